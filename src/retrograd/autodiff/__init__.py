@@ -1,0 +1,16 @@
+"""Graph-to-graph differentiation and batching. Knows the contract of ops, and no op in particular."""
+
+from retrograd.autodiff.batching import batch, batched
+from retrograd.autodiff.forward import pushforward, tangent
+from retrograd.autodiff.reverse import depends, gradient, pullback, seeds
+
+__all__ = [
+    "batch",
+    "batched",
+    "depends",
+    "gradient",
+    "pullback",
+    "pushforward",
+    "seeds",
+    "tangent",
+]

@@ -1,0 +1,42 @@
+"""Batching: the same computation on a stack of samples, in one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from retrograd.ir import Dim, Graph, Node, Provenance, made_by, reachable
+from retrograd.ops.leaf import input_node
+from retrograd.ops.shape import expand
+
+
+def batched(
+    outputs: Sequence[Node], samples: Mapping[Node, Node], size: int | Dim
+) -> list[tuple[Node, bool]]:
+    """The outputs computed for every sample.
+
+    `samples` maps nodes to their stacks, which carry the samples along axis 0. Each output comes
+    with whether it is a stack; one that depends on no sample stays as it is.
+    """
+    found = dict(samples)
+    for node in reachable(outputs, samples.keys()):
+        flags = [x in found for x in node.inputs]
+        if node in found or not any(flags):
+            continue
+        with made_by(Provenance(node.scope, node.source, node.origin)):
+            found[node] = node.prim.batch(size, flags, *[found.get(x, x) for x in node.inputs])
+    return [(found.get(y, y), y in found) for y in outputs]
+
+
+def batch(graph: Graph, stacked: Sequence[bool], size: int | Dim) -> Graph:
+    """`graph` on a stack of `size` samples: inputs marked `stacked`, and every output, get a new
+    axis 0."""
+    inputs = [
+        input_node(x.type.with_shape((size, *x.shape)), x.name) if s else x
+        for x, s in zip(graph.inputs, stacked, strict=True)
+    ]
+    samples = {x: new for x, new, s in zip(graph.inputs, inputs, stacked, strict=True) if s}
+    results = [
+        y if s else expand(y, (size, *y.shape), (0,))
+        for y, s in batched(graph.outputs, samples, size)
+    ]
+    return type(graph)(inputs, results, graph.name)

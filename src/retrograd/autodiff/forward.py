@@ -1,0 +1,49 @@
+"""Forward mode: tangents pushed through the graph, in topological order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from retrograd.errors import GradientError
+from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
+from retrograd.ops.leaf import input_node
+
+
+def pushforward(
+    outputs: Sequence[Node],
+    wrt: Sequence[Node],
+    tangents: Sequence[Node],
+    stop: Collection[Node] = (),
+) -> list[Node | None]:
+    """Tangents of the outputs, `sum_i (d outputs[k] / d wrt[i]) tangents[i]`; None means zero."""
+    found: dict[Node, Node] = {}
+    for x, t in zip(wrt, tangents, strict=True):
+        if t.type != x.type:
+            raise GradientError(f"the tangent of {x.describe()} must be {x.type}, not {t.type}")
+        found[x] = t
+    for node in reachable(outputs, {*stop, *found}):
+        if node in found or node in stop or not node.dtype.is_float:
+            continue
+        parts = [found.get(x) for x in node.inputs]
+        if all(part is None for part in parts):
+            continue
+        with made_by(Provenance(node.scope, node.source, node)):
+            t = node.prim.jvp(parts, node, *node.inputs)
+        if t is not None:
+            if t.type != node.type:
+                raise GradientError(
+                    f"the forward rule of {node.op} gave {t.type}: {node.describe()}"
+                )
+            found[node] = t
+    return [found.get(y) for y in outputs]
+
+
+def tangent(graph: Graph) -> Graph:
+    """The graph of the tangents: a tangent input is added for each floating input of `graph`, and
+    the outputs are the tangents of its floating outputs."""
+    wrt = [x for x in graph.inputs if x.dtype.is_float]
+    extra = [input_node(x.type, f"t_{x.name}" if x.name else f"t_input{i}") for i, x in enumerate(wrt)]
+    ends = [y for y in graph.outputs if y.dtype.is_float]
+    found = pushforward(ends, wrt, extra, set(graph.inputs))
+    results = [full(0, y.type) if t is None else t for y, t in zip(ends, found, strict=True)]
+    return type(graph)((*graph.inputs, *extra), results, f"tangent of {graph.name or 'graph'}")

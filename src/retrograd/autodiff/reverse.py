@@ -1,0 +1,122 @@
+"""Reverse mode: from nodes to the nodes of their gradient.
+
+One loop over the nodes in reverse topological order. Contributions to a node are added in the order
+in which its users are visited, which is fixed by the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from retrograd.errors import GradientError
+from retrograd.ir import Graph, Node, Provenance, TensorType, full, made_by, reachable
+from retrograd.ops.leaf import input_node
+
+
+def active(outputs: Sequence[Node], wrt: Collection[Node], stop: Collection[Node]) -> list[Node]:
+    """Nodes of floating type on a path from `wrt` to the outputs, in topological order."""
+    found: dict[Node, None] = {}
+    for node in reachable(outputs, stop):
+        if node.dtype.is_float and (
+            node in wrt or (node not in stop and any(x in found for x in node.inputs))
+        ):
+            found[node] = None
+    return list(found)
+
+
+def pullback(
+    outputs: Sequence[Node],
+    cotangents: Sequence[Node],
+    wrt: Sequence[Node],
+    stop: Collection[Node] = (),
+) -> list[Node | None]:
+    """Cotangents of `wrt` for the given cotangents of the outputs.
+
+    Computes `sum_k cotangents[k]^T d outputs[k] / d wrt[i]` for each i. None means that no output
+    depends on `wrt[i]` through differentiable operations. The walk does not pass nodes of `stop`.
+    """
+    path = active(outputs, set(wrt), stop)
+    on_path = set(path)
+    found: dict[Node, Node] = {}
+
+    def accumulate(x: Node, g: Node) -> None:
+        found[x] = found[x] + g if x in found else g
+
+    for y, g in zip(outputs, cotangents, strict=True):
+        if g.type != y.type:
+            raise GradientError(f"the cotangent of {y.describe()} must be {y.type}, not {g.type}")
+        if y in on_path:
+            accumulate(y, g)
+    for node in reversed(path):
+        if node not in found or node in stop:
+            continue
+        with made_by(Provenance(node.scope, node.source, node)):
+            parts = node.prim.vjp(found[node], node, *node.inputs)
+            for x, part in zip(node.inputs, parts, strict=True):
+                if part is None or x not in on_path:
+                    continue
+                if part.type != x.type:
+                    raise GradientError(
+                        f"the reverse rule of {node.op} gave {part.type} for an input of type "
+                        f"{x.type}: {node.describe()}"
+                    )
+                accumulate(x, part)
+    return [found.get(x) for x in wrt]
+
+
+def depends(outputs: Sequence[Node], wrt: Sequence[Node], stop: Collection[Node] = ()) -> list[bool]:
+    """For each of `wrt`, whether some output depends on it differentiably."""
+    ends = [y for y in outputs if y.dtype.is_float]
+    one = [full(1, y.type) for y in ends]
+    return [g is not None for g in pullback(ends, one, wrt, stop)]
+
+
+def seeds(outputs: Sequence[Node]) -> list[Node]:
+    """The cotangent 1 for each output; a non-scalar or non-float output is an error."""
+    for y in outputs:
+        if not y.dtype.is_float:
+            raise GradientError(
+                f"only floating outputs have gradients, not {y.describe()}; cast it, or "
+                "differentiate what it was computed from"
+            )
+        if y.shape != ():
+            raise GradientError(
+                f"a gradient starts from a scalar, but the output has the shape {y.shape}: "
+                f"{y.describe()}; reduce it with sum() or mean(), or give a cotangent (seed)"
+            )
+    return [full(1, y.type) for y in outputs]
+
+
+def gradient(
+    graph: Graph, outputs: Sequence[Node] | None = None, wrt: Sequence[Node] | None = None
+) -> Graph:
+    """The graph of the gradient of `outputs` with respect to `wrt`.
+
+    Its inputs are those of `graph`, then one cotangent for each output that is not a scalar; a
+    scalar output is seeded with 1. Its outputs are the gradients in the order of `wrt`, by default
+    all floating inputs; zeros where the outputs do not depend on one.
+    """
+    ends = [y for y in graph.outputs if y.dtype.is_float] if outputs is None else list(outputs)
+    wanted = [x for x in graph.inputs if x.dtype.is_float] if wrt is None else list(wrt)
+    if not ends:
+        raise GradientError("the graph has no floating output to differentiate")
+    for x in wanted:
+        if not x.dtype.is_float:
+            raise GradientError(f"integers and booleans have no gradient: {x.describe()}")
+    extra = [input_node(y.type, _cotangent_name(y, i)) for i, y in enumerate(ends) if y.shape != ()]
+    given = iter(extra)
+    start = [next(given) if y.shape != () else full(1, y.type) for y in ends]
+    found = pullback(ends, start, wanted, set(graph.inputs))
+    results = [
+        zeros(x.type) if g is None else g for x, g in zip(wanted, found, strict=True)
+    ]
+    return type(graph)((*graph.inputs, *extra), results, f"gradient of {graph.name or 'graph'}")
+
+
+def zeros(type: TensorType) -> Node:
+    """A constant of zeros."""
+    return full(0, type)
+
+
+def _cotangent_name(y: Node, i: int) -> str:
+    return f"d_{y.name}" if y.name else f"d_output{i}"

@@ -1,0 +1,56 @@
+"""What a backend is: it makes a `Program` of a `Graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from retrograd.errors import DTypeError, ShapeError
+from retrograd.ir import Dim, Graph, Node, evaluate
+
+Array = np.ndarray[Any, Any]
+
+
+class Program(Protocol):
+    """A runnable graph.
+
+    Takes one array for each graph input, of its dtype and of a shape that fits its type, and
+    returns one fresh, writable, contiguous array for each output. The inputs are not changed.
+    """
+
+    graph: Graph
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]: ...
+
+
+Backend = Callable[[Graph], Program]
+
+
+def bind(inputs: Sequence[Node], arrays: Sequence[Array]) -> dict[str, int]:
+    """Match arrays with the types of graph inputs; returns the values of the named sizes.
+
+    Raises `ShapeError` or `DTypeError` naming the input; where a symbolic size has two values, the
+    message gives both.
+    """
+    if len(arrays) != len(inputs):
+        raise ShapeError(f"the graph takes {len(inputs)} arrays, not {len(arrays)}")
+    sizes: dict[str, int] = {}
+    facts: list[tuple[str, int | Dim, int]] = []
+    for i, (x, a) in enumerate(zip(inputs, arrays, strict=True)):
+        label = f"input {x.name!r}" if x.name else f"input {i}"
+        if a.dtype != x.dtype.dtype:
+            raise DTypeError(f"{label} is {x.type}, but the array given is {a.dtype}")
+        if a.ndim != x.type.rank:
+            raise ShapeError(f"{label} is {x.type}, but the array has the shape {a.shape}")
+        for axis, (d, n) in enumerate(zip(x.shape, a.shape, strict=True)):
+            name = str(d)
+            if isinstance(d, Dim) and name in d.names:
+                sizes.setdefault(name, n)
+            facts.append((f"axis {axis} of {label}, {x.type},", d, n))
+    for where, d, n in facts:
+        if (expected := evaluate(d, sizes)) != n:
+            known = f" = {expected} (from {sizes})" if isinstance(d, Dim) else ""
+            raise ShapeError(f"{where} has the size {d}{known}, but the array has {n} there")
+    return sizes

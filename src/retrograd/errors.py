@@ -1,0 +1,50 @@
+"""Every error retrograd raises on purpose.
+
+Each class derives from `RetrogradError` and from the built-in exception a Python programmer would
+expect, so that `except ValueError` keeps working. A message says what was asked, what was received
+(op, shapes, dtypes, node name, source line), what was expected, and the remedy.
+"""
+
+
+class RetrogradError(Exception):
+    """Base class of all errors raised on purpose by retrograd."""
+
+
+class ShapeError(RetrogradError, ValueError):
+    """Shapes, axes or sizes that do not fit the operation."""
+
+
+class DTypeError(RetrogradError, TypeError):
+    """Data types that do not fit the operation."""
+
+
+class IndexRangeError(RetrogradError, IndexError):
+    """An index outside the axis it selects from."""
+
+
+class GradientError(RetrogradError, RuntimeError):
+    """A gradient that was asked for but is not defined."""
+
+
+class TraceError(RetrogradError, RuntimeError):
+    """A traced value was used where a number is needed, or outside of its trace."""
+
+
+class CycleError(RetrogradError, ValueError):
+    """A graph that must be acyclic has a cycle; the message names it."""
+
+
+class StaleTapeError(RetrogradError, RuntimeError):
+    """A handle of a tape that has been reset, or that belongs to another tape."""
+
+
+class NonFiniteError(RetrogradError, FloatingPointError):
+    """A NaN or an infinity was computed while checks were on."""
+
+
+class FormatError(RetrogradError, ValueError):
+    """A file or text that is damaged or of an unknown format; the message says what and where."""
+
+
+class BackendError(RetrogradError, RuntimeError):
+    """A backend that is unknown, not installed, or cannot run the graph."""

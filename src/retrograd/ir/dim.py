@@ -1,0 +1,266 @@
+"""Symbolic sizes.
+
+A `Dim` is a polynomial with integer coefficients in named sizes and in floor quotients of such
+polynomials. It is kept in a canonical form, so equal sizes compare equal: `2 * (N + 1) == 2 * N + 2`.
+Arithmetic that ends in a constant gives a plain `int`. All sizes are non-negative integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from retrograd.errors import ShapeError
+
+Size = "int | Dim"  # documentation name; annotations below spell it out
+
+# A monomial is a sorted tuple of (atom, power); a polynomial a sorted tuple of (monomial, factor).
+Atom = "str | Quotient"
+Monomial = tuple[tuple["str | Quotient", int], ...]
+Terms = tuple[tuple[Monomial, int], ...]
+
+
+class Quotient:
+    """The atom `numerator // denominator`, where the division does not cancel."""
+
+    __slots__ = ("denominator", "numerator")
+
+    def __init__(self, numerator: int | Dim, denominator: int | Dim) -> None:
+        self.numerator = numerator
+        self.denominator = denominator
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Quotient)
+            and self.numerator == other.numerator
+            and self.denominator == other.denominator
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.numerator, self.denominator))
+
+    def __str__(self) -> str:
+        return f"({self.numerator}) // ({self.denominator})"
+
+
+def _atom_text(atom: str | Quotient) -> str:
+    return atom if isinstance(atom, str) else f"({atom})"
+
+
+class Dim:
+    """A symbolic size: `Dim("N")`, and what `+ - * // %` make of it.
+
+    >>> n = Dim("N")
+    >>> 2 * (n + 1) - n
+    N + 2
+    >>> (n * 12) // 4
+    3*N
+    >>> n - n
+    0
+    """
+
+    __slots__ = ("_hash", "terms")
+
+    terms: Terms
+    _hash: int
+
+    def __init__(self, name: str) -> None:
+        if not (isinstance(name, str) and name.isidentifier()):
+            raise ShapeError(f"a Dim is named by an identifier such as 'N', not {name!r}")
+        self._set(((((name, 1),), 1),))
+
+    def _set(self, terms: Terms) -> None:
+        self.terms = terms
+        self._hash = hash(terms)
+
+    # -- arithmetic ---------------------------------------------------------------------------
+    def __add__(self, other: int | Dim) -> int | Dim:
+        if not isinstance(other, int | Dim):
+            return NotImplemented
+        return _collect((*self.terms, *_terms(other)))
+
+    def __neg__(self) -> int | Dim:
+        return _collect((m, -c) for m, c in self.terms)
+
+    def __sub__(self, other: int | Dim) -> int | Dim:
+        if not isinstance(other, int | Dim):
+            return NotImplemented
+        return self + (-other)
+
+    def __rsub__(self, other: int) -> int | Dim:
+        return -self + other
+
+    def __mul__(self, other: int | Dim) -> int | Dim:
+        if not isinstance(other, int | Dim):
+            return NotImplemented
+        right = _terms(other)
+        return _collect((_times(m, n), c * d) for m, c in self.terms for n, d in right)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: int | Dim) -> int | Dim:
+        if not isinstance(other, int | Dim):
+            return NotImplemented
+        return _floordiv(self, other)
+
+    def __rfloordiv__(self, other: int) -> int | Dim:
+        return _floordiv(other, self)
+
+    def __mod__(self, other: int | Dim) -> int | Dim:
+        if not isinstance(other, int | Dim):
+            return NotImplemented
+        return self - _floordiv(self, other) * other
+
+    def __rmod__(self, other: int) -> int | Dim:
+        return other - _floordiv(other, self) * self
+
+    # -- comparison ---------------------------------------------------------------------------
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Dim) and self.terms == other.terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __bool__(self) -> bool:
+        raise ShapeError(f"whether the symbolic size {self} is zero is not known before the call")
+
+    def __index__(self) -> int:
+        raise ShapeError(
+            f"the symbolic size {self} has no value before the call; use it in shapes, or pass an "
+            "array of a definite shape where a number is needed"
+        )
+
+    # -- meaning ------------------------------------------------------------------------------
+    @property
+    def names(self) -> frozenset[str]:
+        """The named sizes that occur in this expression."""
+        found: set[str] = set()
+        for monomial, _ in self.terms:
+            for atom, _ in monomial:
+                if isinstance(atom, str):
+                    found.add(atom)
+                else:
+                    for part in (atom.numerator, atom.denominator):
+                        found.update(part.names if isinstance(part, Dim) else ())
+        return frozenset(found)
+
+    def evaluate(self, sizes: Mapping[str, int]) -> int:
+        """The value of this size when every named size has the given value."""
+        total = 0
+        for monomial, factor in self.terms:
+            for atom, power in monomial:
+                if isinstance(atom, str):
+                    if atom not in sizes:
+                        raise ShapeError(f"no value is known for the symbolic size {atom}")
+                    factor *= sizes[atom] ** power
+                else:
+                    numerator = evaluate(atom.numerator, sizes)
+                    factor *= (numerator // evaluate(atom.denominator, sizes)) ** power
+            total += factor
+        return total
+
+    def __str__(self) -> str:
+        parts = []
+        for monomial, factor in self.terms:
+            atoms = [
+                "*".join([_atom_text(atom)] * power)  # powers are small: N*N, never N**200
+                for atom, power in monomial
+            ]
+            sign = "-" if factor < 0 else "+"
+            if abs(factor) != 1 or not atoms:
+                atoms.insert(0, str(abs(factor)))
+            parts.append((sign, "*".join(atoms)))
+        first = ("-" if parts[0][0] == "-" else "") + parts[0][1]
+        return first + "".join(f" {sign} {text}" for sign, text in parts[1:])
+
+    __repr__ = __str__
+
+
+def evaluate(size: int | Dim, sizes: Mapping[str, int]) -> int:
+    """The integer value of an int or a `Dim` under the given named sizes."""
+    return size.evaluate(sizes) if isinstance(size, Dim) else size
+
+
+def product(sizes: Iterable[int | Dim]) -> int | Dim:
+    """The product of sizes: the number of elements of a shape."""
+    total: int | Dim = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def _terms(value: int | Dim) -> Terms:
+    if isinstance(value, Dim):
+        return value.terms
+    return (((), int(value)),) if value else ()
+
+
+def _collect(terms: Iterable[tuple[Monomial, int]]) -> int | Dim:
+    """Add equal monomials, drop zeros, sort (highest degree first); an int where nothing is left."""
+    total: dict[Monomial, int] = {}
+    for monomial, factor in terms:
+        total[monomial] = total.get(monomial, 0) + factor
+    kept = [(m, c) for m, c in total.items() if c]
+    if not kept:
+        return 0
+    if len(kept) == 1 and kept[0][0] == ():
+        return kept[0][1]
+    kept.sort(key=lambda term: (-sum(p for _, p in term[0]), [(str(a), p) for a, p in term[0]]))
+    new = object.__new__(Dim)
+    new._set(tuple(kept))
+    return new
+
+
+def _times(left: Monomial, right: Monomial) -> Monomial:
+    powers = dict(left)
+    for atom, power in right:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: str(item[0])))
+
+
+def _floordiv(left: int | Dim, right: int | Dim) -> int | Dim:
+    """Exact where every term divides; otherwise the terms that divide, plus one quotient atom.
+
+    `(a*d + r) // d == a + r // d` for all integers, so pulling out divisible terms is exact.
+    """
+    if right == 0:
+        raise ShapeError(f"division of the size {left} by zero")
+    divisor = _terms(right)
+    if len(divisor) != 1:
+        if left == right:
+            return 1
+        return _quotient(left, right)
+    (monomial, factor), exact, rest = divisor[0], [], []
+    for term, coefficient in _terms(left):
+        reduced = _divide(term, monomial)
+        if reduced is not None and coefficient % factor == 0:
+            exact.append((reduced, coefficient // factor))
+        else:
+            rest.append((term, coefficient))
+    remainder = _collect(rest)
+    whole = _collect(exact)
+    if isinstance(remainder, int) and isinstance(right, int):
+        return whole + remainder // right
+    return whole + _quotient(remainder, right) if remainder != 0 else whole
+
+
+def _quotient(left: int | Dim, right: int | Dim) -> int | Dim:
+    if isinstance(left, Dim) and isinstance(right, int):
+        common = math.gcd(right, *(c for _, c in left.terms))
+        if common > 1:
+            left, right = _collect((m, c // common) for m, c in left.terms), right // common
+    return _collect(((((Quotient(left, right), 1),), 1),))
+
+
+def _divide(term: Monomial, by: Monomial) -> Monomial | None:
+    powers = dict(term)
+    for atom, power in by:
+        left = powers.get(atom, 0) - power
+        if left < 0:
+            return None
+        if left:
+            powers[atom] = left
+        else:
+            del powers[atom]
+    return tuple(sorted(powers.items(), key=lambda item: str(item[0])))

@@ -1,0 +1,96 @@
+"""Data types: one flyweight object per dtype, compared by identity inside retrograd."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from retrograd.errors import DTypeError
+
+
+class DType:
+    """A scalar data type, such as `float32`.
+
+    There is exactly one object per data type, so `is` compares them. `==` also accepts what NumPy
+    understands: `x.dtype == np.float32`, `x.dtype == "float32"`. NumPy accepts a `DType` wherever
+    it accepts a dtype.
+    """
+
+    __slots__ = ("code", "dtype", "itemsize", "kind", "name")
+
+    def __init__(self, name: str, code: str, kind: str, dtype: Any) -> None:
+        self.name = name
+        self.code = code  # short form used in graph text: f32, i64, ...
+        self.kind = kind  # "bool", "int", "uint" or "float"
+        self.dtype = np.dtype(dtype)  # NumPy looks for an attribute of this name
+        self.itemsize: int = self.dtype.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType):
+            return self is other
+        try:
+            return self.dtype == np.dtype(other)  # type: ignore[call-overload, no-any-return]
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_dtype, (self.name,)
+
+
+bool_ = DType("bool", "b1", "bool", np.bool_)
+int8 = DType("int8", "i8", "int", np.int8)
+int16 = DType("int16", "i16", "int", np.int16)
+int32 = DType("int32", "i32", "int", np.int32)
+int64 = DType("int64", "i64", "int", np.int64)
+uint8 = DType("uint8", "u8", "uint", np.uint8)
+uint16 = DType("uint16", "u16", "uint", np.uint16)
+uint32 = DType("uint32", "u32", "uint", np.uint32)
+uint64 = DType("uint64", "u64", "uint", np.uint64)
+float16 = DType("float16", "f16", "float", np.float16)
+bfloat16 = DType("bfloat16", "bf16", "float", ml_dtypes.bfloat16)
+float32 = DType("float32", "f32", "float", np.float32)
+float64 = DType("float64", "f64", "float", np.float64)
+
+DTYPES = (
+    bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+    float16, bfloat16, float32, float64,
+)  # fmt: skip
+_BY_NUMPY = {d.dtype: d for d in DTYPES}
+BY_CODE = {d.code: d for d in DTYPES}
+
+
+def as_dtype(value: Any) -> DType:
+    """The `DType` meant by `value`: a `DType`, a NumPy dtype or type, a name, `float`, `int`.
+
+    The Python type `float` means float32 (the default for Python floats in `rg.tensor`), `int`
+    means int64 and `bool` means bool. Raises `DTypeError` for anything retrograd cannot compute
+    with, complex numbers and objects included.
+    """
+    if isinstance(value, DType):
+        return value
+    if value is float:
+        return float32
+    try:
+        found = _BY_NUMPY.get(np.dtype(value).newbyteorder("="))
+    except TypeError:
+        found = None
+    if found is None:
+        names = ", ".join(d.name for d in DTYPES)
+        raise DTypeError(f"{value!r} is not a dtype retrograd computes with; it knows {names}")
+    return found

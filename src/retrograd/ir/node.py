@@ -1,0 +1,248 @@
+"""`Op`, the contract of an operation, and `Node`, one use of it in a graph.
+
+An `Op` is an immutable value: a name and attributes. All that is known of it independently of a
+backend stands in its class: type inference, reverse, forward and batching rule, meaning in NumPy.
+A `Node` is an op applied to nodes, compared by identity; calling an op on nodes makes one. Rules
+work on nodes only, never on arrays, which is why a gradient can be differentiated again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import linecache
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import CodeType
+from typing import Any, TypeVar, dataclass_transform
+
+from retrograd.errors import ShapeError
+from retrograd.ir.dim import Dim, evaluate
+from retrograd.ir.dtype import DType
+from retrograd.ir.registry import lookup, register
+from retrograd.ir.types import Shape, TensorType
+
+
+class Source:
+    """A place in the user's program. Kept as code object and offset, formatted when asked."""
+
+    __slots__ = ("code", "lasti")
+
+    def __init__(self, code: CodeType, lasti: int) -> None:
+        self.code = code
+        self.lasti = lasti
+
+    @property
+    def file(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def function(self) -> str:
+        return self.code.co_name
+
+    @property
+    def line(self) -> int:
+        position = next(itertools.islice(self.code.co_positions(), self.lasti // 2, None), (None,))
+        return position[0] or self.code.co_firstlineno
+
+    @property
+    def text(self) -> str:
+        """The source line itself, stripped; empty where the file is not at hand."""
+        return linecache.getline(self.file, self.line).strip()
+
+    def __str__(self) -> str:
+        text = self.text
+        return f"{self.file}:{self.line} in {self.function}" + (f": {text}" if text else "")
+
+    __repr__ = __str__
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where nodes made from now on come from."""
+
+    scope: str = ""  # module path, such as "model.layers[2].attn"
+    source: Source | None = None  # the user's line
+    origin: Node | None = None  # for a gradient node, the forward node it belongs to
+
+
+_PROVENANCE: ContextVar[Provenance] = ContextVar("provenance", default=Provenance())
+_NEXT_ID = itertools.count()
+
+
+def provenance() -> Provenance:
+    """The provenance given to nodes made here and now."""
+    return _PROVENANCE.get()
+
+
+@contextmanager
+def made_by(where: Provenance) -> Iterator[None]:
+    """Give nodes made inside the block this provenance."""
+    token = _PROVENANCE.set(where)
+    try:
+        yield
+    finally:
+        _PROVENANCE.reset(token)
+
+
+class Op:
+    """Base of every operation. The attributes are the fields of a frozen dataclass."""
+
+    name: str
+    arity: int | None = None  # None: any number of inputs
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes by name, in declaration order."""
+        return {name: getattr(self, name) for name in getattr(self, "__dataclass_fields__", ())}
+
+    def __call__(self, *inputs: Node) -> Node:
+        """Make a node: check the inputs' types, infer the result's."""
+        if self.arity is not None and len(inputs) != self.arity:
+            raise ShapeError(f"{self.name} takes {self.arity} inputs, not {len(inputs)}")
+        where = _PROVENANCE.get()
+        result = self.infer(*[x.type for x in inputs])
+        return Node(self, inputs, result, where.scope, where.source, where.origin)
+
+    def bind(self, sizes: Mapping[str, int]) -> Op:
+        """The op with every symbolic size among its attributes replaced by its value."""
+        changed = {}
+        for key, value in self.attrs.items():
+            if isinstance(value, Dim):
+                changed[key] = evaluate(value, sizes)
+            elif isinstance(value, tuple) and any(isinstance(d, Dim) for d in value):
+                changed[key] = tuple(evaluate(d, sizes) for d in value)
+        return dataclasses.replace(self, **changed) if changed else self  # type: ignore[type-var]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        """The result's type; raises `ShapeError` or `DTypeError` naming the op and the types."""
+        raise NotImplementedError(f"{self.name} has no type inference")
+
+    def reference(self, *arrays: Any) -> Any:
+        """The meaning of the op, in NumPy."""
+        raise NotImplementedError(f"{self.name} has no reference meaning")
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        """Cotangents of the inputs for the cotangent `g` of the output `y`; None: no gradient."""
+        raise NotImplementedError(f"{self.name} has no reverse rule")
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        """Tangent of the output `y` for tangents of the inputs; None: zero."""
+        raise NotImplementedError(f"{self.name} has no forward rule")
+
+    def batch(self, size: int | Any, batched: Sequence[bool], *inputs: Node) -> Node:
+        """The op on a stack of `size` samples: inputs marked batched, and the result, carry the
+        samples along a new axis 0."""
+        raise NotImplementedError(f"{self.name} has no batching rule")
+
+    def __str__(self) -> str:
+        attrs = ", ".join(f"{k}={v!r}" for k, v in self.attrs.items())
+        return f"{self.name}({attrs})" if attrs else self.name
+
+    __repr__ = __str__
+
+
+_C = TypeVar("_C", bound=type[Op])
+
+
+@dataclass_transform(frozen_default=True)
+def declare(cls: _C) -> _C:
+    """Class decorator for ops with attributes: a frozen dataclass, registered under its name."""
+    new = dataclasses.dataclass(frozen=True, repr=False)(cls)
+    register(new.name, new)
+    return new
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Node:
+    """One operation in a graph. Immutable, compared by identity.
+
+    `id` grows in the order of creation, so inputs always have smaller ids than their users, and
+    sorting by id is a topological order.
+    """
+
+    prim: Op
+    inputs: tuple[Node, ...]
+    type: TensorType
+    scope: str = ""
+    source: Source | None = None
+    origin: Node | None = None
+    name: str = ""
+    id: int = dataclasses.field(default_factory=_NEXT_ID.__next__)
+
+    @property
+    def op(self) -> str:
+        """The name of the operation."""
+        return self.prim.name
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        return self.prim.attrs
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        """The same operation on other nodes of the same types, provenance and name kept."""
+        return Node(
+            self.prim, tuple(inputs), self.type, self.scope, self.source, self.origin, self.name
+        )
+
+    def renamed(self, name: str) -> Node:
+        """A copy of this node that carries a name."""
+        return dataclasses.replace(self, name=name, id=next(_NEXT_ID))
+
+    def describe(self) -> str:
+        """One line for error messages: op, input types, name and source line."""
+        types = ", ".join(str(x.type) for x in self.inputs)
+        text = f"{self.prim}({types}) -> {self.type}" if self.inputs else f"{self.prim} {self.type}"
+        if self.name:
+            text = f"{self.name} = {text}"
+        if self.scope:
+            text += f" in {self.scope}"
+        return text + (f" (at {self.source})" if self.source else "")
+
+    def __repr__(self) -> str:
+        return f"<{self.name or f'node {self.id}'}: {self.type} = {self.op}>"
+
+    # Operators let rules read like mathematics. Shapes must be equal; Python numbers are lifted.
+    def _binary(name: str) -> Any:  # type: ignore[misc]  # noqa: N805
+        def method(self: Node, other: Node | float) -> Node:
+            return lookup(name)()(self, lift(other, self))  # type: ignore[no-any-return]
+
+        return method
+
+    def _reflected(name: str) -> Any:  # type: ignore[misc]  # noqa: N805
+        def method(self: Node, other: Node | float) -> Node:
+            return lookup(name)()(lift(other, self), self)  # type: ignore[no-any-return]
+
+        return method
+
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
+    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _binary("div"), _reflected("div")
+    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
+    __and__, __or__ = _binary("bitwise_and"), _binary("bitwise_or")
+    del _binary, _reflected
+
+    def __neg__(self) -> Node:
+        return lookup("neg")()(self)  # type: ignore[no-any-return]
+
+
+def lift(value: Node | float, like: Node) -> Node:
+    """A Python number as a constant of the type of `like`; nodes pass through."""
+    if isinstance(value, Node):
+        return value
+    return full(value, like.type)
+
+
+def full(value: Any, type: TensorType) -> Node:
+    """A constant that has the same value everywhere."""
+    return lookup("constant")(type.dtype.dtype.type(value), type.shape)()  # type: ignore[no-any-return]

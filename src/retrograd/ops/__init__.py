@@ -1,0 +1,8 @@
+"""Every operation, declared once: inference, reverse, forward and batching rule, reference meaning.
+
+Importing this package registers them all.
+"""
+
+from retrograd.ops import elementwise, index, leaf, matmul, random, reduce, shape
+
+__all__ = ["elementwise", "index", "leaf", "matmul", "random", "reduce", "shape"]

@@ -1,0 +1,138 @@
+"""Indexing by data: `gather` reads, `scatter_add` writes; each is the other's transpose.
+
+An index counts from the front, or from the back where it is negative. One outside of the axis is an
+error when the program runs, on every backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import DTypeError, IndexRangeError
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, declare, full
+from retrograd.ops.shape import fail, permute, stack_front
+
+
+def _check(op: Gather | ScatterAdd, x: TensorType, index: TensorType) -> None:
+    if not index.dtype.is_integer:
+        raise DTypeError(f"{op.name} takes integers as indices, not {index}")
+    if not 0 <= op.shared <= op.axis < x.rank or op.shared > index.rank:
+        raise fail(op, x, f"with the indices {index}, the axes must satisfy shared <= axis < rank")
+    if x.shape[: op.shared] != index.shape[: op.shared]:
+        raise fail(op, x, f"the indices {index} have other shared axes")
+
+
+def _result(op: Gather | ScatterAdd, x: Shape, index: Shape) -> Shape:
+    """The shape of what is read or written: `axis` replaced by the index's own axes."""
+    return x[: op.axis] + index[op.shared :] + x[op.axis + 1 :]
+
+
+def _positions(op: Gather | ScatterAdd, x: Any, index: Any) -> tuple[Any, ...]:
+    """NumPy's index for the elements concerned; checks the range."""
+    size = x.shape[op.axis]
+    outside = (index < -size) | (index >= size)
+    if outside.any():
+        raise IndexRangeError(
+            f"{op.name} with the index {index[outside][0]} on axis {op.axis} of size {size}"
+        )
+    own = index.ndim - op.shared
+    grid = np.ogrid[tuple(slice(n) for n in _result(op, x.shape, index.shape))]
+    at = index.astype(np.int64).reshape(
+        index.shape[: op.shared]
+        + (1,) * (op.axis - op.shared)
+        + index.shape[op.shared :]
+        + (1,) * (x.ndim - op.axis - 1)
+    )
+    return (*grid[: op.axis], at, *grid[op.axis + own :])
+
+
+@declare
+class Gather(Op):
+    """Read along one axis at given positions.
+
+    `y[s..., p..., i..., q...] = x[s..., p..., index[s..., i...], q...]`: the first `shared` axes of
+    `x` and `index` run together, `axis` of `x` is replaced by the remaining axes of `index`.
+    """
+
+    name = "gather"
+    arity = 2
+    axis: int
+    shared: int = 0
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, index = types
+        _check(self, x, index)
+        return x.with_shape(_result(self, x.shape, index.shape))
+
+    def reference(self, *arrays: Any) -> Any:
+        x, index = arrays
+        return x[_positions(self, x, index)]
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        x, index = inputs
+        return ScatterAdd(self.axis, self.shared)(full(0, x.type), index, g), None
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        return self(tangents[0], inputs[1]) if tangents[0] is not None else None
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        x, index = inputs
+        if self.shared == 0 and not batched[1]:  # the samples are one more axis of x
+            return Gather(self.axis + 1)(x, index)
+        if self.shared == 0 and not batched[0]:  # a table read by many: one more axis of index
+            y = self(x, index)
+            return permute(y, (self.axis, *(i for i in range(y.type.rank) if i != self.axis)))
+        x, index = stack_front(size, batched, (x, index))
+        return Gather(self.axis + 1, self.shared + 1)(x, index)
+
+
+@declare
+class ScatterAdd(Op):
+    """Add updates into an array at given positions, in the order of the updates.
+
+    `y = x`, then `y[s..., p..., index[s..., i...], q...] += updates[s..., p..., i..., q...]`.
+    Positions may repeat; the order of addition is fixed, so the result is reproducible to the bit.
+    """
+
+    name = "scatter_add"
+    arity = 3
+    axis: int
+    shared: int = 0
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, index, updates = types
+        _check(self, x, index)
+        expected = x.with_shape(_result(self, x.shape, index.shape))
+        if updates != expected:
+            if updates.dtype is not x.dtype:
+                raise DTypeError(f"scatter_add into {x} takes updates of its dtype, not {updates}")
+            raise fail(self, x, f"the updates must be {expected}, not {updates}")
+        return x
+
+    def reference(self, *arrays: Any) -> Any:
+        x, index, updates = arrays
+        y = x.copy()
+        np.add.at(y, _positions(self, x, index), updates)
+        return y
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        return g, None, Gather(self.axis, self.shared)(g, inputs[1])
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        (tx, _, tu), (x, index, updates) = tangents, inputs
+        if tx is None and tu is None:
+            return None
+        tx = full(0, x.type) if tx is None else tx
+        return self(tx, index, full(0, updates.type) if tu is None else tu)
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        x, index, updates = inputs
+        if self.shared == 0 and not batched[1]:
+            x, updates = stack_front(size, (batched[0], batched[2]), (x, updates))
+            return ScatterAdd(self.axis + 1)(x, index, updates)
+        return ScatterAdd(self.axis + 1, self.shared + 1)(
+            *stack_front(size, batched, (x, index, updates))
+        )

@@ -1,0 +1,137 @@
+"""`dot_general`, the contraction that matmul, einsum, tensordot and linear layers are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import DTypeError
+from retrograd.ir import Dim, Node, Op, TensorType, bool_, declare
+from retrograd.ops.shape import fail, permute
+
+
+@declare
+class DotGeneral(Op):
+    """Sum of products over paired axes.
+
+    `a_batch[i]` of `a` is paired with `b_batch[i]` of `b` and kept once, in front; `a_contract[i]`
+    is paired with `b_contract[i]` and summed over; then come the other axes of `a`, then those of
+    `b`. Half precision is accumulated in float32.
+    """
+
+    name = "dot_general"
+    arity = 2
+    a_contract: tuple[int, ...]
+    b_contract: tuple[int, ...]
+    a_batch: tuple[int, ...] = ()
+    b_batch: tuple[int, ...] = ()
+
+    def infer(self, *types: TensorType) -> TensorType:
+        a, b = types
+        if a.dtype is not b.dtype or a.dtype is bool_:
+            raise DTypeError(f"dot_general takes numbers of one dtype, not {a} and {b}")
+        a_used, b_used = (*self.a_batch, *self.a_contract), (*self.b_batch, *self.b_contract)
+        for x, used in ((a, a_used), (b, b_used)):
+            if len(set(used)) != len(used) or any(not 0 <= i < x.rank for i in used):
+                raise fail(self, x, f"axes are distinct and within its {x.rank}")
+        if len(self.a_batch) != len(self.b_batch) or len(a_used) != len(b_used):
+            raise fail(self, a, "axes come in pairs")
+        for i, j in zip(a_used, b_used, strict=True):
+            if a.shape[i] != b.shape[j]:
+                raise fail(self, a, f"axis {i} of {a} is paired with axis {j} of {b}")
+        batch = tuple(a.shape[i] for i in self.a_batch)
+        a_free = tuple(a.shape[i] for i in self.free(a.rank, a_used))
+        b_free = tuple(b.shape[j] for j in self.free(b.rank, b_used))
+        return a.with_shape(batch + a_free + b_free)
+
+    @staticmethod
+    def free(rank: int, used: Sequence[int]) -> tuple[int, ...]:
+        """The axes that are neither batch nor contracted."""
+        return tuple(i for i in range(rank) if i not in used)
+
+    def free_axes(self, a_rank: int, b_rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The kept, unpaired axes of `a` and of `b`."""
+        return (
+            self.free(a_rank, (*self.a_batch, *self.a_contract)),
+            self.free(b_rank, (*self.b_batch, *self.b_contract)),
+        )
+
+    def reference(self, *arrays: Any) -> Any:
+        a, b = arrays
+        a_free, b_free = self.free_axes(a.ndim, b.ndim)
+        batch = tuple(a.shape[i] for i in self.a_batch)
+        shape = batch + tuple(a.shape[i] for i in a_free) + tuple(b.shape[j] for j in b_free)
+        inner = int(np.prod([a.shape[i] for i in self.a_contract]))
+        rows = int(np.prod([a.shape[i] for i in a_free]))
+        columns = int(np.prod([b.shape[j] for j in b_free]))
+        wide = np.promote_types(a.dtype, np.float32) if a.dtype.itemsize == 2 else a.dtype
+        if a.dtype.kind in "iu":
+            wide = a.dtype
+        left = np.transpose(a, (*self.a_batch, *a_free, *self.a_contract))
+        right = np.transpose(b, (*self.b_batch, *self.b_contract, *b_free))
+        with np.errstate(all="ignore"):
+            y = np.matmul(
+                left.reshape(*batch, rows, inner).astype(wide),
+                right.reshape(*batch, inner, columns).astype(wide),
+            )
+        return y.reshape(shape).astype(a.dtype)
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        a, b = inputs
+        n = len(self.a_batch)
+        a_free, b_free = self.free_axes(a.type.rank, b.type.rank)
+        g_batch = tuple(range(n))
+        g_a = tuple(range(n, n + len(a_free)))
+        g_b = tuple(range(n + len(a_free), n + len(a_free) + len(b_free)))
+        # Contract g with the other operand over the other's free axes; what comes out is ordered
+        # batch, own free, contracted (sorted as the other operand has them).
+        ga = DotGeneral(g_b, b_free, g_batch, self.b_batch)(g, b)
+        gb = DotGeneral(g_a, a_free, g_batch, self.a_batch)(g, a)
+        return (
+            permute(ga, self._order(a.type.rank, self.a_batch, a_free, self.a_contract, self.b_contract)),
+            permute(gb, self._order(b.type.rank, self.b_batch, b_free, self.b_contract, self.a_contract)),
+        )  # fmt: skip
+
+    @staticmethod
+    def _order(
+        rank: int,
+        batch: Sequence[int],
+        free: Sequence[int],
+        contract: Sequence[int],
+        partner: Sequence[int],
+    ) -> tuple[int, ...]:
+        """The permutation that brings `batch, free, contract` (as the partner sorts it) home."""
+        by_partner = [axis for _, axis in sorted(zip(partner, contract, strict=True))]
+        came = [*batch, *free, *by_partner]
+        return tuple(came.index(axis) for axis in range(rank))
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        (ta, tb), (a, b) = tangents, inputs
+        left = self(ta, b) if ta is not None else None
+        right = self(a, tb) if tb is not None else None
+        return left + right if left is not None and right is not None else left or right
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        a, b = inputs
+        up = tuple(x + 1 for x in self.a_contract), tuple(x + 1 for x in self.a_batch)
+        vp = tuple(x + 1 for x in self.b_contract), tuple(x + 1 for x in self.b_batch)
+        n = len(self.a_batch)
+        if all(batched):
+            return DotGeneral(up[0], vp[0], (0, *up[1]), (0, *vp[1]))(a, b)
+        # One operand is shared: the samples are one more free axis of the other.
+        if batched[0]:
+            y = DotGeneral(up[0], self.b_contract, up[1], self.b_batch)(a, b)
+            at = n
+        else:
+            y = DotGeneral(self.a_contract, vp[0], self.a_batch, vp[1])(a, b)
+            at = n + len(self.free_axes(a.type.rank, b.type.rank - 1)[0])
+        return permute(y, (at, *(i for i in range(y.type.rank) if i != at)))
+
+
+def matmul(a: Node, b: Node) -> Node:
+    """Matrix product of nodes of rank 2, or stacks of equal leading shape."""
+    n = a.type.rank
+    batch = tuple(range(n - 2))
+    return DotGeneral((n - 1,), (n - 2,), batch, batch)(a, b)

@@ -1,0 +1,309 @@
+"""Reductions and running sums. A reduction drops its axes; `expand` puts them back.
+
+Over no elements, sum is 0, prod 1, any False, all True, logsumexp -inf; max, min, argmax and argmin
+have no value there, which is an error as soon as the shape says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import DTypeError
+from retrograd.ir import (
+    Dim,
+    Node,
+    Op,
+    TensorType,
+    bool_,
+    declare,
+    full,
+    int64,
+    product,
+)
+from retrograd.ops.elementwise import (
+    cast,
+    eq,
+    exp,
+    isfinite,
+    keep_if,
+    select,
+    zdiv,
+    zmul,
+)
+from retrograd.ops.leaf import Iota
+from retrograd.ops.shape import Concat, Linear, expand, fail, inverse, pad, permute, reshape
+from retrograd.ops.shape import slice_axis as part
+
+
+class Reduction(Op):
+    """An op that combines the elements along `axes` into one and drops those axes."""
+
+    arity = 1
+    axes: tuple[int, ...]
+    kinds = "float int uint"
+    empty_has_value = True
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        if x.dtype.kind not in self.kinds:
+            raise DTypeError(f"{self.name} takes {self.kinds} inputs, not {x}")
+        if any(not 0 <= a < x.rank for a in self.axes) or list(self.axes) != sorted(set(self.axes)):
+            raise fail(self, x, f"axes are distinct, ascending and within its {x.rank}")
+        if not self.empty_has_value and any(x.shape[a] == 0 for a in self.axes):
+            raise fail(self, x, "over no elements it has no value")
+        return x.with_shape(tuple(d for i, d in enumerate(x.shape) if i not in self.axes))
+
+    def back(self, y: Node, x: Node) -> Node:
+        """A reduced value repeated along the axes it lost."""
+        return expand(y, x.shape, self.axes)
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        return type(self)(tuple(a + 1 for a in self.axes))(*inputs)  # type: ignore[call-arg]
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        """Every reduction here is a weighted sum to first order; `weights` are its partials."""
+        (t,) = tangents
+        if t is None:
+            return None
+        return ReduceSum(self.axes)(zmul(t, self.weights(y, *inputs)))
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        (x,) = inputs
+        return (zmul(self.back(g, x), self.weights(y, x)),)
+
+    def weights(self, y: Node, x: Node) -> Node:
+        """The partial derivative of the result by each element."""
+        raise NotImplementedError(self.name)
+
+
+@declare
+class ReduceSum(Reduction):
+    """Sum over axes."""
+
+    name = "reduce_sum"
+    axes: tuple[int, ...]
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.sum(arrays[0], axis=self.axes, dtype=arrays[0].dtype)
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        return (self.back(g, inputs[0]),)
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        return None if tangents[0] is None else self(tangents[0])
+
+
+@declare
+class ReduceProd(Reduction):
+    """Product over axes. Its partials are products of the others, not quotients: zeros are fine."""
+
+    name = "reduce_prod"
+    axes: tuple[int, ...]
+
+    def reference(self, *arrays: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return np.prod(arrays[0], axis=self.axes, dtype=arrays[0].dtype)
+
+    def weights(self, y: Node, x: Node) -> Node:
+        kept = [i for i in range(x.type.rank) if i not in self.axes]
+        order = (*kept, *self.axes)
+        moved = permute(x, order)
+        rows = (*(x.shape[i] for i in kept), product(x.shape[i] for i in self.axes))
+        others = products_of_others(reshape(moved, rows))
+        return permute(reshape(others, moved.shape), inverse(order))
+
+
+def products_of_others(x: Node) -> Node:
+    """Along the last axis, the product of all elements but each one.
+
+    For a size known beforehand, a tree of pairwise products, down and up again: 3 n products. For
+    a symbolic size, the n x n table with ones on the diagonal, reduced.
+    """
+    n, lead = x.shape[-1], x.shape[:-1]
+    if isinstance(n, Dim):
+        square = (*lead, n, n)
+        rank = len(square)
+        diagonal = eq(Iota(square, rank - 2, int64)(), Iota(square, rank - 1, int64)())
+        table = select(diagonal, full(1, x.type.with_shape(square)), expand(x, square, (rank - 2,)))
+        return ReduceProd((rank - 1,))(table)
+    levels = []
+    while x.shape[-1] > 1:  # type: ignore[operator]
+        if x.shape[-1] % 2:  # type: ignore[operator]
+            zeros = (0,) * len(lead)
+            x = pad(x, (*zeros, 0), (*zeros, 1), value=1)
+        half = x.shape[-1] // 2
+        left, right = part(x, -1, 0, half), part(x, -1, half, x.shape[-1])
+        levels.append((left, right))
+        x = left * right
+    others = full(1, x.type)
+    for left, right in reversed(levels):
+        others = part(others, -1, 0, left.shape[-1])
+        others = join(others * right, others * left)
+    return part(others, -1, 0, n)
+
+
+def join(*parts: Node) -> Node:
+    """Concatenate along the last axis."""
+    return Concat(parts[0].type.rank - 1)(*parts)
+
+
+@declare
+class ReduceMax(Reduction):
+    """Maximum over axes; NaN if one is NaN. Equal maxima share the gradient."""
+
+    name = "reduce_max"
+    axes: tuple[int, ...]
+    kinds = "bool float int uint"
+    empty_has_value = False
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.max(arrays[0], axis=self.axes, **_start(arrays[0], -1))
+
+    def weights(self, y: Node, x: Node) -> Node:
+        hit = cast(eq(x, self.back(y, x)), x.dtype)
+        return zdiv(hit, self.back(ReduceSum(self.axes)(hit), x))
+
+
+@declare
+class ReduceMin(Reduction):
+    """Minimum over axes; NaN if one is NaN. Equal minima share the gradient."""
+
+    name = "reduce_min"
+    axes: tuple[int, ...]
+    kinds = "bool float int uint"
+    empty_has_value = False
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.min(arrays[0], axis=self.axes, **_start(arrays[0], 1))
+
+    weights = ReduceMax.weights
+
+
+def _start(x: Any, sign: int) -> dict[str, Any]:
+    """What a maximum starts from where a symbolic axis turns out empty."""
+    return {"initial": sign * np.inf} if x.size == 0 and x.dtype.kind == "f" else {}
+
+
+@declare
+class LogSumExp(Reduction):
+    """`log(sum(exp(x)))` over axes, without overflow; -inf where every element is -inf."""
+
+    name = "logsumexp"
+    axes: tuple[int, ...]
+    kinds = "float"
+
+    def reference(self, *arrays: Any) -> Any:
+        (x,) = arrays
+        with np.errstate(all="ignore"):
+            top = np.max(x, axis=self.axes, keepdims=True, initial=-np.inf)
+            top = np.where(np.isfinite(top), top, x.dtype.type(0))
+            total = np.sum(np.exp(x - top), axis=self.axes, dtype=x.dtype)
+            return np.log(total) + np.squeeze(top, self.axes)
+
+    def weights(self, y: Node, x: Node) -> Node:
+        return exp(x - self.back(keep_if(isfinite(y), y), x))
+
+
+@declare
+class ReduceAny(Reduction):
+    """Whether any element is true."""
+
+    name = "reduce_any"
+    axes: tuple[int, ...]
+    kinds = "bool"
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.any(arrays[0], axis=self.axes)
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        return (None,)
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        return None
+
+
+@declare
+class ReduceAll(ReduceAny):
+    """Whether all elements are true."""
+
+    name = "reduce_all"
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.all(arrays[0], axis=self.axes)
+
+
+@declare
+class ArgMax(Op):
+    """Index of the first maximum along an axis, as int64; the first NaN counts as the maximum."""
+
+    name = "argmax"
+    arity = 1
+    axis: int
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        if not 0 <= self.axis < x.rank:
+            raise fail(self, x, f"the axis must lie within its {x.rank}")
+        if x.shape[self.axis] == 0:
+            raise fail(self, x, "over no elements it has no value")
+        return TensorType(int64, x.shape[: self.axis] + x.shape[self.axis + 1 :])
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.argmax(arrays[0], axis=self.axis).astype(np.int64)
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        return (None,)
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        return None
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        return type(self)(self.axis + 1)(*inputs)
+
+
+@declare
+class ArgMin(ArgMax):
+    """Index of the first minimum along an axis, as int64; the first NaN counts as the minimum."""
+
+    name = "argmin"
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.argmin(arrays[0], axis=self.axis).astype(np.int64)
+
+
+@declare
+class CumSum(Linear):
+    """Running sum along an axis, from the front or, reversed, from the back."""
+
+    name = "cumsum"
+    axis: int
+    reverse: bool = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        if not 0 <= self.axis < x.rank:
+            raise fail(self, x, f"the axis must lie within its {x.rank}")
+        if x.dtype is bool_:
+            raise DTypeError(f"cumsum takes numbers, not {x}; cast first")
+        return x
+
+    def reference(self, *arrays: Any) -> Any:
+        (x,) = arrays
+        if not self.reverse:
+            return np.cumsum(x, axis=self.axis, dtype=x.dtype)
+        back = np.flip(x, self.axis)
+        return np.flip(np.cumsum(back, axis=self.axis, dtype=x.dtype), self.axis)
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        return (CumSum(self.axis, not self.reverse)(g),)
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        return CumSum(self.axis + 1, self.reverse)(*inputs)
+
+
+def reduce_sum(x: Node, axes: Sequence[int]) -> Node:
+    """Sum over axes; itself where there are none."""
+    return ReduceSum(tuple(axes))(x) if axes else x
