@@ -1,4 +1,4 @@
-"""Graph-to-graph differentiation and batching. Knows the contract of ops, and no op in particular."""
+"""Graph-to-graph differentiation and batching. Knows the contract of ops, no op in particular."""
 
 from retrograd.autodiff.batching import batch, batched
 from retrograd.autodiff.forward import pushforward, tangent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, Provenance, made_by, reachable
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand
@@ -17,6 +18,9 @@ def batched(
     `samples` maps nodes to their stacks, which carry the samples along axis 0. Each output comes
     with whether it is a stack; one that depends on no sample stays as it is.
     """
+    for x, stack in samples.items():
+        if stack.type != x.type.with_shape((size, *x.shape)):
+            raise ShapeError(f"{stack.type} is not a stack of {size} samples of {x.describe()}")
     found = dict(samples)
     for node in reachable(outputs, samples.keys()):
         flags = [x in found for x in node.inputs]

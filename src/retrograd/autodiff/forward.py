@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.leaf import input_node
@@ -20,6 +21,8 @@ def pushforward(
     for x, t in zip(wrt, tangents, strict=True):
         if t.type != x.type:
             raise GradientError(f"the tangent of {x.describe()} must be {x.type}, not {t.type}")
+        if not x.dtype.is_float:
+            raise GradientError(f"integers and booleans have no tangent: {x.describe()}")
         found[x] = t
     for node in reachable(outputs, {*stop, *found}):
         if node in found or node in stop or not node.dtype.is_float:
@@ -28,13 +31,13 @@ def pushforward(
         if all(part is None for part in parts):
             continue
         with made_by(Provenance(node.scope, node.source, node)):
-            t = node.prim.jvp(parts, node, *node.inputs)
-        if t is not None:
-            if t.type != node.type:
+            result = node.prim.jvp(parts, node, *node.inputs)
+        if result is not None:
+            if result.type != node.type:
                 raise GradientError(
-                    f"the forward rule of {node.op} gave {t.type}: {node.describe()}"
+                    f"the forward rule of {node.op} gave {result.type}: {node.describe()}"
                 )
-            found[node] = t
+            found[node] = result
     return [found.get(y) for y in outputs]
 
 
@@ -42,7 +45,8 @@ def tangent(graph: Graph) -> Graph:
     """The graph of the tangents: a tangent input is added for each floating input of `graph`, and
     the outputs are the tangents of its floating outputs."""
     wrt = [x for x in graph.inputs if x.dtype.is_float]
-    extra = [input_node(x.type, f"t_{x.name}" if x.name else f"t_input{i}") for i, x in enumerate(wrt)]
+    names = fresh([f"t_{x.name or f'input{i}'}" for i, x in enumerate(wrt)], graph)
+    extra = [input_node(x.type, name) for x, name in zip(wrt, names, strict=True)]
     ends = [y for y in graph.outputs if y.dtype.is_float]
     found = pushforward(ends, wrt, extra, set(graph.inputs))
     results = [full(0, y.type) if t is None else t for y, t in zip(ends, found, strict=True)]

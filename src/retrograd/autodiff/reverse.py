@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, TensorType, full, made_by, reachable
 from retrograd.ops.leaf import input_node
@@ -46,7 +47,8 @@ def pullback(
         if g.type != y.type:
             raise GradientError(f"the cotangent of {y.describe()} must be {y.type}, not {g.type}")
         if y in on_path:
-            accumulate(y, g)
+            with made_by(Provenance(y.scope, y.source, y)):
+                accumulate(y, g)
     for node in reversed(path):
         if node not in found or node in stop:
             continue
@@ -64,7 +66,9 @@ def pullback(
     return [found.get(x) for x in wrt]
 
 
-def depends(outputs: Sequence[Node], wrt: Sequence[Node], stop: Collection[Node] = ()) -> list[bool]:
+def depends(
+    outputs: Sequence[Node], wrt: Sequence[Node], stop: Collection[Node] = ()
+) -> list[bool]:
     """For each of `wrt`, whether some output depends on it differentiably."""
     ends = [y for y in outputs if y.dtype.is_float]
     one = [full(1, y.type) for y in ends]
@@ -74,11 +78,7 @@ def depends(outputs: Sequence[Node], wrt: Sequence[Node], stop: Collection[Node]
 def seeds(outputs: Sequence[Node]) -> list[Node]:
     """The cotangent 1 for each output; a non-scalar or non-float output is an error."""
     for y in outputs:
-        if not y.dtype.is_float:
-            raise GradientError(
-                f"only floating outputs have gradients, not {y.describe()}; cast it, or "
-                "differentiate what it was computed from"
-            )
+        _need_float(y)
         if y.shape != ():
             raise GradientError(
                 f"a gradient starts from a scalar, but the output has the shape {y.shape}: "
@@ -100,16 +100,22 @@ def gradient(
     wanted = [x for x in graph.inputs if x.dtype.is_float] if wrt is None else list(wrt)
     if not ends:
         raise GradientError("the graph has no floating output to differentiate")
+    known = set(graph.nodes)
+    for node in (*ends, *wanted):
+        if node not in known:
+            raise GradientError(f"not a node of the graph, so it has no gradient: {node}")
+    for y in ends:
+        _need_float(y)
     for x in wanted:
         if not x.dtype.is_float:
             raise GradientError(f"integers and booleans have no gradient: {x.describe()}")
-    extra = [input_node(y.type, _cotangent_name(y, i)) for i, y in enumerate(ends) if y.shape != ()]
+    stacks = [(f"d_{y.name or f'output{i}'}", y.type) for i, y in enumerate(ends) if y.shape != ()]
+    names = fresh([name for name, _ in stacks], graph)
+    extra = [input_node(type, name) for name, (_, type) in zip(names, stacks, strict=True)]
     given = iter(extra)
     start = [next(given) if y.shape != () else full(1, y.type) for y in ends]
     found = pullback(ends, start, wanted, set(graph.inputs))
-    results = [
-        zeros(x.type) if g is None else g for x, g in zip(wanted, found, strict=True)
-    ]
+    results = [zeros(x.type) if g is None else g for x, g in zip(wanted, found, strict=True)]
     return type(graph)((*graph.inputs, *extra), results, f"gradient of {graph.name or 'graph'}")
 
 
@@ -118,5 +124,9 @@ def zeros(type: TensorType) -> Node:
     return full(0, type)
 
 
-def _cotangent_name(y: Node, i: int) -> str:
-    return f"d_{y.name}" if y.name else f"d_output{i}"
+def _need_float(y: Node) -> None:
+    if not y.dtype.is_float:
+        raise GradientError(
+            f"only floating outputs have gradients, not {y.describe()}; cast it, or differentiate "
+            "what it was computed from"
+        )

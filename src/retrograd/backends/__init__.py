@@ -1,0 +1,39 @@
+"""Backends by name: each makes a runnable `Program` of a `Graph`."""
+
+from __future__ import annotations
+
+from retrograd.backends.backend import Array, Backend, Program, bind
+from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.reference import ReferenceProgram
+from retrograd.errors import BackendError
+from retrograd.ir import Graph
+from retrograd.passes import optimize
+
+__all__ = ["Array", "Backend", "Program", "available", "bind", "compile_graph", "find"]
+
+# The reference backend runs a graph as it was written, node by node: it defines the meaning. The
+# others get it optimised.
+BACKENDS: dict[str, Backend] = {
+    "reference": ReferenceProgram,
+    "llvm": lambda graph: LLVMProgram(optimize(graph)),
+}
+
+
+def available() -> list[str]:
+    """Names of the backends that can run here."""
+    return list(BACKENDS)
+
+
+def find(name: str) -> Backend:
+    """The backend of this name; `BackendError` lists those there are."""
+    try:
+        return BACKENDS[name]
+    except KeyError:
+        raise BackendError(
+            f"there is no backend named {name!r} here; there are {', '.join(BACKENDS)}"
+        ) from None
+
+
+def compile_graph(graph: Graph, backend: str) -> Program:
+    """A program that runs the graph on the named backend."""
+    return find(backend)(graph)

@@ -1,7 +1,7 @@
 """The intermediate representation: types, nodes, graphs. Knows no operation and no array library
 beyond the dtypes."""
 
-from retrograd.ir.check import check
+from retrograd.ir.check import check, check_node
 from retrograd.ir.dim import Dim, evaluate, product
 from retrograd.ir.dtype import (
     BY_CODE,
@@ -22,9 +22,11 @@ from retrograd.ir.dtype import (
     uint32,
     uint64,
 )
-from retrograd.ir.graph import Graph, reachable
+from retrograd.ir.graph import Graph, reachable, substitute
 from retrograd.ir.node import Node, Op, Provenance, Source, declare, full, made_by, provenance
 from retrograd.ir.registry import REGISTRY, lookup, register
+from retrograd.ir.stats import Stats, stats
+from retrograd.ir.text import parse_graph, print_graph
 from retrograd.ir.types import Shape, TensorType, as_shape, spec
 
 __all__ = [
@@ -39,12 +41,14 @@ __all__ = [
     "Provenance",
     "Shape",
     "Source",
+    "Stats",
     "TensorType",
     "as_dtype",
     "as_shape",
     "bfloat16",
     "bool_",
     "check",
+    "check_node",
     "declare",
     "evaluate",
     "float16",
@@ -57,11 +61,15 @@ __all__ = [
     "int64",
     "lookup",
     "made_by",
+    "parse_graph",
+    "print_graph",
     "product",
     "provenance",
     "reachable",
     "register",
     "spec",
+    "substitute",
+    "stats",
     "uint8",
     "uint16",
     "uint32",

@@ -1,8 +1,9 @@
 """Symbolic sizes.
 
 A `Dim` is a polynomial with integer coefficients in named sizes and in floor quotients of such
-polynomials. It is kept in a canonical form, so equal sizes compare equal: `2 * (N + 1) == 2 * N + 2`.
-Arithmetic that ends in a constant gives a plain `int`. All sizes are non-negative integers.
+polynomials. It is kept in a canonical form, so equal sizes compare equal:
+`2 * (N + 1) == 2 * N + 2`. Arithmetic that ends in a constant gives a plain `int`. All sizes are
+non-negative integers.
 """
 
 from __future__ import annotations
@@ -39,8 +40,20 @@ class Quotient:
     def __hash__(self) -> int:
         return hash((self.numerator, self.denominator))
 
+    def evaluate(self, sizes: Mapping[str, int]) -> int:
+        denominator = evaluate(self.denominator, sizes)
+        if denominator == 0:
+            raise ShapeError(f"the size {self} divides by {self.denominator}, which is zero")
+        return evaluate(self.numerator, sizes) // denominator
+
     def __str__(self) -> str:
-        return f"({self.numerator}) // ({self.denominator})"
+        return f"{_operand(self.numerator)} // {_operand(self.denominator)}"
+
+
+def _operand(size: int | Dim) -> str:
+    """A size as an operand of `//`: in parentheses unless it is a number or a name."""
+    text = str(size)
+    return text if text.isdecimal() or text.isidentifier() else f"({text})"
 
 
 def _atom_text(atom: str | Quotient) -> str:
@@ -155,12 +168,15 @@ class Dim:
                         raise ShapeError(f"no value is known for the symbolic size {atom}")
                     factor *= sizes[atom] ** power
                 else:
-                    numerator = evaluate(atom.numerator, sizes)
-                    factor *= (numerator // evaluate(atom.denominator, sizes)) ** power
+                    factor *= atom.evaluate(sizes) ** power
             total += factor
         return total
 
     def __str__(self) -> str:
+        if len(self.terms) == 1 and self.terms[0][1] == 1:
+            monomial = self.terms[0][0]
+            if len(monomial) == 1 and monomial[0][1] == 1:
+                return str(monomial[0][0])
         parts = []
         for monomial, factor in self.terms:
             atoms = [
@@ -197,7 +213,7 @@ def _terms(value: int | Dim) -> Terms:
 
 
 def _collect(terms: Iterable[tuple[Monomial, int]]) -> int | Dim:
-    """Add equal monomials, drop zeros, sort (highest degree first); an int where nothing is left."""
+    """Add equal monomials, drop zeros, sort (highest degree first); an int where none is left."""
     total: dict[Monomial, int] = {}
     for monomial, factor in terms:
         total[monomial] = total.get(monomial, 0) + factor
@@ -220,9 +236,11 @@ def _times(left: Monomial, right: Monomial) -> Monomial:
 
 
 def _floordiv(left: int | Dim, right: int | Dim) -> int | Dim:
-    """Exact where every term divides; otherwise the terms that divide, plus one quotient atom.
+    """Exact where every term divides; otherwise the multiples of the divisor, plus one quotient.
 
-    `(a*d + r) // d == a + r // d` for all integers, so pulling out divisible terms is exact.
+    `(a*d + r) // d == a + r // d` for all integers, so pulling out multiples is exact. Of each
+    factor the whole multiples are pulled out, so `(N + 3) // 2` is `(N + 1) // 2 + 1` and nothing
+    else: sizes that are the same for every N compare equal where possible.
     """
     if right == 0:
         raise ShapeError(f"division of the size {left} by zero")
@@ -234,10 +252,11 @@ def _floordiv(left: int | Dim, right: int | Dim) -> int | Dim:
     (monomial, factor), exact, rest = divisor[0], [], []
     for term, coefficient in _terms(left):
         reduced = _divide(term, monomial)
-        if reduced is not None and coefficient % factor == 0:
-            exact.append((reduced, coefficient // factor))
-        else:
+        if reduced is None:
             rest.append((term, coefficient))
+        else:
+            exact.append((reduced, coefficient // factor))
+            rest.append((term, coefficient % factor))
     remainder = _collect(rest)
     whole = _collect(exact)
     if isinstance(remainder, int) and isinstance(right, int):

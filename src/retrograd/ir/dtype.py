@@ -72,6 +72,7 @@ DTYPES = (
     float16, bfloat16, float32, float64,
 )  # fmt: skip
 _BY_NUMPY = {d.dtype: d for d in DTYPES}
+_NUMPY_CLASSES = frozenset(type(d) for d in _BY_NUMPY)
 BY_CODE = {d.code: d for d in DTYPES}
 
 
@@ -84,6 +85,8 @@ def as_dtype(value: Any) -> DType:
     """
     if isinstance(value, DType):
         return value
+    if value.__class__ in _NUMPY_CLASSES and value in _BY_NUMPY:
+        return _BY_NUMPY[value]
     if value is float:
         return float32
     try:

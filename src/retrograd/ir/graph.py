@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from operator import attrgetter
 from typing import Any, Self
 
 from retrograd.errors import ShapeError
+from retrograd.ir.check import check
 from retrograd.ir.node import Node
+from retrograd.ir.stats import Stats, stats
+from retrograd.ir.text import parse_graph, print_graph
 
 
 def reachable(outputs: Iterable[Node], stop: Collection[Node] = ()) -> list[Node]:
@@ -14,16 +18,26 @@ def reachable(outputs: Iterable[Node], stop: Collection[Node] = ()) -> list[Node
 
     Iterative and linear. Node ids grow with creation, so sorting by id gives the order.
     """
-    seen = set(outputs)
-    boundary = stop if isinstance(stop, set | frozenset | dict) else set(stop)
+    seen = dict.fromkeys(outputs)  # ordered, so that what is sorted below is nearly sorted already
+    boundary = stop if isinstance(stop, Set | dict) else set(stop)
     todo = [n for n in seen if n not in boundary]
     while todo:
         for x in todo.pop().inputs:
             if x not in seen:
-                seen.add(x)
+                seen[x] = None
                 if x not in boundary:
                     todo.append(x)
-    return sorted(seen, key=lambda n: n.id)
+    return sorted(seen, key=attrgetter("id"))
+
+
+def substitute(outputs: Sequence[Node], new: Mapping[Node, Node]) -> list[Node]:
+    """The outputs computed from other nodes: each key of `new` replaced by its value."""
+    found = dict(new)
+    for node in reachable(outputs, stop=new.keys()):
+        if node not in found:
+            inputs = tuple([found[x] for x in node.inputs])
+            found[node] = node if inputs == node.inputs else node.with_inputs(inputs)
+    return [found[y] for y in outputs]
 
 
 class Graph:
@@ -53,6 +67,12 @@ class Graph:
             )
         self.nodes = (*self.inputs, *(n for n in found if n not in given))
 
+    @property
+    def body(self) -> tuple[Node, ...]:
+        """The nodes that are computed: all but the inputs. What an input was made by is its own
+        affair, so a walk that looks at operations is a walk over these."""
+        return self.nodes[len(self.inputs) :]
+
     def with_outputs(self, outputs: Sequence[Node]) -> Self:
         """The graph with the same inputs and other outputs."""
         return type(self)(self.inputs, outputs, self.name)
@@ -63,14 +83,14 @@ class Graph:
         Graph inputs stay as they are. Provenance of replaced nodes is for the rule to keep.
         """
         new: dict[Node, Node] = {n: n for n in self.inputs}
-        for node in self.nodes[len(self.inputs) :]:
+        for node in self.body:
             new[node] = rule(node, tuple([new[x] for x in node.inputs]))
         return self.with_outputs([new[n] for n in self.outputs])
 
     def users(self) -> dict[Node, list[Node]]:
         """For every node, the nodes that read it, once per use."""
         found: dict[Node, list[Node]] = {n: [] for n in self.nodes}
-        for node in self.nodes:
+        for node in self.body:
             for x in node.inputs:
                 found[x].append(node)
         return found
@@ -78,7 +98,8 @@ class Graph:
     @property
     def dim_names(self) -> tuple[str, ...]:
         """Names of the symbolic sizes, sorted."""
-        return tuple(sorted({d for n in self.nodes for d in n.type.dim_names}))
+        types = {n.type for n in self.nodes}
+        return tuple(sorted({name for type in types for name in type.dim_names}))
 
     def __eq__(self, other: object) -> bool:
         """Structural equality: same inputs, operations, attributes, types, names and outputs."""
@@ -95,9 +116,30 @@ class Graph:
         header = tuple((n.type, n.name) for n in self.inputs)
         body = tuple(
             (n.prim, tuple([position[x] for x in n.inputs]), n.type, n.name, n.scope)
-            for n in self.nodes[len(self.inputs) :]
+            for n in self.body
         )
         return header, body, tuple(position[n] for n in self.outputs)
+
+    def __str__(self) -> str:
+        return print_graph(self)
+
+    def __repr__(self) -> str:
+        name = f" {self.name!r}" if self.name else ""
+        sizes = f"{len(self.inputs)} inputs, {len(self)} nodes, {len(self.outputs)} outputs"
+        return f"<{type(self).__name__}{name}: {sizes}>"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The graph that `str(graph)` describes; `FormatError` says where a text is damaged."""
+        return parse_graph(text, cls)
+
+    def check(self) -> None:
+        """Verify structure and types; `FormatError` names the first node that is wrong."""
+        check(self)
+
+    def stats(self, sizes: Mapping[str, int] | None = None) -> Stats:
+        """Operations, bytes and peak memory; in numbers where `sizes` names the symbolic sizes."""
+        return stats(self, sizes)
 
     def __len__(self) -> int:
         return len(self.nodes)

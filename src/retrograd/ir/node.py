@@ -9,18 +9,18 @@ work on nodes only, never on arrays, which is why a gradient can be differentiat
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import linecache
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar, Token
 from types import CodeType
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Final, NamedTuple, TypeVar, dataclass_transform
 
 from retrograd.errors import ShapeError
 from retrograd.ir.dim import Dim, evaluate
 from retrograd.ir.dtype import DType
-from retrograd.ir.registry import lookup, register
+from retrograd.ir.registry import REGISTRY, lookup, register
 from retrograd.ir.types import Shape, TensorType
 
 
@@ -58,8 +58,7 @@ class Source:
     __repr__ = __str__
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(NamedTuple):
     """Where nodes made from now on come from."""
 
     scope: str = ""  # module path, such as "model.layers[2].attn"
@@ -67,8 +66,9 @@ class Provenance:
     origin: Node | None = None  # for a gradient node, the forward node it belongs to
 
 
-_PROVENANCE: ContextVar[Provenance] = ContextVar("provenance", default=Provenance())
-_NEXT_ID = itertools.count()
+_NOWHERE = Provenance()
+_PROVENANCE: ContextVar[Provenance] = ContextVar("provenance", default=_NOWHERE)
+_NEXT_ID = itertools.count().__next__
 
 
 def provenance() -> Provenance:
@@ -76,14 +76,24 @@ def provenance() -> Provenance:
     return _PROVENANCE.get()
 
 
-@contextmanager
-def made_by(where: Provenance) -> Iterator[None]:
-    """Give nodes made inside the block this provenance."""
-    token = _PROVENANCE.set(where)
-    try:
-        yield
-    finally:
-        _PROVENANCE.reset(token)
+class made_by:
+    """Give nodes made inside the block this provenance.
+
+    A class, because every rule that builds a gradient runs inside one: a generator costs thrice.
+    """
+
+    __slots__ = ("_token", "_where")
+
+    _token: Token[Provenance]
+
+    def __init__(self, where: Provenance) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        self._token = _PROVENANCE.set(self._where)
+
+    def __exit__(self, *failure: object) -> None:
+        _PROVENANCE.reset(self._token)
 
 
 class Op:
@@ -101,13 +111,11 @@ class Op:
         """Make a node: check the inputs' types, infer the result's."""
         if self.arity is not None and len(inputs) != self.arity:
             raise ShapeError(f"{self.name} takes {self.arity} inputs, not {len(inputs)}")
-        where = _PROVENANCE.get()
-        result = self.infer(*[x.type for x in inputs])
-        return Node(self, inputs, result, where.scope, where.source, where.origin)
+        return Node(self, inputs, self.infer(*[x.type for x in inputs]), *_PROVENANCE.get())
 
     def bind(self, sizes: Mapping[str, int]) -> Op:
         """The op with every symbolic size among its attributes replaced by its value."""
-        changed = {}
+        changed: dict[str, Any] = {}
         for key, value in self.attrs.items():
             if isinstance(value, Dim):
                 changed[key] = evaluate(value, sizes)
@@ -149,12 +157,11 @@ _C = TypeVar("_C", bound=type[Op])
 @dataclass_transform(frozen_default=True)
 def declare(cls: _C) -> _C:
     """Class decorator for ops with attributes: a frozen dataclass, registered under its name."""
-    new = dataclasses.dataclass(frozen=True, repr=False)(cls)
-    register(new.name, new)
-    return new
+    dataclasses.dataclass(frozen=True, repr=False)(cls)  # changes the class in place
+    register(cls.name, cls)
+    return cls
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Node:
     """One operation in a graph. Immutable, compared by identity.
 
@@ -162,14 +169,28 @@ class Node:
     sorting by id is a topological order.
     """
 
-    prim: Op
-    inputs: tuple[Node, ...]
-    type: TensorType
-    scope: str = ""
-    source: Source | None = None
-    origin: Node | None = None
-    name: str = ""
-    id: int = dataclasses.field(default_factory=_NEXT_ID.__next__)
+    __slots__ = ("__weakref__", "id", "inputs", "name", "origin", "prim", "scope", "source", "type")
+
+    # Final: the type checker guards immutability. A frozen dataclass, which guards it at run time,
+    # takes five times as long to make, and recording a computation is making nodes.
+    def __init__(
+        self,
+        prim: Op,
+        inputs: tuple[Node, ...],
+        type: TensorType,
+        scope: str = "",
+        source: Source | None = None,
+        origin: Node | None = None,
+        name: str = "",
+    ) -> None:
+        self.prim: Final = prim
+        self.inputs: Final = inputs
+        self.type: Final = type
+        self.scope: Final = scope
+        self.source: Final = source
+        self.origin: Final = origin
+        self.name: Final = name
+        self.id: Final[int] = _NEXT_ID()
 
     @property
     def op(self) -> str:
@@ -196,7 +217,7 @@ class Node:
 
     def renamed(self, name: str) -> Node:
         """A copy of this node that carries a name."""
-        return dataclasses.replace(self, name=name, id=next(_NEXT_ID))
+        return Node(self.prim, self.inputs, self.type, self.scope, self.source, self.origin, name)
 
     def describe(self) -> str:
         """One line for error messages: op, input types, name and source line."""
@@ -212,15 +233,15 @@ class Node:
         return f"<{self.name or f'node {self.id}'}: {self.type} = {self.op}>"
 
     # Operators let rules read like mathematics. Shapes must be equal; Python numbers are lifted.
-    def _binary(name: str) -> Any:  # type: ignore[misc]  # noqa: N805
+    def _binary(name: str) -> Any:  # type: ignore[misc]
         def method(self: Node, other: Node | float) -> Node:
-            return lookup(name)()(self, lift(other, self))  # type: ignore[no-any-return]
+            return REGISTRY[name]()(self, lift(other, self))  # type: ignore[no-any-return]
 
         return method
 
-    def _reflected(name: str) -> Any:  # type: ignore[misc]  # noqa: N805
+    def _reflected(name: str) -> Any:  # type: ignore[misc]
         def method(self: Node, other: Node | float) -> Node:
-            return lookup(name)()(lift(other, self), self)  # type: ignore[no-any-return]
+            return REGISTRY[name]()(lift(other, self), self)  # type: ignore[no-any-return]
 
         return method
 
@@ -245,4 +266,13 @@ def lift(value: Node | float, like: Node) -> Node:
 
 def full(value: Any, type: TensorType) -> Node:
     """A constant that has the same value everywhere."""
-    return lookup("constant")(type.dtype.dtype.type(value), type.shape)()  # type: ignore[no-any-return]
+    # 0.0 and -0.0 are equal keys, and NumPy's numbers may be equal and of different meaning.
+    known = value.__class__ is int or (value.__class__ is float and value != 0)
+    op = (_splat if known else _splat.__wrapped__)(value, type)
+    return Node(op, (), type, *_PROVENANCE.get())
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _splat(value: Any, type: TensorType) -> Op:
+    """Rules ask for the same few constants over and over; as ops are immutable, one serves all."""
+    return lookup("constant")(type.dtype.dtype.type(value), type.shape)  # type: ignore[no-any-return]

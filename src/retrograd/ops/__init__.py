@@ -3,6 +3,6 @@
 Importing this package registers them all.
 """
 
-from retrograd.ops import elementwise, index, leaf, matmul, random, reduce, shape
+from retrograd.ops import control, elementwise, index, leaf, matmul, random, reduce, shape
 
-__all__ = ["elementwise", "index", "leaf", "matmul", "random", "reduce", "shape"]
+__all__ = ["control", "elementwise", "index", "leaf", "matmul", "random", "reduce", "shape"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, IndexRangeError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, declare, full
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare, full
 from retrograd.ops.shape import fail, permute, stack_front
 
 
@@ -105,6 +105,8 @@ class ScatterAdd(Op):
     def infer(self, *types: TensorType) -> TensorType:
         x, index, updates = types
         _check(self, x, index)
+        if x.dtype is bool_:
+            raise DTypeError(f"scatter_add adds numbers, not {x}; cast first")
         expected = x.with_shape(_result(self, x.shape, index.shape))
         if updates != expected:
             if updates.dtype is not x.dtype:

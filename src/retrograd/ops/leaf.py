@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,8 @@ class Constant(Leaf):
     shape: Shape
 
     def __post_init__(self) -> None:
-        value = np.array(self.value)  # a private copy
+        value = np.array(self.value, order="C")  # a private copy
+        value = value.astype(as_dtype(value.dtype).dtype, copy=False)  # in native byte order
         value.setflags(write=False)
         if value.ndim and value.shape != self.shape:
             raise ShapeError(f"a constant of shape {value.shape} declared as {self.shape}")
@@ -62,7 +64,7 @@ class Constant(Leaf):
         return TensorType(as_dtype(self.value.dtype), self.shape)
 
     def reference(self, *arrays: Any) -> Any:
-        return np.broadcast_to(self.value, self.shape)
+        return np.broadcast_to(self.value, tuple(map(index, self.shape)))
 
     def _key(self) -> tuple[Any, ...]:
         return self.value.dtype.str, self.value.ndim, self.shape, self.value.tobytes()
@@ -83,7 +85,7 @@ def constant(value: Any) -> Node:
 
 @declare
 class Iota(Leaf):
-    """`y[i0, ..., in] = i_axis`: the position along one axis."""
+    """`y[i0, ..., in] = i_axis`: the position along one axis, cast from int64."""
 
     name = "iota"
     shape: Shape
@@ -92,19 +94,20 @@ class Iota(Leaf):
 
     def infer(self, *types: TensorType) -> TensorType:
         if not 0 <= self.axis < len(self.shape):
-            raise ShapeError(f"iota along axis {self.axis} of the shape {self.shape}")
+            raise ShapeError(f"{self} has an axis outside of its shape {self.shape}")
         return TensorType(self.dtype, self.shape)
 
     def reference(self, *arrays: Any) -> Any:
-        ones = [1] * len(self.shape)
+        shape = tuple(map(index, self.shape))
+        ones = [1] * len(shape)
         ones[self.axis] = -1
-        counter = np.arange(self.shape[self.axis]).astype(self.dtype.dtype).reshape(ones)
-        return np.broadcast_to(counter, self.shape)
+        counter = np.arange(shape[self.axis]).astype(self.dtype.dtype).reshape(ones)
+        return np.broadcast_to(counter, shape)
 
 
 @declare
 class SizeOf(Leaf):
-    """The value of a symbolic size, as a scalar."""
+    """The value of a symbolic size, as a scalar, cast from int64."""
 
     name = "size_of"
     size: Dim | int
@@ -114,4 +117,4 @@ class SizeOf(Leaf):
         return TensorType(self.dtype, ())
 
     def reference(self, *arrays: Any) -> Any:
-        return np.asarray(self.size, self.dtype.dtype)
+        return np.asarray(index(self.size), np.int64).astype(self.dtype.dtype)

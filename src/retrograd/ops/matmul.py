@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from retrograd.errors import DTypeError
 from retrograd.ir import Dim, Node, Op, TensorType, bool_, declare
-from retrograd.ops.shape import fail, permute
+from retrograd.ops.half import in_float32
+from retrograd.ops.shape import fail, inverse, permute
 
 
 @declare
@@ -31,13 +33,13 @@ class DotGeneral(Op):
     def infer(self, *types: TensorType) -> TensorType:
         a, b = types
         if a.dtype is not b.dtype or a.dtype is bool_:
-            raise DTypeError(f"dot_general takes numbers of one dtype, not {a} and {b}")
+            raise DTypeError(f"{self.name} takes numbers of one dtype, not {a} and {b}")
         a_used, b_used = (*self.a_batch, *self.a_contract), (*self.b_batch, *self.b_contract)
         for x, used in ((a, a_used), (b, b_used)):
             if len(set(used)) != len(used) or any(not 0 <= i < x.rank for i in used):
                 raise fail(self, x, f"axes are distinct and within its {x.rank}")
         if len(self.a_batch) != len(self.b_batch) or len(a_used) != len(b_used):
-            raise fail(self, a, "axes come in pairs")
+            raise fail(self, a, f"axes of it and of {b} come in pairs")
         for i, j in zip(a_used, b_used, strict=True):
             if a.shape[i] != b.shape[j]:
                 raise fail(self, a, f"axis {i} of {a} is paired with axis {j} of {b}")
@@ -63,20 +65,14 @@ class DotGeneral(Op):
         a_free, b_free = self.free_axes(a.ndim, b.ndim)
         batch = tuple(a.shape[i] for i in self.a_batch)
         shape = batch + tuple(a.shape[i] for i in a_free) + tuple(b.shape[j] for j in b_free)
-        inner = int(np.prod([a.shape[i] for i in self.a_contract]))
-        rows = int(np.prod([a.shape[i] for i in a_free]))
-        columns = int(np.prod([b.shape[j] for j in b_free]))
-        wide = np.promote_types(a.dtype, np.float32) if a.dtype.itemsize == 2 else a.dtype
-        if a.dtype.kind in "iu":
-            wide = a.dtype
+        inner = math.prod(a.shape[i] for i in self.a_contract)
+        rows = math.prod(a.shape[i] for i in a_free)
+        columns = math.prod(b.shape[j] for j in b_free)
         left = np.transpose(a, (*self.a_batch, *a_free, *self.a_contract))
         right = np.transpose(b, (*self.b_batch, *self.b_contract, *b_free))
+        stacks = left.reshape(*batch, rows, inner), right.reshape(*batch, inner, columns)
         with np.errstate(all="ignore"):
-            y = np.matmul(
-                left.reshape(*batch, rows, inner).astype(wide),
-                right.reshape(*batch, inner, columns).astype(wide),
-            )
-        return y.reshape(shape).astype(a.dtype)
+            return in_float32(np.matmul, stacks).reshape(shape)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         a, b = inputs
@@ -89,29 +85,18 @@ class DotGeneral(Op):
         # batch, own free, contracted (sorted as the other operand has them).
         ga = DotGeneral(g_b, b_free, g_batch, self.b_batch)(g, b)
         gb = DotGeneral(g_a, a_free, g_batch, self.a_batch)(g, a)
-        return (
-            permute(ga, self._order(a.type.rank, self.a_batch, a_free, self.a_contract, self.b_contract)),
-            permute(gb, self._order(b.type.rank, self.b_batch, b_free, self.b_contract, self.a_contract)),
-        )  # fmt: skip
-
-    @staticmethod
-    def _order(
-        rank: int,
-        batch: Sequence[int],
-        free: Sequence[int],
-        contract: Sequence[int],
-        partner: Sequence[int],
-    ) -> tuple[int, ...]:
-        """The permutation that brings `batch, free, contract` (as the partner sorts it) home."""
-        by_partner = [axis for _, axis in sorted(zip(partner, contract, strict=True))]
-        came = [*batch, *free, *by_partner]
-        return tuple(came.index(axis) for axis in range(rank))
+        a_came = (*self.a_batch, *a_free, *_sorted_by(self.b_contract, self.a_contract))
+        b_came = (*self.b_batch, *b_free, *_sorted_by(self.a_contract, self.b_contract))
+        return permute(ga, inverse(a_came)), permute(gb, inverse(b_came))
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         (ta, tb), (a, b) = tangents, inputs
         left = self(ta, b) if ta is not None else None
         right = self(a, tb) if tb is not None else None
-        return left + right if left is not None and right is not None else left or right
+        if left is None or right is None:
+            return right if left is None else left
+        total: Node = left + right
+        return total
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
         a, b = inputs
@@ -128,6 +113,11 @@ class DotGeneral(Op):
             y = DotGeneral(self.a_contract, vp[0], self.a_batch, vp[1])(a, b)
             at = n + len(self.free_axes(a.type.rank, b.type.rank - 1)[0])
         return permute(y, (at, *(i for i in range(y.type.rank) if i != at)))
+
+
+def _sorted_by(keys: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """The axes in the order of their partners."""
+    return tuple(axis for _, axis in sorted(zip(keys, axes, strict=True)))
 
 
 def matmul(a: Node, b: Node) -> Node:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError
+from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, declare, uint32
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -43,14 +45,18 @@ class RandomBits(Op):
     def infer(self, *types: TensorType) -> TensorType:
         (key,) = types
         if key.dtype is not uint32 or key.rank < 1 or key.shape[-1] != 2:
-            raise DTypeError(f"random_bits takes keys u32[..., 2], not {key}")
+            error = DTypeError if key.dtype is not uint32 else ShapeError
+            raise error(f"random_bits takes keys u32[..., 2], not {key}")
+        if any(not isinstance(d, Dim) and d < 0 for d in self.shape):
+            raise ShapeError(f"{self} of {key}: sizes are not negative")
         return TensorType(uint32, (*key.shape[:-1], *self.shape))
 
     def reference(self, *arrays: Any) -> Any:
         (key,) = arrays
-        count = np.arange(int(np.prod(self.shape)), dtype=np.uint64).reshape(self.shape)
+        shape = tuple(map(index, self.shape))
+        count = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
         low, high = count.astype(np.uint32), (count >> np.uint64(32)).astype(np.uint32)
-        k0, k1 = (k.reshape(k.shape + (1,) * len(self.shape)) for k in (key[..., 0], key[..., 1]))
+        k0, k1 = (k.reshape(k.shape + (1,) * len(shape)) for k in (key[..., 0], key[..., 1]))
         with np.errstate(over="ignore"):
             return threefry(k0, k1, low, high)[0]
 

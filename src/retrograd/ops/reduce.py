@@ -6,6 +6,7 @@ have no value there, which is an error as soon as the shape says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from retrograd.ir import (
     Node,
     Op,
     TensorType,
+    as_dtype,
     bool_,
     declare,
     full,
@@ -24,15 +26,18 @@ from retrograd.ir import (
     product,
 )
 from retrograd.ops.elementwise import (
+    ANY,
+    BOOLEAN,
+    FLOAT,
+    NUMBER,
     cast,
+    drop_if,
     eq,
     exp,
-    isfinite,
-    keep_if,
     select,
-    zdiv,
     zmul,
 )
+from retrograd.ops.half import in_float32
 from retrograd.ops.leaf import Iota
 from retrograd.ops.shape import Concat, Linear, expand, fail, inverse, pad, permute, reshape
 from retrograd.ops.shape import slice_axis as part
@@ -43,13 +48,13 @@ class Reduction(Op):
 
     arity = 1
     axes: tuple[int, ...]
-    kinds = "float int uint"
+    kinds: Sequence[str] = NUMBER
     empty_has_value = True
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
         if x.dtype.kind not in self.kinds:
-            raise DTypeError(f"{self.name} takes {self.kinds} inputs, not {x}")
+            raise DTypeError(f"{self.name} takes {' or '.join(self.kinds)} inputs, not {x}")
         if any(not 0 <= a < x.rank for a in self.axes) or list(self.axes) != sorted(set(self.axes)):
             raise fail(self, x, f"axes are distinct, ascending and within its {x.rank}")
         if not self.empty_has_value and any(x.shape[a] == 0 for a in self.axes):
@@ -87,7 +92,8 @@ class ReduceSum(Reduction):
     axes: tuple[int, ...]
 
     def reference(self, *arrays: Any) -> Any:
-        return np.sum(arrays[0], axis=self.axes, dtype=arrays[0].dtype)
+        with np.errstate(all="ignore"):
+            return in_float32(lambda x: np.sum(x, axis=self.axes, dtype=x.dtype), arrays)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         return (self.back(g, inputs[0]),)
@@ -105,7 +111,7 @@ class ReduceProd(Reduction):
 
     def reference(self, *arrays: Any) -> Any:
         with np.errstate(all="ignore"):
-            return np.prod(arrays[0], axis=self.axes, dtype=arrays[0].dtype)
+            return in_float32(lambda x: np.prod(x, axis=self.axes, dtype=x.dtype), arrays)
 
     def weights(self, y: Node, x: Node) -> Node:
         kept = [i for i in range(x.type.rank) if i not in self.axes]
@@ -122,7 +128,8 @@ def products_of_others(x: Node) -> Node:
     For a size known beforehand, a tree of pairwise products, down and up again: 3 n products. For
     a symbolic size, the n x n table with ones on the diagonal, reduced.
     """
-    n, lead = x.shape[-1], x.shape[:-1]
+    size, lead = x.shape[-1], x.shape[:-1]
+    n = size
     if isinstance(n, Dim):
         square = (*lead, n, n)
         rank = len(square)
@@ -130,19 +137,19 @@ def products_of_others(x: Node) -> Node:
         table = select(diagonal, full(1, x.type.with_shape(square)), expand(x, square, (rank - 2,)))
         return ReduceProd((rank - 1,))(table)
     levels = []
-    while x.shape[-1] > 1:  # type: ignore[operator]
-        if x.shape[-1] % 2:  # type: ignore[operator]
+    while n > 1:
+        if n % 2:
             zeros = (0,) * len(lead)
             x = pad(x, (*zeros, 0), (*zeros, 1), value=1)
-        half = x.shape[-1] // 2
-        left, right = part(x, -1, 0, half), part(x, -1, half, x.shape[-1])
+        half = (n + 1) // 2
+        left, right = part(x, -1, 0, half), part(x, -1, half, 2 * half)
         levels.append((left, right))
-        x = left * right
+        x, n = left * right, half
     others = full(1, x.type)
     for left, right in reversed(levels):
         others = part(others, -1, 0, left.shape[-1])
         others = join(others * right, others * left)
-    return part(others, -1, 0, n)
+    return part(others, -1, 0, size)
 
 
 def join(*parts: Node) -> Node:
@@ -156,15 +163,19 @@ class ReduceMax(Reduction):
 
     name = "reduce_max"
     axes: tuple[int, ...]
-    kinds = "bool float int uint"
+    kinds = ANY
     empty_has_value = False
 
     def reference(self, *arrays: Any) -> Any:
-        return np.max(arrays[0], axis=self.axes, **_start(arrays[0], -1))
+        (x,) = arrays
+        self.infer(TensorType(as_dtype(x.dtype), x.shape))  # a symbolic axis may turn out empty
+        with np.errstate(invalid="ignore"):
+            return np.max(x, axis=self.axes)
 
     def weights(self, y: Node, x: Node) -> Node:
-        hit = cast(eq(x, self.back(y, x)), x.dtype)
-        return zdiv(hit, self.back(ReduceSum(self.axes)(hit), x))
+        hit = cast(eq(x, self.back(y, x)), x.dtype)  # a NaN equals nothing: 0 / 0 for all
+        share: Node = hit * self.back(1 / ReduceSum(self.axes)(hit), x)
+        return share
 
 
 @declare
@@ -173,38 +184,41 @@ class ReduceMin(Reduction):
 
     name = "reduce_min"
     axes: tuple[int, ...]
-    kinds = "bool float int uint"
+    kinds = ANY
     empty_has_value = False
 
     def reference(self, *arrays: Any) -> Any:
-        return np.min(arrays[0], axis=self.axes, **_start(arrays[0], 1))
+        (x,) = arrays
+        self.infer(TensorType(as_dtype(x.dtype), x.shape))
+        with np.errstate(invalid="ignore"):
+            return np.min(x, axis=self.axes)
 
     weights = ReduceMax.weights
 
 
-def _start(x: Any, sign: int) -> dict[str, Any]:
-    """What a maximum starts from where a symbolic axis turns out empty."""
-    return {"initial": sign * np.inf} if x.size == 0 and x.dtype.kind == "f" else {}
-
-
 @declare
 class LogSumExp(Reduction):
-    """`log(sum(exp(x)))` over axes, without overflow; -inf where every element is -inf."""
+    """`log(sum(exp(x)))` over axes, without overflow; -inf where every element is -inf.
+
+    Its partials are `exp(x - y)`; 0 where every element is -inf, NaN for an element of +inf.
+    """
 
     name = "logsumexp"
     axes: tuple[int, ...]
-    kinds = "float"
+    kinds = FLOAT
 
     def reference(self, *arrays: Any) -> Any:
-        (x,) = arrays
         with np.errstate(all="ignore"):
-            top = np.max(x, axis=self.axes, keepdims=True, initial=-np.inf)
-            top = np.where(np.isfinite(top), top, x.dtype.type(0))
-            total = np.sum(np.exp(x - top), axis=self.axes, dtype=x.dtype)
-            return np.log(total) + np.squeeze(top, self.axes)
+            return in_float32(self._value, arrays)
+
+    def _value(self, x: Any) -> Any:
+        top = np.max(x, axis=self.axes, keepdims=True, initial=-np.inf)
+        top = np.where(np.isfinite(top), top, 0)
+        total = np.sum(np.exp(x - top), axis=self.axes, dtype=x.dtype)
+        return np.log(total) + np.squeeze(top, self.axes)
 
     def weights(self, y: Node, x: Node) -> Node:
-        return exp(x - self.back(keep_if(isfinite(y), y), x))
+        return exp(x - self.back(drop_if(eq(y, full(-math.inf, y.type)), y), x))
 
 
 @declare
@@ -213,7 +227,7 @@ class ReduceAny(Reduction):
 
     name = "reduce_any"
     axes: tuple[int, ...]
-    kinds = "bool"
+    kinds = BOOLEAN
 
     def reference(self, *arrays: Any) -> Any:
         return np.any(arrays[0], axis=self.axes)
@@ -252,7 +266,9 @@ class ArgMax(Op):
         return TensorType(int64, x.shape[: self.axis] + x.shape[self.axis + 1 :])
 
     def reference(self, *arrays: Any) -> Any:
-        return np.argmax(arrays[0], axis=self.axis).astype(np.int64)
+        (x,) = arrays
+        self.infer(TensorType(as_dtype(x.dtype), x.shape))
+        return np.argmax(x, axis=self.axis).astype(np.int64)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         return (None,)
@@ -271,7 +287,9 @@ class ArgMin(ArgMax):
     name = "argmin"
 
     def reference(self, *arrays: Any) -> Any:
-        return np.argmin(arrays[0], axis=self.axis).astype(np.int64)
+        (x,) = arrays
+        self.infer(TensorType(as_dtype(x.dtype), x.shape))
+        return np.argmin(x, axis=self.axis).astype(np.int64)
 
 
 @declare
@@ -291,7 +309,10 @@ class CumSum(Linear):
         return x
 
     def reference(self, *arrays: Any) -> Any:
-        (x,) = arrays
+        with np.errstate(all="ignore"):
+            return in_float32(self._value, arrays)
+
+    def _value(self, x: Any) -> Any:
         if not self.reverse:
             return np.cumsum(x, axis=self.axis, dtype=x.dtype)
         back = np.flip(x, self.axis)

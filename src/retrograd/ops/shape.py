@@ -7,12 +7,25 @@ reverse rule is its transpose.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare, full, lookup, product
+from retrograd.ir import (
+    Dim,
+    Node,
+    Op,
+    Shape,
+    TensorType,
+    as_dtype,
+    bool_,
+    declare,
+    full,
+    lookup,
+    product,
+)
 
 
 class Linear(Op):
@@ -43,6 +56,13 @@ def fail(op: Op, x: TensorType, why: str) -> ShapeError:
     return ShapeError(f"{op} does not fit its input {x}: {why}")
 
 
+def gaps(size: int | Dim) -> int | Dim:
+    """The number of gaps between that many elements, `max(size - 1, 0)`."""
+    if isinstance(size, Dim):
+        return size - (2 * size) // (size + 1)  # the quotient is min(size, 1)
+    return size - 1 if size else 0
+
+
 @declare
 class Expand(Linear):
     """Repeat along new axes: the result has the given shape, `axes` are the axes that are new."""
@@ -53,15 +73,18 @@ class Expand(Linear):
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
-        if any(not 0 <= a < len(self.shape) for a in self.axes):
-            raise fail(self, x, f"the axes must lie within the {len(self.shape)} of the result")
+        rank = len(self.shape)
+        if any(not 0 <= a < rank for a in self.axes) or list(self.axes) != sorted(set(self.axes)):
+            raise fail(self, x, f"axes are distinct, ascending and within the result's {rank}")
+        if any(not isinstance(d, Dim) and d < 0 for d in self.shape):
+            raise fail(self, x, "sizes are not negative")
         kept = tuple(d for i, d in enumerate(self.shape) if i not in self.axes)
         if kept != x.shape:
             raise fail(self, x, f"without the new axes the result has the shape {kept}")
         return x.with_shape(self.shape)
 
     def reference(self, *arrays: Any) -> Any:
-        return np.broadcast_to(np.expand_dims(arrays[0], self.axes), self.shape)
+        return np.broadcast_to(np.expand_dims(arrays[0], self.axes), tuple(map(index, self.shape)))
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         return (lookup("reduce_sum")(self.axes)(g),)
@@ -79,6 +102,8 @@ class Reshape(Linear):
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
+        if any(not isinstance(d, Dim) and d < 0 for d in self.shape):
+            raise fail(self, x, "sizes are not negative")
         if x.size != product(self.shape):
             raise fail(self, x, f"it has {x.size} elements, the result {product(self.shape)}")
         return x.with_shape(self.shape)
@@ -118,7 +143,11 @@ class Permute(Linear):
 
 @declare
 class Slice(Linear):
-    """Elements `start, start + step, ...` below `stop` along each axis; steps are positive."""
+    """Elements `start, start + step, ...` below `stop` along each axis; steps are positive.
+
+    There are `(stop - start + step - 1) // step` of them. Where that is 0, `stop` may be less than
+    `start`: what a formula in symbolic sizes gives for an empty axis.
+    """
 
     name = "slice"
     starts: Shape
@@ -135,25 +164,26 @@ class Slice(Linear):
         ):
             if step < 1:
                 raise fail(self, x, f"steps are positive, not {step}")
-            known = not any(isinstance(d, Dim) for d in (start, stop, size))
-            if known and not 0 <= start <= stop <= size:  # type: ignore[operator]
-                raise fail(self, x, f"{start}:{stop} is not within 0:{size}")
-            sizes.append((stop - start + step - 1) // step)
+            count = (stop - start + step - 1) // step
+            spare = (start, size - start, size - stop, count)
+            if any(not isinstance(d, Dim) and d < 0 for d in spare):
+                raise fail(self, x, f"{start}:{stop}:{step} is not within 0:{size}")
+            sizes.append(count)
         return x.with_shape(tuple(sizes))
 
     def reference(self, *arrays: Any) -> Any:
-        return arrays[0][tuple(map(slice, self.starts, self.stops, self.steps))]
+        (x,) = arrays
+        shape = self.infer(TensorType(as_dtype(x.dtype), x.shape)).shape
+        ends = [a + n * s for a, n, s in zip(self.starts, shape, self.steps, strict=True)]
+        return x[tuple(map(slice, self.starts, ends, self.steps))]
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        low = self.starts
         # What lies behind the last element taken: the size less the reach of the taken elements.
-        spread = [n + (n - 1) * (s - 1) for n, s in zip(g.shape, self.steps, strict=True)]
-        if any(n == 0 for n in g.shape):
-            return (full(0, inputs[0].type),)
         high = tuple(
-            d - lo - w for d, lo, w in zip(inputs[0].shape, self.starts, spread, strict=True)
+            d - lo - n - gaps(n) * (s - 1)
+            for d, lo, n, s in zip(inputs[0].shape, self.starts, g.shape, self.steps, strict=True)
         )
-        return (pad(g, low, high, tuple(s - 1 for s in self.steps)),)
+        return (pad(g, self.starts, high, tuple(s - 1 for s in self.steps)),)
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
         return Slice((0, *self.starts), (size, *self.stops), (1, *self.steps))(*inputs)
@@ -172,40 +202,43 @@ class Pad(Op):
     def infer(self, *types: TensorType) -> TensorType:
         x, value = types
         if value.shape != () or value.dtype is not x.dtype:
-            raise DTypeError(f"pad fills with a scalar of the dtype of {x}, not with {value}")
+            error = ShapeError if value.shape != () else DTypeError
+            raise error(f"pad fills with a scalar of the dtype of {x}, not with {value}")
         if not len(self.low) == len(self.high) == len(self.interior) == x.rank:
             raise fail(self, x, f"it needs three widths for each of {x.rank} axes")
         widths = [w for w in (*self.low, *self.high, *self.interior) if not isinstance(w, Dim)]
         if any(w < 0 for w in widths):
             raise fail(self, x, "widths are not negative")
-        return x.with_shape(tuple(map(self._size, x.shape, self.low, self.high, self.interior)))
+        return x.with_shape(self._result(x.shape))
 
-    @staticmethod
-    def _size(d: int | Dim, low: int | Dim, high: int | Dim, interior: int) -> int | Dim:
-        between = 0 if d == 0 or not interior else (d - 1) * interior
-        return low + d + between + high
+    def _result(self, shape: Shape) -> Shape:
+        return tuple(
+            lo + d + hi + (gaps(d) * i if i else 0)
+            for d, lo, hi, i in zip(shape, self.low, self.high, self.interior, strict=True)
+        )
 
     def reference(self, *arrays: Any) -> Any:
         x, value = arrays
-        shape = map(self._size, x.shape, self.low, self.high, self.interior)
-        y = np.full(tuple(shape), value, x.dtype)
-        y[self._inside(x.shape)] = x
+        y = np.full(self._result(x.shape), value, x.dtype)
+        y[tuple(map(slice, *self._inside(x.shape)))] = x
         return y
 
-    def _inside(self, shape: Shape) -> tuple[Any, ...]:
-        return tuple(
-            slice(lo, lo + d + (d - 1) * i if d != 0 else lo, i + 1)
-            for d, lo, i in zip(shape, self.low, self.interior, strict=True)
+    def _inside(self, shape: Shape) -> tuple[Shape, Shape, tuple[int, ...]]:
+        """Starts, stops and steps of the slice of the result that holds the input."""
+        steps = tuple(i + 1 for i in self.interior)
+        stops = tuple(
+            lo + d * s - (0 if d == 0 else s - 1)
+            for d, lo, s in zip(shape, self.low, steps, strict=True)
         )
+        return self.low, stops, steps
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        x, value = inputs
-        parts = self._inside(x.shape)
-        gx = Slice(*(tuple(getattr(p, f) for p in parts) for f in ("start", "stop", "step")))(g)
+        x, _ = inputs
+        gx = Slice(*self._inside(x.shape))(g)
         # The scalar's share is the sum over the padding alone: nothing is subtracted, so nothing
         # that is infinite inside can spoil it.
         inside = pad(full(True, TensorType(bool_, x.shape)), self.low, self.high, self.interior)
-        outside = lookup("select")()(inside, full(0, g.type), g)
+        outside: Node = lookup("select")()(inside, full(0, g.type), g)
         return gx, lookup("reduce_sum")(tuple(range(g.type.rank)))(outside)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
@@ -227,7 +260,8 @@ class Pad(Op):
         inside = pad(full(True, TensorType(bool_, one)), self.low, self.high, self.interior)
         y = wider(x, full(0, TensorType(x.dtype, ())))
         fill = expand(value, y.shape, tuple(range(1, y.type.rank)))
-        return lookup("select")()(expand(inside, y.shape, (0,)), y, fill)
+        chosen: Node = lookup("select")()(expand(inside, y.shape, (0,)), y, fill)
+        return chosen
 
 
 @declare
@@ -238,9 +272,10 @@ class Flip(Linear):
     axes: tuple[int, ...]
 
     def infer(self, *types: TensorType) -> TensorType:
-        if any(not 0 <= a < types[0].rank for a in self.axes):
-            raise fail(self, types[0], f"the axes must lie within its {types[0].rank}")
-        return types[0]
+        (x,) = types
+        if any(not 0 <= a < x.rank for a in self.axes) or len(set(self.axes)) < len(self.axes):
+            raise fail(self, x, f"axes are distinct and within its {x.rank}")
+        return x
 
     def reference(self, *arrays: Any) -> Any:
         return np.flip(arrays[0], self.axes)
@@ -268,7 +303,8 @@ class Concat(Op):
         for t in types:
             if t.dtype is not first.dtype:
                 raise DTypeError(f"concat takes inputs of one dtype, not {first} and {t}")
-            if t.shape[:axis] + t.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :]:
+            others = t.shape[:axis] + t.shape[axis + 1 :]
+            if others != first.shape[:axis] + first.shape[axis + 1 :] or t.rank != first.rank:
                 raise ShapeError(f"concat along axis {axis} of {first} and {t}: other axes differ")
         total: int | Dim = 0
         for t in types:
@@ -279,7 +315,8 @@ class Concat(Op):
         return np.concatenate(arrays, self.axis)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        parts, at = [], 0
+        parts: list[Node] = []
+        at: int | Dim = 0
         for x in inputs:
             end = at + x.shape[self.axis]
             parts.append(slice_axis(g, self.axis, at, end))
@@ -314,8 +351,9 @@ def permute(x: Node, perm: Sequence[int]) -> Node:
 
 def slice_axis(x: Node, axis: int, start: int | Dim, stop: int | Dim) -> Node:
     """Elements `start` to `stop` along one axis."""
-    starts, stops = [0] * x.type.rank, list(x.shape)
-    starts[axis], stops[axis] = start, stop  # type: ignore[call-overload]
+    starts: list[int | Dim] = [0] * x.type.rank
+    stops = list(x.shape)
+    starts[axis], stops[axis] = start, stop
     return Slice(tuple(starts), tuple(stops), (1,) * x.type.rank)(x)
 
 

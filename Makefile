@@ -1,0 +1,98 @@
+# Everything a newcomer types. Needs python3 (3.11 or newer), make and a package index; nothing else.
+# Another interpreter: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# One stamp for each set of packages that has been installed.
+BASE  := $(VENV)/.installed
+TEST  := $(VENV)/.installed-test
+DEV   := $(VENV)/.installed-dev
+TORCH := $(VENV)/.installed-torch
+# A leading underscore or __init__ marks what benchmarks share.
+BENCHMARKS = $(wildcard benchmarks/[!_]*.py)
+# More workers than this cost more to start than they save.
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all test-torch lint format bench env clean distclean
+
+help:
+	@echo 'make demo        train the GPT on the bundled names, print samples, draw its gradient'
+	@echo 'make test        the tests, without the slow ones'
+	@echo 'make test-all    the slow tests too'
+	@echo 'make test-torch  install PyTorch (large), then the tests that compare with it'
+	@echo 'make lint        ruff check, ruff format --check, mypy'
+	@echo 'make format      mend what ruff can mend'
+	@echo 'make bench       the benchmarks, in order'
+	@echo 'make env         only the environment, with everything a developer needs'
+	@echo 'make clean       remove caches, builds and the output of the demo'
+	@echo 'make distclean   remove the environment as well'
+
+demo: $(BASE)
+	$(BIN)/retrograd train gpt --out demo/gpt --drawing demo/gradient.html
+
+test: $(TEST)
+	$(PYTEST) -m 'not slow' --durations=10
+
+test-all: $(TEST)
+	$(PYTEST) --durations=20
+
+test-torch: $(TORCH)
+	$(PYTEST) -m torch
+
+lint: $(DEV)
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m mypy src tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py)))
+
+format: $(DEV)
+	$(BIN)/python -m ruff check --fix
+	$(BIN)/python -m ruff format
+
+bench: $(BASE)
+	@set -e; for b in $(BENCHMARKS); do echo "== $$b"; $(BIN)/python "$$b"; done
+
+env: $(DEV)
+
+clean:
+	rm -rf build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean
+	rm -rf $(VENV) src/retrograd.egg-info
+
+# The environment is made once; what is in it is brought up to date when pyproject.toml has changed.
+# Installing a set renews the stamps of the sets within it.
+
+$(BASE): pyproject.toml | $(BIN)/pip
+	$(call install,retrograd,,$(BASE))
+
+$(TEST): pyproject.toml | $(BIN)/pip
+	$(call install,retrograd and its test tools,[test],$(BASE) $(TEST))
+
+$(DEV): pyproject.toml | $(BIN)/pip
+	$(call install,retrograd and its developer tools,[dev],$(BASE) $(TEST) $(DEV))
+
+$(TORCH): pyproject.toml | $(BIN)/pip
+	$(call install,retrograd with its test tools and PyTorch,[torch],$(BASE) $(TEST) $(TORCH))
+
+is_new_enough = -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+
+# pip and not python: it is what is missing when making the environment was cut short.
+$(BIN)/pip:
+	@$(PYTHON) $(is_new_enough) 2>/dev/null || { echo "error: retrograd needs Python 3.11 or newer,\
+	 but '$(PYTHON)' is: $$($(PYTHON) --version 2>&1 | tail -n 1); try: make PYTHON=python3.11" >&2; exit 1; }
+	@echo 'Creating $(VENV) ...'
+	@$(PYTHON) -m venv $(VENV)
+
+# install(what, extra, stamps)
+define install
+@$(BIN)/python $(is_new_enough) || { \
+	echo 'error: $(VENV) was made by a Python older than 3.11; run: make distclean' >&2; exit 1; }
+@echo 'Installing $(1) into $(VENV), once ...'
+@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.$(2)'
+@touch $(3)
+endef

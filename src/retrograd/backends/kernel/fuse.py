@@ -1,0 +1,157 @@
+"""Which nodes are stored in buffers, and which are computed where they are read.
+
+One walk from the outputs to the inputs. Every stored node is the root of a kernel; a node that is
+not stored belongs to the kernels of its users. A node is stored if
+
+- it is an output, or an op that reads more than one element of its inputs for one of its own
+  (a reduction, a contraction, a scan, a scatter),
+- its op needs it in memory (an operand of a contraction; the source of a reshape whose index would
+  need divisions),
+- or computing it where it is read would repeat work: it is read by several kernels, at several
+  indices, or again and again along an axis in front that an `expand` adds,
+- or its kernel is full: kernels are bounded, so that the time to compile a graph is linear.
+
+Views (permute, slice, ...) repeat no work, and are stored only where a kernel is full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from retrograd.backends.kernel.maps import is_plain_reshape, leaf_value, reshape_root
+from retrograd.ir import Graph, Node, lookup
+from retrograd.ops.elementwise import ELEMENTWISE
+
+KERNEL_NODES = 120  # nodes in one kernel
+READERS = 6  # different indices, or kernels, that may read one view
+CONCAT_PARTS = 4  # a concat of more parts is copied part by part
+
+REDUCTIONS = frozenset(
+    ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
+)
+INTERNAL = frozenset(("check_index", "store"))
+ROOTS = REDUCTIONS | {"argmax", "argmin", "dot_general", "cumsum", "scatter_add"} | INTERNAL
+VIEWS = frozenset(("expand", "permute", "slice", "flip", "pad", "concat", "reshape", "gather"))
+LEAVES = frozenset(("constant", "iota", "size_of"))
+# Cheap enough to be computed twice rather than stored and loaded.
+CHEAP = frozenset(
+    "add sub mul neg abs cast select relu eq ne lt le gt ge max min bitwise_and bitwise_or "
+    "bitwise_not".split()
+)
+
+
+@dataclass(slots=True)
+class Use:
+    """How the users of a node read it."""
+
+    homes: set[Node] = field(default_factory=set)  # roots of the kernels that read it
+    indices: set[int] = field(default_factory=set)  # distinct ways in which they index it
+    forced: bool = False  # it must be in memory
+    operand: bool = False  # it, or what it is a view of, must be in memory
+    repeated: bool = False  # each element is read many times
+
+
+class Fusion:
+    """Decides for every node of a graph. `stored` lists the kernels' roots in order."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.stored: list[Node] = []
+        self._given = set(graph.inputs)
+        self._outputs = set(graph.outputs)
+        self._uses: dict[Node, Use] = {}
+        self._counts: dict[Node, int] = {}
+        self._indices: dict[tuple[object, ...], int] = {}
+        for node in reversed(graph.nodes):
+            self._visit(node)
+        self.stored.reverse()
+
+    def _visit(self, node: Node) -> None:
+        use = self._uses.pop(node, None) or Use()
+        if node in self._given or is_buffer(node):
+            return
+        if self._must_store(node, use):
+            self.stored.append(node)
+            self._counts[node] = 1
+            use = Use({node}, {self._index(node)})
+        else:
+            for home in use.homes:
+                self._counts[home] += 1
+        for position, x in enumerate(node.inputs):
+            self._pass_on(node, use, position, x)
+
+    def _must_store(self, node: Node, use: Use) -> bool:
+        if node in self._outputs or node.op in ROOTS:
+            return True
+        if node.op in LEAVES:
+            return use.forced and node.op == "iota"
+        if use.forced:
+            return True
+        full = any(self._counts[home] >= KERNEL_NODES for home in use.homes)
+        wide = len(use.homes) > READERS or len(use.indices) > READERS
+        if node.op == "reshape":
+            return (full or wide) and is_plain_reshape(node)
+        if node.op == "concat" and len(node.inputs) > CONCAT_PARTS:
+            return True
+        if node.op in VIEWS:
+            # A contraction reads its operand many times: only strided views of memory serve it.
+            return full or wide or (use.operand and node.op not in ("permute", "expand", "slice"))
+        if full or use.operand or len(use.homes) > 1:
+            return True
+        if node.op in CHEAP:
+            return len(use.indices) > 2
+        return len(use.indices) > 1 or (use.repeated and node.type.rank > 0)
+
+    def _pass_on(self, node: Node, use: Use, position: int, x: Node) -> None:
+        """Tell an input how it is read."""
+        if node.op == "reshape" and not is_plain_reshape(node):
+            # Memory has no shape: the reshape is another view of where its source is stored.
+            source = reshape_root(x, self._given)
+            self._use(source).forced = True
+            if source is not x:
+                self._use(x)
+            return
+        own = self._use(x)
+        own.homes |= use.homes
+        own.repeated |= use.repeated
+        if node.op == "dot_general":
+            own.operand = True
+        if node.op in VIEWS and not (node.op == "gather" and position == 1):
+            own.operand |= use.operand
+            own.indices |= {self._index(node, position, i) for i in use.indices}
+            if node.op == "expand":
+                own.repeated |= repeats(node)
+            if node.op == "gather":
+                own.repeated = True
+        else:
+            own.indices |= use.indices
+
+    def _use(self, x: Node) -> Use:
+        return self._uses.setdefault(x, Use())
+
+    def _index(self, *key: object) -> int:
+        return self._indices.setdefault(key, len(self._indices))
+
+
+def is_buffer(node: Node) -> bool:
+    """Whether a node is an array that is at hand before the program runs."""
+    return node.op == "constant" and leaf_value(node) is None
+
+
+def repeats(node: Node) -> bool:
+    """Whether an expansion adds an axis before one that its input has: then what is read through it
+    changes in the inner loop, and cannot be hoisted out of the outer one."""
+    last = max((i for i, d in enumerate(node.shape) if i not in node.attrs["axes"] and d != 1),
+               default=-1)  # fmt: skip
+    return any(axis < last for axis in node.attrs["axes"])
+
+
+def is_fusible(node: Node) -> bool:
+    """Whether an op computes each element from single elements of its inputs."""
+    return node.op in ELEMENTWISE or node.op in VIEWS or node.op in ("cast", "random_bits")
+
+
+def known_ops() -> list[str]:
+    """Names of the registered ops that a plan can hold after legalisation."""
+    names = {*ELEMENTWISE, *ROOTS, *VIEWS, *LEAVES, "input", "cast", "random_bits"}
+    return sorted(n for n in names if n not in INTERNAL and lookup(n))

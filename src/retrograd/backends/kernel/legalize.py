@@ -1,0 +1,137 @@
+"""Rewriting composite ops into ones that have a loop nest of their own.
+
+A table from op name to a function of the node and its new inputs. An op that is not listed is
+lowered as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.backends.kernel.buffer import accumulator_of
+from retrograd.backends.kernel.views import as_product, wants_blas
+from retrograd.ir import (
+    Dim,
+    Graph,
+    Node,
+    Op,
+    Provenance,
+    TensorType,
+    full,
+    int64,
+    lookup,
+    made_by,
+)
+from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
+from retrograd.ops.shape import expand, permute
+
+
+class CheckIndex(Op):
+    """Indices made safe: int64 positions counted from the front, each within `0:size`.
+
+    Exists only inside of plans. Every gather and scatter reads its positions through one of these;
+    a position outside ends the run with an error that names `target`, the node as the user knows
+    it. So reading at a checked position cannot fail, and gathers can be fused like arithmetic.
+    """
+
+    name = "check_index"
+    arity = 1
+
+    def __init__(self, size: int | Dim, target: Node) -> None:
+        self.size = size
+        self.target = target
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return types[0].with_dtype(int64)
+
+
+class Store(Op):
+    """Its input, written to memory. Exists only inside of plans."""
+
+    name = "store"
+    arity = 1
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return types[0]
+
+
+Rule = Callable[[Node, Sequence[Node], dict[Any, Node]], Node]
+
+
+def logsumexp(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """`log(sum(exp(x - top))) + top`, top the finite maximum or zero, as the reference has it; half
+    precision by way of float32."""
+    (x,), axes = inputs, node.attrs["axes"]
+    if any(x.shape[a] == 0 for a in axes):
+        return full(float("-inf"), node.type)
+    x = cast(x, accumulator_of(x.dtype))
+    # The maximum over no elements is not defined, but has the value wanted here.
+    highest = lookup("reduce_max")(axes)(x)
+    top = keep_if(isfinite(highest), highest)
+    total = lookup("reduce_sum")(axes)(exp(x - expand(top, x.shape, axes)))
+    return cast(log(total) + top, node.dtype)
+
+
+def same(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """Ops that only steer differentiation."""
+    return inputs[0]
+
+
+def indexed(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """Check the indices of a gather or a scatter first; once for all that share them."""
+    x, index, *rest = inputs
+    size = x.shape[node.attrs["axis"]]
+    safe = known.get((index, size))
+    if safe is None:
+        safe = known[index, size] = CheckIndex(size, node)(index)
+    return Node(node.prim, (x, safe, *rest), node.type, node.scope, node.source, node.origin)
+
+
+def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """Copy an operand of a large contraction whose layout BLAS cannot read."""
+    same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
+    new = node if same else node.with_inputs(inputs)
+    if not wants_blas(node) or as_product(new, _in_memory) is not None:
+        return new
+    prim: Any = node.prim
+    a, b = inputs
+    n, k = len(prim.a_batch), len(prim.a_contract)
+    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+    a = Store()(permute(a, (*prim.a_batch, *a_free, *prim.a_contract)))
+    b = Store()(permute(b, (*prim.b_batch, *prim.b_contract, *b_free)))
+    batch = tuple(range(n))
+    contract = tuple(range(a.type.rank - k, a.type.rank)), tuple(range(n, n + k))
+    return type(prim)(*contract, batch, batch)(a, b)
+
+
+def _in_memory(node: Node) -> bool:
+    return node.op not in ("permute", "expand", "slice", "reshape")
+
+
+RULES: dict[str, Rule] = {
+    "logsumexp": logsumexp,
+    "gather": indexed,
+    "scatter_add": indexed,
+    "dot_general": contraction,
+    "stop_gradient": same,
+    "alias": same,
+}
+
+
+def legalize(graph: Graph) -> Graph:
+    """The graph in ops that the planner lowers; provenance and outputs' order kept."""
+    if not any(node.op in RULES for node in graph.nodes):
+        return graph
+    known: dict[Any, Node] = {}
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
+        rewrite = RULES.get(node.op)
+        if rewrite is not None:
+            with made_by(Provenance(node.scope, node.source, node)):
+                return rewrite(node, inputs, known)
+        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+            return node
+        return node.with_inputs(inputs)
+
+    return graph.rewrite(rule)

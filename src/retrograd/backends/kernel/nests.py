@@ -1,0 +1,307 @@
+"""From a stored node to the loop nests that compute it.
+
+The loops of a nest are numbered from the outermost. Two kinds of reduction exist, and their order
+of summation is part of the meaning, whatever the emitter:
+
+- "row": the reduced axis is the innermost. Element `r` of it goes to partial result `r mod LANES`;
+  elements of outer reduced axes follow one another. The partial results are combined as a tree:
+  `l` with `l + LANES/2`, and so on by halves.
+- "column": the innermost axis is kept. Each result takes the reduced elements one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from retrograd.backends.kernel.body import Body, Index, Value
+from retrograd.backends.kernel.buffer import Buffer, accumulator_of
+from retrograd.backends.kernel.fuse import CONCAT_PARTS, REDUCTIONS
+from retrograd.backends.kernel.maps import Reader
+from retrograd.backends.kernel.views import Operand, as_product, wants_blas
+from retrograd.ir import Dim, DType, Node, Shape, product
+
+LANES = 16  # partial results of a row reduction
+STRIP = 256  # elements of the innermost axis that are handled at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write a value to a buffer."""
+
+    buffer: Buffer
+    offset: Value
+    value: Value
+
+
+@dataclass(slots=True)
+class Nest:
+    """Loops around a body. `info` holds what only one kind needs.
+
+    | kind | loops | what happens |
+    |---|---|---|
+    | map | the domain | the stores |
+    | row | kept, outer reduced, strip, inner | `stores[0]` takes the reduced value |
+    | column | outer kept, strip, reduced, inner | the same, at `stores[0].offset` + inner |
+    | arg | kept, reduced | the same, with the position of the extremum |
+    | scan | the others, scanned | `stores[0]` takes the running sum |
+    | scatter | the updates | `stores[0]` adds to what is there |
+    | check | the indices | `stores[0]` takes the position, or the run ends |
+    | gemm | the batch | a matrix product |
+    """
+
+    kind: str
+    loops: list[int | Dim]
+    body: Body
+    stores: list[Store] = field(default_factory=list)
+    op: str = ""
+    accumulator: DType | None = None
+    kept: int = 0
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+class Lowering:
+    """Makes the nests of one stored node."""
+
+    def __init__(self, node: Node, stored: Mapping[Node, Buffer]) -> None:
+        self.node = node
+        self.stored = stored
+        self.out = stored[node]
+
+    def nests(self) -> list[Nest]:
+        node = self.node
+        special = SPECIAL.get(node.op)
+        if special is not None:
+            return special(self)
+        if node.op in REDUCTIONS:
+            (x,) = node.inputs
+            return [self.reduction(x.shape, node.attrs["axes"], lambda r, i: r.read(x, i))]
+        if node.op == "concat" and len(node.inputs) > CONCAT_PARTS:
+            return self.parts()
+        return [self.map(node.shape, lambda r, i: r.compute(node, i))]
+
+    # -- one element for one element ----------------------------------------------------------
+    def map(
+        self,
+        domain: Shape,
+        value: Callable[[Reader, Index], Value],
+        place: Callable[[Body, Index], Value] | None = None,
+    ) -> Nest:
+        body = Body()
+        loops, index = loops_over(body, domain)
+        offset = place(body, index) if place else body.offset(index, domain)
+        nest = Nest("map", loops, body)
+        nest.stores.append(Store(self.out, offset, value(Reader(body, self.stored), index)))
+        return collapse(nest)
+
+    def parts(self) -> list[Nest]:
+        """A concat copied part by part."""
+        axis, found = self.node.attrs["axis"], []
+        start: int | Dim = 0
+        for x in self.node.inputs:
+
+            def place(b: Body, i: Index, start: int | Dim = start) -> Value:
+                moved = b.add(i[axis], b.size(start))
+                return b.offset((*i[:axis], moved, *i[axis + 1 :]), self.node.shape)
+
+            def value(r: Reader, i: Index, x: Node = x) -> Value:
+                return r.read(x, i)
+
+            found.append(self.map(x.shape, value, place))
+            start = start + x.shape[axis]
+        return found
+
+    def check(self) -> list[Nest]:
+        (x,) = self.node.inputs
+        nest = self.map(x.shape, lambda r, i: r.read(x, i))
+        prim: Any = self.node.prim
+        nest.kind, nest.info = "check", {"size": nest.body.size(prim.size)}
+        return [nest]
+
+    # -- reductions ---------------------------------------------------------------------------
+    def reduction(
+        self,
+        domain: Shape,
+        axes: Sequence[int],
+        value: Callable[[Reader, Index], Value],
+        op: str = "",
+    ) -> Nest:
+        """Reduce `value` over some axes of a domain."""
+        wide = [i for i, d in enumerate(domain) if d != 1]
+        kept = [i for i in wide if i not in axes]
+        reduced = [i for i in wide if i in axes]
+        row = not kept or bool(reduced and reduced[-1] > kept[-1])
+        body = Body()
+        sizes: list[int | Dim]
+        if row:
+            inner = reduced[-1] if reduced else -1
+            order = [*kept, *reduced[:-1]]
+            sizes = [domain[i] for i in order]
+            strip, lane = len(order), len(order) + 1
+            last = domain[inner] if reduced else 1
+            loops = [*sizes, last, last]
+        else:
+            inner = kept[-1]
+            order = [*kept[:-1], inner, *reduced]
+            loops = [*(domain[i] for i in order), domain[inner]]
+            strip, lane = len(kept) - 1, len(order)
+        counters = {axis: body.loop(k) for k, axis in enumerate(order) if axis != inner}
+        if inner >= 0:
+            counters[inner] = body.add(body.loop(strip), body.loop(lane))
+        index = tuple(counters.get(i, body.size(0)) for i in range(len(domain)))
+        start = dict(counters)
+        if not row:
+            start[inner] = body.loop(strip)
+        place = [start.get(i, body.size(0)) for i in range(len(domain)) if i not in axes]
+        offset = body.offset(tuple(place), [d for i, d in enumerate(domain) if i not in axes])
+        element = value(Reader(body, self.stored), index)
+        nest = Nest("row" if row else "column", loops, body, [Store(self.out, offset, element)])
+        nest.op, nest.kept = op or self.node.op, len(kept)
+        nest.accumulator = accumulator_of(self.node.dtype)
+        nest.info["count"] = body.size(product(domain[i] for i in axes))
+        return nest
+
+    def extremum(self) -> list[Nest]:
+        (x,), axis = self.node.inputs, self.node.attrs["axis"]
+        body = Body()
+        kept = [i for i in range(x.type.rank) if i != axis]
+        counters = {i: body.loop(k) for k, i in enumerate((*kept, axis))}
+        index = tuple(counters[i] for i in range(x.type.rank))
+        offset = body.offset(tuple(counters[i] for i in kept), self.node.shape)
+        element = Reader(body, self.stored).read(x, index)
+        loops = [x.shape[i] for i in (*kept, axis)]
+        nest = Nest("arg", loops, body, [Store(self.out, offset, element)], op=self.node.op)
+        nest.kept = len(kept)
+        return [nest]
+
+    def scan(self) -> list[Nest]:
+        (x,), axis = self.node.inputs, self.node.attrs["axis"]
+        body = Body()
+        others = [i for i in range(x.type.rank) if i != axis]
+        counters = {i: body.loop(k) for k, i in enumerate((*others, axis))}
+        if self.node.attrs["reverse"]:
+            counters[axis] = body.sub(body.size(x.shape[axis] - 1), counters[axis])
+        index = tuple(counters[i] for i in range(x.type.rank))
+        element = Reader(body, self.stored).read(x, index)
+        store = Store(self.out, body.offset(index, x.shape), element)
+        loops = [x.shape[i] for i in (*others, axis)]
+        return [Nest("scan", loops, body, [store], kept=len(others), accumulator=accumulator_of(x.dtype))]
+
+    # -- scatter and contraction --------------------------------------------------------------
+    def scatter(self) -> list[Nest]:
+        x, position, updates = self.node.inputs
+        axis, shared = self.node.attrs["axis"], self.node.attrs["shared"]
+        end = axis + position.type.rank - shared
+        start = self.map(x.shape, lambda r, i: r.read(x, i))
+        body = Body()
+        loops, index = loops_over(body, updates.shape)
+        reader = Reader(body, self.stored)
+        at = reader.read(position, (*index[:shared], *index[axis:end]))
+        offset = body.offset((*index[:axis], at, *index[end:]), x.shape)
+        store = Store(self.out, offset, reader.read(updates, index))
+        return [start, Nest("scatter", loops, body, [store])]
+
+    def contraction(self) -> list[Nest]:
+        node = self.node
+        matrices = as_product(node, lambda x: x in self.stored) if wants_blas(node) else None
+        if matrices is not None:
+            body = Body()
+            index = tuple(body.loop(k) for k in range(len(matrices.batch)))
+            nest = Nest("gemm", list(matrices.batch), body)
+            nest.info = {s: body.size(getattr(matrices, s)) for s in "mnk"}
+            for name in "ab":
+                nest.info[name] = self._operand(body, index, getattr(matrices, name))
+            rows = (*index, body.size(0))
+            inner = product((matrices.m, matrices.n))
+            nest.info["y"] = body.offset(rows, (*matrices.batch, inner))
+            nest.info["buffers"] = [
+                self.stored[matrices.a.view.root], self.stored[matrices.b.view.root], self.out,
+            ]  # fmt: skip
+            return [nest]
+        return [self._loops()]
+
+    def _operand(self, body: Body, index: Index, x: Operand) -> tuple[Value, bool, Value]:
+        offset = body.size(x.view.offset)
+        for i, stride in zip(index, x.batch, strict=True):
+            offset = body.add(offset, body.mul(i, body.size(stride)))
+        return offset, x.transposed, body.size(x.leading)
+
+    def _loops(self) -> Nest:
+        """A contraction as a reduction of products."""
+        (a, b), prim = self.node.inputs, self.node.prim
+        n = len(prim.a_batch)  # type: ignore[attr-defined]
+        a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)  # type: ignore[attr-defined]
+        summed = [a.shape[i] for i in prim.a_contract]  # type: ignore[attr-defined]
+        rank = self.node.type.rank
+        a_axes = (*prim.a_batch, *a_free, *prim.a_contract)  # type: ignore[attr-defined]
+        b_axes = (*prim.b_batch, *b_free, *prim.b_contract)  # type: ignore[attr-defined]
+        # Where the last axis of b is summed, dot products read both operands in order; otherwise
+        # rows of b are added up.
+        last = b.type.rank - 1
+        dot = last in prim.b_contract  # type: ignore[attr-defined]
+        split = n + len(a_free) if not dot and b_free else rank
+        domain = (*self.node.shape[:split], *summed, *self.node.shape[split:])
+        axes = range(split, split + len(summed))
+
+        def value(r: Reader, index: Index) -> Value:
+            out = (*index[:split], *index[split + len(summed) :])
+            inner = index[split : split + len(summed)]
+            own_a = [*out[: n + len(a_free)], *inner]
+            own_b = [*out[:n], *out[n + len(a_free) :], *inner]
+            x = r.read(a, tuple(own_a[a_axes.index(i)] for i in range(a.type.rank)))
+            y = r.read(b, tuple(own_b[b_axes.index(i)] for i in range(b.type.rank)))
+            wide = accumulator_of(a.dtype)
+            if wide is not a.dtype:
+                x, y = (r.body.make("cast", (v,), wide) for v in (x, y))
+            return r.body.make("mul", (x, y), wide)
+
+        return self.reduction(domain, axes, value, "reduce_sum")
+
+
+SPECIAL: dict[str, Callable[[Lowering], list[Nest]]] = {
+    "argmax": Lowering.extremum,
+    "argmin": Lowering.extremum,
+    "cumsum": Lowering.scan,
+    "scatter_add": Lowering.scatter,
+    "check_index": Lowering.check,
+    "dot_general": Lowering.contraction,
+}
+
+
+def loops_over(body: Body, domain: Shape) -> tuple[list[int | Dim], Index]:
+    """A loop for each axis of the domain that is longer than 1, and the index they make."""
+    loops: list[int | Dim] = []
+    index = []
+    for d in domain:
+        if d == 1:
+            index.append(body.size(0))
+        else:
+            index.append(body.loop(len(loops)))
+            loops.append(d)
+    return loops, tuple(index)
+
+
+def collapse(nest: Nest) -> Nest:
+    """Make one loop of a nest whose counters serve nothing but one and the same position."""
+    if len(nest.loops) < 2:
+        return nest
+    (store,) = nest.stores
+    shared = store.offset
+    seen: set[Value] = {shared}
+    todo = [store.value]
+    while todo:
+        v = todo.pop()
+        if v in seen or v.depth == 0:
+            continue
+        if v.op == "loop":
+            return nest
+        seen.add(v)
+        todo.extend(v.args)
+    if shared.op == "loop" or shared.depth < len(nest.loops):
+        return nest
+    shared.op, shared.args, shared.attr, shared.depth = "loop", (), 0, 1
+    for v in seen:
+        v.depth = min(v.depth, 1)
+    nest.loops = [product(nest.loops)]
+    return nest

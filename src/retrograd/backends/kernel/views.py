@@ -1,0 +1,165 @@
+"""Nodes as strided views of memory, and contractions as matrix products of such views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from retrograd.backends.kernel.maps import axis_groups
+from retrograd.ir import Dim, Node, Shape, float32, float64, product
+
+BLAS_WORK = 4096  # multiply-adds from which on a call of BLAS pays
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Element `index` of the node is element `offset + sum(index * strides)` of `root`."""
+
+    root: Node
+    offset: int | Dim
+    strides: Shape
+
+
+def contiguous(shape: Shape) -> Shape:
+    """The strides of an array in row-major order, in elements."""
+    return tuple(product(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def view_of(node: Node, is_root: Callable[[Node], bool]) -> View | None:
+    """The node as a view of the first root below it; None where its elements are not evenly
+    spaced in memory."""
+    chain = []
+    while not is_root(node):
+        if node.op not in ("permute", "expand", "slice", "reshape"):
+            return None
+        chain.append(node)
+        node = node.inputs[0]
+    offset: int | Dim = 0
+    strides: Shape | None = contiguous(node.shape)
+    root = node
+    for y in reversed(chain):
+        x = y.inputs[0]
+        assert strides is not None
+        if y.op == "permute":
+            strides = tuple(strides[p] for p in y.attrs["perm"])
+        elif y.op == "expand":
+            rest, new = iter(strides), y.attrs["axes"]
+            strides = tuple(0 if i in new else next(rest) for i in range(len(y.shape)))
+        elif y.op == "slice":
+            for start, stride in zip(y.attrs["starts"], strides, strict=True):
+                offset = offset + start * stride
+            strides = tuple(s * t for s, t in zip(strides, y.attrs["steps"], strict=True))
+        else:
+            strides = _reshaped(x.shape, strides, y.shape)
+            if strides is None:
+                return None
+    return View(root, offset, strides)
+
+
+def _reshaped(shape: Shape, strides: Shape, new: Shape) -> Shape | None:
+    """Strides after a reshape that needs no copy; None where it does."""
+    found: list[int | Dim] = [0] * len(new)
+    for outer, inner in axis_groups(new, shape):
+        merged = merge([shape[i] for i in inner], [strides[i] for i in inner])
+        if merged is None:
+            return None
+        for k, i in enumerate(outer):
+            found[i] = merged[1] * product(new[j] for j in outer[k + 1 :])
+    return tuple(found)
+
+
+def merge(
+    shape: Sequence[int | Dim], strides: Sequence[int | Dim]
+) -> tuple[int | Dim, int | Dim] | None:
+    """Several axes as one: its size and stride, or None where they are not evenly spaced."""
+    size: int | Dim = 1
+    stride: int | Dim = 1
+    for d, s in reversed(list(zip(shape, strides, strict=True))):
+        if d == 1:
+            continue
+        if size == 1:
+            size, stride = d, s
+        elif s == size * stride:
+            size = size * d
+        else:
+            return None
+    return size, stride
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One matrix of a product: where it starts, its strides over batches, its leading size."""
+
+    view: View
+    batch: Shape
+    transposed: bool
+    leading: int | Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`y[batch] = a[batch] @ b[batch]`, row-major, as BLAS takes it."""
+
+    batch: Shape
+    m: int | Dim
+    n: int | Dim
+    k: int | Dim
+    a: Operand
+    b: Operand
+
+
+def work(node: Node) -> int | Dim:
+    """Multiply-adds of one matrix product of a contraction."""
+    a, prim = node.inputs[0], node.prim
+    batch = len(prim.a_batch)  # type: ignore[attr-defined]
+    summed = product(a.shape[i] for i in prim.a_contract)  # type: ignore[attr-defined]
+    return product(node.shape[batch:]) * summed
+
+
+def wants_blas(node: Node) -> bool:
+    """Whether a contraction is of a type and of a size, known or not, for BLAS."""
+    size = work(node)
+    return node.dtype in (float32, float64) and (isinstance(size, Dim) or size >= BLAS_WORK)
+
+
+def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
+    """A contraction as a matrix product of views; None where an operand's layout forbids it."""
+    a, b = node.inputs
+    prim = node.prim
+    a_view, b_view = view_of(a, is_root), view_of(b, is_root)
+    if a_view is None or b_view is None:
+        return None
+    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)  # type: ignore[attr-defined]
+    a_contract, b_contract = prim.a_contract, prim.b_contract  # type: ignore[attr-defined]
+    pairs = list(zip(a_contract, b_contract, strict=True))
+    for order in (pairs, sorted(pairs), sorted(pairs, key=lambda p: p[1])):
+        left = operand(a, a_view, prim.a_batch, a_free, [i for i, _ in order])  # type: ignore[attr-defined]
+        right = operand(b, b_view, prim.b_batch, [j for _, j in order], b_free)  # type: ignore[attr-defined]
+        if left and right:
+            return Product(
+                tuple(a.shape[i] for i in prim.a_batch),  # type: ignore[attr-defined]
+                product(a.shape[i] for i in a_free),
+                product(b.shape[j] for j in b_free),
+                product(a.shape[i] for i in a_contract),
+                left,
+                right,
+            )
+    return None
+
+
+def operand(
+    x: Node, view: View, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
+) -> Operand | None:
+    """The matrix whose rows run over some axes and whose columns run over others."""
+    r = merge([x.shape[i] for i in rows], [view.strides[i] for i in rows])
+    c = merge([x.shape[i] for i in columns], [view.strides[i] for i in columns])
+    if r is None or c is None or (r[0] != 1 and r[1] == 0) or (c[0] != 1 and c[1] == 0):
+        return None
+    across = tuple(view.strides[i] for i in batch)
+    if c[1] == 1 or c[0] == 1:  # rows are contiguous
+        if c[0] == 1 and r[1] == 1:
+            return Operand(view, across, True, r[0])
+        return Operand(view, across, False, c[0] if r[0] == 1 else r[1])
+    if r[1] == 1 or r[0] == 1:
+        return Operand(view, across, True, r[0] if c[0] == 1 else c[1])
+    return None

@@ -1,0 +1,32 @@
+"""Matrix products of OpenBLAS, as function pointers for compiled programs."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+
+import scipy_openblas32
+
+from retrograd.errors import BackendError
+
+
+@functools.cache
+def blas_symbols() -> dict[str, int]:
+    """Addresses of `cblas_sgemm` and `cblas_dgemm`, by the names that programs use.
+
+    The library runs on one thread: the order of summation must not depend on the number of threads,
+    and programs will be threaded as a whole.
+    """
+    folder = Path(scipy_openblas32.get_lib_dir())
+    found = sorted(folder.glob(f"*{scipy_openblas32.get_library()}*"))
+    found = [p for p in found if p.suffix in (".so", ".dylib", ".dll")]
+    if not found:
+        raise BackendError(f"no OpenBLAS library in {folder}; reinstall scipy-openblas32")
+    library = ctypes.CDLL(str(found[0]))
+    library.scipy_openblas_set_num_threads(1)
+    addresses = {}
+    for letter in "sd":
+        function = getattr(library, f"scipy_cblas_{letter}gemm")
+        addresses[f"rg_{letter}gemm"] = int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+    return addresses

@@ -1,0 +1,340 @@
+"""Elementwise ops in LLVM: a table from name to the function that writes it.
+
+Each function takes an `At` and the operands' registers and returns the result's. Half precision is
+computed as `float`; the caller rounds the result. No fast-math flags: every op is rounded by itself,
+so results do not depend on what was fused. Library functions are called under names of our own
+(`rg_expf`), so that LLVM neither folds nor replaces them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from retrograd.backends.llvm.types import literal, register_type
+from retrograd.backends.llvm.writer import Writer
+from retrograd.ir import DType, bool_
+
+
+class At:
+    """Where an op is written: the function, and the dtype of its operands."""
+
+    def __init__(self, writer: Writer, dtype: DType) -> None:
+        self.w = writer
+        self.dtype = dtype
+        self.type = register_type(dtype)
+        self.float = dtype.is_float
+        self.signed = dtype.kind == "int"
+
+    def do(self, op: str, *args: str) -> str:
+        """An LLVM instruction on operands of this dtype."""
+        return self.w.new(f"{op} {self.type} {', '.join(args)}")
+
+    def call(self, name: str, *args: str, extra: str = "") -> str:
+        """An LLVM intrinsic on this type."""
+        suffix = {"float": "f32", "double": "f64"}.get(self.type, self.type)
+        types = ", ".join([self.type] * len(args)) + (", i1" if extra else "")
+        self.w.declare(f"{self.type} @llvm.{name}.{suffix}({types})")
+        listed = ", ".join(f"{self.type} {a}" for a in args) + (f", {extra}" if extra else "")
+        return self.w.new(f"call {self.type} @llvm.{name}.{suffix}({listed})")
+
+    def libm(self, name: str, *args: str) -> str:
+        """A function of the C library, in the precision of this dtype."""
+        symbol = "rg_" + name + ("f" if self.type == "float" else "")
+        types = ", ".join([self.type] * len(args))
+        self.w.declare(f"{self.type} @{symbol}({types}) #1")
+        listed = ", ".join(f"{self.type} {a}" for a in args)
+        return self.w.new(f"call {self.type} @{symbol}({listed}) #1")
+
+    def number(self, value: float) -> str:
+        return literal(value, self.dtype)
+
+    def compare(self, floats: str, integers: str, a: str, b: str) -> str:
+        """A condition; `integers` without the sign's letter (`lt`), except `eq` and `ne`."""
+        if self.float:
+            return self.w.new(f"fcmp {floats} {self.type} {a}, {b}")
+        if integers not in ("eq", "ne"):
+            integers = ("s" if self.signed else "u") + integers
+        return self.w.new(f"icmp {integers} {self.type} {a}, {b}")
+
+    def choose(self, c: str, a: str, b: str) -> str:
+        return self.w.new(f"select i1 {c}, {self.type} {a}, {self.type} {b}")
+
+
+Emit = Callable[..., str]
+
+
+def arithmetic(floats: str, integers: str) -> Emit:
+    return lambda at, a, b: at.do(floats if at.float else integers, a, b)
+
+
+def intrinsic(name: str) -> Emit:
+    return lambda at, *args: at.call(name, *args)
+
+
+def libm(name: str) -> Emit:
+    return lambda at, *args: at.libm(name, *args)
+
+
+def compare(floats: str, integers: str) -> Emit:
+    return lambda at, a, b: at.compare(floats, integers, a, b)
+
+
+def bits(name: str) -> Emit:
+    return lambda at, a, b: at.do(name, a, b)
+
+
+def extreme(name: str) -> Emit:
+    """max or min; a NaN is kept."""
+
+    def emit(at: At, a: str, b: str) -> str:
+        if at.float:
+            return at.call({"max": "maximum", "min": "minimum"}[name], a, b)
+        if at.dtype is bool_:
+            return at.do({"max": "or", "min": "and"}[name], a, b)
+        return at.call(("s" if at.signed else "u") + name, a, b)
+
+    return emit
+
+
+def absorbing(op: str) -> Emit:
+    """A product or quotient that a zero first operand absorbs."""
+
+    def emit(at: At, a: str, b: str) -> str:
+        zero = at.compare("oeq", "eq", a, at.number(0))
+        return at.choose(zero, a, at.do(op, a, b))
+
+    return emit
+
+
+def neg(at: At, x: str) -> str:
+    return at.do("fneg", x) if at.float else at.do("sub", "0", x)
+
+
+def absolute(at: At, x: str) -> str:
+    if at.float:
+        return at.call("fabs", x)
+    return at.call("abs", x, extra="i1 false") if at.signed else x
+
+
+def sign(at: At, x: str) -> str:
+    positive = at.compare("ogt", "gt", x, at.number(0))
+    zero = at.compare("oeq", "eq", x, at.number(0))
+    if not at.float:
+        rest = at.choose(zero, "0", "-1")
+        return at.choose(positive, "1", rest)
+    negative = at.compare("olt", "lt", x, at.number(0))
+    rest = at.choose(zero, at.number(0), x)  # a NaN stays
+    rest = at.choose(negative, at.number(-1), rest)
+    return at.choose(positive, at.number(1), rest)
+
+
+def relu(at: At, x: str) -> str:
+    above = at.compare("ugt", "gt", x, at.number(0))  # a NaN stays
+    return at.choose(above, x, at.number(0))
+
+
+def reciprocal(at: At, x: str) -> str:
+    return at.do("fdiv", at.number(1), x)
+
+
+def rsqrt(at: At, x: str) -> str:
+    return reciprocal(at, at.call("sqrt", x))
+
+
+def _decay(at: At, x: str) -> str:
+    """exp(-|x|)"""
+    return at.libm("exp", at.do("fneg", at.call("fabs", x)))
+
+
+def sigmoid(at: At, x: str) -> str:
+    e = _decay(at, x)
+    positive = at.compare("oge", "ge", x, at.number(0))
+    top = at.choose(positive, at.number(1), e)
+    return at.do("fdiv", top, at.do("fadd", at.number(1), e))
+
+
+def softplus(at: At, x: str) -> str:
+    above = at.call("maximum", x, at.number(0))
+    return at.do("fadd", above, at.libm("log1p", _decay(at, x)))
+
+
+def logaddexp(at: At, a: str, b: str) -> str:
+    gap = at.do("fsub", a, b)
+    top = at.choose(at.compare("ogt", "", gap, at.number(0)), a, b)
+    tail = at.libm("log1p", _decay(at, gap))
+    apart = at.do("fadd", top, tail)
+    # Equal operands, infinite ones included, have no gap; a NaN in either is in the gap.
+    apart = at.choose(at.compare("uno", "", gap, gap), gap, apart)
+    equal = at.compare("oeq", "", a, b)
+    return at.choose(equal, at.do("fadd", a, at.number(math.log(2))), apart)
+
+
+def clamp(at: At, x: str, low: str, high: str) -> str:
+    return extreme("min")(at, extreme("max")(at, x, low), high)
+
+
+def is_infinite(at: At, x: str) -> str:
+    return at.compare("oeq", "", at.call("fabs", x), at.number(math.inf))
+
+
+def is_finite(at: At, x: str) -> str:
+    return at.compare("one", "", at.call("fabs", x), at.number(math.inf))
+
+
+def floor_div(at: At, a: str, b: str) -> str:
+    return _float_divmod(at, a, b)[0] if at.float else _integer_floor_div(at, a, b)
+
+
+def mod(at: At, a: str, b: str) -> str:
+    if at.float:
+        return _float_divmod(at, a, b)[1]
+    return at.do("sub", a, at.do("mul", _integer_floor_div(at, a, b), b))
+
+
+def _integer_floor_div(at: At, a: str, b: str) -> str:
+    """Rounded down; by zero gives zero. The one quotient that overflows wraps."""
+    zero = at.compare("", "eq", b, "0")
+    if not at.signed:
+        return at.choose(zero, "0", at.do("udiv", a, at.choose(zero, "1", b)))
+    minus = at.compare("", "eq", b, "-1")
+    special = at.w.new(f"or i1 {zero}, {minus}")
+    safe = at.choose(special, "1", b)
+    quotient, rest = at.do("sdiv", a, safe), at.do("srem", a, safe)
+    differ = at.compare("", "lt", at.do("xor", rest, safe), "0")
+    inexact = at.compare("", "ne", rest, "0")
+    down = at.w.new(f"and i1 {differ}, {inexact}")
+    quotient = at.choose(down, at.do("sub", quotient, "1"), quotient)
+    quotient = at.choose(minus, at.do("sub", "0", a), quotient)
+    return at.choose(zero, "0", quotient)
+
+
+def _float_divmod(at: At, a: str, b: str) -> tuple[str, str]:
+    """NumPy's floor quotient and remainder: the remainder has the sign of the divisor."""
+    zero = at.number(0)
+    rest = at.libm("fmod", a, b)
+    by_zero = at.compare("oeq", "", b, zero)
+    quotient = at.do("fdiv", at.do("fsub", a, rest), b)
+    some = at.compare("une", "", rest, zero)
+    negative = at.compare("olt", "", b, zero), at.compare("olt", "", rest, zero)
+    differ = at.w.new(f"and i1 {some}, {at.w.new(f'xor i1 {negative[0]}, {negative[1]}')}")
+    quotient = at.choose(differ, at.do("fsub", quotient, at.number(1)), quotient)
+    wrapped = at.choose(differ, at.do("fadd", rest, b), rest)
+    remainder = at.choose(some, wrapped, at.call("copysign", zero, b))
+    whole = at.call("floor", quotient)
+    short = at.compare("ogt", "", at.do("fsub", quotient, whole), at.number(0.5))
+    whole = at.choose(short, at.do("fadd", whole, at.number(1)), whole)
+    exact = at.do("fdiv", a, b)
+    nothing = at.compare("oeq", "", quotient, zero)
+    whole = at.choose(nothing, at.call("copysign", zero, exact), whole)
+    return at.choose(by_zero, exact, whole), at.choose(by_zero, rest, remainder)
+
+
+def power(at: At, a: str, b: str) -> str:
+    if at.float:
+        return at.libm("pow", a, b)
+    name = f"rg_power_{'s' if at.signed else 'u'}{at.type}"
+    at.w.declare(f"{at.type} @{name}({at.type}, {at.type}) #1")
+    return at.w.new(f"call {at.type} @{name}({at.type} {a}, {at.type} {b}) #1")
+
+
+def shift(op: str) -> Emit:
+    """A shift by the width or more, or by a negative count, moves every bit out."""
+
+    def emit(at: At, a: str, b: str) -> str:
+        width = 8 * at.dtype.itemsize
+        inside = at.w.new(f"icmp ult {at.type} {b}, {width}")
+        name = ("ashr" if at.signed else "lshr") if op == "right" else "shl"
+        moved = at.do(name, a, at.choose(inside, b, "0"))
+        keeps_sign = op == "right" and at.signed
+        rest = at.do("ashr", a, str(width - 1)) if keeps_sign else "0"
+        return at.choose(inside, moved, rest)
+
+    return emit
+
+
+ELEMENTWISE: dict[str, Emit] = {
+    "zmul": absorbing("fmul"),
+    "zdiv": absorbing("fdiv"),
+    "add": arithmetic("fadd", "add"),
+    "sub": arithmetic("fsub", "sub"),
+    "mul": arithmetic("fmul", "mul"),
+    "div": arithmetic("fdiv", "sdiv"),
+    "floor_div": floor_div,
+    "mod": mod,
+    "neg": neg,
+    "abs": absolute,
+    "sign": sign,
+    "floor": intrinsic("floor"),
+    "ceil": intrinsic("ceil"),
+    "trunc": intrinsic("trunc"),
+    "round": intrinsic("roundeven"),
+    "reciprocal": reciprocal,
+    "sqrt": intrinsic("sqrt"),
+    "rsqrt": rsqrt,
+    "pow": power,
+    "logaddexp": logaddexp,
+    "relu": relu,
+    "sigmoid": sigmoid,
+    "softplus": softplus,
+    "eq": compare("oeq", "eq"),
+    "ne": compare("une", "ne"),
+    "lt": compare("olt", "lt"),
+    "le": compare("ole", "le"),
+    "gt": compare("ogt", "gt"),
+    "ge": compare("oge", "ge"),
+    "isnan": lambda at, x: at.compare("uno", "", x, x),
+    "isinf": is_infinite,
+    "isfinite": is_finite,
+    "max": extreme("max"),
+    "min": extreme("min"),
+    "select": lambda at, c, a, b: at.choose(c, a, b),
+    "clamp": clamp,
+    "bitwise_not": lambda at, x: at.do("xor", x, "true" if at.dtype is bool_ else "-1"),
+    "bitwise_and": bits("and"),
+    "bitwise_or": bits("or"),
+    "bitwise_xor": bits("xor"),
+    "shift_left": shift("left"),
+    "shift_right": shift("right"),
+} | {
+    name: libm(name)
+    for name in (
+        "cbrt exp exp2 expm1 log log2 log10 log1p hypot sin cos tan asin acos atan atan2 "
+        "sinh cosh tanh asinh acosh atanh erf erfc"
+    ).split()
+}  # fmt: skip
+
+# Results of these are exact in the dtype of their operands, and need no rounding to half.
+EXACT = frozenset(
+    "neg abs sign floor ceil trunc round relu eq ne lt le gt ge isnan isinf isfinite max min select "
+    "clamp".split()
+)
+
+
+def integer_power(name: str) -> str:
+    """The definition of an integer power: by squaring, wrapping; negative exponents give 0."""
+    signed, kind = name[9] == "s", name[10:]
+    negative = f"icmp slt {kind} %b, 0" if signed else "icmp ne i1 false, false"
+    return f"""
+define internal {kind} @{name}({kind} %a, {kind} %b) #1 {{
+start:
+  %negative = {negative}
+  %begin = select i1 %negative, {kind} 0, {kind} %b
+  br label %head
+head:
+  %n = phi {kind} [ %begin, %start ], [ %n.next, %body ]
+  %x = phi {kind} [ %a, %start ], [ %x.next, %body ]
+  %y = phi {kind} [ 1, %start ], [ %y.next, %body ]
+  %more = icmp ne {kind} %n, 0
+  br i1 %more, label %body, label %end
+body:
+  %odd = trunc {kind} %n to i1
+  %product = mul {kind} %y, %x
+  %y.next = select i1 %odd, {kind} %product, {kind} %y
+  %x.next = mul {kind} %x, %x
+  %n.next = lshr {kind} %n, 1
+  br label %head
+end:
+  %result = select i1 %negative, {kind} 0, {kind} %y
+  ret {kind} %result
+}}"""

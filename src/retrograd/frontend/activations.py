@@ -1,0 +1,124 @@
+"""Activations and normalisations: compositions whose gradients follow from their parts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from retrograd.errors import ShapeError
+from retrograd.frontend.broadcasting import as_node, normal_axis
+from retrograd.frontend.elementwise import ArrayLike
+from retrograd.frontend.function import function
+from retrograd.frontend.reductions import mean_over
+from retrograd.ir import Node, float32
+from retrograd.ops import elementwise as el
+from retrograd.ops.control import StopGradient
+from retrograd.ops.reduce import LogSumExp, ReduceMax, ReduceSum
+from retrograd.ops.shape import expand
+
+
+def floating(x: ArrayLike) -> Node:
+    """A node of floating dtype: integers become float32."""
+    x = as_node(x)
+    return x if x.dtype.is_float else el.cast(x, float32)
+
+
+@function
+def softmax(x: ArrayLike, /, axis: int = -1) -> Any:
+    """`exp(x) / sum(exp(x))` along an axis, without overflow.
+
+    The largest element is subtracted first. A row of -inf throughout gives NaN, as 0/0 must.
+    """
+    x = floating(x)
+    axes = (normal_axis(axis, x.type.rank, "softmax"),)
+    if x.shape[axes[0]] == 0:
+        return x
+    top = StopGradient()(ReduceMax(axes)(x))
+    e = el.exp(x - expand(top, x.shape, axes))
+    return e / expand(ReduceSum(axes)(e), x.shape, axes)
+
+
+@function
+def log_softmax(x: ArrayLike, /, axis: int = -1) -> Any:
+    """`x - logsumexp(x)` along an axis."""
+    x = floating(x)
+    axes = (normal_axis(axis, x.type.rank, "log_softmax"),)
+    return x - expand(LogSumExp(axes)(x), x.shape, axes)
+
+
+@function
+def gelu(x: ArrayLike, /, approximate: str = "none") -> Any:
+    """`x * Phi(x)`, Phi the normal distribution function (Hendrycks, Gimpel, arXiv:1606.08415).
+
+    `approximate="tanh"` computes `x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x**3)))` instead.
+    """
+    x = floating(x)
+    if approximate == "none":
+        return x * (0.5 * el.erfc(x * -math.sqrt(0.5)))
+    if approximate != "tanh":
+        raise ShapeError(f"gelu's approximate is 'none' or 'tanh', not {approximate!r}")
+    return 0.5 * x * (1 + el.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+@function
+def silu(x: ArrayLike, /) -> Any:
+    """`x * sigmoid(x)`."""
+    x = floating(x)
+    return x * el.sigmoid(x)
+
+
+@function
+def log_sigmoid(x: ArrayLike, /) -> Any:
+    """`log(sigmoid(x))`, accurate in both tails."""
+    return -el.softplus(-floating(x))
+
+
+@function
+def leaky_relu(x: ArrayLike, /, negative_slope: float = 0.01) -> Any:
+    """`x` where positive, `negative_slope * x` elsewhere."""
+    x = floating(x)
+    return el.select(x > 0, x, negative_slope * x)
+
+
+@function
+def elu(x: ArrayLike, /, alpha: float = 1.0) -> Any:
+    """`x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
+    x = floating(x)
+    return el.select(x > 0, x, alpha * el.expm1(x))
+
+
+@function
+def rms_norm(x: ArrayLike, weight: ArrayLike | None = None, /, eps: float = 1e-5) -> Any:
+    """`x / sqrt(mean(x**2) + eps)` over the last axis, times `weight` if given (Zhang, Sennrich,
+    arXiv:1910.07467)."""
+    x = floating(x)
+    last = (x.type.rank - 1,)
+    mean_square = mean_over(x * x, last)
+    y = x * expand(el.rsqrt(mean_square + eps), x.shape, last)
+    return y if weight is None else y * _along_last(weight, x)
+
+
+@function
+def layer_norm(
+    x: ArrayLike,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    /,
+    eps: float = 1e-5,
+) -> Any:
+    """`(x - mean) / sqrt(var + eps)` over the last axis, times `weight`, plus `bias`, if given (Ba,
+    Kiros, Hinton, arXiv:1607.06450)."""
+    x = floating(x)
+    last = (x.type.rank - 1,)
+    centred = x - expand(mean_over(x, last), x.shape, last)
+    variance = mean_over(centred * centred, last)
+    y = centred * expand(el.rsqrt(variance + eps), x.shape, last)
+    y = y if weight is None else y * _along_last(weight, x)
+    return y if bias is None else y + _along_last(bias, x)
+
+
+def _along_last(w: ArrayLike, x: Node) -> Node:
+    w = el.cast(as_node(w), x.dtype)
+    if w.shape != x.shape[-1:]:
+        raise ShapeError(f"a weight of shape {w.shape} for the last axis of {x.shape}")
+    return expand(w, x.shape, tuple(range(x.type.rank - 1)))

@@ -1,0 +1,278 @@
+"""The public `Graph`: a computation to hold, with the verbs users call; `trace` makes one of a
+function, `GraphBuilder` declares one."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from retrograd import autodiff, ir
+from retrograd.backends import Array, Program, compile_graph
+from retrograd.errors import DTypeError, FormatError, ShapeError
+from retrograd.frontend import tree
+from retrograd.frontend.context import current_backend, tracing
+from retrograd.frontend.function import as_array
+from retrograd.frontend.recording import Data, Lazy, evaluate, leaf
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Node, TensorType, as_dtype, as_shape, substitute
+from retrograd.ops.control import Alias
+from retrograd.ops.leaf import constant, input_node
+from retrograd.passes import optimize
+
+
+class Graph(ir.Graph):
+    """A computation as a value: list it, print it, differentiate it, transform it, run it.
+
+    `inputs`, `outputs` and `nodes` are tuples of nodes; `str(g)` is readable text that
+    `Graph.parse` reads back.
+
+    >>> import retrograd as rg
+    >>> g = rg.trace(lambda x: (x * x).sum(), rg.spec((3,)))
+    >>> g.gradient()([1.0, 2.0, 3.0]).tolist()
+    [2.0, 4.0, 6.0]
+    """
+
+    __slots__ = ("_programs",)
+
+    def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node], name: str = "") -> None:
+        super().__init__(inputs, outputs, name)
+        self._programs: dict[str, Program] = {}
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run the graph. Arguments are given in the order of `inputs` or by name; inputs that have
+        a value of their own, such as declared parameters, may be left out.
+
+        Returns a tensor, or a tuple of tensors where there are several outputs.
+        """
+        return self._run(current_backend(), args, named)
+
+    def compile(self, backend: str = "llvm") -> Callable[..., Any]:
+        """A function that runs this graph on the named backend."""
+        self._program(backend)
+        return lambda *args, **named: self._run(backend, args, named)
+
+    def _program(self, backend: str) -> Program:
+        if backend not in self._programs:
+            self._programs[backend] = compile_graph(self, backend)
+        return self._programs[backend]
+
+    def _run(self, backend: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+        arrays = [
+            _argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
+        ]
+        results = tuple(Tensor.of(a) for a in self._program(backend)(arrays))
+        return results[0] if len(results) == 1 else results
+
+    def _matched(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        """One value for each input."""
+        free = [x for x in self.inputs if x.name not in named]
+        if len(args) < len(free):
+            free = [x for x in free if not isinstance(x.prim, Data)]
+        if len(args) != len(free):
+            names = ", ".join(x.name or "?" for x in free)
+            raise ShapeError(f"the graph takes {len(free)} arguments ({names}), not {len(args)}")
+        unknown = set(named) - {x.name for x in self.inputs}
+        if unknown:
+            raise ShapeError(f"the graph has no input named {sorted(unknown)[0]!r}")
+        given = dict(zip(free, args, strict=True))
+        return [
+            named[x.name] if x.name in named else given[x] if x in given else x.prim.array  # type: ignore[attr-defined]
+            for x in self.inputs
+        ]
+
+    def gradient(
+        self, outputs: Sequence[Node] | Node | None = None, wrt: Sequence[Any] | Any = None
+    ) -> Graph:
+        """The graph of the gradient of the outputs with respect to `wrt`: nodes or names, by
+        default every floating input.
+
+        It has the inputs of this graph, then a cotangent for each output that is not a scalar. An
+        input the outputs do not depend on gets zeros; `depends_on` tells.
+        """
+        ends = [outputs] if isinstance(outputs, Node) else outputs
+        wanted = [wrt] if isinstance(wrt, Node | str) else wrt
+        nodes = None if wanted is None else [self._find(x) for x in wanted]
+        return autodiff.gradient(self, ends, nodes)
+
+    def _find(self, x: Node | str) -> Node:
+        if isinstance(x, Node):
+            return x
+        for node in self.nodes:
+            if node.name == x:
+                return node
+        raise ShapeError(f"the graph has no node named {x!r}")
+
+    def depends_on(self, x: Node | str) -> bool:
+        """Whether an output depends on a node through differentiable operations."""
+        return autodiff.depends(self.outputs, [self._find(x)], set(self.inputs))[0]
+
+    def optimize(self) -> Graph:
+        """An equivalent graph with fewer operations."""
+        return optimize(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph as text; `load_graph` reads it. The file appears whole or not at all."""
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            partial.write_text(str(self), encoding="utf-8")
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def load_graph(path: str | os.PathLike[str]) -> Graph:
+    """Read a graph that `Graph.save` wrote; a damaged file is a `FormatError` naming the line."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{os.fspath(path)} is not a graph: it is not UTF-8 text") from error
+    return Graph.parse(text)
+
+
+def _argument(x: Node, value: Any) -> Array:
+    """A value as an array of an input's dtype. Python numbers are converted, arrays must match."""
+    if isinstance(value, Lazy):
+        return value.value()
+    if isinstance(value, np.ndarray):
+        return value
+    array = as_array(value, x.dtype)
+    if np.asarray(value).dtype.kind == "f" and x.dtype.is_integer:
+        raise DTypeError(f"input {x.name!r} is {x.type}, but the value given is {value!r}")
+    return array
+
+
+def trace(f: Callable[..., Any], *args: Any) -> Graph:
+    """The graph of a function, called on stand-ins for the arguments.
+
+    Arguments are tensors, arrays, numbers or `rg.spec(shape, dtype)`, in any pytree. Inputs are
+    named after the function's parameters; tensors the function uses beside them become constants.
+    """
+    leaves, structure = tree.flatten(args)
+    names = argument_names(f, args)
+    inputs = [input_node(_type_of(x), n) for x, n in zip(leaves, names, strict=True)]
+    with tracing():
+        result = f(*tree.unflatten(structure, [Tensor(x) for x in inputs]))
+    outputs, _ = tree.flatten(result)
+    nodes = [y.node if isinstance(y, Lazy) else constant(as_array(y)) for y in outputs]
+    name = getattr(f, "__name__", "")
+    return closed(inputs, nodes, "" if name == "<lambda>" else name)
+
+
+def closed(inputs: Sequence[Node], outputs: Sequence[Node], name: str) -> Graph:
+    """The graph from inputs to outputs; values taken from around it become constants."""
+    values = {n: constant(a) for n, a in captures(outputs, inputs).items()}
+    return Graph(inputs, substitute(outputs, {x: x for x in inputs} | values), name)
+
+
+def captures(outputs: Sequence[Node], inputs: Sequence[Node]) -> dict[Node, Array]:
+    """Nodes made before the inputs of a trace, or holding data, on which its outputs depend, with
+    their values: what the traced function took from around it."""
+    start = min((x.id for x in inputs), default=-1)
+    given = set(inputs)
+    seen, todo, found = set(outputs), list(outputs), []
+    while todo:
+        node = todo.pop()
+        if node in given:
+            continue
+        if isinstance(node.prim, Data) or (0 <= node.id < start and node.inputs):
+            found.append(node)
+            continue
+        for x in node.inputs:
+            if x not in seen:
+                seen.add(x)
+                todo.append(x)
+    handles = {n: Tensor(n) for n in sorted(found, key=lambda n: n.id)}
+    evaluate(handles.values())
+    return {n: h.value() for n, h in handles.items()}
+
+
+def _type_of(x: Any) -> TensorType:
+    if isinstance(x, TensorType):
+        return x
+    if isinstance(x, Lazy):
+        return x.node.type
+    array = as_array(x)
+    return TensorType(as_dtype(array.dtype), array.shape)
+
+
+def argument_names(f: Callable[..., Any], args: Sequence[Any]) -> list[str]:
+    """A name for each leaf of the arguments: the parameter's, and the path inside it."""
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = []
+    for i, arg in enumerate(args):
+        last = parameters[-1] if parameters else None
+        p = parameters[i] if i < len(parameters) else last
+        name = p.name if p is not None else f"arg{i}"
+        if p is None or p.kind is p.VAR_POSITIONAL:
+            name = f"{name}{i}" if p is None else f"{name}[{i - len(parameters) + 1}]"
+        names += [name + path for path in tree.paths(arg)]
+    return names
+
+
+class GraphBuilder:
+    """Declare a graph without running or tracing a function.
+
+    >>> import retrograd as rg
+    >>> b = rg.GraphBuilder("affine")
+    >>> x = b.input("x", (rg.Dim("N"), 3))
+    >>> w = b.parameter("w", (3, 2), init=1.0)
+    >>> b.output(x @ w, name="y")
+    >>> b.graph()([[1.0, 2.0, 3.0]]).tolist()
+    [[6.0, 6.0]]
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self._inputs: list[Node] = []
+        self._outputs: list[Node] = []
+
+    def input(self, name: str, shape: Any = (), dtype: Any = "float32") -> Tensor:
+        """A value the caller gives, by name, shape and dtype."""
+        self._fresh(name)
+        return self._add(input_node(TensorType(as_dtype(dtype), as_shape(shape)), name))
+
+    def parameter(
+        self, name: str, shape: Any = (), dtype: Any = "float32", init: Any = 0.0
+    ) -> Tensor:
+        """An input that has a value of its own, used where the caller gives none.
+
+        `init` is a number, an array of the shape, or a function from the shape to one.
+        """
+        self._fresh(name)
+        size = as_shape(shape)
+        value = as_array(init(size) if callable(init) else init, dtype)
+        if value.ndim and value.shape != size:
+            raise ShapeError(f"parameter {name!r} of shape {size} with values of {value.shape}")
+        return self._add(leaf(np.array(np.broadcast_to(value, size)), name))  # type: ignore[arg-type]
+
+    def _fresh(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise ShapeError(f"an input is named by a string, not {name!r}")
+        if any(x.name == name for x in self._inputs):
+            raise ShapeError(f"there is an input named {name!r} already")
+
+    def _add(self, node: Node) -> Tensor:
+        self._inputs.append(node)
+        return Tensor(node)
+
+    def output(self, value: Any, name: str = "") -> None:
+        """Make a value an output of the graph."""
+        node = value.node if isinstance(value, Lazy) else constant(as_array(value))
+        if name:
+            node = (Alias()(node) if node.op == "input" else node).renamed(name)
+        self._outputs.append(node)
+
+    def graph(self) -> Graph:
+        """The declared graph."""
+        if not self._outputs:
+            raise ShapeError("the graph has no output yet; call output() first")
+        return closed(self._inputs, self._outputs, self.name)

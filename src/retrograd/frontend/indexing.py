@@ -1,0 +1,244 @@
+"""Indexing: `x[...]`, `take`, one-hot, scatter-add and functional updates."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from retrograd.autodiff import pullback
+from retrograd.errors import DTypeError, IndexRangeError, ShapeError
+from retrograd.frontend.broadcasting import (
+    as_node,
+    broadcast_shapes,
+    broadcast_to,
+    normal_axis,
+)
+from retrograd.frontend.elementwise import ArrayLike
+from retrograd.frontend.function import as_array, function
+from retrograd.ir import Dim, Node, as_dtype, bool_, float32, full, int64
+from retrograd.ops import elementwise as el
+from retrograd.ops import shape as ops
+from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.leaf import Iota, constant, input_node
+
+
+@function
+def getitem(x: ArrayLike, key: Any, /) -> Any:
+    """`x[key]`: integers, slices, `...`, `None` and integer arrays, as in NumPy.
+
+    Index arrays are broadcast together; the axes they make stand where the indexed axes stood if
+    those were adjacent, else in front. An index out of range is an `IndexRangeError`: at once where
+    it is a number, when the program runs where it is in an array.
+    """
+    x = as_node(x)
+    items = _complete(key if isinstance(key, tuple) else (key,), x)
+    if any(_is_array(k) for k in items):
+        return _by_arrays(x, items)
+    return _basic(x, items)
+
+
+def _is_array(k: Any) -> bool:
+    return isinstance(k, Node)
+
+
+def _complete(key: tuple[Any, ...], x: Node) -> list[Any]:
+    """The key with `...` spelled out, arrays as nodes and every axis mentioned."""
+    items = [_item(k) for k in key]
+    used = sum(k is not None and k is not Ellipsis for k in items)
+    if used > x.type.rank:
+        raise IndexRangeError(f"{used} indices for an array of shape {x.shape}")
+    dots = [i for i, k in enumerate(items) if k is Ellipsis]
+    if len(dots) > 1:
+        raise IndexRangeError("an index can hold one ... only")
+    at = dots[0] if dots else len(items)
+    return items[:at] + [slice(None)] * (x.type.rank - used) + items[at + 1 :]
+
+
+def _item(k: Any) -> Any:
+    if k is None or k is Ellipsis or isinstance(k, slice):
+        return k
+    if isinstance(k, Node) or (isinstance(k, np.ndarray | list | tuple)):
+        node = k if isinstance(k, Node) else constant(as_array(k, int64 if len(k) == 0 else None))
+        if node.dtype is bool_:
+            raise DTypeError(
+                "a boolean mask needs its values now, to know how many elements it selects; under "
+                "jit, vmap or trace use rg.where(mask, x, 0) instead"
+            )
+        if not node.dtype.is_integer:
+            raise DTypeError(f"an index is made of integers, not {node.dtype}")
+        return node
+    try:
+        return operator.index(k)
+    except TypeError:
+        raise DTypeError(
+            f"an index is an integer, a slice, ..., None or an integer array, not {k!r}"
+        ) from None
+
+
+def _basic(x: Node, items: list[Any]) -> Node:
+    """Slices, integers and new axes."""
+    starts, stops, steps, flips, shape = [], [], [], [], []
+    axis = 0
+    for k in items:
+        if k is None:
+            shape.append(-1)  # marks a new axis
+            continue
+        n = x.shape[axis]
+        if isinstance(k, slice):
+            start, stop, step = _range(k, n, axis)
+            if step < 0:
+                flips.append(axis)
+            shape.append(axis)
+        else:
+            if isinstance(n, int) and not -n <= k < n:
+                raise IndexRangeError(f"index {k} on axis {axis} of size {n}")
+            at = k + n if k < 0 else k
+            start, stop, step = at, at + 1, 1
+        starts.append(start)
+        stops.append(stop)
+        steps.append(abs(step))
+        axis += 1
+    if flips:
+        whole = ops.Slice(tuple(starts), tuple(stops), tuple(steps))
+        x = ops.Flip(tuple(flips))(whole(x))
+    elif tuple(starts) != (0,) * axis or tuple(stops) != x.shape or any(s != 1 for s in steps):
+        x = ops.Slice(tuple(starts), tuple(stops), tuple(steps))(x)
+    return ops.reshape(x, tuple(1 if a == -1 else x.shape[a] for a in shape))
+
+
+def _range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
+    """Start and stop of the elements in ascending order, and the step with its sign."""
+    if not isinstance(n, Dim) and not any(isinstance(v, Dim) for v in (k.start, k.stop)):
+        start, stop, step = k.indices(n)
+        count = len(range(start, stop, step))
+        if step > 0:
+            return start if count else 0, start + (count - 1) * step + 1 if count else 0, step
+        last = start + (count - 1) * step
+        return (last, start + 1, step) if count else (0, 0, step)
+    step = 1 if k.step is None else operator.index(k.step)
+    if step == -1 and k.start is None and k.stop is None:
+        return 0, n, step
+    if step < 1:
+        raise ShapeError(f"axis {axis} of symbolic size {n} is sliced with a positive step only")
+    start = 0 if k.start is None else k.start
+    stop = n if k.stop is None else k.stop
+    start = start + n if isinstance(start, int) and start < 0 else start
+    stop = stop + n if isinstance(stop, int) and stop < 0 else stop
+    return start, stop, step
+
+
+def _by_arrays(x: Node, items: list[Any]) -> Node:
+    """Index arrays, after the slices and new axes have been done; numbers count as arrays."""
+    plain = [slice(None) if _is_array(k) or isinstance(k, int) else k for k in items]
+    arrays = []
+    for i, k in enumerate(items):
+        if isinstance(k, int):
+            n = x.shape[sum(j is not None for j in items[:i])]
+            if isinstance(n, int) and not -n <= k < n:
+                raise IndexRangeError(f"index {k} on an axis of size {n}")
+            arrays.append((i, constant(np.int64(k))))
+        elif _is_array(k):
+            arrays.append((i, k))
+    x = _basic(x, plain)
+    axes = [i for i, _ in arrays]
+    common = broadcast_shapes(*(n.shape for _, n in arrays))
+    rest = [i for i in range(x.type.rank) if i not in axes]
+    adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
+    y = ops.permute(x, (*axes, *rest))
+    # One axis after the other: the first is read freely, the next along with what was read.
+    for done, (_, index) in enumerate(arrays):
+        index = broadcast_to(index, common)
+        shared = len(common) if done else 0
+        y = Gather(shared, shared)(y, index)
+    if not adjacent or axes[0] == 0:
+        return y
+    lead = len(common)
+    order = (*range(lead, lead + axes[0]), *range(lead), *range(lead + axes[0], y.type.rank))
+    return ops.permute(y, order)
+
+
+def _index(indices: ArrayLike, what: str) -> Node:
+    index = as_node(indices)
+    if not index.dtype.is_integer:
+        raise DTypeError(f"{what} takes integers as indices, not {index.dtype}")
+    return index
+
+
+@function
+def take(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = None) -> Any:
+    """Elements of x at the given positions along an axis; indices may have any shape."""
+    x, index = as_node(x), _index(indices, "take")
+    if axis is None and x.type.rank != 1:
+        raise ShapeError(f"take from the shape {x.shape} needs an axis")
+    return Gather(normal_axis(0 if axis is None else axis, x.type.rank, "take"))(x, index)
+
+
+@function
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: int = -1) -> Any:
+    """`y[i, j, ...] = x[i, indices[i, j, ...], ...]`: other axes run together and broadcast."""
+    x, index = as_node(x), _index(indices, "take_along_axis")
+    rank = x.type.rank
+    if index.type.rank != rank:
+        raise ShapeError(f"take_along_axis of {x.shape} by indices {index.shape}: ranks differ")
+    at = normal_axis(axis, rank, "take_along_axis")
+    others = [i for i in range(rank) if i != at]
+    lead = broadcast_shapes(*(tuple(n.shape[i] for i in others) for n in (x, index)))
+    x, index = (
+        broadcast_to(ops.permute(n, (*others, at)), (*lead, n.shape[at])) for n in (x, index)
+    )
+    return ops.permute(Gather(rank - 1, rank - 1)(x, index), ops.inverse((*others, at)))
+
+
+@function
+def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, *, axis: int = 0) -> Any:
+    """x with updates added at the given positions along an axis; positions may repeat.
+
+    `updates` has the shape of x with the axis replaced by the axes of `indices`. The order of
+    addition is fixed.
+    """
+    x, index = as_node(x), _index(indices, "scatter_add")
+    at = normal_axis(axis, x.type.rank, "scatter_add")
+    shape = x.shape[:at] + index.shape + x.shape[at + 1 :]
+    update = el.cast(as_node(updates, x.dtype), x.dtype)
+    return ScatterAdd(at)(x, index, broadcast_to(update, shape))
+
+
+@function
+def one_hot(indices: ArrayLike, num_classes: int, /, *, dtype: Any = float32) -> Any:
+    """1 at the position of each index along a new last axis, 0 elsewhere; an index outside of
+    0 to num_classes - 1 gives zeros only."""
+    index = el.cast(_index(indices, "one_hot"), int64)
+    shape = (*index.shape, num_classes)
+    counter = Iota(shape, len(shape) - 1, int64)()
+    return el.cast(el.eq(ops.expand(index, shape, (len(shape) - 1,)), counter), as_dtype(dtype))
+
+
+@function
+def updated(x: ArrayLike, key: Any, value: ArrayLike, mode: str, /) -> Any:
+    """x with `x[key]` replaced (`mode` "set") or added to ("add"): what `x.at[key]` offers."""
+    x = as_node(x)
+    probe = input_node(x.type)
+    picked = getitem(probe, key)
+    items = _complete(key if isinstance(key, tuple) else (key,), x)
+    if mode == "set" and any(_is_array(k) for k in items):
+        raise DTypeError(
+            "x.at[...].set takes numbers and slices; with index arrays, which may name an element "
+            "twice, use x.at[...].add"
+        )
+    value = broadcast_to(el.cast(as_node(value, x.dtype), x.dtype), picked.shape)
+    spread = _transpose(picked, probe, value)
+    if mode == "add":
+        return x + spread
+    hit = _transpose(picked, probe, full(1, picked.type))
+    return el.select(el.ne(hit, full(0, x.type)), spread, x)
+
+
+def _transpose(picked: Node, probe: Node, value: Node) -> Node:
+    """The values put where they were picked from, zero elsewhere."""
+    if not value.dtype.is_float:
+        raise DTypeError(f"x.at[...] updates floating tensors, not {value.dtype}")
+    (spread,) = pullback([picked], [value], [probe])
+    assert spread is not None
+    return spread

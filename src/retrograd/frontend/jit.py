@@ -1,0 +1,255 @@
+"""`jit`: a function traced once for each signature and run as one compiled program."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.backends import Array, Program, compile_graph
+from retrograd.errors import DTypeError, ShapeError, TraceError
+from retrograd.frontend import tree
+from retrograd.frontend.broadcasting import Number
+from retrograd.frontend.context import current_backend, grad_enabled, is_tracing, tracing
+from retrograd.frontend.function import as_array
+from retrograd.frontend.graph import argument_names, captures
+from retrograd.frontend.recording import LEAVES, Lazy, evaluate
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Dim, Graph, Node, TensorType, as_dtype
+from retrograd.ops.leaf import constant, input_node
+
+
+class Traced:
+    """One compiled signature: the program, what it takes from around it, the shape of its result."""
+
+    def __init__(
+        self, program: Program, captured: Sequence[Any], structure: Any, fixed: Sequence[Any]
+    ) -> None:
+        self.program = program
+        self.captured = captured  # arrays, or handles on leaves, whose value may be replaced
+        self.structure = structure
+        self.fixed = fixed  # outputs that are no tensors, by position; a missing one is computed
+        self.needs_grad = any(isinstance(c, Lazy) for c in captured)
+
+    def run(self, arrays: Sequence[Array]) -> Any:
+        extra = [c.value() if isinstance(c, Lazy) else c for c in self.captured]
+        results = iter(self.program([*arrays, *extra]))
+        leaves = [Tensor.of(next(results)) if f is _COMPUTED else f for f in self.fixed]
+        return tree.unflatten(self.structure, leaves)
+
+
+_COMPUTED = object()
+
+
+class Jit:
+    """What `jit` returns: call it like the function. `cache_stats()` counts its compilations."""
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        static: Sequence[str],
+        donate: Sequence[str],
+        shapes: Mapping[str, Any],
+    ) -> None:
+        functools.update_wrapper(self, f)
+        self._f = f
+        self._static = frozenset((static,) if isinstance(static, str) else static)
+        self._shapes = {k: parse_shape(v) for k, v in shapes.items()}
+        self._traces: dict[Any, Traced] = {}
+        self._lock = threading.RLock()
+        self._counts = {"calls": 0, "compilations": 0}
+        self._names = self._check_names(donate)
+
+    def _check_names(self, donate: Sequence[str]) -> list[str]:
+        try:
+            parameters = inspect.signature(self._f).parameters
+        except (TypeError, ValueError):
+            return []
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        for name in (*self._static, *donate, *self._shapes):
+            if name not in parameters and not takes_any:
+                raise TypeError(f"jit: {self.__name__} has no parameter named {name!r}")  # type: ignore[attr-defined]
+        return list(parameters)
+
+    def cache_stats(self) -> dict[str, int]:
+        """How often the function was called compiled, and how often that took a compilation."""
+        return {**self._counts, "signatures": len(self._traces)}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, structure = tree.flatten((args, kwargs))
+        tensors = [x for x in leaves if isinstance(x, Lazy)]
+        if is_tracing() or (grad_enabled() and any(x._requires_grad for x in tensors)):
+            return self._f(*args, **kwargs)  # becomes part of what is being recorded
+        try:
+            evaluate(tensors)
+        except TraceError:
+            return self._f(*args, **kwargs)
+        labels = self._labels(args, kwargs)
+        arrays: list[Array] = []
+        keys: list[Any] = []
+        for x, label in zip(leaves, labels, strict=True):
+            key = self._classify(x, label, arrays)
+            keys.append(key)
+        signature = (structure, tuple(keys), current_backend())
+        try:
+            traced = self._traces.get(signature)
+        except TypeError:
+            raise DTypeError(
+                f"jit: a static argument of {self.__name__} is not hashable"  # type: ignore[attr-defined]
+            ) from None
+        if traced is None:
+            with self._lock:
+                traced = self._traces.get(signature)
+                if traced is None:
+                    traced = self._trace(leaves, keys, structure)
+                    self._traces[signature] = traced
+                    self._counts["compilations"] += 1
+        if traced.needs_grad and grad_enabled():
+            return self._f(*args, **kwargs)  # it closes over tensors that want a gradient
+        self._counts["calls"] += 1
+        return traced.run(arrays)
+
+    def _labels(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
+        """For each leaf the name of the parameter it belongs to."""
+        if not (self._static or self._shapes):
+            return [""] * len(tree.flatten((args, kwargs))[0])
+        labels: list[str] = []
+        for i, a in enumerate(args):
+            name = self._names[i] if i < len(self._names) else ""
+            labels += [name] * len(tree.flatten(a)[0])
+        for name in sorted(kwargs):
+            labels += [name] * len(tree.flatten(kwargs[name])[0])
+        return labels
+
+    def _classify(self, x: Any, label: str, arrays: list[Array]) -> Any:
+        """The key of a leaf; the values of arrays and numbers are collected on the way."""
+        if label in self._static or isinstance(x, bool | str) or callable(x):
+            return _Static(x)
+        if isinstance(x, int | float) and not isinstance(x, np.generic):
+            kind = "int64" if isinstance(x, int) else "float64"
+            arrays.append(np.asarray(x, kind))
+            return kind
+        if isinstance(x, Lazy):
+            array = x.value()
+        elif isinstance(x, np.ndarray | np.generic):
+            array = as_array(x)
+        else:
+            return _Static(x)
+        arrays.append(array)
+        kind_ = TensorType(as_dtype(array.dtype), array.shape)
+        if label in self._shapes:
+            return _symbolic(kind_, self._shapes[label], label)
+        return kind_
+
+    def _trace(self, leaves: Sequence[Any], keys: Sequence[Any], structure: Any) -> Traced:
+        names = self._leaf_names(leaves, structure)
+        new: list[Any] = []
+        inputs: list[Node] = []
+        for key, name in zip(keys, names, strict=True):
+            if isinstance(key, _Static):
+                new.append(key.value)
+                continue
+            if isinstance(key, str):
+                prim = Number(as_dtype(key))
+                node = Node(prim, (), prim.type, name=name)
+            else:
+                node = input_node(key, name)
+            inputs.append(node)
+            new.append(Tensor(node))
+        args, kwargs = tree.unflatten(structure, new)
+        with tracing():
+            result = self._f(*args, **kwargs)
+        out, shape = tree.flatten(result)
+        is_array = [isinstance(y, Lazy | np.ndarray | np.generic) for y in out]
+        outputs = [
+            y.node if isinstance(y, Lazy) else constant(as_array(y))
+            for y, a in zip(out, is_array, strict=True)
+            if a
+        ]
+        taken = captures(outputs, inputs)
+        captured = [LEAVES.get(n.id) or array for n, array in taken.items()]
+        graph = Graph([*inputs, *taken], outputs, getattr(self._f, "__name__", ""))
+        program = compile_graph(graph, current_backend())
+        fixed = [_COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]
+        return Traced(program, captured, shape, fixed)
+
+    def _leaf_names(self, leaves: Sequence[Any], structure: Any) -> list[str]:
+        args, kwargs = tree.unflatten(structure, leaves)
+        names = argument_names(self._f, args)
+        for key in sorted(kwargs):
+            names += [key + path for path in tree.paths(kwargs[key])]
+        return names
+
+
+class _Static:
+    """A leaf that is part of the signature: a new value is a new trace."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Static)
+            and type(self.value) is type(other.value)
+            and bool(self.value == other.value)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+def parse_shape(text: Any) -> tuple[int | Dim | None, ...]:
+    """`"N 784"` as `(Dim("N"), 784)`; `_` stands for the size the array has."""
+    if not isinstance(text, str):
+        return tuple(text)
+    sizes: list[int | Dim | None] = []
+    for word in text.replace(",", " ").split():
+        if word == "_":
+            sizes.append(None)
+        else:
+            sizes.append(int(word) if word.isdigit() else Dim(word))
+    return tuple(sizes)
+
+
+def _symbolic(given: TensorType, shape: Sequence[Any], label: str) -> TensorType:
+    if len(shape) != given.rank:
+        raise ShapeError(f"jit: {label} is declared with {len(shape)} axes, but is {given}")
+    sizes = tuple(n if d is None else d for d, n in zip(shape, given.shape, strict=True))
+    for d, n in zip(sizes, given.shape, strict=True):
+        if not isinstance(d, Dim) and d != n:
+            raise ShapeError(f"jit: {label} is declared as {shape}, but is {given}")
+    return given.with_shape(sizes)
+
+
+def jit(
+    f: Callable[..., Any] | None = None,
+    *,
+    static_argnames: Sequence[str] = (),
+    donate: Sequence[str] = (),
+    shapes: Mapping[str, Any] | None = None,
+) -> Any:
+    """Compile a function of tensors: traced once for each signature, then run as one program.
+
+    The signature is made of the structure of the arguments, the dtypes and shapes of arrays, and
+    the values of everything else; a number may change without a new compilation, a bool or string
+    not, nor an argument listed in `static_argnames`. `shapes={"x": "N 784"}` declares sizes as
+    symbolic, so that one compilation serves all. Arguments listed in `donate` must not be used
+    afterwards: their memory may be taken for results.
+
+    Called with tensors that require a gradient, or inside another transform, the function is
+    recorded like any other, so transforms and `backward()` go through it.
+
+    >>> import retrograd as rg
+    >>> f = rg.jit(lambda x, a: (x * a).sum())
+    >>> f(rg.ones((3,)), 2.0).item()
+    6.0
+    """
+    if f is None:
+        return lambda g: Jit(g, static_argnames, donate, shapes or {})
+    return Jit(f, static_argnames, donate, shapes or {})

@@ -1,0 +1,200 @@
+"""Random numbers: explicit, reproducible, the same bits on every backend and thread count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import DTypeError, ShapeError, TraceError
+from retrograd.frontend import tree
+from retrograd.frontend.broadcasting import as_node, broadcast_to, integer_range
+from retrograd.frontend.context import is_tracing
+from retrograd.frontend.elementwise import ArrayLike
+from retrograd.frontend.function import function
+from retrograd.frontend.normal import inverse_normal_cdf
+from retrograd.frontend.recording import leaf
+from retrograd.frontend.reductions import argmax
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import (
+    Node,
+    TensorType,
+    as_dtype,
+    as_shape,
+    float32,
+    float64,
+    full,
+    int64,
+    uint64,
+)
+from retrograd.ops import elementwise as el
+from retrograd.ops.random import RandomBits
+from retrograd.ops.shape import reshape, slice_axis
+
+_FRESH = RandomBits((2,))
+
+
+class Generator:
+    """A stream of random numbers, given by a seed.
+
+    Every call draws the next numbers of the stream. The bits come from Threefry-2x32 counters, and
+    floating numbers are made of them with correctly rounded operations only, so a seed gives the
+    same numbers everywhere. A generator is a pytree: pass it to a `jit` function as an argument
+    and return it to carry its state on.
+
+    >>> import retrograd as rg
+    >>> a = rg.random.Generator(7).uniform((3,))
+    >>> b = rg.random.Generator(7).uniform((3,))
+    >>> bool((a == b).all())
+    True
+    """
+
+    def __init__(self, seed: int) -> None:
+        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+            raise DTypeError(f"a seed is a non-negative integer, not {seed!r}")
+        mixed = np.random.SeedSequence(seed).generate_state(2, np.uint32)
+        self._key: Any = Tensor.of(mixed)
+        self._count: Any = Tensor.of(np.zeros((), np.uint32))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` needs to continue the stream: key and position."""
+        return {"key": self._key.numpy().copy(), "count": self._count.numpy().copy()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue where the generator whose `state_dict()` this is stood."""
+        key, count = (np.array(state[k], np.uint32) for k in ("key", "count"))
+        if key.shape != (2,) or count.shape != ():
+            raise ShapeError("the state of a generator is a key of two uint32 and a count")
+        self._key, self._count = Tensor.of(key), Tensor.of(count)
+
+    def _next(self) -> Node:
+        """A fresh key: two words of the stream keyed by this generator's key and the number of
+        the draw. The same whether it is computed here or in a program."""
+        if self._key.is_computed and self._count.is_computed:
+            if is_tracing():
+                raise TraceError(
+                    "a random generator is used inside jit but was made outside, so every call "
+                    "would draw the same numbers; pass it as an argument and return it"
+                )
+            k, n = self._key.value(), self._count.value()
+            with np.errstate(over="ignore"):
+                self._count = Tensor.of(np.asarray(n + np.uint32(1)))
+            return leaf(_FRESH.reference(k ^ n))
+        k, n = self._key.node, self._count.node
+        self._count = Tensor(n + full(1, n.type))
+        return _FRESH(el.bitwise_xor(k, broadcast_to(reshape(n, (1,)), (2,))))
+
+    def split(self) -> Generator:
+        """A generator of its own, independent of what this one draws afterwards."""
+        new = object.__new__(Generator)
+        new._key = Tensor(self._next())
+        new._count = Tensor.of(np.zeros((), np.uint32))
+        return new
+
+    def bits(self, shape: Any = ()) -> Tensor:
+        """Uniform random uint32."""
+        return Tensor(RandomBits(as_shape(shape))(self._next()))
+
+    def uniform(
+        self, shape: Any = (), low: float = 0.0, high: float = 1.0, *, dtype: Any = float32
+    ) -> Tensor:
+        """Uniform numbers in `[low, high)`."""
+        kind = _floating(dtype)
+        u = el.cast(_unit(self._next(), as_shape(shape), kind), kind)
+        return Tensor(u if (low, high) == (0.0, 1.0) else u * (high - low) + low)
+
+    def normal(
+        self, shape: Any = (), mean: float = 0.0, std: float = 1.0, *, dtype: Any = float32
+    ) -> Tensor:
+        """Normal numbers, by inversion of the distribution function (Wichura, Algorithm AS 241)."""
+        kind = _floating(dtype)
+        z = el.cast(inverse_normal_cdf(self._next(), as_shape(shape), kind), kind)
+        return Tensor(z if (mean, std) == (0.0, 1.0) else z * std + mean)
+
+    def randint(self, low: int, high: int, shape: Any = (), *, dtype: Any = int64) -> Tensor:
+        """Integers from `low` to `high - 1`, all equally likely (to within 2**-32 of each other's
+        probability)."""
+        kind = as_dtype(dtype)
+        if not kind.is_integer:
+            raise DTypeError(f"randint draws integers, not {kind}")
+        first, last = integer_range(kind)
+        if not (first <= low < high <= last + 1):
+            raise ShapeError(
+                f"randint from {low} to {high} in {kind}: the range is empty or too wide"
+            )
+        size = as_shape(shape)
+        wide = TensorType(uint64, size)
+        if high - low > 2**32:
+            a, b = (el.cast(RandomBits(size)(self._next()), uint64) for _ in range(2))
+            number = el.bitwise_or(el.shift_left(a, full(32, wide)), b)
+            if high - low < 2**64:
+                number = el.mod(number, full(high - low, wide))
+        else:
+            scaled = el.cast(RandomBits(size)(self._next()), uint64) * (high - low)
+            number = el.shift_right(scaled, full(32, wide))
+        offset = full(low, TensorType(int64, size)) if low < 2**63 else full(low, wide)
+        return Tensor(el.cast(el.cast(number, offset.dtype) + offset, kind))
+
+    def bernoulli(self, p: ArrayLike = 0.5, shape: Any = None) -> Tensor:
+        """True with probability p, which broadcasts to the shape."""
+        return _bernoulli(Tensor(self._next()), p, shape)  # type: ignore[no-any-return]
+
+    def categorical(self, logits: ArrayLike, *, axis: int = -1) -> Tensor:
+        """Indices drawn with probabilities `softmax(logits)` along an axis, by the Gumbel trick."""
+        return _categorical(Tensor(self._next()), logits, axis)  # type: ignore[no-any-return]
+
+    def permutation(self, x: int | ArrayLike) -> Tensor:
+        """The numbers below x in random order; or an array with its first axis shuffled."""
+        n = x if isinstance(x, int) else x.shape[0]
+        order = np.argsort(self.bits((n, 2)).numpy().view(np.uint64)[:, 0], kind="stable")
+        if isinstance(x, int):
+            return Tensor.of(order.astype(np.int64))
+        return Tensor.of(np.asarray(x)[order])
+
+
+tree.register(
+    Generator,
+    lambda g: ((g._key, g._count), None, ("_key", "_count")),
+    lambda _, children: _restored(*children),
+)
+
+
+def _restored(key: Any, count: Any) -> Generator:
+    new = object.__new__(Generator)
+    new._key, new._count = key, count
+    return new
+
+
+def _floating(dtype: Any) -> Any:
+    kind = as_dtype(dtype)
+    if not kind.is_float:
+        raise DTypeError(f"floating random numbers cannot be {kind}")
+    return kind
+
+
+def _unit(key: Node, shape: Any, kind: Any) -> Node:
+    """Uniform on the multiples of 2**-24, or of 2**-53 for float64, in [0, 1)."""
+    if kind is not float64:
+        bits = RandomBits(shape)(key)
+        return el.cast(el.shift_right(bits, full(8, bits.type)), float32) * 2.0**-24
+    bits = RandomBits((2, *shape))(key)
+    high, low = (reshape(slice_axis(bits, 0, i, i + 1), shape) for i in (0, 1))
+    high = el.cast(el.shift_right(high, full(5, high.type)), float64)
+    low = el.cast(el.shift_right(low, full(6, low.type)), float64)
+    return (high * 2.0**26 + low) * 2.0**-53
+
+
+@function
+def _bernoulli(key: Any, p: ArrayLike, shape: Any) -> Any:
+    p = as_node(p)
+    p = p if p.dtype.is_float else el.cast(p, float32)
+    size = p.shape if shape is None else as_shape(shape)
+    return el.lt(_unit(key, size, float32), el.cast(broadcast_to(p, size), float32))
+
+
+@function
+def _categorical(key: Any, logits: ArrayLike, axis: int) -> Any:
+    logits = as_node(logits)
+    u = _unit(key, logits.shape, logits.dtype) + 2.0**-25
+    gumbel = -el.log(-el.log(u))
+    return argmax(logits + el.cast(gumbel, logits.dtype), axis=axis)

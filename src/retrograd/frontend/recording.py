@@ -1,0 +1,241 @@
+"""Recording by running: handles on nodes, and their evaluation when somebody looks.
+
+An operation on a `Lazy` appends a node and returns another `Lazy`. Values are computed when they
+are needed, by one program for everything that is needed together; programs are remembered by the
+structure of what they compute, so a loop compiles once.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Self
+
+from retrograd.backends import Array, Program, compile_graph
+from retrograd.errors import TraceError
+from retrograd.frontend.context import current_backend
+from retrograd.frontend.source import user_source
+from retrograd.ir import DType, Graph, Node, Shape, TensorType, as_dtype, provenance, substitute
+from retrograd.ops.leaf import Constant, Leaf, input_node
+from retrograd.ops.shape import expand
+
+
+class Data(Leaf):
+    """A graph input whose value is at hand. Compared by identity."""
+
+    name = "input"
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.type = TensorType(as_dtype(array.dtype), array.shape)
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return self.type
+
+
+# Values of nodes that were computed while a handle held them, for as long as the node lives; and
+# the handles whose nodes wait to be computed.
+VALUES: weakref.WeakKeyDictionary[Node, Array] = weakref.WeakKeyDictionary()
+PENDING: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
+# The handles on leaves that require a gradient.
+LEAVES: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
+
+
+class Lazy:
+    """A handle on a node: what the user holds. `Tensor` adds the operators."""
+
+    __slots__ = ("__weakref__", "_grad", "_node", "_requires_grad", "_root", "_spent")
+
+    handle_class: ClassVar[type[Lazy]]  # the class results are wrapped in: Tensor
+
+    def __init__(self, node: Node, requires_grad: bool = False) -> None:
+        self._node = node
+        self._requires_grad = requires_grad
+        self._grad: Lazy | None = None
+        self._spent = False  # backward() has run and its history may go
+        self._root: weakref.ref[Lazy] | None = None  # a gradient's root: computed along with it
+        self._register()
+
+    def _register(self) -> None:
+        if not isinstance(self._node.prim, Data):
+            PENDING[self._node.id] = self
+        elif self._requires_grad:
+            LEAVES[self._node.id] = self
+
+    @classmethod
+    def of(cls, array: Array, requires_grad: bool = False, name: str = "") -> Self:
+        """A handle on an array that is at hand; the array is not copied."""
+        return cls(leaf(array, name), requires_grad)
+
+    @property
+    def node(self) -> Node:
+        """The node of the graph that this handle stands for."""
+        return self._node
+
+    @property
+    def shape(self) -> Shape:
+        return self._node.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._node.type.dtype
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the value is at hand."""
+        return _known(self._node) is not None
+
+    def value(self) -> Array:
+        """The array, computed if it was not yet."""
+        found = _known(self._node)
+        if found is None:
+            evaluate([self])
+            found = _known(self._node)
+            assert found is not None
+        return found
+
+    def settle(self, array: Array) -> None:
+        """Take the computed value; forget how it came about unless a gradient may ask."""
+        PENDING.pop(self._node.id, None)
+        VALUES[self._node] = array
+        if not self._requires_grad or self._spent:
+            self._node = leaf(array, self._node.name)
+
+    def replace(self, array: Array) -> None:
+        """Become a leaf holding another array: what an optimizer does to a parameter."""
+        PENDING.pop(self._node.id, None)
+        self._node = leaf(array, self._node.name)
+        self._register()
+
+
+def leaf(array: Array, name: str = "") -> Node:
+    """A graph input whose value is at hand."""
+    prim = Data(array)
+    where = provenance()
+    return Node(prim, (), prim.type, where.scope, where.source, None, name)
+
+
+def _known(node: Node) -> Array | None:
+    return node.prim.array if isinstance(node.prim, Data) else VALUES.get(node)
+
+
+def evaluate(handles: Iterable[Lazy]) -> None:
+    """Compute everything the handles stand for in one program.
+
+    Other handles that are alive and wait for nodes computed on the way get their values too, so
+    nothing that somebody holds is computed twice.
+    """
+    wanted = {h._node: h for h in handles if _known(h._node) is None}
+    if not wanted:
+        return
+    order, inputs = _needed(wanted)
+    held = [h for h in (PENDING.get(node.id) for node in order) if h is not None]
+    roots = [h for h in (g._root() for g in held if g._root is not None) if h is not None]
+    for h in (*held, *roots):
+        if _known(h._node) is None:
+            wanted.setdefault(h._node, h)
+    if roots:
+        order, inputs = _needed(wanted)
+    key, scalars = _key(order, inputs, wanted)
+    program = _program(key, inputs, scalars, list(wanted))
+    arrays = [_known(x) for x in inputs] + [c.prim.value for c in scalars]  # type: ignore[attr-defined]
+    results = program(arrays)  # type: ignore[arg-type]
+    for (node, handle), array in zip(list(wanted.items()), results, strict=True):
+        if handle._node is node:
+            handle.settle(array)
+
+
+def _needed(outputs: Iterable[Node]) -> tuple[list[Node], list[Node]]:
+    """What must be computed, in order, and the nodes at hand that this starts from."""
+    seen, todo = set(outputs), list(outputs)
+    while todo:
+        for x in todo.pop().inputs:
+            if x not in seen:
+                seen.add(x)
+                if _known(x) is None:
+                    todo.append(x)
+    order, inputs = [], []
+    for node in sorted(seen, key=lambda n: n.id):
+        (order if _known(node) is None else inputs).append(node)
+    for node in order:
+        if node.op == "input":
+            raise TraceError(
+                f"a number is needed at {user_source()}, but it depends on {node.describe()}, "
+                "which stands for any array of this type while the function is traced. Use "
+                "operations such as rg.where instead of Python's if, float() or .numpy(); make the "
+                "argument static (static_argnames); or call the function without jit, vmap or trace"
+            )
+    return order, inputs
+
+
+# Values that simplification knows what to do with stay in the program; every other number, such as a
+# learning rate, is an argument, so that changing it does not compile again.
+_LITERAL = frozenset({0.0, 1.0, -1.0, 2.0, 0.5})
+
+
+def _is_argument(node: Node) -> bool:
+    prim = node.prim
+    return (
+        isinstance(prim, Constant)
+        and prim.value.ndim == 0
+        and prim.value.dtype.kind == "f"
+        and float(prim.value) not in _LITERAL
+    )
+
+
+def _key(
+    order: Sequence[Node], inputs: Sequence[Node], outputs: Iterable[Node]
+) -> tuple[Any, list[Node]]:
+    """The structure of a computation, equal for equal programs, and its numbers."""
+    position = {x: i for i, x in enumerate(inputs)}
+    body: list[Any] = [x.type for x in inputs]
+    scalars = []
+    for node in order:
+        position[node] = len(position)
+        if _is_argument(node):
+            scalars.append(node)
+            body.append(("number", node.type))
+        else:
+            body.append((node.prim, tuple([position[x] for x in node.inputs])))
+    return (current_backend(), tuple(body), tuple([position[y] for y in outputs])), scalars
+
+
+_PROGRAMS: OrderedDict[Any, Any] = OrderedDict()
+_LOCK = threading.RLock()
+_CAPACITY = 512
+_COUNTS = {"hits": 0, "misses": 0}
+
+
+def cache_stats() -> dict[str, int]:
+    """How often an evaluation found its program (`hits`) or had to compile it (`misses`)."""
+    return {**_COUNTS, "programs": len(_PROGRAMS)}
+
+
+def _program(
+    key: Any, inputs: Sequence[Node], scalars: Sequence[Node], outputs: Sequence[Node]
+) -> Program:
+    with _LOCK:
+        found = _PROGRAMS.get(key)
+        if found is not None:
+            _COUNTS["hits"] += 1
+            _PROGRAMS.move_to_end(key)
+            return found  # type: ignore[no-any-return]
+    program = compile_graph(_with_arguments(inputs, scalars, outputs), current_backend())
+    with _LOCK:
+        _COUNTS["misses"] += 1
+        _PROGRAMS[key] = program
+        while len(_PROGRAMS) > _CAPACITY:
+            _PROGRAMS.popitem(last=False)
+    return program
+
+
+def _with_arguments(
+    inputs: Sequence[Node], scalars: Sequence[Node], outputs: Sequence[Node]
+) -> Graph:
+    """The graph in which the given numbers are inputs."""
+    new = {c: input_node(TensorType(c.dtype, ())) for c in scalars}
+    wide = {c: expand(x, c.shape, tuple(range(c.type.rank))) for c, x in new.items()}
+    found = substitute(outputs, {x: x for x in inputs} | wide) if wide else outputs
+    return Graph((*inputs, *new.values()), found)

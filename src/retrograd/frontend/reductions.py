@@ -1,0 +1,179 @@
+"""Reductions over axes, and running sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.frontend.broadcasting import as_node, keep_dims, normal_axes, normal_axis
+from retrograd.frontend.elementwise import ArrayLike
+from retrograd.frontend.function import function
+from retrograd.ir import (
+    Dim,
+    DType,
+    Node,
+    TensorType,
+    as_dtype,
+    bool_,
+    float32,
+    full,
+    int64,
+    product,
+    uint64,
+)
+from retrograd.ops import elementwise as el
+from retrograd.ops import reduce as ops
+from retrograd.ops.leaf import SizeOf
+from retrograd.ops.shape import expand, reshape
+
+Axis = int | Sequence[int] | None
+
+
+def _summed(x: Node) -> DType:
+    """The dtype a sum is taken in: small integers and booleans are widened."""
+    if x.dtype.is_float:
+        return x.dtype
+    return uint64 if x.dtype.kind == "uint" else int64
+
+
+def _over(op: Callable[..., Any], x: Node, axis: Axis, keepdims: bool, what: str) -> Node:
+    axes = normal_axes(axis, x.type.rank, what)
+    return keep_dims(op(axes)(x) if axes else x, x.shape, axes, keepdims)
+
+
+@function
+def sum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Sum over the given axes, all by default. Over no elements it is 0.
+
+    Booleans and integers are summed in 64 bits unless a dtype is given.
+    """
+    x = as_node(x)
+    x = el.cast(x, _summed(x) if dtype is None else as_dtype(dtype))
+    return _over(ops.ReduceSum, x, axis, keepdims, "sum")
+
+
+@function
+def prod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Product over the given axes, all by default. Over no elements it is 1.
+
+    Its gradient is exact where elements are zero.
+    """
+    x = as_node(x)
+    x = el.cast(x, _summed(x) if dtype is None else as_dtype(dtype))
+    return _over(ops.ReduceProd, x, axis, keepdims, "prod")
+
+
+@function
+def max(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Maximum over the given axes; NaN if an element is NaN. Ties share the gradient equally."""
+    return _over(ops.ReduceMax, as_node(x), axis, keepdims, "max")
+
+
+@function
+def min(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Minimum over the given axes; NaN if an element is NaN. Ties share the gradient equally."""
+    return _over(ops.ReduceMin, as_node(x), axis, keepdims, "min")
+
+
+@function
+def any(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Whether an element is true (not zero)."""
+    return _over(ops.ReduceAny, el.cast(as_node(x), bool_), axis, keepdims, "any")
+
+
+@function
+def all(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Whether every element is true (not zero)."""
+    return _over(ops.ReduceAll, el.cast(as_node(x), bool_), axis, keepdims, "all")
+
+
+def count(x: Node, axes: Sequence[int], minus: int | float = 0) -> Node:
+    """The number of elements along axes, less a correction, as a scalar of x's dtype."""
+    n = product(x.shape[a] for a in axes)
+    if isinstance(n, Dim):
+        return SizeOf(n, x.dtype)() - minus
+    return full(n - minus, TensorType(x.dtype, ()))
+
+
+@function
+def mean(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Arithmetic mean over the given axes, all by default; NaN over no elements."""
+    x = _floating(x)
+    axes = normal_axes(axis, x.type.rank, "mean")
+    return keep_dims(mean_over(x, axes), x.shape, axes, keepdims)
+
+
+def mean_over(x: Node, axes: Sequence[int], correction: int | float = 0) -> Node:
+    """Sum over axes divided by the number of elements less the correction; axes are dropped."""
+    total = ops.reduce_sum(x, axes)
+    return el.div(total, expand_scalar(count(x, axes, correction), total))
+
+
+def expand_scalar(x: Node, like: Node) -> Node:
+    """A scalar repeated to the shape of another node."""
+    return expand(x, like.shape, tuple(range(like.type.rank)))
+
+
+@function
+def var(
+    x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, keepdims: bool = False
+) -> Any:
+    """Variance over the given axes: the mean square deviation, divided by `n - correction`."""
+    x = _floating(x)
+    axes = normal_axes(axis, x.type.rank, "var")
+    deviation = x - expand(mean_over(x, axes), x.shape, axes)
+    result = mean_over(deviation * deviation, axes, correction)
+    return keep_dims(result, x.shape, axes, keepdims)
+
+
+@function
+def std(
+    x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, keepdims: bool = False
+) -> Any:
+    """Standard deviation over the given axes: the square root of `var`."""
+    return el.sqrt(var(as_node(x), axis, correction, keepdims))
+
+
+@function
+def logsumexp(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    """`log(sum(exp(x)))` over the given axes without overflow; -inf where all elements are."""
+    return _over(ops.LogSumExp, _floating(x), axis, keepdims, "logsumexp")
+
+
+def _floating(x: ArrayLike) -> Node:
+    x = as_node(x)
+    return x if x.dtype.is_float else el.cast(x, float32)
+
+
+def _position(op: type[ops.ArgMax], x: Node, axis: int | None, keepdims: bool, what: str) -> Node:
+    shape = x.shape
+    axes = normal_axes(axis, x.type.rank, what)
+    if axis is None:
+        x = reshape(x, (product(shape),))
+        return keep_dims(op(0)(x), shape, axes, keepdims)
+    return keep_dims(op(axes[0])(x), shape, axes, keepdims)
+
+
+@function
+def argmax(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Index of the first maximum along an axis, or in the flattened array; int64."""
+    return _position(ops.ArgMax, as_node(x), axis, keepdims, "argmax")
+
+
+@function
+def argmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Index of the first minimum along an axis, or in the flattened array; int64."""
+    return _position(ops.ArgMin, as_node(x), axis, keepdims, "argmin")
+
+
+@function
+def cumulative_sum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Any:
+    """Running sum along an axis; an array with one axis needs no axis."""
+    x = as_node(x)
+    x = el.cast(x, _summed(x) if dtype is None else as_dtype(dtype))
+    if axis is None and x.type.rank == 1:
+        axis = 0
+    return ops.CumSum(normal_axis(axis, x.type.rank, "cumulative_sum"))(x)
+
+
+cumsum = cumulative_sum

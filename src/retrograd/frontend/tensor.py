@@ -1,0 +1,318 @@
+"""`Tensor`: an array that remembers how it was computed."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from retrograd.autodiff import pullback, seeds
+from retrograd.errors import GradientError, ShapeError, TraceError
+from retrograd.frontend import activations, indexing, linalg, manipulation, reductions
+from retrograd.frontend import elementwise as el
+from retrograd.frontend.function import as_array
+from retrograd.frontend.recording import LEAVES, Array, Data, Lazy, leaf
+from retrograd.ir import Dim, Node, bool_, int64, reachable
+
+
+def _swapped(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A binary function with its operands exchanged: the reflected operator."""
+
+    def reflected(self: Tensor, other: Any) -> Tensor:
+        return f(other, self)  # type: ignore[no-any-return]
+
+    return reflected
+
+
+class Tensor(Lazy):
+    """An array with a history. Made by `rg.tensor`, and by operations on tensors.
+
+    Operations check shapes and dtypes at once; numbers are computed when somebody looks at them,
+    together with everything else that is needed. A tensor is not changed in place: `x += 1` makes
+    a new one.
+    """
+
+    __slots__ = ()
+
+    # -- what is known without computing --------------------------------------------------------
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int | Dim:
+        """The number of elements."""
+        return self._node.type.size
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether `backward()` computes a gradient with respect to this tensor."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, value: bool = True) -> Self:
+        """Switch gradients on or off; on a result of other tensors this is an error."""
+        if value and not self.dtype.is_float:
+            raise GradientError(f"only floating tensors have gradients, not {self.dtype}")
+        if not isinstance(self._node.prim, Data):
+            if value and self._requires_grad:
+                return self
+            array = self.value()
+            self.replace(array)
+        self._requires_grad = bool(value)
+        self._register()
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this tensor was given rather than computed from others."""
+        return isinstance(self._node.prim, Data)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward()` has accumulated; None before."""
+        return self._grad  # type: ignore[return-value]
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None and (value.shape, value.dtype) != (self.shape, self.dtype):
+            raise ShapeError(f"a gradient of {self._node.type} cannot be {value._node.type}")
+        self._grad = value
+
+    # -- the value ------------------------------------------------------------------------------
+    def numpy(self) -> Array:
+        """The value as a NumPy array, read-only: it is the tensor's own memory."""
+        view = self.value().view()
+        view.setflags(write=False)
+        return view
+
+    def item(self) -> bool | int | float:
+        """The value of a tensor with one element, as a Python number."""
+        array = self.value()
+        if array.size != 1:
+            raise ShapeError(f"item() needs a tensor with one element, not of shape {self.shape}")
+        return array.item()  # type: ignore[no-any-return]
+
+    def tolist(self) -> Any:
+        """The value as nested lists of Python numbers."""
+        return self.value().tolist()
+
+    def detach(self) -> Tensor:
+        """The same value, as a constant without history."""
+        if self.is_computed:
+            return Tensor.of(self.value())
+        return el.stop_gradient(self)._without_grad()  # type: ignore[no-any-return]
+
+    def _without_grad(self) -> Tensor:
+        self._requires_grad = False
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.value().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self.value().__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer:
+            raise TypeError(f"a {self.dtype} tensor cannot be used as an index")
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor without axes has no length")
+        n = self.shape[0]
+        return n.__index__()
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("a tensor without axes cannot be iterated over")
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        try:
+            text = np.array2string(self.value(), separator=", ", prefix="Tensor(")
+        except TraceError:
+            return f"Tensor(traced {self._node.type})"
+        grad = ", requires_grad=True" if self._requires_grad else ""
+        return f"Tensor({text}, dtype={self.dtype}{grad})"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # -- gradients ------------------------------------------------------------------------------
+    def backward(self, seed: Any = None, retain_graph: bool = False) -> None:
+        """Add the gradient of this tensor to `.grad` of every leaf that requires one.
+
+        A scalar starts from 1; any other shape needs a `seed` of that shape, the cotangent. The
+        history is forgotten afterwards, as soon as the values are known, unless `retain_graph`.
+        """
+        if not self._requires_grad:
+            raise GradientError(
+                f"backward() of a tensor that depends on nothing that requires a gradient: "
+                f"{self._node.describe()}; make an input with requires_grad=True"
+            )
+        start = seeds([self._node]) if seed is None else [self._seed(seed)]
+        leaves = _leaves(self._node)
+        found = pullback([self._node], start, [h._node for h in leaves])
+        for handle, g in zip(leaves, found, strict=True):
+            if g is not None:
+                _accumulate(handle, g, self)
+        self._spent = not (retain_graph or self.is_leaf)
+
+    def _seed(self, seed: Any) -> Node:
+        g = seed._node if isinstance(seed, Tensor) else leaf(as_array(seed, self.dtype))
+        if g.shape != self.shape or g.dtype is not self.dtype:
+            raise ShapeError(f"the seed of {self._node.type} must be of this type, not {g.type}")
+        return g
+
+    # -- operators and methods: the functions of the same names -----------------------------------
+    __array_priority__ = 1000
+    __array_ufunc__ = None  # NumPy defers to these operators instead of going element by element
+
+    __add__, __radd__ = el.add, _swapped(el.add)
+    __sub__, __rsub__ = el.subtract, _swapped(el.subtract)
+    __mul__, __rmul__ = el.multiply, _swapped(el.multiply)
+    __truediv__, __rtruediv__ = el.divide, _swapped(el.divide)
+    __floordiv__, __rfloordiv__ = el.floor_divide, _swapped(el.floor_divide)
+    __mod__, __rmod__ = el.remainder, _swapped(el.remainder)
+    __pow__, __rpow__ = el.pow, _swapped(el.pow)
+    __matmul__, __rmatmul__ = linalg.matmul, _swapped(linalg.matmul)
+    __and__, __rand__ = el.bitwise_and, _swapped(el.bitwise_and)
+    __or__, __ror__ = el.bitwise_or, _swapped(el.bitwise_or)
+    __xor__, __rxor__ = el.bitwise_xor, _swapped(el.bitwise_xor)
+    __lshift__, __rlshift__ = el.bitwise_left_shift, _swapped(el.bitwise_left_shift)
+    __rshift__, __rrshift__ = el.bitwise_right_shift, _swapped(el.bitwise_right_shift)
+    __eq__, __ne__ = el.equal, el.not_equal  # type: ignore[assignment]
+    __lt__, __le__, __gt__, __ge__ = el.less, el.less_equal, el.greater, el.greater_equal
+    __neg__, __abs__, __invert__ = el.negative, el.abs, el.bitwise_invert
+
+    abs, exp, log, sqrt, rsqrt, sin, cos, tanh = (
+        el.abs, el.exp, el.log, el.sqrt, el.rsqrt, el.sin, el.cos, el.tanh
+    )  # fmt: skip
+    sigmoid, relu, erf, square, pow, sign = el.sigmoid, el.relu, el.erf, el.square, el.pow, el.sign
+    floor, ceil, round, clip, astype = el.floor, el.ceil, el.round, el.clip, el.astype
+    sum, prod, mean, var, std = (
+        reductions.sum, reductions.prod, reductions.mean, reductions.var, reductions.std
+    )  # fmt: skip
+    max, min, any, all = reductions.max, reductions.min, reductions.any, reductions.all
+    argmax, argmin, cumsum = reductions.argmax, reductions.argmin, reductions.cumulative_sum
+    logsumexp = reductions.logsumexp
+    softmax, log_softmax = activations.softmax, activations.log_softmax
+    matmul, squeeze, expand_dims = linalg.matmul, manipulation.squeeze, manipulation.expand_dims
+    swapaxes, flip = manipulation.swapaxes, manipulation.flip
+    take, broadcast_to = indexing.take, manipulation.broadcast_to
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """`x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
+        one = len(shape) == 1 and not isinstance(shape[0], int | Dim)
+        return manipulation.reshape(self, shape[0] if one else shape)  # type: ignore[no-any-return]
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """The axes reordered; reversed where none are given."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return manipulation.permute_dims(  # type: ignore[no-any-return]
+            self, order or tuple(reversed(range(self.ndim)))
+        )
+
+    @property
+    def T(self) -> Tensor:
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ShapeError(f".T is for matrices, not for the shape {self.shape}; use .mT")
+        return manipulation.matrix_transpose(self)  # type: ignore[no-any-return]
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged."""
+        return manipulation.matrix_transpose(self)  # type: ignore[no-any-return]
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return indexing.getitem(self, _plain_key(key))  # type: ignore[no-any-return]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError(
+            "a tensor is not changed in place, so that gradients cannot go wrong silently; write "
+            "x = x.at[key].set(value) or x = x.at[key].add(value)"
+        )
+
+    @property
+    def at(self) -> At:
+        """`x.at[key].set(value)` and `x.at[key].add(value)`: a changed copy of x."""
+        return At(self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace of the array API: the package itself."""
+        return sys.modules["retrograd"]
+
+
+class At:
+    """What `x.at` returns: takes a key and then `set` or `add`."""
+
+    def __init__(self, x: Tensor, key: Any = None) -> None:
+        self._x = x
+        self._key = key
+
+    def __getitem__(self, key: Any) -> At:
+        return At(self._x, _plain_key(key))
+
+    def set(self, value: Any) -> Tensor:
+        """A copy of x in which `x[key]` is `value`."""
+        return indexing.updated(self._x, self._key, value, "set")  # type: ignore[no-any-return]
+
+    def add(self, value: Any) -> Tensor:
+        """A copy of x in which `value` is added to `x[key]`, as often as the key names it."""
+        return indexing.updated(self._x, self._key, value, "add")  # type: ignore[no-any-return]
+
+
+def _plain_key(key: Any) -> Any:
+    """A key for the library: tensors as nodes, boolean masks as the positions they select."""
+    items = key if isinstance(key, tuple) else (key,)
+    new: list[Any] = []
+    for k in items:
+        if isinstance(k, Lazy):
+            k = k.value() if k.dtype is bool_ else k
+        elif isinstance(k, list):
+            k = as_array(k, None if k else int64)
+        elif isinstance(k, bool):
+            raise TypeError("a tensor is not indexed by a single boolean")
+        if isinstance(k, np.ndarray) and k.dtype == np.bool_:
+            new.extend(np.nonzero(k))
+        else:
+            new.append(k._node if isinstance(k, Lazy) else k)
+    return tuple(new)
+
+
+def _leaves(node: Node) -> list[Lazy]:
+    """Handles on the leaves below a node that require a gradient, in the order of their making."""
+    found = (LEAVES.get(n.id) for n in reachable([node]) if isinstance(n.prim, Data))
+    return [h for h in found if h is not None and h._requires_grad]
+
+
+def _accumulate(handle: Lazy, g: Node, root: Lazy) -> None:
+    new = Tensor(g if handle._grad is None else handle._grad._node + g)
+    if root is not handle:
+        new._root = weakref.ref(root)
+    handle._grad = new
+
+
+Lazy.handle_class = Tensor

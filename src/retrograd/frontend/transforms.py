@@ -1,0 +1,256 @@
+"""Functions of functions: grad, value_and_grad, vjp, jvp, vmap.
+
+A transform calls the function on tensors with fresh identities and works on the nodes that come
+out, so transforms compose in any order, and with `backward()`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.autodiff import batched, pullback, pushforward, seeds
+from retrograd.errors import DTypeError, GradientError, ShapeError
+from retrograd.frontend import tree
+from retrograd.frontend.broadcasting import as_node, normal_axis
+from retrograd.frontend.context import recording_grad
+from retrograd.frontend.function import as_array
+from retrograd.frontend.manipulation import moveaxis
+from retrograd.frontend.recording import Lazy, leaf
+from retrograd.frontend.source import user_source
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Dim, Node, Provenance, full, made_by, provenance
+from retrograd.ops.control import Alias
+from retrograd.ops.leaf import input_node
+from retrograd.ops.shape import expand
+
+ArgNums = int | Sequence[int]
+
+
+def to_node(x: Any, what: str) -> Node:
+    """The node of a tensor, array or number that a transform works on."""
+    if isinstance(x, Lazy):
+        return x.node
+    try:
+        return leaf(as_array(x))
+    except DTypeError as error:
+        raise DTypeError(f"{what} works on tensors, arrays and numbers: {error}") from None
+
+
+def _alias(node: Node) -> Node:
+    return Alias()(node)
+
+
+def _select(args: Sequence[Any], argnums: ArgNums, what: str) -> tuple[Any, ...]:
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for i in numbers:
+        if not -len(args) <= i < len(args):
+            raise GradientError(f"{what}: argnums {i}, but the function got {len(args)} arguments")
+    return tuple(i % len(args) for i in numbers)
+
+
+def _substituted(args: Sequence[Any], numbers: Sequence[int], new: Sequence[Any]) -> list[Any]:
+    result = list(args)
+    for i, a in zip(numbers, new, strict=True):
+        result[i] = a
+    return result
+
+
+def _tracked(handles: Sequence[Any]) -> bool:
+    return any(isinstance(h, Lazy) and h._requires_grad for h in handles)
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns `(f(*args), gradient)`.
+
+    The gradient is that of the scalar f with respect to argument `argnums` (a tuple of them gives a
+    tuple), in the structure of that argument; its leaves must be floating. With `has_aux`, f
+    returns `(scalar, aux)` and the result is `((scalar, aux), gradient)`.
+    """
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        numbers = _select(args, argnums, "grad")
+        leaves, structure = tree.flatten(tuple(args[i] for i in numbers))
+        nodes = [_differentiable(x) for x in leaves]
+        inner = [_alias(n) for n in nodes]
+        with recording_grad():
+            new = tree.unflatten(structure, [Tensor(n, True) for n in inner])
+            result = f(*_substituted(args, numbers, new), **kwargs)
+        value, aux = result if has_aux else (result, None)
+        y = _scalar(value)
+        here = provenance()
+        with made_by(Provenance(here.scope, user_source(), None)):
+            found = pullback([y], seeds([y]), inner)
+        tracked = _tracked(leaves)
+        gradients = [
+            Tensor(full(0, n.type) if g is None else g, tracked)
+            for n, g in zip(inner, found, strict=True)
+        ]
+        grads = tree.unflatten(structure, gradients)
+        value, aux = _released((value, aux), tracked)
+        return (value, aux) if has_aux else value, grads[0] if isinstance(argnums, int) else grads
+
+    return call
+
+
+def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of the scalar function f.
+
+    See `value_and_grad`; with `has_aux` the result is `(gradient, aux)`.
+
+    >>> import retrograd as rg
+    >>> rg.grad(lambda x: x**3)(2.0).item()
+    12.0
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        value, grads = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return call
+
+
+def _differentiable(x: Any) -> Node:
+    node = to_node(x, "grad")
+    if not node.dtype.is_float:
+        raise GradientError(
+            f"grad with respect to a {node.dtype} argument of shape {node.shape}: only floating "
+            "values have gradients; pass it in another argument, or cast it"
+        )
+    return node
+
+
+def _scalar(value: Any) -> Node:
+    if not isinstance(value, Lazy | bool | int | float) and not hasattr(value, "__array__"):
+        raise GradientError(
+            f"grad needs a function that returns a scalar tensor, not {type(value).__name__}; use "
+            "has_aux=True for a function that returns (scalar, more)"
+        )
+    return to_node(value, "grad") if not isinstance(value, int) else as_node(float(value))
+
+
+def _released(result: Any, tracked: bool) -> Any:
+    """Outputs of the function as the caller sees them: requiring a gradient only if an argument
+    did, not because the transform asked for one."""
+    leaves, structure = tree.flatten(result)
+    return tree.unflatten(
+        structure,
+        [
+            Tensor(x.node, tracked and x._requires_grad) if isinstance(x, Lazy) else x
+            for x in leaves
+        ],
+    )
+
+
+def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """`(out, pullback)`: the value, and the function from a cotangent to one gradient for each
+    argument. `pullback` can be called any number of times."""
+    leaves, structure = tree.flatten(args)
+    nodes = [to_node(x, "vjp") for x in leaves]
+    inner = [_alias(n) for n in nodes]
+    with recording_grad():
+        out = f(*tree.unflatten(structure, [Tensor(n, n.dtype.is_float) for n in inner]))
+    ends, shape = tree.flatten(out)
+    outputs = [to_node(y, "vjp") for y in ends]
+    tracked = _tracked(leaves)
+
+    def back(cotangent: Any) -> tuple[Any, ...]:
+        given, other = tree.flatten(cotangent)
+        if other != shape:
+            raise GradientError(f"the cotangent has the structure {other}, the output {shape}")
+        start = [_like(g, y, "cotangent") for g, y in zip(given, outputs, strict=True)]
+        pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_float]
+        found = pullback([y for y, _ in pairs], [g for _, g in pairs], inner)
+        gradients = [
+            Tensor(full(0, n.type) if g is None else g, tracked or _tracked(given))
+            for n, g in zip(inner, found, strict=True)
+        ]
+        return tree.unflatten(structure, gradients)  # type: ignore[no-any-return]
+
+    return _released(out, tracked), back
+
+
+def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """`(out, tangent)`: the value and its derivative in the direction of the tangents."""
+    leaves, structure = tree.flatten(tuple(args))
+    given, other = tree.flatten(tuple(tangents))
+    if other != structure:
+        raise GradientError(f"the tangents have the structure {other}, the arguments {structure}")
+    nodes = [to_node(x, "jvp") for x in leaves]
+    inner = [_alias(n) for n in nodes]
+    directions = [_like(t, n, "tangent") for t, n in zip(given, nodes, strict=True)]
+    with recording_grad():
+        out = f(*tree.unflatten(structure, [Tensor(n, n.dtype.is_float) for n in inner]))
+    ends, shape = tree.flatten(out)
+    outputs = [to_node(y, "jvp") for y in ends]
+    moving = [(n, t) for n, t in zip(inner, directions, strict=True) if n.dtype.is_float]
+    found = pushforward(outputs, [n for n, _ in moving], [t for _, t in moving])
+    tracked = _tracked(leaves) or _tracked(given)
+    results = [
+        Tensor(full(0, y.type) if t is None else t, tracked and y.dtype.is_float)
+        for y, t in zip(outputs, found, strict=True)
+    ]
+    return _released(out, tracked), tree.unflatten(shape, results)
+
+
+def _like(value: Any, like: Node, what: str) -> Node:
+    """A cotangent or tangent as a node of the type of what it belongs to."""
+    node = value.node if isinstance(value, Lazy) else leaf(as_array(value, like.dtype))
+    if node.type != like.type:
+        raise GradientError(f"the {what} of a {like.type} must be of that type, not {node.type}")
+    return node
+
+
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable[..., Any]:
+    """A function that applies f to each sample of a stack, in one graph.
+
+    `in_axes` says which axis of each argument carries the samples: an int or None for all, or a
+    tuple with one for each argument; None means the same value for every sample.
+    """
+
+    @functools.wraps(f)
+    def call(*args: Any) -> Any:
+        axes = list(in_axes) if isinstance(in_axes, tuple | list) else [in_axes] * len(args)
+        if len(axes) != len(args):
+            raise ShapeError(f"vmap: in_axes has {len(axes)} entries for {len(args)} arguments")
+        size: int | Dim | None = None
+        samples: dict[Node, Node] = {}
+        inner = []
+        for i, (arg, axis) in enumerate(zip(args, axes, strict=True)):
+            if axis is None:
+                inner.append(arg)
+                continue
+            leaves, structure = tree.flatten(arg)
+            new = []
+            for x in leaves:
+                node = to_node(x, "vmap")
+                if node.type.rank == 0:
+                    raise ShapeError(f"vmap: argument {i} holds a scalar, which has no axis {axis}")
+                stack = moveaxis(node, normal_axis(axis, node.type.rank, "vmap"), 0)
+                if size is not None and stack.shape[0] != size:
+                    raise ShapeError(
+                        f"vmap: argument {i} has {stack.shape[0]} samples, others have {size}"
+                    )
+                size = stack.shape[0]
+                sample = input_node(stack.type.with_shape(stack.shape[1:]))
+                samples[sample] = stack
+                new.append(Tensor(sample, isinstance(x, Lazy) and x._requires_grad))
+            inner.append(tree.unflatten(structure, new))
+        if size is None:
+            raise ShapeError("vmap: no argument carries samples; in_axes is None throughout")
+        out, shape = tree.flatten(f(*inner))
+        stacks = batched([to_node(y, "vmap") for y in out], samples, size)
+        results = []
+        for y, (node, stacked) in zip(out, stacks, strict=True):
+            node = node if stacked else expand(node, (size, *node.shape), (0,))
+            node = moveaxis(node, 0, normal_axis(out_axes, node.type.rank, "vmap"))
+            results.append(Tensor(node, isinstance(y, Lazy) and y._requires_grad))
+        return tree.unflatten(shape, results)
+
+    return call

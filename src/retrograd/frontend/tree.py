@@ -1,0 +1,74 @@
+"""Pytrees: nested tuples, lists, dicts, named tuples, dataclasses and modules with tensors in them.
+
+A thin layer over `optree`. Dataclasses are taken apart by field; classes of other kinds join by
+`register`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import optree
+
+NAMESPACE = "retrograd"
+TreeDef = Any
+
+
+def register(
+    cls: type,
+    flatten: Callable[[Any], tuple[Sequence[Any], Any, Sequence[Any]]],
+    unflatten: Callable[[Any, Sequence[Any]], Any],
+) -> None:
+    """Make instances of a class trees: `flatten` returns (children, metadata, names of children)."""
+    optree.register_pytree_node(cls, flatten, unflatten, namespace=NAMESPACE)
+
+
+def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of a tree, from left to right, and its structure. None is an empty tree."""
+    while True:
+        leaves, structure = optree.tree_flatten(tree, namespace=NAMESPACE)
+        if not _register_dataclasses(leaves):
+            return leaves, structure
+
+
+def unflatten(structure: TreeDef, leaves: Sequence[Any]) -> Any:
+    """The tree of this structure with these leaves."""
+    return optree.tree_unflatten(structure, leaves)
+
+
+def paths(tree: Any) -> list[str]:
+    """For each leaf how it is reached, as Python writes it: `.layers[2]['w']`."""
+    flatten(tree)  # registers dataclasses
+    accessors = optree.tree_accessors(tree, namespace=NAMESPACE)
+    return [a.codify("") for a in accessors]
+
+
+def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """`f` applied to each leaf, and to the leaves at the same places of other trees."""
+    leaves, structure = flatten(tree)
+    others = []
+    for i, t in enumerate(rest):
+        found, other = flatten(t)
+        if other != structure:
+            raise ValueError(f"tree {i + 1} has the structure {other}, the first has {structure}")
+        others.append(found)
+    return unflatten(structure, [f(*group) for group in zip(leaves, *others, strict=True)])
+
+
+def _register_dataclasses(leaves: Sequence[Any]) -> bool:
+    """Register the classes of leaves that are dataclass instances; whether there were any."""
+    found = {type(x) for x in leaves if dataclasses.is_dataclass(x)}
+    for cls in found:
+        names = tuple(f.name for f in dataclasses.fields(cls) if f.init)
+        register(cls, _splitter(names), _joiner(cls, names))
+    return bool(found)
+
+
+def _splitter(names: tuple[str, ...]) -> Callable[[Any], tuple[Sequence[Any], Any, Sequence[Any]]]:
+    return lambda x: ([getattr(x, n) for n in names], None, names)
+
+
+def _joiner(cls: type, names: tuple[str, ...]) -> Callable[[Any, Sequence[Any]], Any]:
+    return lambda _, children: cls(**dict(zip(names, children, strict=True)))

@@ -1,0 +1,211 @@
+"""What a graph costs, from its types alone: operations, bytes, memory.
+
+Counts are ints where shapes are known and `Dim` expressions where they are not. They describe the
+graph as it stands, each node computed on its own and stored; a backend that fuses does better.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from retrograd.ir.dim import Dim, evaluate, product
+from retrograd.ir.node import Node
+from retrograd.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from retrograd.ir.graph import Graph
+
+Count = int | Dim
+
+# fmt: off
+# Ops that compute nothing: they name, repeat, move or reinterpret.
+_MOVES = frozenset((
+    "input", "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip",
+    "concat", "gather", "alias", "stop_gradient",
+))
+# Elementwise functions that hardware has no single instruction for. They are counted apart: one
+# costs from 5 to 50 additions, depending on the function, the backend and the machine.
+_TRANSCENDENTAL = frozenset((
+    "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "logaddexp", "hypot",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh",
+    "atanh", "erf", "erfc", "sigmoid", "softplus",
+))
+# Reductions and scans: one operation for each element that goes in.
+_PER_INPUT = frozenset((
+    "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all", "argmax",
+    "argmin", "cumsum",
+))
+# fmt: on
+
+
+@dataclass(frozen=True)
+class Stats:
+    """The cost of a graph. Sizes in bytes; `str` is a readable table."""
+
+    name: str
+    nodes: int
+    inputs: int
+    outputs: int
+    ops: Mapping[str, int]  # how many nodes of each operation, the most frequent first
+    flops: Count  # additions, products, comparisons, ...: 1 each; a contraction 2 m n k
+    transcendentals: Count  # elements of exp, log, tanh, ..., not included in flops
+    bytes_moved: Count  # read and written if each node were computed on its own
+    input_bytes: Count
+    output_bytes: Count
+    constant_bytes: Count  # as stored in the graph: a splat is one element
+    peak_bytes: Count  # of evaluation node by node, each value freed after its last use
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        title = f"graph {self.name}".rstrip()
+        known = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
+        counts = f"{self.nodes} nodes, {self.inputs} inputs, {self.outputs} outputs"
+        rows = [
+            ("flops", _scaled(self.flops, "")),
+            ("transcendentals", _scaled(self.transcendentals, "")),
+            ("bytes moved", _scaled(self.bytes_moved, "B")),
+            ("inputs", _scaled(self.input_bytes, "B")),
+            ("outputs", _scaled(self.output_bytes, "B")),
+            ("constants", _scaled(self.constant_bytes, "B")),
+            ("peak memory", _scaled(self.peak_bytes, "B")),
+            ("operations", ", ".join(f"{n} {op}" for op, n in self.ops.items())),
+        ]
+        head = f"{title}: {counts}" + (f" ({known})" if known else "")
+        return "\n".join([head, *(f"  {label:<16} {text}" for label, text in rows)])
+
+
+def stats(graph: Graph, sizes: Mapping[str, int] | None = None) -> Stats:
+    """The cost of `graph`; with `sizes`, such as `{"N": 32}`, in numbers.
+
+    Peak memory is exact where every size is known. Else the moment of the peak is not, and it is
+    judged with every unknown size taken as 1,000; the result is the expression at that moment.
+    """
+    totals = {"flops": _Sum(), "transcendentals": _Sum(), "moved": _Sum(), "constants": _Sum()}
+    body = graph.body
+    bytes_of = _Bytes()
+    for node in body:
+        kind, count = _work(node)
+        totals[kind].add(count)
+        if node.op == "constant":
+            totals["constants"].add(node.attrs["value"].nbytes)
+        elif node.op not in ("reshape", "size_of"):
+            totals["moved"].add(bytes_of(node.type))
+            for x in node.inputs:
+                totals["moved"].add(bytes_of(x.type))
+    given, kept = _Sum(), _Sum()
+    for x in graph.inputs:
+        given.add(bytes_of(x.type))
+    for y in graph.outputs:
+        kept.add(bytes_of(y.type))
+    known = dict(sizes or {})
+
+    def value(count: Count) -> Count:
+        return evaluate(count, known) if sizes is not None else count
+
+    return Stats(
+        graph.name,
+        len(graph.nodes),
+        len(graph.inputs),
+        len(graph.outputs),
+        dict(Counter(n.op for n in body).most_common()),
+        value(totals["flops"].total),
+        value(totals["transcendentals"].total),
+        value(totals["moved"].total),
+        value(given.total),
+        value(kept.total),
+        value(totals["constants"].total),
+        value(_peak(graph, bytes_of, known)),
+        known,
+    )
+
+
+class _Sum:
+    """A sum of counts. Equal counts are counted first, so that a long sum of `Dim`s is linear."""
+
+    def __init__(self) -> None:
+        self._times: Counter[Count] = Counter()
+
+    def add(self, count: Count, times: int = 1) -> None:
+        self._times[count] += times
+
+    @property
+    def total(self) -> Count:
+        total: Count = 0
+        for count, times in self._times.items():
+            total = total + count * times
+        return total
+
+
+class _Bytes:
+    """The size in bytes of values of a type, remembered for each type."""
+
+    def __init__(self) -> None:
+        self._known: dict[TensorType, Count] = {}
+
+    def __call__(self, type: TensorType) -> Count:
+        size = self._known.get(type)
+        if size is None:
+            size = self._known[type] = type.size * type.dtype.itemsize
+        return size
+
+
+def _work(node: Node) -> tuple[str, Count]:
+    """The kind and number of operations of one node."""
+    op = node.op
+    if op in _MOVES:
+        return "flops", 0
+    if op in _TRANSCENDENTAL:
+        return "transcendentals", node.type.size
+    if op == "logsumexp":
+        return "transcendentals", node.inputs[0].type.size
+    if op == "dot_general":
+        a, contracted = node.inputs[0], node.attrs["a_contract"]
+        return "flops", 2 * node.type.size * product(a.shape[i] for i in contracted)
+    if op in _PER_INPUT:
+        return "flops", node.inputs[0].type.size
+    if op == "scatter_add":
+        return "flops", node.inputs[2].type.size
+    return "flops", node.type.size
+
+
+def _peak(graph: Graph, bytes_of: _Bytes, sizes: Mapping[str, int]) -> Count:
+    """Memory at the fullest moment of an evaluation in order, inputs and outputs included."""
+    guess = {name: sizes.get(name, 1000) for name in graph.dim_names}
+    weights: dict[TensorType, int] = {}
+
+    def weight(node: Node) -> int:
+        if node.type not in weights:
+            weights[node.type] = evaluate(bytes_of(node.type), guess)
+        return weights[node.type]
+
+    last_use = {x: i for i, node in enumerate(graph.body) for x in node.inputs}
+    kept = {*graph.inputs, *graph.outputs}
+    peak = live = sum(weight(x) for x in graph.inputs)
+    moment = -1
+    for i, node in enumerate(graph.body):
+        live += weight(node)
+        if live > peak:
+            peak, moment = live, i
+        live -= sum(weight(x) for x in set(node.inputs) if last_use[x] == i and x not in kept)
+    at_peak = _Sum()
+    for x in graph.inputs:
+        at_peak.add(bytes_of(x.type))
+    for i, node in enumerate(graph.body[: moment + 1]):
+        if i == moment or node in kept or last_use[node] >= moment:
+            at_peak.add(bytes_of(node.type))
+    return at_peak.total
+
+
+def _scaled(count: Count, unit: str) -> str:
+    """`12_345_678 B` as `12.3 MB`; expressions as they are."""
+    if isinstance(count, Dim):
+        return f"{count} {unit}".rstrip()
+    scaled, prefix = float(count), ""
+    for prefix in ("", "k", "M", "G", "T", "P"):
+        if scaled < 1000 or prefix == "P":
+            break
+        scaled /= 1000
+    return f"{scaled:.3g} {prefix}{unit}".rstrip() if prefix else f"{count} {unit}".rstrip()

@@ -1,0 +1,259 @@
+"""Graphs as text, and text as graphs; exact inverses up to structure (`Graph.__eq__`).
+
+    graph loss {
+      %0 x: f32[N, 3] = input
+      %1 w: f32[3, 4] = input
+      %2: f32[N, 4] = dot_general(%0, %1) a_contract=(1,) b_contract=(0,)  @model.layers[0]
+      return %2
+    }
+
+One node a line: number, name, type, operation, inputs, attributes, scope. Attributes that repeat
+the node's type (`shape`, `dtype`) or have their default value are left out. Names and scopes of
+other than letters, digits, `_.[]` stand in quotes. `#` starts a comment. Both ways are one loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from retrograd.errors import FormatError
+from retrograd.ir.check import check_node
+from retrograd.ir.literal import Reader, quote, show, show_type, unquote
+from retrograd.ir.node import Node, Op
+from retrograd.ir.registry import lookup
+from retrograd.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from retrograd.ir.graph import Graph
+
+G = TypeVar("G")
+
+# -- printing -------------------------------------------------------------------------------------
+
+
+def print_graph(graph: Graph, sources: bool = False) -> str:
+    """The text of a graph; with `sources`, the user's line of each node as a comment."""
+    number = {node: f"%{i}" for i, node in enumerate(graph.nodes)}
+    types: dict[TensorType, str] = {}
+    operations: dict[tuple[int, TensorType], str] = {}  # by identity: the graph keeps ops alive
+    lines = [f"graph {_label(graph.name)} {{" if graph.name else "graph {"]
+    for i, node in enumerate(graph.nodes):
+        type = types.get(node.type) or types.setdefault(node.type, show_type(node.type))
+        name = f" {_label(node.name)}" if node.name else ""
+        if i < len(graph.inputs):
+            lines.append(f"  %{i}{name}: {type} = input")
+            continue
+        key = id(node.prim), node.type
+        attrs = operations.get(key)
+        if attrs is None:
+            attrs = operations[key] = _show_attrs(node)
+        inputs = f"({', '.join([number[x] for x in node.inputs])})" if node.inputs else ""
+        scope = f"  @{_label(node.scope)}" if node.scope else ""
+        source = f"  # {' '.join(str(node.source).split())}" if sources and node.source else ""
+        lines.append(f"  %{i}{name}: {type} = {node.prim.name}{inputs}{attrs}{scope}{source}")
+    outputs = [number[node] for node in graph.outputs]
+    lines += [f"  return {', '.join(outputs)}".rstrip(), "}"]
+    return "\n".join(lines) + "\n"
+
+
+def _label(name: str) -> str:
+    return name if _BARE.fullmatch(name) else quote(name)
+
+
+def _show_attrs(node: Node) -> str:
+    """The attributes that `_fill` would not find by itself."""
+    text = ""
+    for key, value in node.prim.attrs.items():
+        implied = _implied(type(node.prim), key, node.type)
+        if implied.__class__ is value.__class__ and implied == value:
+            continue
+        try:
+            text += f" {key}={show(value)}"
+        except FormatError as error:
+            raise FormatError(f"{error}: attribute {key} of {node.describe()}") from None
+    return text
+
+
+def _implied(factory: Any, key: str, result: TensorType) -> Any:
+    """The value of an attribute that the text does not give."""
+    if key == "shape":
+        return result.shape
+    if key == "dtype":
+        return result.dtype
+    return factory.__dataclass_fields__[key].default
+
+
+# -- parsing --------------------------------------------------------------------------------------
+
+_NAME = r'[^\W\d][\w.\[\]]*|"(?:[^"\\\n]|\\.)*"'
+_BARE = re.compile(r"[^\W\d][\w.\[\]]*")
+_HEADER = re.compile(rf"\s*graph(?:\s+({_NAME}))?\s*{{\s*(?:#.*)?")
+_RETURN = re.compile(r"\s*return\b((?:\s*%[0-9]+(?:\s*,\s*%[0-9]+)*)?)\s*(?:#.*)?", re.ASCII)
+_END = re.compile(r"\s*}\s*(?:#.*)?")
+_EMPTY = re.compile(r"\s*(?:#.*)?")
+_SCOPE = re.compile(rf"@({_NAME})")
+_KEY = re.compile(r"(\w+)\s*=")
+
+# A node line in parts, each with what is expected there. Together they are the expression that
+# reads a line in one step; where it does not match, the first part that fails is the error.
+_PARTS = [
+    ("a node such as '%2: f32[N, 3] = add(%0, %1)'", r"\s*(%[0-9]+)"),
+    ("a name, or ':'", rf"(?:\s+({_NAME}))?"),
+    ("a name, or ':' and a type such as f32[N, 3]", r"\s*:\s*([^\s\[]+\[[^\]]*\])"),
+    ("'='", r"\s*="),
+    ("an operation", r"\s*(\w+)"),
+    ("inputs such as (%0, %1)", r"(?:\(\s*((?:%[0-9]+(?:\s*,\s*%[0-9]+)*)?)\s*\))?(?!\()"),
+]
+_NODE = re.compile("".join(pattern for _, pattern in _PARTS) + "(.*)")
+
+
+def parse_graph(text: str, cls: Callable[[Sequence[Node], Sequence[Node], str], G]) -> G:
+    """The graph, of class `cls`, that the text describes.
+
+    Raises `FormatError` with the line and what was expected there. Types are checked.
+    """
+    lines, body = _Lines(text), _Body()
+    try:
+        header = lines.take(_HEADER, "'graph NAME {'")
+        for line in lines:
+            found = _NODE.fullmatch(line)
+            if found is None:
+                break
+            body.add(*found.groups())
+        else:
+            raise FormatError("expected a node or 'return', found the end of the text")
+        end = _RETURN.fullmatch(line)
+        if end is None:
+            raise _diagnose(line)
+        outputs = body.find(end[1])
+        lines.take(_END, "'}'")
+        for line in lines:
+            raise _expected("the end of the text", line)
+    except FormatError as error:
+        raise FormatError(f"line {lines.number}: {error}") from error
+    return cls(body.inputs, outputs, _unlabel(header[1]))
+
+
+class _Lines:
+    """The lines of a text that hold more than a comment, and the number of the current one."""
+
+    def __init__(self, text: str) -> None:
+        self.number = 0
+        self._lines = self._filled(text)
+
+    def _filled(self, text: str) -> Iterator[str]:
+        for self.number, line in enumerate(text.split("\n"), 1):
+            if line and not _EMPTY.fullmatch(line):
+                yield line
+
+    def __iter__(self) -> Iterator[str]:
+        return self._lines
+
+    def take(self, pattern: re.Pattern[str], expected: str) -> re.Match[str]:
+        """The next line, which must match."""
+        line = next(self._lines, "")
+        found = pattern.fullmatch(line)
+        if found is None:
+            raise _expected(expected, line)
+        return found
+
+
+class _Body:
+    """The nodes read so far, by their number in the text."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Node] = []
+        self._names: set[str] = set()
+        self._nodes: dict[str, Node] = {}
+        self._types: dict[str, TensorType] = {}
+        self._operations: dict[tuple[str, str, str], tuple[Op, str]] = {}
+
+    def find(self, numbers: str | None) -> tuple[Node, ...]:
+        """The nodes meant by text such as `%0, %1`."""
+        if not numbers or numbers.isspace():
+            return ()
+        try:
+            return tuple([self._nodes[n.strip()] for n in numbers.split(",")])
+        except KeyError as error:
+            raise FormatError(
+                f"expected the number of a node above, found {error.args[0]}"
+            ) from None
+
+    def add(
+        self, number: str, name: str | None, type: str, op: str, inputs: str | None, rest: str
+    ) -> None:
+        """One line: what the groups of `_NODE` found."""
+        if number in self._nodes:
+            raise FormatError(f"expected a new number, found {number} again")
+        result = self._types.get(type)
+        if result is None:
+            result = self._types[type] = _whole(type)
+        key = op, type, rest
+        known = self._operations.get(key)
+        if known is None:
+            known = self._operations[key] = _operation(op, result, rest)
+        prim, scope = known
+        node = Node(prim, self.find(inputs), result, scope, None, None, _unlabel(name))
+        check_node(node)
+        self._nodes[number] = node
+        if op == "input":
+            if node.name in self._names:
+                raise FormatError(f"expected another name, found a second input {node.name!r}")
+            self._names.update([node.name] if node.name else [])
+            self.inputs.append(node)
+
+
+def _whole(type: str) -> TensorType:
+    reader = Reader(type)
+    result = reader.type()
+    if reader.rest.strip():
+        raise reader.fail("'='")
+    return result
+
+
+def _operation(op: str, result: TensorType, rest: str) -> tuple[Op, str]:
+    """The operation and the scope told by a name and what stands behind the inputs."""
+    factory, values, reader, scope = lookup(op), dict[str, Any](), Reader(rest), ""
+    fields = getattr(factory, "__dataclass_fields__", {})
+    while found := reader.match(_KEY):
+        key = found[1]
+        if key not in fields or key in values:
+            known = ", ".join(k for k in fields if k not in values) or "no more"
+            raise FormatError(f"expected an attribute of {op} ({known}), found {key}=")
+        values[key] = reader.value()
+    if found := reader.match(_SCOPE):
+        scope = _unlabel(found[1])
+    if not _EMPTY.fullmatch(reader.rest):
+        raise reader.fail("an attribute such as axis=0, or a scope such as @model")
+    for key in fields:
+        if values.setdefault(key, _implied(factory, key, result)) is MISSING:
+            raise FormatError(f"expected the attribute {key} of {op}")
+    try:
+        return factory(**values), scope
+    except Exception as error:  # damaged text may hold any value where the op expects another kind
+        raise FormatError(f"{op} cannot have these attributes: {error}") from error
+
+
+def _unlabel(name: str | None) -> str:
+    return unquote(name) if name and name[0] == '"' else name or ""
+
+
+def _expected(what: str, line: str) -> FormatError:
+    found = repr(line.strip()[:60]) if line.strip() else "the end of the text"
+    return FormatError(f"expected {what}, found {found}")
+
+
+def _diagnose(line: str) -> FormatError:
+    """Why a line is not a node: the first part of it that does not match."""
+    if not line.lstrip().startswith("%"):
+        return _expected(f"{_PARTS[0][0]}, or 'return'", line)
+    at = 0
+    for expected, pattern in _PARTS:
+        found = re.compile(pattern).match(line, at)
+        if found is None:
+            return Reader(line, at).fail(expected)
+        at = found.end()
+    return _expected("'return' and nodes such as %0, %1", line)

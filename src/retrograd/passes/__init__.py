@@ -1,0 +1,16 @@
+"""Graph to graph, meaning kept: fold constants, simplify, merge equal nodes.
+
+Each pass is a function from `Graph` to `Graph` of the same class, with the same inputs (the very
+nodes) and as many outputs of the same types, and is one walk over the nodes. A pass that finds
+nothing to do returns the graph it was given. Dead code needs no pass: a `Graph` holds what its
+outputs depend on and nothing else, so a node that a pass makes useless is gone.
+
+`optimize` runs them all until nothing changes.
+"""
+
+from retrograd.passes.cse import cse
+from retrograd.passes.fold import fold
+from retrograd.passes.pipeline import PASSES, optimize
+from retrograd.passes.simplify import RULES, simplify
+
+__all__ = ["PASSES", "RULES", "cse", "fold", "optimize", "simplify"]

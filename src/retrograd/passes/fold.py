@@ -1,0 +1,100 @@
+"""Constant folding: what depends on constants alone is computed now, by the op's own reference."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeVar
+
+import numpy as np
+
+from retrograd.ir import Graph, Node, Op
+from retrograd.ops.elementwise import Cast, Elementwise
+from retrograd.ops.leaf import Constant
+from retrograd.passes.constants import same_bits, splat
+from retrograd.passes.sweep import sealed, sweep
+
+G = TypeVar("G", bound=Graph)
+
+LARGEST_RESULT = 1024  # elements of an array that takes the place of the ops that compute it
+LARGEST_INPUT = 1 << 16  # elements looked at to compute it
+
+# Ops that put together nothing but elements of their inputs: of equal splats they make a splat.
+MOVES = frozenset(
+    ("expand", "reshape", "permute", "slice", "flip", "pad", "concat", "alias", "stop_gradient")
+)
+
+
+@sealed
+def fold(graph: Graph) -> Graph:
+    """Replace operations on constants by constants.
+
+    A splat (one value everywhere) stays a splat, of whatever size, symbolic ones included. Other
+    results are computed up to `LARGEST_RESULT` elements, so that a graph does not grow fat, and an
+    operation whose reference raises is left to raise when the program runs. Leaves such as `iota`
+    are smaller than the arrays they describe, and stay.
+    """
+    return sweep(graph, _fold)
+
+
+def _fold(node: Node) -> Node:
+    if not node.inputs:
+        return _as_splat(node)
+    if not all(x.op == "constant" for x in node.inputs):
+        return node
+    value = _fold_splats(node) if all(splat(x) is not None for x in node.inputs) else None
+    if value is None:
+        value = _fold_arrays(node)
+    if value is None:
+        return node
+    op = Constant(value, node.shape)
+    return Node(op, (), node.type, node.scope, node.source, node.origin, node.name)
+
+
+def _as_splat(node: Node) -> Node:
+    """A constant array of equal elements as a splat."""
+    if not isinstance(node.prim, Constant) or not node.prim.value.size or not node.prim.value.ndim:
+        return node
+    value = _shrink(node.prim.value)
+    if value.ndim:
+        return node
+    op = Constant(value, node.shape)
+    return Node(op, (), node.type, node.scope, node.source, node.origin, node.name)
+
+
+def _shrink(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """One element, where all are the same to the bit."""
+    if value.ndim and value.size:
+        first, last = value.flat[0], value.flat[-1]
+        if same_bits(first, last) and first.tobytes() * value.size == value.tobytes():
+            return np.asarray(first)
+    return value
+
+
+def _fold_splats(node: Node) -> np.ndarray[Any, Any] | None:
+    values = [node_input.prim.value for node_input in node.inputs]  # type: ignore[attr-defined]
+    if isinstance(node.prim, Elementwise | Cast):
+        return _reference(node.prim, node, values)
+    if node.op in MOVES and all(same_bits(v, values[0]) for v in values):
+        return np.asarray(values[0])
+    return None
+
+
+def _fold_arrays(node: Node) -> np.ndarray[Any, Any] | None:
+    if node.op == "expand" or not all(x.type.is_static for x in (node, *node.inputs)):
+        return None
+    if _elements(node) > LARGEST_RESULT or sum(map(_elements, node.inputs)) > LARGEST_INPUT:
+        return None
+    value = _reference(node.prim, node, [x.prim.reference() for x in node.inputs])
+    return None if value is None else _shrink(value)
+
+
+def _elements(x: Node) -> int:
+    return math.prod(d for d in x.shape if isinstance(d, int))
+
+
+def _reference(prim: Op, node: Node, values: list[Any]) -> np.ndarray[Any, Any] | None:
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(prim.reference(*values), node.dtype.dtype)
+    except Exception:  # whatever it is, it is the running program's to raise
+        return None

@@ -1,0 +1,254 @@
+"""Simplification of what moves or combines elements: shapes, reductions, contractions.
+
+The same form as in `algebra`: a rule takes the node and its inputs and gives what may stand in its
+place, or None. Movements are exact; contractions keep their products and leave the order of
+summation to the backend, as `dot_general` always does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from retrograd.ir import Dim, Node, Shape
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.shape import (
+    Expand,
+    Flip,
+    Pad,
+    Permute,
+    Slice,
+    expand,
+    inverse,
+    permute,
+    reshape,
+)
+from retrograd.passes.algebra import Rule
+from retrograd.passes.constants import is_full, like, splat
+
+
+def expand_of_expand(y: Node, x: Node) -> Node | None:
+    """Repeat along all new axes at once."""
+    if x.op != "expand":
+        return None
+    kept = [i for i in range(y.type.rank) if i not in y.prim.axes]  # type: ignore[attr-defined]
+    axes = {*y.prim.axes, *(kept[a] for a in x.prim.axes)}  # type: ignore[attr-defined]
+    return Expand(y.shape, tuple(sorted(axes)))(x.inputs[0])
+
+
+def reshape_of_expand(y: Node, x: Node) -> Node | None:
+    """A number repeated is the same in any shape."""
+    if x.op != "expand" or x.inputs[0].shape:
+        return None
+    return expand(x.inputs[0], y.shape, tuple(range(y.type.rank)))
+
+
+def permute_of_permute(y: Node, x: Node) -> Node | None:
+    if not isinstance(y.prim, Permute) or not isinstance(x.prim, Permute):
+        return None
+    return permute(x.inputs[0], [x.prim.perm[p] for p in y.prim.perm])
+
+
+def permute_of_expand(y: Node, x: Node) -> Node | None:
+    """Reorder what is repeated, then repeat along the axes where they came to lie."""
+    if not isinstance(y.prim, Permute) or not isinstance(x.prim, Expand):
+        return None
+    perm, new = y.prim.perm, x.prim.axes
+    kept = [i for i in range(len(perm)) if i not in new]
+    order = [kept.index(p) for p in perm if p not in new]
+    axes = tuple(i for i, p in enumerate(perm) if p in new)
+    return Expand(y.shape, axes)(permute(x.inputs[0], order))
+
+
+def slice_of_slice(y: Node, x: Node) -> Node | None:
+    """Take at once. With steps, only where sizes are known."""
+    if not isinstance(y.prim, Slice) or not isinstance(x.prim, Slice):
+        return None
+    outer, within = y.prim, x.prim
+    starts = tuple(
+        a + s * t for a, s, t in zip(within.starts, outer.starts, within.steps, strict=True)
+    )
+    steps = tuple(s * t for s, t in zip(outer.steps, within.steps, strict=True))
+    stops = tuple(a + _reach(n, s) for a, n, s in zip(starts, y.shape, steps, strict=True))
+    if any(isinstance(n, Dim) and s > 1 for n, s in zip(y.shape, steps, strict=True)):
+        return None
+    return Slice(starts, stops, steps)(x.inputs[0])
+
+
+def _reach(count: int | Dim, step: int) -> int | Dim:
+    """How far `count` elements, `step` apart, extend."""
+    return count if step == 1 else (count - 1) * step + 1 if count else 0
+
+
+def slice_of_concat(y: Node, x: Node) -> Node | None:
+    """A slice that is exactly one of the parts."""
+    if x.op != "concat" or not _plain(y):
+        return None
+    axis, at = x.prim.axis, 0  # type: ignore[attr-defined]
+    starts: Shape = y.prim.starts  # type: ignore[attr-defined]
+    for part in x.inputs:
+        if part.shape == y.shape and starts == (0,) * axis + (at,) + (0,) * (
+            y.type.rank - axis - 1
+        ):
+            return part
+        at = at + part.shape[axis]
+    return None
+
+
+def slice_of_pad(y: Node, x: Node) -> Node | None:
+    """A slice that is exactly what was padded."""
+    if not isinstance(x.prim, Pad) or not _plain(y) or any(x.prim.interior):
+        return None
+    inside = x.inputs[0]
+    found = y.prim.starts == x.prim.low and y.shape == inside.shape  # type: ignore[attr-defined]
+    return inside if found else None
+
+
+def _plain(y: Node) -> bool:
+    """Whether a slice takes neighbours."""
+    return all(s == 1 for s in y.prim.steps)  # type: ignore[attr-defined]
+
+
+def whole_slice(y: Node, x: Node) -> Node | None:
+    full = y.shape == x.shape and _plain(y)
+    return x if full and all(s == 0 for s in y.prim.starts) else None  # type: ignore[attr-defined]
+
+
+def pad_of_nothing(y: Node, x: Node, value: Node) -> Node | None:
+    p = y.prim
+    widths = (*p.low, *p.high, *p.interior)  # type: ignore[attr-defined]
+    return x if all(w == 0 for w in widths) else None
+
+
+def flip_of_flip(y: Node, x: Node) -> Node | None:
+    """Axes flipped twice are not flipped."""
+    if not isinstance(y.prim, Flip) or not isinstance(x.prim, Flip):
+        return None
+    axes = tuple(sorted(set(y.prim.axes) ^ set(x.prim.axes)))
+    return Flip(axes)(x.inputs[0]) if axes else x.inputs[0]
+
+
+# -- reductions -----------------------------------------------------------------------------------
+
+EMPTY = {
+    "reduce_sum": 0,
+    "reduce_prod": 1,
+    "reduce_any": False,
+    "reduce_all": True,
+    "logsumexp": -math.inf,
+}
+
+
+def reduce_nothing(y: Node, x: Node) -> Node | None:
+    """Over an axis without elements: the value of the empty reduction."""
+    axes: Sequence[int] = y.prim.axes  # type: ignore[attr-defined]
+    return like(EMPTY[y.op], y) if any(x.shape[a] == 0 for a in axes) else None
+
+
+def reduce_no_axes(y: Node, x: Node) -> Node | None:
+    """Over no axes: each element by itself. (A sum of one -0.0 is 0.0.)"""
+    if y.prim.axes or (y.op == "reduce_sum" and x.dtype.is_float):  # type: ignore[attr-defined]
+        return None
+    return x
+
+
+def reduce_splat(y: Node, x: Node) -> Node | None:
+    """A sum of zeros, a product of ones, the maximum of equal values."""
+    if y.op == "reduce_sum":
+        return like(0, y) if is_full(x, 0.0) else None
+    if y.op == "reduce_prod":
+        return like(1, y) if is_full(x, 1) else None
+    value = splat(x)
+    if value is None or any(isinstance(d, Dim) or d == 0 for d in x.shape):
+        return None
+    return like(value, y)
+
+
+def reduce_repeated(y: Node, x: Node) -> Node | None:
+    """The maximum of equal values is their value, and so on, where there are any."""
+    if not isinstance(x.prim, Expand) or x.prim.axes != y.prim.axes:  # type: ignore[attr-defined]
+        return None
+    sizes = [x.shape[a] for a in x.prim.axes]
+    return None if any(isinstance(d, Dim) or d == 0 for d in sizes) else x.inputs[0]
+
+
+# -- contractions ---------------------------------------------------------------------------------
+
+
+def dot_of_permute(y: Node, a: Node, b: Node) -> Node | None:
+    """Contract the axes where they lay before they were reordered.
+
+    Possible where the axes that remain keep their order, as the result has them in that order.
+    """
+    if not isinstance(y.prim, DotGeneral) or (a.op != "permute" and b.op != "permute"):
+        return None
+    p = y.prim
+    a_free, b_free = p.free_axes(a.type.rank, b.type.rank)
+    a, a_contract, a_batch = _before(a, p.a_contract, p.a_batch, a_free)
+    b, b_contract, b_batch = _before(b, p.b_contract, p.b_batch, b_free)
+    if (a, b) == y.inputs:
+        return None
+    return DotGeneral(a_contract, b_contract, a_batch, b_batch)(a, b)
+
+
+Axes = tuple[int, ...]
+
+
+def _before(x: Node, contract: Axes, batch: Axes, free: Axes) -> tuple[Node, Axes, Axes]:
+    """The operand and its axes without its permutation, where that may be left out."""
+    if not isinstance(x.prim, Permute):
+        return x, contract, batch
+    perm = x.prim.perm
+    home = [perm[i] for i in free]
+    if home != sorted(home):
+        return x, contract, batch
+    return x.inputs[0], tuple(perm[i] for i in contract), tuple(perm[i] for i in batch)
+
+
+def permute_of_dot(y: Node, x: Node) -> Node | None:
+    """A product transposed is the product of the operands in the other order.
+
+    Only where nobody else reads `x`: the driver sees to that, as it would be computed twice.
+    """
+    if not isinstance(y.prim, Permute) or not isinstance(x.prim, DotGeneral):
+        return None
+    p, (a, b) = x.prim, x.inputs
+    a_free, b_free = p.free_axes(a.type.rank, b.type.rank)
+    n, k, m = len(p.a_batch), len(a_free), len(b_free)
+    swapped = (*range(n), *range(n + k, n + k + m), *range(n, n + k))
+    if y.prim.perm != swapped:
+        return None
+    return DotGeneral(p.b_contract, p.a_contract, p.b_batch, p.a_batch)(b, a)
+
+
+# -- the table ------------------------------------------------------------------------------------
+
+# fmt: off
+MOVEMENT: dict[str, list[Rule]] = {
+    "expand": [lambda y, x: x if not y.prim.axes else None, expand_of_expand],
+    "reshape": [
+        lambda y, x: x if x.shape == y.shape else None,
+        lambda y, x: reshape(x.inputs[0], y.shape) if x.op == "reshape" else None,
+        reshape_of_expand,
+    ],
+    "permute": [
+        lambda y, x: x if y.prim.perm == inverse(y.prim.perm) == tuple(range(y.type.rank)) else None,
+        permute_of_permute,
+        permute_of_expand,
+    ],
+    "slice": [whole_slice, slice_of_slice, slice_of_concat, slice_of_pad],
+    "pad": [pad_of_nothing],
+    "flip": [lambda y, x: x if not y.prim.axes else None, flip_of_flip],
+    "concat": [lambda y, *parts: parts[0] if len(parts) == 1 else None],
+    "reduce_sum": [reduce_nothing, reduce_no_axes, reduce_splat],
+    "reduce_prod": [reduce_nothing, reduce_no_axes, reduce_splat],
+    "reduce_max": [reduce_no_axes, reduce_splat, reduce_repeated],
+    "reduce_min": [reduce_no_axes, reduce_splat, reduce_repeated],
+    "reduce_any": [reduce_nothing, reduce_no_axes, reduce_splat, reduce_repeated],
+    "reduce_all": [reduce_nothing, reduce_no_axes, reduce_splat, reduce_repeated],
+    "logsumexp": [reduce_nothing, reduce_no_axes],
+    "dot_general": [dot_of_permute],
+    "alias": [lambda y, x: x],
+    "stop_gradient": [lambda y, x: x if x.op == "stop_gradient" else None],
+}
+# fmt: on

@@ -1,0 +1,1 @@
+"""Checks that do not trust the code they check."""

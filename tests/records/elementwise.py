@@ -1,0 +1,356 @@
+"""Records of the elementwise ops: per op a function of Python numbers, and where it is smooth."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from retrograd.errors import DTypeError, ShapeError
+from retrograd.ir import DTYPES, Dim, TensorType, bool_, float32, float64, int32, uint8
+from retrograd.ops.elementwise import ELEMENTWISE, Cast
+from tests.records.record import (
+    BOOLS,
+    INTEGERS,
+    SHAPES,
+    Array,
+    Failure,
+    Record,
+    Rng,
+    Sample,
+    Symbolic,
+    draw,
+    integers,
+    rng_for,
+)
+
+mp = mpmath.mp
+SMOOTH_SHAPES = ((), (5,), (2, 0), (2, 1, 2, 2))
+Span = tuple[float, float]
+
+
+def near(rng: Rng, shape: tuple[int, ...], span: Span, avoid: Sequence[float] = ()) -> Array:
+    """Numbers in an interval, none within 0.02 of a point to avoid."""
+    x = np.asarray(rng.uniform(*span, shape))
+    for point in avoid:
+        x = np.where(np.abs(x - point) < 0.02, x + 0.05, x)
+    return x
+
+
+def in_mp(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of mpmath numbers as one of Python floats, right to the last bit."""
+
+    def g(*xs: float) -> float:
+        with mp.workdps(40):
+            return float(f(*[mpmath.mpf(x) for x in xs]))
+
+    return g
+
+
+def each(f: Callable[..., Any], op: Any, *arrays: Array) -> Array:
+    """Apply a function of Python numbers to each element; integers wrap."""
+    dtype = op.result.dtype if op.result else arrays[-1].dtype
+    y = np.empty(arrays[0].shape, dtype)
+    for i in np.ndindex(y.shape):
+        value = f(*[number(a[i]) for a in arrays])
+        if np.issubdtype(dtype, np.integer):
+            value = wrap(value, dtype)
+        y[i] = value
+    return y
+
+
+def number(x: Any) -> Any:
+    """A NumPy number as a Python number."""
+    if x.dtype == np.bool_:
+        return bool(x)
+    return int(x) if np.issubdtype(x.dtype, np.integer) else float(x)
+
+
+def wrap(value: int, dtype: Any) -> int:
+    ends = np.iinfo(dtype)
+    return int((int(value) - ends.min) % (ends.max - ends.min + 1) + ends.min)
+
+
+def elementwise(
+    name: str,
+    f: Callable[..., Any],
+    spans: Sequence[Span] = ((-2, 2),),
+    wrt: Sequence[int] | None = None,
+    avoid: Sequence[float] = (),
+    apart: bool = False,
+) -> Record:
+    """`spans`: where to draw each input; `apart`: keep inputs from being nearly equal."""
+    op = ELEMENTWISE[name]
+    arity = len(op.derivatives)
+    spans = tuple(spans) * (arity if len(spans) == 1 else 1)
+
+    def floats(rng: Rng, shape: tuple[int, ...]) -> list[Array]:
+        xs = [near(rng, shape, span, avoid) for span in spans]
+        if apart:
+            for i in range(1, arity):
+                for j in range(i):
+                    close = np.abs(xs[i] - xs[j]) < 0.05
+                    xs[i] = np.where(close, xs[j] + 0.06 * i, xs[i])
+        return [np.asarray(x) for x in xs]
+
+    def samples() -> Iterator[Sample]:
+        rng = rng_for(name)
+        for dtype in DTYPES:
+            if dtype.kind not in op.kinds:
+                continue
+            for shape in SMOOTH_SHAPES if dtype is float64 else ((7,),):
+                if dtype.is_float:
+                    xs = [np.asarray(x, dtype.dtype) for x in floats(rng, shape)]
+                else:
+                    xs = [draw(rng, (40,) if shape == (7,) else shape, dtype) for _ in range(arity)]
+                yield Sample(op, tuple(xs), dtype is float64)
+        for shape in SHAPES:
+            dtype = float32 if "float" in op.kinds else int32
+            xs = [draw(rng, shape, dtype) for _ in range(arity)]
+            if dtype is float32:
+                xs = [np.asarray(x, np.float32) for x in floats(rng, shape)]
+            yield Sample(op, tuple(xs))
+
+    given = tuple(wrt if wrt is not None else (i for i, d in enumerate(op.derivatives) if d))
+    n = Dim("N")
+    kind = float64 if "float" in op.kinds else int32
+    symbolic = Symbolic(
+        op, (TensorType(kind, (n, 2)),) * arity, ({"N": 3}, {"N": 0}), *spans[0], below=3
+    )
+    return Record(
+        name, samples, partial(each, f), given, failures=failures(op, arity), symbolic=(symbolic,)
+    )
+
+
+def failures(op: Any, arity: int) -> tuple[Failure, ...]:
+    """Other shapes, other dtypes, and a dtype of a kind that the op does not take."""
+    good = float32 if "float" in op.kinds else int32
+    x, wide = TensorType(good, (2, 3)), TensorType(good, (3, 2))
+    found = []
+    if arity > 1:
+        found.append(Failure(op, (*[x] * (arity - 1), wide), ShapeError))
+        found.append(Failure(op, (*[x] * (arity - 1), x.with_shape((2,))), ShapeError))
+        if {"int", "uint"} <= set(op.kinds):
+            other = TensorType(uint8, (2, 3))
+            found.append(Failure(op, (*[x] * (arity - 1), other), DTypeError))
+        else:
+            other = TensorType(float64, (2, 3))
+            found.append(Failure(op, (*[x] * (arity - 1), other), DTypeError))
+    bad = [d for d in (bool_, float32, int32, uint8) if d.kind not in op.kinds]
+    found += [Failure(op, (TensorType(d, (2, 3)),) * arity, DTypeError) for d in bad]
+    return tuple(found)
+
+
+def table(rows: dict[str, Any]) -> list[Record]:
+    return [
+        elementwise(name, *(row if isinstance(row, tuple) else (row,)))
+        for name, row in rows.items()
+    ]
+
+
+UNARY = {
+    "neg": operator.neg,
+    "abs": (abs, [(-2, 2)], None, [0]),
+    "sign": lambda x: (x > 0) - (x < 0),
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+    "round": round,
+    "reciprocal": (lambda x: 1 / x, [(-2, 2)], None, [0, 0.05, -0.05]),
+    "sqrt": (in_mp(mp.sqrt), [(0.2, 3)]),
+    "rsqrt": (in_mp(lambda x: 1 / mp.sqrt(x)), [(0.2, 3)]),
+    "cbrt": (lambda x: math.copysign(in_mp(mp.cbrt)(abs(x)), x), [(-3, -0.2)]),
+    "exp": in_mp(mp.exp),
+    "exp2": in_mp(lambda x: mp.mpf(2) ** x),
+    "expm1": in_mp(mp.expm1),
+    "log": (in_mp(mp.log), [(0.2, 3)]),
+    "log2": (in_mp(lambda x: mp.log(x, 2)), [(0.2, 3)]),
+    "log10": (in_mp(mp.log10), [(0.2, 3)]),
+    "log1p": (in_mp(mp.log1p), [(-0.8, 3)]),
+    "sin": in_mp(mp.sin),
+    "cos": in_mp(mp.cos),
+    "tan": (in_mp(mp.tan), [(-1.3, 1.3)]),
+    "asin": (in_mp(mp.asin), [(-0.9, 0.9)]),
+    "acos": (in_mp(mp.acos), [(-0.9, 0.9)]),
+    "atan": in_mp(mp.atan),
+    "sinh": in_mp(mp.sinh),
+    "cosh": in_mp(mp.cosh),
+    "tanh": in_mp(mp.tanh),
+    "asinh": in_mp(mp.asinh),
+    "acosh": (in_mp(mp.acosh), [(1.2, 4)]),
+    "atanh": (in_mp(mp.atanh), [(-0.9, 0.9)]),
+    "erf": in_mp(mp.erf),
+    "erfc": in_mp(mp.erfc),
+    "relu": (lambda x: max(x, 0), [(-2, 2)], None, [0]),
+    "sigmoid": in_mp(lambda x: 1 / (1 + mp.exp(-x))),
+    "softplus": in_mp(lambda x: mp.log1p(mp.exp(x))),
+    "isnan": math.isnan,
+    "isinf": math.isinf,
+    "isfinite": math.isfinite,
+    "bitwise_not": lambda x: not x if isinstance(x, bool) else ~x,
+}
+
+
+def _shift(x: int, count: int, bits: int) -> int:
+    return x << count if 0 <= count < bits else 0
+
+
+def _integer_pow(a: int, b: int) -> int:
+    """Exponents may be huge, and every integer dtype has at most 64 bits."""
+    return 0 if b < 0 else pow(a, b, 1 << 64)
+
+
+BINARY = {
+    "zmul": lambda a, b: 0 if a == 0 else a * b,
+    "zdiv": (lambda a, b: 0 if a == 0 else a / b, [(-2, 2), (0.3, 2)]),
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": (operator.truediv, [(-2, 2), (0.3, 2)]),
+    "floor_div": (lambda a, b: a // b if b else 0, [(-2, 2), (0.3, 2)], ()),
+    "mod": (lambda a, b: a % b if b else a, [(1.1, 1.8), (0.55, 0.95)], (0, 1), [1]),
+    "pow": (
+        lambda a, b: _integer_pow(a, b) if isinstance(a, int) else in_mp(mp.power)(a, b),
+        [(0.3, 2), (-2, 2)],
+    ),
+    "logaddexp": in_mp(lambda a, b: mp.log(mp.exp(a) + mp.exp(b))),
+    "hypot": (in_mp(mp.hypot), [(0.2, 2), (-2, 2)]),
+    "atan2": (in_mp(mp.atan2), [(0.2, 2), (-2, 2)]),
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "max": (max, [(-2, 2)], None, (), True),
+    "min": (min, [(-2, 2)], None, (), True),
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+}
+
+
+def select_samples() -> Iterator[Sample]:
+    rng, op = rng_for("select"), ELEMENTWISE["select"]
+    for dtype in DTYPES:
+        c = draw(rng, (7,), BOOLS[0])
+        yield Sample(op, (c, draw(rng, (7,), dtype), draw(rng, (7,), dtype)), dtype is float64)
+    for shape in SHAPES:
+        c = draw(rng, shape, BOOLS[0])
+        yield Sample(op, (c, draw(rng, shape, float64), draw(rng, shape, float64)), True)
+
+
+def shift_samples(name: str) -> Iterator[Sample]:
+    rng, op = rng_for(name), ELEMENTWISE[name]
+    for dtype in INTEGERS:
+        bits = 8 * dtype.itemsize
+        counts = np.array([0, 1, bits - 1, bits, bits + 1, 2 * bits, 3, bits // 2] * 5)
+        if dtype.kind == "int":
+            counts[::6] = -1
+        yield Sample(op, (integers(rng, (40,), dtype), counts.astype(dtype.dtype)))
+    for shape in SHAPES:
+        yield Sample(op, (integers(rng, shape, int32), np.full(shape, 3, np.int32)))
+
+
+def shifted(op: Any, a: Array, b: Array) -> Array:
+    bits = 8 * a.dtype.itemsize
+    if op.name == "shift_left":
+        return each(lambda x, n: _shift(x, n, bits), op, a, b)
+    return each(lambda x, n: x >> n if n >= 0 else (-1 if x < 0 else 0), op, a, b)
+
+
+def to_dtype(op: Any, x: Array) -> Array:
+    """A conversion in Python numbers."""
+    kind, dtype = op.dtype.kind, op.dtype.dtype
+    y = np.empty(x.shape, dtype)
+    for i in np.ndindex(x.shape):
+        v = number(x[i])
+        if kind == "bool":
+            y[i] = v != 0
+        elif kind == "float":
+            with np.errstate(over="ignore"):
+                y[i] = np.float32(v) if dtype.itemsize == 2 else v
+        elif isinstance(v, float):
+            ends = np.iinfo(dtype)
+            inside = 0 if math.isnan(v) else max(min(v, ends.max), ends.min)
+            y[i] = min(int(inside), ends.max)
+        else:
+            y[i] = wrap(v, dtype)
+    return y
+
+
+def cast_samples() -> Iterator[Sample]:
+    rng = rng_for("cast")
+    odd = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, -1.5, 127.9, 255.5, 300, 3e9, -3e9, 1e19]
+    for source in DTYPES:
+        x = draw(rng, (12,), source)
+        if source.is_float:
+            with np.errstate(over="ignore"):
+                x = np.concatenate([x, np.array(odd).astype(source.dtype)])
+        for target in DTYPES:
+            yield Sample(Cast(target), (x,))
+    for shape in SHAPES:
+        yield Sample(Cast(float64), (draw(rng, shape, float64),), True)
+        yield Sample(Cast(float32), (draw(rng, shape, float64),))
+
+
+def records() -> list[Record]:
+    c, n = TensorType(bool_, (2, 3)), Dim("N")
+    x, wide = TensorType(float32, (2, 3)), TensorType(float32, (3, 2))
+    select = ELEMENTWISE["select"]
+    double = TensorType(float64, (n, 2))
+    special = [
+        Record(
+            "select",
+            select_samples,
+            lambda op, c, a, b: each(lambda c, a, b: a if c else b, op, c, a, b),
+            (1, 2),
+            failures=(
+                Failure(select, (x, x, x), DTypeError),
+                Failure(select, (c.with_shape((2,)), x, x), ShapeError),
+                Failure(select, (c, x, wide), ShapeError),
+                Failure(select, (c, x, x.with_dtype(float64)), DTypeError),
+            ),
+            symbolic=(
+                Symbolic(
+                    select,
+                    (TensorType(bool_, (n, 2)), double, double),
+                    ({"N": 3}, {"N": 0}),
+                ),
+            ),
+        ),
+        elementwise(
+            "clamp",
+            lambda x, lo, hi: min(max(x, lo), hi),
+            [(-2, 2), (-1, 0), (0.1, 1)],
+            (0, 1, 2),
+            (),
+            True,
+        ),
+        Record(
+            "cast",
+            cast_samples,
+            to_dtype,
+            (0,),
+            failures=(),
+            symbolic=(Symbolic(Cast(float64), (double,), ({"N": 3}, {"N": 0})),),
+        ),
+    ]
+    for name in ("shift_left", "shift_right"):
+        op = ELEMENTWISE[name]
+        kind = TensorType(int32, (n,))
+        special.append(
+            Record(
+                name,
+                partial(shift_samples, name),
+                shifted,
+                failures=failures(op, 2),
+                symbolic=(Symbolic(op, (kind, kind), ({"N": 3}, {"N": 0}), below=4),),
+            )
+        )
+    return [*table(UNARY), *table(BINARY), *special]

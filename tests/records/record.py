@@ -1,0 +1,105 @@
+"""What the generic tests need to know of an op: one record."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import RetrogradError
+from retrograd.ir import DTYPES, DType, Node, Op, TensorType, as_dtype
+from retrograd.ops.leaf import input_node
+
+Array = np.ndarray[Any, Any]
+Rng = np.random.Generator
+Draw = Callable[[Rng, tuple[int, ...]], Sequence[Array]]  # the inputs of an elementwise op
+
+SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (7,), (2, 3), (3, 0, 2), (2, 1, 3, 2))
+FLOATS = tuple(d for d in DTYPES if d.is_float)
+INTEGERS = tuple(d for d in DTYPES if d.is_integer)
+BOOLS = tuple(d for d in DTYPES if d.kind == "bool")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """One use of an op. Derivatives may be tested at float64 samples that are `smooth`."""
+
+    op: Op
+    inputs: tuple[Array, ...]
+    smooth: bool = False
+
+    def nodes(self) -> list[Node]:
+        """Graph inputs of the types of the inputs."""
+        return [input_node(type_of(x)) for x in self.inputs]
+
+    def __str__(self) -> str:
+        return f"{self.op}({', '.join(str(type_of(x)) for x in self.inputs)})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Input types that the op must refuse, and how."""
+
+    op: Op
+    types: tuple[TensorType, ...]
+    error: type[RetrogradError]
+
+
+@dataclasses.dataclass(frozen=True)
+class Symbolic:
+    """The op on types with named sizes, and values of these to try."""
+
+    op: Op
+    types: tuple[TensorType, ...]
+    sizes: tuple[dict[str, int], ...]
+    low: float = 0.5  # inputs are drawn between; integers below `below`
+    high: float = 1.5
+    below: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """One op: sample uses, an independent meaning, what it refuses, where it is differentiable."""
+
+    name: str
+    samples: Callable[[], Iterator[Sample]]
+    # independent(op, *arrays) computes the result, to compare with op.reference(*arrays).
+    independent: Callable[..., Any] | None
+    wrt: tuple[int, ...] = ()  # inputs that floating samples are differentiable in
+    order: int = 2  # order to which derivatives are compared with finite differences
+    ulps: float = 8  # relative error of the reference, in units of the dtype's epsilon
+    failures: tuple[Failure, ...] = ()
+    symbolic: tuple[Symbolic, ...] = ()
+
+    def smooth_samples(self) -> list[Sample]:
+        return [s for s in self.samples() if s.smooth]
+
+
+def type_of(x: Any) -> TensorType:
+    return TensorType(as_dtype(x.dtype), x.shape)
+
+
+def rng_for(name: str) -> Rng:
+    """The same numbers in every run, different ones for every op."""
+    return np.random.default_rng(list(name.encode()))
+
+
+def integers(rng: Rng, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Integers over the whole range, small ones and the ends more often."""
+    ends = np.iinfo(dtype.dtype)
+    wide = rng.integers(ends.min, ends.max, shape, dtype.dtype, endpoint=True)
+    small = rng.integers(max(-3, ends.min), 4, shape, np.int64).astype(dtype.dtype)
+    extreme = rng.choice(np.array([ends.min, ends.max], dtype.dtype), shape)
+    chosen = np.select([rng.random(shape) < 0.5, rng.random(shape) < 0.5], [small, wide], extreme)
+    return np.asarray(chosen, dtype.dtype)
+
+
+def draw(rng: Rng, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Numbers of a dtype, with repeated values, away from overflow in every float dtype."""
+    if dtype.kind == "bool":
+        return np.asarray(rng.random(shape) < 0.5)
+    if dtype.is_integer:
+        return integers(rng, shape, dtype)
+    return np.asarray(np.round(rng.uniform(-3, 3, shape), 1)).astype(dtype.dtype)
