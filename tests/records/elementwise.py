@@ -83,6 +83,7 @@ def elementwise(
     wrt: Sequence[int] | None = None,
     avoid: Sequence[float] = (),
     apart: bool = False,
+    absolute: float = 0,
 ) -> Record:
     """`spans`: where to draw each input; `apart`: keep inputs from being nearly equal."""
     op = ELEMENTWISE[name]
@@ -123,7 +124,13 @@ def elementwise(
         op, (TensorType(kind, (n, 2)),) * arity, ({"N": 3}, {"N": 0}), *spans[0], below=3
     )
     return Record(
-        name, samples, partial(each, f), given, failures=failures(op, arity), symbolic=(symbolic,)
+        name,
+        samples,
+        partial(each, f),
+        given,
+        absolute=absolute,
+        failures=failures(op, arity),
+        symbolic=(symbolic,),
     )
 
 
@@ -207,6 +214,7 @@ def _integer_pow(a: int, b: int) -> int:
 
 BINARY = {
     "zmul": lambda a, b: 0 if a == 0 else a * b,
+    "zzmul": lambda a, b: 0 if a == 0 or b == 0 else a * b,
     "zdiv": (lambda a, b: 0 if a == 0 else a / b, [(-2, 2), (0.3, 2)]),
     "add": operator.add,
     "sub": operator.sub,
@@ -218,7 +226,14 @@ BINARY = {
         lambda a, b: _integer_pow(a, b) if isinstance(a, int) else in_mp(mp.power)(a, b),
         [(0.3, 2), (-2, 2)],
     ),
-    "logaddexp": in_mp(lambda a, b: mp.log(mp.exp(a) + mp.exp(b))),
+    "logaddexp": (
+        in_mp(lambda a, b: mp.log(mp.exp(a) + mp.exp(b))),
+        [(-2, 2)],
+        None,
+        (),
+        False,
+        2,  # near 0 it cancels
+    ),
     "hypot": (in_mp(mp.hypot), [(0.2, 2), (-2, 2)]),
     "atan2": (in_mp(mp.atan2), [(0.2, 2), (-2, 2)]),
     "eq": operator.eq,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,16 @@ class Symbolic:
     high: float = 1.5
     below: int = 1
 
+    def draw(self, type: TensorType) -> Array:
+        """An input of a type without symbolic sizes."""
+        shape = tuple(map(index, type.shape))
+        rng = np.random.default_rng(len(shape))
+        if type.dtype.kind == "bool":
+            return np.asarray(rng.random(shape) < 0.5)
+        if type.dtype.is_integer:
+            return np.asarray(rng.integers(0, self.below, shape)).astype(type.dtype.dtype)
+        return np.asarray(rng.uniform(self.low, self.high, shape)).astype(type.dtype.dtype)
+
 
 @dataclasses.dataclass(frozen=True)
 class Record:
@@ -69,9 +80,16 @@ class Record:
     independent: Callable[..., Any] | None
     wrt: tuple[int, ...] = ()  # inputs that floating samples are differentiable in
     order: int = 2  # order to which derivatives are compared with finite differences
-    ulps: float = 8  # relative error of the reference, in units of the dtype's epsilon
+    # Error of the reference in units of the dtype's epsilon: relative, and absolute.
+    ulps: float = 8
+    absolute: float = 0
     failures: tuple[Failure, ...] = ()
     symbolic: tuple[Symbolic, ...] = ()
+
+    def wrt_of(self, sample: Sample) -> list[int]:
+        """The inputs of a sample that it is differentiable in."""
+        floats = [i for i, x in enumerate(sample.inputs) if type_of(x).dtype.is_float]
+        return [i for i in floats if i in self.wrt]
 
     def smooth_samples(self) -> list[Sample]:
         return [s for s in self.samples() if s.smooth]

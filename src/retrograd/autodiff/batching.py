@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, Provenance, made_by, reachable
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand
+
+G = TypeVar("G", bound=Graph)
 
 
 def batched(
@@ -31,7 +34,7 @@ def batched(
     return [(found.get(y, y), y in found) for y in outputs]
 
 
-def batch(graph: Graph, stacked: Sequence[bool], size: int | Dim) -> Graph:
+def batch(graph: G, stacked: Sequence[bool], size: int | Dim) -> G:
     """`graph` on a stack of `size` samples: inputs marked `stacked`, and every output, get a new
     axis 0."""
     inputs = [

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.leaf import input_node
+
+G = TypeVar("G", bound=Graph)
 
 
 def pushforward(
@@ -41,7 +44,7 @@ def pushforward(
     return [found.get(y) for y in outputs]
 
 
-def tangent(graph: Graph) -> Graph:
+def tangent(graph: G) -> G:
     """The graph of the tangents: a tangent input is added for each floating input of `graph`, and
     the outputs are the tangents of its floating outputs."""
     wrt = [x for x in graph.inputs if x.dtype.is_float]

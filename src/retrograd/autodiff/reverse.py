@@ -7,11 +7,14 @@ in which its users are visited, which is fixed by the graph.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, TensorType, full, made_by, reachable
 from retrograd.ops.leaf import input_node
+
+G = TypeVar("G", bound=Graph)
 
 
 def active(outputs: Sequence[Node], wrt: Collection[Node], stop: Collection[Node]) -> list[Node]:
@@ -88,8 +91,8 @@ def seeds(outputs: Sequence[Node]) -> list[Node]:
 
 
 def gradient(
-    graph: Graph, outputs: Sequence[Node] | None = None, wrt: Sequence[Node] | None = None
-) -> Graph:
+    graph: G, outputs: Sequence[Node] | None = None, wrt: Sequence[Node] | None = None
+) -> G:
     """The graph of the gradient of `outputs` with respect to `wrt`.
 
     Its inputs are those of `graph`, then one cotangent for each output that is not a scalar; a

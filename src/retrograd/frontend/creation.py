@@ -143,7 +143,7 @@ def eye(
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind: a dtype, a name such as "real floating", or a tuple of these."""
+    """Whether a dtype is of a kind: a dtype, a name as "real floating", or a tuple of these."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     found = as_dtype(dtype)

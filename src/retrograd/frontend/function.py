@@ -89,9 +89,12 @@ def as_array(data: Any, dtype: Any = None) -> Array:
         array = _from_python(data)
         if dtype is None and array.dtype == np.float64 and not _holds_arrays(data):
             array = array.astype(np.float32)
-    found = as_dtype(array.dtype) if dtype is None else as_dtype(dtype)
-    if dtype is not None:
-        as_dtype(array.dtype)
+    if array.dtype.kind in "OSU":
+        raise DTypeError(
+            f"{type(data).__name__} data holds {array.dtype.name} elements, which are no numbers"
+        )
+    own = as_dtype(array.dtype)
+    found = own if dtype is None else as_dtype(dtype)
     return array if array.dtype == found.dtype else array.astype(found.dtype)
 
 

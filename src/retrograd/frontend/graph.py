@@ -79,11 +79,10 @@ class Graph(ir.Graph):
         unknown = set(named) - {x.name for x in self.inputs}
         if unknown:
             raise ShapeError(f"the graph has no input named {sorted(unknown)[0]!r}")
-        given = dict(zip(free, args, strict=True))
-        return [
-            named[x.name] if x.name in named else given[x] if x in given else x.prim.array  # type: ignore[attr-defined]
-            for x in self.inputs
-        ]
+        values: dict[Node, Any] = {x: x.prim.array for x in self.inputs if isinstance(x.prim, Data)}
+        values.update(zip(free, args, strict=True))
+        values.update((x, named[x.name]) for x in self.inputs if x.name in named)
+        return [values[x] for x in self.inputs]
 
     def gradient(
         self, outputs: Sequence[Node] | Node | None = None, wrt: Sequence[Any] | Any = None

@@ -59,7 +59,7 @@ def _complete(key: tuple[Any, ...], x: Node) -> list[Any]:
 def _item(k: Any) -> Any:
     if k is None or k is Ellipsis or isinstance(k, slice):
         return k
-    if isinstance(k, Node) or (isinstance(k, np.ndarray | list | tuple)):
+    if isinstance(k, Node | np.ndarray | list | tuple):
         node = k if isinstance(k, Node) else constant(as_array(k, int64 if len(k) == 0 else None))
         if node.dtype is bool_:
             raise DTypeError(
@@ -79,13 +79,17 @@ def _item(k: Any) -> Any:
 
 def _basic(x: Node, items: list[Any]) -> Node:
     """Slices, integers and new axes."""
-    starts, stops, steps, flips, shape = [], [], [], [], []
+    starts: list[Any] = []
+    stops: list[Any] = []
+    steps, flips, shape = [], [], []
     axis = 0
     for k in items:
         if k is None:
             shape.append(-1)  # marks a new axis
             continue
         n = x.shape[axis]
+        start: int | Dim
+        stop: int | Dim
         if isinstance(k, slice):
             start, stop, step = _range(k, n, axis)
             if step < 0:
@@ -117,6 +121,11 @@ def _range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
             return start if count else 0, start + (count - 1) * step + 1 if count else 0, step
         last = start + (count - 1) * step
         return (last, start + 1, step) if count else (0, 0, step)
+    return _symbolic_range(k, n, axis)
+
+
+def _symbolic_range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
+    """The same where the size or a bound is symbolic: a negative bound counts from the end."""
     step = 1 if k.step is None else operator.index(k.step)
     if step == -1 and k.start is None and k.stop is None:
         return 0, n, step

@@ -17,14 +17,14 @@ from retrograd.frontend.broadcasting import Number
 from retrograd.frontend.context import current_backend, grad_enabled, is_tracing, tracing
 from retrograd.frontend.function import as_array
 from retrograd.frontend.graph import argument_names, captures
-from retrograd.frontend.recording import LEAVES, Lazy, evaluate
+from retrograd.frontend.recording import LEAVES, Lazy, detached, evaluate
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Dim, Graph, Node, TensorType, as_dtype
+from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import constant, input_node
 
 
 class Traced:
-    """One compiled signature: the program, what it takes from around it, the shape of its result."""
+    """One compiled signature: program, what it takes from around it, structure of the result."""
 
     def __init__(
         self, program: Program, captured: Sequence[Any], structure: Any, fixed: Sequence[Any]
@@ -171,8 +171,8 @@ class Jit:
             if a
         ]
         taken = captures(outputs, inputs)
-        captured = [LEAVES.get(n.id) or array for n, array in taken.items()]
-        graph = Graph([*inputs, *taken], outputs, getattr(self._f, "__name__", ""))
+        captured = [LEAVES.get(n.id, array) for n, array in taken.items()]
+        graph = detached([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))
         program = compile_graph(graph, current_backend())
         fixed = [_COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]
         return Traced(program, captured, shape, fixed)

@@ -67,7 +67,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Any:
 
 @function
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
-    """Sum of products over paired axes: the last `axes` of x1 with the first of x2, or two lists."""
+    """Sum of products over axes: the last `axes` of x1 with the first of x2, or two lists."""
     a, b = _operands("tensordot", x1, x2)
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.type.rank, b.type.rank):

@@ -219,7 +219,7 @@ def tile(x: ArrayLike, repetitions: Sequence[int], /) -> Any:
 
 @function
 def pad(x: ArrayLike, /, pad_width: Any, *, value: float = 0) -> Any:
-    """A constant put around x: `pad_width` is (before, after) for each axis, or one pair for all."""
+    """A constant put around x; `pad_width` is (before, after) for each axis, or one for all."""
     x = as_node(x)
     pairs = list(pad_width)
     if len(pairs) == 2 and all(isinstance(p, int) for p in pairs):

@@ -18,8 +18,8 @@ from retrograd.ops import elementwise as el
 from retrograd.ops.random import RandomBits
 from retrograd.ops.shape import reshape, slice_axis
 
-# Numerator and denominator coefficients, constant term first, for the centre |u - 1/2| <= 0.425, and
-# the tails sqrt(-log p) <= 5 and beyond.
+# Numerator and denominator coefficients, constant term first, for the centre |u - 1/2| <= 0.425,
+# and the tails sqrt(-log p) <= 5 and beyond.
 PPND7 = (
     (
         (3.3871327179, 50.434271938, 159.29113202, 59.109374720),
@@ -64,13 +64,12 @@ PPND16 = (
 
 def inverse_normal_cdf(key: Node, shape: Any, dtype: DType) -> Node:
     """Normal numbers of a shape from a key; float64, or float32 for every smaller dtype."""
-    if dtype is float64:
-        q, table, terms = _centred64(key, shape), PPND16, 12
-    else:
-        q, table, terms = _centred32(key, shape), PPND7, 6
+    wide = dtype is float64
+    q = _centred64(key, shape) if wide else _centred32(key, shape)
+    table: Sequence[Sequence[Sequence[float]]] = PPND16 if wide else PPND7
     size = el.abs(q)
     central = q * _ratio(table[0], 0.180625 - q * q)
-    r = el.sqrt(_minus_log(0.5 - size, terms))
+    r = el.sqrt(_minus_log(0.5 - size, 12 if wide else 6))
     far = el.select(r > 5.0, _ratio(table[2], r - 5.0), _ratio(table[1], r - 1.6))
     tail = el.select(q < 0, -far, far)
     return el.select(el.le(size, full(0.425, size.type)), central, tail)

@@ -137,11 +137,11 @@ class Generator:
 
     def bernoulli(self, p: ArrayLike = 0.5, shape: Any = None) -> Tensor:
         """True with probability p, which broadcasts to the shape."""
-        return _bernoulli(Tensor(self._next()), p, shape)  # type: ignore[no-any-return]
+        return _bernoulli(Tensor(self._next()), p, shape)
 
     def categorical(self, logits: ArrayLike, *, axis: int = -1) -> Tensor:
         """Indices drawn with probabilities `softmax(logits)` along an axis, by the Gumbel trick."""
-        return _categorical(Tensor(self._next()), logits, axis)  # type: ignore[no-any-return]
+        return _categorical(Tensor(self._next()), logits, axis)
 
     def permutation(self, x: int | ArrayLike) -> Tensor:
         """The numbers below x in random order; or an array with its first axis shuffled."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from retrograd.backends import Array, Program, compile_graph
 from retrograd.errors import TraceError
 from retrograd.frontend.context import current_backend
 from retrograd.frontend.source import user_source
-from retrograd.ir import DType, Graph, Node, Shape, TensorType, as_dtype, provenance, substitute
+from retrograd.ir import DType, Graph, Node, Shape, TensorType, as_dtype, provenance, reachable
 from retrograd.ops.leaf import Constant, Leaf, input_node
 from retrograd.ops.shape import expand
 
@@ -156,7 +156,8 @@ def _needed(outputs: Iterable[Node]) -> tuple[list[Node], list[Node]]:
                 seen.add(x)
                 if _known(x) is None:
                     todo.append(x)
-    order, inputs = [], []
+    order: list[Node] = []
+    inputs: list[Node] = []
     for node in sorted(seen, key=lambda n: n.id):
         (order if _known(node) is None else inputs).append(node)
     for node in order:
@@ -170,8 +171,8 @@ def _needed(outputs: Iterable[Node]) -> tuple[list[Node], list[Node]]:
     return order, inputs
 
 
-# Values that simplification knows what to do with stay in the program; every other number, such as a
-# learning rate, is an argument, so that changing it does not compile again.
+# Values that simplification knows what to do with stay in the program; every other number, such as
+# a learning rate, is an argument, so that changing it does not compile again.
 _LITERAL = frozenset({0.0, 1.0, -1.0, 2.0, 0.5})
 
 
@@ -221,7 +222,7 @@ def _program(
         if found is not None:
             _COUNTS["hits"] += 1
             _PROGRAMS.move_to_end(key)
-            return found  # type: ignore[no-any-return]
+            return found
     program = compile_graph(_with_arguments(inputs, scalars, outputs), current_backend())
     with _LOCK:
         _COUNTS["misses"] += 1
@@ -235,7 +236,24 @@ def _with_arguments(
     inputs: Sequence[Node], scalars: Sequence[Node], outputs: Sequence[Node]
 ) -> Graph:
     """The graph in which the given numbers are inputs."""
-    new = {c: input_node(TensorType(c.dtype, ())) for c in scalars}
-    wide = {c: expand(x, c.shape, tuple(range(c.type.rank))) for c, x in new.items()}
-    found = substitute(outputs, {x: x for x in inputs} | wide) if wide else outputs
-    return Graph((*inputs, *new.values()), found)
+    numbers = {c: input_node(TensorType(c.dtype, ())) for c in scalars}
+    wide = {c: expand(x, c.shape, tuple(range(c.type.rank))) for c, x in numbers.items()}
+    return detached(inputs, outputs, wide, tuple(numbers.values()))
+
+
+def detached(
+    inputs: Sequence[Node],
+    outputs: Sequence[Node],
+    replaced: Mapping[Node, Node] | None = None,
+    extra: Sequence[Node] = (),
+    name: str = "",
+) -> Graph:
+    """The graph on inputs of its own, with no reference to the nodes it was made of: whoever keeps
+    it keeps no data and no history alive."""
+    fresh = {x: input_node(x.type, x.name) for x in inputs}
+    new = {**fresh, **(replaced or {})}
+    for node in reachable(outputs, stop=new.keys()):
+        if node not in new:
+            origin = new.get(node.origin) if node.origin is not None else None
+            new[node] = node.rebuilt([new[x] for x in node.inputs], origin)
+    return Graph((*fresh.values(), *extra), [new[y] for y in outputs], name)

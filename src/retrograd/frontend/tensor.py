@@ -22,7 +22,7 @@ def _swapped(f: Callable[..., Any]) -> Callable[..., Any]:
     """A binary function with its operands exchanged: the reflected operator."""
 
     def reflected(self: Tensor, other: Any) -> Tensor:
-        return f(other, self)  # type: ignore[no-any-return]
+        return f(other, self)
 
     return reflected
 
@@ -98,7 +98,7 @@ class Tensor(Lazy):
         array = self.value()
         if array.size != 1:
             raise ShapeError(f"item() needs a tensor with one element, not of shape {self.shape}")
-        return array.item()  # type: ignore[no-any-return]
+        return array.item()
 
     def tolist(self) -> Any:
         """The value as nested lists of Python numbers."""
@@ -108,7 +108,7 @@ class Tensor(Lazy):
         """The same value, as a constant without history."""
         if self.is_computed:
             return Tensor.of(self.value())
-        return el.stop_gradient(self)._without_grad()  # type: ignore[no-any-return]
+        return el.stop_gradient(self)._without_grad()
 
     def _without_grad(self) -> Tensor:
         self._requires_grad = False
@@ -202,7 +202,7 @@ class Tensor(Lazy):
     __xor__, __rxor__ = el.bitwise_xor, _swapped(el.bitwise_xor)
     __lshift__, __rlshift__ = el.bitwise_left_shift, _swapped(el.bitwise_left_shift)
     __rshift__, __rrshift__ = el.bitwise_right_shift, _swapped(el.bitwise_right_shift)
-    __eq__, __ne__ = el.equal, el.not_equal  # type: ignore[assignment]
+    __eq__, __ne__ = el.equal, el.not_equal
     __lt__, __le__, __gt__, __ge__ = el.less, el.less_equal, el.greater, el.greater_equal
     __neg__, __abs__, __invert__ = el.negative, el.abs, el.bitwise_invert
 
@@ -225,29 +225,27 @@ class Tensor(Lazy):
     def reshape(self, *shape: Any) -> Tensor:
         """`x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
         one = len(shape) == 1 and not isinstance(shape[0], int | Dim)
-        return manipulation.reshape(self, shape[0] if one else shape)  # type: ignore[no-any-return]
+        return manipulation.reshape(self, shape[0] if one else shape)
 
     def transpose(self, *axes: Any) -> Tensor:
         """The axes reordered; reversed where none are given."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return manipulation.permute_dims(  # type: ignore[no-any-return]
-            self, order or tuple(reversed(range(self.ndim)))
-        )
+        return manipulation.permute_dims(self, order or tuple(reversed(range(self.ndim))))
 
     @property
     def T(self) -> Tensor:
         """The transpose of a matrix."""
         if self.ndim != 2:
             raise ShapeError(f".T is for matrices, not for the shape {self.shape}; use .mT")
-        return manipulation.matrix_transpose(self)  # type: ignore[no-any-return]
+        return manipulation.matrix_transpose(self)
 
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
-        return manipulation.matrix_transpose(self)  # type: ignore[no-any-return]
+        return manipulation.matrix_transpose(self)
 
     def __getitem__(self, key: Any) -> Tensor:
-        return indexing.getitem(self, _plain_key(key))  # type: ignore[no-any-return]
+        return indexing.getitem(self, _plain_key(key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError(
@@ -277,11 +275,11 @@ class At:
 
     def set(self, value: Any) -> Tensor:
         """A copy of x in which `x[key]` is `value`."""
-        return indexing.updated(self._x, self._key, value, "set")  # type: ignore[no-any-return]
+        return indexing.updated(self._x, self._key, value, "set")
 
     def add(self, value: Any) -> Tensor:
         """A copy of x in which `value` is added to `x[key]`, as often as the key names it."""
-        return indexing.updated(self._x, self._key, value, "add")  # type: ignore[no-any-return]
+        return indexing.updated(self._x, self._key, value, "add")
 
 
 def _plain_key(key: Any) -> Any:

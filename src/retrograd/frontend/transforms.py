@@ -7,20 +7,22 @@ out, so transforms compose in any order, and with `backward()`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from retrograd.autodiff import batched, pullback, pushforward, seeds
 from retrograd.errors import DTypeError, GradientError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import as_node, normal_axis
-from retrograd.frontend.context import recording_grad
+from retrograd.frontend.context import grad_enabled, recording_grad
 from retrograd.frontend.function import as_array
 from retrograd.frontend.manipulation import moveaxis
-from retrograd.frontend.recording import Lazy, leaf
+from retrograd.frontend.recording import LEAVES, Lazy, leaf
 from retrograd.frontend.source import user_source
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Dim, Node, Provenance, full, made_by, provenance
+from retrograd.ir import Dim, Node, Provenance, full, made_by, provenance, reachable
 from retrograd.ops.control import Alias
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand
@@ -57,8 +59,29 @@ def _substituted(args: Sequence[Any], numbers: Sequence[int], new: Sequence[Any]
     return result
 
 
-def _tracked(handles: Sequence[Any]) -> bool:
-    return any(isinstance(h, Lazy) and h._requires_grad for h in handles)
+# What the transforms around this one differentiate with respect to.
+_ACTIVE: ContextVar[frozenset[Node]] = ContextVar("active", default=frozenset())
+
+
+@contextmanager
+def _differentiating(nodes: Sequence[Node]) -> Iterator[None]:
+    """Record gradients inside the block, with respect to these nodes too."""
+    token = _ACTIVE.set(_ACTIVE.get().union(nodes))
+    try:
+        with recording_grad():
+            yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def _tracked(nodes: Sequence[Node | None]) -> bool:
+    """Whether somebody outside may still ask for a gradient through one of these nodes: a leaf that
+    requires one, or a transform around this one."""
+    if not grad_enabled():
+        return False
+    around = _ACTIVE.get()
+    below = reachable([n for n in nodes if n is not None])
+    return any(n in around or (n.op == "input" and n.id in LEAVES) for n in below)
 
 
 def value_and_grad(
@@ -77,7 +100,7 @@ def value_and_grad(
         leaves, structure = tree.flatten(tuple(args[i] for i in numbers))
         nodes = [_differentiable(x) for x in leaves]
         inner = [_alias(n) for n in nodes]
-        with recording_grad():
+        with _differentiating(inner):
             new = tree.unflatten(structure, [Tensor(n, True) for n in inner])
             result = f(*_substituted(args, numbers, new), **kwargs)
         value, aux = result if has_aux else (result, None)
@@ -85,7 +108,7 @@ def value_and_grad(
         here = provenance()
         with made_by(Provenance(here.scope, user_source(), None)):
             found = pullback([y], seeds([y]), inner)
-        tracked = _tracked(leaves)
+        tracked = _tracked([y, *found])
         gradients = [
             Tensor(full(0, n.type) if g is None else g, tracked)
             for n, g in zip(inner, found, strict=True)
@@ -138,13 +161,8 @@ def _scalar(value: Any) -> Node:
 def _released(result: Any, tracked: bool) -> Any:
     """Outputs of the function as the caller sees them: requiring a gradient only if an argument
     did, not because the transform asked for one."""
-    leaves, structure = tree.flatten(result)
-    return tree.unflatten(
-        structure,
-        [
-            Tensor(x.node, tracked and x._requires_grad) if isinstance(x, Lazy) else x
-            for x in leaves
-        ],
+    return tree.map(
+        lambda x: Tensor(x.node, tracked and x._requires_grad) if isinstance(x, Lazy) else x, result
     )
 
 
@@ -154,11 +172,11 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     leaves, structure = tree.flatten(args)
     nodes = [to_node(x, "vjp") for x in leaves]
     inner = [_alias(n) for n in nodes]
-    with recording_grad():
+    with _differentiating(inner):
         out = f(*tree.unflatten(structure, [Tensor(n, n.dtype.is_float) for n in inner]))
     ends, shape = tree.flatten(out)
     outputs = [to_node(y, "vjp") for y in ends]
-    tracked = _tracked(leaves)
+    tracked = _tracked(outputs)
 
     def back(cotangent: Any) -> tuple[Any, ...]:
         given, other = tree.flatten(cotangent)
@@ -167,11 +185,12 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
         start = [_like(g, y, "cotangent") for g, y in zip(given, outputs, strict=True)]
         pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_float]
         found = pullback([y for y, _ in pairs], [g for _, g in pairs], inner)
+        again = _tracked(found)
         gradients = [
-            Tensor(full(0, n.type) if g is None else g, tracked or _tracked(given))
+            Tensor(full(0, n.type) if g is None else g, again)
             for n, g in zip(inner, found, strict=True)
         ]
-        return tree.unflatten(structure, gradients)  # type: ignore[no-any-return]
+        return tree.unflatten(structure, gradients)
 
     return _released(out, tracked), back
 
@@ -185,13 +204,13 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     nodes = [to_node(x, "jvp") for x in leaves]
     inner = [_alias(n) for n in nodes]
     directions = [_like(t, n, "tangent") for t, n in zip(given, nodes, strict=True)]
-    with recording_grad():
+    with _differentiating(inner):
         out = f(*tree.unflatten(structure, [Tensor(n, n.dtype.is_float) for n in inner]))
     ends, shape = tree.flatten(out)
     outputs = [to_node(y, "jvp") for y in ends]
     moving = [(n, t) for n, t in zip(inner, directions, strict=True) if n.dtype.is_float]
     found = pushforward(outputs, [n for n, _ in moving], [t for _, t in moving])
-    tracked = _tracked(leaves) or _tracked(given)
+    tracked = _tracked([*outputs, *found])
     results = [
         Tensor(full(0, y.type) if t is None else t, tracked and y.dtype.is_float)
         for y, t in zip(outputs, found, strict=True)

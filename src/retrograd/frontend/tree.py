@@ -19,9 +19,9 @@ TreeDef = Any
 def register(
     cls: type,
     flatten: Callable[[Any], tuple[Sequence[Any], Any, Sequence[Any]]],
-    unflatten: Callable[[Any, Sequence[Any]], Any],
+    unflatten: Callable[[Any, Any], Any],
 ) -> None:
-    """Make instances of a class trees: `flatten` returns (children, metadata, names of children)."""
+    """Make instances of a class trees: `flatten` gives children, metadata, names of children."""
     optree.register_pytree_node(cls, flatten, unflatten, namespace=NAMESPACE)
 
 
@@ -61,7 +61,7 @@ def _register_dataclasses(leaves: Sequence[Any]) -> bool:
     """Register the classes of leaves that are dataclass instances; whether there were any."""
     found = {type(x) for x in leaves if dataclasses.is_dataclass(x)}
     for cls in found:
-        names = tuple(f.name for f in dataclasses.fields(cls) if f.init)
+        names = tuple(f.name for f in dataclasses.fields(cls) if f.init)  # type: ignore[arg-type]
         register(cls, _splitter(names), _joiner(cls, names))
     return bool(found)
 
@@ -70,5 +70,5 @@ def _splitter(names: tuple[str, ...]) -> Callable[[Any], tuple[Sequence[Any], An
     return lambda x: ([getattr(x, n) for n in names], None, names)
 
 
-def _joiner(cls: type, names: tuple[str, ...]) -> Callable[[Any, Sequence[Any]], Any]:
+def _joiner(cls: type, names: tuple[str, ...]) -> Callable[[Any, Any], Any]:
     return lambda _, children: cls(**dict(zip(names, children, strict=True)))

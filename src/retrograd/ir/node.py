@@ -15,7 +15,7 @@ import linecache
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import CodeType
-from typing import Any, Final, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 from retrograd.errors import ShapeError
 from retrograd.ir.dim import Dim, evaluate
@@ -162,19 +162,32 @@ def declare(cls: _C) -> _C:
     return cls
 
 
-class Node:
+class Draft:
+    """The fields of a node, while it is being made."""
+
+    __slots__ = ("__weakref__", "id", "inputs", "name", "origin", "prim", "scope", "source", "type")
+
+    prim: Op
+    inputs: tuple[Node, ...]
+    type: TensorType
+    scope: str
+    source: Source | None
+    origin: Node | None
+    name: str
+    id: int
+
+
+class Node(Draft):
     """One operation in a graph. Immutable, compared by identity.
 
     `id` grows in the order of creation, so inputs always have smaller ids than their users, and
     sorting by id is a topological order.
     """
 
-    __slots__ = ("__weakref__", "id", "inputs", "name", "origin", "prim", "scope", "source", "type")
+    __slots__ = ()
 
-    # Final: the type checker guards immutability. A frozen dataclass, which guards it at run time,
-    # takes five times as long to make, and recording a computation is making nodes.
-    def __init__(
-        self,
+    def __new__(
+        cls,
         prim: Op,
         inputs: tuple[Node, ...],
         type: TensorType,
@@ -182,15 +195,26 @@ class Node:
         source: Source | None = None,
         origin: Node | None = None,
         name: str = "",
-    ) -> None:
-        self.prim: Final = prim
-        self.inputs: Final = inputs
-        self.type: Final = type
-        self.scope: Final = scope
-        self.source: Final = source
-        self.origin: Final = origin
-        self.name: Final = name
-        self.id: Final[int] = _NEXT_ID()
+    ) -> Node:
+        # Recording a computation is making nodes. Filling in a draft and then making it a node takes
+        # a third more time than a mutable class; a frozen dataclass takes five times as long.
+        new = Draft()
+        new.prim = prim
+        new.inputs = inputs
+        new.type = type
+        new.scope = scope
+        new.source = source
+        new.origin = origin
+        new.name = name
+        new.id = _NEXT_ID()
+        new.__class__ = cls  # type: ignore[assignment]
+        return new  # type: ignore[return-value]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a node is immutable: {name} cannot be set on {self!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a node is immutable: {name} cannot be deleted from {self!r}")
 
     @property
     def op(self) -> str:
@@ -211,9 +235,11 @@ class Node:
 
     def with_inputs(self, inputs: Sequence[Node]) -> Node:
         """The same operation on other nodes of the same types, provenance and name kept."""
-        return Node(
-            self.prim, tuple(inputs), self.type, self.scope, self.source, self.origin, self.name
-        )
+        return self.rebuilt(inputs, self.origin)
+
+    def rebuilt(self, inputs: Sequence[Node], origin: Node | None) -> Node:
+        """The same operation on other nodes and belonging to another forward node."""
+        return Node(self.prim, tuple(inputs), self.type, self.scope, self.source, origin, self.name)
 
     def renamed(self, name: str) -> Node:
         """A copy of this node that carries a name."""

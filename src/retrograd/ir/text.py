@@ -104,7 +104,7 @@ _PARTS = [
     ("a name, or ':'", rf"(?:\s+({_NAME}))?"),
     ("a name, or ':' and a type such as f32[N, 3]", r"\s*:\s*([^\s\[]+\[[^\]]*\])"),
     ("'='", r"\s*="),
-    ("an operation", r"\s*(\w+)"),
+    ("an operation", r"\s*(\w++)"),
     ("inputs such as (%0, %1)", r"(?:\(\s*((?:%[0-9]+(?:\s*,\s*%[0-9]+)*)?)\s*\))?(?!\()"),
 ]
 _NODE = re.compile("".join(pattern for _, pattern in _PARTS) + "(.*)")

@@ -176,12 +176,14 @@ def _shift_left(a: Any, b: Any) -> Any:
 
 def _shift_right(a: Any, b: Any) -> Any:
     inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
-    return np.where(inside, np.right_shift(a, np.where(inside, b, 0)), np.where(a < 0, -1, 0))
+    sign_bits = np.where(a < 0, -1, 0).astype(a.dtype)
+    return np.where(inside, np.right_shift(a, np.where(inside, b, 0)), sign_bits)
 
 
 # Rules name ops that are declared on a later line.
 zmul: Elementwise
 zdiv: Elementwise
+zzmul: Elementwise
 sign: Elementwise
 round: Elementwise
 pow: Elementwise
@@ -193,11 +195,14 @@ eq: Elementwise
 select: Elementwise
 
 # fmt: off
-# Products that a zero cotangent absorbs. Where it does, they do not depend on `b` at all.
-zmul = binary("zmul", lambda a, b: np.where(a == 0, a, a * b), lambda g, y, a, b: zmul(g, b),
-              lambda g, y, a, b: drop_if(is_zero(a), zmul(g, a)), FLOAT)
-zdiv = binary("zdiv", lambda a, b: np.where(a == 0, a, a / b), lambda g, y, a, b: zdiv(g, b),
-              lambda g, y, a, b: -drop_if(is_zero(a), zmul(zdiv(g, b), y)), FLOAT)
+# Products that a zero cotangent absorbs. Where it does they do not depend on `b`, hence the third,
+# which a zero on either side absorbs and which is its own derivative.
+zmul = binary("zmul", lambda a, b: np.where(a == 0, a, a * b),
+              lambda g, y, a, b: zmul(g, b), lambda g, y, a, b: zzmul(g, a), FLOAT)
+zdiv = binary("zdiv", lambda a, b: np.where(a == 0, a, a / b),
+              lambda g, y, a, b: zdiv(g, b), lambda g, y, a, b: -zzmul(zdiv(g, b), y), FLOAT)
+zzmul = binary("zzmul", lambda a, b: np.where((a == 0) | (b == 0), 0, a * b),
+               lambda g, y, a, b: zzmul(g, b), lambda g, y, a, b: zzmul(g, a), FLOAT)
 
 # Arithmetic.
 add = binary("add", np.add, lambda g, y, a, b: g, lambda g, y, a, b: g)

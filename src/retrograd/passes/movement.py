@@ -19,7 +19,6 @@ from retrograd.ops.shape import (
     Permute,
     Slice,
     expand,
-    inverse,
     permute,
     reshape,
 )
@@ -232,7 +231,7 @@ MOVEMENT: dict[str, list[Rule]] = {
         reshape_of_expand,
     ],
     "permute": [
-        lambda y, x: x if y.prim.perm == inverse(y.prim.perm) == tuple(range(y.type.rank)) else None,
+        lambda y, x: x if y.prim.perm == tuple(range(y.type.rank)) else None,
         permute_of_permute,
         permute_of_expand,
     ],

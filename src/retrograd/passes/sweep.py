@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import TypeVar
+from functools import update_wrapper
+from typing import TypeVar, cast
 
 from retrograd.ir import Graph, Node
 from retrograd.ops.leaf import input_node
@@ -32,18 +32,18 @@ def sealed(run: Callable[[Graph], Graph]) -> Callable[[G], G]:
     computed by must not be looked at: while the pass runs, a fresh input stands in its place.
     """
 
-    @wraps(run)
     def wrapped(graph: G) -> G:
         if all(x.op == "input" for x in graph.inputs):
-            return run(graph)  # type: ignore[return-value]
+            return cast(G, run(graph))
         hidden = _replace_inputs(graph, [input_node(x.type, x.name) for x in graph.inputs])
         result = run(hidden)
-        return graph if result is hidden else _replace_inputs(result, graph.inputs)  # type: ignore[return-value]
+        return graph if result is hidden else _replace_inputs(cast(G, result), graph.inputs)
 
+    update_wrapper(wrapped, run)
     return wrapped
 
 
-def _replace_inputs(graph: Graph, inputs: Sequence[Node]) -> Graph:
+def _replace_inputs(graph: G, inputs: Sequence[Node]) -> G:
     new = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.body:
         new[node] = node.with_inputs([new[x] for x in node.inputs])

@@ -100,7 +100,7 @@ def check_tangent(op: Op, arrays: Sequence[Array], wrt: Sequence[int]) -> None:
     v = _random_like(y, rng)
     for subset in subsets:
         wanted = [inputs[i] for i in subset]
-        ts = {i: rng.standard_normal(arrays[i].shape) for i in subset}
+        ts: dict[int, Array] = {i: np.asarray(rng.standard_normal(arrays[i].shape)) for i in subset}
         tangents = [constant(ts[i].astype(arrays[i].dtype)) for i in subset]
         pulled = pullback([y], [v], wanted, set(inputs))
         back = [g for g in pulled if g is not None]
@@ -262,4 +262,5 @@ def _subsets(n: int) -> list[tuple[bool, ...]]:
 
 def _stack(x: Array, size: int) -> Array:
     """Different samples made of the same elements, so that they stay in the op's domain."""
-    return np.stack([np.roll(x, k) for k in range(size)])
+    rolled = [np.roll(x, k) for k in range(size)]
+    return np.stack(rolled) if size else np.empty((0, *x.shape), x.dtype)

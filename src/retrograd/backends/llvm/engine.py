@@ -15,6 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from retrograd.backends.llvm.blas import blas_symbols
+from retrograd.backends.llvm.entry import PROTOTYPE, TEXT, Bind, usable, works
 from retrograd.errors import BackendError
 
 _LOCK = threading.Lock()
@@ -38,6 +39,7 @@ class Engine:
         self.jit = llvm.create_lljit_compiler(
             target.create_target_machine(**options), suppress_errors=True
         )
+        self.bind = self._make_bind()
         self._math = ctypes.CDLL(ctypes.util.find_library("m") or None)
 
     def compile(self, text: str, symbols: list[str]) -> Compiled:
@@ -56,6 +58,15 @@ class Engine:
                 library.import_symbol(name, self._address(name))
             tracker = library.link(self.jit, f"program{next(_NUMBERS)}")
         return Compiled(tracker, tracker["run"], len(code))
+
+    def _make_bind(self) -> Bind | None:
+        """The native reader of arrays, where Python's objects are laid out as it assumes."""
+        if not usable():
+            return None
+        library = llvm.JITLibraryBuilder().add_ir(TEXT).export_symbol("bind")
+        self._entry = library.link(self.jit, "entry")
+        bind = PROTOTYPE(self._entry["bind"])
+        return bind if works(bind) else None
 
     def _address(self, name: str) -> int:
         if name in ("rg_sgemm", "rg_dgemm"):

@@ -10,10 +10,12 @@ import numpy as np
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, Plan, make_plan
 from retrograd.backends.kernel.legalize import CheckIndex
+from retrograd.backends.llvm.entry import expected
 from retrograd.backends.llvm.module import Module
 from retrograd.errors import IndexRangeError
 from retrograd.ir import Graph, evaluate
 
+NDARRAY = id(np.ndarray)
 LAYOUTS = 64  # combinations of symbolic sizes whose memory layout is kept at hand
 
 
@@ -22,14 +24,14 @@ class Frame:
 
     __slots__ = ("address", "arena", "block")
 
-    def __init__(self, count: int, arena_bytes: int) -> None:
-        self.arena = np.empty(arena_bytes + 2 * ALIGNMENT, np.uint8)
+    def __init__(self, count: int, arena: Array) -> None:
+        self.arena = arena
         self.block = np.zeros(count, np.int64)
         self.address = self.block.ctypes.data
 
     @property
     def start(self) -> int:
-        """The first aligned address of the arena; 64 readable bytes lie behind its end."""
+        """The first aligned address of the arena."""
         return -(-self.arena.ctypes.data // ALIGNMENT) * ALIGNMENT
 
 
@@ -45,6 +47,8 @@ class Shaped:
             (tuple(evaluate(d, sizes) for d in b.type.shape), b.type.dtype.dtype)
             for b in plan.outputs
         ]
+        self.results = expected([(dtype, shape) for shape, dtype in self.outputs])
+        self.results_at = self.results.ctypes.data
         self.sizes = [evaluate(d, sizes) for d in program.slots.sizes]
         self.frames: list[Frame] = []  # a stack; append and pop are atomic
 
@@ -57,7 +61,8 @@ class Shaped:
 
     def _make(self) -> Frame:
         program, slots = self.program, self.program.slots
-        frame = Frame(slots.count, self.layout.arena)
+        arena = program.allocate((self.layout.arena + ALIGNMENT,), np.dtype(np.uint8))
+        frame = Frame(slots.count, arena)
         start = frame.start
         for k, array in enumerate(program.constants):
             frame.block[slots.of(program.plan.constants[k])] = array.ctypes.data
@@ -81,48 +86,62 @@ class LLVMProgram:
         self.constants = [constant_array(b.node.attrs["value"]) for b in self.plan.constants]
         external = [d[d.index("@") + 1 : d.index("(")] for d in module.declarations]
         symbols = [n for n in external if n.startswith("rg_") and not n.startswith("rg_power")]
-        self._code = engine().compile(module.text(), symbols)
+        self.functions = len(module.functions)  # kernels that differ
+        compiler = engine()
+        self._code = compiler.compile(module.text(), symbols)
         self._shaped: dict[tuple[int, ...], Shaped] = {}
-        self._static = not graph.dim_names
-        self._expected = [
-            (x.dtype.dtype, x.shape if x.type.is_static else None) for x in graph.inputs
-        ]
-        if self._static:
-            self._shaped[()] = Shaped(self, {})
+        self._count = len(graph.inputs)
+        static = not graph.dim_names
+        # Arrays of no elements need care, and those of symbolic sizes a look at every axis.
+        fast = static and all(x.type.size != 0 for x in graph.inputs)
+        self._bind = compiler.bind if fast else None
+        if static:
+            self._only = self._shaped[()] = Shaped(self, {})
+            types = [(x.dtype.dtype, x.type.shape) for x in graph.inputs]
+            self._expected = expected(types)  # type: ignore[arg-type]
+            self._expected_at = self._expected.ctypes.data
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        shaped = self._match(arrays)
-        frame = shaped.frame()
-        block, keep, slot = frame.block, [], 0
-        for a in arrays:
+        bind, listed = self._bind, arrays if type(arrays) is list else list(arrays)
+        if bind is not None and len(listed) == self._count:
+            shaped = self._only
+            frame = shaped.frame()
+            if bind(listed, self._expected_at, frame.address, self._count, NDARRAY) == 0:
+                return self._run(shaped, frame, listed)
+            shaped.frames.append(frame)
+        shaped = self._shaped_for(listed)
+        frame, keep = shaped.frame(), []
+        for slot, a in enumerate(listed):
             flags = a.flags
-            if not (flags.c_contiguous and flags.aligned) or a.size == 0:
+            if not (flags.c_contiguous and flags.aligned and type(a) is np.ndarray and a.size):
                 a = readable(a)
                 keep.append(a)
-            block[slot] = a.ctypes.data
-            slot += 1
-        results = []
-        for shape, dtype in shaped.outputs:
-            y = np.empty(shape, dtype)
-            block[slot] = y.ctypes.data
-            slot += 1
-            results.append(y)
+            frame.block[slot] = a.ctypes.data
+        return self._run(shaped, frame, listed)
+
+    def _run(self, shaped: Shaped, frame: Frame, arrays: list[Array]) -> list[Array]:
+        """Run on a frame that holds the addresses of the inputs."""
+        allocate = self.allocate
+        results = [allocate(shape, dtype) for shape, dtype in shaped.outputs]
+        address = frame.address + 8 * self._count
+        bind = self._bind
+        if bind is None or bind(results, shaped.results_at, address, len(results), NDARRAY):
+            for slot, y in enumerate(results, self._count):
+                frame.block[slot] = y.ctypes.data
         failed = self._code.run(frame.address)
-        if failed:
-            value = int(block[self.slots.status])
-            shaped.frames.append(frame)
-            raise self._index_error(failed - 1, value, arrays)
+        value = int(frame.block[self.slots.status]) if failed else 0
         shaped.frames.append(frame)
+        if failed:
+            raise self._index_error(failed - 1, value, arrays)
         return results
 
-    def _match(self, arrays: Sequence[Array]) -> Shaped:
-        """Check the arrays against the inputs' types; the shared part of calls of such sizes."""
-        if self._static and len(arrays) == len(self._expected):
-            for a, (dtype, shape) in zip(arrays, self._expected, strict=True):
-                if a.dtype != dtype or a.shape != shape:
-                    break
-            else:
-                return self._shaped[()]
+    @staticmethod
+    def allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Memory for an output, or for the arena."""
+        return np.empty(shape, dtype)
+
+    def _shaped_for(self, arrays: Sequence[Array]) -> Shaped:
+        """Check the arrays against the inputs' types; what calls of such sizes share."""
         sizes = bind(self.graph.inputs, arrays)
         key = tuple(sizes.values())  # bind lists the sizes in the order of the inputs
         found = self._shaped.get(key)

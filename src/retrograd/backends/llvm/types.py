@@ -11,6 +11,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
+
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType, bfloat16, bool_, float16, float32, float64
 
@@ -40,6 +42,9 @@ def literal(value: Any, dtype: DType) -> str:
         return "true" if value else "false"
     if not dtype.is_float:
         return str(int(value))
+    if dtype is not float64:
+        with np.errstate(over="ignore"):
+            value = np.float32(value)
     # LLVM writes the constants of `float`, too, as the bits of a double.
     return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
 

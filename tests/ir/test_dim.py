@@ -1,0 +1,117 @@
+import operator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrograd.errors import ShapeError
+from retrograd.ir import Dim, evaluate, product
+from retrograd.ir.literal import Reader
+
+N, M = Dim("N"), Dim("M")
+VALUES = st.fixed_dictionaries({"N": st.integers(1, 50), "M": st.integers(1, 50)})
+NAMES = st.sampled_from([N, M])
+
+
+def combine(inner):
+    arithmetic = st.tuples(
+        st.sampled_from([operator.add, operator.sub, operator.mul]), inner, inner
+    )
+    division = st.tuples(
+        st.sampled_from([operator.floordiv, operator.mod]),
+        inner,
+        st.one_of(st.integers(1, 9), NAMES, st.builds(operator.mul, st.integers(1, 4), NAMES)),
+    )
+    return st.one_of(arithmetic, division).map(lambda t: t[0](t[1], t[2]))
+
+
+SIZES = st.recursive(st.one_of(st.integers(-20, 20), NAMES), combine, max_leaves=8)
+DIVISORS = st.one_of(st.integers(1, 12), NAMES, NAMES.map(lambda n: n + 1))
+
+
+@given(SIZES, SIZES, VALUES)
+def test_evaluation_commutes_with_arithmetic(a, b, values):
+    x, y = evaluate(a, values), evaluate(b, values)
+    assert evaluate(a + b, values) == x + y
+    assert evaluate(a - b, values) == x - y
+    assert evaluate(a * b, values) == x * y
+
+
+@given(SIZES, DIVISORS, VALUES)
+def test_evaluation_commutes_with_division(a, b, values):
+    x, y = evaluate(a, values), evaluate(b, values)
+    assert evaluate(a // b, values) == x // y
+    assert evaluate(a % b, values) == x % y
+
+
+@given(SIZES, SIZES, SIZES)
+def test_equal_polynomials_are_equal(a, b, c):
+    assert a + b == b + a
+    assert a * b == b * a
+    assert a * (b + c) == a * b + a * c
+    assert (a + b) - b == a
+    assert a - a == 0
+    assert hash(a * (b + c)) == hash(a * b + a * c)
+
+
+@given(SIZES, st.integers(-20, 20), st.integers(1, 12))
+def test_multiples_of_the_divisor_come_out_of_a_quotient(a, k, d):
+    assert (a + k * d) // d == a // d + k
+    assert (a * d) // d == a
+
+
+@given(SIZES)
+def test_text_is_read_back(size):
+    assert Reader(str(size)).size() == size
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (2 * (N + 1) - N, "N + 2"),
+        ((N + 1) // 2, "(N + 1) // 2"),
+        ((N + 3) // 2, "((N + 1) // 2) + 1"),
+        (N * 12 // 4, "3*N"),
+        (N * N * M // N, "M*N"),
+        (5 - N, "-N + 5"),
+        (-((N + 1) // 2), "-((N + 1) // 2)"),
+        (7 // N, "7 // N"),
+        (N % 2, "N - 2*(N // 2)"),
+    ],
+)
+def test_reads_like_mathematics(size, text):
+    assert str(size) == text
+
+
+def test_arithmetic_that_ends_in_a_constant_gives_an_int():
+    assert type(N - N + 3) is int
+    assert type((N + 1) * 0) is int
+    assert (N + 1) // (N + 1) == 1
+
+
+def test_product_of_a_shape():
+    assert product(()) == 1
+    assert product((2, N, 3)) == 6 * N
+
+
+def test_what_a_size_cannot_tell_is_an_error():
+    with pytest.raises(ShapeError, match="is zero is not known"):
+        bool(N)
+    with pytest.raises(ShapeError, match="no value before the call"):
+        range(N)
+    with pytest.raises(ShapeError, match="no value is known for the symbolic size N"):
+        evaluate(N + 1, {"M": 3})
+    with pytest.raises(ShapeError, match="by zero"):
+        N // 0
+    with pytest.raises(ShapeError, match="divides by M, which is zero"):
+        evaluate(N // M, {"N": 3, "M": 0})
+
+
+@pytest.mark.parametrize("name", ["", "2N", "a b", 3, None])
+def test_names_are_identifiers(name):
+    with pytest.raises(ShapeError, match="identifier"):
+        Dim(name)
+
+
+def test_names_that_occur():
+    assert ((N + 1) // 2 * M).names == {"N", "M"}

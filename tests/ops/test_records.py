@@ -1,0 +1,172 @@
+"""Every op, by its record: values, types, derivatives, batching, symbolic sizes, errors."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrograd.autodiff import pullback, pushforward
+from retrograd.ir import REGISTRY, Graph, Op, TensorType, as_dtype, check, float32
+from retrograd.ops.leaf import Leaf, constant, input_node
+from retrograd.verify import rules
+from tests.records.record import Record, Sample, type_of
+from tests.samples import RECORDS
+
+NAMES = sorted(RECORDS)
+DIFFERENTIABLE = [name for name in NAMES if RECORDS[name].wrt]
+COMPUTED = [name for name in NAMES if name != "input"]
+
+
+def test_every_op_has_a_record() -> None:
+    assert set(REGISTRY) == set(RECORDS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_op_is_complete(name: str) -> None:
+    """Inference, reverse, forward and batching rule and a meaning, none inherited from `Op`."""
+    samples = list(RECORDS[name].samples())
+    assert samples
+    assert all(s.op.name == name for s in samples)
+    kind = type(samples[0].op)
+    needed = ["infer", "vjp", "jvp", "batch"] + (["reference"] if name != "input" else [])
+    assert [rule for rule in needed if getattr(kind, rule) is getattr(Op, rule)] == []
+    if RECORDS[name].wrt:
+        assert RECORDS[name].smooth_samples()
+    if not issubclass(kind, Leaf):
+        assert RECORDS[name].symbolic
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_value_and_type(name: str) -> None:
+    record = RECORDS[name]
+    assert record.independent is not None
+    for sample in record.samples():
+        found = rules.check_result(sample.op, sample.inputs)
+        expected = np.asarray(record.independent(sample.op, *sample.inputs))
+        assert found.shape == expected.shape, sample
+        assert found.dtype == expected.dtype, sample
+        if found.dtype.kind in "iub":
+            np.testing.assert_array_equal(found, expected, err_msg=str(sample))
+        else:
+            eps = {2: 2.0**-8, 4: 2.0**-23, 8: 2.0**-52}[found.dtype.itemsize]
+            np.testing.assert_allclose(
+                found.astype(np.float64),
+                expected.astype(np.float64),
+                rtol=record.ulps * eps if found.dtype.itemsize > 2 else eps,
+                atol=record.absolute * eps + 1e-300,
+                err_msg=str(sample),
+            )
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("name", NAMES)
+def test_reverse_rule(name: str, order: int) -> None:
+    record = RECORDS[name]
+    for sample in record.smooth_samples():
+        rules.check_gradient(sample.op, sample.inputs, record.wrt_of(sample), order)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_forward_rule(name: str) -> None:
+    record = RECORDS[name]
+    for sample in record.smooth_samples():
+        rules.check_tangent(sample.op, sample.inputs, record.wrt_of(sample))
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_batching_rule(name: str) -> None:
+    for sample in RECORDS[name].samples():
+        rules.check_batch(sample.op, sample.inputs)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_batch_of_no_samples(name: str) -> None:
+    sample = next(iter(RECORDS[name].samples()))
+    if sample.inputs:
+        rules.check_batch(sample.op, sample.inputs, size=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_symbolic_sizes(name: str) -> None:
+    record = RECORDS[name]
+    for case in record.symbolic:
+        wrt = [i for i in record.wrt if i < len(case.types)]
+        for sizes in case.sizes:
+            rules.check_symbolic(case.op, case.types, sizes, case.draw, wrt)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_refuses(name: str) -> None:
+    for failure in RECORDS[name].failures:
+        with pytest.raises(failure.error) as caught:
+            failure.op(*[input_node(t) for t in failure.types])
+        message = str(caught.value)
+        assert name in message, failure
+        assert not failure.types or any(str(t) in message for t in failure.types), message
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_number_of_inputs(name: str) -> None:
+    sample = next(iter(RECORDS[name].samples()))
+    if sample.op.arity is not None:
+        extra = [*sample.nodes(), input_node(TensorType(float32, ()))]
+        with pytest.raises(ValueError, match=f"{name} takes {sample.op.arity} inputs"):
+            sample.op(*extra)
+
+
+def _in_dtype(sample: Sample, dtype: Any) -> Sample:
+    def convert(x: Any) -> Any:
+        return x.astype(dtype) if as_dtype(x.dtype).is_float else x
+
+    op = sample.op
+    if any(key == "dtype" for key in op.attrs):
+        op = type(op)(as_dtype(dtype))  # type: ignore[call-arg]
+    return Sample(op, tuple(map(convert, sample.inputs)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_rules_keep_the_dtype(name: str, dtype: str) -> None:
+    """Derivatives to second order have the dtype of what they belong to, symbols and values alike;
+    those in float32 have the values of those in float64."""
+    record = RECORDS[name]
+    for sample in record.smooth_samples():
+        low = _in_dtype(sample, as_dtype(dtype).dtype)
+        results = [_derivatives(s, record) for s in (low, sample)]
+        for found, expected in zip(*results, strict=True):
+            if found.dtype == np.float32:
+                rules.compare(f"float32 derivative of {sample}", found, expected, 1e-4)
+
+
+def _derivatives(sample: Sample, record: Record) -> list[Any]:
+    inputs = sample.nodes()
+    wanted = [inputs[i] for i in record.wrt_of(sample)]
+    y = sample.op(*inputs)
+    seed = constant(np.linspace(0.5, 1.5, y.type.size).reshape(y.shape).astype(y.dtype.dtype))  # type: ignore[arg-type]
+    first = [g for g in pullback([y], [seed], wanted, set(inputs)) if g is not None]
+    tangents = [constant(np.full(x.shape, 0.75, x.dtype.dtype)) for x in wanted]  # type: ignore[arg-type]
+    forward = pushforward([y, *first], wanted, tangents, set(inputs))
+    second = pullback(first, first, wanted, set(inputs))
+    ends = [n for n in (y, *first, *forward, *second) if n is not None]
+    graph = Graph(inputs, ends)
+    check(graph)
+    return rules.run(graph, sample.inputs)
+
+
+def test_records_are_the_same_every_time() -> None:
+    for record in RECORDS.values():
+        for one, two in zip(record.samples(), record.samples(), strict=True):
+            assert one.op == two.op
+            for a, b in zip(one.inputs, two.inputs, strict=True):
+                assert a.tobytes() == b.tobytes()
+                assert type_of(a) == type_of(b)
+
+
+def test_docstrings() -> None:
+    """An op with attributes says what it computes."""
+    for name, record in RECORDS.items():
+        kind = type(next(iter(record.samples())).op)
+        assert inspect.getdoc(kind), name

@@ -1,0 +1,17 @@
+"""One record per op, consumed by every generic test: the rules here, the passes and the backends in
+their own folders.
+
+    for record in RECORDS.values():
+        for sample in record.samples():
+            y = sample.op(*sample.nodes())  # a node
+            sample.inputs                   # arrays to run it on
+"""
+
+from __future__ import annotations
+
+from tests.records import elementwise, structural
+from tests.records.record import Failure, Record, Sample, Symbolic
+
+__all__ = ["RECORDS", "Failure", "Record", "Sample", "Symbolic"]
+
+RECORDS: dict[str, Record] = {r.name: r for r in (*elementwise.records(), *structural.records())}
