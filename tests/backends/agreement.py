@@ -96,7 +96,7 @@ def smallest(dtype: DType) -> float:
     )
 
 
-def sample(shape: Sequence[int], dtype: DType, seed: int = 0, special: bool = False) -> Array:
+def sample(shape: Sequence[Any], dtype: DType, seed: int = 0, special: bool = False) -> Array:
     """Random elements of any dtype; with `special` also zeros, infinities, NaN and extremes."""
     r = np.random.default_rng((seed, *shape))
     shape = tuple(shape)

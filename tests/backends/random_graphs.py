@@ -183,10 +183,8 @@ def contract(b: Builder, x: Node) -> Node | None:
     if not pairs:
         return None
     y, i, j = b.r.choice(pairs)
-    if b.r.random() < 0.3:
-        dot = DotGeneral((), (), (i,), (j,))
-    else:
-        dot = DotGeneral((i,), (j,))
+    stacked = b.r.random() < 0.3
+    dot = DotGeneral((), (), (i,), (j,)) if stacked else DotGeneral((i,), (j,))
     return ELEMENTWISE["tanh"](dot(x, y))
 
 

@@ -74,7 +74,8 @@ def test_operators_agree_with_numpy():
     for got, expected in [
         (x + y, a + b), (x - y, a - b), (x * y, a * b), (x / y, a / b), (x // y, a // b),
         (x % y, a % b), (x**2, a**2), (2.0 - x, 2 - a), (1 / x, 1 / a), (-x, -a), (abs(x), abs(a)),
-        (x @ y, a @ b), (x.T, a.T), (x > y, a > b), (x == y, a == b), ((x > 0) & (x < 2), (a > 0) & (a < 2)),
+        (x @ y, a @ b), (x.T, a.T), (x > y, a > b), (x == y, a == b), ((x > 0) & (x < 2),
+        (a > 0) & (a < 2)),
         (~(x > 0), ~(a > 0)), (a - y, a - b), (2 ** rg.tensor([1.0, 3.0]), np.array([2.0, 8.0])),
     ]:  # fmt: skip
         np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)

@@ -156,6 +156,7 @@ tree.register(
     Generator,
     lambda g: ((g._key, g._count), None, ("_key", "_count")),
     lambda _, children: _restored(*children),
+    holds_state=True,
 )
 
 

@@ -110,7 +110,7 @@ def value_and_grad(
             found = pullback([y], seeds([y]), inner)
         tracked = _tracked([y, *found])
         gradients = [
-            Tensor(full(0, n.type) if g is None else g, tracked)
+            Tensor(full(0, n.type) if g is None else g, tracked and n.dtype.is_float)
             for n, g in zip(inner, found, strict=True)
         ]
         grads = tree.unflatten(structure, gradients)
@@ -139,14 +139,17 @@ def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> 
     return call
 
 
-def _differentiable(x: Any) -> Node:
-    node = to_node(x, "grad")
-    if not node.dtype.is_float:
-        raise GradientError(
-            f"grad with respect to a {node.dtype} argument of shape {node.shape}: only floating "
-            "values have gradients; pass it in another argument, or cast it"
-        )
-    return node
+def _differentiable(leaves: Sequence[Any], arguments: Any) -> list[Node]:
+    nodes = [to_node(x, "grad") for x in leaves]
+    if all(n.dtype.is_float for n in nodes):
+        return nodes
+    for node, state in zip(nodes, tree.is_state(arguments), strict=True):
+        if not (node.dtype.is_float or state):
+            raise GradientError(
+                f"grad with respect to a {node.dtype} argument of shape {node.shape}: only "
+                "floating values have gradients; pass it in another argument, or cast it"
+            )
+    return nodes
 
 
 def _scalar(value: Any) -> Node:

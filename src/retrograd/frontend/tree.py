@@ -16,13 +16,44 @@ NAMESPACE = "retrograd"
 TreeDef = Any
 
 
+_STATEFUL: set[type] = set()
+
+
+class _Attribute(optree.GetAttrEntry):
+    """A child by the path that leads to it: `weight`, `layers[0].weight`, `[0].weight`."""
+
+    def codify(self, node: str = "") -> str:
+        return f"{node}{'' if self.entry.startswith('[') else '.'}{self.entry}"
+
+
 def register(
     cls: type,
     flatten: Callable[[Any], tuple[Sequence[Any], Any, Sequence[Any]]],
     unflatten: Callable[[Any, Any], Any],
+    *,
+    holds_state: bool = False,
 ) -> None:
-    """Make instances of a class trees: `flatten` gives children, metadata, names of children."""
-    optree.register_pytree_node(cls, flatten, unflatten, namespace=NAMESPACE)
+    """Make instances of a class trees: `flatten` gives children, metadata, names of children.
+
+    With `holds_state`, leaves that are not floating are state that comes along, such as a random
+    key: transforms give them a gradient of zero instead of refusing them.
+    """
+    optree.register_pytree_node(
+        cls, flatten, unflatten, path_entry_type=_Attribute, namespace=NAMESPACE
+    )
+    if holds_state:
+        _STATEFUL.add(cls)
+
+
+def is_state(tree: Any) -> list[bool]:
+    """For each leaf whether it belongs to an object that was registered with `holds_state`."""
+    found: list[bool] = []
+    for x in optree.tree_leaves(
+        tree, is_leaf=lambda x: type(x) in _STATEFUL, namespace=NAMESPACE
+    ):
+        held = type(x) in _STATEFUL
+        found += [held] * (len(optree.tree_leaves(x, namespace=NAMESPACE)) if held else 1)
+    return found
 
 
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:

@@ -27,8 +27,7 @@ It holds dicts, lists, strings, numbers and None only, so `json.dumps` writes it
     output_names      a name for each output, "" where none is known
     ops               how many nodes there are of each op, the most frequent first
 
-Numbers of nodes: the graph's own nodes keep their positions in `graph.nodes`; nodes that are not
-computed are numbered after them, so ids of those are not in topological order.
+Nodes that are not computed come after the graph's own nodes, which never use them.
 """
 
 from __future__ import annotations
@@ -90,7 +89,8 @@ def _records(
     graph: Graph, nodes: Sequence[Node], number: dict[Node, int], kin: Relatives
 ) -> list[Record]:
     """One record for each node."""
-    given, places, sources = set(graph.inputs), _Sources(), {}
+    given, places = set(graph.inputs), _Sources()
+    found: list[Record] = []
     positions: dict[Node, list[int]] = {}
     for i, y in enumerate(graph.outputs):
         positions.setdefault(y, []).append(i)
@@ -99,7 +99,7 @@ def _records(
     for i, node in enumerate(nodes):
         inputs = () if node in given else node.inputs
         origin = kin.origin.get(node)
-        sources[node] = {
+        found.append({
             "id": i,
             "op": "input" if node in given else node.op,
             "family": "leaf" if node in given else _family(node),
@@ -115,10 +115,9 @@ def _records(
             "order": orders[node],
             "outputs": positions.get(node, []),
             "computed": i < own,
-        }
-    records = [sources[node] for node in nodes]
-    _mark_updates(records[:own])
-    return records
+        })
+    _mark_updates(found[:own])
+    return found
 
 
 def _orders(nodes: Iterable[Node], kin: Relatives) -> dict[Node, int]:

@@ -7,9 +7,8 @@ and one for the gradient nodes of a scope.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from retrograd.inspect.document import Document, Record
 from retrograd.inspect.scopes import prefixes
@@ -40,11 +39,10 @@ def scene(doc: Document, max_nodes: int) -> list[Box]:
     """The boxes of a picture, in topological order."""
     folded = _folded(doc)
     shown = [r for r in doc["nodes"] if r["id"] not in folded]
-    order = _sorted(doc["nodes"])
-    shown = [doc["nodes"][i] for i in order if i not in folded]
-    boxes = (
-        _boxes(doc, shown, folded) if len(shown) <= max_nodes else _groups(doc, shown, max_nodes)
-    )
+    if len(shown) > max_nodes:
+        boxes = _groups(doc, shown, max_nodes)
+    else:
+        boxes = _boxes(doc, shown, folded)
     _assign_columns(boxes)
     return boxes
 
@@ -57,23 +55,6 @@ def _folded(doc: Document) -> set[int]:
         for r in doc["nodes"]
         if r["role"] == "constant" and r["id"] in used and not r["outputs"]
     }
-
-
-def _sorted(records: Sequence[Record]) -> list[int]:
-    """The ids in topological order: Kahn's algorithm, stable for ids that are sorted already."""
-    users: list[list[int]] = [[] for _ in records]
-    waiting = [0] * len(records)
-    for r in records:
-        for x in r["inputs"]:
-            users[x].append(r["id"])
-            waiting[r["id"]] += 1
-    order = [r["id"] for r in records if not waiting[r["id"]]]
-    for i in order:
-        for user in users[i]:
-            waiting[user] -= 1
-            if not waiting[user]:
-                order.append(user)
-    return order
 
 
 # -- one box a node -------------------------------------------------------------------------------
@@ -231,7 +212,9 @@ def _grouping(shown: Sequence[Record], most: int) -> Callable[[Record], str]:
         if count <= most:
             return name
     size = -(-len(shown) // max(1, most // 2))
-    rank = {r["id"]: i // size for i, r in enumerate(shown)}
+    rank: dict[int, int] = {}
+    for i, r in enumerate(shown):
+        rank[r["id"]] = rank.get(r["origin"], i // size) if r["origin"] is not None else i // size
     return lambda r: f"part {rank[r['id']] + 1}"
 
 
@@ -261,6 +244,3 @@ def _assign_columns(boxes: Sequence[Box]) -> None:
         if not box.inputs and users[i]:
             box.column = min(boxes[u].column for u in users[i])
 
-
-def unique(values: Sequence[Hashable]) -> list[Any]:
-    return list(dict.fromkeys(values))

@@ -196,8 +196,8 @@ class Node(Draft):
         origin: Node | None = None,
         name: str = "",
     ) -> Node:
-        # Recording a computation is making nodes. Filling in a draft and then making it a node takes
-        # a third more time than a mutable class; a frozen dataclass takes five times as long.
+        # Recording a computation is making nodes. Filling in a draft and then making it a node
+        # takes a third more time than a mutable class; a frozen dataclass takes five times as long.
         new = Draft()
         new.prim = prim
         new.inputs = inputs

@@ -148,10 +148,16 @@ def _range(source: DType, target: DType) -> bool:
 
 
 def cast_of_cast(y: Node, x: Node) -> Node | None:
-    """A step in between that loses nothing can be left out."""
+    """A step in between that loses nothing can be left out.
+
+    From float to integer a cast stops at the ends of the range, from integer to integer it wraps:
+    between integers, a step by way of a float counts.
+    """
     if x.op != "cast" or not lossless(x.inputs[0].dtype, x.dtype):
         return None
-    return cast(x.inputs[0], y.dtype)
+    (source,) = x.inputs
+    by_float = source.dtype.is_integer and x.dtype.is_float and y.dtype.is_integer
+    return None if by_float and not lossless(source.dtype, y.dtype) else cast(source, y.dtype)
 
 
 def below_expand(y: Node, *inputs: Node) -> Node | None:

@@ -6,9 +6,10 @@ package knows nothing of any such language.
 
 from retrograd.backends.kernel.body import Body, Value
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
+from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.memory import Layout
-from retrograd.backends.kernel.nests import LANES, STRIP, Nest, Store
-from retrograd.backends.kernel.plan import Kernel, Plan, live, make_plan
+from retrograd.backends.kernel.nest import LANES, STRIP, Nest, Store, live
+from retrograd.backends.kernel.plan import Plan, make_plan
 
 __all__ = [
     "ALIGNMENT",

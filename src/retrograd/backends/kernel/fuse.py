@@ -19,8 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from retrograd.backends.kernel.maps import is_plain_reshape, leaf_value, reshape_root
-from retrograd.ir import Graph, Node, lookup
-from retrograd.ops.elementwise import ELEMENTWISE
+from retrograd.ir import Graph, Node
 
 KERNEL_NODES = 120  # nodes in one kernel
 READERS = 6  # different indices, or kernels, that may read one view
@@ -35,8 +34,27 @@ VIEWS = frozenset(("expand", "permute", "slice", "flip", "pad", "concat", "resha
 LEAVES = frozenset(("constant", "iota", "size_of"))
 # Cheap enough to be computed twice rather than stored and loaded.
 CHEAP = frozenset(
-    "add sub mul neg abs cast select relu eq ne lt le gt ge max min bitwise_and bitwise_or "
-    "bitwise_not".split()
+    [
+        "add",
+        "sub",
+        "mul",
+        "neg",
+        "abs",
+        "cast",
+        "select",
+        "relu",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "max",
+        "min",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_not",
+    ]
 )
 
 
@@ -144,14 +162,3 @@ def repeats(node: Node) -> bool:
     last = max((i for i, d in enumerate(node.shape) if i not in node.attrs["axes"] and d != 1),
                default=-1)  # fmt: skip
     return any(axis < last for axis in node.attrs["axes"])
-
-
-def is_fusible(node: Node) -> bool:
-    """Whether an op computes each element from single elements of its inputs."""
-    return node.op in ELEMENTWISE or node.op in VIEWS or node.op in ("cast", "random_bits")
-
-
-def known_ops() -> list[str]:
-    """Names of the registered ops that a plan can hold after legalisation."""
-    names = {*ELEMENTWISE, *ROOTS, *VIEWS, *LEAVES, "input", "cast", "random_bits"}
-    return sorted(n for n in names if n not in INTERNAL and lookup(n))

@@ -50,10 +50,8 @@ def layout(lifetimes: Sequence[Lifetime], sizes: Mapping[str, int]) -> Layout:
             if fit[1] > size:
                 bisect.insort(gaps, (offset + size, fit[1] - size))
         else:
-            if gaps and gaps[-1][0] + gaps[-1][1] == end:  # the last gap, made larger
-                offset = gaps.pop()[0]
-            else:
-                offset = end
+            last = bool(gaps) and gaps[-1][0] + gaps[-1][1] == end  # a gap to be made larger
+            offset = gaps.pop()[0] if last else end
             end = offset + size
         offsets[life.buffer.number] = offset
         bisect.insort(ending, (life.last, offset, size))

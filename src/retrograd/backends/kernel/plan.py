@@ -7,61 +7,20 @@ in order. Nothing here depends on the machine or on the language that an emitter
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
-from retrograd.backends.kernel.body import Body, Value
+from retrograd.backends.kernel.body import Body
 from retrograd.backends.kernel.buffer import Buffer
+from retrograd.backends.kernel.explain import describe
 from retrograd.backends.kernel.fuse import Fusion, is_buffer
+from retrograd.backends.kernel.group import Group
+from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.legalize import legalize
+from retrograd.backends.kernel.lowering import Lowering, is_map
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.memory import Layout, Lifetime, layout
-from retrograd.backends.kernel.nests import Lowering, Nest, Store, collapse, loops_over
+from retrograd.backends.kernel.nest import Nest, Store, collapse, loops_over
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, evaluate, product
-
-
-@dataclass(slots=True)
-class Kernel:
-    """Loop nests that together compute one stored node."""
-
-    node: Node
-    nests: list[Nest]
-    out: Buffer
-    reads: list[Buffer] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        found: dict[Buffer, None] = {}
-        for nest in self.nests:
-            for v in live(nest):
-                if v.op == "load":
-                    found[v.attr] = None
-            for buffer in nest.info.get("buffers", ())[:2]:
-                found[buffer] = None
-        self.reads = list(found)
-
-
-def roots(nest: Nest) -> list[Value]:
-    """The values that a nest is there for."""
-    found = [v for s in nest.stores for v in (s.offset, s.value)]
-    for item in nest.info.values():
-        if isinstance(item, Value):
-            found.append(item)
-        elif isinstance(item, tuple):
-            found.extend(v for v in item if isinstance(v, Value))
-    return found
-
-
-def live(nest: Nest) -> list[Value]:
-    """The values of a nest's body that are used, in order."""
-    seen = set(roots(nest))
-    todo = list(seen)
-    while todo:
-        for a in todo.pop().args:
-            if a not in seen:
-                seen.add(a)
-                todo.append(a)
-    return [v for v in nest.body.values if v in seen]
+from retrograd.ir import Dim, Graph, Node, evaluate
 
 
 class Plan:
@@ -81,13 +40,12 @@ class Plan:
         self.kernels: list[Kernel] = []
         stored = Fusion(self.graph).stored
         copies = self._make_buffers(stored)
-        for node in stored:
-            out = self.buffers[node]
-            self.kernels.append(Kernel(node, Lowering(node, self.buffers).nests(), out))
+        self._make_kernels(stored)
         for node, buffer in copies:
-            self.kernels.append(Kernel(node, [self._copy(node, buffer)], buffer))
+            self.kernels.append(Kernel([node], [self._copy(node, buffer)], [buffer]))
         self.lifetimes = self._lifetimes()
-        self.checks = [k.node for k in self.kernels if k.node.op == "check_index"]
+        self.checks = [n for k in self.kernels for n in k.nodes if n.op == "check_index"]
+        self._dims = {d for n in graph.nodes for d in n.shape if isinstance(d, Dim)}
         # Ops whose validity depends on the values of symbolic sizes.
         self.sized = [
             n for n in graph.nodes if n.op in ("slice", "pad", "reduce_max", "reduce_min",
@@ -114,6 +72,28 @@ class Plan:
                 self._new("temporary", self.temporaries, node)
         return copies
 
+    def _make_kernels(self, stored: list[Node]) -> None:
+        """Lower the stored nodes in order; neighbours of one domain that share work are joined."""
+        group: Group | None = None
+
+        def close() -> None:
+            if group is not None:
+                outs = [self.buffers[n] for n in group.nodes]
+                self.kernels.append(Kernel(group.nodes, [collapse(group.nest)], outs))
+
+        for node in stored:
+            if group is not None and is_map(node) and group.take(node):
+                continue
+            close()
+            group = None
+            if is_map(node):
+                group = Group(node.shape, self.buffers)
+                group.take(node)
+            else:
+                nests = Lowering(node, self.buffers).nests()
+                self.kernels.append(Kernel([node], nests, [self.buffers[node]]))
+        close()
+
     def _new(self, kind: str, numbered: list[Buffer], node: Node) -> None:
         buffer = Buffer(kind, len(numbered), node.type, node)
         numbered.append(buffer)
@@ -130,14 +110,18 @@ class Plan:
         first: dict[Buffer, int] = {}
         last: dict[Buffer, int] = {}
         for k, kernel in enumerate(self.kernels):
-            first.setdefault(kernel.out, k)
-            for buffer in (kernel.out, *kernel.reads):
+            for buffer in kernel.outs:
+                first[buffer] = k
+            for buffer in (*kernel.outs, *kernel.reads):
                 last[buffer] = k
         return [Lifetime(b, first[b], last[b]) for b in self.temporaries]
 
     def layout(self, sizes: Mapping[str, int]) -> Layout:
         """Place the temporaries for the given sizes; raises `ShapeError` where they make no sense
         for an op."""
+        for d in self._dims:
+            if evaluate(d, sizes) < 0:
+                raise ShapeError(f"the size {d} is {evaluate(d, sizes)} with {dict(sizes)}")
         for node in self.sized:
             check_sizes(node, sizes)
         return layout(self.lifetimes, sizes)
@@ -149,11 +133,12 @@ class Plan:
 
     def explain(self, sizes: Mapping[str, int] | None = None) -> str:
         """The kernels, one a line: result, loops, what was fused, bytes and operations."""
-        lines = [
+        head = (
             f"{len(self.kernels)} kernels for {len(self.source)} nodes; buffers: "
             f"{len(self.inputs)} inputs, {len(self.outputs)} outputs, "
             f"{len(self.constants)} constants, {len(self.temporaries)} temporaries"
-        ]
+        )
+        lines = [head]
         for k, kernel in enumerate(self.kernels):
             lines.append(f"{k:4}  " + describe(kernel, sizes))
         return "\n".join(lines)
@@ -171,42 +156,6 @@ def check_sizes(node: Node, sizes: Mapping[str, int]) -> None:
     found = node.prim.bind(sizes).infer(*[x.type.bind(sizes) for x in node.inputs])
     if found != node.type.bind(sizes):
         raise ShapeError(f"with the sizes {dict(sizes)} the result is {found}: {node.describe()}")
-
-
-def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
-    """One line on a kernel."""
-    node, nest = kernel.node, kernel.nests[-1]
-    ops: dict[str, int] = {}
-    work: int | Dim = 0
-    for n in kernel.nests:
-        own = [v for v in live(n) if v.op not in INDEXING]
-        for v in own:
-            ops[v.op] = ops.get(v.op, 0) + 1
-        inner = sum(1 for v in own if v.depth == max(own_depth(n), 1))
-        steps = product(n.loops if n.kind != "row" else n.loops[:-1])
-        if n.kind == "gemm":
-            steps, inner = product((*n.loops, *(n.info[s].attr for s in "mnk"))), 2
-        work = work + steps * max(inner, 1)
-    traffic: int | Dim = sum((b.bytes for b in kernel.reads), kernel.out.bytes)
-    if sizes is not None:
-        work, traffic = evaluate(work, sizes), evaluate(traffic, sizes)
-    fused = " ".join(f"{op}*{n}" if n > 1 else op for op, n in ops.items())
-    name = node.name or f"%{node.id}"
-    domain = " x ".join(map(str, nest.loops)) or "1"
-    return (
-        f"{nest.kind:7} {name}: {node.type} = {node.op} [{domain}] "
-        f"{fused or 'copy'}; {traffic} bytes, {work} operations"
-    )
-
-
-def own_depth(nest: Nest) -> int:
-    """Depth of the innermost values of a nest."""
-    return len(nest.loops)
-
-
-INDEXING: frozenset[Any] = frozenset(
-    "loop size iadd isub imul idiv imod ilt ige isel const load".split()
-)
 
 
 def make_plan(graph: Graph) -> Plan:

@@ -35,11 +35,10 @@ def view_of(node: Node, is_root: Callable[[Node], bool]) -> View | None:
         chain.append(node)
         node = node.inputs[0]
     offset: int | Dim = 0
-    strides: Shape | None = contiguous(node.shape)
+    strides = contiguous(node.shape)
     root = node
     for y in reversed(chain):
         x = y.inputs[0]
-        assert strides is not None
         if y.op == "permute":
             strides = tuple(strides[p] for p in y.attrs["perm"])
         elif y.op == "expand":
@@ -50,9 +49,10 @@ def view_of(node: Node, is_root: Callable[[Node], bool]) -> View | None:
                 offset = offset + start * stride
             strides = tuple(s * t for s, t in zip(strides, y.attrs["steps"], strict=True))
         else:
-            strides = _reshaped(x.shape, strides, y.shape)
-            if strides is None:
+            reshaped = _reshaped(x.shape, strides, y.shape)
+            if reshaped is None:
                 return None
+            strides = reshaped
     return View(root, offset, strides)
 
 

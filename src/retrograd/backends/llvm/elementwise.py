@@ -1,9 +1,9 @@
 """Elementwise ops in LLVM: a table from name to the function that writes it.
 
 Each function takes an `At` and the operands' registers and returns the result's. Half precision is
-computed as `float`; the caller rounds the result. No fast-math flags: every op is rounded by itself,
-so results do not depend on what was fused. Library functions are called under names of our own
-(`rg_expf`), so that LLVM neither folds nor replaces them.
+computed as `float`; the caller rounds the result. No fast-math flags: every op is rounded by
+itself, so results do not depend on what was fused. Library functions are called under names of our
+own (`rg_expf`), so that LLVM neither folds nor replaces them.
 """
 
 from __future__ import annotations
@@ -105,6 +105,13 @@ def absorbing(op: str) -> Emit:
         return at.choose(zero, a, at.do(op, a, b))
 
     return emit
+
+
+def zzmul(at: At, a: str, b: str) -> str:
+    """A product that a zero on either side absorbs."""
+    zero = at.number(0)
+    product = at.choose(at.compare("oeq", "eq", b, zero), zero, at.do("fmul", a, b))
+    return at.choose(at.compare("oeq", "eq", a, zero), zero, product)
 
 
 def neg(at: At, x: str) -> str:
@@ -256,6 +263,7 @@ def shift(op: str) -> Emit:
 ELEMENTWISE: dict[str, Emit] = {
     "zmul": absorbing("fmul"),
     "zdiv": absorbing("fdiv"),
+    "zzmul": zzmul,
     "add": arithmetic("fadd", "add"),
     "sub": arithmetic("fsub", "sub"),
     "mul": arithmetic("fmul", "mul"),
@@ -296,18 +304,60 @@ ELEMENTWISE: dict[str, Emit] = {
     "bitwise_xor": bits("xor"),
     "shift_left": shift("left"),
     "shift_right": shift("right"),
-} | {
-    name: libm(name)
-    for name in (
-        "cbrt exp exp2 expm1 log log2 log10 log1p hypot sin cos tan asin acos atan atan2 "
-        "sinh cosh tanh asinh acosh atanh erf erfc"
-    ).split()
-}  # fmt: skip
+}
+LIBM = [
+    "cbrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "hypot",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+]
+ELEMENTWISE |= {name: libm(name) for name in LIBM}
 
 # Results of these are exact in the dtype of their operands, and need no rounding to half.
 EXACT = frozenset(
-    "neg abs sign floor ceil trunc round relu eq ne lt le gt ge isnan isinf isfinite max min select "
-    "clamp".split()
+    [
+        "neg",
+        "abs",
+        "sign",
+        "floor",
+        "ceil",
+        "trunc",
+        "round",
+        "relu",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "max",
+        "min",
+        "select",
+        "clamp",
+    ]
 )
 
 

@@ -119,7 +119,7 @@ def usable() -> bool:
 def works(bind: Bind) -> bool:
     """Whether `bind` finds what it should in a few arrays, and nothing in others."""
     base = np.zeros((4, 6), np.float32)
-    cases = [
+    cases: list[tuple[np.ndarray[Any, Any], bool]] = [
         (base, True), (base[:2], False), (base.T, False), (base.astype(np.float64), False),
         (np.asfortranarray(base), False), (base[..., None], False), (base + 1, True),
     ]  # fmt: skip

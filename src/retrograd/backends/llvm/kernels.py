@@ -41,7 +41,9 @@ class KernelWriter(Writer):
 
     def address(self, buffer: Buffer, offset: str) -> str:
         kind = types.memory_type(buffer.type.dtype)
-        return self.new(f"getelementptr inbounds {kind}, ptr {self.parameter(buffer)}, i64 {offset}")
+        return self.new(
+            f"getelementptr inbounds {kind}, ptr {self.parameter(buffer)}, i64 {offset}"
+        )
 
     # -- values -------------------------------------------------------------------------------
     def begin(self, nest: Nest) -> None:

@@ -17,25 +17,22 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
     dtype = out.type.dtype
     kind = types.register_type(dtype)
     symbol = "rg_sgemm" if dtype is float32 else "rg_dgemm"
-    integer, scalar = "i32", kind
     w.declare(
-        f"void @{symbol}({', '.join([integer] * 6)}, {scalar}, ptr, i32, ptr, i32, {scalar}, ptr, i32)"
+        f"void @{symbol}({', '.join(['i32'] * 6)}, {kind}, ptr, i32, ptr, i32, {kind}, ptr, i32)"
     )
     w.begin(nest)
-    m, n, k = (_narrow(w, w.names[info[s]]) for s in "mnk")
-    leading = [_leading(w, w.names[info[s][2]]) for s in "ab"] + [_leading(w, w.names[info["n"]])]
+    sizes = [_narrow(w, w.names[info[s]]) for s in "mnk"]
+    rows = [_leading(w, w.names[v]) for v in (info["a"][2], info["b"][2], info["n"])]
     loops = [w.loop(i, size) for i, size in enumerate(nest.loops)]
-    pointers = [
-        w.address(buffer, w.names[offset])
-        for buffer, offset in ((left, info["a"][0]), (right, info["b"][0]), (out, info["y"]))
-    ]
-    flags = [TRANSPOSED if info[s][1] else AS_IT_IS for s in "ab"]
-    one, zero = types.literal(1.0, dtype), types.literal(0.0, dtype)
-    w.line(
-        f"call void @{symbol}(i32 {ROW_MAJOR}, i32 {flags[0]}, i32 {flags[1]}, "
-        f"i32 {m}, i32 {n}, i32 {k}, {scalar} {one}, ptr {pointers[0]}, i32 {leading[0]}, "
-        f"ptr {pointers[1]}, i32 {leading[1]}, {scalar} {zero}, ptr {pointers[2]}, i32 {leading[2]})"
+    starts = (left, info["a"][0]), (right, info["b"][0]), (out, info["y"])
+    a, b, y = (
+        f"ptr {w.address(buffer, w.names[offset])}, i32 {row}"
+        for (buffer, offset), row in zip(starts, rows, strict=True)
     )
+    flags = [TRANSPOSED if info[s][1] else AS_IT_IS for s in "ab"]
+    integers = ", ".join(f"i32 {n}" for n in (ROW_MAJOR, *flags, *sizes))
+    one, zero = (f"{kind} {types.literal(v, dtype)}" for v in (1.0, 0.0))
+    w.line(f"call void @{symbol}({integers}, {one}, {a}, {b}, {zero}, {y})")
     close_all(w, loops)
 
 

@@ -65,7 +65,7 @@ class Module:
         self.calls: list[tuple[str, list[int], int]] = []  # name, slots, number of the check
         checks = 0
         for kernel in plan.kernels:
-            checking = kernel.node.op == "check_index" and kernel.nests[0].kind == "check"
+            checking = kernel.nests[0].kind == "check"
             checks += checking
             name, parameters = self._kernel(kernel, checking)
             slots = [self.slots.of(p) for p in parameters]
@@ -103,8 +103,8 @@ class Module:
             kind = "i64" if "ptr %status)" in body[: body.index("{")] else "void"
             parts.append(f"define internal {kind} @{name}{body}")
         parts += self._run()
-        parts.append('attributes #0 = { noinline nounwind }')
-        parts.append('attributes #1 = { nounwind willreturn memory(none) }')
+        parts.append("attributes #0 = { noinline nounwind }")
+        parts.append("attributes #1 = { nounwind willreturn memory(none) }")
         return "\n".join(parts) + "\n"
 
     def _run(self) -> list[str]:

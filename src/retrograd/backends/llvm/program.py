@@ -16,6 +16,7 @@ from retrograd.errors import IndexRangeError
 from retrograd.ir import Graph, evaluate
 
 NDARRAY = id(np.ndarray)
+KEPT_ARENA = 1 << 18  # bytes that may be kept for sizes not in use
 LAYOUTS = 64  # combinations of symbolic sizes whose memory layout is kept at hand
 
 
@@ -59,6 +60,11 @@ class Shaped:
         except IndexError:
             return self._make()
 
+    def rest(self) -> None:
+        """Calls have gone on to other sizes: keep no large memory for these."""
+        if self.layout.arena > KEPT_ARENA:
+            self.frames.clear()
+
     def _make(self) -> Frame:
         program, slots = self.program, self.program.slots
         arena = program.allocate((self.layout.arena + ALIGNMENT,), np.dtype(np.uint8))
@@ -90,11 +96,12 @@ class LLVMProgram:
         compiler = engine()
         self._code = compiler.compile(module.text(), symbols)
         self._shaped: dict[tuple[int, ...], Shaped] = {}
+        self._last: Shaped | None = None  # the sizes of the latest call
         self._count = len(graph.inputs)
         static = not graph.dim_names
         # Arrays of no elements need care, and those of symbolic sizes a look at every axis.
         fast = static and all(x.type.size != 0 for x in graph.inputs)
-        self._bind = compiler.bind if fast else None
+        self._take = compiler.bind if fast else None
         if static:
             self._only = self._shaped[()] = Shaped(self, {})
             types = [(x.dtype.dtype, x.type.shape) for x in graph.inputs]
@@ -102,11 +109,11 @@ class LLVMProgram:
             self._expected_at = self._expected.ctypes.data
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        bind, listed = self._bind, arrays if type(arrays) is list else list(arrays)
-        if bind is not None and len(listed) == self._count:
+        take, listed = self._take, arrays if type(arrays) is list else list(arrays)
+        if take is not None and len(listed) == self._count:
             shaped = self._only
             frame = shaped.frame()
-            if bind(listed, self._expected_at, frame.address, self._count, NDARRAY) == 0:
+            if take(listed, self._expected_at, frame.address, self._count, NDARRAY) == 0:
                 return self._run(shaped, frame, listed)
             shaped.frames.append(frame)
         shaped = self._shaped_for(listed)
@@ -124,8 +131,8 @@ class LLVMProgram:
         allocate = self.allocate
         results = [allocate(shape, dtype) for shape, dtype in shaped.outputs]
         address = frame.address + 8 * self._count
-        bind = self._bind
-        if bind is None or bind(results, shaped.results_at, address, len(results), NDARRAY):
+        take = self._take
+        if take is None or take(results, shaped.results_at, address, len(results), NDARRAY):
             for slot, y in enumerate(results, self._count):
                 frame.block[slot] = y.ctypes.data
         failed = self._code.run(frame.address)
@@ -145,11 +152,14 @@ class LLVMProgram:
         sizes = bind(self.graph.inputs, arrays)
         key = tuple(sizes.values())  # bind lists the sizes in the order of the inputs
         found = self._shaped.get(key)
+        if self._last is not found and self._last is not None:
+            self._last.rest()
         if found is None:
             found = Shaped(self, sizes)
             if len(self._shaped) >= LAYOUTS:
                 self._shaped.clear()
             self._shaped[key] = found
+        self._last = found
         return found
 
     def _index_error(self, check: int, value: int, arrays: Sequence[Array]) -> IndexRangeError:

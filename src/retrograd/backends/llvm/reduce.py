@@ -48,12 +48,11 @@ class Accumulation:
     @property
     def neutral(self) -> str:
         """What changes nothing when combined. For a sum of floats that is -0.0."""
-        value = self._neutral()
-        return value if self.dtype is bool_ else types.literal(value, self.dtype)
-
-    def _neutral(self) -> object:
         if self.dtype is bool_:
             return {"reduce_all": "1", "reduce_min": "1"}.get(self.op, "0")
+        return types.literal(self._neutral(), self.dtype)
+
+    def _neutral(self) -> float:
         if self.op == "reduce_sum":
             return -0.0 if self.dtype.is_float else 0
         if self.op == "reduce_prod":
@@ -74,7 +73,7 @@ class Accumulation:
         """The reduced value; the sum of no floats is 0.0, not -0.0."""
         if self.dtype is bool_:
             return self.w.new(f"icmp ne i8 {value}, 0")
-        if self.dtype.is_float and self.op == "reduce_sum" and count in ("0",):
+        if self.dtype.is_float and self.op == "reduce_sum" and count == "0":
             return types.literal(0.0, self.dtype)
         if self.dtype.is_float and self.op == "reduce_sum" and not count.isdigit():
             none = self.w.new(f"icmp eq i64 {count}, 0")
@@ -96,11 +95,10 @@ class Accumulation:
                         f"shufflevector {kind} {vector}, {kind} poison, <{half} x i32> <{mask}>"
                     )
                 )
-            kind = f"<{half} x {self.type}>"
-            vector = self.combine(*parts, width=half)
+            vector = self.combine(parts[0], parts[1], half)
             width = half
-        pair = [self.w.new(f"extractelement <2 x {self.type}> {vector}, i64 {i}") for i in (0, 1)]
-        return self.combine(*pair)
+        a, b = (self.w.new(f"extractelement <2 x {self.type}> {vector}, i64 {i}") for i in (0, 1))
+        return self.combine(a, b)
 
 
 def _strip(w: KernelWriter, number: int, size: str) -> tuple[Loop, str]:

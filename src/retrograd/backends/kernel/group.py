@@ -1,0 +1,57 @@
+"""Joining stored nodes of one domain into one nest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from retrograd.backends.kernel.body import Body, Value
+from retrograd.backends.kernel.buffer import Buffer
+from retrograd.backends.kernel.maps import Reader
+from retrograd.backends.kernel.nest import INDEXING, Nest, Store, loops_over
+from retrograd.ir import Node, Shape
+
+GROUP_VALUES = 400  # values in the body of a group, roughly
+
+
+class Group:
+    """Elementwise nests of one domain, grown node by node into one nest with a store for each.
+
+    Taking in a node pays where it shares loads or results with those that are there.
+    """
+
+    def __init__(self, domain: Shape, stored: Mapping[Node, Buffer]) -> None:
+        self.domain = domain
+        self.stored = stored
+        self.nodes: list[Node] = []
+        body = Body()
+        loops, self._index = loops_over(body, domain)
+        self._offset = body.offset(self._index, domain)
+        self.nest = Nest("map", loops, body)
+        self._reader = Reader(body, stored)
+        self._seen: set[Value] = set()
+
+    def take(self, node: Node) -> bool:
+        """Add a node; False, and nothing is changed, where that is not possible or does not pay."""
+        if node.shape != self.domain or len(self._seen) > GROUP_VALUES:
+            return False
+        value = self._reader.compute(node, self._index)
+        outs = {s.buffer for s in self.nest.stores}
+        fresh: set[Value] = set()
+        shares = value in self._seen
+        todo = [value]
+        while todo:
+            v = todo.pop()
+            if v in self._seen or v in fresh:
+                shares |= v in self._seen and (v.op == "load" or v.op not in INDEXING)
+                continue
+            # What another node of the group writes is not in memory yet at every index.
+            if v.op == "load" and v.attr in outs:
+                return False
+            fresh.add(v)
+            todo.extend(v.args)
+        if self.nodes and not shares:
+            return False
+        self._seen |= fresh
+        self.nodes.append(node)
+        self.nest.stores.append(Store(self.stored[node], self._offset, value))
+        return True

@@ -1,0 +1,179 @@
+"""Checkpoints: the whole state of a training run in one safetensors file.
+
+A checkpoint is a dictionary of parts. Tensors and arrays in them, however deeply nested, become
+the file's tensors, named after where they stand (`model/layers.0.weight`); everything else goes to
+its metadata as JSON, which every tool that reads safetensors can show. Checksums over both find a
+file that was changed after it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import DTypeError, FormatError
+from retrograd.frontend.recording import Lazy, evaluate
+from retrograd.frontend.tensor import Tensor
+from retrograd.io.files import StrPath, read_bytes, write_atomically
+from retrograd.io.safetensors import Array, metadata_of, pack, unpack
+
+_KEY = "retrograd"
+_VERSION = 1
+
+
+def save_checkpoint(path: StrPath, **parts: Any) -> None:
+    """Write the parts to one file, which appears whole or not at all.
+
+    A part is anything with a `state_dict()` (a model, an optimizer, a generator), or nested
+    dictionaries, lists and tuples of tensors, arrays, numbers, texts and None.
+
+    >>> import retrograd as rg, tempfile
+    >>> from retrograd.io import load_checkpoint, save_checkpoint
+    >>> generator = rg.random.Generator(0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_checkpoint(folder + "/a.safetensors", generator=generator, step=3)
+    ...     load_checkpoint(folder + "/a.safetensors", generator=rg.random.Generator(1))["step"]
+    3
+    """
+    write_atomically(path, _encode(parts), "checkpoint")
+
+
+def load_checkpoint(path: StrPath, **objects: Any) -> dict[str, Any]:
+    """The parts of a checkpoint; those named in `objects` are loaded into the object given.
+
+    An object is loaded by its `load_state_dict()`. If one of them refuses, for instance because
+    its shapes differ, those before it get their old state back. A file that is damaged, or is no
+    checkpoint, is a `FormatError`.
+    """
+    parts = _decode(read_bytes(path, "checkpoint"), path)
+    missing = [name for name in objects if name not in parts]
+    if missing:
+        raise FormatError(
+            f"{os.fspath(path)} has no part {missing[0]!r}; it has {', '.join(sorted(parts))}"
+        )
+    before = {name: x.state_dict() for name, x in objects.items()}
+    loaded: list[str] = []
+    try:
+        for name, x in objects.items():
+            loaded.append(name)
+            x.load_state_dict(parts[name])
+    except Exception as error:
+        for name in loaded:
+            objects[name].load_state_dict(before[name])
+        error.add_note(f"while loading {loaded[-1]!r} from {os.fspath(path)}")
+        raise
+    return parts
+
+
+def read_checkpoint_header(path: StrPath) -> dict[str, Any]:
+    """The parts of a checkpoint with None in place of tensors: quick to look at."""
+    content = read_bytes(path, "checkpoint")
+    arrays = unpack(content, path)
+    return {k: _restored(v, dict.fromkeys(arrays)) for k, v in _content(content, path)[0].items()}
+
+
+def _encode(parts: Mapping[str, Any]) -> bytes:
+    arrays: dict[str, Any] = {}
+    content = {
+        name: _flat(part.state_dict() if hasattr(part, "state_dict") else part, name, arrays)
+        for name, part in parts.items()
+    }
+    evaluate([x for x in arrays.values() if isinstance(x, Lazy)])
+    arrays = {
+        k: np.asarray(x.value() if isinstance(x, Lazy) else x, order="C") for k, x in arrays.items()
+    }
+    header = {
+        "kind": "checkpoint",
+        "version": _VERSION,
+        "checksum": _checksum(content),
+        "checksums": {k: zlib.crc32(a.tobytes()) for k, a in sorted(arrays.items())},
+        "content": content,
+    }
+    return pack(arrays, {_KEY: json.dumps(header)})  # one entry: the file is the same every time
+
+
+def _decode(content: bytes, path: StrPath) -> dict[str, Any]:
+    arrays = unpack(content, path)
+    parts, checksums = _content(content, path)
+    for name, array in arrays.items():
+        if zlib.crc32(array.tobytes()) != checksums.get(name):
+            raise FormatError(
+                f"{os.fspath(path)} is damaged: the numbers of {name!r} are not those that were "
+                "saved (checksum). Use another copy, or an earlier checkpoint"
+            )
+    if missing := sorted(set(checksums) - set(arrays)):
+        raise FormatError(f"{os.fspath(path)} is damaged: the tensor {missing[0]!r} is missing")
+    return {name: _restored(part, arrays) for name, part in parts.items()}
+
+
+def _content(content: bytes, path: StrPath) -> tuple[dict[str, Any], dict[str, int]]:
+    """The parts as they stand in the metadata, and the checksums of the tensors."""
+    file = os.fspath(path)
+    text = metadata_of(content, path).get(_KEY)
+    if text is None:
+        raise FormatError(
+            f"{file} is a safetensors file, but no checkpoint of retrograd: its metadata have no "
+            f"entry {_KEY!r}. load_safetensors reads its tensors"
+        )
+    try:
+        header = json.loads(text)
+        version = header["version"]
+        parts, checksum, checksums = header["content"], header["checksum"], header["checksums"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise FormatError(f"{file} is damaged: its metadata cannot be read ({error!r})") from None
+    if version != _VERSION:
+        raise FormatError(
+            f"{file} is a checkpoint of format version {version}; this retrograd reads version "
+            f"{_VERSION}"
+        )
+    if _checksum(parts) != checksum:
+        raise FormatError(f"{file} is damaged: its metadata are not those that were saved")
+    return parts, checksums
+
+
+def _checksum(content: Any) -> int:
+    return zlib.crc32(json.dumps(content).encode())
+
+
+def _flat(value: Any, where: str, arrays: dict[str, Any]) -> Any:
+    """A value as JSON; tensors and arrays in it are put into `arrays` and referred to."""
+    if isinstance(value, Lazy | np.ndarray | np.generic):
+        arrays[where] = value
+        return {"$tensor" if isinstance(value, Lazy) else "$array": where}
+    if isinstance(value, Mapping):
+        odd = [k for k in value if not isinstance(k, str) or k.startswith("$")]
+        if odd:
+            raise DTypeError(
+                f"checkpoint: {where} has the key {odd[0]!r}; keys are strings without $ in front"
+            )
+        return {k: _flat(v, f"{where}/{k}", arrays) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        items = [_flat(v, f"{where}/{i}", arrays) for i, v in enumerate(value)]
+        return {"$tuple": items} if isinstance(value, tuple) else items
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise DTypeError(
+        f"checkpoint: {where} is a {type(value).__name__}, which cannot be saved; give tensors, "
+        "arrays, numbers, texts, None, or lists, tuples and dictionaries of them"
+    )
+
+
+def _restored(value: Any, arrays: Mapping[str, Array | None]) -> Any:
+    """The inverse of `_flat`."""
+    if isinstance(value, list):
+        return [_restored(v, arrays) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if "$tuple" in value:
+        return tuple(_restored(v, arrays) for v in value["$tuple"])
+    if "$tensor" in value:
+        array = arrays[value["$tensor"]]
+        return None if array is None else Tensor.of(array)
+    if "$array" in value:
+        return arrays[value["$array"]]
+    return {k: _restored(v, arrays) for k, v in value.items()}

@@ -1,0 +1,98 @@
+"""Reading and writing whole files, with errors that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+StrPath = str | os.PathLike[str]
+
+_WRITING = {
+    errno.ENOSPC: "no space is left there; free some, or write to another place",
+    errno.EDQUOT: "the disk quota is used up; free some space, or write to another place",
+    errno.EACCES: "no permission to write there; change the permissions, or write elsewhere",
+    errno.EPERM: "writing there is not permitted; change the permissions, or write elsewhere",
+    errno.EROFS: "the file system is read-only; write to another place",
+    errno.ENOENT: "the directory it should be in does not exist; create it first",
+    errno.ENOTDIR: "a part of the path is a file and not a directory; write to another place",
+    errno.EISDIR: "this is a directory; give the name of a file in it",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+}
+_READING = {
+    errno.ENOENT: "there is no such file; check the name",
+    errno.EACCES: "no permission to read it; change the permissions, or read a copy",
+    errno.EISDIR: "this is a directory; give the name of a file in it",
+    errno.ENOTDIR: "a part of the path is a file and not a directory; check the name",
+}
+
+
+@contextmanager
+def _explained(doing: str, path: Path, remedies: dict[int, str]) -> Iterator[None]:
+    """Errors of the operating system name the file that was asked for, and the remedy."""
+    try:
+        yield
+    except OSError as error:
+        reason = remedies.get(error.errno or 0, error.strerror or str(error))
+        raise OSError(error.errno, f"cannot {doing}: {reason}", str(path)) from error
+
+
+def read_bytes(path: StrPath, what: str = "file") -> bytes:
+    """The content of a file.
+
+    Raises `FileNotFoundError`, `IsADirectoryError`, `PermissionError` or another `OSError` that
+    names the file, what it should have been, and what to do.
+    """
+    target = Path(path)
+    with _explained(f"read the {what}", target, _READING):
+        return target.read_bytes()
+
+
+def write_atomically(path: StrPath, content: bytes, what: str = "file") -> None:
+    """Write a file that appears whole or not at all.
+
+    The content goes to a temporary file in the same directory, reaches the disk, and then takes
+    the name. Whatever goes wrong, a file that was there before is untouched and no partial file
+    remains. Raises the `OSError` of the kind, naming the file and what to do.
+    """
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    with _explained(f"write the {what}", target, _WRITING):
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "is a directory", str(target))
+        try:
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+    _sync_directory(target.parent)
+
+
+def make_directory(path: StrPath, what: str = "directory") -> Path:
+    """A directory, created with its parents where it does not exist yet."""
+    target = Path(path)
+    remedies = _WRITING | {errno.EEXIST: "a file of this name is in the way; choose another name"}
+    with _explained(f"create the {what}", target, remedies):
+        target.mkdir(parents=True, exist_ok=True)
+    return target
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a renaming durable, on systems where directories can be opened."""
+    if os.name != "posix":
+        return
+    try:
+        handle = os.open(directory, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass  # some network file systems refuse; the file itself is on the disk
+    finally:
+        os.close(handle)

@@ -1,0 +1,139 @@
+"""Named tensors in a file, in the safetensors format (https://huggingface.co/docs/safetensors)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, deserialize
+from safetensors.numpy import save
+
+from retrograd.errors import DTypeError, FormatError
+from retrograd.frontend.function import as_array
+from retrograd.frontend.recording import Lazy, evaluate
+from retrograd.frontend.tensor import Tensor
+from retrograd.io.files import StrPath, read_bytes, write_atomically
+from retrograd.ir.dtype import DTYPES
+
+Array = np.ndarray[Any, Any]
+
+_DTYPES = {d.code.upper().replace("B1", "BOOL"): d.dtype for d in DTYPES}
+
+
+def save_safetensors(
+    path: StrPath, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write named tensors or arrays, such as a state dict, and texts that go with them.
+
+    The file appears whole or not at all; other libraries can read it. Raises `DTypeError` for a
+    value that is no tensor, and an `OSError` that names the file and the remedy.
+
+    >>> import retrograd as rg, tempfile
+    >>> from retrograd.io import load_safetensors, save_safetensors
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_safetensors(folder + "/w.safetensors", {"w": rg.arange(3)}, {"made by": "me"})
+    ...     load_safetensors(folder + "/w.safetensors")
+    {'w': Tensor([0, 1, 2], dtype=int64)}
+    """
+    write_atomically(path, pack(tensors, metadata), "safetensors file")
+
+
+def load_safetensors(path: StrPath) -> dict[str, Tensor]:
+    """The tensors of a file, by name, in the order of their names.
+
+    A damaged, cut or foreign file is a `FormatError` saying what is wrong and where.
+    """
+    arrays = unpack(read_bytes(path, "safetensors file"), path)
+    return {name: Tensor.of(array) for name, array in arrays.items()}
+
+
+def read_metadata(path: StrPath) -> dict[str, str]:
+    """The texts that were saved with the tensors."""
+    content = read_bytes(path, "safetensors file")
+    unpack(content, path)
+    return metadata_of(content, path)
+
+
+def pack(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:
+    """The bytes of a safetensors file."""
+    evaluate([x for x in tensors.values() if isinstance(x, Lazy)])
+    arrays: dict[str, Array] = {}
+    for name, value in tensors.items():
+        if not isinstance(name, str):
+            raise DTypeError(f"tensors are saved under names that are strings, not {name!r}")
+        try:
+            array = value.value() if isinstance(value, Lazy) else as_array(value)
+        except DTypeError as error:
+            raise DTypeError(f"cannot save {name!r}: {error}") from None
+        arrays[name] = np.asarray(array, order="C")
+    for key, text in (metadata or {}).items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise DTypeError(f"metadata are texts by name, not {key!r}: {text!r}")
+    return save(arrays, dict(metadata) if metadata else None)
+
+
+def unpack(content: bytes, path: StrPath) -> dict[str, Array]:
+    """The arrays in the bytes of a safetensors file; `path` is for messages."""
+    try:
+        found = sorted(deserialize(content), key=lambda item: item[0])
+    except SafetensorError as error:
+        raise _damaged(content, path, str(error)) from None
+    arrays = {}
+    for name, view in found:
+        if view["dtype"] not in _DTYPES:
+            raise FormatError(
+                f"{os.fspath(path)}: tensor {name!r} is of type {view['dtype']}, which retrograd "
+                f"does not compute with; it knows {', '.join(_DTYPES)}"
+            )
+        array = np.frombuffer(view["data"], _DTYPES[view["dtype"]])
+        arrays[name] = array.reshape(view["shape"])
+    return arrays
+
+
+def metadata_of(content: bytes, path: StrPath) -> dict[str, str]:
+    """The texts in the bytes of a safetensors file that is known to be well formed."""
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return dict(header.get("__metadata__", {}))
+
+
+def _damaged(content: bytes, path: StrPath, reason: str) -> FormatError:
+    """What is wrong with a file the library refused, and at which byte."""
+    size = len(content)
+    reason = reason.removeprefix("Error while deserializing: ")
+    length = int.from_bytes(content[:8], "little")
+    file = os.fspath(path)
+    if size < 8:
+        what = f"it has only {size} bytes; a safetensors file starts with a header length of 8"
+    elif length > size - 8 and content[8:9] == b"{":
+        what = f"its header should end at byte {8 + length}, the file ends at byte {size}: it was cut"
+    elif content[8:9] != b"{":
+        what = f"no header starts at byte 8 ({reason}): it is no safetensors file"
+    else:
+        what = _damaged_body(content, 8 + length, reason)
+    return FormatError(f"{file} cannot be read: {what}. Use another copy of the file")
+
+
+def _damaged_body(content: bytes, start: int, reason: str) -> str:
+    """What is wrong where the header has its full length."""
+    try:
+        header = json.loads(content[8:start])
+        views = {k: v["data_offsets"] for k, v in header.items() if k != "__metadata__"}
+        ends = {name: end for name, (_, end) in views.items()}
+        last = max(ends, key=lambda name: ends[name], default="")
+        end = ends.get(last, 0)
+    except json.JSONDecodeError as error:
+        return f"its header is damaged at byte {8 + error.pos} ({reason})"
+    except (UnicodeDecodeError, ValueError, TypeError, KeyError, AttributeError):
+        return f"its header, bytes 8 to {start}, is damaged ({reason})"
+    size = len(content)
+    if start + end > size:
+        return (
+            f"tensor {last!r} should end at byte {start + end}, the file ends at byte {size}: "
+            "it was cut"
+        )
+    if start + end < size:
+        return f"its tensors end at byte {start + end}, but the file goes on to byte {size}"
+    return f"its header, bytes 8 to {start}, is damaged ({reason})"

@@ -1,0 +1,55 @@
+"""`Parameter`: a tensor that a module learns."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from retrograd.errors import GradientError
+from retrograd.frontend.function import as_array
+from retrograd.frontend.recording import leaf
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Node
+
+
+class Parameter(Tensor):
+    """A tensor that belongs to the model: found by `Module.parameters`, changed by optimizers.
+
+    `data` is copied. `requires_grad=False`, or `requires_grad_(False)` later, freezes it: it stays
+    a parameter, `trainable` is False, and no optimizer changes it.
+
+    Parameters of a module that comes out of a transform or `jit` are values like any others there:
+    they do not require a gradient until `module.requires_grad_()`, or the optimizer they are given
+    to, makes them leaves again. Whether they are frozen is kept.
+    """
+
+    __slots__ = ("trainable",)
+
+    trainable: bool
+
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        node = data if isinstance(data, Node) else leaf(np.array(as_array(data), order="C"))
+        if requires_grad and not node.dtype.is_float:
+            raise GradientError(
+                f"a parameter that learns is floating, not {node.dtype}; pass requires_grad=False"
+            )
+        self.trainable = requires_grad
+        super().__init__(node, requires_grad)
+
+    @classmethod
+    def standing_for(cls, value: Tensor, trainable: bool) -> Self:
+        """The parameter a transform puts in place of another: the same node as `value`."""
+        new = cls(value.node, value.requires_grad)
+        new.trainable = trainable
+        return new
+
+    def requires_grad_(self, value: bool = True) -> Self:
+        """Learn, or freeze. A parameter that was computed becomes a leaf."""
+        super().requires_grad_(value)
+        self.trainable = bool(value)
+        return self
+
+
+    def __repr__(self) -> str:
+        return f"Parameter{super().__repr__().removeprefix('Tensor')}"

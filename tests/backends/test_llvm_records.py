@@ -1,0 +1,37 @@
+"""Every registered op on the llvm backend: all samples of its record, and all symbolic sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrograd.ir import REGISTRY, Graph
+from retrograd.ops.leaf import input_node
+from tests.backends.agreement import GuardedProgram, assert_same
+from tests.samples import RECORDS
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_samples(name: str) -> None:
+    """All samples of a record in one graph: one compilation, and nodes that do not mix up."""
+    record = RECORDS[name]
+    inputs, outputs, arrays = [], [], []
+    for sample in record.samples():
+        nodes = sample.nodes()
+        inputs += nodes
+        outputs.append(sample.op(*nodes))
+        arrays += sample.inputs
+    assert_same(Graph(inputs, outputs), arrays, max(4 * record.ulps, 16))
+
+
+@pytest.mark.parametrize("name", [n for n, r in RECORDS.items() if r.symbolic])
+def test_symbolic_sizes(name: str) -> None:
+    for case in RECORDS[name].symbolic:
+        nodes = [input_node(t) for t in case.types]
+        program = GuardedProgram(Graph(nodes, [case.op(*nodes)]))
+        for sizes in case.sizes:
+            arrays = [case.draw(t.bind(sizes)) for t in case.types]
+            assert_same(program.graph, arrays, program=program)
+
+
+def test_every_op_has_a_record() -> None:
+    assert set(REGISTRY) - set(RECORDS) <= {"input"}

@@ -1,0 +1,82 @@
+"""Gather and scatter: ranges, repetitions, order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrograd.errors import IndexRangeError
+from retrograd.ir import DTYPES, float32, int64
+from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.leaf import constant
+from retrograd.verify.rules import check_result
+from tests.ops.derive import total, vector_gradient
+
+INTEGERS = [d for d in DTYPES if d.is_integer]
+
+
+def scatter(x: Any, index: Any, updates: Any) -> Any:
+    return check_result(ScatterAdd(0), [np.array(v) for v in (x, index, updates)])
+
+
+def test_repeated_and_negative_indices_add_up() -> None:
+    y = scatter([1.0, 0.0, 0.0], [0, -3, 2, -1, 0], [1.0, 2.0, 4.0, 8.0, 16.0])
+    np.testing.assert_array_equal(y, [20, 0, 12])
+
+
+def test_the_gradient_of_a_gather_counts_repetitions() -> None:
+    index = constant(np.array([1, 1, -1, 1]))
+    _, gradient = vector_gradient(lambda x: total(Gather(0)(x, index)), [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(gradient, [0, 3, 1])
+
+
+@pytest.mark.parametrize("op", [Gather(0), ScatterAdd(0)], ids=lambda op: op.name)
+@pytest.mark.parametrize("bad", [3, -4, 2**40, -(2**40)])
+def test_an_index_out_of_range_is_an_error(op: Any, bad: int) -> None:
+    inputs = [np.zeros(3), np.array([0, bad])] + ([np.zeros(2)] if op.arity == 3 else [])
+    with pytest.raises(
+        IndexRangeError, match=rf"{op.name} with the index {bad} on axis 0 of size 3"
+    ):
+        check_result(op, inputs)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_every_integer_dtype_indexes(dtype: Any) -> None:
+    """Also where the axis is longer than the dtype counts."""
+    top = min(np.iinfo(dtype.dtype).max, 299)
+    x = np.arange(300.0)
+    y = check_result(Gather(0), [x, np.array([0, top, 5], dtype.dtype)])
+    np.testing.assert_array_equal(y, [0, top, 5])
+    with pytest.raises(IndexRangeError):
+        check_result(Gather(0), [x[:100], np.array([top], dtype.dtype)])
+
+
+def test_no_index_fits_an_empty_axis() -> None:
+    assert check_result(Gather(0), [np.zeros((0, 2)), np.zeros(0, np.int64)]).shape == (0, 2)
+    with pytest.raises(IndexRangeError, match="size 0"):
+        check_result(Gather(0), [np.zeros((0, 2)), np.zeros(1, np.int64)])
+
+
+def test_scatter_adds_in_the_order_of_the_updates() -> None:
+    """In floating point the order matters: the sum is the sequential one, to the bit."""
+    rng = np.random.default_rng(0)
+    updates = (rng.standard_normal(1000) * 10.0 ** rng.integers(-8, 8, 1000)).astype(np.float32)
+    y = scatter(np.zeros(1, np.float32), np.zeros(1000, np.int64), updates)
+    expected = np.float32(0)
+    for u in updates:
+        expected = expected + u
+    assert y[0] == expected
+    assert y[0] != scatter(np.zeros(1, np.float32), np.zeros(1000, np.int64), updates[::-1])[0]
+    assert (float32.dtype, int64.dtype) == (y.dtype, np.dtype(np.int64))
+
+
+def test_scatter_and_gather_are_transposes() -> None:
+    """<gather(x, i), u> = <x, scatter_add(0, i, u)>."""
+    rng = np.random.default_rng(1)
+    x, u = rng.standard_normal((4, 5, 2)), rng.standard_normal((4, 3, 3, 2))
+    index = rng.integers(-5, 5, (4, 3, 3))
+    gathered = check_result(Gather(1, 1), [x, index])
+    scattered = check_result(ScatterAdd(1, 1), [np.zeros_like(x), index, u])
+    np.testing.assert_allclose(np.sum(gathered * u), np.sum(x * scattered), rtol=1e-14)

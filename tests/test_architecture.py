@@ -1,0 +1,107 @@
+"""The house rules that a program can check: imports point one way, files stay small."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import retrograd
+
+SOURCE = Path(retrograd.__file__).parent
+FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
+
+# For each room the rooms it may import from; every room may import itself and `errors`.
+CORE = {"ir"}
+RULES = {
+    "errors": set(),
+    "ir": set(),
+    "ops": CORE,
+    "autodiff": CORE | {"ops"},
+    "passes": CORE | {"ops"},
+    "inspect": CORE,
+    "backends": CORE | {"ops", "passes"},
+    "verify": CORE | {"ops", "autodiff", "backends"},
+    "frontend": CORE | {"ops", "autodiff", "passes", "backends", "inspect"},
+}
+# Rooms built on the public interface only, and on each other in this order.
+PUBLIC = ["nn", "optim", "io", "data", "train", "cli"]
+# The only imports inside functions: what they bring in is large and not needed by every program.
+LAZY = {"llvmlite", "scipy_openblas32", "rich", "typer"}
+
+
+def room(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.AST) -> list[tuple[str, ast.AST]]:
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(a.name, node) for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            base = node.module or ""
+            if base == "retrograd":
+                found += [(f"retrograd.{a.name}", node) for a in node.names]
+            else:
+                found.append((base, node))
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_point_one_way(path):
+    here = room(path)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for name, _ in imports(tree):
+        if not name.startswith("retrograd"):
+            continue
+        parts = name.split(".")
+        there = parts[1] if len(parts) > 1 else ""
+        if there in (here, "errors"):
+            continue
+        if here in RULES:
+            assert there in RULES[here], f"{here} imports {name}"
+        else:
+            earlier = set(PUBLIC[: PUBLIC.index(here)]) | {"frontend", "inspect", "ir", "backends"}
+            public = there not in RULES and there not in PUBLIC
+            assert public or there in earlier, f"{here} imports {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_stand_at_the_top(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inner = [
+        (name, node)
+        for f in ast.walk(tree)
+        if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name, node in imports(f)
+    ]
+    for name, node in inner:
+        top = name.split(".")[0]
+        assert top in LAZY or top in sys.stdlib_module_names or "engine" in name, (
+            f"{path}:{node.lineno} imports {name} inside a function"
+        )
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_files_stay_small(path):
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert lines <= 450, f"{path} has {lines} lines; split it by topic"
+
+
+def test_import_is_light():
+    code = (
+        "import sys, retrograd;"
+        "heavy = {'llvmlite', 'scipy', 'torch', 'jax', 'rich', 'typer'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_public_name_is_listed_and_documented():
+    for name in retrograd.__all__:
+        thing = getattr(retrograd, name)
+        if callable(thing):
+            assert thing.__doc__, f"rg.{name} has no docstring"
