@@ -1,0 +1,129 @@
+"""The model: a decoder-only transformer; by default the one-layer model known as microgpt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import retrograd as rg
+from retrograd import nn
+from retrograd.errors import ShapeError
+from retrograd.nn import functional as F
+
+
+@dataclass(frozen=True)
+class GPTConfig:
+    """The size of a GPT. The defaults are microgpt's: 4,192 parameters for 27 tokens.
+
+    `context` is the number of tokens it looks at, `init_std` the standard deviation of the initial
+    weights: by default 0.32 / sqrt(width), which is microgpt's 0.08 at width 16.
+    """
+
+    vocab_size: int = 27
+    context: int = 16
+    depth: int = 1
+    width: int = 16
+    heads: int = 4
+    mlp_ratio: int = 4
+    norm_eps: float = 1e-5
+    init_std: float | None = None
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "context", "depth", "width", "heads", "mlp_ratio"):
+            if getattr(self, name) < 1:
+                raise ShapeError(f"{name} of a GPT is at least 1, not {getattr(self, name)}")
+        if self.width % self.heads:
+            raise ShapeError(
+                f"the width {self.width} of a GPT cannot be shared by {self.heads} heads; make the "
+                "width a multiple of the heads"
+            )
+        if self.dtype not in ("float32", "float64"):
+            raise ShapeError(f"a GPT is trained in float32 or float64, not in {self.dtype!r}")
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the initial weights."""
+        return 0.32 * self.width**-0.5 if self.init_std is None else self.init_std
+
+
+class Attention(nn.Module):
+    """Causal self-attention with several heads:
+    `softmax(q k^T / sqrt(width / heads) + mask) v` for each of them, put together and projected."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        self.heads = config.heads
+        self.query = nn.Linear(config.width, config.width, bias=False)
+        self.key = nn.Linear(config.width, config.width, bias=False)
+        self.value = nn.Linear(config.width, config.width, bias=False)
+        self.out = nn.Linear(config.width, config.width, bias=False)
+
+    def forward(self, x: rg.Tensor) -> rg.Tensor:
+        batch, length, width = x.shape
+        shape = (batch, length, self.heads, width // self.heads)
+        q, k, v = (
+            f(x).reshape(shape).swapaxes(1, 2) for f in (self.query, self.key, self.value)
+        )
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(y.swapaxes(1, 2).reshape(x.shape))
+
+
+class MLP(nn.Module):
+    """`down(relu(up(x)))`."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        self.up = nn.Linear(config.width, config.mlp_ratio * config.width, bias=False)
+        self.down = nn.Linear(config.mlp_ratio * config.width, config.width, bias=False)
+
+    def forward(self, x: rg.Tensor) -> rg.Tensor:
+        return self.down(rg.relu(self.up(x)))
+
+
+class Block(nn.Module):
+    """Attention and MLP, each on the normalised input and added to the input."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        self.norm = nn.RMSNorm(config.width, eps=config.norm_eps, elementwise_affine=False)
+        self.attention = Attention(config)
+        self.mlp = MLP(config)
+
+    def forward(self, x: rg.Tensor) -> rg.Tensor:
+        x = x + self.attention(self.norm(x))
+        return x + self.mlp(self.norm(x))
+
+
+class GPT(nn.Module):
+    """Tokens `[batch, length]` to the logits of each next token, `[batch, length, vocab_size]`.
+
+    >>> import retrograd as rg
+    >>> from retrograd.train.gpt import GPT, GPTConfig
+    >>> model = GPT(GPTConfig(), rg.random.Generator(0))
+    >>> sum(p.size for p in model.parameters())
+    4192
+    >>> model(rg.tensor([[26, 0, 1]])).shape
+    (1, 3, 27)
+    """
+
+    def __init__(self, config: GPTConfig, generator: rg.random.Generator) -> None:
+        self.config = config
+        self.tokens = nn.Embedding(config.vocab_size, config.width)
+        self.positions = nn.Embedding(config.context, config.width)
+        self.norm = nn.RMSNorm(config.width, eps=config.norm_eps, elementwise_affine=False)
+        self.blocks = nn.ModuleList([Block(config) for _ in range(config.depth)])
+        self.head = nn.Linear(config.width, config.vocab_size, bias=False)
+        self.to(config.dtype)
+        for p in self.parameters():
+            nn.init.normal_(p, std=config.std, generator=generator)
+
+    def forward(self, tokens: rg.Tensor) -> rg.Tensor:
+        length = tokens.shape[1]
+        x = self.norm(self.tokens(tokens) + self.positions.weight[:length])
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+def token_loss(model: GPT, tokens: rg.Tensor, targets: rg.Tensor, reduction: str = "mean") -> rg.Tensor:
+    """Mean of `-log p(target)` over the positions; those with the target -100 do not count."""
+    logits = model(tokens)
+    flat = logits.reshape(-1, logits.shape[-1])
+    return F.cross_entropy(flat, targets.reshape(-1), ignore_index=-100, reduction=reduction)

@@ -1,0 +1,171 @@
+"""Showing how training goes: a bar on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
+
+
+class Reporter(Protocol):
+    """What a training loop tells."""
+
+    def start(self, step: int, steps: int) -> None:
+        """Training begins, or goes on, at a step of so many."""
+
+    def update(self, step: int, loss: float, tokens: int) -> None:
+        """So many steps are done; the last had this loss and this many tokens."""
+
+    def message(self, text: str) -> None:
+        """Something to read."""
+
+    def close(self) -> None:
+        """Training has ended, for whatever reason."""
+
+
+class Silent:
+    """Tells nobody."""
+
+    def start(self, step: int, steps: int) -> None: ...
+    def update(self, step: int, loss: float, tokens: int) -> None: ...
+    def message(self, text: str) -> None: ...
+    def close(self) -> None: ...
+
+
+class Meter:
+    """Smoothed loss, tokens per second and the time that remains.
+
+    The loss is an exponential average over about 50 steps, `sum 0.98^k loss / sum 0.98^k`; speed is
+    measured since the start, without the first step, which compiles.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._sum = self._weight = 0.0
+        self._begin = self._first = self._steps = self._tokens = self._done = 0
+        self._started = clock()
+
+    def start(self, step: int, steps: int) -> None:
+        self.__init__(self._clock)  # type: ignore[misc]
+        self._begin, self._done, self._steps = step, step, steps
+
+    def update(self, step: int, loss: float, tokens: int) -> None:
+        self._sum = 0.98 * self._sum + loss
+        self._weight = 0.98 * self._weight + 1
+        self._done = step
+        if step == self._begin + 1:
+            self._started = self._clock()
+        else:
+            self._tokens += tokens
+
+    @property
+    def loss(self) -> float:
+        """The smoothed loss."""
+        return self._sum / self._weight if self._weight else float("nan")
+
+    @property
+    def speed(self) -> float:
+        """Tokens per second."""
+        elapsed = self._clock() - self._started
+        return self._tokens / elapsed if elapsed > 0 else 0.0
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds until the end; None before that can be told."""
+        steps = self._done - self._begin - 1
+        if steps < 1:
+            return None
+        return (self._clock() - self._started) / steps * (self._steps - self._done)
+
+    def __str__(self) -> str:
+        eta = "?" if self.remaining is None else duration(self.remaining)
+        return f"loss {self.loss:.4f}  {self.speed:,.0f} tokens/s  ETA {eta}"
+
+
+def duration(seconds: float) -> str:
+    """Minutes and seconds, and hours where there are any.
+
+    >>> duration(59.6), duration(3601)
+    ('1:00', '1:00:01')
+    """
+    minutes, s = divmod(round(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
+
+
+class Lines:
+    """A line for each tenth of the way: for files and pipes."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._meter = Meter()
+        self._steps = self._next = self._every = 1
+
+    def start(self, step: int, steps: int) -> None:
+        self._meter.start(step, steps)
+        self._steps = steps
+        self._every = max(steps // 10, 1)
+        self._next = (step // self._every + 1) * self._every
+
+    def update(self, step: int, loss: float, tokens: int) -> None:
+        self._meter.update(step, loss, tokens)
+        if step >= self._next or step == self._steps:
+            self._next = (step // self._every + 1) * self._every
+            self.message(f"step {step:>{len(str(self._steps))}}/{self._steps}  {self._meter}")
+
+    def message(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+    def close(self) -> None: ...
+
+
+class Bar:
+    """A bar that is redrawn in place, messages above it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._meter = Meter()
+        self._progress: Progress | None = None
+        self._drawn = 0.0
+
+    def start(self, step: int, steps: int) -> None:
+        self._meter.start(step, steps)
+        columns = (
+            TextColumn("step {task.completed}/{task.total}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[numbers]}"),
+        )
+        self._progress = Progress(*columns, console=self._console, auto_refresh=False, expand=True)
+        self._progress.add_task("", total=steps, completed=step, numbers="compiling")
+        self._progress.start()
+        self._progress.refresh()
+
+    def update(self, step: int, loss: float, tokens: int) -> None:
+        self._meter.update(step, loss, tokens)
+        if time.perf_counter() - self._drawn > 0.1:
+            self._draw(step)
+
+    def _draw(self, step: int) -> None:
+        if self._progress is not None:
+            self._progress.update(
+                self._progress.task_ids[0], completed=step, numbers=str(self._meter), refresh=True
+            )
+        self._drawn = time.perf_counter()
+
+    def message(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._draw(self._meter._done)
+            self._progress.stop()
+            self._progress = None
+
+
+def reporter(console: Console) -> Reporter:
+    """A bar on a terminal, lines elsewhere."""
+    return Bar(console) if console.is_terminal else Lines(console)

@@ -1,0 +1,82 @@
+"""Forward mode on graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from retrograd.autodiff import gradient, pushforward, tangent
+from retrograd.errors import GradientError
+from retrograd.ir import Graph, Provenance, TensorType, check, float64, full, int32, made_by
+from retrograd.ops.elementwise import cast, exp, floor, sin
+from retrograd.ops.leaf import input_node
+from retrograd.ops.reduce import ReduceSum
+from retrograd.verify.rules import run
+
+SCALAR = TensorType(float64, ())
+VECTOR = TensorType(float64, (3,))
+
+
+def test_tangent_graph() -> None:
+    x, y = input_node(VECTOR, "x"), input_node(VECTOR)
+    n = input_node(TensorType(int32, ()), "n")
+    t = tangent(Graph([x, n, y], [sin(x) * y, cast(n, float64), cast(x, int32)]))
+    check(t)
+    assert [v.name for v in t.inputs] == ["x", "n", "", "t_x", "t_input1"]
+    a, b, da, db = (np.array([0.1, 0.2, 0.3]) * k for k in (1, 2, 3, 4))
+    found, zero = run(t, [a, np.array(7, np.int32), b, da, db])
+    np.testing.assert_allclose(found, np.cos(a) * da * b + np.sin(a) * db)
+    assert zero == 0
+
+
+def test_no_dependence_is_none() -> None:
+    x, y = input_node(SCALAR), input_node(SCALAR)
+    one = full(1, SCALAR)
+    assert pushforward([sin(y), floor(x)], [x], [one]) == [None, None]
+    assert pushforward([x], [x], [one]) == [one]
+
+
+def test_a_boundary_stops_tangents() -> None:
+    x = input_node(SCALAR)
+    h = sin(x)
+    one = full(1, SCALAR)
+    assert pushforward([exp(h)], [x], [one], stop={h}) == [None]
+    assert pushforward([exp(h)], [h], [one], stop={h, x}) != [None]
+
+
+def test_tangents_of_another_type_are_refused() -> None:
+    x = input_node(SCALAR)
+    with pytest.raises(GradientError, match=r"must be f64\[\], not f64\[3\]"):
+        pushforward([sin(x)], [x], [full(1, VECTOR)])
+
+
+def test_forward_of_forward_has_names_of_its_own() -> None:
+    x = input_node(VECTOR, "x")
+    twice = tangent(tangent(Graph([x], [x * x])))
+    check(twice)
+    assert [v.name for v in twice.inputs] == ["x", "t_x", "t_x_2", "t_t_x"]
+
+
+def test_provenance() -> None:
+    x = input_node(SCALAR, "x")
+    with made_by(Provenance("layer")):
+        y = exp(x)
+    t = tangent(Graph([x], [y]))
+    made = [n for n in t.nodes if n.op == "zmul"]
+    assert [(n.origin, n.scope) for n in made] == [(y, "layer")]
+
+
+def test_forward_over_reverse_is_reverse_over_reverse() -> None:
+    """The Hessian of sum(sin(x)) sum(x^2), one column by each."""
+    x = input_node(VECTOR, "x")
+    y = ReduceSum((0,))(sin(x)) * ReduceSum((0,))(x * x)
+    first = gradient(Graph([x], [y]))
+    reverse, forward = gradient(first), tangent(first)
+    point = np.array([0.3, -0.5, 1.1])
+    s, c, q = np.sin(point), np.cos(point), point
+    hessian = np.diag(-s * np.sum(q * q) + 2 * np.sum(s))
+    hessian += 2 * np.outer(c, q) + 2 * np.outer(q, c)
+    for i in range(3):
+        v = np.eye(3)[i]
+        np.testing.assert_allclose(run(reverse, [point, v])[0], hessian[i], rtol=1e-12)
+        np.testing.assert_allclose(run(forward, [point, v])[0], hessian[:, i], rtol=1e-12)
