@@ -51,19 +51,18 @@ class Clock:
 def measure(n: int) -> dict[str, float]:
     clock = Clock()
     before = peak_memory()
-    graph = clock("build", n, lambda: chain(n))
-    backward = clock("gradient, per forward node", n, lambda: gradient(graph))
-    size = len(backward)
-    memory = (peak_memory() - before) / (len(graph) + size)
-    small = clock("optimise the gradient", size, lambda: optimize(backward))
-    clock("check", size, backward.check)
-    text = clock("print", len(small), lambda: str(small))
-    back = clock("parse", len(small), lambda: Graph.parse(text))
-    if not clock("compare", len(small), lambda: back == small):
+    graphs = [clock("build", n, lambda: chain(n))]
+    graphs.append(clock("gradient, per forward node", n, lambda: gradient(graphs[0])))
+    size = len(graphs[1])
+    memory = (peak_memory() - before) / (len(graphs[0]) + size)
+    clock("check", size, graphs[1].check)
+    graphs.append(clock("optimise the gradient", size, lambda: optimize(graphs[1])))
+    small = len(graphs[2])
+    text = clock("print", small, lambda: str(graphs[2]))
+    graphs.append(clock("parse", small, lambda: Graph.parse(text)))
+    if not clock("compare", small, lambda: graphs[2] == graphs[3]):
         raise SystemExit("the text did not give the same graph back")
-    holder = [graph, backward, small, back]
-    del graph, backward, small, back
-    clock("free", 2 * size, holder.clear)
+    clock("free", sum(map(len, graphs)), graphs.clear)
     return {**clock.rows, "bytes per node": memory, "nodes of the gradient": size}
 
 

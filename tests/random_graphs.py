@@ -131,9 +131,12 @@ def pick(rng: Rng, pool: list[Node], test: Callable[[Node], bool]) -> Node | Non
     return found[rng.integers(len(found))] if found else None
 
 
+def anything(rng: Rng, pool: list[Node]) -> Node:
+    return pool[rng.integers(len(pool))]
+
+
 def unary(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
-    x = pick(rng, pool, lambda x: True)
-    assert x is not None
+    x = anything(rng, pool)
     if x.dtype is bool_:
         return e.bitwise_not(x)
     names = FLOAT_UNARY if x.dtype.is_float else ("neg", "abs", "bitwise_not")
@@ -141,9 +144,8 @@ def unary(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
 
 
 def binary(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
-    a = pick(rng, pool, lambda x: True)
+    a = anything(rng, pool)
     b = pick(rng, pool, lambda x: x.type == a.type) if rng.random() < 0.6 else None
-    assert a is not None
     if b is None:
         b = full(rng.choice(SPECIAL if a.dtype.is_float else (0, 1, 2, 3)), a.type)
     if rng.random() < 0.5:
@@ -162,8 +164,7 @@ def select(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
 
 
 def cast(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
-    x = pick(rng, pool, lambda x: True)
-    return e.Cast(DTYPES[rng.integers(len(DTYPES))])(x) if x else None
+    return e.Cast(DTYPES[rng.integers(len(DTYPES))])(anything(rng, pool))
 
 
 def leaf(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
@@ -191,8 +192,7 @@ def permute(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
 
 
 def reshape(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
-    x = pick(rng, pool, lambda x: True)
-    assert x is not None
+    x = anything(rng, pool)
     shape: Shape = (1, *x.shape) if rng.random() < 0.5 else (x.type.size,)
     return Reshape(shape)(x)
 
@@ -211,7 +211,7 @@ def take(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
 
 
 def pad(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
-    x = pick(rng, pool, lambda x: 0 < x.type.rank and x.dtype.is_float)
+    x = pick(rng, pool, lambda x: x.type.rank > 0 and x.dtype.is_float)
     if x is None:
         return None
     low, high, between = (tuple(map(int, w)) for w in rng.integers(0, 2, (3, x.type.rank)))
@@ -225,7 +225,7 @@ def flip(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
 
 def concat(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
     x = pick(rng, pool, lambda x: x.type.rank > 0)
-    y = pick(rng, pool, lambda y: y.type == x.type)
+    y = x and pick(rng, pool, lambda y: y.type == x.type)
     return Concat(int(rng.integers(x.type.rank)))(x, y) if x and y else None
 
 
@@ -251,6 +251,6 @@ def dot(rng: Rng, pool: list[Node], sizes: list[int | Dim]) -> Node | None:
 
 
 MAKERS: tuple[Maker, ...] = (
-    unary, unary, unary, *[binary] * 10, select, select, cast, leaf, expand, expand, permute, permute, reshape,
-    take, pad, flip, concat, reduce, dot,
+    *[unary] * 3, *[binary] * 10, select, select, cast, leaf, expand, expand, permute, permute,
+    reshape, take, pad, flip, concat, reduce, dot,
 )  # fmt: skip

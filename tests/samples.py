@@ -9,9 +9,10 @@ their own folders.
 
 from __future__ import annotations
 
-from tests.records import elementwise, structural
+from tests.records import elementwise, indexing, leaves, movement, reductions
 from tests.records.record import Failure, Record, Sample, Symbolic
 
 __all__ = ["RECORDS", "Failure", "Record", "Sample", "Symbolic"]
 
-RECORDS: dict[str, Record] = {r.name: r for r in (*elementwise.records(), *structural.records())}
+TOPICS = (elementwise, movement, reductions, indexing, leaves)
+RECORDS: dict[str, Record] = {r.name: r for topic in TOPICS for r in topic.records()}

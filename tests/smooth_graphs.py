@@ -43,7 +43,7 @@ def smooth_graph(seed: int, steps: int = 12) -> Graph:
 
 def smooth_arrays(graph: Graph, seed: int) -> list[Array]:
     rng = np.random.default_rng(seed)
-    return [np.asarray(rng.uniform(-1.5, 1.5, x.shape)) for x in graph.inputs]  # type: ignore[arg-type]
+    return [np.asarray(rng.uniform(-1.5, 1.5, x.shape)) for x in graph.inputs]
 
 
 def tame(y: Node) -> Node:

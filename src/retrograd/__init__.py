@@ -1,5 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
+from retrograd import nn, optim
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -305,10 +306,12 @@ __all__ = [
     "multiply",
     "negative",
     "no_grad",
+    "nn",
     "not_equal",
     "one_hot",
     "ones",
     "ones_like",
+    "optim",
     "outer",
     "pad",
     "permute_dims",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ def scalar(seed: int) -> tuple[Graph, list[Any], list[Any]]:
     """A graph with a scalar output, a point, and a direction."""
     graph = smooth_graph(seed)
     rng = np.random.default_rng(seed)
-    directions = [np.asarray(rng.uniform(-1, 1, x.shape)) for x in graph.inputs]  # type: ignore[arg-type]
+    directions = [np.asarray(rng.uniform(-1, 1, x.shape)) for x in graph.inputs]
     return graph.with_outputs(graph.outputs[:1]), smooth_arrays(graph, seed), directions
 
 
@@ -71,7 +72,7 @@ def test_array_outputs(seed: int) -> None:
     graph, xs, ts = scalar(seed)
     graph = smooth_graph(seed)
     back, forth = gradient(graph), tangent(graph)
-    v = np.asarray(np.random.default_rng(seed).uniform(-1, 1, graph.outputs[1].shape))  # type: ignore[arg-type]
+    v = np.asarray(np.random.default_rng(seed).uniform(-1, 1, graph.outputs[1].shape))
     seed_of_scalar = graph.outputs[1].shape == ()
     pulled = run(back, xs if seed_of_scalar else [*xs, v])
     pushed = run(forth, [*xs, *ts])
@@ -118,3 +119,18 @@ def test_the_same_construction_gives_the_same_graph(seed: int) -> None:
     one, two = gradient(smooth_graph(seed)), gradient(smooth_graph(seed))
     assert one == two
     check(one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300))
+def test_larger_graphs(seed: int) -> None:
+    graph = smooth_graph(seed, steps=40)
+    graph = graph.with_outputs(graph.outputs[:1])
+    xs = smooth_arrays(graph, seed)
+    ts = [np.asarray(np.random.default_rng(seed).uniform(-1, 1, x.shape)) for x in xs]
+    first = gradient(graph)
+    (expected,) = difference(graph, xs, dict(enumerate(ts)))
+    compare("the gradient", dot(run(first, xs), ts), expected, 1e-5)
+    forward = run(tangent(first), [*xs, *ts])
+    for found, right in zip(forward, difference(first, xs, dict(enumerate(ts))), strict=True):
+        compare("forward over reverse", found, right, 1e-4)

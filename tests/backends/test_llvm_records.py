@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retrograd.ir import REGISTRY, Dim, Graph, bool_, spec
+from retrograd.backends.backend import Array
+from retrograd.ir import REGISTRY, Dim, Graph, Node, bool_, spec
 from retrograd.ops.leaf import input_node
 from tests.backends.agreement import GuardedProgram, assert_same
 from tests.samples import RECORDS
@@ -14,7 +15,9 @@ from tests.samples import RECORDS
 def test_samples(name: str) -> None:
     """All samples of a record in one graph: one compilation, and nodes that do not mix up."""
     record = RECORDS[name]
-    inputs, outputs, arrays = [], [], []
+    inputs: list[Node] = []
+    outputs: list[Node] = []
+    arrays: list[Array] = []
     for sample in record.samples():
         nodes = sample.nodes()
         inputs += nodes

@@ -34,14 +34,14 @@ class Box:
 
 def test_nested_parts_come_back_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
-    parts = {
+    parts: dict[str, Any] = {
         "numbers": {"third": 1 / 3, "inf": float("inf"), "n": -(2**70), "none": None, "yes": True},
         "nested": [{"w": np.arange(3, dtype=np.uint8)}, (1, ("two", []))],
-        "text": "naïve \"quotes\" \N{SNOWMAN}",
+        "text": 'naïve "quotes" \N{SNOWMAN}',
     }
     save_checkpoint(path, **parts)
     found = load_checkpoint(path)
-    np.testing.assert_array_equal(found["nested"][0].pop("w"), parts["nested"][0].pop("w"))  # type: ignore
+    np.testing.assert_array_equal(found["nested"][0].pop("w"), parts["nested"][0].pop("w"))
     assert found == parts
 
 

@@ -65,7 +65,7 @@ def test_what_is_no_tensor_is_refused_by_name(tmp_path: Path) -> None:
     [
         (lambda b: b"", "only 0 bytes"),
         (lambda b: b[:5], "only 5 bytes"),
-        (lambda b: b[:40], "the file ends at byte 40: it was cut"),
+        (lambda b: b[:40], "the file ends at 40: it was cut"),
         (lambda b: b[:-1], r"tensor 'w' should end at byte \d+, the file ends at byte \d+: it was"),
         (lambda b: b + b"x", "the file goes on to byte"),
         (lambda b: b"\x89PNG\r\n\x1a\n" + b[8:], "no header|should end"),

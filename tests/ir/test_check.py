@@ -1,5 +1,7 @@
 """The checker is tested with planted errors."""
 
+from typing import Any
+
 import pytest
 
 import retrograd.ops.elementwise as e
@@ -35,9 +37,10 @@ def test_inputs_that_do_not_fit():
 
 
 def test_attributes_of_the_wrong_kind():
+    wrong: Any = ("no shape", None)
     x, y = chain()
     with pytest.raises(FormatError, match="ill-typed: expand"):
-        check(Graph([x], [Node(Expand("no shape", None), (y,), y.type)]))
+        check(Graph([x], [Node(Expand(*wrong), (y,), y.type)]))
 
 
 def test_wrong_number_of_inputs():
@@ -65,5 +68,5 @@ def test_order_and_repetition():
         check(planted(Graph([x], [z]), [x, z, y]))
     with pytest.raises(FormatError, match="node 2 occurs twice"):
         check(planted(Graph([x], [z]), [x, y, y, z]))
-    with pytest.raises(FormatError, match="the output sin.*is not among the nodes"):
+    with pytest.raises(FormatError, match=r"the output sin.*is not among the nodes"):
         check(planted(Graph([x], [z]), [x, y]))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, evaluate, product
+from retrograd.ir import Dim, evaluate, product, spec
 from retrograd.ir.literal import Reader
 
 N, M = Dim("N"), Dim("M")
@@ -114,4 +114,4 @@ def test_names_are_identifiers(name):
 
 
 def test_names_that_occur():
-    assert ((N + 1) // 2 * M).names == {"N", "M"}
+    assert spec(((N + 1) // 2 * M,)).dim_names == {"N", "M"}

@@ -1,3 +1,4 @@
+import contextlib
 import math
 import struct
 
@@ -36,8 +37,8 @@ PLAIN = [
     (np.array([[1, 2], [3, 4]]), "i64[2, 2](1, 2, 3, 4)"),
     (np.array([True, False]), "b1[2](true, false)"),
     (np.zeros((0, 2), np.float32), "f32[0, 2]()"),
-    (np.array([0.1, -0.0, np.inf, np.nan], ml_dtypes.bfloat16), "bf16[4](0.100097656, -0.0, inf, nan)"),
-]  # fmt: skip
+    (np.array([0.1, -0.0, np.nan], ml_dtypes.bfloat16), "bf16[3](0.100097656, -0.0, nan)"),
+]
 
 
 def same(a, b):
@@ -134,7 +135,5 @@ def test_what_has_no_text_is_an_error(value):
 
 @given(st.text('()[]{},=+-*/"`@#%:;. N12e3xftruinoe_\\', max_size=30))
 def test_reading_anything_fails_only_as_a_format_error(text):
-    try:
+    with contextlib.suppress(FormatError):
         Reader(text).value()
-    except FormatError:
-        pass

@@ -1,3 +1,4 @@
+import dataclasses
 import random
 
 import numpy as np
@@ -155,10 +156,10 @@ def damaged(old, new):
         (damaged("(%3, %4)", "(%3)"), "line 7: mul takes 2 inputs, not 1"),
         (damaged("(%3, %4)", "(%3, %4"), "line 7: expected inputs such as .%0, %1., found '.%3"),
         (damaged("%5: f32[N, 4]", "%5: f32[N, 5]"), "line 7: the type should be f32.N, 4.: mul"),
-        (damaged("%5: f32[N, 4]", "%5: g32[N, 4]"), "line 7: expected an integer or a symbolic|line 7: expected"),
+        (damaged("%5: f32[N, 4]", "%5: g32[N, 4]"), "line 7: expected"),
         (damaged("%5:", "%4:"), "line 7: expected a new number, found %4 again"),
         (damaged("= mul", "mul"), "line 7: expected '=', found ' mul"),
-        (damaged("axes=(0, 1)", "axis=0"), "line 8: expected an attribute of reduce_sum .axes., found axis="),
+        (damaged("axes=(0, 1)", "axis=0"), "line 8: expected an attribute of reduce_sum"),
         (damaged("axes=(0, 1)", ""), "line 8: expected the attribute axes of reduce_sum"),
         (damaged("axes=(0, 1)", "axes=(0, 2)"), "line 8: ill-typed: reduce_sum"),
         (damaged("axes=(0, 1)", "axes=7"), "line 8: ill-typed: reduce_sum"),
@@ -166,7 +167,7 @@ def damaged(old, new):
         (damaged("axes=(0, 1)", "axes=(0, 1) ?"), "line 8: expected an attribute such as"),
         (damaged(" w:", " x:"), "line 3: expected another name, found a second input 'x'"),
         (damaged("f32(0.1)", "f32[2](0.1, 1)"), "line 6: constant cannot have these attributes"),
-        (damaged("return", "retrun"), "line 9: expected a node such as .*, or 'return', found 'retrun"),
+        (damaged("return", "retrun"), "line 9: expected a node .*, or 'return', found 'retr"),
         (damaged("  return %6, %3\n}\n", ""), "found the end of the text"),
         (damaged("}", ""), "line 10: expected '}'|expected '}', found the end of the text"),
         (TEXT + "more", "line 11: expected the end of the text, found 'more'"),
@@ -199,15 +200,12 @@ def test_any_damage_parses_or_is_a_format_error(seed, graph):
 
 
 def test_an_attribute_that_has_no_text_names_the_node():
+    @dataclasses.dataclass(frozen=True)
     class Odd(Op):
         name = "odd"
         arity = 1
+        table: list
 
-        @property
-        def attrs(self):
-            return {"table": [1, 2]}
-
-    Odd.__dataclass_fields__ = {"table": type("Field", (), {"default": None})}
     x = input_node(spec(()))
     with pytest.raises(FormatError, match=r"no way to write \[1, 2\].*attribute table of odd"):
-        str(Graph([x], [Node(Odd(), (x,), x.type)]))
+        str(Graph([x], [Node(Odd([1, 2]), (x,), x.type)]))

@@ -145,9 +145,9 @@ def _derivatives(sample: Sample, record: Record) -> list[Any]:
     inputs = sample.nodes()
     wanted = [inputs[i] for i in record.wrt_of(sample)]
     y = sample.op(*inputs)
-    seed = constant(np.linspace(0.5, 1.5, y.type.size).reshape(y.shape).astype(y.dtype.dtype))  # type: ignore[arg-type]
+    seed = constant(np.linspace(0.5, 1.5, y.type.size).reshape(y.shape).astype(y.dtype.dtype))
     first = [g for g in pullback([y], [seed], wanted, set(inputs)) if g is not None]
-    tangents = [constant(np.full(x.shape, 0.75, x.dtype.dtype)) for x in wanted]  # type: ignore[arg-type]
+    tangents = [constant(np.full(x.shape, 0.75, x.dtype.dtype)) for x in wanted]
     forward = pushforward([y, *first], wanted, tangents, set(inputs))
     second = pullback(first, first, wanted, set(inputs))
     ends = [n for n in (y, *first, *forward, *second) if n is not None]

@@ -26,14 +26,14 @@ def only(graph):
 def test_arrays_are_computed():
     a, b = constant(np.arange(4.0)), constant(np.array([1.0, np.nan, np.inf, -0.0]))
     g = assert_kept(fold, Graph([], [e.exp(a) * b]), [])
-    assert only(g).prim.value.shape == (4,)
+    assert only(g).attrs["value"].shape == (4,)
 
 
 def test_splats_stay_splats_of_any_size():
     type = spec((N, 10**9))
     y = Expand((N, 10**9, 7), (2,))(e.exp(full(1, type)) + 2)
     node = only(fold(Graph([], [y])))
-    assert node.prim.value == np.exp(np.float32(1)) + 2
+    assert node.attrs["value"] == np.exp(np.float32(1)) + 2
     assert node.type == y.type
 
 
@@ -49,7 +49,7 @@ def test_splats_stay_splats_of_any_size():
 def test_moving_equal_values_changes_nothing(move):
     k = full(-0.0, spec((N, 6)))
     node = only(fold(Graph([], [move(k)])))
-    assert math.copysign(1, node.prim.value) == -1
+    assert math.copysign(1, node.attrs["value"]) == -1
 
 
 def test_another_zero_is_another_value():
@@ -61,7 +61,7 @@ def test_another_zero_is_another_value():
 
 def test_equal_elements_become_a_splat():
     y = constant(np.full((3, 4), 2.5, np.float32)) + constant(np.zeros((3, 4), np.float32))
-    assert only(fold(Graph([], [y]))).prim.value.ndim == 0
+    assert only(fold(Graph([], [y]))).attrs["value"].ndim == 0
     mixed = constant(np.array([0.0, -0.0]))
     assert fold(Graph([], [mixed])).outputs == (mixed,)
 
@@ -71,7 +71,7 @@ def test_large_results_are_left_to_the_program():
     g = Graph([], [e.exp(row)])
     assert fold(g) is g
     total = Graph([], [ReduceSum((0,))(row)])
-    assert only(fold(total)).prim.value == row.prim.value.sum()
+    assert only(fold(total)).attrs["value"] == row.attrs["value"].sum()
 
 
 def test_leaves_that_describe_arrays_stay():
@@ -104,7 +104,7 @@ def test_no_input_is_looked_behind():
     y = two + full(1, spec(()))
     g = Graph([two], [y])
     for run in (fold, optimize):
-        assert_kept(run, g, [np.float32(5).reshape(())])
+        assert_kept(run, g, [np.asarray(np.float32(5))])
         assert [n.op for n in run(g).body] == ["constant", "add"]
 
 

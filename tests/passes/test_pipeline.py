@@ -12,7 +12,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import Permute
-from retrograd.passes import PASSES, optimize
+from retrograd.passes import cse, fold, optimize, simplify
 from tests.passes.agreement import assert_kept
 from tests.random_graphs import random_arrays, random_graph
 
@@ -22,7 +22,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 @given(SEEDS, st.booleans())
 def test_every_pass_keeps_the_meaning_of_random_graphs(seed, symbolic):
     g = random_graph(seed, 40, symbolic)
-    for run in PASSES:
+    for run in (fold, simplify, cse):
         assert_kept(run, g, random_arrays(g, seed))
 
 
@@ -39,7 +39,7 @@ def test_graphs_cut_at_any_node(seed):
     whole = random_graph(seed, 40, symbolic=False)
     rng = np.random.default_rng(seed)
     nameless = [node for node in whole.body if not node.name]
-    cuts = [nameless[i] for i in rng.choice(len(nameless), 4, replace=False)]
+    cuts = [nameless[i] for i in rng.permutation(len(nameless))[:4]]
     g = Graph([*whole.inputs, *cuts], whole.outputs)
     assert_kept(lambda g: optimize(g, check), g, random_arrays(g, seed))
 
@@ -77,8 +77,8 @@ def test_the_gradient_of_a_layer_has_no_transposes_and_no_doubles():
 
 def test_after_is_told_of_each_pass_that_changed_something():
     x = input_node(spec(()))
-    seen = []
-    result = optimize(Graph([x], [-(-x) + full(1, x.type) * 2]), seen.append)
+    seen: list[Graph] = []
+    result = optimize(Graph([x], [e.neg(e.neg(x)) + full(1, x.type) * 2]), seen.append)
     assert seen
     assert seen[-1] is result
     assert all(isinstance(g, Graph) for g in seen)
@@ -129,6 +129,6 @@ def test_long_chains_of_what_simplifies_away():
     x = input_node(spec((2, 3)), "x")
     y = x
     for _ in range(5_000):
-        y = -(-Permute((1, 0))(Permute((1, 0))(y * 1)))
+        y = e.neg(e.neg(Permute((1, 0))(Permute((1, 0))(y * 1))))
     g = optimize(Graph([x], [y]))
     assert len(g) < 5

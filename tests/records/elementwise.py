@@ -30,7 +30,7 @@ from tests.records.record import (
 )
 
 mp = mpmath.mp
-SMOOTH_SHAPES = ((), (5,), (2, 0), (2, 1, 2, 2))
+SMOOTH_SHAPES: tuple[tuple[int, ...], ...] = ((), (5,), (2, 0), (2, 1, 2, 2))
 Span = tuple[float, float]
 
 

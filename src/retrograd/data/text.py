@@ -44,8 +44,8 @@ def parse_documents(content: bytes, source: str = "the text") -> list[str]:
         line = body.count(b"\n", 0, error.start) + 1
         offset = error.start + len(content) - len(body)
         raise FormatError(
-            f"{source} is not UTF-8 text: byte {offset} (0x{body[error.start]:02x}), in line {line}: "
-            f"{error.reason}. Convert it, for instance: iconv -f LATIN1 -t UTF-8 OLD > NEW"
+            f"{source} is not UTF-8 text: byte {offset} (0x{body[error.start]:02x}), in line {line}"
+            f": {error.reason}. Convert it, for instance: iconv -f LATIN1 -t UTF-8 OLD > NEW"
         ) from None
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     documents = [line.strip() for line in lines if line.strip()]
@@ -63,7 +63,7 @@ def bundled_names() -> list[str]:
 
 def shuffled(count: int, seed: int) -> list[int]:
     """The numbers below `count` in an order that the seed gives, the same everywhere."""
-    return Generator(seed).permutation(count).tolist()  # type: ignore[no-any-return]
+    return Generator(seed).permutation(count).tolist()
 
 
 def split_documents(

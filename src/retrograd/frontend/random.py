@@ -91,6 +91,19 @@ class Generator:
         new._count = Tensor.of(np.zeros((), np.uint32))
         return new
 
+    def jump(self) -> None:
+        """Move on to another stream, which is given by the state of this one and independent of
+        it: what follows differs although nothing was drawn."""
+        away = Generator._restored(self._key, self._count ^ 0xFFFFFFFF)
+        moved = away.split()
+        self._key, self._count = moved._key, moved._count
+
+    @staticmethod
+    def _restored(key: Any, count: Any) -> Generator:
+        new = object.__new__(Generator)
+        new._key, new._count = key, count
+        return new
+
     def bits(self, shape: Any = ()) -> Tensor:
         """Uniform random uint32."""
         return Tensor(RandomBits(as_shape(shape))(self._next()))
@@ -155,15 +168,9 @@ class Generator:
 tree.register(
     Generator,
     lambda g: ((g._key, g._count), None, ("_key", "_count")),
-    lambda _, children: _restored(*children),
+    lambda _, children: Generator._restored(*children),
     holds_state=True,
 )
-
-
-def _restored(key: Any, count: Any) -> Generator:
-    new = object.__new__(Generator)
-    new._key, new._count = key, count
-    return new
 
 
 def _floating(dtype: Any) -> Any:

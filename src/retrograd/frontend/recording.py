@@ -63,6 +63,8 @@ class Lazy:
             PENDING[self._node.id] = self
         elif self._requires_grad:
             LEAVES[self._node.id] = self
+        elif LEAVES.get(self._node.id) is self:
+            del LEAVES[self._node.id]
 
     @classmethod
     def of(cls, array: Array, requires_grad: bool = False, name: str = "") -> Self:

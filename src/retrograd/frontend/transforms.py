@@ -74,6 +74,11 @@ def _differentiating(nodes: Sequence[Node]) -> Iterator[None]:
         _ACTIVE.reset(token)
 
 
+def is_differentiating() -> bool:
+    """Whether a transform is differentiating what is computed here and now."""
+    return bool(_ACTIVE.get())
+
+
 def _tracked(nodes: Sequence[Node | None]) -> bool:
     """Whether somebody outside may still ask for a gradient through one of these nodes: a leaf that
     requires one, or a transform around this one."""
@@ -97,11 +102,11 @@ def value_and_grad(
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         numbers = _select(args, argnums, "grad")
-        leaves, structure = tree.flatten(tuple(args[i] for i in numbers))
-        nodes = [_differentiable(x) for x in leaves]
-        inner = [_alias(n) for n in nodes]
+        chosen = tuple(args[i] for i in numbers)
+        leaves, structure = tree.flatten(chosen)
+        inner = [_alias(n) for n in _differentiable(leaves, chosen)]
         with _differentiating(inner):
-            new = tree.unflatten(structure, [Tensor(n, True) for n in inner])
+            new = tree.unflatten(structure, [Tensor(n, n.dtype.is_float) for n in inner])
             result = f(*_substituted(args, numbers, new), **kwargs)
         value, aux = result if has_aux else (result, None)
         y = _scalar(value)
@@ -165,7 +170,8 @@ def _released(result: Any, tracked: bool) -> Any:
     """Outputs of the function as the caller sees them: requiring a gradient only if an argument
     did, not because the transform asked for one."""
     return tree.map(
-        lambda x: Tensor(x.node, tracked and x._requires_grad) if isinstance(x, Lazy) else x, result
+        lambda x: Tensor(x.node) if isinstance(x, Lazy) and x._requires_grad > tracked else x,
+        result,
     )
 
 

@@ -48,12 +48,16 @@ def register(
 def is_state(tree: Any) -> list[bool]:
     """For each leaf whether it belongs to an object that was registered with `holds_state`."""
     found: list[bool] = []
-    for x in optree.tree_leaves(
-        tree, is_leaf=lambda x: type(x) in _STATEFUL, namespace=NAMESPACE
-    ):
+    for x in tops(tree, lambda x: type(x) in _STATEFUL):
         held = type(x) in _STATEFUL
-        found += [held] * (len(optree.tree_leaves(x, namespace=NAMESPACE)) if held else 1)
+        found += [held] * (len(flatten(x)[0]) if held else 1)
     return found
+
+
+def tops(tree: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
+    """The leaves of a tree in which objects that `is_leaf` says yes to are leaves too."""
+    flatten(tree)  # registers dataclasses
+    return optree.tree_leaves(tree, is_leaf=is_leaf, namespace=NAMESPACE)
 
 
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:

@@ -99,23 +99,25 @@ def _records(
     for i, node in enumerate(nodes):
         inputs = () if node in given else node.inputs
         origin = kin.origin.get(node)
-        found.append({
-            "id": i,
-            "op": "input" if node in given else node.op,
-            "family": "leaf" if node in given else _family(node),
-            "name": node.name,
-            "attrs": "" if node in given else _attributes(node),
-            "type": str(node.type),
-            "shape": "×".join(map(str, node.shape)),
-            "scope": node.scope,
-            "source": places(node.source),
-            "origin": None if origin is None else number[origin],
-            "inputs": [number[kin.same.get(x, x)] for x in inputs],
-            "role": _role(node, node in given, orders[node]),
-            "order": orders[node],
-            "outputs": positions.get(node, []),
-            "computed": i < own,
-        })
+        found.append(
+            {
+                "id": i,
+                "op": "input" if node in given else node.op,
+                "family": "leaf" if node in given else _family(node),
+                "name": node.name,
+                "attrs": "" if node in given else _attributes(node),
+                "type": str(node.type),
+                "shape": "×".join(map(str, node.shape)),
+                "scope": node.scope,
+                "source": places(node.source),
+                "origin": None if origin is None else number[origin],
+                "inputs": [number[kin.same.get(x, x)] for x in inputs],
+                "role": _role(node, node in given, orders[node]),
+                "order": orders[node],
+                "outputs": positions.get(node, []),
+                "computed": i < own,
+            }
+        )
     _mark_updates(found[:own])
     return found
 
@@ -157,12 +159,15 @@ def _family(node: Node) -> str:
 
 
 def _attributes(node: Node) -> str:
-    """The attributes as short text, without those that repeat the type."""
+    """The attributes as short text, without those that repeat the type or say nothing."""
     if node.op == "constant":
         return _value(node.attrs["value"])
     parts = []
+    fields = getattr(node.prim, "__dataclass_fields__", {})
     for key, value in node.attrs.items():
         if (key == "shape" and value == node.shape) or (key == "dtype" and value == node.dtype):
+            continue
+        if value == () or (key in fields and value is fields[key].default):
             continue
         text = _value(value) if isinstance(value, np.ndarray) else str(value)
         parts.append(f"{key}={text}")

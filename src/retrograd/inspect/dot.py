@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from retrograd.inspect.document import Document, Record, document
 from retrograd.ir import Graph
@@ -18,16 +18,17 @@ _COLOURS = {
 }
 
 
-def to_dot(graph: Graph) -> str:
+def to_dot(
+    graph: Graph, *, forward: Graph | None = None, outputs: Sequence[str] | None = None
+) -> str:
     """The graph as Graphviz text: a cluster for each scope, an edge for each use, labelled with the
     shape. Gradient nodes differ in colour, forward nodes that the graph need not compute are
-    dashed."""
-    doc = document(graph)
+    dashed. `forward` and `outputs` as in `document`."""
+    doc = document(graph, forward, outputs)
     lines = [
         "digraph {",
         f"  label={_quoted(doc['name'] or 'graph')}; labelloc=t; fontname=Helvetica;",
-        "  node [shape=box, style="
-        '"rounded,filled", fontname=Helvetica, fontsize=11, margin="0.12,0.06"];',
+        '  node [shape=box, style="rounded,filled", fontname=Helvetica, fontsize=11];',
         "  edge [color=gray45, fontname=Helvetica, fontsize=9, fontcolor=gray45, arrowsize=0.7];",
     ]
     lines += _clustered(doc)
@@ -45,7 +46,7 @@ def _clustered(doc: Document) -> Iterator[str]:
         children.setdefault(scope["parent"], []).append(i)
     for r in records:
         if not r["scope"]:
-            yield "  " + _node(r)
+            yield "  " + _node(r, doc)
     todo = [(i, False) for i in reversed(children.get(None, []))]
     depth = 1
     while todo:
@@ -58,16 +59,17 @@ def _clustered(doc: Document) -> Iterator[str]:
         yield f"{'  ' * depth}subgraph cluster_{i} {{"
         yield f"{indent}label={_quoted(tree[i]['name'])}; style=rounded; color=gray70;"
         for n in tree[i]["nodes"]:
-            yield indent + _node(records[n])
+            yield indent + _node(records[n], doc)
         depth += 1
         todo.append((i, True))
         todo += [(child, False) for child in reversed(children.get(i, []))]
 
 
-def _node(r: Record) -> str:
+def _node(r: Record, doc: Document) -> str:
     fill, line = _COLOURS[r["role"]]
     title = f"{r['name']} = {r['op']}" if r["name"] and r["op"] != "input" else r["name"] or r["op"]
-    label = "\n".join(filter(None, [title, r["attrs"], r["type"]]))
+    results = ", ".join(doc["output_names"][k] for k in r["outputs"] if doc["output_names"][k])
+    label = "\n".join(filter(None, [title, r["attrs"], r["type"], results]))
     style = "" if r["computed"] else ', style="rounded,dashed"'
     wide = ", penwidth=2" if r["outputs"] else ""
     place = r["source"] or {"file": "", "line": 0, "text": ""}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from retrograd.inspect.rows import Rows, align, order
 from retrograd.inspect.scene import Box
@@ -18,7 +19,7 @@ from retrograd.inspect.scene import Box
 REACH = 5  # rows an edge is drawn across; a longer one becomes a stub
 CROSSING = 3  # bands an edge from column to column is drawn across
 ROW_GAP, BAND_GAP, COLUMN_GAP = 24.0, 34.0, 90.0
-LETTER, SMALL, TINY = 7.6, 6.8, 6.2  # widths of a letter in titles, lines and stubs, in pixels
+LETTER, SMALL, TINY, NUMBER = 7.8, 6.8, 6.2, 6.6  # widths of a letter, in pixels
 STUB = 17.0  # height of a stub
 
 
@@ -32,6 +33,11 @@ class Place:
     height: float = 0.0
     stubs: list[tuple[int, str]] = field(default_factory=list)  # box, shape
     margin: float = 0.0  # width of the stubs
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """How far it reaches to the left and to the right of its centre."""
+        return self.width / 2 + self.margin, self.width / 2
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Column:
 
     def connect(self, chain: list[int], shape: str) -> None:
         self.chains.append((chain, shape))
-        for a, b in zip(chain, chain[1:], strict=False):
+        for a, b in pairwise(chain):
             self.after.setdefault(a, []).append(b)
             self.before.setdefault(b, []).append(a)
 
@@ -101,10 +107,7 @@ def _bands(boxes: Sequence[Box]) -> list[int]:
             users[x].append(i)
         if box.column == 0:
             band[i] = max((band[x] + 1 for x, _ in box.inputs if not boxes[x].column), default=0)
-    for i, box in enumerate(boxes):  # an input stands right above its first user
-        below = [band[u] for u in users[i] if boxes[u].column == 0]
-        if box.column == 0 and not box.inputs and below:
-            band[i] = max(0, min(below) - 1)
+    _sink(boxes, users, band)
     last = max((band[i] for i, box in enumerate(boxes) if box.column == 0), default=0)
     for i, box in enumerate(boxes):
         if box.column:
@@ -118,6 +121,21 @@ def _bands(boxes: Sequence[Box]) -> list[int]:
         if box.column and not box.inputs and users[i] and box.origin is None:
             band[i] = band[users[i][0]]
     return band
+
+
+def _sink(boxes: Sequence[Box], users: Sequence[Sequence[int]], band: list[int]) -> None:
+    """Put inputs, what is made of one of them alone, and what depends on none right above their
+    first user: the longest path places them at the top, far from where they are used."""
+    fixed, loose = [False] * len(boxes), [False] * len(boxes)
+    for i, box in enumerate(boxes):
+        sources = {x for x, _ in box.inputs}
+        fixed[i] = box.role not in ("input", "parameter") and all(fixed[x] for x in sources)
+        single = len(sources) <= 1 and all(loose[x] and len(users[x]) == 1 for x in sources)
+        loose[i] = box.column == 0 and (fixed[i] or single)
+    for i in reversed(range(len(boxes))):
+        below = [band[u] for u in users[i] if boxes[u].column == 0]
+        if loose[i] and below:
+            band[i] = max(0, min(below) - 1)
 
 
 def _rows(boxes: Sequence[Box], band_of: Sequence[int]) -> tuple[list[int], list[Column]]:
@@ -206,7 +224,7 @@ def _crossings(
 def _measure(box: Box, place: Place, boxes: Sequence[Box]) -> None:
     """The size of a box, of its texts and stubs."""
     longest = max([len(text) for text in box.lines], default=0) * SMALL
-    title = len(box.title) * LETTER + len(box.number) * TINY + (8 if box.number else 0)
+    title = len(box.title) * LETTER + 2 * len(box.number) * NUMBER
     results = len(" ".join(box.results)) * SMALL
     place.width = max(title, longest, results, 34.0) + 22.0
     place.height = 26.0 + 15.0 * (len(box.lines) + bool(box.results))
@@ -231,16 +249,14 @@ def _set_x(
     extents, everything, left = [], {}, 0.0
     for column in columns:
         items = [item for row in column.rows for item in row]
-        width = {
-            i: places[i].width + places[i].margin if i < len(boxes) else 6.0 for i in items
-        }
-        x = align(column.rows, column.before, column.after, width)
-        start = min((x[i] - width[i] / 2 for i in items), default=0.0)
-        end = max((x[i] + width[i] / 2 for i in items), default=0.0)
+        sides = {i: places[i].sides if i < len(boxes) else (3.0, 3.0) for i in items}
+        x = align(column.rows, column.before, column.after, sides)
+        start = min((x[i] - sides[i][0] for i in items), default=0.0)
+        end = max((x[i] + sides[i][1] for i in items), default=0.0)
         for i in items:
             everything[i] = x[i] - start + left
             if i < len(boxes):
-                places[i].x = everything[i] + places[i].margin / 2
+                places[i].x = everything[i]
         extents.append((left, left + end - start))
         left += end - start + COLUMN_GAP
     return extents, everything
@@ -286,11 +302,11 @@ def _set_y(
                 y += h[k] + ROW_GAP
         bands.append((top, top + tallest))
         top += tallest + BAND_GAP
-    for column, rows in zip(columns, spans, strict=True):
-        for row, (start, end) in zip(column.rows, rows, strict=True):
+    for column, ends in zip(columns, spans, strict=True):
+        for row, (a, b) in zip(column.rows, ends, strict=True):
             for i in row:
                 if i < len(boxes):
-                    places[i].y = (start + end) / 2
+                    places[i].y = (a + b) / 2
     return bands, spans
 
 

@@ -30,10 +30,10 @@ def relatives(graph: Graph, forward: Graph | None = None) -> Relatives:
     roots = [n.origin for n in graph.body if n.origin is not None]
     wanted = [*roots, *(forward.outputs if forward is not None else ())]
     outside = [n for n in reachable(wanted, stop=own) if n not in own]
-    same, rewritten = _twins(graph, outside, roots)
-    missing = _complete(own, [n for n in outside if n not in same], same)
-    if rewritten and forward is None:
-        missing = []
+    same = _twins(graph, outside)
+    missing: list[Node] = []
+    if forward is not None or not _rewritten(graph, roots):
+        missing = _complete(own, [n for n in outside if n not in same], same)
     known = own.union(missing)
     origin = {}
     for node in (*graph.body, *missing):
@@ -43,36 +43,41 @@ def relatives(graph: Graph, forward: Graph | None = None) -> Relatives:
     return Relatives(origin, same, missing)
 
 
-def _twins(
-    graph: Graph, outside: Iterable[Node], roots: list[Node]
-) -> tuple[dict[Node, Node], bool]:
-    """For nodes outside the graph, the node of the graph of the same structure; and whether a pass
-    made the graph anew, which shows in forward nodes younger than what they were made from."""
-    first: dict[Hashable, Node] = {}
-    same: dict[Node, Node] = {}
-    given = set(graph.inputs)
+def _rewritten(graph: Graph, roots: Iterable[Node]) -> bool:
+    """Whether a pass made the graph anew: then its forward nodes are younger than the origins, which
+    are nodes of the graph before, and to show those too would show everything twice."""
     youngest = max((n.id for n in roots), default=-1)
-    rewritten = False
+    derived: set[Node] = set()
+    for node in graph.body:
+        if node.origin is not None or any(x in derived for x in node.inputs):
+            derived.add(node)
+        elif node.inputs and node.id > youngest:
+            return True
+    return False
 
-    def key(node: Node) -> Hashable:
-        if not node.inputs and node.op != "constant":
-            return node
-        return node.prim, tuple([canonical.get(x, x) for x in node.inputs]), node.type
 
+def _twins(graph: Graph, outside: Iterable[Node]) -> dict[Node, Node]:
+    """For nodes outside the graph, the node inside that computes the same."""
+    first: dict[Hashable, Node] = {}
     canonical: dict[Node, Node] = {}
-    for node in graph.nodes:
-        canonical[node] = node if node in given else first.setdefault(key(node), node)
-    for node in outside:
-        twin = first.get(key(node))
-        if twin is None:
-            canonical[node] = node
-            first[key(node)] = node
+    own = set(graph.nodes)
+
+    def enter(node: Node) -> None:
+        inputs = tuple([canonical.get(x, x) for x in node.inputs])
+        if node.op == "alias":
+            canonical[node] = inputs[0]
+        elif inputs or node.op == "constant":
+            canonical[node] = first.setdefault((node.prim, inputs, node.type), node)
         else:
-            canonical[node] = twin
-            same[node] = same.get(twin, twin)
-            if node.inputs and twin.origin is None and twin.id > youngest:
-                rewritten = True
-    return same, rewritten
+            canonical[node] = node
+
+    for node in graph.inputs:
+        canonical[node] = node
+    for node in graph.body:
+        enter(node)
+    for node in outside:
+        enter(node)
+    return {node: canonical[node] for node in outside if canonical[node] in own}
 
 
 def _complete(own: set[Node], outside: Iterable[Node], same: dict[Node, Node]) -> list[Node]:

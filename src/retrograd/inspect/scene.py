@@ -6,12 +6,15 @@ and one for the gradient nodes of a scope.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from retrograd.inspect.document import Document, Record
 from retrograd.inspect.scopes import prefixes
+
+FEWEST = 4  # groups by source line; of fewer a picture says nothing
 
 
 @dataclass
@@ -39,10 +42,8 @@ def scene(doc: Document, max_nodes: int) -> list[Box]:
     """The boxes of a picture, in topological order."""
     folded = _folded(doc)
     shown = [r for r in doc["nodes"] if r["id"] not in folded]
-    if len(shown) > max_nodes:
-        boxes = _groups(doc, shown, max_nodes)
-    else:
-        boxes = _boxes(doc, shown, folded)
+    large = len(shown) > max_nodes
+    boxes = _groups(doc, shown, max_nodes) if large else _boxes(doc, shown, folded)
     _assign_columns(boxes)
     return boxes
 
@@ -71,7 +72,7 @@ def _boxes(doc: Document, shown: Sequence[Record], folded: set[int]) -> list[Box
             title += f"({', '.join(known)})"
         if r["name"] and r["op"] != "input":
             title = f"{r['name']} = {title}"
-        attrs = r["attrs"] if r["op"] != "constant" or len(r["attrs"]) < 30 else ""
+        attrs = re.sub(r"\(([^(),]+),\)", r"\1", r["attrs"])  # one axis needs no brackets
         box = Box(
             key=f"n{r['id']}",
             title=_cut(title, 34),
@@ -81,9 +82,7 @@ def _boxes(doc: Document, shown: Sequence[Record], folded: set[int]) -> list[Box
             members=[r["id"]],
             column=r["order"],
             origin=position.get(r["origin"]) if r["origin"] is not None else None,
-            inputs=[
-                (position[x], records[x]["shape"]) for x in r["inputs"] if x not in folded
-            ],
+            inputs=[(position[x], records[x]["shape"]) for x in r["inputs"] if x not in folded],
             short=_cut(r["name"] or r["op"], 14),
             scope=r["scope"],
             tooltip=_tooltip(r),
@@ -134,18 +133,18 @@ def _place(r: Record) -> list[str]:
 def _groups(doc: Document, shown: Sequence[Record], max_nodes: int) -> list[Box]:
     """A box for the forward and one for the gradient nodes of each group."""
     group = _grouping(shown, max_nodes)
-    index: dict[tuple[str, bool], int] = {}
+    index: dict[tuple[tuple[str, str], bool], int] = {}
     boxes: list[Box] = []
     place: dict[int, int] = {}
     for r in shown:
         name = group(r)
-        key = name, r["order"] > 0 or r["role"] == "update"
+        key = name, _is_second(r)
         if key not in index:
             index[key] = len(boxes)
             family = r["role"] if r["op"] == "input" else "group"
-            box = Box(f"s{len(boxes)}", _tail(name, 34), [], family, r["role"], [])
-            box.column, box.scope, box.short = int(key[1]), r["scope"], _tail(name, 14)
-            box.tooltip = name
+            box = Box(f"s{len(boxes)}", _tail(name[1], 34), [], family, r["role"], [])
+            box.column, box.scope, box.short = int(key[1]), r["scope"], _tail(name[1], 14)
+            box.tooltip = name[1]
             boxes.append(box)
         place[r["id"]] = index[key]
         box = boxes[index[key]]
@@ -189,47 +188,50 @@ def _tail(name: str, length: int) -> str:
     return name if len(name) <= length else "…" + name[len(name) - length + 1 :]
 
 
-def _grouping(shown: Sequence[Record], most: int) -> Callable[[Record], str]:
+Grouping = Callable[[Record], tuple[str, str]]  # the kind of the group, and its name
+
+
+def _grouping(shown: Sequence[Record], most: int) -> Grouping:
     """The finest grouping of at most this many boxes: by scope, cut off at some depth, else by
-    source line, by function, else simply by position."""
+    source line or function, else by position. Named inputs stand alone as long as they may."""
     paths = {s: prefixes(s) for s in {r["scope"] for r in shown}}
     deepest = max(map(len, paths.values()), default=0)
-
-    def by_scope(depth: int) -> Callable[[Record], str]:
-        def name(r: Record) -> str:
-            levels = paths[r["scope"]][:depth]
-            if r["op"] == "input" and r["name"] and not levels:
-                return str(r["name"])
-            return levels[-1] if levels else _function(r)
-
-        return name
-
-    candidates = [by_scope(depth) for depth in range(deepest, 0, -1)]
-    if deepest == 0:
-        candidates = [_line, _function]
-    for name in candidates:
-        count = len({(name(r), r["order"] > 0) for r in shown})
-        if count <= most:
-            return name
-    size = -(-len(shown) // max(1, most // 2))
+    for alone in (True, False):
+        for depth in range(deepest, -2, -1):
+            group = _by_scope(paths, depth, alone)
+            count = len({(group(r), _is_second(r)) for r in shown})
+            if count <= most and (count >= FEWEST or depth > 0):
+                return group
+    size = -(-len(shown) // max(1, most // 4))
     rank: dict[int, int] = {}
     for i, r in enumerate(shown):
         rank[r["id"]] = rank.get(r["origin"], i // size) if r["origin"] is not None else i // size
-    return lambda r: f"part {rank[r['id']] + 1}"
+    return lambda r: ("part", f"part {rank[r['id']] + 1}")
 
 
-def _line(r: Record) -> str:
-    if r["op"] == "input" and r["name"]:
-        return str(r["name"])
-    at = r["source"]
-    return f"line {at['line']}: {at['text']}" if at else "elsewhere"
+def _by_scope(paths: dict[str, list[str]], depth: int, alone: bool) -> Grouping:
+    """By the outer `depth` levels of the scope; outside of all scopes, and for the depth 0, by
+    source line; for the depth -1 by function."""
+
+    def group(r: Record) -> tuple[str, str]:
+        levels = paths[r["scope"]][: max(depth, 0)]
+        if levels:
+            return "scope", levels[-1]
+        if r["op"] == "input":
+            return "input", r["name"] if alone and r["name"] else "inputs"
+        at = r["source"]
+        if at is None:
+            return "source", "elsewhere"
+        if depth < 0:
+            return "source", f"{at['function']}()"
+        return "source", f"line {at['line']}: {at['text']}"
+
+    return group
 
 
-def _function(r: Record) -> str:
-    if r["op"] == "input":
-        return "inputs"
-    at = r["source"]
-    return f"{at['function']}()" if at else "elsewhere"
+def _is_second(r: Record) -> bool:
+    """Whether a node belongs into the gradient half of its group."""
+    return bool(r["order"]) or r["role"] == "update"
 
 
 def _assign_columns(boxes: Sequence[Box]) -> None:
@@ -243,4 +245,3 @@ def _assign_columns(boxes: Sequence[Box]) -> None:
     for i, box in enumerate(boxes):
         if not box.inputs and users[i]:
             box.column = min(boxes[u].column for u in users[i])
-

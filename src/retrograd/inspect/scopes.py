@@ -1,4 +1,4 @@
-"""Module paths as a tree: `model.layers[2].attn` lies in `model.layers[2]`, in `model.layers`, ..."""
+"""Module paths as a tree: `model.layers[2].attn` lies in `model.layers[2]`, in `model.layers`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from xml.sax.saxutils import escape as _escape
 
@@ -58,9 +60,12 @@ def to_svg(
 
 def render(doc: Document, max_nodes: int = LARGE) -> str:
     """The drawing of a document."""
-    boxes = scene(doc, max_nodes)
-    picture = layout(boxes)
-    return "\n".join(_Drawing(doc, boxes, picture).lines()) + "\n"
+    return draw_boxes(doc, scene(doc, max_nodes))
+
+
+def draw_boxes(doc: Document, boxes: Sequence[Box]) -> str:
+    """The drawing of boxes that `scene` made of a document."""
+    return "\n".join(_Drawing(doc, boxes, layout(boxes)).lines()) + "\n"
 
 
 def escape(text: str) -> str:
@@ -79,12 +84,13 @@ class _Drawing:
         self.captions = self._captions()
         widest = max((len(text) for _, text in self.captions), default=0)
         self.left = 28.0 + (min(widest, 30) * 6.2 + 14 if widest else 0)
-        self.top = 92.0
+        self.top = 116.0 if len(picture.columns) > 1 else 84.0
         right = max((b for _, b in picture.columns), default=0.0)
         bottom = max((b for _, b in picture.bands), default=0.0)
         self.width = max(self.left + right + 28.0, 420.0)
         self.height = self.top + bottom + 74.0
         self.inner = right
+        self.tip = f"tip-{len(boxes)}-{self.width:.0f}-{self.height:.0f}"  # differs within a page
 
     def lines(self) -> Iterator[str]:
         name = escape(self.doc["name"] or "graph")
@@ -96,7 +102,7 @@ class _Drawing:
         )
         yield f"<style>\n{style}\n</style>"
         yield (
-            '<defs><marker id="rg-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+            f'<defs><marker id="{self.tip}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
             'markerHeight="7" orient="auto-start-reverse"><path d="M0 0.8 8 4 0 7.2z"/>'
             "</marker></defs>"
         )
@@ -113,16 +119,16 @@ class _Drawing:
         yield "</svg>"
 
     def _header(self, name: str) -> Iterator[str]:
-        computed = sum(r["computed"] for r in self.doc["nodes"])
-        gradient = sum(r["role"] == "gradient" for r in self.doc["nodes"])
-        counts = f"{computed} nodes" + (f", {gradient} of them of the gradient" if gradient else "")
+        roles = Counter(r["role"] for r in self.doc["nodes"] if r["computed"])
+        counts = " · ".join(f"{n} {role}" for role, n in roles.items())
+        counts = f"{sum(roles.values())} nodes: {counts}"
         yield f'<text class="name" x="28" y="34">{name}</text>'
         yield f'<text class="counts" x="28" y="53">{counts}</text>'
         if len(self.picture.columns) > 1:
             titles = ["forward ↓", "gradient ↑", "second order ↓", "third order ↑"]
             for (a, b), title in zip(self.picture.columns, titles, strict=False):
                 x = self.left + (a + b) / 2
-                yield f'<text class="column" x="{x:.1f}" y="78">{title}</text>'
+                yield f'<text class="column" x="{x:.1f}" y="86">{title}</text>'
 
     def _captions(self) -> list[tuple[int, str]]:
         """The scope of each band where it differs from that of the band above."""
@@ -156,7 +162,7 @@ class _Drawing:
         shape = escape(f"{a.short} → {b.short}" + (f"  {wire.shape}" if wire.shape else ""))
         return (
             f'<path class="{kind}" data-from="{a.key}" data-to="{b.key}" '
-            f'd="{_curve(wire)}" marker-end="url(#rg-tip)"><title>{shape}</title></path>'
+            f'd="{_curve(wire)}" marker-end="url(#{self.tip})"><title>{shape}</title></path>'
         )
 
     def _box(self, box: Box, place: Place) -> Iterator[str]:
@@ -172,9 +178,7 @@ class _Drawing:
         at = 18.0 + (h - content) / 2
         if box.number:
             yield f'<text class="number" x="{w - 7:.1f}" y="12">{box.number}</text>'
-        shift = (len(box.number) * 6.2 + 8) / 2 if box.number else 0.0
-        middle = w / 2 - (shift if len(box.title) * 7.6 + 4 * shift + 22 > w else 0.0)
-        yield f'<text class="op" x="{middle:.1f}" y="{at:.1f}">{escape(box.title)}</text>'
+        yield f'<text class="op" x="{w / 2:.1f}" y="{at:.1f}">{escape(box.title)}</text>'
         for text in box.lines:
             at += 15.0
             yield f'<text class="type" x="{w / 2:.1f}" y="{at:.1f}">{escape(text)}</text>'
@@ -219,7 +223,7 @@ def _curve(wire: Wire) -> str:
     """A smooth line through the points, vertical at each, or horizontal where it crosses."""
     points = wire.points
     text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(points):
         if x0 == x1 or y0 == y1:
             text += f"L{x1:.1f} {y1:.1f}"
         elif wire.crossing:

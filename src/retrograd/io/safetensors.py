@@ -108,7 +108,7 @@ def _damaged(content: bytes, path: StrPath, reason: str) -> FormatError:
     if size < 8:
         what = f"it has only {size} bytes; a safetensors file starts with a header length of 8"
     elif length > size - 8 and content[8:9] == b"{":
-        what = f"its header should end at byte {8 + length}, the file ends at byte {size}: it was cut"
+        what = f"its header should end at byte {8 + length}, the file ends at {size}: it was cut"
     elif content[8:9] != b"{":
         what = f"no header starts at byte 8 ({reason}): it is no safetensors file"
     else:

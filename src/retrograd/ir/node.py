@@ -207,7 +207,7 @@ class Node(Draft):
         new.origin = origin
         new.name = name
         new.id = _NEXT_ID()
-        new.__class__ = cls  # type: ignore[assignment]
+        new.__class__ = cls
         return new  # type: ignore[return-value]
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -160,7 +160,7 @@ class Module(Composite):
         return {name: Tensor.of(get()) for name, get, _, _ in self._state()}
 
     def _state(self) -> Iterator[tuple[str, Callable[[], Array], Callable[[Array], None], bool]]:
-        """For each part of the state: name, how to read and to write it, whether it must be there."""
+        """Each part of the state: name, how to read and write it, whether it must be there."""
         for owner, m in tensors(self):
             if isinstance(m.value, Generator):
                 for key in ("key", "count"):
@@ -171,7 +171,7 @@ class Module(Composite):
                 yield m.name, m.value.value, m.value.replace, True
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> LoadResult:
-        """Take over the values of `state_dict()`, of this library or of another with the same names.
+        """Take over values by name, from `state_dict()` here or in another library.
 
         Tensors and arrays are converted to the dtype of what they replace. Missing and unexpected
         names are a `FormatError` unless `strict=False`; shapes that differ are a `ShapeError`.
@@ -245,7 +245,7 @@ class Module(Composite):
         new = memo[id(self)] = tree.unflatten(structure, [Tensor.of(x.value()) for x in leaves])
         for p, q in zip(self.parameters(), new.parameters(), strict=True):
             q.requires_grad_(p.trainable)
-        return new  # type: ignore[no-any-return]
+        return new
 
     def extra_repr(self) -> str:
         """The configuration as shown by `repr`."""

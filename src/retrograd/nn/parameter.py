@@ -50,6 +50,5 @@ class Parameter(Tensor):
         self.trainable = bool(value)
         return self
 
-
     def __repr__(self) -> str:
         return f"Parameter{super().__repr__().removeprefix('Tensor')}"

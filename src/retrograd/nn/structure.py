@@ -120,14 +120,14 @@ class Static:
 class Leaf(NamedTuple):
     """A parameter."""
 
-    index: int
+    at: int
     trainable: bool
 
 
 class Subtree(NamedTuple):
     """Any other tensor or pytree."""
 
-    index: int
+    at: int
 
 
 class Items(NamedTuple):
@@ -193,7 +193,9 @@ class _Splitter:
         number = self.modules[id(module)] = len(self.modules)
         attributes = vars(module)
         inline = module._inline
-        values = [self.split(v, path if k == inline else f"{path}.{k}") for k, v in attributes.items()]
+        values = [
+            self.split(v, path if k == inline else f"{path}.{k}") for k, v in attributes.items()
+        ]
         return Object(type(module), number, tuple(attributes), tuple(values))
 
 
@@ -215,17 +217,19 @@ def join(plan: Any, children: Any) -> Any:
             case Static():
                 return part.value
             case Leaf():
-                found = leaves[part.index]
+                found = leaves[part.at]
                 if isinstance(found, Tensor) and not isinstance(found, Parameter):
                     found = Parameter.standing_for(found, part.trainable)
-                    leaves[part.index] = found
+                    leaves[part.at] = found
                 return found
             case Subtree():
-                return leaves[part.index]
+                return leaves[part.at]
             case Items():
                 values = [build(x) for x in part.values]
-                return dict(zip(part.keys, values, strict=True)) if part.kind is dict else (
-                    part.kind(values)
+                return (
+                    dict(zip(part.keys, values, strict=True))
+                    if part.kind is dict
+                    else (part.kind(values))
                 )
             case Again():
                 return modules[part.number]

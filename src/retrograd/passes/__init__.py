@@ -5,12 +5,12 @@ nodes) and as many outputs of the same types, and is one walk over the nodes. A 
 nothing to do returns the graph it was given. Dead code needs no pass: a `Graph` holds what its
 outputs depend on and nothing else, so a node that a pass makes useless is gone.
 
-`optimize` runs them all until nothing changes.
+`optimize` does all three until nothing changes.
 """
 
 from retrograd.passes.cse import cse
 from retrograd.passes.fold import fold
-from retrograd.passes.pipeline import PASSES, optimize
-from retrograd.passes.simplify import RULES, simplify
+from retrograd.passes.pipeline import optimize
+from retrograd.passes.simplify import IDENTITIES, simplify
 
-__all__ = ["PASSES", "RULES", "cse", "fold", "optimize", "simplify"]
+__all__ = ["IDENTITIES", "cse", "fold", "optimize", "simplify"]

@@ -1,8 +1,8 @@
 """Simplification of elementwise operations: a table of identities.
 
-Each rule takes the node and its inputs and gives what may stand in its place, or None. Every
-identity holds to the bit for every value: NaN, infinities and the sign of zero included (any NaN
-counts as any other). That leaves out some of school algebra, and each absence is deliberate:
+Each takes the node and its inputs and gives what may stand in its place, or None. Every one holds
+to the bit for every value: NaN, infinities and the sign of zero included (any NaN counts as any
+other). That leaves out some of school algebra, and each absence is deliberate:
 
     x + 0     is 0.0 for x = -0.0; only x + (-0.0) and, for integers, x + 0 go
     x - x     is NaN for infinities        0 * x  is NaN for them and for NaN, -0.0 for x < 0
@@ -23,12 +23,12 @@ from retrograd.ops.elementwise import ELEMENTWISE, cast
 from retrograd.ops.shape import Expand
 from retrograd.passes.constants import all_ones, is_full, like, nonzero, refill, splat, zero
 
-Rule = Callable[..., Node | None]
+Identity = Callable[..., Node | None]
 
 
-def either(rule: Rule) -> Rule:
-    """A rule for an operation whose two inputs may change places."""
-    return lambda y, a, b: rule(y, a, b) or rule(y, b, a)
+def either(identity: Identity) -> Identity:
+    """Of an operation whose two inputs may change places."""
+    return lambda y, a, b: identity(y, a, b) or identity(y, b, a)
 
 
 def inner(op: str, x: Node) -> Node | None:
@@ -54,7 +54,7 @@ def positive(x: Node, finite: bool) -> bool:
     return value is not None and float(value) > 0 and not (finite and math.isinf(value))
 
 
-# -- rules of more than a line --------------------------------------------------------------------
+# -- identities of more than a line ---------------------------------------------------------------
 
 
 def both_negated(y: Node, a: Node, b: Node) -> Node | None:
@@ -192,7 +192,7 @@ def _narrowed(x: Node, like: Node) -> Node | None:
 # -- the table ------------------------------------------------------------------------------------
 
 # fmt: off
-ALGEBRA: dict[str, list[Rule]] = {
+ALGEBRA: dict[str, list[Identity]] = {
     "add": [
         either(lambda y, a, b: a if is_full(b, -0.0) else None),
         either(lambda y, a, b: e.sub(a, b.inputs[0]) if b.op == "neg" else None),
@@ -227,7 +227,7 @@ ALGEBRA: dict[str, list[Rule]] = {
     "neg": [lambda y, x: inner("neg", x), neg_of_product],
     "abs": [
         lambda y, x: x if x.op == "abs" else None,
-        lambda y, x: e.abs(x.inputs[0]) if x.op == "neg" else None,
+        lambda y, x: e.abs(x.inputs[0]) if x.op == "neg" and x.dtype.kind != "uint" else None,
     ],
     "relu": [lambda y, x: x if x.op == "relu" else None],
     "pow": [

@@ -5,27 +5,33 @@ from __future__ import annotations
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node, Op
-from retrograd.passes.sweep import sweep
+from retrograd.passes.sweep import Rule, sweep
 
 G = TypeVar("G", bound=Graph)
 
 # Ops whose inputs may change places without changing a bit of the result.
 COMMUTATIVE = frozenset(
-    ("add", "mul", "eq", "ne", "bitwise_and", "bitwise_or", "bitwise_xor")
-)  # fmt: skip
+    ("add", "mul", "eq", "ne", "bitwise_and", "bitwise_or", "bitwise_xor"),
+)
 
 
 def cse(graph: G) -> G:
     """Merge nodes of the same operation on the same inputs; the first one stays as it is.
 
-    Two graph inputs are never the same, whatever made them.
+    Two graph inputs are never the same.
     """
+    return sweep(graph, merging)
+
+
+def merging(graph: Graph) -> Rule:
     known: dict[tuple[Op, tuple[Node, ...]], Node] = {}
 
     def rule(node: Node) -> Node:
-        inputs = node.inputs
-        if node.op in COMMUTATIVE and inputs[0].id > inputs[1].id:
+        prim, inputs = node.prim, node.inputs
+        if prim.name == "input":
+            return node
+        if prim.name in COMMUTATIVE and inputs[0].id > inputs[1].id:
             inputs = inputs[::-1]
-        return known.setdefault((node.prim, inputs), node)
+        return known.setdefault((prim, inputs), node)
 
-    return sweep(graph, rule)
+    return rule

@@ -11,7 +11,7 @@ from retrograd.ir import Graph, Node, Op
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.leaf import Constant
 from retrograd.passes.constants import same_bits, splat
-from retrograd.passes.sweep import sealed, sweep
+from retrograd.passes.sweep import Rule, sweep
 
 G = TypeVar("G", bound=Graph)
 
@@ -24,8 +24,7 @@ MOVES = frozenset(
 )
 
 
-@sealed
-def fold(graph: Graph) -> Graph:
+def fold(graph: G) -> G:
     """Replace operations on constants by constants.
 
     A splat (one value everywhere) stays a splat, of whatever size, symbolic ones included. Other
@@ -33,7 +32,11 @@ def fold(graph: Graph) -> Graph:
     operation whose reference raises is left to raise when the program runs. Leaves such as `iota`
     are smaller than the arrays they describe, and stay.
     """
-    return sweep(graph, _fold)
+    return sweep(graph, folding)
+
+
+def folding(graph: Graph) -> Rule:
+    return _fold
 
 
 def _fold(node: Node) -> Node:

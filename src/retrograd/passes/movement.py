@@ -1,6 +1,6 @@
 """Simplification of what moves or combines elements: shapes, reductions, contractions.
 
-The same form as in `algebra`: a rule takes the node and its inputs and gives what may stand in its
+The same form as in `algebra`: each takes the node and its inputs and gives what may stand in its
 place, or None. Movements are exact; contractions keep their products and leave the order of
 summation to the backend, as `dot_general` always does.
 """
@@ -22,7 +22,7 @@ from retrograd.ops.shape import (
     permute,
     reshape,
 )
-from retrograd.passes.algebra import Rule
+from retrograd.passes.algebra import Identity
 from retrograd.passes.constants import is_full, like, splat
 
 
@@ -223,7 +223,7 @@ def permute_of_dot(y: Node, x: Node) -> Node | None:
 # -- the table ------------------------------------------------------------------------------------
 
 # fmt: off
-MOVEMENT: dict[str, list[Rule]] = {
+MOVEMENT: dict[str, list[Identity]] = {
     "expand": [lambda y, x: x if not y.prim.axes else None, expand_of_expand],
     "reshape": [
         lambda y, x: x if x.shape == y.shape else None,

@@ -5,36 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from retrograd.ir import Graph
-from retrograd.passes.cse import cse
-from retrograd.passes.fold import fold
-from retrograd.passes.simplify import simplify
-from retrograd.passes.sweep import sealed
+from retrograd.ir import Graph, Node
+from retrograd.passes.cse import merging
+from retrograd.passes.fold import folding
+from retrograd.passes.simplify import simplifying
+from retrograd.passes.sweep import MakeRule, Rule, sealed, sweep
 
 G = TypeVar("G", bound=Graph)
 
-PASSES: tuple[Callable[[Graph], Graph], ...] = (fold, simplify, cse)
+RULES: tuple[MakeRule, ...] = (folding, simplifying, merging)
 ROUNDS = 8  # nearly all graphs are done after two or three; a bound keeps the total linear
 
 
 def optimize(graph: G, after: Callable[[Graph], object] | None = None) -> G:
     """The graph simplified: the same inputs, as many outputs of the same types and values.
 
-    `after` is called with the result of each pass that changed something: `optimize(g, check)`
-    verifies every step.
+    `fold`, `simplify` and `cse` together, node by node in one walk, as each finds more where the
+    others have been; repeated while it finds something. `after` is called with the result of each
+    walk that changed something: `optimize(g, check)` verifies them.
     """
 
-    @sealed
     def run(graph: Graph) -> Graph:
         for _ in range(ROUNDS):
-            before = graph
-            for step in PASSES:
-                result = step(graph)
-                if after is not None and result is not graph:
-                    after(result)
-                graph = result
-            if graph is before:
+            result = sweep(graph, _together)
+            if result is graph:
                 break
+            if after is not None:
+                after(result)
+            graph = result
         return graph
 
-    return run(graph)
+    return sealed(graph, run)
+
+
+def _together(graph: Graph) -> Rule:
+    fold, simplify, merge = (make(graph) for make in RULES)
+
+    def rule(node: Node) -> Node:
+        return merge(simplify(fold(node)))
+
+    return rule

@@ -6,28 +6,32 @@ from collections import Counter
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node, Provenance, made_by
-from retrograd.passes.algebra import ALGEBRA, Rule
+from retrograd.passes.algebra import ALGEBRA, Identity
 from retrograd.passes.movement import MOVEMENT, permute_of_dot
-from retrograd.passes.sweep import sealed, sweep
+from retrograd.passes.sweep import Rule, sweep
 
 G = TypeVar("G", bound=Graph)
 
-RULES: dict[str, list[Rule]] = {**ALGEBRA, **MOVEMENT}
-STEPS = 16  # rules applied to one node in a row; every rule makes the graph smaller or its kind
+IDENTITIES: dict[str, list[Identity]] = {**ALGEBRA, **MOVEMENT}
+STEPS = 16  # identities applied to one node in a row; nearly always one or two
 
 
-@sealed
-def simplify(graph: Graph) -> Graph:
-    """Apply the rules to every node, its inputs first, until none fits.
+def simplify(graph: G) -> G:
+    """Apply the identities to every node, its inputs first, until none fits.
 
-    What a rule makes takes over the scope, source line, origin and name of the node it replaces.
+    What an identity makes takes over scope, source line, origin and name of the node it replaces.
     `stop_gradient` stays, as the graph may be differentiated yet.
     """
-    uses = Counter(x for node in graph.body for x in node.inputs)
+    return sweep(graph, simplifying)
+
+
+def simplifying(graph: Graph) -> Rule:
+    products = (x for y in graph.body for x in y.inputs if x.prim.name == "dot_general")
+    uses = Counter(products)
     uses.update(graph.outputs)
 
     def rule(node: Node) -> Node:
-        if node.op not in RULES:
+        if node.prim.name not in IDENTITIES:
             return node
         with made_by(Provenance(node.scope, node.source, node.origin)):
             for _ in range(STEPS):
@@ -41,12 +45,13 @@ def simplify(graph: Graph) -> Graph:
                 node = better
         return node
 
-    return sweep(graph, rule)
+    return rule
 
 
 def _first(node: Node) -> Node | None:
-    for rule in RULES.get(node.op, ()):
-        better = rule(node, *node.inputs)
+    inputs = node.inputs
+    for identity in IDENTITIES.get(node.prim.name, ()):
+        better = identity(node, *inputs)
         if better is not None:
             return better
     return None

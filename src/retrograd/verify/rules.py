@@ -63,8 +63,8 @@ def placeholders(arrays: Sequence[Array]) -> list[Node]:
 def check_result(op: Op, arrays: Sequence[Array]) -> Array:
     """The value of the op, whose dtype and shape must be the inferred ones."""
     inputs = placeholders(arrays)
-    (y,) = run(Graph(inputs, [op(*inputs)]), arrays)
-    return y  # type: ignore[no-any-return]
+    value: Array = run(Graph(inputs, [op(*inputs)]), arrays)[0]
+    return value
 
 
 def check_gradient(op: Op, arrays: Sequence[Array], wrt: Sequence[int], order: int = 1) -> None:

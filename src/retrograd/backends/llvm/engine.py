@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import itertools
 import threading
+import weakref
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -19,7 +19,6 @@ from retrograd.backends.llvm.entry import PROTOTYPE, TEXT, Bind, usable, works
 from retrograd.errors import BackendError
 
 _LOCK = threading.Lock()
-_NUMBERS = itertools.count()
 
 
 class Engine:
@@ -28,17 +27,14 @@ class Engine:
     def __init__(self) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        target = llvm.Target.from_triple(llvm.get_process_triple())
-        options: dict[str, Any] = {
+        self._target = llvm.Target.from_triple(llvm.get_process_triple())
+        self._options: dict[str, Any] = {
             "cpu": llvm.get_host_cpu_name(),
             "features": llvm.get_host_cpu_features().flatten(),
             "opt": 2,
             "jit": True,
         }
-        self.machine = target.create_target_machine(**options)
-        self.jit = llvm.create_lljit_compiler(
-            target.create_target_machine(**options), suppress_errors=True
-        )
+        self._machine = self._target.create_target_machine(**self._options)
         self.bind = self._make_bind()
         self._math = ctypes.CDLL(ctypes.util.find_library("m") or None)
 
@@ -46,25 +42,39 @@ class Engine:
         """Machine code of a module that defines `run`; `symbols` are the `rg_` names it calls."""
         with _LOCK:
             module = llvm.parse_assembly(text)
-            tuning = llvm.create_pipeline_tuning_options(speed_level=2)
-            tuning.loop_vectorization = True
-            tuning.slp_vectorization = False
-            builder = llvm.create_pass_builder(self.machine, tuning)
-            builder.getModulePassManager().run(module, builder)
-            code = self.machine.emit_object(module)
+            self._optimize(module)
+            code = self._machine.emit_object(module)
             library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run")
             library.add_current_process()
             for name in symbols:
                 library.import_symbol(name, self._address(name))
-            tracker = library.link(self.jit, f"program{next(_NUMBERS)}")
-        return Compiled(tracker, tracker["run"], len(code))
+            return Compiled(self._linker(), library, len(code))
+
+    def _linker(self) -> Any:
+        """A linker of its own for each program: a shared one keeps 8 kB of every program ever."""
+        return llvm.create_lljit_compiler(
+            self._target.create_target_machine(**self._options), suppress_errors=True
+        )
+
+    def _optimize(self, module: Any) -> None:
+        tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+        tuning.loop_vectorization = True
+        tuning.slp_vectorization = False
+        tuning.loop_unrolling = False  # a quarter of the compile time, and no faster code
+        builder = llvm.create_pass_builder(self._machine, tuning)
+        passes = builder.getModulePassManager()
+        passes.run(module, builder)
+        # llvmlite 0.50 never frees it: its `_dispose` is hidden by that of another base class.
+        llvm.newpassmanagers.NewPassManager._dispose(passes)
+        passes.detach()
 
     def _make_bind(self) -> Bind | None:
         """The native reader of arrays, where Python's objects are laid out as it assumes."""
         if not usable():
             return None
         library = llvm.JITLibraryBuilder().add_ir(TEXT).export_symbol("bind")
-        self._entry = library.link(self.jit, "entry")
+        self._linkage = self._linker()  # the code lives as long as these two
+        self._entry = library.link(self._linkage, "entry")
         bind = PROTOTYPE(self._entry["bind"])
         return bind if works(bind) else None
 
@@ -81,10 +91,16 @@ class Engine:
 class Compiled:
     """Loaded machine code; unloaded when dropped."""
 
-    def __init__(self, tracker: Any, address: int, size: int) -> None:
-        self._tracker = tracker
+    def __init__(self, linker: Any, library: Any, size: int) -> None:
+        tracker = library.link(linker, "program")
         self.size = size
-        self.run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address)
+        self.run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(tracker["run"])
+        weakref.finalize(self, _unload, tracker, linker).atexit = False
+
+
+def _unload(tracker: Any, linker: Any) -> None:
+    tracker.close()
+    linker.close()
 
 
 _ENGINE: Engine | None = None

@@ -60,9 +60,8 @@ class Attention(nn.Module):
     def forward(self, x: rg.Tensor) -> rg.Tensor:
         batch, length, width = x.shape
         shape = (batch, length, self.heads, width // self.heads)
-        q, k, v = (
-            f(x).reshape(shape).swapaxes(1, 2) for f in (self.query, self.key, self.value)
-        )
+        parts = (self.query, self.key, self.value)
+        q, k, v = (f(x).reshape(shape).swapaxes(1, 2) for f in parts)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(y.swapaxes(1, 2).reshape(x.shape))
 
@@ -110,9 +109,9 @@ class GPT(nn.Module):
         self.norm = nn.RMSNorm(config.width, eps=config.norm_eps, elementwise_affine=False)
         self.blocks = nn.ModuleList([Block(config) for _ in range(config.depth)])
         self.head = nn.Linear(config.width, config.vocab_size, bias=False)
-        self.to(config.dtype)
         for p in self.parameters():
-            nn.init.normal_(p, std=config.std, generator=generator)
+            new = nn.init.normal(p.shape, 0.0, config.std, generator=generator, dtype=config.dtype)
+            p.replace(new.value())
 
     def forward(self, tokens: rg.Tensor) -> rg.Tensor:
         length = tokens.shape[1]
@@ -122,7 +121,9 @@ class GPT(nn.Module):
         return self.head(x)
 
 
-def token_loss(model: GPT, tokens: rg.Tensor, targets: rg.Tensor, reduction: str = "mean") -> rg.Tensor:
+def token_loss(
+    model: GPT, tokens: rg.Tensor, targets: rg.Tensor, reduction: str = "mean"
+) -> rg.Tensor:
     """Mean of `-log p(target)` over the positions; those with the target -100 do not count."""
     logits = model(tokens)
     flat = logits.reshape(-1, logits.shape[-1])

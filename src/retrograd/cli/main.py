@@ -1,0 +1,46 @@
+"""The command line: `retrograd train`, `sample`, `info`.
+
+Exit codes: 0 done, 1 failed (with a message), 2 wrong usage, 130 or 143 stopped by Ctrl-C or
+SIGTERM after saving.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import retrograd
+from retrograd.cli import info, sample, train
+from retrograd.cli.errors import ReadableErrors
+
+app = typer.Typer(
+    name="retrograd",
+    cls=ReadableErrors,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(train.app, name="train")
+app.command("sample")(sample.sample)
+app.command("info")(info.info)
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"retrograd {retrograd.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error comes from, as a traceback.")
+    ] = False,
+) -> None:
+    """Reverse-mode automatic differentiation: train, sample, look."""

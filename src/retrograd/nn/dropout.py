@@ -1,0 +1,33 @@
+"""Noise that regularises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrograd.frontend.random import Generator
+from retrograd.frontend.tensor import Tensor
+from retrograd.nn import functional, init
+from retrograd.nn.module import Module
+
+
+class Dropout(Module):
+    """While training, each element 0 with probability p, else divided by `1 - p`; in evaluation the
+    identity.
+
+    The layer draws from a stream of its own, split off from `generator` (or the default one of
+    `nn.init`), which is part of its state: a copy of the module draws the same numbers. In a pure
+    function, which leaves the module it is given as it is, return the module to carry the state
+    on; `Optimizer.update` also moves the streams of the parameters it is given on.
+    """
+
+    def __init__(self, p: float = 0.5, *, generator: Generator | None = None) -> None:
+        super().__init__()
+        functional.check_probability(p)
+        self.p = p
+        self.generator = (generator or init.default_generator()).split()
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.dropout(input, self.p, self.training, self.generator)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"

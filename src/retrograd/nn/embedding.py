@@ -1,0 +1,57 @@
+"""Vectors for indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import ShapeError
+from retrograd.frontend.random import Generator
+from retrograd.frontend.tensor import Tensor
+from retrograd.nn import functional, init
+from retrograd.nn.module import Module
+from retrograd.nn.parameter import Parameter
+
+
+class Embedding(Module):
+    """A learned vector for each of `num_embeddings` indices: `[...]` to `[..., embedding_dim]`.
+
+    weight is `[num_embeddings, embedding_dim]`, normal with standard deviation 1. The vector of
+    `padding_idx` begins as 0 and is not trained.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Embedding(10, 4)([[1, 2, 3]]).shape
+    (1, 3, 4)
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if num_embeddings < 1 or embedding_dim < 1:
+            raise ShapeError(f"Embedding({num_embeddings}, {embedding_dim}): sizes are at least 1")
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ShapeError(f"padding_idx {padding_idx} of an Embedding of {num_embeddings}")
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        weight = init.normal((num_embeddings, embedding_dim), generator=generator, dtype=dtype)
+        if padding_idx is not None:
+            array = np.array(weight.numpy())
+            array[padding_idx] = 0
+            weight = Tensor.of(array)
+        self.weight = Parameter(weight)
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.embedding(input, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"

@@ -1,0 +1,240 @@
+"""Losses, with PyTorch's names, arguments and meanings.
+
+`reduction` is "mean" (the default), "sum" or "none". Shapes of input and target must be equal,
+where the loss compares them element by element: nothing is broadcast silently.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as rg
+from retrograd.errors import DTypeError, ShapeError
+from retrograd.frontend.tensor import Tensor
+
+
+def _floats(value: Any) -> Tensor:
+    x = rg.asarray(value)
+    return x if x.dtype.is_float else x.astype(rg.float32)
+
+
+def _pair(input: Any, target: Any, what: str) -> tuple[Tensor, Tensor]:
+    x, t = _floats(input), rg.asarray(target)
+    if x.shape != t.shape:
+        raise ShapeError(
+            f"{what}: the input has the shape {x.shape}, the target {t.shape}; make them equal"
+        )
+    return x, t if t.dtype.is_float else t.astype(x.dtype)
+
+
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ShapeError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+
+
+# -- regression ----------------------------------------------------------------------------------
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """`(x - t)**2`."""
+    x, t = _pair(input, target, "mse_loss")
+    return _reduced(rg.square(x - t), reduction)
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """`|x - t|`."""
+    x, t = _pair(input, target, "l1_loss")
+    return _reduced(rg.abs(x - t), reduction)
+
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """`d**2 / 2` where `d = |x - t|` is at most delta, `delta (d - delta / 2)` beyond."""
+    x, t = _pair(input, target, "huber_loss")
+    _positive("huber_loss", "delta", delta)
+    d = rg.abs(x - t)
+    near = rg.minimum(d, delta)
+    # d**2 / 2 and delta (d - delta / 2) in one, with no branch that could overflow unused.
+    return _reduced(near * (d - 0.5 * near), reduction)
+
+
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """`d**2 / (2 beta)` where `d = |x - t|` is below beta, `d - beta / 2` beyond; beta = 0 is
+    `l1_loss`."""
+    if beta == 0:
+        return l1_loss(input, target, reduction)
+    _positive("smooth_l1_loss", "beta", beta)
+    return huber_loss(input, target, reduction, beta) / beta
+
+
+def _positive(what: str, name: str, value: float) -> None:
+    if not value > 0:
+        raise ShapeError(f"{what}: {name} is positive, not {value}")
+
+
+# -- classification ------------------------------------------------------------------------------
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """`-log softmax(input)[target]`, classes along axis 1, or axis 0 of a vector of logits.
+
+    `target` holds class indices (`[N, ...]` for `[N, C, ...]`) or probabilities in the shape of the
+    input. Indices equal to `ignore_index` count for nothing; others out of range are an
+    `IndexRangeError`. `weight` (`[C]`) weighs the classes. The mean is over the weights of the
+    targets, or over the samples where targets are probabilities. `label_smoothing` s mixes the
+    targets with the uniform distribution, `(1 - s) target + s / C`.
+    """
+    x, t = _floats(input), rg.asarray(target)
+    _check_classes(x, "cross_entropy")
+    if not 0 <= label_smoothing <= 1:
+        raise ShapeError(f"label_smoothing is between 0 and 1, not {label_smoothing}")
+    axis = min(1, x.ndim - 1)
+    logp = rg.log_softmax(x, axis=axis)
+    w = _class_weight(weight, x, axis)
+    if not t.dtype.is_float:
+        return _by_index(logp, t, w, ignore_index, reduction, label_smoothing, "cross_entropy")
+    if t.shape != x.shape:
+        raise ShapeError(
+            f"cross_entropy: targets that are probabilities have the shape of the input, "
+            f"{x.shape}, not {t.shape}; class indices are integers"
+        )
+    weighted = logp if w is None else logp * w
+    loss = -_times_log(t, weighted).sum(axis=axis)
+    if label_smoothing:
+        loss = (1 - label_smoothing) * loss - label_smoothing * weighted.mean(axis=axis)
+    return _reduced(loss, reduction)
+
+
+def nll_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """`-input[target]` for log probabilities `[N, C, ...]`; see `cross_entropy`."""
+    x, t = _floats(input), rg.asarray(target)
+    _check_classes(x, "nll_loss")
+    w = _class_weight(weight, x, min(1, x.ndim - 1))
+    return _by_index(x, t, w, ignore_index, reduction, 0.0, "nll_loss")
+
+
+def _check_classes(x: Tensor, what: str) -> None:
+    if x.ndim == 0 or x.shape[min(1, x.ndim - 1)] == 0:
+        raise ShapeError(f"{what}: the input, {x.shape}, has no axis of classes; it is [N, C, ...]")
+
+
+def _class_weight(weight: Any, x: Tensor, axis: int) -> Tensor | None:
+    """Weights of the classes, shaped to be multiplied with x."""
+    if weight is None:
+        return None
+    w = rg.asarray(weight).astype(x.dtype)
+    if w.shape != (x.shape[axis],):
+        raise ShapeError(f"a weight for each of {x.shape[axis]} classes, not of shape {w.shape}")
+    return w.reshape((-1,) + (1,) * (x.ndim - 1 - axis))
+
+
+def _by_index(
+    logp: Tensor,
+    t: Tensor,
+    w: Tensor | None,
+    ignore: int,
+    reduction: str,
+    smoothing: float,
+    what: str,
+) -> Tensor:
+    """The loss for targets that are class indices."""
+    axis = min(1, logp.ndim - 1)
+    if not t.dtype.is_integer:
+        raise DTypeError(f"{what}: class indices are integers, not {t.dtype}")
+    if t.shape != logp.shape[:axis] + logp.shape[axis + 1 :]:
+        raise ShapeError(
+            f"{what}: class indices for the input {logp.shape} have the shape "
+            f"{logp.shape[:axis] + logp.shape[axis + 1 :]}, not {t.shape}; classes are axis {axis}"
+        )
+    counts = t != ignore
+    at = rg.expand_dims(rg.where(counts, t, 0), axis=axis)
+
+    def pick(x: Tensor) -> Tensor:
+        return rg.squeeze(rg.take_along_axis(x, at, axis=axis), axis=axis)
+
+    weights = counts.astype(logp.dtype)
+    if w is not None:
+        weights = rg.where(counts, pick(rg.broadcast_to(w, logp.shape)), 0.0)
+    loss = -pick(logp)
+    loss = rg.where(counts, loss if w is None else loss * weights, 0.0)
+    if smoothing:
+        spread = -(logp if w is None else logp * w).mean(axis=axis)
+        loss = (1 - smoothing) * loss + smoothing * rg.where(counts, spread, 0.0)
+    if reduction == "mean":
+        return loss.sum() / weights.sum()
+    return _reduced(loss, reduction)
+
+
+def binary_cross_entropy(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """`-(t log x + (1 - t) log(1 - x))` for probabilities x. As in PyTorch no logarithm is below
+    -100; where it is held there, its gradient is 0. `binary_cross_entropy_with_logits` has no such
+    limit and is preferable."""
+    x, t = _pair(input, target, "binary_cross_entropy")
+    loss = -(t * _log_above(x) + (1 - t) * _log_above(1 - x))
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _log_above(x: Tensor) -> Tensor:
+    """`max(log x, -100)`, defined and with a finite gradient at 0."""
+    inside = x > 0
+    return rg.where(inside, rg.maximum(rg.log(rg.where(inside, x, 1.0)), -100.0), -100.0)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+) -> Tensor:
+    """`binary_cross_entropy(sigmoid(x), t)` for logits x, exact in both tails. `pos_weight`
+    multiplies the part of the positive class."""
+    x, t = _pair(input, target, "binary_cross_entropy_with_logits")
+    tail = rg.softplus(-x)
+    if pos_weight is not None:
+        tail = tail * ((rg.asarray(pos_weight).astype(x.dtype) - 1) * t + 1)
+    loss = (1 - t) * x + tail
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """`t (log t - x)` for log probabilities x and probabilities t, or log probabilities t with
+    `log_target`. `reduction="batchmean"`, the divergence, divides the sum by the size of axis 0;
+    "mean" divides by the number of elements."""
+    x, t = _pair(input, target, "kl_div")
+    if log_target:
+        loss = _times_log(rg.exp(t), t - x)
+    else:
+        positive = t > 0
+        loss = rg.where(positive, t * rg.log(rg.where(positive, t, 1.0)), 0.0) - _times_log(t, x)
+    if reduction == "batchmean":
+        if x.ndim == 0:
+            raise ShapeError("kl_div: 'batchmean' divides by the size of axis 0, there is none")
+        return loss.sum() / x.shape[0]
+    return _reduced(loss, reduction)
+
+
+def _times_log(p: Tensor, logp: Tensor) -> Tensor:
+    """`p * logp`, 0 where p is 0 even if logp is infinite."""
+    none = p == 0
+    return rg.where(none, 0.0, p * rg.where(none, 0.0, logp))
+
+
+def hinge_loss(
+    input: Any, target: Any, reduction: str = "mean", margin: float = 1.0, squared: bool = False
+) -> Tensor:
+    """`max(0, margin - t x)` for targets -1 and 1; or its square."""
+    x, t = _pair(input, target, "hinge_loss")
+    loss = rg.relu(margin - t * x)
+    return _reduced(rg.square(loss) if squared else loss, reduction)

@@ -1,0 +1,113 @@
+"""Gradients kept within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+import retrograd as rg
+from retrograd.errors import GradientError, NonFiniteError, ShapeError
+from retrograd.frontend import tree
+from retrograd.frontend.tensor import Tensor
+from retrograd.nn.module import Module
+
+
+def clip_grad_norm(
+    params: Module | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+) -> Tensor:
+    """Scale the gradients of all parameters so that their norm, as one vector, is at most
+    `max_norm`; return the norm before.
+
+    As in PyTorch they are multiplied by `min(1, max_norm / (norm + 1e-6))`. Nothing is computed
+    yet: it becomes part of the optimizer's step. If the norm is NaN or infinite, so become the
+    gradients; with `error_if_nonfinite`, which computes the norm at once, that is a
+    `NonFiniteError` that names the parameters, and nothing is changed.
+    """
+    named = _with_gradient(params, "clip_grad_norm")
+    before = [p.grad for _, p in named]
+    after, norm = clip_by_norm(before, max_norm, norm_type)
+    if error_if_nonfinite and not np.isfinite(norm.numpy()):
+        bad = [name for name, p in named if not np.isfinite(p.grad.numpy()).all()]
+        raise NonFiniteError(
+            f"the norm of the gradients is {norm.item()}; NaN or infinite are those of "
+            f"{', '.join(bad) or 'none, the norm overflows'}"
+        )
+    _put(named, after)
+    return norm
+
+
+def clip_grad_value(params: Module | Iterable[Tensor], clip_value: float) -> None:
+    """Limit every element of the gradients to ±clip_value. NaN stays NaN."""
+    named = _with_gradient(params, "clip_grad_value")
+    _put(named, clip_by_value([p.grad for _, p in named], clip_value))
+
+
+def clip_by_norm(grads: Any, max_norm: float, norm_type: float = 2.0) -> tuple[Any, Tensor]:
+    """The pure form of `clip_grad_norm`: the tree of gradients scaled, and its norm before."""
+    if not max_norm >= 0:
+        raise ShapeError(f"max_norm is not negative, not {max_norm}")
+    norm = global_norm(grads, norm_type)
+    factor = rg.minimum(max_norm / (norm + 1e-6), 1.0)
+    return tree.map(lambda g: g * factor.astype(g.dtype) if _floats(g) else g, grads), norm
+
+
+def clip_by_value(grads: Any, clip_value: float) -> Any:
+    """The pure form of `clip_grad_value`."""
+    if not clip_value >= 0:
+        raise ShapeError(f"clip_value is not negative, not {clip_value}")
+    return tree.map(lambda g: rg.clip(g, -clip_value, clip_value) if _floats(g) else g, grads)
+
+
+def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
+    """The norm of all leaves of a tree as one vector.
+
+    The Euclidean norm is summed in float64, where squares of float32 cannot overflow.
+    """
+    leaves = [rg.asarray(g) for g in tree.flatten(grads)[0] if _floats(g)]
+    if not leaves:
+        raise ShapeError("a norm of no gradients")
+    if not norm_type > 0:
+        raise ShapeError(f"norm_type is positive, or inf, not {norm_type}")
+    dtype = leaves[0].dtype
+    wide = [rg.abs(g.astype(rg.float64)) for g in leaves]
+    if norm_type == float("inf"):
+        parts = [g.max() for g in wide if g.size != 0]
+        return (rg.max(rg.stack(parts)) if parts else rg.zeros(())).astype(dtype)
+    total = _sum([(rg.square(g) if norm_type == 2 else g**norm_type).sum() for g in wide])
+    return (rg.sqrt(total) if norm_type == 2 else total ** (1 / norm_type)).astype(dtype)
+
+
+def _sum(parts: Sequence[Tensor]) -> Tensor:
+    total = parts[0]
+    for x in parts[1:]:
+        total = total + x
+    return total
+
+
+def _floats(x: Any) -> bool:
+    return rg.asarray(x).dtype.is_float
+
+
+def _with_gradient(params: Any, what: str) -> list[tuple[str, Any]]:
+    """Name and parameter, of those that have a gradient."""
+    if isinstance(params, Module):
+        named: list[tuple[str, Any]] = list(params.named_parameters())
+    else:
+        given = [params] if isinstance(params, Tensor) else params
+        named = [(f"parameter {i}", p) for i, p in enumerate(given)]
+    found = [(name, p) for name, p in named if p.grad is not None]
+    if not found:
+        raise GradientError(f"{what}: no parameter has a gradient; call backward() first")
+    return found
+
+
+def _put(named: Sequence[tuple[str, Any]], grads: Sequence[Tensor]) -> None:
+    """Replace the gradients; they stay tied to the loss, which is computed along with them."""
+    for (_, p), g in zip(named, grads, strict=True):
+        g._root = p.grad._root
+        p.grad = g

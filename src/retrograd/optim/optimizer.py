@@ -1,0 +1,279 @@
+"""`Optimizer`: what all optimizers have in common, in the stateful and in the pure form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import FormatError, GradientError, ShapeError
+from retrograd.frontend import tree
+from retrograd.frontend.context import no_grad
+from retrograd.frontend.creation import asarray, zeros_like
+from retrograd.frontend.function import as_array
+from retrograd.frontend.random import Generator
+from retrograd.frontend.recording import evaluate
+from retrograd.frontend.tensor import Tensor
+from retrograd.frontend.transforms import is_differentiating
+from retrograd.ir import float64
+from retrograd.optim.parameters import groups, learning_leaves, reject_repeated
+
+Rate = float | Callable[[Any], Any]
+Slots = dict[str, Tensor]
+
+
+class Optimizer:
+    """Base class of optimizers. A subclass says what it remembers of each parameter (`slots`) and
+    how one parameter moves (`prepare`, `move`).
+
+    The stateful form changes parameters after `.backward()`, and computes their new values, the new
+    state and the loss, if it was not looked at yet, in one program:
+
+        opt = optim.SGD(model, lr=0.1)
+        opt.zero_grad(); loss = f(model); loss.backward(); opt.step()
+
+    The pure form takes and returns trees of parameters, for use inside `jit`:
+
+        state = opt.init(model)
+        model, state = opt.update(model, rg.grad(f)(model), state)
+
+    `params` is a module, tensors, or a list of dicts with the key "params" and options of the
+    group; None if only the pure form is used. Frozen parameters are left out. `lr` is a number or
+    a function of the number of steps taken, such as those in `optim.schedules`. In the stateful
+    form `opt.lr` may be changed at any time without compiling again.
+    """
+
+    slots: tuple[str, ...] = ()
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self.param_groups: list[dict[str, Any]] = []
+        self._state: dict[int, Slots] = {}  # by position of the parameter
+        self._counts: dict[int, int] = {}  # steps taken, by position
+        if params is not None:
+            for group in groups(params):
+                self.param_groups.append({**defaults, **group})
+                self.check(self.param_groups[-1])
+            reject_repeated(self._parameters())
+        else:
+            self.check(defaults)
+
+    # -- what a subclass defines -----------------------------------------------------------------
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Raise if an option makes no sense."""
+        if not callable(options["lr"]):
+            require(options["lr"] >= 0, "lr", options["lr"], "not negative")
+        require(
+            options["weight_decay"] >= 0, "weight_decay", options["weight_decay"], "not negative"
+        )
+
+    def prepare(self, step: Tensor, lr: Tensor, options: Mapping[str, Any]) -> Any:
+        """Numbers that all parameters share: `step` counts from 1; float64 scalars."""
+        raise NotImplementedError
+
+    def move(
+        self, p: Tensor, g: Tensor, slots: Slots, shared: Any, options: Mapping[str, Any]
+    ) -> tuple[Tensor, Slots]:
+        """The parameter and its slots after a step with the gradient g."""
+        raise NotImplementedError
+
+    # -- stateful --------------------------------------------------------------------------------
+    def _parameters(self) -> list[Tensor]:
+        return [p for group in self.param_groups for p in group["params"]]
+
+    @property
+    def lr(self) -> Rate:
+        """The learning rate of the first group, or the schedule; setting it sets it for all."""
+        return (self.param_groups or [self.defaults])[0]["lr"]
+
+    @lr.setter
+    def lr(self, value: Rate) -> None:
+        for options in (*self.param_groups, self.defaults):
+            self.check({**options, "lr": value})
+            options["lr"] = value
+
+    @property
+    def current_lr(self) -> float:
+        """The learning rate of the first group in the next step."""
+        rate = self.lr
+        return float(rate(max(self._counts.values(), default=0)) if callable(rate) else rate)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters."""
+        for p in self._parameters():
+            p.grad = None
+
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+        jobs = self._jobs()
+        moved: list[tuple[int, Tensor, Tensor, Slots]] = []
+        with no_grad():
+            for options, count, members in jobs:
+                rate = options["lr"]
+                lr = Tensor.of(np.asarray(float(rate(count) if callable(rate) else rate)))
+                shared = self.prepare(Tensor.of(np.asarray(count + 1)), lr, options)
+                for i, p in members:
+                    slots = self._state.get(i) or self._fresh(p)
+                    # A handle of its own, so that nothing counts as depending on the parameter.
+                    new, slots = self.move(Tensor(p.node), _gradient(p), slots, shared, options)
+                    moved.append((i, p, new, slots))
+        evaluate([t for _, _, new, slots in moved for t in (new, *slots.values())])
+        for i, p, new, slots in moved:
+            p.replace(new.value())
+            self._state[i] = {k: Tensor.of(t.value()) for k, t in slots.items()}
+            self._counts[i] = self._counts.get(i, 0) + 1
+
+    def _jobs(self) -> list[tuple[dict[str, Any], int, list[tuple[int, Tensor]]]]:
+        """The parameters with a gradient, by group and number of steps taken."""
+        jobs: dict[tuple[int, int], tuple[dict[str, Any], int, list[tuple[int, Tensor]]]] = {}
+        i = 0
+        for j, group in enumerate(self.param_groups):
+            for p in group["params"]:
+                if p.grad is not None:
+                    count = self._counts.get(i, 0)
+                    jobs.setdefault((j, count), (group, count, []))[2].append((i, p))
+                i += 1
+        if not jobs:
+            raise GradientError(
+                "step(): no parameter has a gradient; call backward() on the loss first, and "
+                "zero_grad() after step(), not before it"
+                if self.param_groups
+                else "step() of an optimizer made without parameters, which has the pure form "
+                "only: use init() and update()"
+            )
+        return list(jobs.values())
+
+    def _fresh(self, p: Tensor) -> Slots:
+        return {k: Tensor.of(np.zeros(p.shape, p.dtype.dtype)) for k in self.slots}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything `load_state_dict` needs to continue to the same bits, in PyTorch's form:
+        `state` by position of the parameter, and the options of each group. Schedules are not
+        part of it."""
+        saved = []
+        start = 0
+        for group in self.param_groups:
+            n = len(group["params"])
+            options = {k: v for k, v in group.items() if k != "params" and not callable(v)}
+            saved.append({**options, "params": list(range(start, start + n))})
+            start += n
+        state = {i: {"step": self._counts[i], **slots} for i, slots in sorted(self._state.items())}
+        return {"state": state, "param_groups": saved}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where the optimizer whose `state_dict()` this is stood.
+
+        The groups must have as many parameters, in the same order and of the same shapes; if not,
+        nothing is changed.
+        """
+        parameters = self._parameters()
+        try:
+            sizes = [len(g["params"]) for g in state["param_groups"]]
+            saved = {int(i): dict(s) for i, s in state["state"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FormatError(f"this is no state of an optimizer: {error!r}") from None
+        mine = [len(g["params"]) for g in self.param_groups]
+        if sizes != mine:
+            raise FormatError(
+                f"the state is of an optimizer of groups with {sizes} parameters, this has {mine}"
+            )
+        counts, slots = {}, {}
+        for i, entry in saved.items():
+            p = parameters[i] if 0 <= i < len(parameters) else None
+            if p is None or set(entry) != {"step", *self.slots}:
+                raise FormatError(
+                    f"the state of parameter {i} holds {sorted(entry)}, {type(self).__name__} "
+                    f"needs {sorted(('step', *self.slots))}"
+                )
+            counts[i] = int(entry["step"])
+            slots[i] = {k: _loaded(entry[k], p, f"{k} of parameter {i}") for k in self.slots}
+        for group, given in zip(self.param_groups, state["param_groups"], strict=True):
+            group.update({k: v for k, v in given.items() if k != "params" and k in group})
+        self._counts, self._state = counts, slots
+
+    # -- pure ------------------------------------------------------------------------------------
+    def init(self, params: Any) -> dict[str, Any]:
+        """The state before the first step: the number of steps taken, and a list of tensors for
+        each slot, in the order of the leaves of `params` that learn."""
+        learning = [asarray(x) for x, yes in zip(*learning_leaves(params), strict=True) if yes]
+        if not learning:
+            raise ShapeError("init(): there is no parameter that learns in the tree")
+        state: dict[str, Any] = {"step": Tensor.of(np.zeros((), np.int64))}
+        return state | {k: [_zeros(p) for p in learning] for k in self.slots}
+
+    def update(
+        self, params: Any, grads: Any, state: Mapping[str, Any], *, lr: Rate | Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Parameters and state after a step; the arguments are left as they are.
+
+        `params` and `grads` are trees of the same structure. Of a module only parameters that are
+        not frozen change; its random generators move on, so that dropout differs from step to
+        step. Under `jit` the learning rate of the optimizer becomes part of the program: use a
+        schedule, or pass `lr`, where it is to change.
+
+        The result counts as a given value for `backward()`; `rg.grad` differentiates through it.
+        """
+        leaves, learns = learning_leaves(params)
+        slopes, _ = tree.flatten(grads)
+        if len(slopes) != len(leaves):
+            raise ShapeError(
+                f"update(): the parameters have {len(leaves)} leaves, the gradients {len(slopes)}"
+            )
+        options = self.defaults if not self.param_groups else self.param_groups[0]
+        rate = options["lr"] if lr is None else lr
+        count = _cut(state["step"])
+        lr = asarray(rate(count) if callable(rate) else rate)
+        step = count + 1
+        shared = self.prepare(step, _cut(lr).astype(float64), options)
+        new = list(leaves)
+        after: dict[str, list[Tensor]] = {k: [] for k in self.slots}
+        at = 0
+        for i, (p, g) in enumerate(zip(leaves, slopes, strict=True)):
+            if not learns[i]:
+                continue
+            p, g = _cut(p), _cut(g)
+            if p.shape != g.shape:
+                raise ShapeError(f"update(): a parameter of {p.shape} has a gradient of {g.shape}")
+            slots = {k: _cut(state[k][at]) for k in self.slots}
+            new[i], slots = self.move(p, g.astype(p.dtype), slots, shared, options)
+            for k in self.slots:
+                after[k].append(slots[k])
+            at += 1
+        result = tree.unflatten(tree.flatten(params)[1], new)
+        for x in tree.tops(result, lambda x: isinstance(x, Generator)):
+            if isinstance(x, Generator):
+                x.jump()
+        return result, {"step": step, **after}
+
+    def __repr__(self) -> str:
+        options = ", ".join(f"{k}={v}" for k, v in self.defaults.items())
+        return f"{type(self).__name__}({len(self._parameters())} parameters, {options})"
+
+
+def require(ok: bool, name: str, value: Any, what: str) -> None:
+    """Raise unless an option is as it must be."""
+    if not ok:
+        raise ShapeError(f"{name} is {what}, not {value}")
+
+
+def _gradient(p: Tensor) -> Tensor:
+    assert p.grad is not None
+    return p.grad
+
+
+def _loaded(value: Any, p: Tensor, what: str) -> Tensor:
+    array = np.array(as_array(value), p.dtype.dtype)
+    if array.shape != p.shape:
+        raise ShapeError(f"{what} has the shape {array.shape}, the parameter {p.shape}")
+    return Tensor.of(array)
+
+
+def _cut(x: Any) -> Tensor:
+    """A tensor as a value: `backward()` does not go on to what it came from. Transforms do."""
+    x = asarray(x)
+    return x if is_differentiating() or not x.requires_grad else Tensor(x.node)
+
+
+def _zeros(p: Tensor) -> Tensor:
+    return Tensor.of(np.zeros(p.shape, p.dtype.dtype)) if p.is_computed else zeros_like(p)

@@ -1,0 +1,1 @@
+"""Training loops: recipes, progress, clean stops."""

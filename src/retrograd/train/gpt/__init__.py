@@ -1,0 +1,35 @@
+"""The GPT recipe: a decoder-only transformer on text, one document a line.
+
+>>> from retrograd.train.gpt import sample, train
+>>> outcome = train(documents, "runs/gpt", steps=1000)  # doctest: +SKIP
+>>> sample(outcome.model, outcome.trainer.corpus.tokenizer, 3)  # doctest: +SKIP
+['karina', 'jelan', 'maria']
+"""
+
+from retrograd.train.gpt.corpus import Corpus
+from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
+from retrograd.train.gpt.recipe import Outcome, draw_gradient, train
+from retrograd.train.gpt.sampling import sample
+from retrograd.train.gpt.trainer import (
+    TrainConfig,
+    Trainer,
+    configurations,
+    load_model,
+    source_of,
+)
+
+__all__ = [
+    "Corpus",
+    "GPT",
+    "GPTConfig",
+    "Outcome",
+    "TrainConfig",
+    "Trainer",
+    "configurations",
+    "draw_gradient",
+    "load_model",
+    "sample",
+    "source_of",
+    "token_loss",
+    "train",
+]

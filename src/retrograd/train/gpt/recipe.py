@@ -1,0 +1,114 @@
+"""Train a GPT on documents: the loop around `Trainer`, with reports, checkpoints and stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import retrograd as rg
+from retrograd.inspect import draw
+from retrograd.io import CheckpointManager
+from retrograd.io.files import StrPath
+from retrograd.train.gpt.model import GPT, token_loss
+from retrograd.train.gpt.trainer import Trainer
+from retrograd.train.interrupt import StopRequest, stop_requests
+from retrograd.train.progress import Reporter, Silent
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `signal` is the number of the signal that stopped it, or None."""
+
+    trainer: Trainer
+    checkpoint: Path
+    validation_loss: float | None
+    signal: int | None
+
+    @property
+    def model(self) -> GPT:
+        """The trained model."""
+        return self.trainer.model
+
+
+def train(
+    documents: list[str],
+    out: StrPath,
+    *,
+    resume: bool = False,
+    reporter: Reporter | None = None,
+    source: str | None = None,
+    **options: Any,
+) -> Outcome:
+    """Train a GPT on the documents, with checkpoints in the directory `out`.
+
+    `options` are fields of `GPTConfig` and `TrainConfig`; `source` says in the checkpoints where
+    the documents are from. A new run puts the checkpoints of an
+    earlier one in `out` aside (into `out/previous`) when it saves its first; with `resume`, the
+    latest checkpoint in `out` is gone on from, to the same bits as if it had never stopped.
+
+    Ctrl-C (SIGINT) and SIGTERM end the run after the current step, with a checkpoint.
+    """
+    manager = CheckpointManager(out, fresh=not resume)
+    if resume:
+        trainer = Trainer.resumed(manager, documents, options)
+    else:
+        trainer = Trainer.fresh(documents, options, source)
+    tell = reporter or Silent()
+    tell.message(_summary(trainer))
+    tell.start(trainer.step, trainer.config.steps)
+    try:
+        with stop_requests() as stop:
+            path, loss = _loop(trainer, manager, tell, stop)
+    finally:
+        tell.close()
+    return Outcome(trainer, path, loss, stop.signal)
+
+
+def _loop(
+    trainer: Trainer, manager: CheckpointManager, tell: Reporter, stop: StopRequest
+) -> tuple[Path, float | None]:
+    """Steps until the last or a request to stop; the last checkpoint and its validation loss."""
+    config = trainer.config
+    if not trainer.corpus.validation:
+        tell.message("There is only one document: none is held out to measure a validation loss.")
+    while trainer.step < config.steps and not stop:
+        loss, tokens = trainer.advance()
+        tell.update(trainer.step, loss, tokens)
+        if trainer.step < config.steps and not stop:
+            saving = trainer.step % config.checkpoint_every == 0
+            found = None
+            if saving or trainer.step % config.val_every == 0:
+                found = _validate(trainer, tell)
+            if saving:
+                trainer.save(manager, found)
+    found = None if stop else _validate(trainer, tell)
+    return trainer.save(manager, found), found
+
+
+def _validate(trainer: Trainer, tell: Reporter) -> float | None:
+    found = trainer.validation_loss()
+    if found is not None:
+        tell.message(f"step {trainer.step}: validation loss {found:.4f}")
+    return found
+
+
+def _summary(trainer: Trainer) -> str:
+    model, corpus = trainer.model, trainer.corpus
+    config = model.config
+    size = sum(p.size for p in model.parameters())
+    layers = "1 layer" if config.depth == 1 else f"{config.depth} layers"
+    return (
+        f"{corpus.documents:,} documents, {len(corpus.validation):,} samples held out, "
+        f"{config.vocab_size} tokens\n"
+        f"GPT of {layers}, width {config.width}, {config.heads} heads, context {config.context}: "
+        f"{size:,} parameters"
+    )
+
+
+def draw_gradient(trainer: Trainer, path: StrPath) -> None:
+    """Draw the gradient of a step's loss with respect to the parameters, for any length."""
+    tokens = rg.spec((trainer.config.batch, rg.Dim("T")), rg.int32)
+    graph = rg.trace(token_loss, trainer.model, tokens, tokens)
+    names = [f"d_{x.name}" for x in graph.inputs if x.dtype.is_float]
+    draw(graph.gradient(), path, forward=graph, outputs=names)

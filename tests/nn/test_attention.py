@@ -1,0 +1,116 @@
+"""Attention: masks of every kind, heads, other sequences."""
+
+import math
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+
+F = nn.functional
+rng = np.random.default_rng(2)
+Q, K, V = rng.normal(size=(3, 2, 3, 5, 4))  # batch, heads, length, width
+CAUSAL = np.tril(np.ones((5, 5), bool))
+
+
+def reference(q, k, v, allowed=None, scale=None):
+    s = q @ np.swapaxes(k, -1, -2) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if allowed is not None:
+        s = np.where(allowed, s, -np.inf)
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True) @ v
+
+
+def test_plain_causal_and_masked():
+    attend = F.scaled_dot_product_attention
+    close = np.testing.assert_allclose
+    close(attend(Q, K, V).numpy(), reference(Q, K, V))
+    close(attend(Q, K, V, scale=0.3).numpy(), reference(Q, K, V, scale=0.3))
+    close(attend(Q, K, V, is_causal=True).numpy(), reference(Q, K, V, CAUSAL))
+    close(attend(Q, K, V, attn_mask=CAUSAL).numpy(), reference(Q, K, V, CAUSAL))
+    added = np.where(CAUSAL, 0.0, -np.inf)
+    close(attend(Q, K, V, attn_mask=added).numpy(), reference(Q, K, V, CAUSAL))
+    mask = rng.random((2, 1, 5, 5)) < 0.7
+    mask[..., 0] = True
+    both = mask & CAUSAL
+    close(attend(Q, K, V, attn_mask=mask, is_causal=True).numpy(), reference(Q, K, V, both))
+    added = rng.normal(size=(5, 5))
+    s = Q @ np.swapaxes(K, -1, -2) / 2 + np.where(CAUSAL, added, -np.inf)
+    e = np.exp(s)
+    found = attend(Q, K, V, attn_mask=added, is_causal=True).numpy()
+    close(found, e / e.sum(-1, keepdims=True) @ V)
+
+
+def test_the_future_has_no_influence():
+    layer = nn.MultiHeadAttention(8, 2, causal=True).to(rg.float64)
+    x = rng.normal(size=(2, 6, 8))
+    slope = rg.grad(lambda x: layer(x)[:, 2].sum())(x).numpy()
+    assert (slope[:, 3:] == 0).all()
+    assert (slope[:, :3] != 0).all()
+    changed = x.copy()
+    changed[:, 3:] += 100
+    np.testing.assert_array_equal(layer(x).numpy()[:, :3], layer(changed).numpy()[:, :3])
+
+
+def test_a_query_without_keys_gives_zero_and_finite_gradients():
+    mask = CAUSAL.copy()
+    mask[2] = False
+    y = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+    assert (y.numpy()[..., 2, :] == 0).all()
+    f = lambda q, k, v: (F.scaled_dot_product_attention(q, k, v, attn_mask=mask) ** 2).sum()  # noqa: E731
+    for g in rg.grad(f, argnums=(0, 1, 2))(Q, K, V):
+        assert np.isfinite(g.numpy()).all()
+
+
+def test_extreme_scores():
+    y = F.scaled_dot_product_attention(Q * 1e4, K * 1e4, V, is_causal=True)
+    assert np.isfinite(y.numpy()).all()
+
+
+def test_heads_against_a_loop():
+    layer = nn.MultiHeadAttention(6, 3).to(rg.float64)
+    x = rng.normal(size=(2, 4, 6))
+    w, b = layer.in_proj_weight.numpy(), rng.normal(size=18)
+    layer.in_proj_bias = nn.Parameter(b)
+    q, k, v = np.split(x @ w.T + b, 3, axis=-1)
+    heads = [reference(*(a[..., 2 * i : 2 * i + 2] for a in (q, k, v))) for i in range(3)]
+    expected = np.concatenate(heads, -1) @ layer.out_proj.weight.numpy().T
+    np.testing.assert_allclose(layer(x).numpy(), expected)
+    np.testing.assert_allclose(layer(x[0]).numpy(), expected[0])
+    np.testing.assert_allclose(layer(x, x, x).numpy(), expected)
+
+
+def test_other_sequences_and_padding():
+    layer = nn.MultiHeadAttention(6, 2).to(rg.float64)
+    x, y = rng.normal(size=(2, 4, 6)), rng.normal(size=(2, 5, 6))
+    there = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], bool)
+    padded = layer(x, y, key_padding_mask=there).numpy()
+    np.testing.assert_allclose(padded[0], layer(x[0], y[0, :3]).numpy())
+    np.testing.assert_allclose(padded[1], layer(x[1], y[1]).numpy())
+    added = np.zeros((4, 5))
+    with_mask = layer(x, y, attn_mask=added, key_padding_mask=there).numpy()
+    np.testing.assert_allclose(with_mask, padded)
+
+
+def test_attention_dropout():
+    layer = nn.MultiHeadAttention(6, 2, dropout=0.5)
+    x = rng.normal(size=(2, 4, 6)).astype(np.float32)
+    assert not np.array_equal(layer(x).numpy(), layer(x).numpy())
+    layer.eval()
+    assert np.array_equal(layer(x).numpy(), layer(x).numpy())
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: F.scaled_dot_product_attention(Q[..., :3], K, V), rg.ShapeError),
+        (lambda: F.scaled_dot_product_attention(Q, K, V[..., :4, :]), rg.ShapeError),
+        (lambda: F.scaled_dot_product_attention(Q, K, V, np.ones((4, 5), bool)), rg.ShapeError),
+        (lambda: F.scaled_dot_product_attention(Q, K, V, np.ones((5, 5), int)), rg.DTypeError),
+        (lambda: nn.MultiHeadAttention(8, 2)(np.ones((2, 4, 6))), rg.ShapeError),
+    ],
+)
+def test_what_does_not_fit(call, error):
+    with pytest.raises(error):
+        call()

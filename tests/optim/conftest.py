@@ -1,0 +1,11 @@
+"""Many small programs: run on the reference backend, which compiles nothing."""
+
+import pytest
+
+import retrograd as rg
+
+
+@pytest.fixture(autouse=True)
+def reference():
+    with rg.backend("reference"):
+        yield
