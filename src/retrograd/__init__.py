@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import nn, optim
+from retrograd import data, io, nn, optim
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -239,6 +239,7 @@ __all__ = [
     "cosh",
     "cumsum",
     "cumulative_sum",
+    "data",
     "divide",
     "einsum",
     "elu",
@@ -270,6 +271,7 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "io",
     "isdtype",
     "isfinite",
     "isinf",

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,13 @@ class StopAfter(Silent):
             os.kill(os.getpid(), self.number)
 
 
+@pytest.fixture
+def reference() -> Iterator[None]:
+    """Runs of a few steps need no compilation."""
+    with rg.backend("reference"):
+        yield
+
+
 # -- the text --------------------------------------------------------------------------------------
 def test_a_sample_is_a_document_between_two_marks() -> None:
     corpus = Corpus(["ab"], context=16, seed=0)
@@ -53,6 +61,7 @@ def test_every_epoch_has_every_document_once_in_a_new_order() -> None:
     assert epochs[0] != epochs[1] != epochs[2]
 
 
+@pytest.mark.usefixtures("reference")
 def test_batches_are_padded_and_padding_does_not_count() -> None:
     trainer = Trainer.fresh(DOCUMENTS, {**SMALL, "batch": 4, "dtype": "float64"})
     tokens, targets = trainer.corpus.batch(0, 4)
@@ -60,7 +69,7 @@ def test_batches_are_padded_and_padding_does_not_count() -> None:
     logits = trainer.model(rg.tensor(tokens)).numpy()
     logp = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     real = targets >= 0
-    expected = -np.take_along_axis(logp, targets[..., None] % 9, -1)[..., 0][real].mean()
+    expected = -np.take_along_axis(logp, np.maximum(targets, 0)[..., None], -1)[..., 0][real].mean()
     loss, count = trainer.advance()
     assert count == real.sum()
     assert loss == pytest.approx(expected)
@@ -75,6 +84,7 @@ def test_one_compilation_serves_every_length() -> None:
     assert trainer._update.cache_stats()["compilations"] == 1
 
 
+@pytest.mark.usefixtures("reference")
 def test_the_validation_loss_is_the_mean_over_all_tokens_held_out() -> None:
     trainer = Trainer.fresh(DOCUMENTS, {**SMALL, "held_out": 0.5, "dtype": "float64"})
     losses = []
@@ -108,6 +118,7 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_bytes(tmp_path: Path, numb
     assert rest.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
 
 
+@pytest.mark.usefixtures("reference")
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path: Path) -> None:
     first, second, other = (
         train(DOCUMENTS, tmp_path / str(i), steps=3, seed=seed, **SMALL).checkpoint.read_bytes()
@@ -116,12 +127,14 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path: Pat
     assert first == second != other
 
 
+@pytest.mark.usefixtures("reference")
 def test_a_resumed_run_may_be_longer(tmp_path: Path) -> None:
     train(DOCUMENTS, tmp_path, steps=2, **SMALL)
     assert train(DOCUMENTS, tmp_path, resume=True).trainer.step == 2
     assert train(DOCUMENTS, tmp_path, resume=True, steps=4).trainer.step == 4
 
 
+@pytest.mark.usefixtures("reference")
 def test_a_second_run_starts_afresh_and_keeps_the_first(tmp_path: Path) -> None:
     first = train(DOCUMENTS, tmp_path, steps=6, **SMALL)
     content = first.checkpoint.read_bytes()
@@ -130,6 +143,7 @@ def test_a_second_run_starts_afresh_and_keeps_the_first(tmp_path: Path) -> None:
     assert (tmp_path / "previous" / first.checkpoint.name).read_bytes() == content
 
 
+@pytest.mark.usefixtures("reference")
 def test_one_document_trains_without_validation(tmp_path: Path) -> None:
     said: list[str] = []
 
@@ -142,12 +156,14 @@ def test_one_document_trains_without_validation(tmp_path: Path) -> None:
     assert any("only one document" in text for text in said)
 
 
+@pytest.mark.usefixtures("reference")
 def test_a_diverging_run_stops_before_it_spoils_anything(tmp_path: Path) -> None:
     with pytest.raises(rg.NonFiniteError, match="lower the learning rate"):
         train(DOCUMENTS, tmp_path, steps=50, lr=1e38, **SMALL)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("reference")
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: Any) -> None:
     options = {**SMALL, "steps": 6, "checkpoint_every": 2}
 
@@ -167,6 +183,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: Any
 
 
 # -- what does not fit -------------------------------------------------------------------------
+@pytest.mark.usefixtures("reference")
 def test_resuming_with_other_options_or_another_text(tmp_path: Path) -> None:
     train(DOCUMENTS, tmp_path, steps=2, **SMALL)
     before = sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
@@ -183,6 +200,7 @@ def test_resuming_without_a_checkpoint(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("reference")
 def test_resuming_from_a_damaged_or_foreign_checkpoint(tmp_path: Path) -> None:
     path = train(DOCUMENTS, tmp_path, steps=2, **SMALL).checkpoint
     whole = path.read_bytes()
@@ -268,7 +286,7 @@ def test_samples_follow_the_probabilities_of_the_model(trained: Path) -> None:
 def test_a_loaded_model_is_the_trained_one(trained: Path) -> None:
     model, _ = load_model(trained)
     assert isinstance(model, GPT)
-    assert model.config == GPTConfig(vocab_size=9, context=8, width=8, heads=2)
+    assert model.config == GPTConfig(vocab_size=10, context=8, width=8, heads=2)
     saved = load_checkpoint(trained)["model"]
     for name, value in model.state_dict().items():
         np.testing.assert_array_equal(value.numpy(), saved[name].numpy())

@@ -41,6 +41,8 @@ VALUES: weakref.WeakKeyDictionary[Node, Array] = weakref.WeakKeyDictionary()
 PENDING: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
 # The handles on leaves that require a gradient.
 LEAVES: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
+# Leaves that required a gradient and have another value now: what starts from them is out of date.
+REPLACED: weakref.WeakSet[Node] = weakref.WeakSet()
 
 
 class Lazy:
@@ -108,6 +110,8 @@ class Lazy:
     def replace(self, array: Array) -> None:
         """Become a leaf holding another array: what an optimizer does to a parameter."""
         PENDING.pop(self._node.id, None)
+        if self._requires_grad and isinstance(self._node.prim, Data):
+            REPLACED.add(self._node)
         self._node = leaf(array, self._node.name)
         self._register()
 
@@ -158,10 +162,10 @@ def _needed(outputs: Iterable[Node]) -> tuple[list[Node], list[Node]]:
                 seen.add(x)
                 if _known(x) is None:
                     todo.append(x)
-    order: list[Node] = []
-    inputs: list[Node] = []
-    for node in sorted(seen, key=lambda n: n.id):
-        (order if _known(node) is None else inputs).append(node)
+    order = sorted((node for node in seen if _known(node) is None), key=lambda n: n.id)
+    # Inputs by first use: when they were made differs from one step of a loop to the next.
+    computed = set(order)
+    inputs = list(dict.fromkeys(x for n in order for x in n.inputs if x not in computed))
     for node in order:
         if node.op == "input":
             raise TraceError(

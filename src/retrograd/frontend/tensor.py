@@ -14,7 +14,7 @@ from retrograd.errors import GradientError, ShapeError, TraceError
 from retrograd.frontend import activations, indexing, linalg, manipulation, reductions
 from retrograd.frontend import elementwise as el
 from retrograd.frontend.function import as_array
-from retrograd.frontend.recording import LEAVES, Array, Data, Lazy, leaf
+from retrograd.frontend.recording import LEAVES, REPLACED, Array, Data, Lazy, leaf
 from retrograd.ir import Dim, Node, bool_, int64, reachable
 
 
@@ -172,9 +172,14 @@ class Tensor(Lazy):
                 f"{self._node.describe()}; make an input with requires_grad=True"
             )
         start = seeds([self._node]) if seed is None else [self._seed(seed)]
-        leaves = _leaves(self._node)
-        found = pullback([self._node], start, [h._node for h in leaves])
-        for handle, g in zip(leaves, found, strict=True):
+        leaves, stale = _leaves(self._node)
+        found = pullback([self._node], start, [h._node for h in leaves] + stale)
+        if any(g is not None for g in found[len(leaves) :]):
+            raise GradientError(
+                f"backward() of {self._node.describe()}, which was computed before an optimizer's "
+                "step or load_state_dict() changed a parameter it depends on; compute it again"
+            )
+        for handle, g in zip(leaves, found, strict=False):
             if g is not None:
                 _accumulate(handle, g, self)
         self._spent = not (retain_graph or self.is_leaf)
@@ -300,10 +305,12 @@ def _plain_key(key: Any) -> Any:
     return tuple(new)
 
 
-def _leaves(node: Node) -> list[Lazy]:
-    """Handles on the leaves below a node that require a gradient, in the order of their making."""
-    found = (LEAVES.get(n.id) for n in reachable([node]) if isinstance(n.prim, Data))
-    return [h for h in found if h is not None and h._requires_grad]
+def _leaves(node: Node) -> tuple[list[Lazy], list[Node]]:
+    """Handles on the leaves below a node that require a gradient, in the order of their making, and
+    leaves that did but have been replaced."""
+    below = [n for n in reachable([node]) if isinstance(n.prim, Data)]
+    found = (LEAVES.get(n.id) for n in below)
+    return [h for h in found if h is not None], [n for n in below if n in REPLACED]
 
 
 def _accumulate(handle: Lazy, g: Node, root: Lazy) -> None:

@@ -3,7 +3,8 @@
 The gradient graph of `relu(a * b)` needs neither the relu nor anything behind it, so they are not
 among its nodes; a picture of the backward pass without them is hard to read. They are found through
 the origins of the gradient nodes. After a pass has rewritten a graph, the origins are nodes of the
-graph before it; equal structure tells which of the new nodes stand for them.
+graph before it; equal structure, or else an equal source line, tells which of the new nodes stand
+for them.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ def relatives(graph: Graph, forward: Graph | None = None) -> Relatives:
     wanted = [*roots, *(forward.outputs if forward is not None else ())]
     outside = [n for n in reachable(wanted, stop=own) if n not in own]
     same = _twins(graph, outside)
+    strange = [n for n in outside if n not in same]
     missing: list[Node] = []
-    if forward is not None or not _rewritten(graph, roots):
-        missing = _complete(own, [n for n in outside if n not in same], same)
+    if forward is None and _rewritten(graph, roots):
+        same |= _alike(graph, strange)
+    else:
+        missing = _complete(own, strange, same)
     known = own.union(missing)
     origin = {}
     for node in (*graph.body, *missing):
@@ -44,8 +48,8 @@ def relatives(graph: Graph, forward: Graph | None = None) -> Relatives:
 
 
 def _rewritten(graph: Graph, roots: Iterable[Node]) -> bool:
-    """Whether a pass made the graph anew: then its forward nodes are younger than the origins, which
-    are nodes of the graph before, and to show those too would show everything twice."""
+    """Whether a pass made the graph anew: then its forward nodes are younger than the origins, and
+    to show the forward nodes of the graph before would show everything twice."""
     youngest = max((n.id for n in roots), default=-1)
     derived: set[Node] = set()
     for node in graph.body:
@@ -78,6 +82,31 @@ def _twins(graph: Graph, outside: Iterable[Node]) -> dict[Node, Node]:
     for node in outside:
         enter(node)
     return {node: canonical[node] for node in outside if canonical[node] in own}
+
+
+def _alike(graph: Graph, strange: Iterable[Node]) -> dict[Node, Node]:
+    """For nodes of a graph before a pass, the forward node made at the same source line and scope,
+    of the same operation where there is one, in order of occurrence."""
+    by_op: dict[Hashable, list[Node]] = {}
+    by_line: dict[Hashable, list[Node]] = {}
+    for node in graph.body:
+        if node.origin is None and node.source is not None and node.inputs:
+            line = node.scope, node.source.code, node.source.lasti
+            by_op.setdefault((node.op, node.type, *line), []).append(node)
+            by_line.setdefault(line, []).append(node)
+    count: dict[Hashable, int] = {}
+    found = {}
+    for node in strange:
+        if node.origin is None and node.source is not None and node.inputs:
+            line = node.scope, node.source.code, node.source.lasti
+            key: Hashable = (node.op, node.type, *line)
+            peers = by_op.get(key)
+            if peers is None:
+                key, peers = line, by_line.get(line)
+            if peers is not None:
+                found[node] = peers[min(count.get(key, 0), len(peers) - 1)]
+                count[key] = count.get(key, 0) + 1
+    return found
 
 
 def _complete(own: set[Node], outside: Iterable[Node], same: dict[Node, Node]) -> list[Node]:

@@ -109,12 +109,15 @@ class _Drawing:
         yield '<rect class="paper" width="100%" height="100%"/>'
         yield from self._header(name)
         yield f'<g transform="translate({self.left:.1f} {self.top:.1f})">'
+        yield '<g class="layer">'
         yield from self._bands()
+        yield '</g><g class="layer">'
         for wire in self.picture.wires:
             yield self._wire(wire)
+        yield '</g><g class="layer">'
         for box, place in zip(self.boxes, self.picture.places, strict=True):
             yield from self._box(box, place)
-        yield "</g>"
+        yield "</g></g>"
         yield from self._legend()
         yield "</svg>"
 

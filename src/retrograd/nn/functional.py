@@ -17,6 +17,7 @@ from retrograd.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
+    from_front,
     hinge_loss,
     huber_loss,
     kl_div,
@@ -144,14 +145,14 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
 def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
     """Rows of `weight` (`[num, dim]`) at the given indices: `[...]` gives `[..., dim]`.
 
-    Indices out of range are an `IndexRangeError`. The row `padding_idx` gets no gradient.
+    Indices out of range, negative ones too, are an `IndexRangeError`. The row `padding_idx` gets no gradient.
     """
     index, weight = rg.asarray(input), rg.asarray(weight)
     if not index.dtype.is_integer:
         raise DTypeError(f"embedding{_at()} takes integer indices, not {index.dtype}")
     if weight.ndim != 2:
         raise ShapeError(f"embedding{_at()}: the weight is a matrix, not of shape {weight.shape}")
-    y = rg.take(weight, index, axis=0)
+    y = rg.take(weight, from_front(index, weight.shape[0]), axis=0)
     if padding_idx is None:
         return y
     row = padding_idx + weight.shape[0] if padding_idx < 0 else padding_idx

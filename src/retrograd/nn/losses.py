@@ -11,6 +11,7 @@ from typing import Any
 import retrograd as rg
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Dim
 
 
 def _floats(value: Any) -> Tensor:
@@ -87,7 +88,7 @@ def cross_entropy(
 
     `target` holds class indices (`[N, ...]` for `[N, C, ...]`) or probabilities in the shape of the
     input. Indices equal to `ignore_index` count for nothing; others out of range are an
-    `IndexRangeError`. `weight` (`[C]`) weighs the classes. The mean is over the weights of the
+    `IndexRangeError`, -1 included. `weight` (`[C]`) weighs the classes. The mean is over the weights of the
     targets, or over the samples where targets are probabilities. `label_smoothing` s mixes the
     targets with the uniform distribution, `(1 - s) target + s / C`.
     """
@@ -160,7 +161,8 @@ def _by_index(
             f"{logp.shape[:axis] + logp.shape[axis + 1 :]}, not {t.shape}; classes are axis {axis}"
         )
     counts = t != ignore
-    at = rg.expand_dims(rg.where(counts, t, 0), axis=axis)
+    at = rg.where(counts, from_front(t, logp.shape[axis]), 0)
+    at = rg.expand_dims(at, axis=axis)
 
     def pick(x: Tensor) -> Tensor:
         return rg.squeeze(rg.take_along_axis(x, at, axis=axis), axis=axis)
@@ -176,6 +178,14 @@ def _by_index(
     if reduction == "mean":
         return loss.sum() / weights.sum()
     return _reduced(loss, reduction)
+
+
+def from_front(index: Tensor, size: int | Dim) -> Tensor:
+    """Indices of which negative ones, which would count from the back, are out of range too."""
+    if index.dtype.kind == "uint":
+        return index
+    beyond = index - size if isinstance(size, int) else -(2 ** (8 * index.dtype.itemsize - 1))
+    return rg.where(index < 0, beyond, index)
 
 
 def binary_cross_entropy(

@@ -24,9 +24,9 @@
 
   // -- the pictures ------------------------------------------------------------------------------
   // Each shows boxes; a box stands for one node, or for the nodes of a group.
-  let svg, boxOf, frame, home, parts, drawn, current = 0;
+  let svg, boxOf, frame, home, layers, drawn, all, current = 0;
   const pictures = [stage.querySelector(".picture")];
-  const detail = byId("detail");
+  const detail = byId("detail"), known = [];
 
   function open(index) {
     if (index && !pictures[1]) {
@@ -42,13 +42,15 @@
     svg = pictures[index].querySelector("svg");
     const grouped = pictures[index].dataset.kind === "groups";
     boxOf = new Map();
-    for (const box of svg.querySelectorAll(".box")) {
+    layers = known[index] ||= measure(pictures[index]);
+    all = layers.flatMap((l) => l.parts);
+    drawn = null;
+    for (const { e: box } of all) {
+      if (!box.classList.contains("box")) continue;
       box.setAttribute("tabindex", "0");
       const members = grouped ? graph.groups[box.id] : [Number(box.id.slice(1))];
       for (const id of members) boxOf.set(id, box);
     }
-    parts = measure();
-    drawn = null;
     if (!home || home.index !== index) {
       const view = svg.getAttribute("data-size") || svg.getAttribute("viewBox");
       svg.setAttribute("data-size", view);
@@ -66,26 +68,26 @@
     svg.setAttribute("viewBox", `${frame.x} ${frame.y} ${frame.w} ${frame.h}`);
   }
 
-  // Browsers draw thousands of elements slowly, even those out of sight: they are taken out of the
-  // drawing while the view is away from them.
-  function measure() {
-    const all = [];
-    for (const e of svg.querySelectorAll(".box, .wire, .band, .scope")) e.style.display = "";
-    const main = svg.querySelector(".box")?.parentNode.transform.baseVal[0]?.matrix || { e: 0, f: 0 };
-    for (const e of svg.querySelectorAll(".box, .wire, .band, .scope")) {
-      const b = e.getBBox(), own = e.transform.baseVal[0]?.matrix || { e: 0, f: 0 };
-      const x = b.x + own.e + main.e, y = b.y + own.f + main.f;
-      all.push({ e, x, y, right: x + b.width, bottom: y + b.height, shown: true });
-    }
-    return all;
+  // Browsers are slow with thousands of elements, even hidden ones or those out of sight: they are
+  // taken out of the page while the view is away from them.
+  function measure(picture) {
+    const main = picture.querySelector(".layer").parentNode.transform.baseVal[0].matrix;
+    return [...picture.querySelectorAll(".layer")].map((layer) => ({
+      layer,
+      parts: [...layer.children].map((e) => {
+        const b = e.getBBox(), own = e.transform.baseVal[0]?.matrix || { e: 0, f: 0 };
+        const x = b.x + own.e + main.e, y = b.y + own.f + main.f;
+        return { e, x, y, right: x + b.width, bottom: y + b.height };
+      }),
+    }));
   }
   function cull() {
     const f = frame;
     if (drawn && f.x >= drawn.x && f.y >= drawn.y && f.x + f.w <= drawn.right && f.y + f.h <= drawn.bottom && f.w * 4 > drawn.right - drawn.x) return;
     drawn = { x: f.x - f.w / 2, y: f.y - f.h / 2, right: f.x + 1.5 * f.w, bottom: f.y + 1.5 * f.h };
-    for (const p of parts) {
-      const shown = p.x < drawn.right && p.right > drawn.x && p.y < drawn.bottom && p.bottom > drawn.y;
-      if (shown !== p.shown) { p.e.style.display = shown ? "" : "none"; p.shown = shown; }
+    for (const { layer, parts } of layers) {
+      const near = parts.filter((p) => p.x < drawn.right && p.right > drawn.x && p.y < drawn.bottom && p.bottom > drawn.y);
+      if (near.length !== layer.children.length || near.some((p) => !p.e.parentNode)) layer.replaceChildren(...near.map((p) => p.e));
     }
   }
   function fit() {
@@ -103,7 +105,7 @@
   }
   function pan(dx, dy) { frame.x += dx * frame.w; frame.y += dy * frame.h; show(); }
   function reveal(box) {
-    const at = parts.find((p) => p.e === box), width = stage.clientWidth;
+    const at = all.find((p) => p.e === box), width = stage.clientWidth;
     const k = frame.w > width * 1.8 ? width * 1.3 / frame.w : 1;
     frame.w *= k;
     frame.h *= k;
@@ -114,10 +116,8 @@
 
   // -- selection ---------------------------------------------------------------------------------
   function clear() {
-    for (const p of pictures) {
-      for (const e of p.querySelectorAll(".near, .chosen, .partner")) e.classList.remove("near", "chosen", "partner");
-      p.querySelector("svg").classList.remove("selecting");
-    }
+    for (const { e } of all) e.classList.remove("near", "chosen", "partner");
+    svg.classList.remove("selecting");
   }
   function select(ids, move) {
     clear();
@@ -137,8 +137,9 @@
     }
     const boxes = (set) => new Set([...set].map((i) => boxOf.get(i)?.id));
     const above = boxes(up), below = boxes(down);
-    for (const wire of svg.querySelectorAll(".wire")) {
+    for (const { e: wire } of all) {
       const { from, to } = wire.dataset;
+      if (!to) continue;
       if ((above.has(from) && above.has(to)) || (below.has(from) && below.has(to))) wire.classList.add("near");
     }
     svg.classList.add("selecting");
@@ -224,7 +225,7 @@
 
   // -- searching ---------------------------------------------------------------------------------
   function find() {
-    for (const e of svg.querySelectorAll(".found")) e.classList.remove("found");
+    for (const { e } of all) e.classList.remove("found");
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     results.hidden = !words.length;
     if (!words.length) return [];
@@ -261,7 +262,7 @@
   stage.addEventListener("click", (e) => {
     if (moved) { moved = false; return; }
     const stub = e.target.closest(".stub"), box = e.target.closest(".box");
-    if (stub) select(membersOf(svg.querySelector(`#${stub.dataset.from}`)), true);
+    if (stub) select(membersOf(all.find(({ e }) => e.id === stub.dataset.from).e), true);
     else if (box) select(membersOf(box), false);
     else { clear(); welcome(); }
   });

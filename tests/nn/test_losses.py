@@ -1,0 +1,136 @@
+"""Losses: values by hand, extreme inputs, what does not fit."""
+
+import math
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+
+L = nn.losses
+rng = np.random.default_rng(3)
+X, T = rng.normal(size=(2, 5, 4))
+
+
+def grad(f, x):
+    return rg.grad(lambda x: f(x).sum())(x).numpy()
+
+
+def test_regression_by_hand():
+    d = np.abs(X - T)
+    assert L.mse_loss(X, T).item() == pytest.approx((d**2).mean())
+    assert L.mse_loss(X, T, reduction="sum").item() == pytest.approx((d**2).sum())
+    assert L.mse_loss(X, T, reduction="none").shape == X.shape
+    assert L.l1_loss(X, T).item() == pytest.approx(d.mean())
+    huber = np.where(d <= 0.7, d**2 / 2, 0.7 * (d - 0.35))
+    assert L.huber_loss(X, T, delta=0.7).item() == pytest.approx(huber.mean())
+    assert L.smooth_l1_loss(X, T, beta=0.7).item() == pytest.approx((huber / 0.7).mean())
+    assert L.smooth_l1_loss(X, T, beta=0).item() == pytest.approx(d.mean())
+    signs = np.sign(T)
+    hinge = np.maximum(0, 1 - signs * X)
+    assert L.hinge_loss(X, signs).item() == pytest.approx(hinge.mean())
+    assert L.hinge_loss(X, signs, squared=True).item() == pytest.approx((hinge**2).mean())
+
+
+def test_huber_far_out():
+    x = np.array([1e300, -1e300, 0.0])
+    assert L.huber_loss(x, np.zeros(3), "none").tolist() == [1e300, 1e300, 0.0]
+    assert grad(lambda x: L.huber_loss(x, np.zeros(3), "none"), x).tolist() == [1, -1, 0]
+
+
+def test_cross_entropy_at_extreme_logits():
+    x = np.array([[1e4, 0.0, -1e4], [-1e4, 0.0, 1e4]])
+    loss = L.cross_entropy(x, [0, 0], reduction="none")
+    assert loss.tolist() == [0.0, 2e4]
+    g = grad(lambda x: L.cross_entropy(x, [0, 0], reduction="none"), x)
+    assert g.tolist() == [[0, 0, 0], [-1, 0, 1]]
+
+
+def test_cross_entropy_with_impossible_classes():
+    x = np.array([[0.0, -np.inf, 1.0]])
+    expected = math.log(1 + math.e)
+    assert L.cross_entropy(x, [0]).item() == pytest.approx(expected)
+    assert np.isfinite(grad(lambda x: L.cross_entropy(x, [0]), x)).all()
+    p = np.array([[0.5, 0.0, 0.5]])
+    assert L.cross_entropy(x, p).item() == pytest.approx(expected - 0.5)
+
+
+def test_ignored_targets_count_for_nothing():
+    x = np.array(X)
+    t = np.array([0, -100, 3, -100, 1])
+    x[1] = np.nan
+    loss = L.cross_entropy(x, t)
+    assert loss.item() == pytest.approx(L.cross_entropy(X[[0, 2, 4]], t[[0, 2, 4]]).item())
+    assert (L.cross_entropy(X, t, reduction="none").numpy()[[1, 3]] == 0).all()
+    assert (grad(lambda x: L.cross_entropy(x, t), X)[[1, 3]] == 0).all()
+    same = L.cross_entropy(X, np.where(t < 0, 7, t), ignore_index=7)
+    assert same.item() == pytest.approx(L.cross_entropy(X, t).item())
+    assert math.isnan(L.cross_entropy(X, np.full(5, -100)).item())
+
+
+def test_probabilities_and_indices_agree():
+    t = np.array([0, 2, 3, 1, 1])
+    w = np.array([1.0, 2.0, 0.5, 3.0])
+    for kwargs in ({}, {"label_smoothing": 0.2}, {"weight": w, "reduction": "sum"}):
+        a = L.cross_entropy(X, t, **kwargs)
+        b = L.cross_entropy(X, np.eye(4)[t], **kwargs)
+        assert a.item() == pytest.approx(b.item())
+    a = L.cross_entropy(X.T[None], t[None] % 4, reduction="none")
+    assert a.shape == (1, 5)
+    assert L.cross_entropy(X[0], 2).item() == pytest.approx(L.cross_entropy(X[:1], [2]).item())
+
+
+def test_an_index_out_of_range_is_an_error():
+    for t in ([4], [-1]):
+        with pytest.raises(rg.IndexRangeError):
+            L.cross_entropy(X[:1], t).item()
+
+
+def test_binary_losses_in_the_tails():
+    x = np.array([1000.0, -1000.0, 1000.0, -1000.0])
+    t = np.array([1.0, 0.0, 0.0, 1.0])
+    f = L.binary_cross_entropy_with_logits
+    assert f(x, t, reduction="none").tolist() == [0, 0, 1000, 1000]
+    assert grad(lambda x: f(x, t, reduction="none"), x).tolist() == [0, 0, 1, -1]
+    p = np.array([1.0, 0.0, 0.0, 1.0])
+    assert L.binary_cross_entropy(p, p, reduction="none").tolist() == [0, 0, 0, 0]
+    worst = L.binary_cross_entropy(np.array([0.0, 1.0]), np.array([1.0, 0.0]), reduction="none")
+    assert worst.tolist() == [100, 100]
+    for q in (p, 1 - p):
+        assert np.isfinite(grad(lambda q: L.binary_cross_entropy(q, t, reduction="none"), q)).all()
+
+
+def test_divergence_with_zeros():
+    q = np.log(np.array([[0.5, 0.5], [1.0, 1e-300]]))
+    p = np.array([[1.0, 0.0], [1.0, 0.0]])
+    assert L.kl_div(q, p, reduction="batchmean").item() == pytest.approx(math.log(2) / 2)
+    infinite = np.array([[0.0, -np.inf]])
+    assert L.kl_div(infinite, p[:1], reduction="sum").item() == 0
+    assert L.kl_div(q, np.log(p + 1e-9), log_target=True).item() == pytest.approx(
+        L.kl_div(q, p + 1e-9).item()
+    )
+    assert np.isfinite(grad(lambda q: L.kl_div(q, p), q)).all()
+    assert np.isfinite(grad(lambda p: L.kl_div(q, p), p)).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: L.mse_loss(X, T[:1]), rg.ShapeError),
+        (lambda: L.mse_loss(X, T, reduction="average"), rg.ShapeError),
+        (lambda: L.huber_loss(X, T, delta=0), rg.ShapeError),
+        (lambda: L.cross_entropy(X, [0, 1]), rg.ShapeError),
+        (lambda: L.cross_entropy(X, X[:, :3]), rg.ShapeError),
+        (lambda: L.cross_entropy(X, [True] * 5), rg.DTypeError),
+        (lambda: L.cross_entropy(X, [0] * 5, weight=[1.0, 2.0]), rg.ShapeError),
+        (lambda: L.cross_entropy(X, [0] * 5, label_smoothing=2), rg.ShapeError),
+        (lambda: L.cross_entropy(X, [0] * 5, reduction="x"), rg.ShapeError),
+        (lambda: L.cross_entropy(1.0, 0), rg.ShapeError),
+        (lambda: L.nll_loss(X, [0.0] * 5), rg.DTypeError),
+        (lambda: L.kl_div(1.0, 1.0, reduction="batchmean"), rg.ShapeError),
+    ],
+)
+def test_what_does_not_fit(call, error):
+    with pytest.raises(error):
+        call()

@@ -1,0 +1,337 @@
+"""Optimizers: both forms, state, resume, what is refused."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd import nn, optim
+from retrograd.frontend import tree
+
+schedules = optim.schedules
+MAKERS = {
+    "sgd": lambda p=None, **k: optim.SGD(p, **{"lr": 0.1, **k}),
+    "momentum": lambda p=None, **k: optim.SGD(p, **{"lr": 0.1, "momentum": 0.9, **k}),
+    "damped": lambda p=None, **k: optim.SGD(
+        p, **{"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1, **k}
+    ),
+    "nesterov": lambda p=None, **k: optim.SGD(
+        p, **{"lr": 0.1, "momentum": 0.9, "nesterov": True, **k}
+    ),
+    "adam": lambda p=None, **k: optim.Adam(p, **{"lr": 0.1, "weight_decay": 0.1, **k}),
+    "adamw": lambda p=None, **k: optim.AdamW(p, **{"lr": 0.1, **k}),
+    "amsgrad": lambda p=None, **k: optim.Adam(p, **{"lr": 0.1, "amsgrad": True, **k}),
+    "scheduled": lambda p=None, **k: optim.AdamW(
+        p, **{"lr": schedules.cosine(0.1, 6, warmup=2), **k}
+    ),
+}
+X = np.random.default_rng(0).normal(size=(16, 3)).astype(np.float32)
+Y = X @ np.array([[1.0], [-2.0], [0.5]], np.float32) + 0.3
+
+
+def make_model():
+    return nn.Sequential(
+        nn.Linear(3, 4, generator=rg.random.Generator(7)),
+        nn.Tanh(),
+        nn.Linear(4, 1, generator=rg.random.Generator(8)),
+    )
+
+
+def loss(model, x=X, y=Y):
+    return nn.functional.mse_loss(model(x), y)
+
+
+def train(model, opt, steps):
+    for _ in range(steps):
+        opt.zero_grad()
+        loss(model).backward()
+        opt.step()
+
+
+def values(model):
+    return [p.numpy().copy() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_pure_form_equals_stateful_form_to_the_bit(name):
+    model, pure = make_model(), make_model()
+    train(model, MAKERS[name](model), 4)
+    opt = MAKERS[name]()
+    state = opt.init(pure)
+    for _ in range(4):
+        pure, state = opt.update(pure, rg.grad(loss)(pure), state)
+    for a, b in zip(values(model), values(pure), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert state["step"].item() == 4
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_pure_form_under_jit(name):
+    model, pure = make_model(), make_model()
+    train(model, MAKERS[name](model), 4)
+    opt = MAKERS[name]()
+
+    @rg.jit
+    def step(model, state, x, y):
+        value, grads = rg.value_and_grad(loss)(model, x, y)
+        return *opt.update(model, grads, state), value
+
+    state = opt.init(pure)
+    with rg.no_grad():
+        for _ in range(4):
+            pure, state, _ = step(pure, state, X, Y)
+    assert step.cache_stats() == {"calls": 4, "compilations": 1, "signatures": 1}
+    for a, b in zip(values(model), values(pure), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_resume_to_the_bit(name):
+    model = make_model()
+    opt = MAKERS[name](model)
+    train(model, opt, 3)
+    saved = pickle.dumps(
+        (
+            {k: v.numpy() for k, v in model.state_dict().items()},
+            tree.map(lambda x: np.asarray(x) if isinstance(x, rg.Tensor) else x, opt.state_dict()),
+        )
+    )
+    train(model, opt, 3)
+    model_state, opt_state = pickle.loads(saved)
+    again = make_model()
+    again.load_state_dict(model_state)
+    other = MAKERS[name](again)
+    other.load_state_dict(opt_state)
+    assert other.current_lr == MAKERS[name](make_model()).current_lr or name == "scheduled"
+    train(again, other, 3)
+    for a, b in zip(values(model), values(again), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_one_program_for_everything():
+    model = make_model()
+    opt = optim.AdamW(model, lr=0.1)
+    x, y = rg.tensor(X), rg.tensor(Y)
+    runs = []
+    for i in range(6):
+        opt.lr = 0.1 / (i + 3)
+        opt.zero_grad()
+        before = rg.cache_stats()
+        value = loss(model, x, y)
+        value.backward()
+        norm = optim.clip_grad_norm(model, 1.0)
+        opt.step()
+        assert value.is_computed
+        assert norm.is_computed
+        after = rg.cache_stats()
+        runs.append((after["hits"] - before["hits"], after["misses"] - before["misses"]))
+    assert runs == [(0, 1)] + [(1, 0)] * 5
+
+
+def test_rates_that_are_round_numbers_do_not_recompile():
+    model = make_model()
+    opt = optim.SGD(model, lr=0.1)
+    train(model, opt, 2)
+    before = rg.cache_stats()["misses"]
+    for rate in (0.0, 1.0, 0.5, 2.0, 0.3):
+        opt.lr = rate
+        train(model, opt, 1)
+    assert rg.cache_stats()["misses"] == before
+
+
+def test_step_leaves_no_history():
+    model = make_model()
+    opt = optim.SGD(model, lr=0.1, momentum=0.9)
+    train(model, opt, 3)
+    assert all(p.is_leaf and p.requires_grad for p in model.parameters())
+    kept = opt.state_dict()["state"][0]["momentum_buffer"]
+    assert kept.is_leaf
+
+
+def test_a_loss_from_before_the_step_is_refused():
+    a, b = (rg.tensor([1.0], requires_grad=True) for _ in range(2))
+    opt = optim.SGD([a], lr=0.1)
+    late = (a * b).sum()
+    target = (a * a).detach()
+    (a * a).sum().backward()
+    opt.step()
+    with pytest.raises(rg.GradientError, match="computed before"):
+        late.backward()
+    assert b.grad is None
+    opt.zero_grad()
+    (a - target).sum().backward()
+    assert a.grad.tolist() == [1.0]
+
+
+def test_values_held_elsewhere_stay():
+    w = rg.tensor([1.0], requires_grad=True)
+    before = w.detach()
+    y = w * 3
+    opt = optim.SGD([w], lr=0.5)
+    y.sum().backward()
+    opt.step()
+    assert before.tolist() == [1.0]
+    assert w.tolist() == [-0.5]
+    assert y.tolist() == [3.0]
+
+
+def test_groups():
+    model = make_model()
+    opt = optim.AdamW(
+        [
+            {"params": model[0], "weight_decay": 0.0},
+            {"params": [model[2].weight, model[2].bias], "lr": 0.0},
+        ],
+        lr=0.1,
+    )
+    before = values(model)
+    train(model, opt, 1)
+    changed = [not np.array_equal(a, b) for a, b in zip(before, values(model), strict=True)]
+    assert changed == [True, True, False, False]
+    assert [g["weight_decay"] for g in opt.param_groups] == [0.0, 0.01]
+    opt.lr = 0.05
+    assert [g["lr"] for g in opt.param_groups] == [0.05, 0.05]
+
+
+def test_schedule_drives_the_stateful_form():
+    w = rg.tensor([0.0], requires_grad=True)
+    opt = optim.SGD([w], lr=schedules.linear(1.0, 4))
+    seen = []
+    for _ in range(5):
+        opt.zero_grad()
+        seen.append(opt.current_lr)
+        w.sum().backward()
+        opt.step()
+    assert seen == [1.0, 0.75, 0.5, 0.25, 0.0]
+    assert w.tolist() == [-2.5]
+
+
+def test_parameters_without_gradient_are_left_alone():
+    a, b = (rg.tensor([1.0], requires_grad=True) for _ in range(2))
+    opt = optim.Adam([a, b], lr=0.1)
+    for wanted in ([a], [a], [b], [a, b]):
+        opt.zero_grad()
+        sum(p * 2 for p in wanted).sum().backward()
+        opt.step()
+    steps = {i: s["step"] for i, s in opt.state_dict()["state"].items()}
+    assert steps == {0: 3, 1: 2}
+
+
+def test_frozen_parameters_are_left_out():
+    model = make_model()
+    model[0].requires_grad_(False)
+    before = values(model)
+    train(model, optim.SGD(model, lr=0.1, weight_decay=0.1), 1)
+    opt = optim.SGD(lr=0.1, weight_decay=0.1)
+    pure, _ = opt.update(model, rg.grad(loss)(model), opt.init(model))
+    for after in (values(model), values(pure)):
+        changed = [not np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
+        assert changed == [False, False, True, True]
+
+
+def test_pure_form_on_plain_trees():
+    params = {"w": rg.ones((3,)), "more": [rg.tensor(2.0), rg.ones((2, 2), dtype=rg.float64)]}
+    opt = optim.Adam(lr=0.1)
+    state = opt.init(params)
+    new, state = opt.update(params, tree.map(lambda p: p * 0 + 1, params), state)
+    assert [x.dtype for x in tree.flatten(new)[0]] == [x.dtype for x in tree.flatten(params)[0]]
+    np.testing.assert_allclose(new["w"].numpy(), 0.9, rtol=1e-6)
+    assert params["w"].tolist() == [1, 1, 1]
+
+
+def test_pure_form_can_be_differentiated():
+    opt = optim.SGD()
+
+    def after(lr):
+        w = rg.tensor([1.0, 2.0], dtype=rg.float64)
+        new, _ = opt.update(w, 2 * w, opt.init(w), lr=lr)
+        return (new**2).sum()
+
+    # w (1 - 2 lr), so the square is 5 (1 - 2 lr)**2 and its slope -20 (1 - 2 lr)
+    assert rg.grad(after)(rg.tensor(0.1, dtype=rg.float64)).item() == pytest.approx(-16)
+
+
+def test_low_precision_parameters():
+    for dtype in (rg.float16, rg.bfloat16):
+        model = make_model().to(dtype)
+        train(model, optim.AdamW(model, lr=0.01), 2)
+        assert {p.dtype for p in model.parameters()} == {dtype}
+
+
+# -- refused -------------------------------------------------------------------------------------
+
+
+def test_step_before_backward():
+    opt = optim.SGD(make_model(), lr=0.1)
+    with pytest.raises(rg.GradientError, match="call backward"):
+        opt.step()
+    with pytest.raises(rg.GradientError, match="pure form"):
+        optim.SGD(lr=0.1).step()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda m: optim.SGD([], lr=0.1), rg.ShapeError, "without parameters"),
+        (lambda m: optim.SGD(nn.ReLU(), lr=0.1), rg.ShapeError, "without parameters"),
+        (lambda m: optim.SGD(m.requires_grad_(False)), rg.ShapeError, "frozen"),
+        (lambda m: optim.SGD([m[0].weight, m[0].weight]), rg.ShapeError, "the same tensor"),
+        (
+            lambda m: optim.SGD([{"params": m}, {"params": m[0].weight}]),
+            rg.ShapeError,
+            "the same tensor",
+        ),
+        (lambda m: optim.SGD([{"lr": 0.1}]), rg.ShapeError, "'params'"),
+        (lambda m: optim.SGD([m[0].weight * 2]), rg.GradientError, "cannot optimize"),
+        (lambda m: optim.SGD([rg.ones(3)]), rg.GradientError, "requires_grad=True"),
+        (lambda m: optim.SGD(m[0].weight), TypeError, "a module or a list"),
+        (lambda m: optim.SGD([1.0]), TypeError, "is a tensor"),
+        (lambda m: optim.SGD(m, lr=-1.0), rg.ShapeError, "lr is not negative"),
+        (lambda m: optim.SGD(m, momentum=-1.0), rg.ShapeError, "momentum"),
+        (lambda m: optim.SGD(m, nesterov=True), rg.ShapeError, "nesterov"),
+        (lambda m: optim.Adam(m, betas=(0.9, 1.0)), rg.ShapeError, "betas"),
+        (lambda m: optim.Adam(m, eps=-1.0), rg.ShapeError, "eps"),
+        (lambda m: optim.AdamW(m, weight_decay=-1.0), rg.ShapeError, "weight_decay"),
+        (lambda m: optim.SGD().init({}), rg.ShapeError, "no parameter"),
+    ],
+)
+def test_what_makes_no_sense(make, error, text):
+    with pytest.raises(error, match=text):
+        make(make_model())
+
+
+def test_a_bad_rate_changes_nothing():
+    opt = optim.SGD(make_model(), lr=0.1)
+    with pytest.raises(rg.ShapeError):
+        opt.lr = -1.0
+    assert opt.lr == 0.1
+
+
+def test_state_that_does_not_fit():
+    model = make_model()
+    opt = optim.Adam(model, lr=0.1)
+    train(model, opt, 1)
+    state = opt.state_dict()
+    with pytest.raises(rg.FormatError, match="parameters"):
+        optim.Adam(model[0]).load_state_dict(state)
+    with pytest.raises(rg.FormatError, match="momentum_buffer"):
+        optim.SGD(model, momentum=0.9).load_state_dict(state)
+    with pytest.raises(rg.FormatError, match="no state"):
+        opt.load_state_dict({"state": {}})
+    state["state"][0]["exp_avg"] = np.zeros(5)
+    with pytest.raises(rg.ShapeError, match="exp_avg of parameter 0"):
+        opt.load_state_dict(state)
+
+
+def test_update_checks_the_gradients():
+    opt = optim.SGD(lr=0.1)
+    w = {"a": rg.ones(3)}
+    with pytest.raises(rg.ShapeError, match="leaves"):
+        opt.update(w, [rg.ones(3)] * 2, opt.init(w))
+    with pytest.raises(rg.ShapeError, match="gradient of"):
+        opt.update(w, [rg.ones(2)], opt.init(w))
+
+
+def test_repr():
+    assert repr(optim.SGD(make_model(), lr=0.5)).startswith("SGD(4 parameters, lr=0.5")
