@@ -162,6 +162,7 @@ from retrograd.frontend.reductions import (
     sum,
     var,
 )
+from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import grad, jvp, value_and_grad, vjp, vmap
 from retrograd.frontend.value import Value
@@ -199,6 +200,7 @@ __all__ = [
     "RetrogradError",
     "ShapeError",
     "StaleTapeError",
+    "Tape",
     "Tensor",
     "TraceError",
     "Value",

@@ -2,4 +2,5 @@
 
 from retrograd.cli.main import app
 
-app(prog_name="retrograd")
+if __name__ == "__main__":
+    app(prog_name="retrograd")

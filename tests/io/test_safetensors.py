@@ -65,7 +65,7 @@ def test_what_is_no_tensor_is_refused_by_name(tmp_path: Path) -> None:
     [
         (lambda b: b"", "only 0 bytes"),
         (lambda b: b[:5], "only 5 bytes"),
-        (lambda b: b[:40], "the file ends at 40: it was cut"),
+        (lambda b: b[:40], "the file ends at byte 40: it was cut"),
         (lambda b: b[:-1], r"tensor 'w' should end at byte \d+, the file ends at byte \d+: it was"),
         (lambda b: b + b"x", "the file goes on to byte"),
         (lambda b: b"\x89PNG\r\n\x1a\n" + b[8:], "no header|should end"),
@@ -161,3 +161,19 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch) -> Non
     with pytest.raises(KeyboardInterrupt):
         save_safetensors(tmp_path / "a", {"w": rg.ones(1)})
     assert_nothing_else(tmp_path)
+
+
+def test_metadata_of_damaged_and_foreign_files(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    save_safetensors(path, {"w": rg.ones(1000)}, {"k": "v"})
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert read_metadata(path) == {"k": "v"}  # the header is whole
+    header = b'{"__metadata__": 3}'
+    for content in (b"", whole[:4], whole[:20], b"PK" + bytes(100), bytes(8) + whole[8:]):
+        path.write_bytes(content)
+        with pytest.raises(rg.FormatError):
+            read_metadata(path)
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(rg.FormatError):
+        read_metadata(path)

@@ -1,5 +1,7 @@
 """Layers and losses against PyTorch in float64: values and gradients, from the same state."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ rng = np.random.default_rng(4)
 X = rng.normal(size=(2, 5, 6))
 CAUSAL = np.tril(np.ones((5, 5), bool))
 
-LAYERS = {
+LAYERS: dict[str, Any] = {
     "linear": (lambda: nn.Linear(6, 3), lambda: torch.nn.Linear(6, 3)),
     "layer norm": (lambda: nn.LayerNorm(6), lambda: torch.nn.LayerNorm(6)),
     "layer norm of two axes": (lambda: nn.LayerNorm((5, 6)), lambda: torch.nn.LayerNorm((5, 6))),
@@ -34,7 +36,7 @@ def compare(f, g, ours, theirs, *arrays):
     expected = g(theirs, *xs)
     weights = rng.normal(size=tuple(expected.shape))
     (expected * torch.tensor(weights)).sum().backward()
-    ys = [rg.tensor(a, requires_grad=True) for a in arrays]
+    ys: list[Any] = [rg.tensor(a, requires_grad=True) for a in arrays]
     found = f(ours, *ys)
     np.testing.assert_allclose(found.numpy(), expected.detach().numpy(), rtol=1e-10, atol=1e-12)
     (found * weights).sum().backward()
@@ -68,9 +70,7 @@ def test_attention(kind):
         compare(f, lambda m, x, y: m(x, y, y)[0], ours, theirs, X, other)
         return
     mask = torch.tensor(~CAUSAL) if kind == "causal" else None  # there, true means hidden
-    compare(
-        lambda m, x: m(x), lambda m, x: m(x, x, x, attn_mask=mask)[0], ours, theirs, X
-    )
+    compare(lambda m, x: m(x), lambda m, x: m(x, x, x, attn_mask=mask)[0], ours, theirs, X)
 
 
 def test_default_values_are_in_the_same_range():

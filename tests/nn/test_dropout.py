@@ -1,5 +1,7 @@
 """Dropout: statistics, edge cases, reproducibility, state in pure functions."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -36,13 +38,13 @@ def test_edges():
     y = nn.Dropout(1.0)(x)
     assert y.shape == ONES.shape
     assert (y.numpy() == 0).all()
-    x = rg.tensor(ONES, requires_grad=True)
+    x: Any = rg.tensor(ONES, requires_grad=True)
     nn.Dropout(1.0)(x).sum().backward()
     assert (x.grad.numpy() == 0).all()
 
 
 def test_gradient_is_the_mask():
-    x = rg.tensor(ONES, requires_grad=True)
+    x: Any = rg.tensor(ONES, requires_grad=True)
     y = nn.Dropout(0.25)(x)
     y.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), y.numpy())

@@ -1,6 +1,7 @@
 """Initial values: distributions, reproducibility."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,12 +61,12 @@ def test_default_values_of_layers():
     for p in layer.parameters():
         assert 0.98 / 20 < abs(p.numpy()).max() <= 1 / 20
     assert nn.Embedding(300, 100, generator=g).weight.numpy().std() == pytest.approx(1, rel=0.02)
-    attention = nn.MultiHeadAttention(64, 4, generator=g)
+    attention: Any = nn.MultiHeadAttention(64, 4, generator=g)
     assert not attention.in_proj_bias.numpy().any()
     assert not attention.out_proj.bias.numpy().any()
     bound = math.sqrt(6 / (4 * 64))
     assert 0.98 * bound < attention.in_proj_weight.numpy().max() <= bound
-    norm = nn.LayerNorm(3)
+    norm: Any = nn.LayerNorm(3)
     assert norm.weight.tolist() == [1, 1, 1]
     assert norm.bias.tolist() == [0, 0, 0]
     assert nn.LayerNorm(3, bias=False).bias is None

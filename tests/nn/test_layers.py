@@ -1,6 +1,7 @@
 """Layers against formulas written in NumPy, and their gradients against finite differences."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def numpy_softmax(x):
 
 
 def test_linear():
-    layer = wide(nn.Linear(6, 3))
+    layer: Any = wide(nn.Linear(6, 3))
     w, b = layer.weight.numpy(), layer.bias.numpy()
     np.testing.assert_allclose(layer(X).numpy(), X @ w.T + b)
     np.testing.assert_allclose(layer(X[0]).numpy(), X[0] @ w.T + b)
@@ -34,7 +35,7 @@ def test_linear():
 
 
 def test_embedding():
-    layer = nn.Embedding(5, 3)
+    layer: Any = nn.Embedding(5, 3)
     index = np.array([[0, 4], [2, 2]])
     np.testing.assert_array_equal(layer(index).numpy(), layer.weight.numpy()[index])
     layer(index).sum().backward()
@@ -48,7 +49,7 @@ def test_embedding():
 
 @pytest.mark.parametrize("index", [1, -4])
 def test_padding_is_zero_and_not_trained(index):
-    layer = nn.Embedding(5, 3, padding_idx=index)
+    layer: Any = nn.Embedding(5, 3, padding_idx=index)
     assert layer.weight.numpy()[1].tolist() == [0, 0, 0]
     layer([1, 1, 2]).sum().backward()
     assert layer.weight.grad.numpy()[:, 0].tolist() == [0, 0, 1, 0, 0]

@@ -19,6 +19,8 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
+    offset: rg.Tensor
+
     def __init__(self, n=3, depth=2):
         super().__init__()
         self.layers = [Block(n) for _ in range(depth)]
@@ -135,7 +137,7 @@ def test_lists_of_modules():
     assert isinstance(model[:2], nn.Sequential)
     assert len(model[:2]) == 2
     with pytest.raises(TypeError, match="holds modules"):
-        layers.append(rg.relu)
+        layers.append(rg.relu)  # type: ignore[arg-type]
 
 
 # -- state ---------------------------------------------------------------------------------------
@@ -276,7 +278,7 @@ def test_errors_inside_a_module_note_it():
 def test_a_parameter_does_not_silently_become_a_tensor():
     model = nn.Linear(2, 2)
     with pytest.raises(TypeError, match=r"Linear\.weight is a parameter"):
-        model.weight = rg.zeros((2, 2))
+        model.weight = rg.zeros((2, 2))  # type: ignore[assignment]
     model.weight = nn.Parameter(rg.zeros((2, 2)))
     assert model.weight.tolist() == [[0, 0], [0, 0]]
 

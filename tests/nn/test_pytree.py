@@ -1,5 +1,7 @@
 """Modules as trees: grad, jit, vmap, and what survives them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,9 @@ def test_a_tree_goes_round_with_the_same_parameters(model):
     assert type(again) is nn.Sequential
     assert again is not model
     assert again[0] is not model[0]
-    assert [p is q for p, q in zip(again.parameters(), model.parameters(), strict=True)] == [True] * 4
+    assert [p is q for p, q in zip(again.parameters(), model.parameters(), strict=True)] == [
+        True
+    ] * 4
     assert again[0].in_features == 3
     assert tree.flatten(again)[1] == structure
     assert hash(tree.flatten(again)[1]) == hash(structure)
@@ -130,7 +134,7 @@ def test_shared_parameters_stay_shared(data):
         def forward(self, x):
             return self.c(self.b(self.a(x)))
 
-    m = Tied()
+    m: Any = Tied()
     assert len(tree.flatten(m)[0]) == 1
     again = tree.map(lambda x: x * 1, m)
     assert again.a is again.b
@@ -168,15 +172,14 @@ def test_vmap_over_an_ensemble():
     stacked = tree.map(lambda *xs: rg.stack(xs), *models)
     x = rg.ones((3,))
     y = rg.vmap(lambda m, x: m(x), (0, None))(stacked, x)
-    np.testing.assert_allclose(
-        y.numpy(), np.stack([m(x).numpy() for m in models]), rtol=1e-6
-    )
+    np.testing.assert_allclose(y.numpy(), np.stack([m(x).numpy() for m in models]), rtol=1e-6)
 
 
 def test_integer_state_gets_a_zero_gradient_but_integer_arguments_are_refused():
     class Counted(nn.Module):
         def __init__(self):
             self.w = nn.Parameter([2.0])
+            self.count: Any
             self.register_buffer("count", rg.tensor(3))
 
         def forward(self, x):

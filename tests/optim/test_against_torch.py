@@ -1,5 +1,7 @@
 """Optimizers against PyTorch, step by step in float64."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
 def test_step_by_step(name, options):
-    mine = [rg.tensor(w, requires_grad=True) for w in W]
+    mine: list[Any] = [rg.tensor(w, requires_grad=True) for w in W]
     theirs = [torch.tensor(w, requires_grad=True) for w in W]
     a = getattr(optim, name)(mine, **options)
     b = getattr(torch.optim, name)(theirs, **options)
@@ -55,7 +57,7 @@ def test_step_by_step(name, options):
 @pytest.mark.parametrize("norm_type", [2.0, 1.0, 3.0, float("inf")])
 @pytest.mark.parametrize("max_norm", [0.5, 100.0])
 def test_clipping(norm_type, max_norm):
-    mine = [rg.tensor(w, requires_grad=True) for w in W]
+    mine: list[Any] = [rg.tensor(w, requires_grad=True) for w in W]
     theirs = [torch.tensor(w, requires_grad=True) for w in W]
     for p, q, g in zip(mine, theirs, GRADS[0], strict=True):
         p.grad, q.grad = rg.tensor(g), torch.tensor(g)

@@ -1,6 +1,7 @@
 """Optimizers: both forms, state, resume, what is refused."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,7 +151,8 @@ def test_step_leaves_no_history():
 
 
 def test_a_loss_from_before_the_step_is_refused():
-    a, b = (rg.tensor([1.0], requires_grad=True) for _ in range(2))
+    a: Any = rg.tensor([1.0], requires_grad=True)
+    b = rg.tensor([1.0], requires_grad=True)
     opt = optim.SGD([a], lr=0.1)
     late = (a * b).sum()
     target = (a * a).detach()
@@ -231,7 +233,10 @@ def test_frozen_parameters_are_left_out():
 
 
 def test_pure_form_on_plain_trees():
-    params = {"w": rg.ones((3,)), "more": [rg.tensor(2.0), rg.ones((2, 2), dtype=rg.float64)]}
+    params: dict[str, Any] = {
+        "w": rg.ones((3,)),
+        "more": [rg.tensor(2.0), rg.ones((2, 2), dtype=rg.float64)],
+    }
     opt = optim.Adam(lr=0.1)
     state = opt.init(params)
     new, state = opt.update(params, tree.map(lambda p: p * 0 + 1, params), state)

@@ -47,7 +47,9 @@ def test_equal_schedules_are_equal():
     assert "warmup=2" in repr(schedules.cosine(1.0, 5, warmup=2))
 
 
-@pytest.mark.parametrize("options", [{"steps": 0}, {"steps": 5, "warmup": 6}, {"steps": 5, "warmup": -1}])
+@pytest.mark.parametrize(
+    "options", [{"steps": 0}, {"steps": 5, "warmup": 6}, {"steps": 5, "warmup": -1}]
+)
 def test_what_makes_no_sense(options):
     with pytest.raises(rg.ShapeError):
         schedules.linear(1.0, **options)

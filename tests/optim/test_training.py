@@ -1,5 +1,7 @@
 """Small problems that must be learned, in every form."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,9 +15,7 @@ ODD = np.array([[0], [1], [1], [0]], np.float32)
 
 def make_mlp():
     g = rg.random.Generator(1)
-    return nn.Sequential(
-        nn.Linear(2, 8, generator=g), nn.Tanh(), nn.Linear(8, 1, generator=g)
-    )
+    return nn.Sequential(nn.Linear(2, 8, generator=g), nn.Tanh(), nn.Linear(8, 1, generator=g))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_linear_regression():
     x = rng.normal(size=(64, 3))
     truth = np.array([[1.5, -2.0, 0.5]])
     y = x @ truth.T + 0.7
-    model = nn.Linear(3, 1).to(rg.float64)
+    model: Any = nn.Linear(3, 1).to(rg.float64)
     opt = optim.SGD(model, lr=0.3)
     for _ in range(100):
         opt.zero_grad()

@@ -15,7 +15,7 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.context import grad_enabled
-from retrograd.frontend.recording import Array, Lazy, leaf
+from retrograd.frontend.recording import RECORDERS, Array, Lazy, leaf
 from retrograd.frontend.source import user_source
 from retrograd.ir import Node, Provenance, as_dtype, made_by, provenance
 from retrograd.ops.control import StopGradient
@@ -59,6 +59,8 @@ def wrap(result: Any, tracked: bool) -> Any:
     tracked = tracked and result.dtype.is_float
     if tracked and not grad_enabled():
         result, tracked = StopGradient()(result), False
+    for tape in RECORDERS:
+        tape.record(result)
     return Lazy.handle_class(result, tracked)
 
 

@@ -45,6 +45,10 @@ LEAVES: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
 REPLACED: weakref.WeakSet[Node] = weakref.WeakSet()
 
 
+# The tapes that are alive: each is shown every result of a library function.
+RECORDERS: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
 class Lazy:
     """A handle on a node: what the user holds. `Tensor` adds the operators."""
 
@@ -112,6 +116,7 @@ class Lazy:
         PENDING.pop(self._node.id, None)
         if self._requires_grad and isinstance(self._node.prim, Data):
             REPLACED.add(self._node)
+            LEAVES.pop(self._node.id, None)
         self._node = leaf(array, self._node.name)
         self._register()
 

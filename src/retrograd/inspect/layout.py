@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from retrograd.inspect.bands import Column, assign_bands, assign_rows
 from retrograd.inspect.rows import align, order

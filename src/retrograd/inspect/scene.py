@@ -86,7 +86,7 @@ def _boxes(doc: Document, shown: Sequence[Record], folded: set[int]) -> list[Box
             short=_cut(r["name"] or r["op"], 14),
             scope=r["scope"],
             tooltip=_tooltip(r),
-            results=[doc["output_names"][k] or _ordinal(k, doc) for k in r["outputs"]],
+            results=[_result(k, r, doc) for k in r["outputs"]],
             computed=r["computed"],
             number=f"%{r['id']}" if r["computed"] else "",
         )
@@ -94,7 +94,11 @@ def _boxes(doc: Document, shown: Sequence[Record], folded: set[int]) -> list[Box
     return boxes
 
 
-def _ordinal(k: int, doc: Document) -> str:
+def _result(k: int, r: Record, doc: Document) -> str:
+    """How output number `k` is called, where the node's own name does not say it."""
+    name = doc["output_names"][k]
+    if name and name != r["name"]:
+        return _cut(name, 30)
     return "output" if len(doc["outputs"]) == 1 else f"output {k}"
 
 
@@ -149,7 +153,7 @@ def _groups(doc: Document, shown: Sequence[Record], max_nodes: int) -> list[Box]
         place[r["id"]] = index[key]
         box = boxes[index[key]]
         box.members.append(r["id"])
-        box.results += [doc["output_names"][k] or _ordinal(k, doc) for k in r["outputs"]]
+        box.results += [_result(k, r, doc) for k in r["outputs"]]
     for (name, gradient), i in index.items():
         box, forward = boxes[i], index.get((name, False))
         box.origin = forward if gradient else None

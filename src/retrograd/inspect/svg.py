@@ -102,9 +102,9 @@ class _Drawing:
         )
         yield f"<style>\n{style}\n</style>"
         yield (
-            f'<defs><marker id="{self.tip}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-            'markerHeight="7" orient="auto-start-reverse"><path d="M0 0.8 8 4 0 7.2z"/>'
-            "</marker></defs>"
+            f'<defs><marker id="{self.tip}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="10" '
+            'markerHeight="10" markerUnits="userSpaceOnUse" orient="auto-start-reverse">'
+            '<path d="M0 0.8 8 4 0 7.2z"/></marker></defs>'
         )
         yield '<rect class="paper" width="100%" height="100%"/>'
         yield from self._header(name)

@@ -20,7 +20,7 @@ from retrograd.errors import DTypeError, FormatError
 from retrograd.frontend.recording import Lazy, evaluate
 from retrograd.frontend.tensor import Tensor
 from retrograd.io.files import StrPath, read_bytes, write_atomically
-from retrograd.io.safetensors import Array, metadata_of, pack, unpack
+from retrograd.io.safetensors import Array, metadata_of, pack, read_metadata, unpack
 
 _KEY = "retrograd"
 _VERSION = 1
@@ -71,10 +71,9 @@ def load_checkpoint(path: StrPath, **objects: Any) -> dict[str, Any]:
 
 
 def read_checkpoint_header(path: StrPath) -> dict[str, Any]:
-    """The parts of a checkpoint with None in place of tensors: quick to look at."""
-    content = read_bytes(path, "checkpoint")
-    arrays = unpack(content, path)
-    return {k: _restored(v, dict.fromkeys(arrays)) for k, v in _content(content, path)[0].items()}
+    """The parts of a checkpoint with None in place of tensors, which are not read."""
+    parts, checksums = _content(read_metadata(path), path)
+    return {k: _restored(v, dict.fromkeys(checksums)) for k, v in parts.items()}
 
 
 def _encode(parts: Mapping[str, Any]) -> bytes:
@@ -91,7 +90,7 @@ def _encode(parts: Mapping[str, Any]) -> bytes:
         "kind": "checkpoint",
         "version": _VERSION,
         "checksum": _checksum(content),
-        "checksums": {k: zlib.crc32(a.tobytes()) for k, a in sorted(arrays.items())},
+        "checksums": {k: _checksum_of(a) for k, a in sorted(arrays.items())},
         "content": content,
     }
     return pack(arrays, {_KEY: json.dumps(header)})  # one entry: the file is the same every time
@@ -99,9 +98,9 @@ def _encode(parts: Mapping[str, Any]) -> bytes:
 
 def _decode(content: bytes, path: StrPath) -> dict[str, Any]:
     arrays = unpack(content, path)
-    parts, checksums = _content(content, path)
+    parts, checksums = _content(metadata_of(content, path), path)
     for name, array in arrays.items():
-        if zlib.crc32(array.tobytes()) != checksums.get(name):
+        if _checksum_of(array) != checksums.get(name):
             raise FormatError(
                 f"{os.fspath(path)} is damaged: the numbers of {name!r} are not those that were "
                 "saved (checksum). Use another copy, or an earlier checkpoint"
@@ -111,10 +110,10 @@ def _decode(content: bytes, path: StrPath) -> dict[str, Any]:
     return {name: _restored(part, arrays) for name, part in parts.items()}
 
 
-def _content(content: bytes, path: StrPath) -> tuple[dict[str, Any], dict[str, int]]:
+def _content(metadata: Mapping[str, str], path: StrPath) -> tuple[dict[str, Any], dict[str, int]]:
     """The parts as they stand in the metadata, and the checksums of the tensors."""
     file = os.fspath(path)
-    text = metadata_of(content, path).get(_KEY)
+    text = metadata.get(_KEY)
     if text is None:
         raise FormatError(
             f"{file} is a safetensors file, but no checkpoint of retrograd: its metadata have no "
@@ -138,6 +137,10 @@ def _content(content: bytes, path: StrPath) -> tuple[dict[str, Any], dict[str, i
 
 def _checksum(content: Any) -> int:
     return zlib.crc32(json.dumps(content).encode())
+
+
+def _checksum_of(array: Array) -> int:
+    return zlib.crc32(array.reshape(-1).view(np.uint8).data)
 
 
 def _flat(value: Any, where: str, arrays: dict[str, Any]) -> Any:

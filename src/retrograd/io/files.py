@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,15 +39,22 @@ def _explained(doing: str, path: Path, remedies: dict[int, str]) -> Iterator[Non
         raise OSError(error.errno, f"cannot {doing}: {reason}", str(path)) from error
 
 
-def read_bytes(path: StrPath, what: str = "file") -> bytes:
-    """The content of a file.
+def read_bytes(
+    path: StrPath, what: str = "file", end: Callable[[bytes], int] | None = None
+) -> bytes:
+    """The content of a file; or its beginning, up to where `end` of its first 8 bytes says.
 
     Raises `FileNotFoundError`, `IsADirectoryError`, `PermissionError` or another `OSError` that
     names the file, what it should have been, and what to do.
     """
     target = Path(path)
     with _explained(f"read the {what}", target, _READING):
-        return target.read_bytes()
+        if end is None:
+            return target.read_bytes()
+        with target.open("rb") as file:
+            first = file.read(8)
+            rest = min(end(first), os.fstat(file.fileno()).st_size) - len(first)
+            return first + file.read(max(rest, 0))
 
 
 def write_atomically(path: StrPath, content: bytes, what: str = "file") -> None:

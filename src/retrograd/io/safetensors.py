@@ -51,10 +51,8 @@ def load_safetensors(path: StrPath) -> dict[str, Tensor]:
 
 
 def read_metadata(path: StrPath) -> dict[str, str]:
-    """The texts that were saved with the tensors."""
-    content = read_bytes(path, "safetensors file")
-    unpack(content, path)
-    return metadata_of(content, path)
+    """The texts that were saved with the tensors; of the file only the header is read."""
+    return metadata_of(read_bytes(path, "safetensors file", _header_end), path)
 
 
 def pack(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -94,25 +92,37 @@ def unpack(content: bytes, path: StrPath) -> dict[str, Array]:
 
 
 def metadata_of(content: bytes, path: StrPath) -> dict[str, str]:
-    """The texts in the bytes of a safetensors file that is known to be well formed."""
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    return dict(header.get("__metadata__", {}))
+    """The texts in the header of a safetensors file."""
+    start = _header_end(content)
+    try:
+        header = json.loads(content[8:start])
+        metadata = header.get("__metadata__", {})
+    except (UnicodeDecodeError, ValueError, AttributeError) as error:
+        raise _damaged(content, path, str(error)) from None
+    if not isinstance(metadata, dict):
+        raise _damaged(content, path, "the metadata are no texts by name")
+    return metadata
+
+
+def _header_end(content: bytes) -> int:
+    """Where the header ends, which begins with its length in 8 bytes."""
+    return 8 + int.from_bytes(content[:8], "little")
 
 
 def _damaged(content: bytes, path: StrPath, reason: str) -> FormatError:
     """What is wrong with a file the library refused, and at which byte."""
     size = len(content)
     reason = reason.removeprefix("Error while deserializing: ")
-    length = int.from_bytes(content[:8], "little")
+    end = _header_end(content)
     file = os.fspath(path)
     if size < 8:
         what = f"it has only {size} bytes; a safetensors file starts with a header length of 8"
-    elif length > size - 8 and content[8:9] == b"{":
-        what = f"its header should end at byte {8 + length}, the file ends at {size}: it was cut"
+    elif end > size and content[8:9] == b"{":
+        what = f"its header should end at byte {end}, the file ends at byte {size}: it was cut"
     elif content[8:9] != b"{":
         what = f"no header starts at byte 8 ({reason}): it is no safetensors file"
     else:
-        what = _damaged_body(content, 8 + length, reason)
+        what = _damaged_body(content, end, reason)
     return FormatError(f"{file} cannot be read: {what}. Use another copy of the file")
 
 

@@ -145,7 +145,8 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
 def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
     """Rows of `weight` (`[num, dim]`) at the given indices: `[...]` gives `[..., dim]`.
 
-    Indices out of range, negative ones too, are an `IndexRangeError`. The row `padding_idx` gets no gradient.
+    Indices out of range, negative ones too, are an `IndexRangeError`. The row `padding_idx` gets
+    no gradient.
     """
     index, weight = rg.asarray(input), rg.asarray(weight)
     if not index.dtype.is_integer:

@@ -87,8 +87,8 @@ def cross_entropy(
     """`-log softmax(input)[target]`, classes along axis 1, or axis 0 of a vector of logits.
 
     `target` holds class indices (`[N, ...]` for `[N, C, ...]`) or probabilities in the shape of the
-    input. Indices equal to `ignore_index` count for nothing; others out of range are an
-    `IndexRangeError`, -1 included. `weight` (`[C]`) weighs the classes. The mean is over the weights of the
+    input. Indices equal to `ignore_index` count for nothing; others out of range, -1 included, are
+    an `IndexRangeError`. `weight` (`[C]`) weighs the classes. The mean is over the weights of the
     targets, or over the samples where targets are probabilities. `label_smoothing` s mixes the
     targets with the uniform distribution, `(1 - s) target + s / C`.
     """

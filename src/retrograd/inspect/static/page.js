@@ -91,11 +91,13 @@
     }
   }
   function fit() {
-    // A tall picture starts at its top, at a size that can be read.
+    // A tall picture starts at its top and a wide one at its first node, at a size that can be read.
     const w = stage.clientWidth || 800, h = stage.clientHeight || 600;
-    const scale = Math.min(1.3, Math.max(Math.min(w / home.w, h / home.h), Math.min(w / home.w, 0.55)));
+    const scale = Math.min(1.3, Math.max(Math.min(w / home.w, h / home.h), Math.min(w / home.w, 0.55), 0.3));
     frame = { w: w / scale, h: h / scale, x: (home.w - w / scale) / 2, y: Math.min(0, (home.h - h / scale) / 2) };
     if (home.h > h / scale) frame.y = 0;
+    const first = all.find(({ e }) => e.classList.contains("box"));
+    if (home.w > w / scale && first) frame.x = (first.x + first.right - frame.w) / 2;
     show();
   }
   function zoom(factor, cx = 0.5, cy = 0.5) {
