@@ -38,9 +38,9 @@ def test_edges():
     y = nn.Dropout(1.0)(x)
     assert y.shape == ONES.shape
     assert (y.numpy() == 0).all()
-    x: Any = rg.tensor(ONES, requires_grad=True)
-    nn.Dropout(1.0)(x).sum().backward()
-    assert (x.grad.numpy() == 0).all()
+    z: Any = rg.tensor(ONES, requires_grad=True)
+    nn.Dropout(1.0)(z).sum().backward()
+    assert (z.grad.numpy() == 0).all()
 
 
 def test_gradient_is_the_mask():

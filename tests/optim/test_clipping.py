@@ -21,7 +21,7 @@ def parameters(*grads: Any, dtype: Any = rg.float32) -> list[Any]:
 def test_norm_and_value():
     a, b = parameters([3.0, 0.0], [[4.0]])
     assert optim.clip_grad_norm([a, b], 1.0).item() == 5.0
-    np.testing.assert_allclose(a.grad.numpy(), [0.6, 0], rtol=1e-6)
+    np.testing.assert_allclose(a.grad.numpy(), np.array([0.6, 0]), rtol=1e-6)
     np.testing.assert_allclose(b.grad.numpy(), [[0.8]], rtol=1e-6)
     a, b = parameters([3.0, -0.5], [[-4.0]])
     optim.clip_grad_value([a, b], 1.0)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from xml.sax.saxutils import escape as _escape
 
 from retrograd.inspect.document import Document, document
 from retrograd.inspect.layout import (
@@ -73,7 +73,7 @@ def escape(text: str) -> str:
     are replaced."""
     text = "".join(c if c >= " " or c in "\n\t" else "�" for c in text)
     text = "".join("�" if "\ud800" <= c <= "\udfff" or c in "￾￿" else c for c in text)
-    return _escape(text, {'"': "&quot;"})
+    return html.escape(text)
 
 
 class _Drawing:

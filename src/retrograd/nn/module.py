@@ -51,11 +51,12 @@ class Module(Composite):
     ...     def forward(self, x):
     ...         return (self.weight * x).sum(axis=-1) + self.bias
     >>> model = Affine(3)
-    >>> model([1.0, 2.0, 3.0]).item()
+    >>> x = rg.tensor([1.0, 2.0, 3.0])
+    >>> model(x).item()
     6.5
     >>> [name for name, _ in model.named_parameters()]
     ['weight', 'bias']
-    >>> rg.grad(lambda m: m([1.0, 2.0, 3.0]))(model).weight.tolist()
+    >>> rg.grad(lambda m: m(x))(model).weight.tolist()
     [1.0, 2.0, 3.0]
     """
 
