@@ -15,7 +15,7 @@ from retrograd.errors import (
     StaleTapeError,
     TraceError,
 )
-from retrograd.frontend import random
+from retrograd.frontend import random, tree
 from retrograd.frontend.activations import (
     elu,
     gelu,
@@ -358,6 +358,7 @@ __all__ = [
     "tensordot",
     "tile",
     "trace",
+    "tree",
     "tril",
     "triu",
     "trunc",

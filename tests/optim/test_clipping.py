@@ -31,7 +31,7 @@ def test_norm_and_value():
 def test_small_gradients_stay():
     (a,) = parameters([0.3, 0.4])
     optim.clip_grad_norm([a], 1.0)
-    assert a.grad.numpy().tolist() == np.float32([0.3, 0.4]).tolist()
+    assert a.grad.numpy().tolist() == np.array([0.3, 0.4], np.float32).tolist()
 
 
 def test_it_stays_lazy_and_tied_to_the_loss():

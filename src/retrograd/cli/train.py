@@ -15,7 +15,7 @@ from retrograd.cli.options import Backend, Temperature
 from retrograd.data import bundled_names, read_documents
 from retrograd.data.text import NAMES_ORIGIN
 from retrograd.errors import ShapeError
-from retrograd.io.files import make_directory
+from retrograd.files import make_directory
 from retrograd.train import gpt
 from retrograd.train.gpt import GPTConfig, TrainConfig
 from retrograd.train.progress import duration, reporter

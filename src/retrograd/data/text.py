@@ -10,7 +10,7 @@ from typing import Any
 
 from retrograd.errors import FormatError
 from retrograd.frontend.random import Generator
-from retrograd.io.files import StrPath, read_bytes
+from retrograd.files import StrPath, read_bytes
 
 NAMES_ORIGIN = (
     "5,163 first names of the 1990 census of the United States, in the public domain "

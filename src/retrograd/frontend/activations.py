@@ -6,21 +6,15 @@ import math
 from typing import Any
 
 from retrograd.errors import ShapeError
-from retrograd.frontend.broadcasting import as_node, normal_axis
+from retrograd.frontend.broadcasting import as_node, floating, normal_axis, together
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.reductions import mean_over
-from retrograd.ir import Node, float32
+from retrograd.ir import Node
 from retrograd.ops import elementwise as el
 from retrograd.ops.control import StopGradient
 from retrograd.ops.reduce import LogSumExp, ReduceMax, ReduceSum
 from retrograd.ops.shape import expand
-
-
-def floating(x: ArrayLike) -> Node:
-    """A node of floating dtype: integers become float32."""
-    x = as_node(x)
-    return x if x.dtype.is_float else el.cast(x, float32)
 
 
 @function
@@ -74,17 +68,17 @@ def log_sigmoid(x: ArrayLike, /) -> Any:
 
 
 @function
-def leaky_relu(x: ArrayLike, /, negative_slope: float = 0.01) -> Any:
+def leaky_relu(x: ArrayLike, /, negative_slope: ArrayLike = 0.01) -> Any:
     """`x` where positive, `negative_slope * x` elsewhere."""
-    x = floating(x)
-    return el.select(x > 0, x, negative_slope * x)
+    x, slope = together(x, negative_slope, floating=True)
+    return el.select(x > 0, x, slope * x)
 
 
 @function
-def elu(x: ArrayLike, /, alpha: float = 1.0) -> Any:
+def elu(x: ArrayLike, /, alpha: ArrayLike = 1.0) -> Any:
     """`x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
-    x = floating(x)
-    return el.select(x > 0, x, alpha * el.expm1(x))
+    x, scale = together(x, alpha, floating=True)
+    return el.select(x > 0, x, scale * el.expm1(x))
 
 
 @function
@@ -92,7 +86,7 @@ def rms_norm(x: ArrayLike, weight: ArrayLike | None = None, /, eps: float = 1e-5
     """`x / sqrt(mean(x**2) + eps)` over the last axis, times `weight` if given (Zhang, Sennrich,
     arXiv:1910.07467)."""
     x = floating(x)
-    last = (x.type.rank - 1,)
+    last = (normal_axis(-1, x.type.rank, "rms_norm"),)
     mean_square = mean_over(x * x, last)
     y = x * expand(el.rsqrt(mean_square + eps), x.shape, last)
     return y if weight is None else y * _along_last(weight, x)
@@ -109,7 +103,7 @@ def layer_norm(
     """`(x - mean) / sqrt(var + eps)` over the last axis, times `weight`, plus `bias`, if given (Ba,
     Kiros, Hinton, arXiv:1607.06450)."""
     x = floating(x)
-    last = (x.type.rank - 1,)
+    last = (normal_axis(-1, x.type.rank, "layer_norm"),)
     centred = x - expand(mean_over(x, last), x.shape, last)
     variance = mean_over(centred * centred, last)
     y = centred * expand(el.rsqrt(variance + eps), x.shape, last)

@@ -9,24 +9,22 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.frontend.function import as_array
+from retrograd.frontend.conversion import as_array, holds_arrays, integer_range, promote
+from retrograd.frontend.recording import Lazy
 from retrograd.ir import (
     Dim,
     DType,
     Node,
     Shape,
     TensorType,
-    as_dtype,
     bool_,
     float32,
     full,
     int64,
 )
 from retrograd.ops.elementwise import cast
-from retrograd.ops.leaf import Leaf, constant
-from retrograd.ops.shape import expand, reshape
-
-_RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+from retrograd.ops.leaf import Leaf, SizeOf, constant
+from retrograd.ops.shape import Concat, expand, reshape
 
 
 class Number(Leaf):
@@ -42,26 +40,12 @@ class Number(Leaf):
         return self.type
 
 
-def promote(a: DType, b: DType) -> DType:
-    """The dtype of a combination: the higher kind of bool < integers < floats wins; within a kind,
-    the smallest that holds both. float16 and bfloat16 meet in float32."""
-    if a is b:
-        return a
-    if _RANK[a.kind] != _RANK[b.kind]:
-        return a if _RANK[a.kind] > _RANK[b.kind] else b
-    if a.is_float:
-        return (a if a.itemsize > b.itemsize else b) if a.itemsize != b.itemsize else float32
-    joined = np.promote_types(a.dtype, b.dtype)
-    if joined.kind == "f":
-        raise DTypeError(f"no integer dtype holds both {a} and {b}; cast one of them")
-    return as_dtype(joined)
-
-
 def number_dtype(value: Any, other: DType | None) -> DType:
-    """The dtype a Python number takes next to an array: the array's, if its kind can hold it."""
+    """The dtype a Python number or a size takes next to an array: the array's, if its kind can
+    hold it."""
     if isinstance(value, bool):
         return other or bool_
-    if isinstance(value, int) or (isinstance(value, Node) and value.dtype.is_integer):
+    if isinstance(value, int | Dim) or (isinstance(value, Node) and value.dtype.is_integer):
         return other if other is not None and other is not bool_ else int64
     return other if other is not None and other.is_float else float32
 
@@ -71,49 +55,70 @@ def _is_number(value: Node) -> bool:
 
 
 def as_node(value: Any, dtype: DType | None = None) -> Node:
-    """A node: itself, or a constant made of a number, array or nested list."""
+    """A node: itself, or one made of a number, a size, an array or nested lists of these. The
+    dtype is that of what a number stands next to."""
     if isinstance(value, Node):
         return cast(value, number_dtype(value, dtype)) if _is_number(value) else value
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | int | float | Dim):
         return number(value, number_dtype(value, dtype))
+    if isinstance(value, list | tuple) and holds_arrays(value):
+        parts = together(*value)
+        return Concat(0)(*(reshape(x, (1, *x.shape)) for x in parts))
+    if isinstance(value, Lazy):
+        raise DTypeError(f"expected a number, not a tensor of the shape {value.shape}")
     return constant(as_array(value))
 
 
-def number(value: bool | int | float, dtype: DType, shape: Shape = ()) -> Node:
-    """A Python number as a constant of a shape; one that does not fit the dtype is an error."""
+def number(value: bool | int | float | Dim, dtype: DType, shape: Shape = ()) -> Node:
+    """A Python number or a size as a constant of a shape; one that does not fit the dtype is an
+    error."""
+    if not isinstance(value, bool | int | float | Dim | np.number):
+        raise DTypeError(f"expected a number, not {value!r:.40}")
+    if isinstance(value, Dim):
+        return expand(SizeOf(value, dtype)(), shape, tuple(range(len(shape))))
     if dtype.is_integer:
         low, high = integer_range(dtype)
-        if not low <= value <= high:
+        if not (isinstance(value, int | np.integer) and low <= value <= high):
             raise DTypeError(f"{value} does not fit into {dtype}")
-    return full(value, TensorType(dtype, shape))
+    try:
+        return full(value, TensorType(dtype, shape))
+    except OverflowError:
+        raise DTypeError(f"{value!r:.40} does not fit into {dtype}") from None
 
 
 def together(*values: Any, floating: bool = False) -> list[Node]:
     """Operands brought to one dtype and one shape."""
-    dtypes = [v.dtype for v in values if isinstance(v, Node) and not _is_number(v)]
+    operands = [_operand(v) for v in values]
+    dtypes = [v.dtype for v in operands if isinstance(v, Node) and not _is_number(v)]
     joined: DType | None = None
     for d in dtypes:
         joined = d if joined is None else promote(joined, d)
-    numbers = [v for v in values if not isinstance(v, Node) or _is_number(v)]
-    for v in numbers:
-        if not isinstance(v, bool | int | float | Node):
-            raise DTypeError(f"expected a tensor, an array or a number, not {type(v).__name__}")
-    for v in numbers:
-        joined = number_dtype(v, joined)
+    for v in operands:
+        if not isinstance(v, Node) or _is_number(v):
+            joined = number_dtype(v, joined)
     assert joined is not None
     if floating and not joined.is_float:
         joined = float32
-    nodes = [cast(v, joined) if isinstance(v, Node) else v for v in values]
+    nodes = [cast(v, joined) if isinstance(v, Node) else v for v in operands]
     shape = broadcast_shapes(*(n.shape for n in nodes if isinstance(n, Node)))
     return [
         broadcast_to(n, shape) if isinstance(n, Node) else number(n, joined, shape) for n in nodes
     ]
 
 
-def integer_range(dtype: DType) -> tuple[int, int]:
-    """The smallest and the largest value of an integer dtype."""
-    info = np.iinfo(dtype.dtype)
-    return int(info.min), int(info.max)
+def _operand(value: Any) -> Any:
+    """A node or a Python number, of whatever a user may give as an array."""
+    if isinstance(value, Node | bool | int | float | Dim):
+        return value
+    if isinstance(value, list | tuple) or hasattr(value, "__array__"):
+        return as_node(value)
+    raise DTypeError(f"expected a tensor, an array or a number, not {type(value).__name__}")
+
+
+def floating(x: Any) -> Node:
+    """A node of floating dtype: integers and booleans become float32."""
+    x = as_node(x)
+    return x if x.dtype.is_float else cast(x, float32)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -145,26 +150,36 @@ def broadcast_to(x: Node, shape: Shape) -> Node:
     return expand(kept, shape, (*range(lead), *(i + lead for i in stretched)))
 
 
+def integer(value: Any, what: str) -> int:
+    """A whole number, given as an int or as something that stands for one."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ShapeError(f"{what} is an integer, not {value!r}") from None
+
+
 def normal_axis(axis: Any, rank: int, what: str) -> int:
     """An axis counted from the front."""
-    try:
-        i = operator.index(axis)
-    except TypeError:
-        raise ShapeError(f"{what}: an axis is an integer, not {axis!r}") from None
+    i = integer(axis, f"{what}: an axis")
     if not -rank <= i < rank:
         raise ShapeError(f"{what}: axis {i} of an array with {rank} axes")
     return i % rank
 
 
-def normal_axes(axis: int | Sequence[int] | None, rank: int, what: str) -> tuple[int, ...]:
+def normal_axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
     """Axes counted from the front, ascending; None means all. Repeated axes are an error."""
     if axis is None:
         return tuple(range(rank))
-    given = axis if isinstance(axis, tuple | list) else (axis,)
-    axes = sorted(normal_axis(a, rank, what) for a in given)
+    return tuple(sorted(listed_axes(axis, rank, what)))
+
+
+def listed_axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
+    """Axes counted from the front, in the order given; one alone counts as a list."""
+    given = axis if hasattr(axis, "__iter__") and not hasattr(axis, "__index__") else (axis,)
+    axes = tuple(normal_axis(a, rank, what) for a in given)
     if len(set(axes)) < len(axes):
         raise ShapeError(f"{what}: the axes {axis} name one twice")
-    return tuple(axes)
+    return axes
 
 
 def keep_dims(x: Node, shape: Shape, axes: Sequence[int], keepdims: bool) -> Node:

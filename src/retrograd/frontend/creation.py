@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.frontend.function import as_array
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Dim, TensorType, as_dtype, as_shape, bool_, float32, int64
+from retrograd.ir import Dim, Shape, TensorType, as_dtype, as_shape, bool_, float32, int64
 from retrograd.ir import full as full_node
 from retrograd.ops.leaf import Iota
 
@@ -19,8 +19,11 @@ from retrograd.ops.leaf import Iota
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor holding a copy of the data: a number, nested lists, an array, another tensor.
 
-    Python floats become float32, ints int64, bools bool; arrays keep their dtype. With
-    `requires_grad` it is a leaf that `backward()` computes a gradient for.
+    Python floats become float32, ints int64, bools bool; arrays keep their dtype, and Python
+    numbers in a list with arrays or tensors take theirs. A Python number that the dtype cannot
+    hold is a `DTypeError`. The copy is a constant, whatever was copied; to join tensors with their
+    gradients, `rg.stack` them. With `requires_grad` it is a leaf that `backward()` computes a
+    gradient for.
 
     >>> import retrograd as rg
     >>> rg.tensor([[1.0, 2.0], [3.0, 4.0]]).sum().item()
@@ -34,7 +37,11 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
-    """A tensor of the data, sharing the memory of a NumPy array or DLPack exporter if possible."""
+    """A tensor of the data, sharing the memory of a NumPy array or DLPack exporter if possible.
+
+    As memory is shared, an edit of the array is seen by the tensor, and by what is computed from it
+    later: results that nobody has looked at yet, gradients included. `tensor` copies.
+    """
     if isinstance(obj, Lazy) and (dtype is None or as_dtype(dtype) is obj.dtype) and not copy:
         return obj  # type: ignore[return-value]
     if copy:
@@ -49,16 +56,21 @@ def asarray(
 
 def from_dlpack(x: Any, /) -> Tensor:
     """A tensor sharing the memory of another library's array."""
+    if not hasattr(x, "__dlpack__"):
+        raise DTypeError(f"from_dlpack takes an array with __dlpack__, not {type(x).__name__}")
     return asarray(np.from_dlpack(x))
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor with one value everywhere."""
-    value = as_array(fill_value)
-    kind = as_dtype(value.dtype if dtype is None else dtype)
+    value = as_array(fill_value, dtype)
     if value.ndim:
         raise ShapeError(f"full takes one number, not an array of shape {value.shape}")
-    return Tensor(full_node(value, TensorType(kind, as_shape(shape))))
+    return Tensor(full_node(value, TensorType(as_dtype(value.dtype), _shape(shape))))
+
+
+def _shape(shape: Any) -> Shape:
+    return as_shape(shape.tolist() if isinstance(shape, Lazy) else shape)
 
 
 def zeros(shape: Any, *, dtype: Any = float32, device: Any = None) -> Tensor:
@@ -110,17 +122,31 @@ def arange(
         if start != 0 or step != 1:
             raise ShapeError("arange to a symbolic size counts from 0 in steps of 1")
         return Tensor(Iota((stop,), 0, as_dtype(dtype or int64))())
-    if step == 0:
-        raise ShapeError("arange needs a step that is not 0")
-    floating = any(isinstance(v, float) for v in (start, stop, step))
-    kind = as_dtype(dtype or (float32 if floating else int64))
-    n = max(math.ceil((stop - start) / step), 0)
-    return Tensor.of((start + step * np.arange(n)).astype(kind.dtype))
+    first, end, by = (_number(v, "arange") for v in (start, stop, step))
+    if by == 0 or not all(map(math.isfinite, (first, end, by))):
+        raise ShapeError(f"arange from {first} to {end} in steps of {by} has no end")
+    if not all(isinstance(v, int) for v in (first, end, by)):
+        n = max(math.ceil((end - first) / by), 0)
+        return Tensor.of(as_array(first + by * np.arange(n), dtype or float32))
+    numbers = range(first, end, by)  # type: ignore[arg-type]
+    kind = as_dtype(dtype or int64)
+    for v in (numbers[0], numbers[-1]) if numbers else ():
+        as_array(v, kind)  # refuses what the dtype cannot hold
+    return Tensor.of(np.arange(first, first + len(numbers) * by, by).astype(kind.dtype))
+
+
+def _number(value: Any, what: str) -> int | float:
+    """A Python number, of whatever holds one."""
+    array = as_array(value)
+    if array.ndim:
+        raise ShapeError(f"{what} takes numbers, not an array of shape {array.shape}")
+    number = array.item()
+    return int(number) if isinstance(number, bool) else number
 
 
 def linspace(
-    start: float,
-    stop: float,
+    start: Any,
+    stop: Any,
     /,
     num: int,
     *,
@@ -129,17 +155,19 @@ def linspace(
     endpoint: bool = True,
 ) -> Tensor:
     """`num` evenly spaced numbers from start to stop, stop included if `endpoint`."""
-    if num < 0:
-        raise ShapeError(f"linspace of {num} numbers")
-    kind = as_dtype(dtype or float32)
-    return Tensor.of(np.linspace(start, stop, num, endpoint=endpoint).astype(kind.dtype))
+    (count,) = _shape((num,))
+    first, last = _number(start, "linspace"), _number(stop, "linspace")
+    values = np.linspace(first, last, count, endpoint=endpoint)  # type: ignore[call-overload]
+    return Tensor.of(as_array(values, dtype or float32))
 
 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """Ones on diagonal k, zeros elsewhere."""
-    return Tensor.of(np.eye(n_rows, n_cols, k, dtype=as_dtype(dtype or float32).dtype))
+    rows, columns = _shape((n_rows, n_rows if n_cols is None else n_cols))
+    kind = as_dtype(dtype or float32)
+    return Tensor.of(np.eye(rows, columns, k, dtype=kind.dtype))  # type: ignore[arg-type]
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

@@ -11,9 +11,9 @@ from retrograd.frontend.broadcasting import (
     as_node,
     broadcast_shapes,
     broadcast_to,
-    integer_range,
     together,
 )
+from retrograd.frontend.conversion import integer_range
 from retrograd.frontend.function import function
 from retrograd.ir import Node, as_dtype, bool_
 from retrograd.ops import elementwise as ops
@@ -198,11 +198,13 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     """
     if min is None and max is None:
         return together(x)[0]
-    if isinstance(x, Node) and x.dtype.is_integer:
+    x = as_node(x)
+    if x.dtype is bool_:
+        raise DTypeError("booleans have no range to clip to; cast them to a number")
+    if x.dtype.is_integer:
         for bound in (min, max):
             if isinstance(bound, float):
                 raise DTypeError(f"an integer tensor is clipped by integers, not {bound}")
-    x = as_node(x)
     lowest, highest = (-math.inf, math.inf) if x.dtype.is_float else integer_range(x.dtype)
     return ops.clamp(*together(x, lowest if min is None else min, highest if max is None else max))
 

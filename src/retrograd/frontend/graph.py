@@ -6,17 +6,18 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from retrograd import autodiff, ir
+from retrograd import inspect as drawing
 from retrograd.backends import Array, Program, compile_graph
 from retrograd.errors import DTypeError, FormatError, ShapeError
+from retrograd.files import read_bytes, write_atomically
 from retrograd.frontend import tree
 from retrograd.frontend.context import current_backend, tracing
-from retrograd.frontend.function import as_array
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import Data, Lazy, evaluate, leaf
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node, TensorType, as_dtype, as_shape, substitute
@@ -114,21 +115,27 @@ class Graph(ir.Graph):
         """An equivalent graph with fewer operations."""
         return optimize(self)
 
+    def to_dot(self) -> str:
+        """The graph as Graphviz text: scopes are clusters, gradient nodes are marked."""
+        return drawing.to_dot(self)
+
+    def to_svg(self, max_nodes: int = 400) -> str:
+        """The graph as a standalone picture; larger graphs are grouped by scope."""
+        return drawing.to_svg(self, max_nodes)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write a page with the picture, a search and the details of every node, in one file."""
+        write_atomically(path, drawing.to_html(self).encode(), "page")
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph as text; `load_graph` reads it. The file appears whole or not at all."""
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
-            partial.write_text(str(self), encoding="utf-8")
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_atomically(path, str(self).encode(), "graph")
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
     """Read a graph that `Graph.save` wrote; a damaged file is a `FormatError` naming the line."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_bytes(path, "graph").decode()
     except UnicodeDecodeError as error:
         raise FormatError(f"{os.fspath(path)} is not a graph: it is not UTF-8 text") from error
     return Graph.parse(text)

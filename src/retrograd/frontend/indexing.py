@@ -15,9 +15,10 @@ from retrograd.frontend.broadcasting import (
     broadcast_to,
     normal_axis,
 )
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import ArrayLike
-from retrograd.frontend.function import as_array, function
-from retrograd.ir import Dim, Node, as_dtype, bool_, float32, full, int64
+from retrograd.frontend.function import function
+from retrograd.ir import Dim, Node, as_dtype, as_shape, bool_, float32, full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
 from retrograd.ops.index import Gather, ScatterAdd
@@ -176,7 +177,7 @@ def _index(indices: ArrayLike, what: str) -> Node:
 
 
 @function
-def take(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = None) -> Any:
+def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Any:
     """Elements of x at the given positions along an axis; indices may have any shape."""
     x, index = as_node(x), _index(indices, "take")
     if axis is None and x.type.rank != 1:
@@ -185,7 +186,7 @@ def take(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = None) -> Any
 
 
 @function
-def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: int = -1) -> Any:
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Any:
     """`y[i, j, ...] = x[i, indices[i, j, ...], ...]`: other axes run together and broadcast."""
     x, index = as_node(x), _index(indices, "take_along_axis")
     rank = x.type.rank
@@ -201,7 +202,7 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: int = -1) -> A
 
 
 @function
-def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, *, axis: int = 0) -> Any:
+def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
     """x with updates added at the given positions along an axis; positions may repeat.
 
     `updates` has the shape of x with the axis replaced by the axes of `indices`. The order of
@@ -210,8 +211,16 @@ def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, *, axis
     x, index = as_node(x), _index(indices, "scatter_add")
     at = normal_axis(axis, x.type.rank, "scatter_add")
     shape = x.shape[:at] + index.shape + x.shape[at + 1 :]
-    update = el.cast(as_node(updates, x.dtype), x.dtype)
+    update = _of_dtype(updates, x, "scatter_add")
     return ScatterAdd(at)(x, index, broadcast_to(update, shape))
+
+
+def _of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
+    """A value to put into x, in its dtype; floats do not go into integers unasked."""
+    node = as_node(value, x.dtype)
+    if node.dtype.is_float > x.dtype.is_float:
+        raise DTypeError(f"{what}: {node.dtype} values into a {x.dtype} array; cast one of them")
+    return el.cast(node, x.dtype)
 
 
 @function
@@ -219,7 +228,7 @@ def one_hot(indices: ArrayLike, num_classes: int, /, *, dtype: Any = float32) ->
     """1 at the position of each index along a new last axis, 0 elsewhere; an index outside of
     0 to num_classes - 1 gives zeros only."""
     index = el.cast(_index(indices, "one_hot"), int64)
-    shape = (*index.shape, num_classes)
+    shape = (*index.shape, *as_shape((num_classes,)))
     counter = Iota(shape, len(shape) - 1, int64)()
     return el.cast(el.eq(ops.expand(index, shape, (len(shape) - 1,)), counter), as_dtype(dtype))
 
@@ -236,7 +245,7 @@ def updated(x: ArrayLike, key: Any, value: ArrayLike, mode: str, /) -> Any:
             "x.at[...].set takes numbers and slices; with index arrays, which may name an element "
             "twice, use x.at[...].add"
         )
-    value = broadcast_to(el.cast(as_node(value, x.dtype), x.dtype), picked.shape)
+    value = broadcast_to(_of_dtype(value, x, "x.at[...]"), picked.shape)
     spread = _transpose(picked, probe, value)
     if mode == "add":
         return x + spread

@@ -15,9 +15,9 @@ from retrograd.errors import DTypeError, ShapeError, TraceError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import Number
 from retrograd.frontend.context import current_backend, grad_enabled, is_tracing, tracing
-from retrograd.frontend.function import as_array
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import argument_names, captures
-from retrograd.frontend.recording import LEAVES, Lazy, detached, evaluate
+from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import constant, input_node
@@ -171,7 +171,7 @@ class Jit:
             if a
         ]
         taken = captures(outputs, inputs)
-        captured = [LEAVES.get(n.id, array) for n, array in taken.items()]
+        captured = [h if (h := leaf_handle(n)) is not None else a for n, a in taken.items()]
         graph = detached([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))
         program = compile_graph(graph, current_backend())
         fixed = [_COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]

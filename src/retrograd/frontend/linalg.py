@@ -12,10 +12,11 @@ from retrograd.frontend.broadcasting import (
     broadcast_shapes,
     broadcast_to,
     keep_dims,
+    listed_axes,
     normal_axes,
     normal_axis,
-    promote,
 )
+from retrograd.frontend.conversion import promote
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.manipulation import positions
@@ -28,6 +29,8 @@ from retrograd.ops.shape import permute, reshape
 
 
 def _operands(what: str, *values: ArrayLike) -> list[Node]:
+    if not values:
+        raise ShapeError(f"{what} needs at least one operand")
     nodes = [as_node(v) for v in values]
     dtype = nodes[0].dtype
     for n in nodes[1:]:
@@ -72,12 +75,16 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.type.rank, b.type.rank):
             raise ShapeError(f"tensordot over {axes} axes of {a.type} and {b.type}")
-        left: Sequence[int] = range(a.type.rank - axes, a.type.rank)
-        right: Sequence[int] = range(axes)
-    else:
+        left: Any = range(a.type.rank - axes, a.type.rank)
+        right: Any = range(axes)
+    elif isinstance(axes, tuple | list) and len(axes) == 2:
         left, right = axes
-    i = tuple(normal_axis(x, a.type.rank, "tensordot") for x in left)
-    j = tuple(normal_axis(x, b.type.rank, "tensordot") for x in right)
+    else:
+        raise ShapeError(f"tensordot's axes are a number or two lists of axes, not {axes!r}")
+    i = listed_axes(left, a.type.rank, "tensordot")
+    j = listed_axes(right, b.type.rank, "tensordot")
+    if [a.shape[p] for p in i] != [b.shape[p] for p in j]:
+        raise ShapeError(f"tensordot of {a.type} and {b.type}: axes {i} and {j} differ in size")
     return DotGeneral(i, j)(a, b)
 
 
@@ -153,6 +160,8 @@ def einsum(subscripts: str, /, *operands: ArrayLike) -> Any:
     operand is its diagonal, `...` stands for axes that broadcast. Without `->` the result has the
     letters that occur once, in alphabetical order. Operands are contracted from left to right.
     """
+    if not isinstance(subscripts, str):
+        raise ShapeError(f'einsum takes subscripts such as "ij,jk->ik" first, not {subscripts!r}')
     nodes = _operands("einsum", *operands)
     terms, result = _parse(subscripts, nodes)
     nodes = [_diagonal(n, t) for n, t in zip(nodes, terms, strict=True)]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 from retrograd.errors import ShapeError
 from retrograd.frontend import broadcasting
-from retrograd.frontend.broadcasting import as_node, normal_axes, normal_axis, promote
+from retrograd.frontend.broadcasting import (
+    as_node,
+    integer,
+    listed_axes,
+    normal_axes,
+    normal_axis,
+    number,
+)
+from retrograd.frontend.conversion import promote
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.ir import Dim, Node, TensorType, as_shape, bool_, full, int64, product
@@ -21,8 +28,8 @@ from retrograd.ops.leaf import Iota
 def reshape(x: ArrayLike, /, shape: Any, *, copy: bool | None = None) -> Any:
     """The same elements in row-major order under another shape; one size may be -1."""
     x = as_node(x)
-    given = (shape,) if isinstance(shape, int | Dim) else tuple(shape)
-    unknown = [i for i, d in enumerate(given) if not isinstance(d, Dim) and operator.index(d) == -1]
+    given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    unknown = [i for i, d in enumerate(given) if not isinstance(d, Dim) and d == -1]
     if len(unknown) > 1:
         raise ShapeError(f"reshape to {given}: only one size may be -1")
     sizes = as_shape(tuple(1 if i in unknown else d for i, d in enumerate(given)))
@@ -40,9 +47,9 @@ def reshape(x: ArrayLike, /, shape: Any, *, copy: bool | None = None) -> Any:
 def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Any:
     """Reorder axes: axis i of the result is axis `axes[i]` of x."""
     x = as_node(x)
-    perm = tuple(normal_axis(a, x.type.rank, "permute_dims") for a in axes)
-    if sorted(perm) != list(range(x.type.rank)):
-        raise ShapeError(f"permute_dims of {x.shape}: {tuple(axes)} must list each axis once")
+    perm = listed_axes(axes, x.type.rank, "permute_dims")
+    if len(perm) != x.type.rank:
+        raise ShapeError(f"permute_dims of {x.shape}: {perm} must list each axis once")
     return ops.permute(x, perm)
 
 
@@ -66,8 +73,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Any:
 def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Any:
     """Axes moved to new positions; the others keep their order."""
     x = as_node(x)
-    pair = [(s,) if isinstance(s, int) else tuple(s) for s in (source, destination)]
-    src, dst = ([normal_axis(a, x.type.rank, "moveaxis") for a in s] for s in pair)
+    src, dst = (listed_axes(a, x.type.rank, "moveaxis") for a in (source, destination))
     if len(src) != len(dst):
         raise ShapeError(f"moveaxis from {source} to {destination}: different numbers of axes")
     order = [i for i in range(x.type.rank) if i not in src]
@@ -80,16 +86,20 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Any:
 def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Any:
     """New axes of size 1 at the given positions of the result."""
     x = as_node(x)
-    n = 1 if isinstance(axis, int) else len(axis)
+    n = len(axis) if isinstance(axis, tuple | list) else 1
+    if axis is None:
+        raise ShapeError("expand_dims needs an axis")
     axes = normal_axes(axis, x.type.rank + n, "expand_dims")
     old = iter(x.shape)
     return ops.reshape(x, tuple(1 if i in axes else next(old) for i in range(x.type.rank + n)))
 
 
 @function
-def squeeze(x: ArrayLike, /, axis: int | Sequence[int]) -> Any:
-    """Drop axes of size 1."""
+def squeeze(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
+    """Drop axes of size 1: those given, which must have that size, or all that have it."""
     x = as_node(x)
+    if axis is None:
+        axis = tuple(i for i, d in enumerate(x.shape) if d == 1)
     axes = normal_axes(axis, x.type.rank, "squeeze")
     for a in axes:
         if x.shape[a] != 1:
@@ -124,16 +134,16 @@ def _alike(arrays: Sequence[ArrayLike], what: str) -> list[Node]:
 
 
 @function
-def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Any:
     """Join arrays along an axis; None flattens them first."""
     nodes = _alike(arrays, "concat")
     if axis is None:
-        return concat([ops.reshape(n, (n.type.size,)) for n in nodes], axis=0)
+        nodes, axis = [ops.reshape(n, (n.type.size,)) for n in nodes], 0
     return ops.Concat(normal_axis(axis, nodes[0].type.rank, "concat"))(*nodes)
 
 
 @function
-def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Any:
+def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
     """Join arrays of one shape along a new axis."""
     nodes = _alike(arrays, "stack")
     for n in nodes[1:]:
@@ -144,7 +154,7 @@ def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Any:
 
 
 @function
-def unstack(x: ArrayLike, /, *, axis: int = 0) -> Any:
+def unstack(x: ArrayLike, /, axis: int = 0) -> Any:
     """The slices along an axis, as a tuple."""
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "unstack")
@@ -153,16 +163,19 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> Any:
 
 
 @function
-def split(x: ArrayLike, /, sections: int | Sequence[int], *, axis: int = 0) -> Any:
+def split(x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0) -> Any:
     """Parts along an axis, as a tuple: so many equal parts, or parts of the given sizes."""
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "split")
     n = _known_size(x, at, "split")
-    if isinstance(sections, int):
-        if sections < 1 or n % sections:
-            raise ShapeError(f"split of {n} elements into {sections} equal parts")
-        sections = [n // sections] * sections
-    if sum(sections) != n:
+    if isinstance(sections, tuple | list):
+        sections = [integer(s, "split: a size") for s in sections]
+    else:
+        count = integer(sections, "split: the number of parts")
+        if count < 1 or n % count:
+            raise ShapeError(f"split of {n} elements into {count} equal parts")
+        sections = [n // count] * count
+    if sum(sections) != n or min(sections, default=0) < 0:
         raise ShapeError(f"split of {n} elements into parts of {tuple(sections)}")
     ends = [sum(sections[: i + 1]) for i in range(len(sections))]
     return tuple(ops.slice_axis(x, at, e - s, e) for s, e in zip(sections, ends, strict=True))
@@ -176,7 +189,7 @@ def _known_size(x: Node, axis: int, what: str) -> int:
 
 
 @function
-def flip(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Any:
+def flip(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
     """The order reversed along the given axes, all by default."""
     x = as_node(x)
     axes = normal_axes(axis, x.type.rank, "flip")
@@ -184,32 +197,42 @@ def flip(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Any:
 
 
 @function
-def roll(x: ArrayLike, /, shift: int, *, axis: int) -> Any:
-    """Elements moved along an axis by `shift`; those that leave come in at the other end."""
+def roll(x: ArrayLike, /, shift: Any, axis: Any = None) -> Any:
+    """Elements moved along axes by `shift`, a number for each axis or one for all; those that leave
+    come in at the other end. Without an axis, x is rolled as if it were flattened."""
     x = as_node(x)
-    at = normal_axis(axis, x.type.rank, "roll")
-    n = _known_size(x, at, "roll")
-    if n == 0 or (k := shift % n) == 0:
-        return x
-    return ops.Concat(at)(ops.slice_axis(x, at, n - k, n), ops.slice_axis(x, at, 0, n - k))
+    if axis is None:
+        flat = roll(ops.reshape(x, (x.type.size,)), shift, 0)
+        return ops.reshape(flat, x.shape)
+    axes = listed_axes(axis, x.type.rank, "roll")
+    shifts = shift if isinstance(shift, tuple | list) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise ShapeError(f"roll by {shift} along the axes {axis}: one shift for each axis")
+    for at, by in zip(axes, shifts, strict=True):
+        n = _known_size(x, at, "roll")
+        if n and (k := integer(by, "roll: a shift") % n):
+            x = ops.Concat(at)(ops.slice_axis(x, at, n - k, n), ops.slice_axis(x, at, 0, n - k))
+    return x
 
 
 @function
-def repeat(x: ArrayLike, repeats: int, /, *, axis: int | None = None) -> Any:
+def repeat(x: ArrayLike, repeats: int, /, axis: int | None = None) -> Any:
     """Each element repeated `repeats` times along an axis; None flattens first."""
     x = as_node(x)
+    (count,) = as_shape((repeats,))
     if axis is None:
         x, axis = ops.reshape(x, (x.type.size,)), 0
     at = normal_axis(axis, x.type.rank, "repeat")
-    wide = ops.expand(x, (*x.shape[: at + 1], repeats, *x.shape[at + 1 :]), (at + 1,))
-    return ops.reshape(wide, (*x.shape[:at], x.shape[at] * repeats, *x.shape[at + 1 :]))
+    wide = ops.expand(x, (*x.shape[: at + 1], count, *x.shape[at + 1 :]), (at + 1,))
+    return ops.reshape(wide, (*x.shape[:at], x.shape[at] * count, *x.shape[at + 1 :]))
 
 
 @function
-def tile(x: ArrayLike, repetitions: Sequence[int], /) -> Any:
+def tile(x: ArrayLike, repetitions: int | Sequence[int], /) -> Any:
     """x laid side by side the given number of times along each axis."""
     x = as_node(x)
-    reps = (1,) * (x.type.rank - len(repetitions)) + tuple(repetitions)
+    given = as_shape(repetitions)
+    reps = (1,) * (x.type.rank - len(given)) + given
     sizes = (1,) * (len(reps) - x.type.rank) + x.shape
     wide = tuple(d for pair in zip(reps, sizes, strict=True) for d in pair)
     axes = tuple(range(0, len(wide), 2))
@@ -219,14 +242,17 @@ def tile(x: ArrayLike, repetitions: Sequence[int], /) -> Any:
 
 @function
 def pad(x: ArrayLike, /, pad_width: Any, *, value: float = 0) -> Any:
-    """A constant put around x; `pad_width` is (before, after) for each axis, or one for all."""
+    """A constant put around x; `pad_width` is (before, after) for each axis, or one pair or number
+    for all."""
     x = as_node(x)
-    pairs = list(pad_width)
-    if len(pairs) == 2 and all(isinstance(p, int) for p in pairs):
-        pairs = [tuple(pairs)] * x.type.rank
-    if len(pairs) != x.type.rank or any(len(p) != 2 for p in pairs):
+    pairs = pad_width if isinstance(pad_width, tuple | list) else (pad_width, pad_width)
+    if not any(isinstance(p, tuple | list) for p in pairs):
+        pairs = [pairs] * x.type.rank
+    sizes = [as_shape(p) for p in pairs]
+    if len(sizes) != x.type.rank or any(len(p) != 2 for p in sizes):
         raise ShapeError(f"pad of {x.shape} needs (before, after) for each axis, not {pad_width}")
-    low, high = (tuple(p[i] for p in pairs) for i in (0, 1))
+    low, high = (tuple(p[i] for p in sizes) for i in (0, 1))
+    number(value, x.dtype)  # refuses what the dtype cannot hold
     return ops.pad(x, low, high, value=value)
 
 
@@ -239,6 +265,7 @@ def _triangle(x: ArrayLike, k: int, lower: bool) -> Node:
     x = as_node(x)
     if x.type.rank < 2:
         raise ShapeError(f"a triangle is taken of a matrix, not of the shape {x.shape}")
+    k = integer(k, "a diagonal")
     below = mask_below(x.shape[-2], x.shape[-1], k if lower else k - 1)
     inside = below if lower else el.bitwise_not(below)
     zero = full(False if x.dtype is bool_ else 0, x.type)
@@ -269,6 +296,8 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
     if indexing not in ("xy", "ij"):
         raise ShapeError(f"meshgrid indexing is 'xy' or 'ij', not {indexing!r}")
     nodes = _alike(arrays, "meshgrid") if arrays else []
+    if any(n.type.rank > 1 for n in nodes):
+        raise ShapeError(f"meshgrid takes vectors, not {', '.join(str(n.type) for n in nodes)}")
     shape = tuple(n.type.size for n in nodes)
     grids = [
         ops.expand(ops.reshape(n, (n.type.size,)), shape, [j for j in range(len(nodes)) if j != i])

@@ -8,8 +8,9 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError, TraceError
 from retrograd.frontend import tree
-from retrograd.frontend.broadcasting import as_node, broadcast_to, integer_range
+from retrograd.frontend.broadcasting import as_node, broadcast_to
 from retrograd.frontend.context import is_tracing
+from retrograd.frontend.conversion import integer_range
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.normal import inverse_normal_cdf
@@ -193,7 +194,7 @@ def _unit(key: Node, shape: Any, kind: Any) -> Node:
 
 
 @function
-def _bernoulli(key: Any, p: ArrayLike, shape: Any) -> Any:
+def _bernoulli(key: ArrayLike, p: ArrayLike, shape: Any) -> Any:
     p = as_node(p)
     p = p if p.dtype.is_float else el.cast(p, float32)
     size = p.shape if shape is None else as_shape(shape)
@@ -201,7 +202,7 @@ def _bernoulli(key: Any, p: ArrayLike, shape: Any) -> Any:
 
 
 @function
-def _categorical(key: Any, logits: ArrayLike, axis: int) -> Any:
+def _categorical(key: ArrayLike, logits: ArrayLike, axis: int) -> Any:
     logits = as_node(logits)
     u = _unit(key, logits.shape, logits.dtype) + 2.0**-25
     gumbel = -el.log(-el.log(u))

@@ -17,7 +17,19 @@ from retrograd.backends import Array, Program, compile_graph
 from retrograd.errors import TraceError
 from retrograd.frontend.context import current_backend
 from retrograd.frontend.source import user_source
-from retrograd.ir import DType, Graph, Node, Shape, TensorType, as_dtype, provenance, reachable
+from retrograd.ir import (
+    DType,
+    Graph,
+    Node,
+    Provenance,
+    Shape,
+    TensorType,
+    as_dtype,
+    made_by,
+    provenance,
+    reachable,
+)
+from retrograd.ops.control import StopGradient
 from retrograd.ops.leaf import Constant, Leaf, input_node
 from retrograd.ops.shape import expand
 
@@ -35,18 +47,41 @@ class Data(Leaf):
         return self.type
 
 
+_LOCK = threading.RLock()
+
 # Values of nodes that were computed while a handle held them, for as long as the node lives; and
 # the handles whose nodes wait to be computed.
 VALUES: weakref.WeakKeyDictionary[Node, Array] = weakref.WeakKeyDictionary()
 PENDING: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
-# The handles on leaves that require a gradient.
-LEAVES: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
+# The handles on leaves that require a gradient, or did when something was computed from them.
+LEAVES: weakref.WeakKeyDictionary[Node, weakref.ref[Lazy]] = weakref.WeakKeyDictionary()
 # Leaves that required a gradient and have another value now: what starts from them is out of date.
 REPLACED: weakref.WeakSet[Node] = weakref.WeakSet()
+# What tensors stand for after `backward()`: no gradient goes through them a second time.
+SPENT: weakref.WeakSet[Node] = weakref.WeakSet()
 
 
-# The tapes that are alive: each is shown every result of a library function.
-RECORDERS: weakref.WeakSet[Any] = weakref.WeakSet()
+def leaf_handle(node: Node) -> Lazy | None:
+    """The handle on a leaf that requires a gradient."""
+    found = LEAVES.get(node)
+    handle = found() if found is not None else None
+    return handle if handle is not None and handle._requires_grad else None
+
+
+_RECORDERS: tuple[weakref.ref[Any], ...] = ()
+
+
+def recorders() -> list[Any]:
+    """The tapes that are alive: each is shown every result of a library function."""
+    return [tape for tape in [ref() for ref in _RECORDERS] if tape is not None]
+
+
+def add_recorder(tape: Any) -> None:
+    """Show results to a tape for as long as it lives. The tuple is replaced, never changed, so that
+    other threads may be going through it."""
+    global _RECORDERS
+    with _LOCK:
+        _RECORDERS = (*[ref for ref in _RECORDERS if ref() is not None], weakref.ref(tape))
 
 
 class Lazy:
@@ -60,7 +95,7 @@ class Lazy:
         self._node = node
         self._requires_grad = requires_grad
         self._grad: Lazy | None = None
-        self._spent = False  # backward() has run and its history may go
+        self._spent = False  # backward() has run, its history is gone
         self._root: weakref.ref[Lazy] | None = None  # a gradient's root: computed along with it
         self._register()
 
@@ -68,9 +103,7 @@ class Lazy:
         if not isinstance(self._node.prim, Data):
             PENDING[self._node.id] = self
         elif self._requires_grad:
-            LEAVES[self._node.id] = self
-        elif LEAVES.get(self._node.id) is self:
-            del LEAVES[self._node.id]
+            LEAVES[self._node] = weakref.ref(self)
 
     @classmethod
     def of(cls, array: Array, requires_grad: bool = False, name: str = "") -> Self:
@@ -106,18 +139,33 @@ class Lazy:
 
     def settle(self, array: Array) -> None:
         """Take the computed value; forget how it came about unless a gradient may ask."""
-        PENDING.pop(self._node.id, None)
         VALUES[self._node] = array
-        if not self._requires_grad or self._spent:
-            self._node = leaf(array, self._node.name)
+        if not self._requires_grad:
+            self.become_leaf(array)
 
     def replace(self, array: Array) -> None:
         """Become a leaf holding another array: what an optimizer does to a parameter."""
-        PENDING.pop(self._node.id, None)
-        if self._requires_grad and isinstance(self._node.prim, Data):
+        if leaf_handle(self._node) is self:
             REPLACED.add(self._node)
-            LEAVES.pop(self._node.id, None)
-        self._node = leaf(array, self._node.name)
+            del LEAVES[self._node]
+        self.become_leaf(array)
+
+    def spend(self) -> None:
+        """Become a constant through which no gradient can go, after `backward()`."""
+        self._spent, self._requires_grad = True, False
+        node, array = self._node, _known(self._node)
+        with made_by(Provenance(node.scope, node.source, node.origin)):
+            self._stand_for(StopGradient()(node) if array is None else _known_as(array, node))
+
+    def become_leaf(self, array: Array) -> None:
+        """Stand for an array at hand from here on."""
+        self._stand_for(_known_as(array, self._node))
+
+    def _stand_for(self, node: Node) -> None:
+        PENDING.pop(self._node.id, None)
+        self._node = node
+        if self._spent:
+            SPENT.add(node)
         self._register()
 
 
@@ -126,6 +174,12 @@ def leaf(array: Array, name: str = "") -> Node:
     prim = Data(array)
     where = provenance()
     return Node(prim, (), prim.type, where.scope, where.source, None, name)
+
+
+def _known_as(array: Array, node: Node) -> Node:
+    """A leaf that takes the place of a node whose value is at hand."""
+    prim = Data(array)
+    return Node(prim, (), prim.type, node.scope, node.source, None, node.name)
 
 
 def _known(node: Node) -> Array | None:
@@ -215,7 +269,6 @@ def _key(
 
 
 _PROGRAMS: OrderedDict[Any, Any] = OrderedDict()
-_LOCK = threading.RLock()
 _CAPACITY = 512
 _COUNTS = {"hits": 0, "misses": 0}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.frontend.broadcasting import as_node, keep_dims, normal_axes, normal_axis
+from retrograd.errors import ShapeError
+from retrograd.frontend.broadcasting import as_node, floating, keep_dims, normal_axes, normal_axis
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.ir import (
@@ -15,7 +16,6 @@ from retrograd.ir import (
     TensorType,
     as_dtype,
     bool_,
-    float32,
     full,
     int64,
     product,
@@ -98,7 +98,7 @@ def count(x: Node, axes: Sequence[int], minus: int | float = 0) -> Node:
 @function
 def mean(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over the given axes, all by default; NaN over no elements."""
-    x = _floating(x)
+    x = floating(x)
     axes = normal_axes(axis, x.type.rank, "mean")
     return keep_dims(mean_over(x, axes), x.shape, axes, keepdims)
 
@@ -119,7 +119,7 @@ def var(
     x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, keepdims: bool = False
 ) -> Any:
     """Variance over the given axes: the mean square deviation, divided by `n - correction`."""
-    x = _floating(x)
+    x = floating(x)
     axes = normal_axes(axis, x.type.rank, "var")
     deviation = x - expand(mean_over(x, axes), x.shape, axes)
     result = mean_over(deviation * deviation, axes, correction)
@@ -137,21 +137,16 @@ def std(
 @function
 def logsumexp(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """`log(sum(exp(x)))` over the given axes without overflow; -inf where all elements are."""
-    return _over(ops.LogSumExp, _floating(x), axis, keepdims, "logsumexp")
-
-
-def _floating(x: ArrayLike) -> Node:
-    x = as_node(x)
-    return x if x.dtype.is_float else el.cast(x, float32)
+    return _over(ops.LogSumExp, floating(x), axis, keepdims, "logsumexp")
 
 
 def _position(op: type[ops.ArgMax], x: Node, axis: int | None, keepdims: bool, what: str) -> Node:
     shape = x.shape
-    axes = normal_axes(axis, x.type.rank, what)
     if axis is None:
-        x = reshape(x, (product(shape),))
-        return keep_dims(op(0)(x), shape, axes, keepdims)
-    return keep_dims(op(axes[0])(x), shape, axes, keepdims)
+        y = op(0)(reshape(x, (product(shape),)))
+        return keep_dims(y, shape, range(len(shape)), keepdims)
+    at = normal_axis(axis, len(shape), what)
+    return keep_dims(op(at)(x), shape, (at,), keepdims)
 
 
 @function
@@ -173,6 +168,8 @@ def cumulative_sum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) 
     x = el.cast(x, _summed(x) if dtype is None else as_dtype(dtype))
     if axis is None and x.type.rank == 1:
         axis = 0
+    if axis is None:
+        raise ShapeError(f"cumulative_sum of the shape {x.shape} needs an axis")
     return ops.CumSum(normal_axis(axis, x.type.rank, "cumulative_sum"))(x)
 
 

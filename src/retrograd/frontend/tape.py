@@ -12,9 +12,9 @@ import numpy as np
 from retrograd.autodiff import pullback, seeds
 from retrograd.backends import Array
 from retrograd.errors import GradientError, ShapeError, StaleTapeError
-from retrograd.frontend.function import as_array
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import Graph, closed
-from retrograd.frontend.recording import RECORDERS, Lazy, evaluate, leaf
+from retrograd.frontend.recording import Lazy, add_recorder, evaluate, leaf, recorders
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node
 
@@ -86,7 +86,7 @@ class Tape:
         self._others: weakref.WeakSet[Node] = weakref.WeakSet()  # known not to touch this tape
         self._start = leaf(np.zeros(())).id  # nothing that was made before is on this tape
         self._tokens: list[Token[Tape | None]] = []
-        RECORDERS.add(self)
+        add_recorder(self)
 
     def leaf(self, value: Any, requires_grad: bool = True, name: str | None = None) -> Tensor:
         """Record a value; returns the tensor to compute with. The data is copied."""
@@ -132,7 +132,7 @@ class Tape:
         if not touched and _CURRENT.get() is not self:
             self._others.update(new)
             return
-        for other in RECORDERS:
+        for other in recorders():
             if other is not self and any(x in other._ids for n in new for x in (n, *n.inputs)):
                 raise StaleTapeError(
                     f"{result.describe()} combines tensors of two tapes; record both on one"

@@ -10,12 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from retrograd.autodiff import pullback, seeds
-from retrograd.errors import GradientError, ShapeError, TraceError
+from retrograd.errors import DTypeError, GradientError, ShapeError, TraceError
 from retrograd.frontend import activations, indexing, linalg, manipulation, reductions
 from retrograd.frontend import elementwise as el
-from retrograd.frontend.function import as_array
-from retrograd.frontend.recording import LEAVES, REPLACED, Array, Data, Lazy, leaf
-from retrograd.ir import Dim, Node, bool_, int64, reachable
+from retrograd.frontend.conversion import as_array
+from retrograd.frontend.recording import REPLACED, SPENT, Array, Data, Lazy, leaf, leaf_handle
+from retrograd.ir import Dim, Node, bool_, int64
+from retrograd.ops.control import StopGradient
 
 
 def _swapped(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,6 +26,19 @@ def _swapped(f: Callable[..., Any]) -> Callable[..., Any]:
         return f(other, self)
 
     return reflected
+
+
+def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`==` or `!=`, which Python answers by identity where the other is nothing to compute with."""
+
+    def compare(self: Tensor, other: Any) -> Any:
+        if isinstance(other, bool | int | float | list | tuple | Dim) or hasattr(
+            other, "__array__"
+        ):
+            return f(self, other)
+        return NotImplemented
+
+    return compare
 
 
 class Tensor(Lazy):
@@ -58,30 +72,37 @@ class Tensor(Lazy):
         self.requires_grad_(value)
 
     def requires_grad_(self, value: bool = True) -> Self:
-        """Switch gradients on or off; on a result of other tensors this is an error."""
+        """Switch gradients on or off from here on; what was computed before is not affected.
+
+        Switched on, a tensor that was computed becomes a leaf, unless it requires a gradient
+        already. Switched off, a tensor that was computed becomes a constant. While it is switched
+        off, `backward()` adds nothing to `.grad`.
+        """
         if value and not self.dtype.is_float:
             raise GradientError(f"only floating tensors have gradients, not {self.dtype}")
-        if not isinstance(self._node.prim, Data):
-            if value and self._requires_grad:
-                return self
+        if bool(value) != self._requires_grad:
             array = self.value()
-            self.replace(array)
-        self._requires_grad = bool(value)
-        self._register()
+            self._spent, self._requires_grad = False, bool(value)
+            self.become_leaf(array)
         return self
 
     @property
     def is_leaf(self) -> bool:
-        """Whether this tensor was given rather than computed from others."""
-        return isinstance(self._node.prim, Data)
+        """Whether `backward()` stops here: at tensors that were given rather than computed, and at
+        those that do not require a gradient."""
+        return not self._requires_grad or isinstance(self._node.prim, Data)
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward()` has accumulated; None before."""
+        """The gradient that `backward()` has accumulated; None before. It is a constant: it can be
+        used in further computations, but for derivatives of it see `rg.grad`. It may be set, to
+        None or to a tensor of this shape and dtype."""
         return self._grad  # type: ignore[return-value]
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise DTypeError(f"a gradient is a tensor or None, not {type(value).__name__}")
         if value is not None and (value.shape, value.dtype) != (self.shape, self.dtype):
             raise ShapeError(f"a gradient of {self._node.type} cannot be {value._node.type}")
         self._grad = value
@@ -117,13 +138,20 @@ class Tensor(Lazy):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self.value().__dlpack__(**kwargs)
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **kwargs: Any) -> Any:
+        if max_version is None or max_version < (1, 0):  # older protocols cannot say "read-only"
+            return self.value().copy().__dlpack__(**kwargs)
+        return self.numpy().__dlpack__(max_version=max_version, **kwargs)
 
     def __dlpack_device__(self) -> Any:
         return self.value().__dlpack_device__()
 
     def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                f"whether a tensor of the shape {self.shape} is true is ambiguous; use .any() or "
+                ".all()"
+            )
         return bool(self.item())
 
     def __int__(self) -> int:
@@ -143,18 +171,26 @@ class Tensor(Lazy):
         n = self.shape[0]
         return n.__index__()
 
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
             raise TypeError("a tensor without axes cannot be iterated over")
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
+        grad = ", requires_grad=True" if self._requires_grad else ""
         try:
             text = np.array2string(self.value(), separator=", ", prefix="Tensor(")
         except TraceError:
-            return f"Tensor(traced {self._node.type})"
-        grad = ", requires_grad=True" if self._requires_grad else ""
-        return f"Tensor({text}, dtype={self.dtype}{grad})"
+            return f"Tensor(traced {self._node.type}{grad})"
+        shape = f", shape={self.shape}" if self.size == 0 and self.ndim > 1 else ""
+        return f"Tensor({text}{shape}, dtype={self.dtype}{grad})"
+
+    def __format__(self, spec: str) -> str:
+        """A tensor with one element is formatted like its number: `f"{loss:.3f}"`."""
+        return format(self.item(), spec) if spec else str(self)
 
     def __hash__(self) -> int:
         return id(self)
@@ -163,9 +199,13 @@ class Tensor(Lazy):
     def backward(self, seed: Any = None, retain_graph: bool = False) -> None:
         """Add the gradient of this tensor to `.grad` of every leaf that requires one.
 
-        A scalar starts from 1; any other shape needs a `seed` of that shape, the cotangent. The
-        history is forgotten afterwards, as soon as the values are known, unless `retain_graph`.
+        A scalar starts from 1; any other shape needs a `seed` of that shape, the cotangent.
+        Afterwards this tensor is a constant without history, and a gradient that should go through
+        it again is an error, unless `retain_graph`. Other results of the same computation keep
+        their history.
         """
+        if self._spent:
+            raise GradientError(f"{_SECOND_TIME}: {self._node.describe()}")
         if not self._requires_grad:
             raise GradientError(
                 f"backward() of a tensor that depends on nothing that requires a gradient: "
@@ -182,7 +222,8 @@ class Tensor(Lazy):
         for handle, g in zip(leaves, found, strict=False):
             if g is not None:
                 _accumulate(handle, g, self)
-        self._spent = not (retain_graph or self.is_leaf)
+        if not (retain_graph or self.is_leaf):
+            self.spend()
 
     def _seed(self, seed: Any) -> Node:
         g = seed._node if isinstance(seed, Tensor) else leaf(as_array(seed, self.dtype))
@@ -207,7 +248,7 @@ class Tensor(Lazy):
     __xor__, __rxor__ = el.bitwise_xor, _swapped(el.bitwise_xor)
     __lshift__, __rlshift__ = el.bitwise_left_shift, _swapped(el.bitwise_left_shift)
     __rshift__, __rrshift__ = el.bitwise_right_shift, _swapped(el.bitwise_right_shift)
-    __eq__, __ne__ = el.equal, el.not_equal
+    __eq__, __ne__ = _comparison(el.equal), _comparison(el.not_equal)
     __lt__, __le__, __gt__, __ge__ = el.less, el.less_equal, el.greater, el.greater_equal
     __neg__, __abs__, __invert__ = el.negative, el.abs, el.bitwise_invert
 
@@ -241,7 +282,7 @@ class Tensor(Lazy):
     def T(self) -> Tensor:
         """The transpose of a matrix."""
         if self.ndim != 2:
-            raise ShapeError(f".T is for matrices, not for the shape {self.shape}; use .mT")
+            raise ShapeError(f".T is for matrices, not for the shape {self.shape}; see permute_dims")
         return manipulation.matrix_transpose(self)
 
     @property
@@ -305,16 +346,37 @@ def _plain_key(key: Any) -> Any:
     return tuple(new)
 
 
-def _leaves(node: Node) -> tuple[list[Lazy], list[Node]]:
-    """Handles on the leaves below a node that require a gradient, in the order of their making, and
-    leaves that did but have been replaced."""
-    below = [n for n in reachable([node]) if isinstance(n.prim, Data)]
-    found = (LEAVES.get(n.id) for n in below)
-    return [h for h in found if h is not None], [n for n in below if n in REPLACED]
+_SECOND_TIME = (
+    "backward() for the second time through a tensor whose history went with the first; give the "
+    "first retain_graph=True, or use the tensor's detach()"
+)
+
+
+def _leaves(root: Node) -> tuple[list[Lazy], list[Node]]:
+    """Handles on the leaves a gradient can reach from a node, in the order of their making, and
+    leaves that required one but have been replaced."""
+    seen, todo = {root}, [root]
+    while todo:
+        for x in todo.pop().inputs:
+            if x not in seen:
+                seen.add(x)
+                if x in SPENT:
+                    raise GradientError(f"{_SECOND_TIME}: {x.describe()}")
+                if x.op != "stop_gradient" and x.dtype.is_float:
+                    todo.append(x)
+    ends = sorted((n for n in seen if n.op == "input"), key=lambda n: n.id)
+    traced = [n for n in ends if not isinstance(n.prim, Data)]
+    if traced:
+        raise TraceError(
+            f"backward() of what depends on {traced[0].describe()}, which is traced: inside jit, "
+            "vmap and trace use rg.grad or rg.value_and_grad"
+        )
+    found = (leaf_handle(n) for n in ends)
+    return [h for h in found if h is not None], [n for n in ends if n in REPLACED]
 
 
 def _accumulate(handle: Lazy, g: Node, root: Lazy) -> None:
-    new = Tensor(g if handle._grad is None else handle._grad._node + g)
+    new = Tensor(StopGradient()(g if handle._grad is None else handle._grad._node + g))
     if root is not handle:
         new._root = weakref.ref(root)
     handle._grad = new

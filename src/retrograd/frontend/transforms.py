@@ -17,9 +17,9 @@ from retrograd.errors import DTypeError, GradientError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import as_node, normal_axis
 from retrograd.frontend.context import grad_enabled, recording_grad
-from retrograd.frontend.function import as_array
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.manipulation import moveaxis
-from retrograd.frontend.recording import LEAVES, Lazy, leaf
+from retrograd.frontend.recording import Lazy, leaf, leaf_handle
 from retrograd.frontend.source import user_source
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim, Node, Provenance, full, made_by, provenance, reachable
@@ -86,7 +86,7 @@ def _tracked(nodes: Sequence[Node | None]) -> bool:
         return False
     around = _ACTIVE.get()
     below = reachable([n for n in nodes if n is not None])
-    return any(n in around or (n.op == "input" and n.id in LEAVES) for n in below)
+    return any(n in around or (n.op == "input" and leaf_handle(n) is not None) for n in below)
 
 
 def value_and_grad(

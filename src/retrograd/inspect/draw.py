@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retrograd.errors import FormatError
+from retrograd.files import write_atomically
 from retrograd.inspect.dot import to_dot
 from retrograd.inspect.html import to_html
 from retrograd.inspect.svg import to_svg
@@ -38,9 +39,4 @@ def draw(
         raise FormatError(
             f"cannot draw a graph as {os.fspath(path)!r}: the name must end in .svg, .html or .dot"
         )
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_atomically(target, text.encode(), "drawing")

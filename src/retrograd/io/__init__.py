@@ -2,7 +2,7 @@
 is wrong and where."""
 
 from retrograd.io.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
-from retrograd.io.files import read_bytes, write_atomically
+from retrograd.files import read_bytes, write_atomically
 from retrograd.io.manager import CheckpointManager
 from retrograd.io.safetensors import load_safetensors, read_metadata, save_safetensors
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from retrograd.errors import FormatError, ShapeError
 from retrograd.io.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
-from retrograd.io.files import StrPath, make_directory
+from retrograd.files import StrPath, make_directory
 
 _NAME = re.compile(r"step-(\d+)\.safetensors")
 _PARTIAL = re.compile(r"\.step-\d+\.safetensors\.\d+\.part")

@@ -15,7 +15,7 @@ from retrograd.errors import DTypeError, FormatError
 from retrograd.frontend.function import as_array
 from retrograd.frontend.recording import Lazy, evaluate
 from retrograd.frontend.tensor import Tensor
-from retrograd.io.files import StrPath, read_bytes, write_atomically
+from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.ir.dtype import DTYPES
 
 Array = np.ndarray[Any, Any]

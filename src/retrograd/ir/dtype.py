@@ -90,7 +90,7 @@ def as_dtype(value: Any) -> DType:
     if value is float:
         return float32
     try:
-        found = _BY_NUMPY.get(np.dtype(value).newbyteorder("="))
+        found = None if value is None else _BY_NUMPY.get(np.dtype(value).newbyteorder("="))
     except TypeError:
         found = None
     if found is None:

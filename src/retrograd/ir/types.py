@@ -91,6 +91,8 @@ def _size(d: Any, shape: Any) -> int:
         ) from None
     if size < 0:
         raise ShapeError(f"sizes are not negative, but the shape {shape!r} holds {size}")
+    if size >= 2**63:
+        raise ShapeError(f"the shape {shape!r} holds {size}, which is more than can be counted")
     return int(size)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from retrograd.errors import FormatError, RetrogradError, ShapeError
 from retrograd.frontend import tree
-from retrograd.frontend.function import as_array
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.random import Generator
 from retrograd.frontend.recording import Array
 from retrograd.frontend.tensor import Tensor

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from retrograd.errors import GradientError
-from retrograd.frontend.function import as_array
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import leaf
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node

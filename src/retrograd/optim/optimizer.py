@@ -10,8 +10,8 @@ import numpy as np
 from retrograd.errors import FormatError, GradientError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.context import no_grad
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.creation import asarray, zeros_like
-from retrograd.frontend.function import as_array
 from retrograd.frontend.random import Generator
 from retrograd.frontend.recording import evaluate
 from retrograd.frontend.tensor import Tensor

@@ -6,7 +6,7 @@ not stored belongs to the kernels of its users. A node is stored if
 - it is an output, or an op that reads more than one element of its inputs for one of its own
   (a reduction, a contraction, a scan, a scatter),
 - its op needs it in memory (an operand of a contraction; the source of a reshape whose index would
-  need divisions),
+  need divisions; the key of random bits),
 - or computing it where it is read would repeat work: it is read by several kernels, at several
   indices, or again and again along an axis in front that an `expand` adds,
 - or its kernel is full: kernels are bounded, so that the time to compile a graph is linear.
@@ -134,6 +134,10 @@ class Fusion:
         own.repeated |= use.repeated
         if node.op == "dot_general":
             own.operand = True
+        if node.op == "random_bits":
+            own.forced = (
+                True  # computing a key, often from random bits itself, costs hundreds of ops
+            )
         if node.op in VIEWS and not (node.op == "gather" and position == 1):
             own.operand |= use.operand
             own.indices |= {self._index(node, position, i) for i in use.indices}

@@ -250,6 +250,8 @@ def shift(op: str) -> Emit:
 
     def emit(at: At, a: str, b: str) -> str:
         width = 8 * at.dtype.itemsize
+        if b.isdigit() and int(b) < width:
+            return at.do(("ashr" if at.signed else "lshr") if op == "right" else "shl", a, b)
         inside = at.w.new(f"icmp ult {at.type} {b}, {width}")
         name = ("ashr" if at.signed else "lshr") if op == "right" else "shl"
         moved = at.do(name, a, at.choose(inside, b, "0"))

@@ -17,7 +17,7 @@ from retrograd.data import CharTokenizer
 from retrograd.errors import FormatError, NonFiniteError, ShapeError
 from retrograd.frontend import tree
 from retrograd.io import CheckpointManager, load_checkpoint
-from retrograd.io.files import StrPath
+from retrograd.files import StrPath
 from retrograd.train.gpt.corpus import Corpus, padded
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
 

@@ -1,0 +1,127 @@
+"""From what users pass as data to NumPy arrays; which dtype two dtypes make together."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from retrograd.backends import Array
+from retrograd.errors import DTypeError, ShapeError
+from retrograd.frontend.recording import Lazy
+from retrograd.ir import DType, Node, as_dtype, float32, float64, int64, uint64
+from retrograd.ops.elementwise import Cast
+
+_RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The dtype of a combination: the higher kind of bool < integers < floats wins; within a kind,
+    the smallest that holds both. float16 and bfloat16 meet in float32."""
+    if a is b:
+        return a
+    if _RANK[a.kind] != _RANK[b.kind]:
+        return a if _RANK[a.kind] > _RANK[b.kind] else b
+    if a.is_float:
+        return (a if a.itemsize > b.itemsize else b) if a.itemsize != b.itemsize else float32
+    joined = np.promote_types(a.dtype, b.dtype)
+    if joined.kind == "f":
+        raise DTypeError(f"no integer dtype holds both {a} and {b}; cast one of them")
+    return as_dtype(joined)
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """The smallest and the largest value of an integer dtype."""
+    info = np.iinfo(dtype.dtype)
+    return int(info.min), int(info.max)
+
+
+def as_array(data: Any, dtype: Any = None) -> Array:
+    """A NumPy array of a dtype retrograd computes with.
+
+    Python floats become float32, Python ints int64; next to arrays they take the dtype of those.
+    Ragged nesting is a `ShapeError`; objects, strings, complex numbers, and Python numbers the
+    dtype cannot hold are a `DTypeError`.
+    """
+    if isinstance(data, Lazy):
+        array = data.value()
+    elif isinstance(data, np.ma.MaskedArray):
+        raise DTypeError("a masked array has no counterpart here; fill it first: data.filled(0)")
+    else:
+        array = np.asarray(data) if _is_array(data) else _from_python(data)
+    if array.dtype.kind in "OSUV" and array.dtype.names is None and array.dtype.kind != "V":
+        raise DTypeError(
+            f"{type(data).__name__} data holds {array.dtype.name} elements, which are no numbers"
+        )
+    found = as_dtype(array.dtype)
+    if not _is_array(data):
+        found = _python_dtype(data, found) if dtype is None else as_dtype(dtype)
+        _check_range(array, found)
+    elif dtype is not None:
+        found = as_dtype(dtype)
+    if array.dtype == found.dtype:
+        return array
+    return Cast(found).reference(array)  # type: ignore[no-any-return]
+
+
+def holds_arrays(data: Any) -> bool:
+    """Whether there are arrays, tensors or nodes in nested sequences."""
+    return any(True for _ in _dtypes(data))
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, Lazy | np.ndarray | np.generic)
+
+
+def _from_python(data: Any) -> Array:
+    try:
+        array = np.asarray(_plain(data))
+    except ValueError as error:
+        raise ShapeError(
+            f"the nested sequence is ragged, its rows differ in length: {error}"
+        ) from None
+    if array.dtype == object and all(isinstance(x, int) for x in array.flat):
+        raise DTypeError(f"a number in {data!r:.80} does not fit into int64")
+    return array
+
+
+def _plain(data: Any) -> Any:
+    """Nested sequences with tensors replaced by their arrays."""
+    if isinstance(data, Lazy):
+        return data.value()
+    return [_plain(x) for x in data] if isinstance(data, list | tuple) else data
+
+
+def _python_dtype(data: Any, own: DType) -> DType:
+    """The dtype of Python data of which NumPy makes `own`."""
+    given = list(_dtypes(data))
+    if given:
+        joined = functools.reduce(promote, given)
+        if _RANK[own.kind] <= _RANK[joined.kind]:
+            return joined
+    elif own is uint64:
+        return int64
+    return float32 if own is float64 else own
+
+
+def _dtypes(data: Any) -> Iterator[DType]:
+    """The dtypes of the arrays, tensors and nodes in nested sequences."""
+    if isinstance(data, list | tuple):
+        for x in data:
+            yield from _dtypes(x)
+    elif isinstance(data, Lazy | Node):
+        yield data.dtype
+    elif hasattr(data, "__array__"):
+        yield as_dtype(np.asarray(data).dtype)
+
+
+def _check_range(array: Array, dtype: DType) -> None:
+    """Refuse Python numbers that an integer dtype cannot hold."""
+    if not dtype.is_integer or array.dtype == dtype.dtype or array.size == 0:
+        return
+    low, high = array.min(), array.max()  # a NaN comes through, and fails the comparison
+    first, last = integer_range(dtype)
+    if not (low >= first and high <= last):
+        raise DTypeError(f"{high if low >= first else low} does not fit into {dtype}")
