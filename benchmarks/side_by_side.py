@@ -215,7 +215,7 @@ def measure(workload, peers, seconds):
             run()
         losses[name] = number(run())
         runs[name] = (run, number)
-    times = {name: [] for name in runs}
+    times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(7):
         for name, (run, number) in runs.items():
             times[name].append(per_step(run, number, seconds / 7))

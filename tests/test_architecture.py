@@ -36,8 +36,8 @@ def room(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imports(tree: ast.AST) -> list[tuple[str, ast.AST]]:
-    found = []
+def imports(tree: ast.AST) -> list[tuple[str, ast.stmt]]:
+    found: list[tuple[str, ast.stmt]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found += [(a.name, node) for a in node.names]

@@ -194,8 +194,8 @@ def test_where_a_gradient_node_comes_from() -> None:
     made = [n for n in g.nodes if n not in forward and n.op != "constant"]
     assert {n.origin for n in made} == {y, z}
     for node in made:
-        assert node.scope == node.origin.scope  # type: ignore[union-attr]
-        assert node.source is node.origin.source  # type: ignore[union-attr]
+        assert node.scope == node.origin.scope
+        assert node.source is node.origin.source
     assert [n.op for n in made if n.origin is y] == ["cos", "zmul"]
 
 

@@ -1,6 +1,7 @@
 """Values and gradients of composite functions against PyTorch, in float64."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def attention_torch(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-CASES = {
+CASES: dict[str, Any] = {
     "mlp": (lambda x, w: rg.tanh(x @ w).sum(axis=1), lambda x, w: torch.tanh(x @ w).sum(1), [X, W]),
     "softmax": (lambda x: rg.softmax(x) ** 2, lambda x: torch.softmax(x, -1) ** 2, [X]),
     "log_softmax": (rg.log_softmax, lambda x: torch.log_softmax(x, -1), [X * 50]),

@@ -4,6 +4,7 @@ import gc
 import threading
 import warnings
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ def test_creation_keeps_the_dtypes_python_users_expect():
     assert rg.tensor(1.5).dtype == rg.float32
     assert rg.tensor(3).dtype == rg.int64
     assert rg.tensor([True, False]).dtype == rg.bool
-    assert rg.tensor(np.float64([1.0])).dtype == rg.float64
+    assert rg.tensor(np.array([1.0])).dtype == rg.float64
     assert rg.tensor([1.0, 2.0], dtype="bfloat16").dtype == rg.bfloat16
     assert rg.tensor([rg.tensor(1.0), rg.tensor(2.0)]).tolist() == [1.0, 2.0]
     assert rg.tensor([]).shape == (0,)
@@ -45,7 +46,7 @@ def test_numpy_view_is_read_only():
         ([object()], rg.DTypeError, "object"),
         (np.array([1 + 2j]), rg.DTypeError, "complex128"),
         ("text", rg.DTypeError, "str data"),
-        ([2**70], rg.DTypeError, "no numbers"),
+        ([2**70], rg.DTypeError, "does not fit"),
     ],
 )
 def test_data_that_is_no_array_of_numbers(data, error, words):
@@ -194,7 +195,7 @@ def test_a_training_loop_compiles_once_whatever_the_learning_rate():
     for step in range(6):
         loss = ((x @ w) ** 2).mean()
         loss.backward()
-        new = w - 0.1 / (step + 3) * w.grad
+        new = w - rg.asarray(w.grad) * (0.1 / (step + 3))
         w = rg.tensor(new, requires_grad=True)
         misses.append(rg.cache_stats()["misses"])
     assert misses[1] == misses[-1]
@@ -223,7 +224,7 @@ def test_history_is_freed_after_backward():
 
 def test_a_long_loop_does_not_keep_its_past():
     x = rg.tensor([1.0])
-    first = None
+    first: Any = None
     for i in range(50):
         x = x * 0.5 + 0.25
         x.numpy()
@@ -245,10 +246,10 @@ def test_deep_chain_of_eager_operations():
 
 
 def test_threads_do_not_disturb_each_other():
-    results = {}
+    results: dict[int, Any] = {}
 
     def work(k):
-        x = rg.tensor([float(k), 2.0], requires_grad=True)
+        x: Any = rg.tensor([float(k), 2.0], requires_grad=True)
         for _ in range(20):
             x.grad = None
             (x * x * k).sum().backward()

@@ -1,6 +1,7 @@
 """grad, value_and_grad, vjp, jvp, vmap: values, composition, pytrees, errors."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,8 +43,8 @@ def test_argnums_and_aux():
 
 @dataclasses.dataclass
 class Pair:
-    left: object
-    right: object
+    left: Any
+    right: Any
 
 
 def test_pytrees_keep_their_structure():

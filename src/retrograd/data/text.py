@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 from retrograd.errors import FormatError
-from retrograd.frontend.random import Generator
 from retrograd.files import StrPath, read_bytes
+from retrograd.frontend.random import Generator
 
 NAMES_ORIGIN = (
     "5,163 first names of the 1990 census of the United States, in the public domain "

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, FormatError
+from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.frontend.recording import Lazy, evaluate
 from retrograd.frontend.tensor import Tensor
-from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.io.safetensors import Array, metadata_of, pack, read_metadata, unpack
 
 _KEY = "retrograd"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from retrograd.errors import FormatError, ShapeError
-from retrograd.io.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
 from retrograd.files import StrPath, make_directory
+from retrograd.io.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
 
 _NAME = re.compile(r"step-(\d+)\.safetensors")
 _PARTIAL = re.compile(r"\.step-\d+\.safetensors\.\d+\.part")

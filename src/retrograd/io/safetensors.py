@@ -12,10 +12,10 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from retrograd.errors import DTypeError, FormatError
+from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.frontend.function import as_array
 from retrograd.frontend.recording import Lazy, evaluate
 from retrograd.frontend.tensor import Tensor
-from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.ir.dtype import DTYPES
 
 Array = np.ndarray[Any, Any]

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import retrograd as rg
+from retrograd.files import StrPath
 from retrograd.inspect import draw
 from retrograd.io import CheckpointManager
-from retrograd.files import StrPath
 from retrograd.train.gpt.model import GPT, token_loss
 from retrograd.train.gpt.trainer import Trainer
 from retrograd.train.interrupt import StopRequest, stop_requests

@@ -15,9 +15,9 @@ import retrograd as rg
 from retrograd import optim
 from retrograd.data import CharTokenizer
 from retrograd.errors import FormatError, NonFiniteError, ShapeError
+from retrograd.files import StrPath
 from retrograd.frontend import tree
 from retrograd.io import CheckpointManager, load_checkpoint
-from retrograd.files import StrPath
 from retrograd.train.gpt.corpus import Corpus, padded
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
 
