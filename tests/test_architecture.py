@@ -106,3 +106,9 @@ def test_every_public_name_is_listed_and_documented():
         thing = getattr(retrograd, name)
         if callable(thing):
             assert thing.__doc__, f"rg.{name} has no docstring"
+
+
+def test_every_folder_is_a_package():
+    """Without `__init__.py` a module can be imported under two names, as two modules."""
+    folders = {p.parent for p in FILES}
+    assert [f for f in folders if not (f / "__init__.py").exists()] == []

@@ -37,7 +37,7 @@ def test_argnums_and_aux():
     assert not aux["y"].requires_grad if hasattr(aux["y"], "requires_grad") else True
     g, aux = rg.grad(f, has_aux=True)(2.0, 3.0)
     assert g.item() == 9
-    with pytest.raises(rg.GradientError, match="argnums 5"):
+    with pytest.raises(rg.GradientError, match="argnums is 5"):
         rg.grad(f, argnums=5)(1.0, 2.0)
 
 

@@ -19,6 +19,7 @@ from retrograd.ir import (
     TensorType,
     bool_,
     float32,
+    float64,
     full,
     int64,
 )
@@ -47,7 +48,9 @@ def number_dtype(value: Any, other: DType | None) -> DType:
         return other or bool_
     if isinstance(value, int | Dim) or (isinstance(value, Node) and value.dtype.is_integer):
         return other if other is not None and other is not bool_ else int64
-    return other if other is not None and other.is_float else float32
+    if other is not None and other.is_float:
+        return other
+    return float64 if isinstance(value, np.float64) else float32
 
 
 def _is_number(value: Node) -> bool:

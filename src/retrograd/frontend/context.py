@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from contextvars import ContextVar, Token
+from typing import Any
 
 from retrograd.backends import find
 
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[bool] = ContextVar("tracing", default=False)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
+_TOKENS: ContextVar[tuple[Token[Any], ...]] = ContextVar("tokens", default=())
+
+
+class Setting(ContextDecorator):
+    """A context variable has a value inside a block. May be entered more than once, by several
+    threads at a time; other threads do not notice. Also a decorator."""
+
+    def __init__(self, variable: ContextVar[Any], value: Any) -> None:
+        self._variable = variable
+        self._value = value
+
+    def __enter__(self) -> None:
+        _TOKENS.set((*_TOKENS.get(), self._variable.set(self._value)))
+
+    def __exit__(self, *failure: object) -> None:
+        *others, token = _TOKENS.get()
+        _TOKENS.set(tuple(others))
+        self._variable.reset(token)
 
 
 def grad_enabled() -> bool:
@@ -18,8 +37,7 @@ def grad_enabled() -> bool:
     return _GRAD.get()
 
 
-@contextmanager
-def no_grad() -> Iterator[None]:
+def no_grad(f: Callable[..., Any] | None = None) -> Any:
     """Results of operations inside the block count as constants: no gradient flows through them.
 
     Also a decorator.
@@ -31,11 +49,13 @@ def no_grad() -> Iterator[None]:
     >>> y.requires_grad
     False
     """
-    token = _GRAD.set(False)
-    try:
-        yield
-    finally:
-        _GRAD.reset(token)
+    setting = Setting(_GRAD, False)
+    return setting if f is None else setting(f)
+
+
+def recording_grad() -> Setting:
+    """Gradients on: what transforms do around the function they differentiate."""
+    return Setting(_GRAD, True)
 
 
 def is_tracing() -> bool:
@@ -43,24 +63,9 @@ def is_tracing() -> bool:
     return _TRACING.get()
 
 
-@contextmanager
-def tracing() -> Iterator[None]:
+def tracing() -> Setting:
     """What happens inside the block becomes part of a graph that runs many times."""
-    token = _TRACING.set(True)
-    try:
-        yield
-    finally:
-        _TRACING.reset(token)
-
-
-@contextmanager
-def recording_grad() -> Iterator[None]:
-    """Gradients on: what transforms do around the function they differentiate."""
-    token = _GRAD.set(True)
-    try:
-        yield
-    finally:
-        _GRAD.reset(token)
+    return Setting(_TRACING, True)
 
 
 def current_backend() -> str:
@@ -68,12 +73,10 @@ def current_backend() -> str:
     return _BACKEND.get()
 
 
-@contextmanager
-def backend(name: str) -> Iterator[None]:
-    """Evaluate on the named backend inside the block; `BackendError` if it is not available."""
+def backend(name: str) -> Setting:
+    """Evaluate on the named backend inside the block; `BackendError` if it is not available.
+
+    A value is computed where it is looked at, by the backend selected there.
+    """
     find(name)
-    token = _BACKEND.set(name)
-    try:
-        yield
-    finally:
-        _BACKEND.reset(token)
+    return Setting(_BACKEND, name)

@@ -13,9 +13,10 @@ import numpy as np
 from retrograd import autodiff, ir
 from retrograd import inspect as drawing
 from retrograd.backends import Array, Program, compile_graph
-from retrograd.errors import DTypeError, FormatError, ShapeError
+from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.frontend import tree
+from retrograd.frontend.broadcasting import as_node
 from retrograd.frontend.context import current_backend, tracing
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import Data, Lazy, evaluate, leaf
@@ -71,37 +72,41 @@ class Graph(ir.Graph):
 
     def _matched(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
         """One value for each input."""
+        unknown = sorted(set(named) - {x.name for x in self.inputs})
+        if unknown:
+            raise ShapeError(f"the graph has no input named {unknown[0]!r}")
         free = [x for x in self.inputs if x.name not in named]
         if len(args) < len(free):
             free = [x for x in free if not isinstance(x.prim, Data)]
         if len(args) != len(free):
             names = ", ".join(x.name or "?" for x in free)
             raise ShapeError(f"the graph takes {len(free)} arguments ({names}), not {len(args)}")
-        unknown = set(named) - {x.name for x in self.inputs}
-        if unknown:
-            raise ShapeError(f"the graph has no input named {sorted(unknown)[0]!r}")
         values: dict[Node, Any] = {x: x.prim.array for x in self.inputs if isinstance(x.prim, Data)}
         values.update(zip(free, args, strict=True))
         values.update((x, named[x.name]) for x in self.inputs if x.name in named)
         return [values[x] for x in self.inputs]
 
     def gradient(
-        self, outputs: Sequence[Node] | Node | None = None, wrt: Sequence[Any] | Any = None
+        self, outputs: Sequence[Any] | Any = None, wrt: Sequence[Any] | Any = None
     ) -> Graph:
-        """The graph of the gradient of the outputs with respect to `wrt`: nodes or names, by
-        default every floating input.
+        """The graph of the gradient of the outputs with respect to `wrt`, by default of every
+        floating output and input. Both are given as nodes or names, one or several.
 
         It has the inputs of this graph, then a cotangent for each output that is not a scalar. An
         input the outputs do not depend on gets zeros; `depends_on` tells.
         """
-        ends = [outputs] if isinstance(outputs, Node) else outputs
-        wanted = [wrt] if isinstance(wrt, Node | str) else wrt
-        nodes = None if wanted is None else [self._find(x) for x in wanted]
-        return autodiff.gradient(self, ends, nodes)
+        return autodiff.gradient(self, self._listed(outputs), self._listed(wrt))
 
-    def _find(self, x: Node | str) -> Node:
+    def _listed(self, given: Any) -> list[Node] | None:
+        if given is None:
+            return None
+        return [self._find(x) for x in (given if isinstance(given, tuple | list) else [given])]
+
+    def _find(self, x: Any) -> Node:
         if isinstance(x, Node):
             return x
+        if not isinstance(x, str):
+            raise TypeError(f"a node of a graph is meant by itself or by its name, not by {x!r}")
         for node in self.nodes:
             if node.name == x:
                 return node
@@ -128,8 +133,30 @@ class Graph(ir.Graph):
         write_atomically(path, drawing.to_html(self).encode(), "page")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph as text; `load_graph` reads it. The file appears whole or not at all."""
+        """Write the graph as text; `load_graph` reads it. The file appears whole or not at all.
+
+        The values of declared parameters are not part of the text: they are inputs to be given
+        when the graph has been read back. Pickling keeps them.
+        """
         write_atomically(path, str(self).encode(), "graph")
+
+    def __copy__(self) -> Graph:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        return self  # nothing in it changes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {i: x.prim.array for i, x in enumerate(self.inputs) if isinstance(x.prim, Data)}
+        return _restored, (str(self), values)
+
+
+def _restored(text: str, values: dict[int, Array]) -> Graph:
+    """The graph of a text, in which inputs have values, by position."""
+    graph = Graph.parse(text)
+    leaves = {graph.inputs[i]: leaf(a, graph.inputs[i].name) for i, a in values.items()}
+    inputs = [leaves.get(x, x) for x in graph.inputs]
+    return Graph(inputs, substitute(graph.outputs, {x: x for x in inputs} | leaves), graph.name)
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
@@ -159,13 +186,17 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     Arguments are tensors, arrays, numbers or `rg.spec(shape, dtype)`, in any pytree. Inputs are
     named after the function's parameters; tensors the function uses beside them become constants.
     """
+    if not callable(f):
+        raise TypeError(f"trace calls a function, not {f!r:.80}")
     leaves, structure = tree.flatten(args)
     names = argument_names(f, args)
     inputs = [input_node(_type_of(x), n) for x, n in zip(leaves, names, strict=True)]
     with tracing():
         result = f(*tree.unflatten(structure, [Tensor(x) for x in inputs]))
     outputs, _ = tree.flatten(result)
-    nodes = [y.node if isinstance(y, Lazy) else constant(as_array(y)) for y in outputs]
+    if not outputs:
+        raise TraceError(f"nothing to trace: {getattr(f, '__name__', f)} returns {result!r:.80}")
+    nodes = [as_node(y.node if isinstance(y, Lazy) else y) for y in outputs]
     name = getattr(f, "__name__", "")
     return closed(inputs, nodes, "" if name == "<lambda>" else name)
 
@@ -255,6 +286,8 @@ class GraphBuilder:
         """
         self._fresh(name)
         size = as_shape(shape)
+        if not all(isinstance(d, int) for d in size):
+            raise ShapeError(f"parameter {name!r} has values, so its shape {size} must be definite")
         value = as_array(init(size) if callable(init) else init, dtype)
         if value.ndim and value.shape != size:
             raise ShapeError(f"parameter {name!r} of shape {size} with values of {value.shape}")

@@ -1,4 +1,4 @@
-"""Indexing: `x[...]`, `take`, one-hot, scatter-add and functional updates."""
+"""Indexing: `x[...]`, `take`, one-hot and scatter-add."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.autodiff import pullback
 from retrograd.errors import DTypeError, IndexRangeError, ShapeError
 from retrograd.frontend.broadcasting import (
     as_node,
@@ -18,11 +17,12 @@ from retrograd.frontend.broadcasting import (
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
-from retrograd.ir import Dim, Node, as_dtype, as_shape, bool_, float32, full, int64
+from retrograd.frontend.recording import Lazy
+from retrograd.ir import Dim, Node, Shape, as_dtype, as_shape, bool_, float32, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
 from retrograd.ops.index import Gather, ScatterAdd
-from retrograd.ops.leaf import Iota, constant, input_node
+from retrograd.ops.leaf import Iota, constant
 
 
 @function
@@ -44,8 +44,44 @@ def _is_array(k: Any) -> bool:
     return isinstance(k, Node)
 
 
+def plain_key(key: Any, shape: Shape) -> tuple[Any, ...]:
+    """The key a user wrote as the library takes it: index arrays as nodes, and boolean masks as the
+    positions they select."""
+    items = [_plain_item(k) for k in (key if isinstance(key, tuple) else (key,))]
+    widths = [
+        k.ndim if isinstance(k, np.ndarray) else int(k is not None and k is not Ellipsis)
+        for k in items
+    ]
+    new: list[Any] = []
+    axis = 0
+    for k, width in zip(items, widths, strict=True):
+        if isinstance(k, np.ndarray):
+            if shape[axis : axis + width] != k.shape:
+                raise IndexRangeError(
+                    f"a mask of the shape {k.shape} on axis {axis} of an array of the shape {shape}"
+                )
+            new.extend(constant(i) for i in np.nonzero(k))
+        else:
+            new.append(k)
+        axis += len(shape) - sum(widths) if k is Ellipsis else width
+    return tuple(new)
+
+
+def _plain_item(k: Any) -> Any:
+    """One item: a number, slice, None, `...`, node of indices, or array of a mask."""
+    if isinstance(k, list | tuple):
+        k = as_array(k, None if len(k) else int64)
+    if isinstance(k, bool | np.bool_) or (getattr(k, "dtype", None) == bool_ and not k.shape):
+        raise DTypeError("a single boolean is no index; use an integer, a slice or a mask")
+    if isinstance(k, Lazy):
+        return k.value() if k.dtype is bool_ else k.node
+    if isinstance(k, np.ndarray):
+        return k if k.dtype == np.bool_ else constant(as_array(k))
+    return k
+
+
 def _complete(key: tuple[Any, ...], x: Node) -> list[Any]:
-    """The key with `...` spelled out, arrays as nodes and every axis mentioned."""
+    """The key with `...` spelled out and every axis mentioned."""
     items = [_item(k) for k in key]
     used = sum(k is not None and k is not Ellipsis for k in items)
     if used > x.type.rank:
@@ -60,21 +96,15 @@ def _complete(key: tuple[Any, ...], x: Node) -> list[Any]:
 def _item(k: Any) -> Any:
     if k is None or k is Ellipsis or isinstance(k, slice):
         return k
-    if isinstance(k, Node | np.ndarray | list | tuple):
-        node = k if isinstance(k, Node) else constant(as_array(k, int64 if len(k) == 0 else None))
-        if node.dtype is bool_:
-            raise DTypeError(
-                "a boolean mask needs its values now, to know how many elements it selects; under "
-                "jit, vmap or trace use rg.where(mask, x, 0) instead"
-            )
-        if not node.dtype.is_integer:
-            raise DTypeError(f"an index is made of integers, not {node.dtype}")
-        return node
+    if isinstance(k, Node):
+        if not k.dtype.is_integer:
+            raise DTypeError(f"an index is made of integers, not {k.dtype}")
+        return k
     try:
         return operator.index(k)
     except TypeError:
         raise DTypeError(
-            f"an index is an integer, a slice, ..., None or an integer array, not {k!r}"
+            f"an index is an integer, a slice, ..., None or an integer array, not {k!r:.80}"
         ) from None
 
 
@@ -211,11 +241,11 @@ def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
     x, index = as_node(x), _index(indices, "scatter_add")
     at = normal_axis(axis, x.type.rank, "scatter_add")
     shape = x.shape[:at] + index.shape + x.shape[at + 1 :]
-    update = _of_dtype(updates, x, "scatter_add")
+    update = of_dtype(updates, x, "scatter_add")
     return ScatterAdd(at)(x, index, broadcast_to(update, shape))
 
 
-def _of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
+def of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
     """A value to put into x, in its dtype; floats do not go into integers unasked."""
     node = as_node(value, x.dtype)
     if node.dtype.is_float > x.dtype.is_float:
@@ -231,32 +261,3 @@ def one_hot(indices: ArrayLike, num_classes: int, /, *, dtype: Any = float32) ->
     shape = (*index.shape, *as_shape((num_classes,)))
     counter = Iota(shape, len(shape) - 1, int64)()
     return el.cast(el.eq(ops.expand(index, shape, (len(shape) - 1,)), counter), as_dtype(dtype))
-
-
-@function
-def updated(x: ArrayLike, key: Any, value: ArrayLike, mode: str, /) -> Any:
-    """x with `x[key]` replaced (`mode` "set") or added to ("add"): what `x.at[key]` offers."""
-    x = as_node(x)
-    probe = input_node(x.type)
-    picked = getitem(probe, key)
-    items = _complete(key if isinstance(key, tuple) else (key,), x)
-    if mode == "set" and any(_is_array(k) for k in items):
-        raise DTypeError(
-            "x.at[...].set takes numbers and slices; with index arrays, which may name an element "
-            "twice, use x.at[...].add"
-        )
-    value = broadcast_to(_of_dtype(value, x, "x.at[...]"), picked.shape)
-    spread = _transpose(picked, probe, value)
-    if mode == "add":
-        return x + spread
-    hit = _transpose(picked, probe, full(1, picked.type))
-    return el.select(el.ne(hit, full(0, x.type)), spread, x)
-
-
-def _transpose(picked: Node, probe: Node, value: Node) -> Node:
-    """The values put where they were picked from, zero elsewhere."""
-    if not value.dtype.is_float:
-        raise DTypeError(f"x.at[...] updates floating tensors, not {value.dtype}")
-    (spread,) = pullback([picked], [value], [probe])
-    assert spread is not None
-    return spread

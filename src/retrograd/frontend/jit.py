@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,14 +14,14 @@ import numpy as np
 from retrograd.backends import Array, Program, compile_graph
 from retrograd.errors import DTypeError, ShapeError, TraceError
 from retrograd.frontend import tree
-from retrograd.frontend.broadcasting import Number
+from retrograd.frontend.broadcasting import Number, as_node
 from retrograd.frontend.context import current_backend, grad_enabled, is_tracing, tracing
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import argument_names, captures
 from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim, Node, TensorType, as_dtype
-from retrograd.ops.leaf import constant, input_node
+from retrograd.ops.leaf import input_node
 
 
 class Traced:
@@ -43,6 +44,7 @@ class Traced:
 
 
 _COMPUTED = object()
+CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
 
 
 class Jit:
@@ -55,25 +57,40 @@ class Jit:
         donate: Sequence[str],
         shapes: Mapping[str, Any],
     ) -> None:
+        if not callable(f):
+            raise TypeError(f"jit compiles a function, not {f!r:.80}")
+        if inspect.isgeneratorfunction(f) or inspect.iscoroutinefunction(f):
+            raise TypeError("jit compiles a function that returns, not a generator or a coroutine")
         functools.update_wrapper(self, f)
         self._f = f
         self._static = frozenset((static,) if isinstance(static, str) else static)
         self._shapes = {k: parse_shape(v) for k, v in shapes.items()}
-        self._traces: dict[Any, Traced] = {}
+        self._traces: dict[Any, Traced] = {}  # in the order of their making
         self._lock = threading.RLock()
         self._counts = {"calls": 0, "compilations": 0}
-        self._names = self._check_names(donate)
+        self._name = getattr(f, "__name__", type(f).__name__)
+        self._names, self._rest = self._parameters(
+            (donate,) if isinstance(donate, str) else tuple(donate)
+        )
 
-    def _check_names(self, donate: Sequence[str]) -> list[str]:
+    def _parameters(self, donate: Sequence[str]) -> tuple[list[str], str]:
+        """The names of the positional parameters, and of the one that takes the rest."""
         try:
             parameters = inspect.signature(self._f).parameters
         except (TypeError, ValueError):
-            return []
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+            return [], ""
+        kinds = {p.kind: p.name for p in parameters.values()}
         for name in (*self._static, *donate, *self._shapes):
-            if name not in parameters and not takes_any:
-                raise TypeError(f"jit: {self.__name__} has no parameter named {name!r}")  # type: ignore[attr-defined]
-        return list(parameters)
+            if name not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+                raise TypeError(f"jit: {self._name} has no parameter named {name!r}")
+        rest = kinds.get(inspect.Parameter.VAR_POSITIONAL, "")
+        return [n for n in parameters if n != rest], rest
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._name}>"
 
     def cache_stats(self) -> dict[str, int]:
         """How often the function was called compiled, and how often that took a compilation."""
@@ -95,17 +112,14 @@ class Jit:
             key = self._classify(x, label, arrays)
             keys.append(key)
         signature = (structure, tuple(keys), current_backend())
-        try:
-            traced = self._traces.get(signature)
-        except TypeError:
-            raise DTypeError(
-                f"jit: a static argument of {self.__name__} is not hashable"  # type: ignore[attr-defined]
-            ) from None
+        traced = self._traces.get(signature)
         if traced is None:
             with self._lock:
                 traced = self._traces.get(signature)
                 if traced is None:
                     traced = self._trace(leaves, keys, structure)
+                    if len(self._traces) >= CAPACITY:
+                        del self._traces[next(iter(self._traces))]
                     self._traces[signature] = traced
                     self._counts["compilations"] += 1
         if traced.needs_grad and grad_enabled():
@@ -119,7 +133,7 @@ class Jit:
             return [""] * len(tree.flatten((args, kwargs))[0])
         labels: list[str] = []
         for i, a in enumerate(args):
-            name = self._names[i] if i < len(self._names) else ""
+            name = self._names[i] if i < len(self._names) else self._rest
             labels += [name] * len(tree.flatten(a)[0])
         for name in sorted(kwargs):
             labels += [name] * len(tree.flatten(kwargs[name])[0])
@@ -127,23 +141,36 @@ class Jit:
 
     def _classify(self, x: Any, label: str, arrays: list[Array]) -> Any:
         """The key of a leaf; the values of arrays and numbers are collected on the way."""
-        if label in self._static or isinstance(x, bool | str) or callable(x):
-            return _Static(x)
+        if label in self._static or isinstance(x, _CONSTANT):
+            return self._checked(_Static(x), label)
         if isinstance(x, int | float) and not isinstance(x, np.generic):
             kind = "int64" if isinstance(x, int) else "float64"
-            arrays.append(np.asarray(x, kind))
+            arrays.append(as_array(x, kind))
             return kind
-        if isinstance(x, Lazy):
-            array = x.value()
-        elif isinstance(x, np.ndarray | np.generic):
-            array = as_array(x)
-        else:
-            return _Static(x)
+        if not isinstance(x, Lazy | np.ndarray | np.generic):
+            if type(x).__eq__ is object.__eq__:
+                raise DTypeError(
+                    f"jit: {self._name} got an object of type {type(x).__name__}, which is no "
+                    "array, number or tree of these; make its class a dataclass or an nn.Module, "
+                    "or name the argument in static_argnames, if what it holds never changes"
+                )
+            return self._checked(_Static(x), label)
+        array = as_array(x)
         arrays.append(array)
         kind_ = TensorType(as_dtype(array.dtype), array.shape)
         if label in self._shapes:
             return _symbolic(kind_, self._shapes[label], label)
         return kind_
+
+    def _checked(self, static: _Static, label: str) -> _Static:
+        try:
+            hash(static)
+        except TypeError:
+            raise DTypeError(
+                f"jit: the static argument {label} of {self._name} is a "
+                f"{type(static.value).__name__}, which is not hashable; use a tuple, for instance"
+            ) from None
+        return static
 
     def _trace(self, leaves: Sequence[Any], keys: Sequence[Any], structure: Any) -> Traced:
         names = self._leaf_names(leaves, structure)
@@ -164,9 +191,9 @@ class Jit:
         with tracing():
             result = self._f(*args, **kwargs)
         out, shape = tree.flatten(result)
-        is_array = [isinstance(y, Lazy | np.ndarray | np.generic) for y in out]
+        is_array = [isinstance(y, Lazy | np.ndarray | np.generic | Dim) for y in out]
         outputs = [
-            y.node if isinstance(y, Lazy) else constant(as_array(y))
+            as_node(y.node if isinstance(y, Lazy) else y)
             for y, a in zip(out, is_array, strict=True)
             if a
         ]
@@ -183,6 +210,21 @@ class Jit:
         for key in sorted(kwargs):
             names += [key + path for path in tree.paths(kwargs[key])]
         return names
+
+
+# What is part of the signature without being asked to. Functions are compared by identity.
+_CONSTANT = (
+    bool,
+    str,
+    bytes,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    type,
+    functools.partial,
+    np.ufunc,
+    Jit,
+)
 
 
 class _Static:
@@ -206,15 +248,18 @@ class _Static:
 
 def parse_shape(text: Any) -> tuple[int | Dim | None, ...]:
     """`"N 784"` as `(Dim("N"), 784)`; `_` stands for the size the array has."""
-    if not isinstance(text, str):
-        return tuple(text)
-    sizes: list[int | Dim | None] = []
-    for word in text.replace(",", " ").split():
-        if word == "_":
-            sizes.append(None)
-        else:
-            sizes.append(int(word) if word.isdigit() else Dim(word))
-    return tuple(sizes)
+    words = text.replace(",", " ").split() if isinstance(text, str) else text
+    if not isinstance(words, list | tuple):
+        raise ShapeError(f'jit: sizes are declared as in "N 784", not as {text!r}')
+    return tuple(_size(word) for word in words)
+
+
+def _size(word: Any) -> int | Dim | None:
+    if not isinstance(word, str):
+        return word  # type: ignore[no-any-return]
+    if word == "_":
+        return None
+    return int(word) if word.isdigit() else Dim(word)
 
 
 def _symbolic(given: TensorType, shape: Sequence[Any], label: str) -> TensorType:
@@ -242,6 +287,9 @@ def jit(
     symbolic, so that one compilation serves all. Arguments listed in `donate` must not be used
     afterwards: their memory may be taken for results.
 
+    What the function takes from around it is read when it is traced; of tensors that require a
+    gradient, the value of the moment is used in every call.
+
     Called with tensors that require a gradient, or inside another transform, the function is
     recorded like any other, so transforms and `backward()` go through it.
 
@@ -250,6 +298,9 @@ def jit(
     >>> f(rg.ones((3,)), 2.0).item()
     6.0
     """
+    declared = {} if shapes is None else shapes
+    if not isinstance(declared, Mapping):
+        raise TypeError(f'jit: shapes is a dict such as {{"x": "N 784"}}, not {shapes!r}')
     if f is None:
-        return lambda g: Jit(g, static_argnames, donate, shapes or {})
-    return Jit(f, static_argnames, donate, shapes or {})
+        return lambda g: Jit(g, static_argnames, donate, declared)
+    return Jit(f, static_argnames, donate, declared)

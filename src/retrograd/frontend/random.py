@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, ShapeError, TraceError
+from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
 from retrograd.frontend import tree
-from retrograd.frontend.broadcasting import as_node, broadcast_to
+from retrograd.frontend.broadcasting import as_node, broadcast_to, integer
 from retrograd.frontend.context import is_tracing
-from retrograd.frontend.conversion import integer_range
+from retrograd.frontend.conversion import as_array, integer_range
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.normal import inverse_normal_cdf
@@ -51,9 +51,9 @@ class Generator:
     """
 
     def __init__(self, seed: int) -> None:
-        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        if isinstance(seed, bool | float) or not hasattr(seed, "__index__") or int(seed) < 0:
             raise DTypeError(f"a seed is a non-negative integer, not {seed!r}")
-        mixed = np.random.SeedSequence(seed).generate_state(2, np.uint32)
+        mixed = np.random.SeedSequence(int(seed)).generate_state(2, np.uint32)
         self._key: Any = Tensor.of(mixed)
         self._count: Any = Tensor.of(np.zeros((), np.uint32))
 
@@ -63,6 +63,8 @@ class Generator:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where the generator whose `state_dict()` this is stood."""
+        if not {"key", "count"} <= set(state):
+            raise FormatError(f"the state of a generator has a key and a count, not {list(state)}")
         key, count = (np.array(state[k], np.uint32) for k in ("key", "count"))
         if key.shape != (2,) or count.shape != ():
             raise ShapeError("the state of a generator is a key of two uint32 and a count")
@@ -131,6 +133,7 @@ class Generator:
         kind = as_dtype(dtype)
         if not kind.is_integer:
             raise DTypeError(f"randint draws integers, not {kind}")
+        low, high = integer(low, "randint: a bound"), integer(high, "randint: a bound")
         first, last = integer_range(kind)
         if not (first <= low < high <= last + 1):
             raise ShapeError(
@@ -159,11 +162,12 @@ class Generator:
 
     def permutation(self, x: int | ArrayLike) -> Tensor:
         """The numbers below x in random order; or an array with its first axis shuffled."""
-        n = x if isinstance(x, int) else x.shape[0]
-        order = np.argsort(self.bits((n, 2)).numpy().view(np.uint64)[:, 0], kind="stable")
-        if isinstance(x, int):
-            return Tensor.of(order.astype(np.int64))
-        return Tensor.of(np.asarray(x)[order])
+        array = as_array(x)
+        if array.ndim == 0:
+            array = np.arange(*as_shape((integer(array.item(), "permutation: a count"),)))
+        bits = self.bits((len(array), 2)).numpy()
+        order = np.argsort(bits.view(np.uint64)[:, 0], kind="stable")
+        return Tensor.of(array[order])
 
 
 tree.register(

@@ -102,7 +102,8 @@ class Lazy:
     def _register(self) -> None:
         if not isinstance(self._node.prim, Data):
             PENDING[self._node.id] = self
-        elif self._requires_grad:
+        elif self._requires_grad and leaf_handle(self._node) is None:
+            # Functions may return what they were given: the first handle gets the gradient.
             LEAVES[self._node] = weakref.ref(self)
 
     @classmethod

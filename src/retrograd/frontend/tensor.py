@@ -11,11 +11,18 @@ import numpy as np
 
 from retrograd.autodiff import pullback, seeds
 from retrograd.errors import DTypeError, GradientError, ShapeError, TraceError
-from retrograd.frontend import activations, indexing, linalg, manipulation, reductions
+from retrograd.frontend import (
+    activations,
+    indexing,
+    linalg,
+    manipulation,
+    reductions,
+    updates,
+)
 from retrograd.frontend import elementwise as el
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import REPLACED, SPENT, Array, Data, Lazy, leaf, leaf_handle
-from retrograd.ir import Dim, Node, bool_, int64
+from retrograd.ir import Dim, Node
 from retrograd.ops.control import StopGradient
 
 
@@ -90,7 +97,7 @@ class Tensor(Lazy):
     def is_leaf(self) -> bool:
         """Whether `backward()` stops here: at tensors that were given rather than computed, and at
         those that do not require a gradient."""
-        return not self._requires_grad or isinstance(self._node.prim, Data)
+        return not self._requires_grad or leaf_handle(self._node) is self
 
     @property
     def grad(self) -> Tensor | None:
@@ -195,6 +202,38 @@ class Tensor(Lazy):
     def __hash__(self) -> int:
         return id(self)
 
+    # -- copies: by value, so that a pickled tensor can be read elsewhere --------------------------
+    def __getstate__(self) -> dict[str, Any]:
+        if not self.is_leaf:
+            raise GradientError(
+                f"a copy would lose the history of {self._node.describe()}; copy x.detach() for "
+                "the value alone"
+            )
+        own = [c.__slots__ for c in type(self).__mro__ if issubclass(c, Tensor) and c is not Tensor]
+        attributes = {n: getattr(self, n) for names in own for n in names if hasattr(self, n)}
+        attributes.update(getattr(self, "__dict__", {}))
+        return {
+            "array": self.value(),
+            "name": self._node.name,
+            "requires_grad": self._requires_grad,
+            "grad": self._grad,
+            "attributes": attributes,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Lazy.__init__(self, leaf(state["array"], state["name"]), state["requires_grad"])
+        self._grad = state["grad"]
+        for name, value in state["attributes"].items():
+            setattr(self, name, value)
+
+    def __copy__(self) -> Tensor:
+        """Another handle on the same value: a leaf of its own, or with the same history."""
+        if not self.is_leaf:
+            return Tensor(self._node, True)
+        new = type(self).__new__(type(self))
+        new.__setstate__(self.__getstate__())
+        return new
+
     # -- gradients ------------------------------------------------------------------------------
     def backward(self, seed: Any = None, retain_graph: bool = False) -> None:
         """Add the gradient of this tensor to `.grad` of every leaf that requires one.
@@ -282,7 +321,7 @@ class Tensor(Lazy):
     def T(self) -> Tensor:
         """The transpose of a matrix."""
         if self.ndim != 2:
-            raise ShapeError(f".T is for matrices, not for the shape {self.shape}; see permute_dims")
+            raise ShapeError(f".T is for matrices, not for shape {self.shape}; see permute_dims")
         return manipulation.matrix_transpose(self)
 
     @property
@@ -291,7 +330,7 @@ class Tensor(Lazy):
         return manipulation.matrix_transpose(self)
 
     def __getitem__(self, key: Any) -> Tensor:
-        return indexing.getitem(self, _plain_key(key))
+        return indexing.getitem(self, indexing.plain_key(key, self.shape))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError(
@@ -312,38 +351,21 @@ class Tensor(Lazy):
 class At:
     """What `x.at` returns: takes a key and then `set` or `add`."""
 
-    def __init__(self, x: Tensor, key: Any = None) -> None:
+    def __init__(self, x: Tensor, key: Any = ...) -> None:
         self._x = x
         self._key = key
 
     def __getitem__(self, key: Any) -> At:
-        return At(self._x, _plain_key(key))
+        return At(self._x, indexing.plain_key(key, self._x.shape))
 
     def set(self, value: Any) -> Tensor:
-        """A copy of x in which `x[key]` is `value`."""
-        return indexing.updated(self._x, self._key, value, "set")
+        """A copy of x in which `x[key]` is `value`; the last one where the key names an element
+        more than once."""
+        return updates.updated(self._x, self._key, value, "set")
 
     def add(self, value: Any) -> Tensor:
         """A copy of x in which `value` is added to `x[key]`, as often as the key names it."""
-        return indexing.updated(self._x, self._key, value, "add")
-
-
-def _plain_key(key: Any) -> Any:
-    """A key for the library: tensors as nodes, boolean masks as the positions they select."""
-    items = key if isinstance(key, tuple) else (key,)
-    new: list[Any] = []
-    for k in items:
-        if isinstance(k, Lazy):
-            k = k.value() if k.dtype is bool_ else k
-        elif isinstance(k, list):
-            k = as_array(k, None if k else int64)
-        elif isinstance(k, bool):
-            raise TypeError("a tensor is not indexed by a single boolean")
-        if isinstance(k, np.ndarray) and k.dtype == np.bool_:
-            new.extend(np.nonzero(k))
-        else:
-            new.append(k._node if isinstance(k, Lazy) else k)
-    return tuple(new)
+        return updates.updated(self._x, self._key, value, "add")
 
 
 _SECOND_TIME = (

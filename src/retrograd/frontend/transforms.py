@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from retrograd.autodiff import batched, pullback, pushforward, seeds
 from retrograd.errors import DTypeError, GradientError, ShapeError
 from retrograd.frontend import tree
-from retrograd.frontend.broadcasting import as_node, normal_axis
+from retrograd.frontend.broadcasting import as_node, integer, normal_axis
 from retrograd.frontend.context import grad_enabled, recording_grad
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.manipulation import moveaxis
@@ -35,7 +37,7 @@ def to_node(x: Any, what: str) -> Node:
     if isinstance(x, Lazy):
         return x.node
     try:
-        return leaf(as_array(x))
+        return leaf(np.array(as_array(x)))
     except DTypeError as error:
         raise DTypeError(f"{what} works on tensors, arrays and numbers: {error}") from None
 
@@ -45,11 +47,22 @@ def _alias(node: Node) -> Node:
 
 
 def _select(args: Sequence[Any], argnums: ArgNums, what: str) -> tuple[Any, ...]:
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    given = argnums if isinstance(argnums, tuple | list) else (argnums,)
+    numbers = [integer(i, f"{what}: argnums") for i in given]
     for i in numbers:
         if not -len(args) <= i < len(args):
-            raise GradientError(f"{what}: argnums {i}, but the function got {len(args)} arguments")
-    return tuple(i % len(args) for i in numbers)
+            raise GradientError(
+                f"{what}: argnums is {i}, but the function got {len(args)} arguments by position"
+            )
+    found = tuple(i % len(args) for i in numbers)
+    if len(set(found)) < len(found):
+        raise GradientError(f"{what}: argnums {argnums} name an argument twice")
+    return found
+
+
+def _function(f: Any, what: str) -> None:
+    if not callable(f):
+        raise TypeError(f"{what} takes a function, not {f!r:.80}")
 
 
 def _substituted(args: Sequence[Any], numbers: Sequence[int], new: Sequence[Any]) -> list[Any]:
@@ -98,6 +111,7 @@ def value_and_grad(
     tuple), in the structure of that argument; its leaves must be floating. With `has_aux`, f
     returns `(scalar, aux)` and the result is `((scalar, aux), gradient)`.
     """
+    _function(f, "grad")
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -108,6 +122,10 @@ def value_and_grad(
         with _differentiating(inner):
             new = tree.unflatten(structure, [Tensor(n, n.dtype.is_float) for n in inner])
             result = f(*_substituted(args, numbers, new), **kwargs)
+        if has_aux and not (isinstance(result, tuple | list) and len(result) == 2):
+            raise GradientError(
+                f"with has_aux the function returns (scalar, more), not {type(result).__name__}"
+            )
         value, aux = result if has_aux else (result, None)
         y = _scalar(value)
         here = provenance()
@@ -178,6 +196,7 @@ def _released(result: Any, tracked: bool) -> Any:
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """`(out, pullback)`: the value, and the function from a cotangent to one gradient for each
     argument. `pullback` can be called any number of times."""
+    _function(f, "vjp")
     leaves, structure = tree.flatten(args)
     nodes = [to_node(x, "vjp") for x in leaves]
     inner = [_alias(n) for n in nodes]
@@ -206,6 +225,9 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
 
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """`(out, tangent)`: the value and its derivative in the direction of the tangents."""
+    _function(f, "jvp")
+    if not (isinstance(args, tuple | list) and isinstance(tangents, tuple | list)):
+        raise TypeError("jvp takes the arguments and the tangents as tuples")
     leaves, structure = tree.flatten(tuple(args))
     given, other = tree.flatten(tuple(tangents))
     if other != structure:
@@ -229,7 +251,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
 
 def _like(value: Any, like: Node, what: str) -> Node:
     """A cotangent or tangent as a node of the type of what it belongs to."""
-    node = value.node if isinstance(value, Lazy) else leaf(as_array(value, like.dtype))
+    node = value.node if isinstance(value, Lazy) else leaf(np.array(as_array(value, like.dtype)))
     if node.type != like.type:
         raise GradientError(f"the {what} of a {like.type} must be of that type, not {node.type}")
     return node
@@ -239,11 +261,13 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable
     """A function that applies f to each sample of a stack, in one graph.
 
     `in_axes` says which axis of each argument carries the samples: an int or None for all, or a
-    tuple with one for each argument; None means the same value for every sample.
+    tuple with one for each argument; None means the same value for every sample, as it is for
+    arguments given by name.
     """
+    _function(f, "vmap")
 
     @functools.wraps(f)
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         axes = list(in_axes) if isinstance(in_axes, tuple | list) else [in_axes] * len(args)
         if len(axes) != len(args):
             raise ShapeError(f"vmap: in_axes has {len(axes)} entries for {len(args)} arguments")
@@ -272,7 +296,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable
             inner.append(tree.unflatten(structure, new))
         if size is None:
             raise ShapeError("vmap: no argument carries samples; in_axes is None throughout")
-        out, shape = tree.flatten(f(*inner))
+        out, shape = tree.flatten(f(*inner, **kwargs))
         stacks = batched([to_node(y, "vmap") for y in out], samples, size)
         results = []
         for y, (node, stacked) in zip(out, stacks, strict=True):

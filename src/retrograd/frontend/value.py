@@ -69,6 +69,13 @@ class Value:
     def backward(self) -> None:
         """Compute the gradient of this value with respect to everything it was computed from."""
         order = _ancestors([self])
+        for v in order:
+            for x, p in zip(v._node.inputs, v._prev, strict=True) if v._prev else ():
+                if x is not p._node:
+                    raise GradientError(
+                        f"the data of {p!r} was set after {v._op} was computed from it; compute "
+                        "the result again before backward()"
+                    )
         _compute(self)
         nodes = [v._node for v in order]
         found = pullback([self._node], [full(1, self._node.type)], nodes)
@@ -85,6 +92,11 @@ class Value:
         """Set `.grad` of this value and of everything it was computed from to 0."""
         for v in _ancestors([self]):
             v.grad = 0.0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._prev:
+            raise GradientError(f"a copy would lose the history of {self!r}; copy Value(v.data)")
+        return _restored, (self.data, self.label, self.grad)
 
     def __repr__(self) -> str:
         label = f", label={self.label!r}" if self.label else ""
@@ -134,6 +146,12 @@ class Value:
     relu, tanh, exp, log = _unary(el.relu), _unary(el.tanh), _unary(el.exp), _unary(el.log)
     sigmoid, sin, cos, sqrt = _unary(el.sigmoid), _unary(el.sin), _unary(el.cos), _unary(el.sqrt)
     abs = __abs__ = _unary(el.abs)
+
+
+def _restored(data: float, label: str, grad: float) -> Value:
+    made = Value(data, label)
+    made.grad = grad
+    return made
 
 
 def _number(x: Any) -> float:
