@@ -18,6 +18,10 @@ class DTypeError(RetrogradError, TypeError):
     """Data types that do not fit the operation."""
 
 
+class OptionError(RetrogradError, ValueError):
+    """An option or hyperparameter with a value it does not take."""
+
+
 class IndexRangeError(RetrogradError, IndexError):
     """An index outside the axis it selects from."""
 

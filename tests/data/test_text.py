@@ -78,7 +78,7 @@ def test_how_much_is_held_out(count: int, held: int) -> None:
 
 def test_nothing_held_out_and_bad_fractions() -> None:
     assert split_documents(["a", "b"], fraction=0.0)[1] == []
-    with pytest.raises(ValueError, match="from 0 to below 1"):
+    with pytest.raises(rg.OptionError, match="from 0 to below 1"):
         split_documents(["a", "b"], fraction=1.0)
 
 

@@ -129,7 +129,8 @@ def binary(rng: Random, a: np.ndarray, b: np.ndarray) -> Any:
 def reduction(rng: Random, x: np.ndarray) -> Any:
     axis, keep = axes_of(rng, x.ndim), bool(rng.random() < 0.4)
     name = pick(rng, ["sum", "mean", "max", "min", "prod", "var", "logsumexp", "norm"])
-    shape = [x.shape[a] for a in normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)]
+    axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
+    shape = [x.shape[a] for a in axes]
     if 0 in shape and name in ("max", "min", "mean", "var", "logsumexp"):
         name = "sum"
     text = f"{name}[{axis}, {keep}]"
@@ -175,7 +176,11 @@ def movement(rng: Random, x: np.ndarray) -> Any:
         return f"permute[{axes}]", lambda x: rg.permute_dims(x, axes), lambda x: x.transpose(axes)
     if kind == "expand":
         at = int(rng.integers(-n - 1, n + 1))
-        return f"expand_dims[{at}]", lambda x: rg.expand_dims(x, at), lambda x: np.expand_dims(x, at)
+        return (
+            f"expand_dims[{at}]",
+            lambda x: rg.expand_dims(x, at),
+            lambda x: np.expand_dims(x, at),
+        )
     if kind == "squeeze":
         return "squeeze", rg.squeeze, np.squeeze
     if kind == "flip":
@@ -236,18 +241,20 @@ def key_of(rng: Random, shape: tuple[int, ...]) -> Any:
             size: tuple[int, ...] = (length,) if rng.random() < 0.7 else (2, 1)
             key.append(rng.integers(-n, n, size))
         else:
-            start, stop = (None if rng.random() < 0.3 else int(v) for v in rng.integers(-n - 1, n + 2, 2))
+            ends = rng.integers(-n - 1, n + 2, 2)
+            start, stop = (None if rng.random() < 0.3 else int(v) for v in ends)
             step = int(pick(rng, [1, 1, 2, -1, -2]))
             key.append(slice(start, stop, step))
         if rng.random() < 0.15:
             key.append(None)
     if rng.random() < 0.2:
-        key.insert(int(rng.integers(len(key) + 1)), Ellipsis) if len(key) < len(shape) else None
+        key.append(...)
     return tuple(key)
 
 
 def indexing(rng: Random, x: np.ndarray) -> Any:
-    kind = pick(rng, ["getitem", "getitem", "getitem", "take", "along", "cumsum", "mask", "set", "add"])
+    kind = pick(rng, ["getitem", "getitem", "getitem", "take", "along", "cumsum", "mask",
+                      "set", "add"])  # fmt: skip
     n = x.ndim
     if kind == "getitem":
         key = key_of(rng, x.shape)
@@ -263,8 +270,8 @@ def indexing(rng: Random, x: np.ndarray) -> Any:
             return y
 
         if kind == "set":
-            return f"at[{key}].set", lambda x: x.at[key].set(0.25), changed
-        return f"at[{key}].add", lambda x: x.at[key].add(0.25), changed
+            return f"at[{key}].set", lambda x: rg.asarray(x).at[key].set(0.25), changed
+        return f"at[{key}].add", lambda x: rg.asarray(x).at[key].add(0.25), changed
     if kind == "take" and n and 0 not in x.shape:
         axis = int(rng.integers(-n, n))
         i = rng.integers(0, x.shape[axis], tuple(rng.integers(0, 3, int(rng.integers(3)))))

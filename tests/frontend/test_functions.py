@@ -41,8 +41,10 @@ UNARY: dict[str, Any] = {
     "elu": lambda x: np.where(x > 0, x, np.expm1(x)), "reciprocal": np.reciprocal,
     "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x), "logical_not": np.logical_not,
 }  # fmt: skip
-POSITIVE: dict[str, Any] = {"log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
-            "rsqrt": lambda x: 1 / np.sqrt(x), "acosh": lambda x: np.arccosh(x + 1)}  # fmt: skip
+POSITIVE: dict[str, Any] = {
+    "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x), "acosh": lambda x: np.arccosh(x + 1),
+}  # fmt: skip
 WITHIN_ONE: dict[str, Any] = {"asin": np.arcsin, "acos": np.arccos, "atanh": np.arctanh}
 BINARY: dict[str, Any] = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,

@@ -206,7 +206,7 @@ def test_a_damaged_latest_checkpoint_names_the_one_before(tmp_path: Path) -> Non
 def test_no_checkpoint_at_all(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no checkpoint in this directory"):
         CheckpointManager(tmp_path).load()
-    with pytest.raises(rg.ShapeError, match="at least 1"):
+    with pytest.raises(rg.OptionError, match="at least 1"):
         CheckpointManager(tmp_path, keep=0)
 
 

@@ -51,5 +51,10 @@ def test_equal_schedules_are_equal():
     "options", [{"steps": 0}, {"steps": 5, "warmup": 6}, {"steps": 5, "warmup": -1}]
 )
 def test_what_makes_no_sense(options):
-    with pytest.raises(rg.ShapeError):
+    with pytest.raises(rg.OptionError):
         schedules.linear(1.0, **options)
+
+
+def test_a_fall_of_another_name_is_refused():
+    with pytest.raises(rg.OptionError, match=r"linear or cosine, not 'step'"):
+        schedules.Schedule("step", 1.0, 5)  # type: ignore[arg-type]

@@ -230,7 +230,7 @@ def test_resuming_from_a_damaged_or_foreign_checkpoint(tmp_path: Path) -> None:
     ],
 )
 def test_bad_options(tmp_path: Path, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(rg.OptionError, match=message):
         train(DOCUMENTS, tmp_path, **options)
     with pytest.raises(TypeError, match="no option 'withd'; there are batch"):
         train(DOCUMENTS, tmp_path, withd=4)
@@ -260,7 +260,7 @@ def test_samples_begin_with_the_prompt_and_end_at_the_length(trained: Path) -> N
     assert 8 < max(map(len, hot)) <= 30
     with pytest.raises(rg.FormatError, match="character 'z'"):
         sample(model, tokenizer, 5, prompt="z")
-    with pytest.raises(rg.ShapeError, match="temperature"):
+    with pytest.raises(rg.OptionError, match="temperature"):
         sample(model, tokenizer, 5, temperature=-1.0)
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
-from retrograd.ir import Graph, Node, Provenance, TensorType, full, made_by, reachable
+from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.leaf import input_node
 
 G = TypeVar("G", bound=Graph)
@@ -112,19 +112,14 @@ def gradient(
     for x in wanted:
         if not x.dtype.is_float:
             raise GradientError(f"integers and booleans have no gradient: {x.describe()}")
-    stacks = [(f"d_{y.name or f'output{i}'}", y.type) for i, y in enumerate(ends) if y.shape != ()]
-    names = fresh([name for name, _ in stacks], graph)
-    extra = [input_node(type, name) for name, (_, type) in zip(names, stacks, strict=True)]
+    wide = [(f"d_{y.name or f'output{i}'}", y.type) for i, y in enumerate(ends) if y.shape != ()]
+    names = fresh([name for name, _ in wide], graph)
+    extra = [input_node(type, name) for name, (_, type) in zip(names, wide, strict=True)]
     given = iter(extra)
     start = [next(given) if y.shape != () else full(1, y.type) for y in ends]
     found = pullback(ends, start, wanted, set(graph.inputs))
-    results = [zeros(x.type) if g is None else g for x, g in zip(wanted, found, strict=True)]
+    results = [full(0, x.type) if g is None else g for x, g in zip(wanted, found, strict=True)]
     return type(graph)((*graph.inputs, *extra), results, f"gradient of {graph.name or 'graph'}")
-
-
-def zeros(type: TensorType) -> Node:
-    """A constant of zeros."""
-    return full(0, type)
 
 
 def _need_float(y: Node) -> None:

@@ -14,7 +14,7 @@ import retrograd as rg
 from retrograd.cli.options import Backend, Temperature
 from retrograd.data import bundled_names, read_documents
 from retrograd.data.text import NAMES_ORIGIN
-from retrograd.errors import ShapeError
+from retrograd.errors import OptionError
 from retrograd.files import make_directory
 from retrograd.train import gpt
 from retrograd.train.gpt import GPTConfig, TrainConfig
@@ -117,7 +117,7 @@ def _check(options: dict[str, Any], drawing: Path | None) -> None:
     """Options that contradict each other are wrong usage."""
     try:
         gpt.configurations(options)
-    except ShapeError as error:
+    except OptionError as error:
         raise typer.BadParameter(str(error)) from None
     if drawing is not None and drawing.suffix not in (".html", ".svg"):
         raise typer.BadParameter(f"--drawing takes a file ending in .html or .svg, not {drawing}")

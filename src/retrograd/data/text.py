@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any
 
-from retrograd.errors import FormatError
+from retrograd.errors import FormatError, OptionError
 from retrograd.files import StrPath, read_bytes
 from retrograd.frontend.random import Generator
 
@@ -79,7 +79,7 @@ def split_documents(
     (2, 1)
     """
     if not 0 <= fraction < 1:
-        raise ValueError(f"the part held out for validation is from 0 to below 1, not {fraction}")
+        raise OptionError(f"the part held out for validation is from 0 to below 1, not {fraction}")
     order = shuffled(len(documents), seed)
     held = min(max(round(len(documents) * fraction), 1), most, len(documents) - 1)
     held = held if fraction else 0

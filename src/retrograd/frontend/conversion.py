@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from array import array
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,24 +47,25 @@ def as_array(data: Any, dtype: Any = None) -> Array:
     dtype cannot hold are a `DTypeError`.
     """
     if isinstance(data, Lazy):
-        array = data.value()
+        values = data.value()
     elif isinstance(data, np.ma.MaskedArray):
         raise DTypeError("a masked array has no counterpart here; fill it first: data.filled(0)")
     else:
-        array = np.asarray(data) if _is_array(data) else _from_python(data)
-    if array.dtype.kind in "OSUV" and array.dtype.names is None and array.dtype.kind != "V":
+        values = np.asarray(data) if _is_array(data) else _from_python(data)
+    if values.dtype.kind in "OSU":
         raise DTypeError(
-            f"{type(data).__name__} data holds {array.dtype.name} elements, which are no numbers"
+            f"{type(data).__name__} data holds {values.dtype.name} elements, which are no numbers"
         )
-    found = as_dtype(array.dtype)
+    found = as_dtype(values.dtype)
     if not _is_array(data):
         found = _python_dtype(data, found) if dtype is None else as_dtype(dtype)
-        _check_range(array, found)
+        _check_range(values, found)
     elif dtype is not None:
         found = as_dtype(dtype)
-    if array.dtype == found.dtype:
-        return array
-    return Cast(found).reference(array)  # type: ignore[no-any-return]
+    if values.dtype == found.dtype:
+        return values
+    converted: Array = Cast(found).reference(values)
+    return converted
 
 
 def holds_arrays(data: Any) -> bool:
@@ -72,19 +74,19 @@ def holds_arrays(data: Any) -> bool:
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, Lazy | np.ndarray | np.generic)
+    return isinstance(x, Lazy | np.ndarray | np.generic | memoryview | array)
 
 
 def _from_python(data: Any) -> Array:
     try:
-        array = np.asarray(_plain(data))
+        values = np.asarray(_plain(data))
     except ValueError as error:
         raise ShapeError(
             f"the nested sequence is ragged, its rows differ in length: {error}"
         ) from None
-    if array.dtype == object and all(isinstance(x, int) for x in array.flat):
+    if values.dtype == object and all(isinstance(x, int) for x in values.flat):
         raise DTypeError(f"a number in {data!r:.80} does not fit into int64")
-    return array
+    return values
 
 
 def _plain(data: Any) -> Any:
@@ -117,11 +119,11 @@ def _dtypes(data: Any) -> Iterator[DType]:
         yield as_dtype(np.asarray(data).dtype)
 
 
-def _check_range(array: Array, dtype: DType) -> None:
+def _check_range(values: Array, dtype: DType) -> None:
     """Refuse Python numbers that an integer dtype cannot hold."""
-    if not dtype.is_integer or array.dtype == dtype.dtype or array.size == 0:
+    if not dtype.is_integer or values.dtype == dtype.dtype or values.size == 0:
         return
-    low, high = array.min(), array.max()  # a NaN comes through, and fails the comparison
+    low, high = values.min(), values.max()  # a NaN comes through, and fails the comparison
     first, last = integer_range(dtype)
     if not (low >= first and high <= last):
         raise DTypeError(f"{high if low >= first else low} does not fit into {dtype}")

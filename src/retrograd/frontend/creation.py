@@ -70,7 +70,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
 
 
 def _shape(shape: Any) -> Shape:
-    return as_shape(shape.tolist() if isinstance(shape, Lazy) else shape)
+    return as_shape(shape.value().tolist() if isinstance(shape, Lazy) else shape)
 
 
 def zeros(shape: Any, *, dtype: Any = float32, device: Any = None) -> Tensor:
@@ -132,16 +132,21 @@ def arange(
     kind = as_dtype(dtype or int64)
     for v in (numbers[0], numbers[-1]) if numbers else ():
         as_array(v, kind)  # refuses what the dtype cannot hold
-    return Tensor.of(np.arange(first, first + len(numbers) * by, by).astype(kind.dtype))
+    if not kind.is_integer:
+        return Tensor.of(np.arange(first, first + len(numbers) * by, by).astype(kind.dtype))
+    steps = (np.arange(len(numbers)) * by).astype(kind.dtype)
+    return Tensor.of(steps + np.asarray(first % 2**64, np.uint64).astype(kind.dtype))  # mod 2**64
 
 
 def _number(value: Any, what: str) -> int | float:
     """A Python number, of whatever holds one."""
+    if isinstance(value, int):
+        return int(value)
     array = as_array(value)
     if array.ndim:
         raise ShapeError(f"{what} takes numbers, not an array of shape {array.shape}")
-    number = array.item()
-    return int(number) if isinstance(number, bool) else number
+    number: int | float = array.item()
+    return number
 
 
 def linspace(
@@ -157,7 +162,7 @@ def linspace(
     """`num` evenly spaced numbers from start to stop, stop included if `endpoint`."""
     (count,) = _shape((num,))
     first, last = _number(start, "linspace"), _number(stop, "linspace")
-    values = np.linspace(first, last, count, endpoint=endpoint)  # type: ignore[call-overload]
+    values = np.linspace(first, last, count, endpoint=endpoint)
     return Tensor.of(as_array(values, dtype or float32))
 
 

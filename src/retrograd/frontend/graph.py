@@ -238,21 +238,27 @@ def _type_of(x: Any) -> TensorType:
     return TensorType(as_dtype(array.dtype), array.shape)
 
 
+def positional(f: Callable[..., Any]) -> tuple[list[str], str]:
+    """The names of the parameters that can be given by position, and of the one that takes what is
+    beyond them, if there is one."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):  # of some functions written in C nothing is known
+        return [], ""
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
+    return [p.name for p in parameters if p.kind in by_position], "".join(rest)
+
+
 def argument_names(f: Callable[..., Any], args: Sequence[Any]) -> list[str]:
     """A name for each leaf of the arguments: the parameter's, and the path inside it."""
-    try:
-        parameters = list(inspect.signature(f).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    names = []
-    for i, arg in enumerate(args):
-        last = parameters[-1] if parameters else None
-        p = parameters[i] if i < len(parameters) else last
-        name = p.name if p is not None else f"arg{i}"
-        if p is None or p.kind is p.VAR_POSITIONAL:
-            name = f"{name}{i}" if p is None else f"{name}[{i - len(parameters) + 1}]"
-        names += [name + path for path in tree.paths(arg)]
-    return names
+    known, rest = positional(f)
+    beyond = [f"{rest or 'args'}[{i}]" for i in range(len(args) - len(known))]
+    return [
+        name + path
+        for name, arg in zip([*known, *beyond], args, strict=False)
+        for path in tree.paths(arg)
+    ]
 
 
 class GraphBuilder:

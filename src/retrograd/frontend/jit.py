@@ -17,7 +17,7 @@ from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import Number, as_node
 from retrograd.frontend.context import current_backend, grad_enabled, is_tracing, tracing
 from retrograd.frontend.conversion import as_array
-from retrograd.frontend.graph import argument_names, captures
+from retrograd.frontend.graph import argument_names, captures, positional
 from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim, Node, TensorType, as_dtype
@@ -69,22 +69,18 @@ class Jit:
         self._lock = threading.RLock()
         self._counts = {"calls": 0, "compilations": 0}
         self._name = getattr(f, "__name__", type(f).__name__)
-        self._names, self._rest = self._parameters(
-            (donate,) if isinstance(donate, str) else tuple(donate)
-        )
+        self._names, self._rest = positional(f)
+        self._check_names([donate] if isinstance(donate, str) else donate)
 
-    def _parameters(self, donate: Sequence[str]) -> tuple[list[str], str]:
-        """The names of the positional parameters, and of the one that takes the rest."""
+    def _check_names(self, donate: Sequence[str]) -> None:
         try:
             parameters = inspect.signature(self._f).parameters
         except (TypeError, ValueError):
-            return [], ""
-        kinds = {p.kind: p.name for p in parameters.values()}
+            return
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         for name in (*self._static, *donate, *self._shapes):
-            if name not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+            if name not in parameters and not takes_any:
                 raise TypeError(f"jit: {self._name} has no parameter named {name!r}")
-        rest = kinds.get(inspect.Parameter.VAR_POSITIONAL, "")
-        return [n for n in parameters if n != rest], rest
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -144,11 +140,11 @@ class Jit:
         if label in self._static or isinstance(x, _CONSTANT):
             return self._checked(_Static(x), label)
         if isinstance(x, int | float) and not isinstance(x, np.generic):
-            kind = "int64" if isinstance(x, int) else "float64"
-            arrays.append(as_array(x, kind))
-            return kind
+            number = "int64" if isinstance(x, int) else "float64"
+            arrays.append(as_array(x, number))
+            return number
         if not isinstance(x, Lazy | np.ndarray | np.generic):
-            if type(x).__eq__ is object.__eq__:
+            if _by_identity(type(x)):
                 raise DTypeError(
                     f"jit: {self._name} got an object of type {type(x).__name__}, which is no "
                     "array, number or tree of these; make its class a dataclass or an nn.Module, "
@@ -157,10 +153,10 @@ class Jit:
             return self._checked(_Static(x), label)
         array = as_array(x)
         arrays.append(array)
-        kind_ = TensorType(as_dtype(array.dtype), array.shape)
+        kind = TensorType(as_dtype(array.dtype), array.shape)
         if label in self._shapes:
-            return _symbolic(kind_, self._shapes[label], label)
-        return kind_
+            return _symbolic(kind, self._shapes[label], label)
+        return kind
 
     def _checked(self, static: _Static, label: str) -> _Static:
         try:
@@ -227,6 +223,11 @@ _CONSTANT = (
 )
 
 
+def _by_identity(cls: Any) -> bool:
+    """Whether instances of a class are equal only to themselves, whatever they hold."""
+    return cls.__hash__ is object.__hash__
+
+
 class _Static:
     """A leaf that is part of the signature: a new value is a new trace."""
 
@@ -256,7 +257,7 @@ def parse_shape(text: Any) -> tuple[int | Dim | None, ...]:
 
 def _size(word: Any) -> int | Dim | None:
     if not isinstance(word, str):
-        return word  # type: ignore[no-any-return]
+        return word
     if word == "_":
         return None
     return int(word) if word.isdigit() else Dim(word)

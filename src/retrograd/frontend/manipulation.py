@@ -28,6 +28,7 @@ from retrograd.ops.leaf import Iota
 def reshape(x: ArrayLike, /, shape: Any, *, copy: bool | None = None) -> Any:
     """The same elements in row-major order under another shape; one size may be -1."""
     x = as_node(x)
+    shape = shape.tolist() if hasattr(shape, "tolist") else shape
     given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     unknown = [i for i, d in enumerate(given) if not isinstance(d, Dim) and d == -1]
     if len(unknown) > 1:

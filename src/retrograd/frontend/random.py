@@ -164,7 +164,7 @@ class Generator:
         """The numbers below x in random order; or an array with its first axis shuffled."""
         array = as_array(x)
         if array.ndim == 0:
-            array = np.arange(*as_shape((integer(array.item(), "permutation: a count"),)))
+            array = np.arange(integer(array.item(), "permutation: a count"))
         bits = self.bits((len(array), 2)).numpy()
         order = np.argsort(bits.view(np.uint64)[:, 0], kind="stable")
         return Tensor.of(array[order])

@@ -129,6 +129,11 @@ class Lazy:
         """Whether the value is at hand."""
         return _known(self._node) is not None
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether `backward()` has run, so that the history is gone."""
+        return self._spent
+
     def value(self) -> Array:
         """The array, computed if it was not yet."""
         found = _known(self._node)

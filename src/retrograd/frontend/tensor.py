@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
 
-from retrograd.autodiff import pullback, seeds
 from retrograd.errors import DTypeError, GradientError, ShapeError, TraceError
 from retrograd.frontend import (
     activations,
@@ -20,10 +18,9 @@ from retrograd.frontend import (
     updates,
 )
 from retrograd.frontend import elementwise as el
-from retrograd.frontend.conversion import as_array
-from retrograd.frontend.recording import REPLACED, SPENT, Array, Data, Lazy, leaf, leaf_handle
-from retrograd.ir import Dim, Node
-from retrograd.ops.control import StopGradient
+from retrograd.frontend.backward import backward
+from retrograd.frontend.recording import Array, Lazy, leaf, leaf_handle
+from retrograd.ir import Dim
 
 
 def _swapped(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -209,7 +206,9 @@ class Tensor(Lazy):
                 f"a copy would lose the history of {self._node.describe()}; copy x.detach() for "
                 "the value alone"
             )
-        own = [c.__slots__ for c in type(self).__mro__ if issubclass(c, Tensor) and c is not Tensor]
+        own: list[Any] = [
+            c.__slots__ for c in type(self).__mro__ if issubclass(c, Tensor) and c is not Tensor
+        ]
         attributes = {n: getattr(self, n) for names in own for n in names if hasattr(self, n)}
         attributes.update(getattr(self, "__dict__", {}))
         return {
@@ -243,32 +242,7 @@ class Tensor(Lazy):
         it again is an error, unless `retain_graph`. Other results of the same computation keep
         their history.
         """
-        if self._spent:
-            raise GradientError(f"{_SECOND_TIME}: {self._node.describe()}")
-        if not self._requires_grad:
-            raise GradientError(
-                f"backward() of a tensor that depends on nothing that requires a gradient: "
-                f"{self._node.describe()}; make an input with requires_grad=True"
-            )
-        start = seeds([self._node]) if seed is None else [self._seed(seed)]
-        leaves, stale = _leaves(self._node)
-        found = pullback([self._node], start, [h._node for h in leaves] + stale)
-        if any(g is not None for g in found[len(leaves) :]):
-            raise GradientError(
-                f"backward() of {self._node.describe()}, which was computed before an optimizer's "
-                "step or load_state_dict() changed a parameter it depends on; compute it again"
-            )
-        for handle, g in zip(leaves, found, strict=False):
-            if g is not None:
-                _accumulate(handle, g, self)
-        if not (retain_graph or self.is_leaf):
-            self.spend()
-
-    def _seed(self, seed: Any) -> Node:
-        g = seed._node if isinstance(seed, Tensor) else leaf(as_array(seed, self.dtype))
-        if g.shape != self.shape or g.dtype is not self.dtype:
-            raise ShapeError(f"the seed of {self._node.type} must be of this type, not {g.type}")
-        return g
+        backward(self, seed, retain_graph)
 
     # -- operators and methods: the functions of the same names -----------------------------------
     __array_priority__ = 1000
@@ -339,69 +313,13 @@ class Tensor(Lazy):
         )
 
     @property
-    def at(self) -> At:
+    def at(self) -> updates.At:
         """`x.at[key].set(value)` and `x.at[key].add(value)`: a changed copy of x."""
-        return At(self)
+        return updates.At(self)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The namespace of the array API: the package itself."""
         return sys.modules["retrograd"]
-
-
-class At:
-    """What `x.at` returns: takes a key and then `set` or `add`."""
-
-    def __init__(self, x: Tensor, key: Any = ...) -> None:
-        self._x = x
-        self._key = key
-
-    def __getitem__(self, key: Any) -> At:
-        return At(self._x, indexing.plain_key(key, self._x.shape))
-
-    def set(self, value: Any) -> Tensor:
-        """A copy of x in which `x[key]` is `value`; the last one where the key names an element
-        more than once."""
-        return updates.updated(self._x, self._key, value, "set")
-
-    def add(self, value: Any) -> Tensor:
-        """A copy of x in which `value` is added to `x[key]`, as often as the key names it."""
-        return updates.updated(self._x, self._key, value, "add")
-
-
-_SECOND_TIME = (
-    "backward() for the second time through a tensor whose history went with the first; give the "
-    "first retain_graph=True, or use the tensor's detach()"
-)
-
-
-def _leaves(root: Node) -> tuple[list[Lazy], list[Node]]:
-    """Handles on the leaves a gradient can reach from a node, in the order of their making, and
-    leaves that required one but have been replaced."""
-    seen, todo = {root}, [root]
-    while todo:
-        for x in todo.pop().inputs:
-            if x not in seen:
-                seen.add(x)
-                if x in SPENT:
-                    raise GradientError(f"{_SECOND_TIME}: {x.describe()}")
-                if x.op != "stop_gradient" and x.dtype.is_float:
-                    todo.append(x)
-    ends = sorted((n for n in seen if n.op == "input"), key=lambda n: n.id)
-    traced = [n for n in ends if not isinstance(n.prim, Data)]
-    if traced:
-        raise TraceError(
-            f"backward() of what depends on {traced[0].describe()}, which is traced: inside jit, "
-            "vmap and trace use rg.grad or rg.value_and_grad"
-        )
-    found = (leaf_handle(n) for n in ends)
-    return [h for h in found if h is not None], [n for n in ends if n in REPLACED]
-
-
-def _accumulate(handle: Lazy, g: Node, root: Lazy) -> None:
-    new = Tensor(StopGradient()(g if handle._grad is None else handle._grad._node + g))
-    if root is not handle:
-        new._root = weakref.ref(root)
-    handle._grad = new
 
 
 Lazy.handle_class = Tensor

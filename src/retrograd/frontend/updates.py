@@ -9,12 +9,32 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.broadcasting import as_node, broadcast_to
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
-from retrograd.frontend.indexing import getitem, of_dtype
+from retrograd.frontend.indexing import getitem, of_dtype, plain_key
 from retrograd.ir import Dim, Node, TensorType, bool_, full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.shape import reshape
+
+
+class At:
+    """What `x.at` returns: takes a key and then `set` or `add`."""
+
+    def __init__(self, x: Any, key: Any = ...) -> None:
+        self._x = x
+        self._key = key
+
+    def __getitem__(self, key: Any) -> At:
+        return At(self._x, plain_key(key, self._x.shape))
+
+    def set(self, value: Any) -> Any:
+        """A copy of x in which `x[key]` is `value`; the last one where the key names an element
+        more than once."""
+        return updated(self._x, self._key, value, "set")
+
+    def add(self, value: Any) -> Any:
+        """A copy of x in which `value` is added to `x[key]`, as often as the key names it."""
+        return updated(self._x, self._key, value, "add")
 
 
 @function

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from retrograd.errors import FormatError, ShapeError
+from retrograd.errors import FormatError, OptionError
 from retrograd.files import StrPath, make_directory
 from retrograd.io.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
 
@@ -34,7 +34,7 @@ class CheckpointManager:
 
     def __init__(self, directory: StrPath, keep: int = 3, fresh: bool = False) -> None:
         if keep < 1:
-            raise ShapeError(f"a checkpoint manager keeps at least 1 checkpoint, not {keep}")
+            raise OptionError(f"a checkpoint manager keeps at least 1 checkpoint, not {keep}")
         self.directory = Path(directory)
         self.keep = keep
         self._put_aside = fresh

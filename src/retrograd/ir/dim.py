@@ -13,10 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from retrograd.errors import ShapeError
 
-Size = "int | Dim"  # documentation name; annotations below spell it out
-
-# A monomial is a sorted tuple of (atom, power); a polynomial a sorted tuple of (monomial, factor).
-Atom = "str | Quotient"
+# An atom is a name or a quotient, a monomial a sorted tuple of (atom, power), a polynomial a sorted tuple of (monomial, factor).
 Monomial = tuple[tuple["str | Quotient", int], ...]
 Terms = tuple[tuple[Monomial, int], ...]
 

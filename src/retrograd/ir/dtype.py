@@ -32,6 +32,11 @@ class DType:
         return self.kind == "float"
 
     @property
+    def is_half(self) -> bool:
+        """Whether it is float16 or bfloat16."""
+        return self.kind == "float" and self.itemsize == 2
+
+    @property
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
 

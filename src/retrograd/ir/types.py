@@ -85,7 +85,7 @@ def _iterable(value: Any) -> bool:
 def _size(d: Any, shape: Any) -> int:
     try:
         size = d.__index__()
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise ShapeError(
             f"a shape is made of integers and Dims, but {shape!r} holds {d!r}"
         ) from None

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import ShapeError
+from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend.random import Generator
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn import functional, init
@@ -38,7 +38,10 @@ class Embedding(Module):
         if num_embeddings < 1 or embedding_dim < 1:
             raise ShapeError(f"Embedding({num_embeddings}, {embedding_dim}): sizes are at least 1")
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ShapeError(f"padding_idx {padding_idx} of an Embedding of {num_embeddings}")
+            raise OptionError(
+                f"padding_idx is an index of the {num_embeddings} rows of an Embedding, not "
+                f"{padding_idx}"
+            )
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx

@@ -8,7 +8,7 @@ from typing import Any
 from ml_dtypes import finfo
 
 import retrograd as rg
-from retrograd.errors import DTypeError, ShapeError
+from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.random import Generator
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import provenance
@@ -220,7 +220,7 @@ def dropout(
 def check_probability(p: float) -> None:
     """Raise unless p is a probability."""
     if not 0 <= p <= 1:
-        raise ShapeError(f"dropout{_at()}: p is a probability between 0 and 1, not {p}")
+        raise OptionError(f"dropout{_at()}: p is a probability between 0 and 1, not {p}")
 
 
 def scaled_dot_product_attention(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from retrograd.errors import ShapeError
+from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import creation
 from retrograd.frontend.context import backend
 from retrograd.frontend.random import Generator
@@ -131,7 +131,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity not in _GAINS:
         known = ", ".join(["leaky_relu", *_GAINS])
-        raise ShapeError(f"the gain of {nonlinearity!r} is not known; there are {known}")
+        raise OptionError(f"the gain of {nonlinearity!r} is not known; there are {known}")
     return _GAINS[nonlinearity]
 
 
@@ -150,7 +150,7 @@ def fans(shape: Any) -> tuple[int, int]:
 
 def _fan(shape: Any, mode: str) -> int:
     if mode not in ("fan_in", "fan_out"):
-        raise ShapeError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
+        raise OptionError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
     return fans(shape)[mode == "fan_out"]
 
 

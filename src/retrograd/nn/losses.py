@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import retrograd as rg
-from retrograd.errors import DTypeError, ShapeError
+from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim
 
@@ -35,7 +35,7 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
         return loss.sum()
     if reduction == "none":
         return loss
-    raise ShapeError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    raise OptionError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
 
 
 # -- regression ----------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
 
 def _positive(what: str, name: str, value: float) -> None:
     if not value > 0:
-        raise ShapeError(f"{what}: {name} is positive, not {value}")
+        raise OptionError(f"{what}: {name} is positive, not {value}")
 
 
 # -- classification ------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def cross_entropy(
     x, t = _floats(input), rg.asarray(target)
     _check_classes(x, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
-        raise ShapeError(f"label_smoothing is between 0 and 1, not {label_smoothing}")
+        raise OptionError(f"label_smoothing is between 0 and 1, not {label_smoothing}")
     axis = min(1, x.ndim - 1)
     logp = rg.log_softmax(x, axis=axis)
     w = _class_weight(weight, x, axis)

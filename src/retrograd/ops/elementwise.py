@@ -358,7 +358,7 @@ def _convert(x: Any, dtype: DType) -> Any:
     if dtype is bool_:
         return x != 0
     if dtype.is_float:
-        return (x.astype(np.float32) if dtype.itemsize == 2 else x).astype(dtype.dtype)
+        return (x.astype(np.float32) if dtype.is_half else x).astype(dtype.dtype)
     if x.dtype.kind in "iub":
         return x.astype(dtype.dtype)
     ends = np.iinfo(dtype.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
-from retrograd.errors import GradientError, NonFiniteError, ShapeError
+from retrograd.errors import GradientError, NonFiniteError, OptionError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn.module import Module
@@ -50,17 +50,17 @@ def clip_grad_value(params: Module | Iterable[Tensor], clip_value: float) -> Non
 def clip_by_norm(grads: Any, max_norm: float, norm_type: float = 2.0) -> tuple[Any, Tensor]:
     """The pure form of `clip_grad_norm`: the tree of gradients scaled, and its norm before."""
     if not max_norm >= 0:
-        raise ShapeError(f"max_norm is not negative, not {max_norm}")
+        raise OptionError(f"max_norm is not negative, not {max_norm}")
     norm = global_norm(grads, norm_type)
     factor = rg.minimum(max_norm / (norm + 1e-6), 1.0)
-    return tree.map(lambda g: g * factor.astype(g.dtype) if _floats(g) else g, grads), norm
+    return tree.map(lambda g: g * factor.astype(g.dtype) if _is_float(g) else g, grads), norm
 
 
 def clip_by_value(grads: Any, clip_value: float) -> Any:
     """The pure form of `clip_grad_value`."""
     if not clip_value >= 0:
-        raise ShapeError(f"clip_value is not negative, not {clip_value}")
-    return tree.map(lambda g: rg.clip(g, -clip_value, clip_value) if _floats(g) else g, grads)
+        raise OptionError(f"clip_value is not negative, not {clip_value}")
+    return tree.map(lambda g: rg.clip(g, -clip_value, clip_value) if _is_float(g) else g, grads)
 
 
 def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
@@ -68,11 +68,11 @@ def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
 
     The Euclidean norm is summed in float64, where squares of float32 cannot overflow.
     """
-    leaves = [rg.asarray(g) for g in tree.flatten(grads)[0] if _floats(g)]
+    leaves = [rg.asarray(g) for g in tree.flatten(grads)[0] if _is_float(g)]
     if not leaves:
         raise ShapeError("a norm of no gradients")
     if not norm_type > 0:
-        raise ShapeError(f"norm_type is positive, or inf, not {norm_type}")
+        raise OptionError(f"norm_type is positive, or inf, not {norm_type}")
     dtype = leaves[0].dtype
     wide = [rg.abs(g.astype(rg.float64)) for g in leaves]
     if norm_type == float("inf"):
@@ -89,7 +89,7 @@ def _sum(parts: Sequence[Tensor]) -> Tensor:
     return total
 
 
-def _floats(x: Any) -> bool:
+def _is_float(x: Any) -> bool:
     return rg.asarray(x).dtype.is_float
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import FormatError, GradientError, ShapeError
+from retrograd.errors import FormatError, GradientError, OptionError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.context import no_grad
 from retrograd.frontend.conversion import as_array
@@ -254,7 +254,7 @@ class Optimizer:
 def require(ok: bool, name: str, value: Any, what: str) -> None:
     """Raise unless an option is as it must be."""
     if not ok:
-        raise ShapeError(f"{name} is {what}, not {value}")
+        raise OptionError(f"{name} is {what}, not {value}")
 
 
 def _gradient(p: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import retrograd as rg
-from retrograd.errors import ShapeError
+from retrograd.errors import OptionError
 from retrograd.frontend.tensor import Tensor
 
 
@@ -31,8 +31,10 @@ class Schedule:
     warmup: int = 0
 
     def __post_init__(self) -> None:
+        if self.decay not in ("linear", "cosine"):
+            raise OptionError(f"the decay of a schedule is linear or cosine, not {self.decay!r}")
         if not 0 <= self.warmup <= self.steps or self.steps < 1:
-            raise ShapeError(
+            raise OptionError(
                 f"a schedule of {self.steps} steps with {self.warmup} steps of warm-up: there is "
                 "at least one step, and the warm-up is part of them"
             )

@@ -1,6 +1,6 @@
 """The kernel plan, shared by backends that generate code: fusion, loop nests, memory.
 
-`make_plan(graph)` gives the kernels; an emitter prints each kernel's nests in its language. The
+`Plan(graph)` holds the kernels; an emitter prints each kernel's nests in its language. The
 package knows nothing of any such language.
 """
 
@@ -9,7 +9,7 @@ from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.memory import Layout
 from retrograd.backends.kernel.nest import LANES, STRIP, Nest, Store, live
-from retrograd.backends.kernel.plan import Plan, make_plan
+from retrograd.backends.kernel.plan import Plan
 
 __all__ = [
     "ALIGNMENT",
@@ -24,5 +24,4 @@ __all__ = [
     "Store",
     "Value",
     "live",
-    "make_plan",
 ]

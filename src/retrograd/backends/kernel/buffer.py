@@ -29,4 +29,4 @@ class Buffer:
 
 def accumulator_of(dtype: DType) -> DType:
     """Half precision is summed in float32."""
-    return float32 if dtype.is_float and dtype.itemsize == 2 else dtype
+    return float32 if dtype.is_half else dtype

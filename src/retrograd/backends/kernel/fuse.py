@@ -11,7 +11,8 @@ not stored belongs to the kernels of its users. A node is stored if
   indices, or again and again along an axis in front that an `expand` adds,
 - or its kernel is full: kernels are bounded, so that the time to compile a graph is linear.
 
-Views (permute, slice, ...) repeat no work, and are stored only where a kernel is full.
+Views (permute, slice, ...) repeat no work. They are stored where a kernel is full, where many
+kernels or indices read one, and where a contraction could not read memory through them.
 """
 
 from __future__ import annotations
@@ -33,29 +34,12 @@ ROOTS = REDUCTIONS | {"argmax", "argmin", "dot_general", "cumsum", "scatter_add"
 VIEWS = frozenset(("expand", "permute", "slice", "flip", "pad", "concat", "reshape", "gather"))
 LEAVES = frozenset(("constant", "iota", "size_of"))
 # Cheap enough to be computed twice rather than stored and loaded.
-CHEAP = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "neg",
-        "abs",
-        "cast",
-        "select",
-        "relu",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "max",
-        "min",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_not",
-    ]
-)
+# fmt: off
+CHEAP = frozenset((
+    "add", "sub", "mul", "neg", "abs", "cast", "select", "relu", "eq", "ne", "lt", "le", "gt", "ge",
+    "max", "min", "bitwise_and", "bitwise_or", "bitwise_not",
+))
+# fmt: on
 
 
 @dataclass(slots=True)
@@ -135,9 +119,8 @@ class Fusion:
         if node.op == "dot_general":
             own.operand = True
         if node.op == "random_bits":
-            own.forced = (
-                True  # computing a key, often from random bits itself, costs hundreds of ops
-            )
+            # Computing a key, often from random bits itself, costs hundreds of operations.
+            own.forced = True
         if node.op in VIEWS and not (node.op == "gather" and position == 1):
             own.operand |= use.operand
             own.indices |= {self._index(node, position, i) for i in use.indices}

@@ -16,7 +16,7 @@ class Kernel:
     nodes: list[Node]
     nests: list[Nest]
     outs: list[Buffer]
-    reads: list[Buffer] = field(default_factory=list)
+    reads: list[Buffer] = field(init=False)  # what the nests read
 
     def __post_init__(self) -> None:
         found: dict[Buffer, None] = {}

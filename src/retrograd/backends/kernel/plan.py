@@ -22,6 +22,9 @@ from retrograd.backends.kernel.nest import Nest, Store, collapse, loops_over
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, evaluate
 
+# Ops whose validity depends on the values of symbolic sizes.
+SIZED = frozenset(("slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin"))
+
 
 class Plan:
     """The kernels of a graph, its buffers, and the lifetimes of the temporaries.
@@ -46,17 +49,13 @@ class Plan:
         self.lifetimes = self._lifetimes()
         self.checks = [n for k in self.kernels for n in k.nodes if n.op == "check_index"]
         self._dims = {d for n in graph.nodes for d in n.shape if isinstance(d, Dim)}
-        # Ops whose validity depends on the values of symbolic sizes.
-        self.sized = [
-            n for n in graph.nodes if n.op in ("slice", "pad", "reduce_max", "reduce_min",
-                                               "argmax", "argmin") and has_dims(n)
-        ]  # fmt: skip
+        self.sized = [n for n in graph.nodes if n.op in SIZED and has_dims(n)]
 
     def _make_buffers(self, stored: list[Node]) -> list[tuple[Node, Buffer]]:
         """A buffer for every stored node; returns outputs that have to be copied from elsewhere."""
         for node in self.graph.inputs:
             self._new("input", self.inputs, node)
-        for node in self.graph.nodes[len(self.inputs) :]:
+        for node in self.graph.body:
             if is_buffer(node):
                 self._new("constant", self.constants, node)
         copies = []
@@ -156,8 +155,3 @@ def check_sizes(node: Node, sizes: Mapping[str, int]) -> None:
     found = node.prim.bind(sizes).infer(*[x.type.bind(sizes) for x in node.inputs])
     if found != node.type.bind(sizes):
         raise ShapeError(f"with the sizes {dict(sizes)} the result is {found}: {node.describe()}")
-
-
-def make_plan(graph: Graph) -> Plan:
-    """The kernel plan of a graph."""
-    return Plan(graph)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from retrograd.backends.llvm.types import literal, register_type
+from retrograd.backends.llvm.types import literal, register_type, suffix
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType, bool_
 
@@ -32,11 +32,11 @@ class At:
 
     def call(self, name: str, *args: str, extra: str = "") -> str:
         """An LLVM intrinsic on this type."""
-        suffix = {"float": "f32", "double": "f64"}.get(self.type, self.type)
+        symbol = f"llvm.{name}.{suffix(self.type)}"
         types = ", ".join([self.type] * len(args)) + (", i1" if extra else "")
-        self.w.declare(f"{self.type} @llvm.{name}.{suffix}({types})")
+        self.w.declare(f"{self.type} @{symbol}({types})")
         listed = ", ".join(f"{self.type} {a}" for a in args) + (f", {extra}" if extra else "")
-        return self.w.new(f"call {self.type} @llvm.{name}.{suffix}({listed})")
+        return self.w.new(f"call {self.type} @{symbol}({listed})")
 
     def libm(self, name: str, *args: str) -> str:
         """A function of the C library, in the precision of this dtype."""
@@ -62,6 +62,7 @@ class At:
 
 
 Emit = Callable[..., str]
+POWER = "rg_power_"  # begins the names of integer powers, which the module defines itself
 
 
 def arithmetic(floats: str, integers: str) -> Emit:
@@ -240,7 +241,7 @@ def _float_divmod(at: At, a: str, b: str) -> tuple[str, str]:
 def power(at: At, a: str, b: str) -> str:
     if at.float:
         return at.libm("pow", a, b)
-    name = f"rg_power_{'s' if at.signed else 'u'}{at.type}"
+    name = f"{POWER}{'s' if at.signed else 'u'}{at.type}"
     at.w.declare(f"{at.type} @{name}({at.type}, {at.type}) #1")
     return at.w.new(f"call {at.type} @{name}({at.type} {a}, {at.type} {b}) #1")
 
@@ -307,66 +308,25 @@ ELEMENTWISE: dict[str, Emit] = {
     "shift_left": shift("left"),
     "shift_right": shift("right"),
 }
-LIBM = [
-    "cbrt",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "hypot",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "atan2",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "erf",
-    "erfc",
-]
+# fmt: off
+LIBM = (
+    "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "hypot", "sin", "cos", "tan",
+    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
+)
 ELEMENTWISE |= {name: libm(name) for name in LIBM}
 
 # Results of these are exact in the dtype of their operands, and need no rounding to half.
-EXACT = frozenset(
-    [
-        "neg",
-        "abs",
-        "sign",
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-        "relu",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "max",
-        "min",
-        "select",
-        "clamp",
-    ]
-)
+EXACT = frozenset((
+    "neg", "abs", "sign", "floor", "ceil", "trunc", "round", "relu", "eq", "ne", "lt", "le", "gt",
+    "ge", "isnan", "isinf", "isfinite", "max", "min", "select", "clamp",
+))
+# fmt: on
 
 
 def integer_power(name: str) -> str:
     """The definition of an integer power: by squaring, wrapping; negative exponents give 0."""
-    signed, kind = name[9] == "s", name[10:]
-    negative = f"icmp slt {kind} %b, 0" if signed else "icmp ne i1 false, false"
+    sign, kind = name[len(POWER)], name[len(POWER) + 1 :]
+    negative = f"icmp slt {kind} %b, 0" if sign == "s" else "icmp ne i1 false, false"
     return f"""
 define internal {kind} @{name}({kind} %a, {kind} %b) #1 {{
 start:

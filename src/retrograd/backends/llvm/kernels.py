@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrograd.backends.kernel import Buffer, Kernel, Nest, Store, Value, live
+from retrograd.backends.kernel import Buffer, Nest, Store, Value, live
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.elementwise import ELEMENTWISE, EXACT, At
 from retrograd.backends.llvm.writer import Loop, Writer
@@ -19,14 +19,12 @@ from retrograd.ir import Dim, DType
 class KernelWriter(Writer):
     """Writes one kernel. `parameters` are its buffers and sizes in the order of first use."""
 
-    def __init__(self, kernel: Kernel, declare: Callable[[str], None]) -> None:
+    def __init__(self, declare: Callable[[str], None]) -> None:
         super().__init__(declare)
-        self.kernel = kernel
         self.parameters: dict[Buffer | Dim, str] = {}
         self.names: dict[Value, str] = {}
         self.levels: list[list[Value]] = []
         self.counters: dict[int, str] = {}
-        self._divisors: dict[Dim, str] = {}
 
     # -- parameters ---------------------------------------------------------------------------
     def parameter(self, what: Buffer | Dim) -> str:
@@ -75,7 +73,7 @@ class KernelWriter(Writer):
             raise BackendError(f"the llvm backend has no lowering of {v.op!r}")
         # The operands of select differ in dtype; its last ones are like the result.
         result = emit(At(self, v.args[-1].dtype), *[self.names[a] for a in v.args])
-        if types.is_half(v.dtype) and v.op not in EXACT:
+        if v.dtype.is_half and v.op not in EXACT:
             result = types.rounded(self, result, v.dtype)
         return result
 
@@ -92,10 +90,11 @@ class KernelWriter(Writer):
 
     def divisor(self, v: Value) -> str:
         """A size to divide by. No element of an empty array is used, but one may be computed."""
-        if not isinstance(v.attr, Dim):
-            return self.names[v]
+        return self.at_least_one(self.names[v]) if isinstance(v.attr, Dim) else self.names[v]
+
+    def at_least_one(self, size: str) -> str:
         self.declare("i64 @llvm.smax.i64(i64, i64)")
-        return self.new(f"call i64 @llvm.smax.i64(i64 {self.names[v]}, i64 1)")
+        return self.new(f"call i64 @llvm.smax.i64(i64 {size}, i64 1)")
 
 
 def _binary(op: str) -> Callable[[KernelWriter, Value], str]:

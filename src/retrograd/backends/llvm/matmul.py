@@ -44,5 +44,4 @@ def _leading(w: KernelWriter, size: str) -> str:
     """A leading size as BLAS wants it: at least 1, even of an empty matrix."""
     if size.isdigit():
         return str(max(int(size), 1))
-    w.declare("i64 @llvm.smax.i64(i64, i64)")
-    return _narrow(w, w.new(f"call i64 @llvm.smax.i64(i64 {size}, i64 1)"))
+    return _narrow(w, w.at_least_one(size))

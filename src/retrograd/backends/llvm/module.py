@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from retrograd.backends.kernel import Buffer, Kernel, Nest, Plan
 from retrograd.backends.llvm import index, matmul, reduce
-from retrograd.backends.llvm.elementwise import integer_power
+from retrograd.backends.llvm.elementwise import POWER, integer_power
 from retrograd.backends.llvm.kernels import KernelWriter, map_nest
 from retrograd.ir import Dim
 
@@ -33,12 +33,16 @@ class Slots:
 
     def __init__(self, plan: Plan) -> None:
         self.sizes: dict[Dim, int] = {}
-        self._starts: dict[str, int] = {}
-        start = 0
-        for kind in ("inputs", "outputs", "constants", "temporaries"):
-            self._starts[kind.rstrip("s").replace("temporarie", "temporary")] = start
-            start += len(getattr(plan, kind))
-        self.first_size = start
+        self._starts: dict[str, int] = {}  # by the kind of buffers
+        self.first_size = 0
+        for kind, buffers in (
+            ("input", plan.inputs),
+            ("output", plan.outputs),
+            ("constant", plan.constants),
+            ("temporary", plan.temporaries),
+        ):
+            self._starts[kind] = self.first_size
+            self.first_size += len(buffers)
 
     def of(self, what: Buffer | Dim) -> int:
         if isinstance(what, Dim):
@@ -75,7 +79,7 @@ class Module:
         self.declarations[function] = None
 
     def _kernel(self, kernel: Kernel, checking: bool) -> tuple[str, list[Buffer | Dim]]:
-        w = KernelWriter(kernel, self.declare)
+        w = KernelWriter(self.declare)
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
         w.line("ret i64 0" if checking else "ret void")
@@ -89,12 +93,18 @@ class Module:
         name = self.functions.setdefault(text, f"k{len(self.functions)}")
         return name, list(w.parameters)
 
+    @property
+    def symbols(self) -> list[str]:
+        """The functions under names of our own that must be found outside of the module."""
+        names = map(_declared_name, self.declarations)
+        return [n for n in names if n.startswith("rg_") and not n.startswith(POWER)]
+
     def text(self) -> str:
         parts = []
         powers = []
         for d in self.declarations:
-            name = d[d.index("@") + 1 : d.index("(")]
-            if name.startswith("rg_power"):
+            name = _declared_name(d)
+            if name.startswith(POWER):
                 powers.append(integer_power(name))
             else:
                 parts.append("declare " + d)
@@ -146,6 +156,11 @@ class Module:
                 lines.append(f"  call void @{function}({', '.join(listed)})")
         lines += ["  ret i64 0", "}"]
         return "\n".join(lines)
+
+
+def _declared_name(declaration: str) -> str:
+    """`llvm.fabs.f32` of `float @llvm.fabs.f32(float)`."""
+    return declaration[declaration.index("@") + 1 : declaration.index("(")]
 
 
 def _guarded(call: str, name: str, result: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, bind
-from retrograd.backends.kernel import ALIGNMENT, Plan, make_plan
+from retrograd.backends.kernel import ALIGNMENT, Plan
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.llvm.entry import expected
 from retrograd.backends.llvm.module import Module
@@ -86,15 +86,13 @@ class LLVMProgram:
         from retrograd.backends.llvm.engine import engine
 
         self.graph = graph
-        self.plan: Plan = make_plan(graph)
+        self.plan = Plan(graph)
         module = Module(self.plan)
         self.slots = module.slots
         self.constants = [constant_array(b.node.attrs["value"]) for b in self.plan.constants]
-        external = [d[d.index("@") + 1 : d.index("(")] for d in module.declarations]
-        symbols = [n for n in external if n.startswith("rg_") and not n.startswith("rg_power")]
         self.functions = len(module.functions)  # kernels that differ
         compiler = engine()
-        self._code = compiler.compile(module.text(), symbols)
+        self._code = compiler.compile(module.text(), module.symbols)
         self._shaped: dict[tuple[int, ...], Shaped] = {}
         self._last: Shaped | None = None  # the sizes of the latest call
         self._count = len(graph.inputs)
@@ -103,7 +101,7 @@ class LLVMProgram:
         fast = static and all(x.type.size != 0 for x in graph.inputs)
         self._take = compiler.bind if fast else None
         if static:
-            self._only = self._shaped[()] = Shaped(self, {})
+            self._only = self._last = self._shaped[()] = Shaped(self, {})
             types = [(x.dtype.dtype, x.type.shape) for x in graph.inputs]
             self._expected = expected(types)  # type: ignore[arg-type]
             self._expected_at = self._expected.ctypes.data
@@ -179,8 +177,8 @@ class LLVMProgram:
     @property
     def predicted_peak(self) -> int:
         """Bytes that one call allocates: arena and outputs. Of a graph with symbolic sizes, those
-        of the last sizes seen; see `peak_bytes`."""
-        return next(reversed(self._shaped.values())).peak if self._shaped else 0
+        of the latest call; see `peak_bytes`."""
+        return self._last.peak if self._last is not None else 0
 
     def peak_bytes(self, sizes: Mapping[str, int]) -> int:
         """Bytes that one call with these sizes allocates: arena and outputs."""

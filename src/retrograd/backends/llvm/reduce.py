@@ -35,13 +35,12 @@ class Accumulation:
         self.vector = f"<{LANES} x {self.type}>"
         kind = 0 if dtype.is_float else 1 if dtype.kind == "int" else 2
         self.name = _COMBINE[op][kind]
-        self.suffix = {"float": "f32", "double": "f64"}.get(self.type, self.type)
 
     def combine(self, a: str, b: str, width: int = 1) -> str:
         kind = self.type if width == 1 else f"<{width} x {self.type}>"
         if self.name not in ("maximum", "minimum", "smax", "smin", "umax", "umin"):
             return self.w.new(f"{self.name} {kind} {a}, {b}")
-        name = f"llvm.{self.name}.{'' if width == 1 else f'v{width}'}{self.suffix}"
+        name = f"llvm.{self.name}.{'' if width == 1 else f'v{width}'}{types.suffix(self.type)}"
         self.w.declare(f"{kind} @{name}({kind}, {kind})")
         return self.w.new(f"call {kind} @{name}({kind} {a}, {kind} {b})")
 

@@ -32,8 +32,9 @@ def memory_type(dtype: DType) -> str:
     return _FLOATS_IN_MEMORY[dtype] if dtype.is_float else f"i{8 * dtype.itemsize}"
 
 
-def is_half(dtype: DType) -> bool:
-    return dtype.is_float and dtype.itemsize == 2
+def suffix(kind: str) -> str:
+    """A register type as it stands in the names of LLVM's intrinsics."""
+    return {"float": "f32", "double": "f64"}.get(kind, kind)
 
 
 def literal(value: Any, dtype: DType) -> str:
@@ -128,6 +129,6 @@ def _float_to_integer(w: Writer, x: str, source: DType, to: DType) -> str:
     """Truncated; what the dtype cannot hold becomes its nearest end, NaN 0."""
     a, b = register_type(source), register_type(to)
     letter = "s" if to.kind == "int" else "u"
-    name = f"llvm.fpto{letter}i.sat.{b}.{'f32' if a == 'float' else 'f64'}"
+    name = f"llvm.fpto{letter}i.sat.{b}.{suffix(a)}"
     w.declare(f"{b} @{name}({a})")
     return w.new(f"call {b} @{name}({a} {x})")

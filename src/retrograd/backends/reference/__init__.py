@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from retrograd.backends.backend import Array, bind
+from retrograd.errors import RetrogradError
 from retrograd.ir import Graph, Node
 
 
@@ -23,7 +24,10 @@ class ReferenceProgram:
         last_use = {x: i for i, node in enumerate(graph.nodes) for x in node.inputs}
         keep = set(graph.outputs)
         for i, node in enumerate(graph.nodes[len(graph.inputs) :], len(graph.inputs)):
-            result = node.prim.bind(sizes).reference(*[values[x] for x in node.inputs])
+            try:
+                result = node.prim.bind(sizes).reference(*[values[x] for x in node.inputs])
+            except RetrogradError as error:
+                raise type(error)(f"{error}: {node.describe()}") from None
             values[node] = np.asarray(result, node.dtype.dtype)
             for x in node.inputs:
                 if last_use[x] == i and x not in keep:

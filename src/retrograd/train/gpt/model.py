@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.errors import ShapeError
+from retrograd.errors import OptionError
 from retrograd.nn import functional as F
 
 
@@ -31,14 +31,14 @@ class GPTConfig:
     def __post_init__(self) -> None:
         for name in ("vocab_size", "context", "depth", "width", "heads", "mlp_ratio"):
             if getattr(self, name) < 1:
-                raise ShapeError(f"{name} of a GPT is at least 1, not {getattr(self, name)}")
+                raise OptionError(f"{name} of a GPT is at least 1, not {getattr(self, name)}")
         if self.width % self.heads:
-            raise ShapeError(
+            raise OptionError(
                 f"the width {self.width} of a GPT cannot be shared by {self.heads} heads; make the "
                 "width a multiple of the heads"
             )
         if self.dtype not in ("float32", "float64"):
-            raise ShapeError(f"a GPT is trained in float32 or float64, not in {self.dtype!r}")
+            raise OptionError(f"a GPT is trained in float32 or float64, not in {self.dtype!r}")
 
     @property
     def std(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.data import CharTokenizer
-from retrograd.errors import ShapeError
+from retrograd.errors import OptionError
 from retrograd.train.gpt.model import GPT
 
 
@@ -31,7 +31,7 @@ def sample(
     the most likely. All texts are made together; the same seed gives the same texts.
     """
     if not 0 <= temperature < float("inf"):
-        raise ShapeError(f"a temperature is 0 or a positive number, not {temperature}")
+        raise OptionError(f"a temperature is 0 or a positive number, not {temperature}")
     context = model.config.context
     longest = context if length is None else length
     start = tokenizer.encode(prompt, end=False)

@@ -14,7 +14,7 @@ import numpy as np
 import retrograd as rg
 from retrograd import optim
 from retrograd.data import CharTokenizer
-from retrograd.errors import FormatError, NonFiniteError, ShapeError
+from retrograd.errors import FormatError, NonFiniteError, OptionError
 from retrograd.files import StrPath
 from retrograd.frontend import tree
 from retrograd.io import CheckpointManager, load_checkpoint
@@ -44,9 +44,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "val_every", "checkpoint_every"):
             if getattr(self, name) < 1:
-                raise ShapeError(f"{name} is at least 1, not {getattr(self, name)}")
+                raise OptionError(f"{name} is at least 1, not {getattr(self, name)}")
         if not (self.lr > 0 and math.isfinite(self.lr)):
-            raise ShapeError(f"the learning rate is a positive number, not {self.lr}")
+            raise OptionError(f"the learning rate is a positive number, not {self.lr}")
 
 
 # Options that may change when a run goes on: they say how long and how often, not what is learned.
@@ -54,7 +54,7 @@ CHANGEABLE = ("steps", "val_every", "checkpoint_every")
 
 
 def configurations(options: Mapping[str, Any]) -> tuple[GPTConfig, TrainConfig]:
-    """The configurations with these fields; a `ShapeError` says what is wrong with one."""
+    """The configurations with these fields; an `OptionError` says what is wrong with one."""
     size, course = ({f.name for f in fields(c)} for c in (GPTConfig, TrainConfig))
     unknown = set(options) - size - course
     if unknown:

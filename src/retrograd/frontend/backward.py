@@ -1,0 +1,82 @@
+"""What `Tensor.backward` does: gradients of everything below a tensor, added to the leaves."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from retrograd.autodiff import pullback, seeds
+from retrograd.errors import GradientError, ShapeError, TraceError
+from retrograd.frontend.conversion import as_array
+from retrograd.frontend.recording import REPLACED, SPENT, Data, Lazy, leaf, leaf_handle
+from retrograd.ir import Node
+from retrograd.ops.control import StopGradient
+
+_SECOND_TIME = (
+    "backward() for the second time through a tensor whose history went with the first; give the "
+    "first retain_graph=True, or use the tensor's detach()"
+)
+
+
+def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
+    """Add the gradient of `root` to the gradients of the leaves below."""
+    node = root.node
+    if root.is_spent:
+        raise GradientError(f"{_SECOND_TIME}: {node.describe()}")
+    if not root._requires_grad:
+        raise GradientError(
+            f"backward() of a tensor that depends on nothing that requires a gradient: "
+            f"{node.describe()}; make an input with requires_grad=True"
+        )
+    start = seeds([node]) if seed is None else [_seed(seed, node)]
+    leaves, stale = _leaves(node)
+    found = pullback([node], start, [*leaves, *stale])
+    if any(g is not None for g in found[len(leaves) :]):
+        raise GradientError(
+            f"backward() of {node.describe()}, which was computed before an optimizer's step or "
+            "load_state_dict() changed a parameter it depends on; compute it again"
+        )
+    for handle, g in zip(leaves.values(), found, strict=False):
+        if g is not None:
+            _accumulate(handle, g, root)
+    if not (retain_graph or node in leaves):
+        root.spend()
+
+
+def _seed(seed: Any, node: Node) -> Node:
+    g = seed.node if isinstance(seed, Lazy) else leaf(as_array(seed, node.dtype).copy())
+    if g.type != node.type:
+        raise ShapeError(f"the seed of {node.type} must be of this type, not {g.type}")
+    return g
+
+
+def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
+    """The leaves a gradient can reach from a node, in the order of their making, with the handles
+    that get it; and leaves that required one but have been replaced."""
+    seen, todo = {root}, [root]
+    while todo:
+        for x in todo.pop().inputs:
+            if x not in seen:
+                seen.add(x)
+                if x in SPENT:
+                    raise GradientError(f"{_SECOND_TIME}: {x.describe()}")
+                if x.op != "stop_gradient" and x.dtype.is_float:
+                    todo.append(x)
+    ends = sorted((n for n in seen if n.op == "input"), key=lambda n: n.id)
+    traced = [n for n in ends if not isinstance(n.prim, Data)]
+    if traced:
+        raise TraceError(
+            f"backward() of what depends on {traced[0].describe()}, which is traced: inside jit, "
+            "vmap and trace use rg.grad or rg.value_and_grad"
+        )
+    found = {n: h for n in ends if (h := leaf_handle(n)) is not None}
+    return found, [n for n in ends if n in REPLACED]
+
+
+def _accumulate(handle: Lazy, g: Node, root: Lazy) -> None:
+    before = handle._grad
+    total = g if before is None else before.node + g
+    new = Lazy.handle_class(StopGradient()(total))  # a gradient is a constant to what uses it
+    if root is not handle:
+        new._root = weakref.ref(root)
+    handle._grad = new

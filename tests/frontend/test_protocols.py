@@ -1,0 +1,247 @@
+"""What Python, NumPy and notebooks expect of a tensor: printing, comparing, formatting, data."""
+
+import array
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import retrograd as rg
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (rg.tensor(1.5), "Tensor(1.5, dtype=float32)"),
+        (rg.tensor([1, 2]), "Tensor([1, 2], dtype=int64)"),
+        (rg.tensor([True]), "Tensor([ True], dtype=bool)"),
+        (rg.tensor([0.5, 2.0], "bfloat16"), "Tensor([0.5, 2], dtype=bfloat16)"),
+        (rg.tensor([]), "Tensor([], dtype=float32)"),
+        (rg.zeros((2, 0, 3)), "Tensor([], shape=(2, 0, 3), dtype=float32)"),
+        (rg.tensor([1.0], requires_grad=True), "Tensor([1.], dtype=float32, requires_grad=True)"),
+        (rg.tensor([math.nan, math.inf]), "Tensor([nan, inf], dtype=float32)"),
+    ],
+)
+def test_repr(x, text):
+    assert repr(x) == text
+
+
+def test_repr_of_large_and_of_traced_tensors():
+    large = repr(rg.zeros((1000, 1000)))
+    assert "..." in large
+    assert len(large) < 1000
+    seen: list[str] = []
+    rg.jit(lambda x: (seen.append(f"{x} {x!r}"), x)[1])(rg.ones((2, 3)))  # type: ignore[func-returns-value]
+    assert seen == ["Tensor(traced f32[2, 3]) Tensor(traced f32[2, 3])"]
+
+
+def test_formatting_like_a_number():
+    loss = rg.tensor(0.123456)
+    assert f"{loss:.3f} {loss:>8.2e}" == "0.123 1.23e-01"
+    assert f"{rg.tensor([7]):03d}" == "007"
+    assert f"{rg.ones(2)}" == str(rg.ones(2))
+    assert "%.1f" % rg.tensor(2.0) == "2.0"  # noqa: UP031
+
+
+def test_equality_with_what_is_no_array():
+    x = rg.ones(2)
+    assert (x == None) is False  # noqa: E711
+    assert (x != None) is True  # noqa: E711
+    assert (x == "text") is False
+    assert x != object()
+    assert (x == [1, 2]).tolist() == [True, False]
+    assert [None, "a", x].index(x) == 2
+
+
+def test_hashing_and_membership():
+    x, y = rg.ones(2), rg.ones(2)
+    assert {x: 1, y: 2}[x] == 1
+    assert len({x, y, x}) == 2
+    assert 2 in rg.tensor([1, 2])
+    assert 3 not in rg.tensor([1, 2])
+    assert x in [x]
+    with pytest.raises(rg.ShapeError, match="ambiguous"):
+        y in [x]  # noqa: B015
+
+
+def test_lists_are_arrays():
+    x = rg.ones(2, dtype="float16")
+    assert (x - [1, 2]).tolist() == [0, -1]
+    assert ([1, 2] - x).tolist() == [0, 1]
+    assert (x * [1, 2]).dtype == rg.float16
+    assert rg.exp([0, 0]).tolist() == [1, 1]
+    a = rg.tensor(1.0, requires_grad=True)
+    b = rg.tensor(2.0, requires_grad=True)
+    rg.mean([a, [1, 2][0] * b, 3.0]).backward()
+    assert a.grad is not None
+    assert b.grad is not None
+    assert (a.grad.item(), b.grad.item()) == pytest.approx((1 / 3, 1 / 3))
+    assert rg.sum([[a, b], [b, 1]]).item() == 6
+
+
+def test_python_numbers_in_lists_take_the_dtype_of_the_arrays_beside_them():
+    assert rg.tensor([rg.ones(2), [3, 4.5]]).dtype == rg.float32
+    assert rg.tensor([np.float16(1), 2]).dtype == rg.float16
+    assert rg.tensor([np.ones(1), [2]]).dtype == rg.float64
+    assert rg.tensor([np.int8(1), 2.5]).dtype == rg.float32
+    assert rg.tensor([np.int8(1), 2]).dtype == rg.int8
+
+
+def test_numpy_float64_numbers_count_as_python_floats_next_to_arrays():
+    assert (rg.ones(2) * np.sqrt(2.0)).dtype == rg.float32
+    assert (np.float64(2) * rg.ones(2)).dtype == rg.float32
+    assert rg.exp(np.float64(1)).item() == math.e  # alone, nothing is rounded
+    assert (rg.ones(2) + np.float32(1)).dtype == rg.float32
+    assert (rg.tensor([1]) + np.ones(1)).dtype == rg.float64
+
+
+class Exporter:
+    """An object of another library that offers `__array__`."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        (np.array([1.0, 2.0], ">f8"), rg.float64),
+        (np.array([1, 2], ">i2"), rg.int16),
+        (np.asfortranarray([[1.0, 2.0]])[0], rg.float64),
+        (np.arange(1.0, 3.0, 0.5)[::2], rg.float64),
+        (np.array([2.0, 1.0])[::-1], rg.float64),
+        (np.broadcast_to(np.array([1.0, 2.0], np.float32), (1, 2))[0], rg.float32),
+        (np.array([1.0, 2.0], ml_dtypes.bfloat16), rg.bfloat16),
+        (np.frombuffer(np.array([0, 1, 2], np.int8).tobytes(), np.int8)[1:], rg.int8),
+        (np.array([1.0, 2.0]).data, rg.float64),
+        (array.array("d", [1.0, 2.0]), rg.float64),
+        (range(1, 3), rg.int64),
+        ((1, 2), rg.int64),
+        (Exporter(), rg.float64),
+    ],
+)
+def test_arrays_of_every_layout(data, dtype):
+    for make in (rg.tensor, rg.asarray):
+        x = make(data)
+        assert (x.dtype, x.tolist()) == (dtype, [1, 2])
+        assert (x * 2).sum().item() == 6
+        assert (x.reshape(2, 1) @ rg.ones((1, 2), dtype="float64")).shape == (2, 2)
+    if isinstance(data, np.ndarray):
+        assert (rg.zeros(2, dtype="int8") + data).tolist() == [1, 2]
+        assert rg.jit(lambda x: x + 1)(data).tolist() == [2, 3]
+
+
+def test_exported_memory_is_read_only():
+    x = rg.ones(2)
+    for a in (x.numpy(), np.asarray(x), np.from_dlpack(x)):
+        assert not a.flags.writeable
+    assert np.array(x).flags.writeable
+    old = x.__dlpack__()  # the protocol without versions cannot say so: it gets a copy
+    assert "dltensor" in repr(old)
+
+
+def test_asarray_without_copying():
+    a = np.ones(2)
+    assert np.shares_memory(rg.asarray(a, copy=False).numpy(), a)
+    x = rg.ones(2)
+    assert rg.asarray(x) is x
+    with pytest.raises(ValueError, match="copy"):
+        rg.asarray(x, dtype="float64", copy=False)
+
+
+def test_numbers_out_of_range_saturate_and_nan_becomes_zero_in_arrays():
+    wide = np.array([1.5, -1.0, 300.0, math.nan, math.inf])
+    expected = [1, 0, 255, 0, 255]
+    assert rg.tensor(wide, "uint8").tolist() == rg.tensor(wide).astype("uint8").tolist() == expected
+    assert rg.tensor(1e300).item() == math.inf
+    assert rg.tensor([70000.0], "float16").tolist() == [math.inf]
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+def test_arrays_of_no_elements(backend):
+    with rg.backend(backend):
+        x = rg.tensor(np.zeros((0, 3)), requires_grad=True)
+        y = rg.tanh(x) @ rg.ones((3, 2), dtype="float64")
+        loss = (y * 2).sum() + rg.concat([x, x]).sum() + x.mean(axis=1).sum() + x[:, 1:].sum()
+        loss.backward()
+        assert loss.item() == 0
+        assert x.grad is not None
+        assert x.grad.shape == (0, 3)
+        assert (rg.sum(x).item(), rg.prod(x).item()) == (0, 1)
+        assert (bool(rg.any(x)), bool(rg.all(x))) == (False, True)
+        assert math.isnan(rg.mean(x).item())
+        assert rg.softmax(rg.zeros((2, 0))).shape == (2, 0)
+        assert rg.argmax(rg.zeros((2, 0)), axis=0).shape == (0,)
+        assert rg.stack([x[:, 0]] * 2).shape == (2, 0)
+
+
+def test_arange_and_linspace_take_any_number():
+    assert rg.arange(np.float32(2.5)).tolist() == [0, 1, 2]
+    assert rg.arange(rg.tensor(3)).dtype == rg.int64
+    assert rg.arange(2**63, 2**63 + 2, dtype="uint64").tolist() == [2**63, 2**63 + 1]
+    assert rg.arange(5, 0, -2).tolist() == [5, 3, 1]
+    assert rg.arange(-3).shape == (0,)
+    assert rg.arange(3, dtype="float64").dtype == rg.float64
+    assert rg.linspace(np.float64(0), 1, 3).tolist() == [0, 0.5, 1]
+
+
+def test_axis_arguments_as_users_of_other_libraries_write_them():
+    x = rg.ones((2, 3))
+    axis: Any = np.int64(0)
+    assert rg.sum(x, axis=axis).shape == (3,)
+    assert x.reshape(np.int64(6)).shape == x.reshape(np.array([6])).shape == (6,)
+    assert rg.concat([x, x], 1).shape == (2, 6)
+    assert rg.stack([x, x], -1).shape == (2, 3, 2)
+    assert rg.take(x, [0], 1).shape == (2, 1)
+    assert rg.roll(rg.arange(6).reshape(2, 3), 1).tolist() == [[5, 0, 1], [2, 3, 4]]
+    assert rg.roll(rg.arange(6).reshape(2, 3), (1, 1), (0, 1)).tolist() == [[5, 3, 4], [2, 0, 1]]
+    assert rg.ones((1, 2, 1)).squeeze().shape == (2,)
+    assert rg.pad(x, 1).shape == (4, 5)
+    assert rg.tile(rg.arange(2), 2).tolist() == [0, 1, 0, 1]
+    assert rg.tensordot(x, rg.ones((3, 2)), axes=(1, 0)).shape == (2, 2)
+
+
+def test_learned_slopes_get_their_gradient():
+    slope = rg.tensor(0.5, requires_grad=True)
+    rg.leaky_relu(rg.tensor([-2.0, 3.0]), slope).sum().backward()
+    assert slope.grad is not None
+    assert slope.grad.item() == -2
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "bfloat16"])
+def test_functional_updates_are_numpys_assignments(dtype, backend):
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2 if dtype == "bool" else 9, (3, 4))
+    keys: list[Any] = [
+        0, slice(1, None), (..., 2), ([0, 2], [1, 1]), ([0, 0, 0], [1, 1, 1]),
+        a > 1, (slice(None), [3, 3, 0]), (None, 1), np.array([[0, 2], [0, 1]]), [],
+    ]  # fmt: skip
+    with rg.backend(backend):
+        for key in keys:
+            x = rg.tensor(a, dtype)
+            value = rng.integers(0, 9, np.zeros((3, 4))[key].shape)
+            expected = a.astype(bool) if dtype == "bool" else a.copy()
+            expected[key] = value
+            assert x.at[key].set(rg.tensor(value, dtype)).tolist() == expected.tolist()
+            if dtype != "bool":
+                expected = a.copy()
+                np.add.at(expected, key, value)
+                assert x.at[key].add(rg.tensor(value, dtype)).tolist() == expected.tolist()
+
+
+def test_the_gradient_of_an_update_goes_to_the_value_that_stays():
+    x = rg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    v = rg.tensor([5.0, 6.0, 7.0], requires_grad=True)
+    y = x.at[[0, 0, 2]].set(v)
+    (y * rg.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert y.tolist() == [6, 2, 7]
+    assert x.grad is not None
+    assert v.grad is not None
+    assert (x.grad.tolist(), v.grad.tolist()) == ([0, 10, 0], [0, 1, 100])
+    with pytest.raises(rg.IndexRangeError, match="5"):
+        x.at[[0, 5]].set(1).numpy()
+    with pytest.raises(rg.DTypeError, match="booleans"):
+        rg.tensor([True]).at[0].add(True)
