@@ -89,6 +89,13 @@ def make_directory(path: StrPath, what: str = "directory") -> Path:
     return target
 
 
+def check_writable(directory: Path) -> None:
+    """Raise the `OSError` that writing a file in this directory would raise."""
+    if not os.access(directory, os.W_OK | os.X_OK):
+        with _explained("write", directory, _WRITING):
+            raise PermissionError(errno.EACCES, "permission denied", str(directory))
+
+
 def _sync_directory(directory: Path) -> None:
     """Make a renaming durable, on systems where directories can be opened."""
     if os.name != "posix":

@@ -50,7 +50,7 @@ def test_a_training_loop_keeps_nothing(backend, steps):
                 if Path("/proc/self/statm").exists():
                     memory.append(resident())
     assert seen[0] >= seen[1] >= seen[2]
-    assert memory == [] or memory[-1] - memory[0] < 2
+    assert memory == [] or memory[-1] - memory[0] < 8  # listing all objects takes some itself
     tables = (recording.PENDING, recording.VALUES, recording.LEAVES, recording.REPLACED)
     assert max(len(t) for t in tables) < 50
 

@@ -141,3 +141,22 @@ def test_vmap_errors():
 
 def test_stop_gradient():
     assert rg.grad(lambda x: x * rg.stop_gradient(x))(3.0).item() == 3
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        rg.vector_norm,
+        lambda x: rg.vector_norm(x, ord=3),
+        lambda x: rg.vector_norm(x.reshape(1, 3), axis=1).sum(),
+        rg.std,
+        lambda x: rg.std(x + 2),
+    ],
+)
+def test_norms_and_deviations_have_a_gradient_of_zero_at_zero(f):
+    x = np.zeros(3)
+    assert f(rg.tensor(x)).item() == 0
+    assert rg.grad(f)(x).tolist() == [0, 0, 0]
+    assert rg.grad(lambda x: rg.grad(f)(x).sum())(x).tolist() == [0, 0, 0]
+    assert rg.jvp(f, (x,), (np.ones(3),))[1].item() == 0
+    assert np.isfinite(rg.grad(f)(np.array([1.0, 0.0, -2.0])).numpy()).all()

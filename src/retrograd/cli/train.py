@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -134,7 +137,7 @@ def _documents(data: Path | None, console: Console) -> list[str]:
 def _tell_end(outcome: gpt.Outcome, out: Path, seconds: float, console: Console) -> None:
     trainer = outcome.trainer
     if outcome.signal is not None:
-        again = ["retrograd", "train", "gpt", "--out", str(out), "--resume"]
+        again = [command(), "train", "gpt", "--out", str(out), "--resume"]
         console.print(
             f"Stopped at step {trainer.step} of {trainer.config.steps}; all is saved in "
             f"{outcome.checkpoint}. To go on:\n  {shlex.join(again)}"
@@ -143,7 +146,14 @@ def _tell_end(outcome: gpt.Outcome, out: Path, seconds: float, console: Console)
     loss = outcome.validation_loss
     result = "" if loss is None else f"; validation loss {loss:.4f} per token"
     console.print(f"Trained to step {trainer.step} in {duration(seconds)}{result}")
-    console.print(f"Checkpoint: {outcome.checkpoint} (more texts: retrograd sample {out})")
+    console.print(f"Checkpoint: {outcome.checkpoint} (more texts: {command()} sample {out})")
+
+
+def command() -> str:
+    """How this program is started from here: by name where the shell finds it, else by path."""
+    if shutil.which("retrograd") or not sys.argv[0].endswith("retrograd"):
+        return "retrograd"
+    return os.path.relpath(sys.argv[0])
 
 
 def _show_samples(outcome: gpt.Outcome, count: int, temperature: float, console: Console) -> None:

@@ -20,6 +20,7 @@ from retrograd.frontend.conversion import promote
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.manipulation import positions
+from retrograd.frontend.reductions import root
 from retrograd.ir import Node, bool_, float32, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import reduce
@@ -113,7 +114,7 @@ def vector_norm(
     """`sum(|x|**ord)**(1/ord)` over axes; the maximum of |x| for inf, the minimum for -inf.
 
     The Euclidean norm is scaled by the largest element, so squares neither overflow nor underflow,
-    and its gradient at 0 is 0.
+    and the gradient at 0 is 0.
     """
     x = as_node(x)
     x = x if x.dtype.is_float else el.cast(x, float32)
@@ -136,7 +137,8 @@ def _norm(size: Node, axes: tuple[int, ...], order: float) -> Node:
         return euclidean(size, axes)
     powers = el.pow(size, full(order, size.type))
     total = reduce.ReduceSum(axes)(powers)
-    return el.pow(total, full(1 / order, total.type))
+    exponent = full(1 / order, total.type)
+    return el.pow(total, exponent) if order < 0 else root(lambda x: el.pow(x, exponent), total)
 
 
 def euclidean(x: Node, axes: tuple[int, ...]) -> Node:
@@ -149,7 +151,7 @@ def euclidean(x: Node, axes: tuple[int, ...]) -> Node:
     usable = el.isfinite(top) & (top > 0)
     scale = el.select(usable, top, full(1, top.type))
     scaled = x / reduce.ReduceSum(axes).back(scale, x)
-    return scale * el.sqrt(reduce.ReduceSum(axes)(scaled * scaled))
+    return scale * root(el.sqrt, reduce.ReduceSum(axes)(scaled * scaled))
 
 
 @function

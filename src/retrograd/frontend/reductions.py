@@ -130,8 +130,17 @@ def var(
 def std(
     x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, keepdims: bool = False
 ) -> Any:
-    """Standard deviation over the given axes: the square root of `var`."""
-    return el.sqrt(var(as_node(x), axis, correction, keepdims))
+    """Standard deviation over the given axes: the square root of `var`. Its gradient is 0 where the
+    deviation is."""
+    return root(el.sqrt, var(as_node(x), axis, correction, keepdims))
+
+
+def root(f: Callable[[Node], Node], x: Node) -> Node:
+    """`f(x)` for a function such as a root, which is 0 at 0 and infinitely steep there; in place of
+    that slope, which times 0 would be NaN, the gradient is 0."""
+    zero = el.eq(x, full(0, x.type))
+    y = f(el.select(zero, full(1, x.type), x))
+    return el.select(zero, full(0, y.type), y)
 
 
 @function

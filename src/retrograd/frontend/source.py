@@ -9,13 +9,25 @@ from types import FrameType
 from retrograd.ir import Source
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
+COMMAND = str(Path(PACKAGE, "cli"))
+# Rooms built on the public interface: where the command line is the user, they hold its program.
+ABOVE = tuple(str(Path(PACKAGE, room)) for room in ("nn", "optim", "train"))
 
 
 def user_source() -> Source | None:
-    """The innermost line outside of this package that led here."""
+    """The innermost line outside of this package that led here; below the package's own command,
+    where no line of a user's is to be found, the innermost line of a recipe or layer."""
     frame: FrameType | None = sys._getframe(1)
-    outermost = frame
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        outermost, frame = frame, frame.f_back
-    found = frame or outermost
+    last = frame
+    above = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(PACKAGE):
+            return Source(frame.f_code, frame.f_lasti)
+        if file.startswith(COMMAND):
+            break
+        if above is None and file.startswith(ABOVE):
+            above = frame
+        last, frame = frame, frame.f_back
+    found = above or last
     return Source(found.f_code, found.f_lasti) if found is not None else None

@@ -176,12 +176,19 @@ def _differentiable(leaves: Sequence[Any], arguments: Any) -> list[Node]:
 
 
 def _scalar(value: Any) -> Node:
-    if not isinstance(value, Lazy | bool | int | float) and not hasattr(value, "__array__"):
+    if isinstance(value, Lazy):
+        return value.node
+    if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
         raise GradientError(
-            f"grad needs a function that returns a scalar tensor, not {type(value).__name__}; use "
-            "has_aux=True for a function that returns (scalar, more)"
+            f"the function to differentiate returned the plain number or array {value!r}, which "
+            "knows nothing of what it was computed from: its gradient would silently be zero. "
+            "Compute with tensors throughout (rg.sin instead of math.sin or np.sin, no .item() or "
+            ".numpy()), or return rg.tensor(...) if a constant is meant"
         )
-    return to_node(value, "grad") if not isinstance(value, int) else as_node(float(value))
+    raise GradientError(
+        f"grad needs a function that returns a scalar tensor, not {type(value).__name__}; use "
+        "has_aux=True for a function that returns (scalar, more)"
+    )
 
 
 def _released(result: Any, tracked: bool) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retrograd.errors import FormatError
-from retrograd.files import write_atomically
+from retrograd.files import StrPath, write_atomically
 from retrograd.inspect.dot import to_dot
 from retrograd.inspect.html import to_html
 from retrograd.inspect.svg import to_svg
@@ -16,7 +16,7 @@ from retrograd.ir import Graph
 
 def draw(
     graph: Graph,
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     forward: Graph | None = None,
     outputs: Sequence[str] | None = None,

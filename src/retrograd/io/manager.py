@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from retrograd.errors import FormatError, OptionError
-from retrograd.files import StrPath, make_directory
+from retrograd.files import StrPath, check_writable, make_directory
 from retrograd.io.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
 
 _NAME = re.compile(r"step-(\d+)\.safetensors")
@@ -59,6 +59,11 @@ class CheckpointManager:
         metrics = {p: _metric(p) for p in self.paths()}
         known = {p: m for p, m in metrics.items() if m is not None and m == m}
         return min(known, key=lambda p: known[p], default=None)
+
+    def prepare(self) -> None:
+        """Create the directory, so that a place where nothing can be written is found before the
+        work whose result it is for."""
+        check_writable(make_directory(self.directory, "directory for checkpoints"))
 
     def save(self, step: int, *, metric: float | None = None, **parts: Any) -> Path:
         """Write the checkpoint of a step, then remove those that need not be kept."""

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 
 from retrograd.errors import ShapeError
 
-# An atom is a name or a quotient, a monomial a sorted tuple of (atom, power), a polynomial a sorted tuple of (monomial, factor).
+# An atom is a name or a quotient, a monomial a sorted tuple of (atom, power), a polynomial a sorted
+# tuple of (monomial, factor).
 Monomial = tuple[tuple["str | Quotient", int], ...]
 Terms = tuple[tuple[Monomial, int], ...]
 
@@ -134,6 +135,13 @@ class Dim:
 
     def __bool__(self) -> bool:
         raise ShapeError(f"whether the symbolic size {self} is zero is not known before the call")
+
+    def _unordered(self, other: object) -> bool:
+        raise ShapeError(
+            f"how the symbolic size {self} compares with {other} is not known before the call"
+        )
+
+    __lt__ = __le__ = __gt__ = __ge__ = _unordered
 
     def __index__(self) -> int:
         raise ShapeError(

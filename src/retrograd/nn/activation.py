@@ -7,6 +7,7 @@ from typing import Any
 import retrograd as rg
 from retrograd.errors import ShapeError
 from retrograd.frontend.tensor import Tensor
+from retrograd.ir import product
 from retrograd.nn import functional
 from retrograd.nn.module import Module
 
@@ -68,9 +69,7 @@ class Flatten(Module):
             raise ShapeError(
                 f"Flatten of axes {self.start_dim} to {self.end_dim} of the shape {x.shape}"
             )
-        middle: Any = 1
-        for d in x.shape[start : end + 1]:
-            middle = middle * d
+        middle = product(x.shape[start : end + 1])
         return x.reshape((*x.shape[:start], middle, *x.shape[end + 1 :]))
 
     def extra_repr(self) -> str:

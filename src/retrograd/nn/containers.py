@@ -40,11 +40,11 @@ class ModuleList(Module):
 
     def __getitem__(self, index: Any) -> Any:
         found = self._items[index]
-        return type(self)(*_arguments(type(self), found)) if isinstance(found, list) else found
+        return self._made_of(found) if isinstance(found, list) else found
 
-
-def _arguments(cls: type, modules: list[Module]) -> list[Any]:
-    return list(modules) if issubclass(cls, Sequential) else [modules]
+    @classmethod
+    def _made_of(cls, modules: list[Module]) -> ModuleList:
+        return cls(modules)
 
 
 class Sequential(ModuleList):
@@ -58,6 +58,10 @@ class Sequential(ModuleList):
 
     def __init__(self, *modules: Module) -> None:
         super().__init__(modules)
+
+    @classmethod
+    def _made_of(cls, modules: list[Module]) -> Sequential:
+        return cls(*modules)
 
     def forward(self, input: Any) -> Any:
         for m in self._items:

@@ -11,7 +11,7 @@ import retrograd as rg
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.random import Generator
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import provenance
+from retrograd.ir import as_shape, provenance
 from retrograd.nn import init
 from retrograd.nn.losses import (
     binary_cross_entropy,
@@ -161,7 +161,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor
 
 
 def _last_axes(x: Tensor, normalized_shape: Any, what: str) -> tuple[int, ...]:
-    size = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    size = as_shape(normalized_shape)
     if not size or x.shape[-len(size) :] != size:
         raise ShapeError(
             f"{what}{_at()}: the input, {x.shape}, must end with the normalized shape {size}"

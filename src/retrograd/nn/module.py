@@ -23,6 +23,15 @@ from retrograd.nn.structure import Composite, join, members, split, submodules, 
 _PATHS: ContextVar[Mapping[int, str]] = ContextVar("paths", default={})  # noqa: B039 (never changed)
 
 
+class Saved(NamedTuple):
+    """A part of the state of a module, and how to read and write it."""
+
+    name: str
+    read: Callable[[], Array]
+    write: Callable[[Array], None]
+    required: bool  # whether a state without it does not fit
+
+
 class LoadResult(NamedTuple):
     """What `load_state_dict(strict=False)` passed over."""
 
@@ -158,18 +167,17 @@ class Module(Composite):
         The values do not change when the module is trained on. Parameters reached in two ways are
         listed under the first name.
         """
-        return {name: Tensor.of(get()) for name, get, _, _ in self._state()}
+        return {part.name: Tensor.of(part.read()) for part in self._state()}
 
-    def _state(self) -> Iterator[tuple[str, Callable[[], Array], Callable[[Array], None], bool]]:
-        """Each part of the state: name, how to read and write it, whether it must be there."""
+    def _state(self) -> Iterator[Saved]:
         for owner, m in tensors(self):
             if isinstance(m.value, Generator):
                 for key in ("key", "count"):
-                    yield (f"{m.name}.{key}", *_of_generator(m.value, key), False)
+                    yield Saved(f"{m.name}.{key}", *_of_generator(m.value, key), False)
             elif isinstance(m.value, Parameter) or owner._buffers.get(  # type: ignore[attr-defined]
                 m.name.rpartition(".")[2]
             ):
-                yield m.name, m.value.value, m.value.replace, True
+                yield Saved(m.name, m.value.value, m.value.replace, True)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> LoadResult:
         """Take over values by name, from `state_dict()` here or in another library.
@@ -178,14 +186,14 @@ class Module(Composite):
         names are a `FormatError` unless `strict=False`; shapes that differ are a `ShapeError`.
         Either names all that is wrong, and nothing is changed.
         """
-        mine = {name: (get, put, needed) for name, get, put, needed in self._state()}
-        missing = [name for name, (_, _, needed) in mine.items() if needed and name not in state]
+        mine = {part.name: part for part in self._state()}
+        missing = [name for name, part in mine.items() if part.required and name not in state]
         unexpected = [name for name in state if name not in mine]
         found: dict[str, Array] = {}
         wrong = []
-        for name, (get, _, _) in mine.items():
+        for name, part in mine.items():
             if name in state:
-                now, array = get(), as_array(_array(state[name]))
+                now, array = part.read(), as_array(_array(state[name]))
                 if now.shape != array.shape:
                     wrong.append(f"{name} is {now.shape}, the given value {array.shape}")
                 found[name] = np.array(array, now.dtype, order="C")
@@ -199,7 +207,7 @@ class Module(Composite):
                 f"the state does not fit {type(self).__name__}: {'. And '.join(problems)}"
             )
         for name, array in found.items():
-            mine[name][1](array)
+            mine[name].write(array)
         return LoadResult(missing, unexpected)
 
     # -- changes ---------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ nodes) and as many outputs of the same types, and is one walk over the nodes. A 
 nothing to do returns the graph it was given. Dead code needs no pass: a `Graph` holds what its
 outputs depend on and nothing else, so a node that a pass makes useless is gone.
 
-`optimize` does all three until nothing changes.
+`optimize` does all three until nothing changes, within a bound.
 """
 
 from retrograd.passes.cse import cse

@@ -40,28 +40,22 @@ def folding(graph: Graph) -> Rule:
 
 
 def _fold(node: Node) -> Node:
-    if not node.inputs:
-        return _as_splat(node)
-    if not all(x.op == "constant" for x in node.inputs):
+    value = _value(node)
+    if value is None:
         return node
+    op = Constant(value, node.shape)
+    return Node(op, (), node.type, node.scope, node.source, node.origin, node.name)
+
+
+def _value(node: Node) -> np.ndarray[Any, Any] | None:
+    """The value of a node that may become a constant, or a constant array a splat."""
+    if isinstance(node.prim, Constant):
+        smaller = _shrink(node.prim.value)
+        return None if smaller is node.prim.value else smaller
+    if not node.inputs or not all(x.op == "constant" for x in node.inputs):
+        return None
     value = _fold_splats(node) if all(splat(x) is not None for x in node.inputs) else None
-    if value is None:
-        value = _fold_arrays(node)
-    if value is None:
-        return node
-    op = Constant(value, node.shape)
-    return Node(op, (), node.type, node.scope, node.source, node.origin, node.name)
-
-
-def _as_splat(node: Node) -> Node:
-    """A constant array of equal elements as a splat."""
-    if not isinstance(node.prim, Constant) or not node.prim.value.size or not node.prim.value.ndim:
-        return node
-    value = _shrink(node.prim.value)
-    if value.ndim:
-        return node
-    op = Constant(value, node.shape)
-    return Node(op, (), node.type, node.scope, node.source, node.origin, node.name)
+    return _fold_arrays(node) if value is None else value
 
 
 def _shrink(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -74,7 +68,7 @@ def _shrink(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _fold_splats(node: Node) -> np.ndarray[Any, Any] | None:
-    values = [node_input.prim.value for node_input in node.inputs]  # type: ignore[attr-defined]
+    values = [x.prim.value for x in node.inputs]  # type: ignore[attr-defined]
     if isinstance(node.prim, Elementwise | Cast):
         return _reference(node.prim, node, values)
     if node.op in MOVES and all(same_bits(v, values[0]) for v in values):

@@ -36,27 +36,31 @@ class Silent:
     def close(self) -> None: ...
 
 
+DECAY = 0.98  # of the weight of a loss, with each step: an average over about 50 steps
+
+
 class Meter:
     """Smoothed loss, tokens per second and the time that remains.
 
-    The loss is an exponential average over about 50 steps, `sum 0.98^k loss / sum 0.98^k`; speed is
-    measured since the start, without the first step, which compiles.
+    The loss is an exponential average, `sum DECAY^k loss / sum DECAY^k`; speed is measured since
+    the start, without the first step, which compiles.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        self._sum = self._weight = 0.0
-        self._begin = self._first = self._steps = self._tokens = self._done = 0
-        self._started = clock()
+        self.start(0, 0)
 
     def start(self, step: int, steps: int) -> None:
-        self.__init__(self._clock)  # type: ignore[misc]
-        self._begin, self._done, self._steps = step, step, steps
+        self._sum = self._weight = 0.0
+        self._begin = self.step = step
+        self._steps = steps
+        self._tokens = 0
+        self._started = self._clock()
 
     def update(self, step: int, loss: float, tokens: int) -> None:
-        self._sum = 0.98 * self._sum + loss
-        self._weight = 0.98 * self._weight + 1
-        self._done = step
+        self._sum = DECAY * self._sum + loss
+        self._weight = DECAY * self._weight + 1
+        self.step = step
         if step == self._begin + 1:
             self._started = self._clock()
         else:
@@ -76,10 +80,10 @@ class Meter:
     @property
     def remaining(self) -> float | None:
         """Seconds until the end; None before that can be told."""
-        steps = self._done - self._begin - 1
+        steps = self.step - self._begin - 1
         if steps < 1:
             return None
-        return (self._clock() - self._started) / steps * (self._steps - self._done)
+        return (self._clock() - self._started) / steps * (self._steps - self.step)
 
     def __str__(self) -> str:
         eta = "?" if self.remaining is None else duration(self.remaining)
@@ -161,7 +165,7 @@ class Bar:
 
     def close(self) -> None:
         if self._progress is not None:
-            self._draw(self._meter._done)
+            self._draw(self._meter.step)
             self._progress.stop()
             self._progress = None
 

@@ -42,7 +42,7 @@ def run(graph: Graph, arrays: Sequence[Array], sizes: Mapping[str, int] | None =
     values: dict[Node, Any] = {}
     for node, array in zip(graph.inputs, arrays, strict=True):
         values[node] = _typed(node, array, sizes)
-    for node in graph.nodes[len(graph.inputs) :]:
+    for node in graph.body:
         result = node.prim.bind(sizes).reference(*[values[x] for x in node.inputs])
         values[node] = _typed(node, result, sizes)
     return [values[y] for y in graph.outputs]

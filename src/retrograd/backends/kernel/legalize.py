@@ -24,6 +24,7 @@ from retrograd.ir import (
     made_by,
 )
 from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
+from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import expand, permute
 
 
@@ -94,7 +95,8 @@ def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
     new = node if same else node.with_inputs(inputs)
     if not wants_blas(node) or as_product(new, _in_memory) is not None:
         return new
-    prim: Any = node.prim
+    prim = node.prim
+    assert isinstance(prim, DotGeneral)
     a, b = inputs
     n, k = len(prim.a_batch), len(prim.a_contract)
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
@@ -102,7 +104,7 @@ def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
     b = Store()(permute(b, (*prim.b_batch, *prim.b_contract, *b_free)))
     batch = tuple(range(n))
     contract = tuple(range(a.type.rank - k, a.type.rank)), tuple(range(n, n + k))
-    return type(prim)(*contract, batch, batch)(a, b)
+    return DotGeneral(*contract, batch, batch)(a, b)
 
 
 def _in_memory(node: Node) -> bool:

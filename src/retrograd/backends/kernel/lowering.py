@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from retrograd.backends.kernel.body import Body, Index, Value
 from retrograd.backends.kernel.buffer import Buffer, accumulator_of
 from retrograd.backends.kernel.fuse import CONCAT_PARTS, REDUCTIONS
+from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, collapse, loops_over
 from retrograd.backends.kernel.views import Operand, as_product, wants_blas
 from retrograd.ir import Dim, Node, Shape, product
+from retrograd.ops.matmul import DotGeneral
 
 
 class Lowering:
@@ -68,7 +69,8 @@ class Lowering:
     def check(self) -> list[Nest]:
         (x,) = self.node.inputs
         nest = self.map(x.shape, lambda r, i: r.read(x, i))
-        prim: Any = self.node.prim
+        prim = self.node.prim
+        assert isinstance(prim, CheckIndex)
         nest.kind, nest.info = "check", {"size": nest.body.size(prim.size)}
         return [nest]
 
@@ -185,16 +187,16 @@ class Lowering:
     def _loops(self) -> Nest:
         """A contraction as a reduction of products."""
         (a, b), prim = self.node.inputs, self.node.prim
-        n = len(prim.a_batch)  # type: ignore[attr-defined]
-        a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)  # type: ignore[attr-defined]
-        summed = [a.shape[i] for i in prim.a_contract]  # type: ignore[attr-defined]
+        assert isinstance(prim, DotGeneral)
+        n = len(prim.a_batch)
+        a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+        summed = [a.shape[i] for i in prim.a_contract]
         rank = self.node.type.rank
-        a_axes = (*prim.a_batch, *a_free, *prim.a_contract)  # type: ignore[attr-defined]
-        b_axes = (*prim.b_batch, *b_free, *prim.b_contract)  # type: ignore[attr-defined]
+        a_axes = (*prim.a_batch, *a_free, *prim.a_contract)
+        b_axes = (*prim.b_batch, *b_free, *prim.b_contract)
         # Where the last axis of b is summed, dot products read both operands in order; otherwise
         # rows of b are added up.
-        last = b.type.rank - 1
-        dot = last in prim.b_contract  # type: ignore[attr-defined]
+        dot = b.type.rank - 1 in prim.b_contract
         split = n + len(a_free) if not dot and b_free else rank
         domain = (*self.node.shape[:split], *summed, *self.node.shape[split:])
         axes = range(split, split + len(summed))

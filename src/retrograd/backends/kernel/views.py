@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from retrograd.backends.kernel.maps import axis_groups
 from retrograd.ir import Dim, Node, Shape, float32, float64, product
+from retrograd.ops.matmul import DotGeneral
 
 BLAS_WORK = 4096  # multiply-adds from which on a call of BLAS pays
 
@@ -111,9 +112,9 @@ class Product:
 def work(node: Node) -> int | Dim:
     """Multiply-adds of one matrix product of a contraction."""
     a, prim = node.inputs[0], node.prim
-    batch = len(prim.a_batch)  # type: ignore[attr-defined]
-    summed = product(a.shape[i] for i in prim.a_contract)  # type: ignore[attr-defined]
-    return product(node.shape[batch:]) * summed
+    assert isinstance(prim, DotGeneral)
+    summed = product(a.shape[i] for i in prim.a_contract)
+    return product(node.shape[len(prim.a_batch) :]) * summed
 
 
 def wants_blas(node: Node) -> bool:
@@ -126,21 +127,21 @@ def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
     """A contraction as a matrix product of views; None where an operand's layout forbids it."""
     a, b = node.inputs
     prim = node.prim
+    assert isinstance(prim, DotGeneral)
     a_view, b_view = view_of(a, is_root), view_of(b, is_root)
     if a_view is None or b_view is None:
         return None
-    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)  # type: ignore[attr-defined]
-    a_contract, b_contract = prim.a_contract, prim.b_contract  # type: ignore[attr-defined]
-    pairs = list(zip(a_contract, b_contract, strict=True))
+    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+    pairs = list(zip(prim.a_contract, prim.b_contract, strict=True))
     for order in (pairs, sorted(pairs), sorted(pairs, key=lambda p: p[1])):
-        left = operand(a, a_view, prim.a_batch, a_free, [i for i, _ in order])  # type: ignore[attr-defined]
-        right = operand(b, b_view, prim.b_batch, [j for _, j in order], b_free)  # type: ignore[attr-defined]
+        left = operand(a, a_view, prim.a_batch, a_free, [i for i, _ in order])
+        right = operand(b, b_view, prim.b_batch, [j for _, j in order], b_free)
         if left and right:
             return Product(
-                tuple(a.shape[i] for i in prim.a_batch),  # type: ignore[attr-defined]
+                tuple(a.shape[i] for i in prim.a_batch),
                 product(a.shape[i] for i in a_free),
                 product(b.shape[j] for j in b_free),
-                product(a.shape[i] for i in a_contract),
+                product(a.shape[i] for i in prim.a_contract),
                 left,
                 right,
             )

@@ -250,11 +250,11 @@ def shift(op: str) -> Emit:
     """A shift by the width or more, or by a negative count, moves every bit out."""
 
     def emit(at: At, a: str, b: str) -> str:
+        name = ("ashr" if at.signed else "lshr") if op == "right" else "shl"
         width = 8 * at.dtype.itemsize
         if b.isdigit() and int(b) < width:
-            return at.do(("ashr" if at.signed else "lshr") if op == "right" else "shl", a, b)
+            return at.do(name, a, b)
         inside = at.w.new(f"icmp ult {at.type} {b}, {width}")
-        name = ("ashr" if at.signed else "lshr") if op == "right" else "shl"
         moved = at.do(name, a, at.choose(inside, b, "0"))
         keeps_sign = op == "right" and at.signed
         rest = at.do("ashr", a, str(width - 1)) if keeps_sign else "0"
@@ -311,7 +311,8 @@ ELEMENTWISE: dict[str, Emit] = {
 # fmt: off
 LIBM = (
     "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "hypot", "sin", "cos", "tan",
-    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
+    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
+    "erfc",
 )
 ELEMENTWISE |= {name: libm(name) for name in LIBM}
 

@@ -137,8 +137,6 @@ class Module:
             if number not in known:
                 known[number] = f"%b{number}"
                 lines.append(f"  %a{number} = getelementptr i64, ptr %block, i64 {number}")
-                if kind == "address":
-                    return f"%a{number}"
                 lines.append(f"  %b{number} = load {kind}, ptr %a{number}, align 8")
             return known[number]
 

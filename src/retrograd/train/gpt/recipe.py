@@ -43,9 +43,9 @@ def train(
     """Train a GPT on the documents, with checkpoints in the directory `out`.
 
     `options` are fields of `GPTConfig` and `TrainConfig`; `source` says in the checkpoints where
-    the documents are from. A new run puts the checkpoints of an
-    earlier one in `out` aside (into `out/previous`) when it saves its first; with `resume`, the
-    latest checkpoint in `out` is gone on from, to the same bits as if it had never stopped.
+    the documents are from. A new run puts the checkpoints of an earlier one in `out` aside (into
+    `out/previous`) when it saves its first; with `resume`, the latest checkpoint in `out` is gone
+    on from, to the same bits as if it had never stopped.
 
     Ctrl-C (SIGINT) and SIGTERM end the run after the current step, with a checkpoint.
     """
@@ -54,6 +54,7 @@ def train(
         trainer = Trainer.resumed(manager, documents, options)
     else:
         trainer = Trainer.fresh(documents, options, source)
+    manager.prepare()
     tell = reporter or Silent()
     tell.message(_summary(trainer))
     tell.start(trainer.step, trainer.config.steps)
@@ -99,8 +100,8 @@ def _summary(trainer: Trainer) -> str:
     size = sum(p.size for p in model.parameters())
     layers = "1 layer" if config.depth == 1 else f"{config.depth} layers"
     return (
-        f"{corpus.documents:,} documents, {len(corpus.validation):,} samples held out, "
-        f"{config.vocab_size} tokens\n"
+        f"{corpus.documents:,} document{'s' * (corpus.documents != 1)}, "
+        f"{len(corpus.validation):,} of them held out for validation, {config.vocab_size} tokens\n"
         f"GPT of {layers}, width {config.width}, {config.heads} heads, context {config.context}: "
         f"{size:,} parameters"
     )
