@@ -297,3 +297,15 @@ def test_no_warning_reaches_the_user_from_infinities():
             with rg.backend(name):
                 assert np.isinf((rg.tensor(1.0) / rg.tensor(0.0)).item())
                 assert np.isnan(rg.log(rg.tensor(-1.0)).item())
+
+
+def test_a_derivative_that_is_zero_is_a_gradient_of_zeros():
+    x = rg.tensor([1.5, -0.5], requires_grad=True)
+    (rg.floor(x) + rg.sign(x)).sum().backward()
+    assert x.grad.tolist() == [0, 0]
+
+
+def test_an_unknown_device_is_refused():
+    assert rg.ones(2, device="cpu").tolist() == [1, 1]
+    with pytest.raises(rg.OptionError, match="cuda"):
+        rg.zeros(2, device="cuda")

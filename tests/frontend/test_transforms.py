@@ -1,6 +1,7 @@
 """grad, value_and_grad, vjp, jvp, vmap: values, composition, pytrees, errors."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -160,3 +161,9 @@ def test_norms_and_deviations_have_a_gradient_of_zero_at_zero(f):
     assert rg.grad(lambda x: rg.grad(f)(x).sum())(x).tolist() == [0, 0, 0]
     assert rg.jvp(f, (x,), (np.ones(3),))[1].item() == 0
     assert np.isfinite(rg.grad(f)(np.array([1.0, 0.0, -2.0])).numpy()).all()
+
+
+@pytest.mark.parametrize("f", [lambda a: math.sin(a), lambda a: a.item() ** 2, lambda a: 3.0])
+def test_a_result_that_forgot_where_it_came_from_is_refused(f):
+    with pytest.raises(rg.GradientError, match="plain number"):
+        rg.grad(f)(1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from retrograd.errors import ShapeError
+from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend.broadcasting import as_node, floating, normal_axis, together
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
@@ -50,7 +50,7 @@ def gelu(x: ArrayLike, /, approximate: str = "none") -> Any:
     if approximate == "none":
         return x * (0.5 * el.erfc(x * -math.sqrt(0.5)))
     if approximate != "tanh":
-        raise ShapeError(f"gelu's approximate is 'none' or 'tanh', not {approximate!r}")
+        raise OptionError(f"gelu's approximate is 'none' or 'tanh', not {approximate!r}")
     return 0.5 * x * (1 + el.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, ShapeError
+from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
@@ -42,6 +42,7 @@ def asarray(
     As memory is shared, an edit of the array is seen by the tensor, and by what is computed from it
     later: results that nobody has looked at yet, gradients included. `tensor` copies.
     """
+    _on_cpu(device)
     if isinstance(obj, Lazy) and (dtype is None or as_dtype(dtype) is obj.dtype) and not copy:
         return obj  # type: ignore[return-value]
     if copy:
@@ -63,10 +64,17 @@ def from_dlpack(x: Any, /) -> Tensor:
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor with one value everywhere."""
+    _on_cpu(device)
     value = as_array(fill_value, dtype)
     if value.ndim:
         raise ShapeError(f"full takes one number, not an array of shape {value.shape}")
     return Tensor(full_node(value, TensorType(as_dtype(value.dtype), _shape(shape))))
+
+
+def _on_cpu(device: Any) -> None:
+    """Arrays live in the memory of the CPU; anything else that is asked for is refused."""
+    if device not in (None, "cpu"):
+        raise OptionError(f"tensors are made on the CPU, not on device {device!r}")
 
 
 def _shape(shape: Any) -> Shape:
@@ -75,37 +83,37 @@ def _shape(shape: Any) -> Shape:
 
 def zeros(shape: Any, *, dtype: Any = float32, device: Any = None) -> Tensor:
     """A tensor of zeros."""
-    return full(shape, 0, dtype=dtype or float32)
+    return full(shape, 0, dtype=dtype or float32, device=device)
 
 
 def ones(shape: Any, *, dtype: Any = float32, device: Any = None) -> Tensor:
     """A tensor of ones."""
-    return full(shape, 1, dtype=dtype or float32)
+    return full(shape, 1, dtype=dtype or float32, device=device)
 
 
 def empty(shape: Any, *, dtype: Any = float32, device: Any = None) -> Tensor:
     """A tensor whose values do not matter; they are zeros."""
-    return zeros(shape, dtype=dtype)
+    return zeros(shape, dtype=dtype, device=device)
 
 
-def _like(x: Any, value: Any, dtype: Any) -> Tensor:
+def _like(x: Any, value: Any, dtype: Any, device: Any) -> Tensor:
     x = asarray(x)
-    return full(x.shape, value, dtype=dtype or x.dtype)
+    return full(x.shape, value, dtype=dtype or x.dtype, device=device)
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One value everywhere, with the shape and dtype of x."""
-    return _like(x, fill_value, dtype)
+    return _like(x, fill_value, dtype, device)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros with the shape and dtype of x."""
-    return _like(x, 0, dtype)
+    return _like(x, 0, dtype, device)
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones with the shape and dtype of x."""
-    return _like(x, 1, dtype)
+    return _like(x, 1, dtype, device)
 
 
 empty_like = zeros_like
@@ -116,6 +124,7 @@ def arange(
 ) -> Tensor:
     """`start, start + step, ...` below `stop`; `arange(n)` counts from 0. Ints give int64, floats
     float32. `arange(Dim)` counts to a symbolic size."""
+    _on_cpu(device)
     if stop is None:
         start, stop = 0, start
     if isinstance(stop, Dim):
@@ -160,6 +169,7 @@ def linspace(
     endpoint: bool = True,
 ) -> Tensor:
     """`num` evenly spaced numbers from start to stop, stop included if `endpoint`."""
+    _on_cpu(device)
     (count,) = _shape((num,))
     first, last = _number(start, "linspace"), _number(stop, "linspace")
     values = np.linspace(first, last, count, endpoint=endpoint)
@@ -170,6 +180,7 @@ def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """Ones on diagonal k, zeros elsewhere."""
+    _on_cpu(device)
     rows, columns = _shape((n_rows, n_rows if n_cols is None else n_cols))
     kind = as_dtype(dtype or float32)
     return Tensor.of(np.eye(rows, columns, k, dtype=kind.dtype))  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import inspect
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,14 @@ class Traced:
         self.structure = structure
         self.fixed = fixed  # outputs that are no tensors, by position; a missing one is computed
         self.needs_grad = any(isinstance(c, Lazy) for c in captured)
+        # Types of the results, None where a size is known only after the call.
+        self.types = [y.type if y.type.is_static else None for y in program.graph.outputs]
 
     def run(self, arrays: Sequence[Array]) -> Any:
         extra = [c.value() if isinstance(c, Lazy) else c for c in self.captured]
-        results = iter(self.program([*arrays, *extra]))
-        leaves = [Tensor.of(next(results)) if f is _COMPUTED else f for f in self.fixed]
+        results = self.program([*arrays, *extra])
+        tensors = map(Tensor.of, results, repeat(False), repeat(""), self.types)
+        leaves = [next(tensors) if f is _COMPUTED else f for f in self.fixed]
         return tree.unflatten(self.structure, leaves)
 
 
@@ -101,12 +105,11 @@ class Jit:
             evaluate(tensors)
         except TraceError:
             return self._f(*args, **kwargs)
-        labels = self._labels(args, kwargs)
+        labels = self._labels(args, kwargs) if self._static or self._shapes else repeat("")
         arrays: list[Array] = []
         keys: list[Any] = []
-        for x, label in zip(leaves, labels, strict=True):
-            key = self._classify(x, label, arrays)
-            keys.append(key)
+        for x, label in zip(leaves, labels, strict=False):
+            keys.append(self._classify(x, label, arrays))
         signature = (structure, tuple(keys), current_backend())
         traced = self._traces.get(signature)
         if traced is None:
@@ -125,8 +128,6 @@ class Jit:
 
     def _labels(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
         """For each leaf the name of the parameter it belongs to."""
-        if not (self._static or self._shapes):
-            return [""] * len(tree.flatten((args, kwargs))[0])
         labels: list[str] = []
         for i, a in enumerate(args):
             name = self._names[i] if i < len(self._names) else self._rest
@@ -143,7 +144,12 @@ class Jit:
             number = "int64" if isinstance(x, int) else "float64"
             arrays.append(as_array(x, number))
             return number
-        if not isinstance(x, Lazy | np.ndarray | np.generic):
+        if isinstance(x, Lazy):
+            array, kind = x.value(), x.node.type
+        elif isinstance(x, np.ndarray | np.generic):
+            array = as_array(x)
+            kind = TensorType(as_dtype(array.dtype), array.shape)
+        else:
             if _by_identity(type(x)):
                 raise DTypeError(
                     f"jit: {self._name} got an object of type {type(x).__name__}, which is no "
@@ -151,9 +157,7 @@ class Jit:
                     "or name the argument in static_argnames, if what it holds never changes"
                 )
             return self._checked(_Static(x), label)
-        array = as_array(x)
         arrays.append(array)
-        kind = TensorType(as_dtype(array.dtype), array.shape)
         if label in self._shapes:
             return _symbolic(kind, self._shapes[label], label)
         return kind

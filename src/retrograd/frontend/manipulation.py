@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.errors import ShapeError
+from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import broadcasting
 from retrograd.frontend.broadcasting import (
     as_node,
@@ -295,7 +295,7 @@ def triu(x: ArrayLike, /, *, k: int = 0) -> Any:
 def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
     """Coordinate arrays of the grid spanned by vectors, as a list."""
     if indexing not in ("xy", "ij"):
-        raise ShapeError(f"meshgrid indexing is 'xy' or 'ij', not {indexing!r}")
+        raise OptionError(f"meshgrid indexing is 'xy' or 'ij', not {indexing!r}")
     nodes = _alike(arrays, "meshgrid") if arrays else []
     if any(n.type.rank > 1 for n in nodes):
         raise ShapeError(f"meshgrid takes vectors, not {', '.join(str(n.type) for n in nodes)}")

@@ -39,9 +39,9 @@ class Data(Leaf):
 
     name = "input"
 
-    def __init__(self, array: Array) -> None:
+    def __init__(self, array: Array, type: TensorType | None = None) -> None:
         self.array = array
-        self.type = TensorType(as_dtype(array.dtype), array.shape)
+        self.type = type or TensorType(as_dtype(array.dtype), array.shape)
 
     def infer(self, *types: TensorType) -> TensorType:
         return self.type
@@ -107,9 +107,16 @@ class Lazy:
             LEAVES[self._node] = weakref.ref(self)
 
     @classmethod
-    def of(cls, array: Array, requires_grad: bool = False, name: str = "") -> Self:
-        """A handle on an array that is at hand; the array is not copied."""
-        return cls(leaf(array, name), requires_grad)
+    def of(
+        cls,
+        array: Array,
+        requires_grad: bool = False,
+        name: str = "",
+        type: TensorType | None = None,
+    ) -> Self:
+        """A handle on an array that is at hand; the array is not copied. `type` is its type, where
+        the caller knows it already."""
+        return cls(leaf(array, name, type), requires_grad)
 
     @property
     def node(self) -> Node:
@@ -175,9 +182,9 @@ class Lazy:
         self._register()
 
 
-def leaf(array: Array, name: str = "") -> Node:
+def leaf(array: Array, name: str = "", type: TensorType | None = None) -> Node:
     """A graph input whose value is at hand."""
-    prim = Data(array)
+    prim = Data(array, type)
     where = provenance()
     return Node(prim, (), prim.type, where.scope, where.source, None, name)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from retrograd.autodiff import pullback, seeds
 from retrograd.backends import Array
-from retrograd.errors import GradientError, ShapeError, StaleTapeError
+from retrograd.errors import GradientError, OptionError, ShapeError, StaleTapeError
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import Graph, closed
 from retrograd.frontend.recording import Lazy, add_recorder, evaluate, leaf, recorders
@@ -189,7 +189,7 @@ class Tape:
         (a list with zeros) or "omit" (a dict without it).
         """
         if missing not in ("none", "zero", "omit"):
-            raise GradientError(f"missing is 'none', 'zero' or 'omit', not {missing!r}")
+            raise OptionError(f"missing is 'none', 'zero' or 'omit', not {missing!r}")
         found = self._gradients({self._id(k): v for k, v in cotangents.items()})
         if missing == "omit":
             return {i: g for i, g in enumerate(found) if g is not None}

@@ -17,7 +17,7 @@ import numpy as np
 from retrograd.autodiff import batched, pullback, pushforward, seeds
 from retrograd.errors import DTypeError, GradientError, ShapeError
 from retrograd.frontend import tree
-from retrograd.frontend.broadcasting import as_node, integer, normal_axis
+from retrograd.frontend.broadcasting import integer, normal_axis
 from retrograd.frontend.context import grad_enabled, recording_grad
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.manipulation import moveaxis

@@ -94,9 +94,9 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 def _register_dataclasses(leaves: Sequence[Any]) -> bool:
     """Register the classes of leaves that are dataclass instances; whether there were any."""
-    found = {type(x) for x in leaves if dataclasses.is_dataclass(x)}
+    found = {c for c in {type(x) for x in leaves} if dataclasses.is_dataclass(c)}
     for cls in found:
-        names = tuple(f.name for f in dataclasses.fields(cls) if f.init)  # type: ignore[arg-type]
+        names = tuple(f.name for f in dataclasses.fields(cls) if f.init)
         register(cls, _splitter(names), _joiner(cls, names))
     return bool(found)
 
