@@ -97,7 +97,7 @@
     frame = { w: w / scale, h: h / scale, x: (home.w - w / scale) / 2, y: Math.min(0, (home.h - h / scale) / 2) };
     if (home.h > h / scale) frame.y = 0;
     const first = all.find(({ e }) => e.classList.contains("box"));
-    if (home.w > w / scale && first) frame.x = (first.x + first.right - frame.w) / 2;
+    if (home.w > w / scale && first) frame.x = Math.min(Math.max((first.x + first.right - frame.w) / 2, 0), home.w - frame.w);
     show();
   }
   function zoom(factor, cx = 0.5, cy = 0.5) {
