@@ -288,6 +288,9 @@ def test_errors_name_the_shapes():
         rg.ones((2, 3)) @ rg.ones((2, 3))
     with pytest.raises(rg.DTypeError):
         rg.ones(3) + "text"
+    x, y = rg.ones(2), rg.ones(3)
+    with pytest.raises(rg.ShapeError, match=r"rg.add at .*test_tensor.py:\d+ in .*: x \+ y"):
+        x + y
 
 
 def test_no_warning_reaches_the_user_from_infinities():

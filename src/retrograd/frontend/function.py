@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from retrograd.errors import DTypeError, OptionError, RetrogradError, ShapeError
 from retrograd.frontend.context import grad_enabled
 from retrograd.frontend.conversion import as_array, holds_arrays
 from retrograd.frontend.recording import Lazy, leaf, recorders
 from retrograd.frontend.source import user_source
-from retrograd.ir import Node, Provenance, made_by, provenance
+from retrograd.ir import Node, Provenance, Source, made_by, provenance
 from retrograd.ops.control import StopGradient
 
 Scalar = bool | int | float
@@ -47,11 +48,22 @@ def function(f: F) -> F:
         for key in kwargs.keys() & arrays:
             kwargs[key], t = unwrap(kwargs[key])
             tracked |= t
-        here = provenance()
-        with made_by(Provenance(here.scope, user_source(), here.origin)):
-            return wrap(f(*unwrapped, **kwargs), tracked)
+        here, source = provenance(), user_source()
+        try:
+            with made_by(Provenance(here.scope, source, here.origin)):
+                return wrap(f(*unwrapped, **kwargs), tracked)
+        except (ShapeError, DTypeError, OptionError) as error:
+            _locate(error, f.__name__, source)
+            raise
 
     return call  # type: ignore[return-value]
+
+
+def _locate(error: RetrogradError, name: str, source: Source | None) -> None:
+    """Let the message say which function was called where, unless it says so already."""
+    text = str(error)
+    if source is not None and str(source) not in text:
+        error.args = (f"{text} (rg.{name.lstrip('_')} at {source})",)
 
 
 def _array_parameters(f: Callable[..., Any]) -> tuple[list[bool], bool, frozenset[str]]:
