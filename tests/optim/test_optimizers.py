@@ -340,3 +340,9 @@ def test_update_checks_the_gradients():
 
 def test_repr():
     assert repr(optim.SGD(make_model(), lr=0.5)).startswith("SGD(4 parameters, lr=0.5")
+
+
+def test_an_unknown_option_of_a_group_is_refused():
+    p = rg.tensor([1.0], requires_grad=True)
+    with pytest.raises(rg.OptionError, match="momentun"):
+        optim.SGD([{"params": [p], "momentun": 0.9}], lr=0.1)

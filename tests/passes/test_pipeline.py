@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -113,8 +111,7 @@ def chain(n):
 
 @pytest.mark.parametrize("build", [chain, lambda n: gradient(chain(n // 5))])
 def test_a_chain_of_100_000_nodes(build):
-    """Deeper than any recursion limit, and in a time that a quadratic walk would miss by far."""
-    start = time.perf_counter()
+    """Deeper than any recursion limit; benchmarks/long_chain.py measures the time per node."""
     g = build(100_000)
     result = optimize(g)
     text = str(result)
@@ -122,7 +119,6 @@ def test_a_chain_of_100_000_nodes(build):
     assert back == result
     assert result.stats().nodes == len(result)
     check(back)
-    assert time.perf_counter() - start < 60
 
 
 def test_long_chains_of_what_simplifies_away():

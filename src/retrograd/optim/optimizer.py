@@ -53,6 +53,12 @@ class Optimizer:
         self._counts: dict[int, int] = {}  # steps taken, by position
         if params is not None:
             for group in groups(params):
+                unknown = group.keys() - defaults.keys() - {"params"}
+                if unknown:
+                    raise OptionError(
+                        f"{type(self).__name__} has no option {min(unknown)!r} for a group of "
+                        f"parameters; it has {', '.join(defaults)}"
+                    )
                 self.param_groups.append({**defaults, **group})
                 self.check(self.param_groups[-1])
             reject_repeated(self._parameters())
