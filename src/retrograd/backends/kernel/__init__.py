@@ -8,13 +8,12 @@ from retrograd.backends.kernel.body import Body, Value
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.memory import Layout
-from retrograd.backends.kernel.nest import LANES, STRIP, Nest, Store, live
+from retrograd.backends.kernel.nest import LANES, Nest, Store, live
 from retrograd.backends.kernel.plan import Plan
 
 __all__ = [
     "ALIGNMENT",
     "LANES",
-    "STRIP",
     "Body",
     "Buffer",
     "Kernel",

@@ -19,8 +19,7 @@ def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
         for v in own:
             ops[v.op] = ops.get(v.op, 0) + 1
         inner = sum(1 for v in own if v.depth == max(len(n.loops), 1))
-        strips = {"row": n.loops[:-1], "column": [*n.loops[: n.kept - 1], *n.loops[n.kept :]]}
-        steps = product(strips.get(n.kind, n.loops))
+        steps = product(n.loops)
         if n.kind == "gemm":
             steps, inner = product((*n.loops, *(n.info[s].attr for s in "mnk"))), 2
         work = work + steps * (inner + (n.kind not in ("map", "gemm")))

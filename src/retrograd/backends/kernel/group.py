@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from retrograd.backends.kernel.body import Body, Value
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.maps import Reader
-from retrograd.backends.kernel.nest import INDEXING, Nest, Store, loops_over
+from retrograd.backends.kernel.nest import INDEXING, Nest, Store, loops_over, mapping
 from retrograd.ir import Node, Shape
 
 GROUP_VALUES = 400  # values in the body of a group, roughly
@@ -23,10 +23,10 @@ class Group:
         self.domain = domain
         self.stored = stored
         self.nodes: list[Node] = []
-        body = Body()
-        loops, self._index = loops_over(body, domain)
+        self.stores: list[Store] = []
+        self.body = body = Body()
+        self._loops, self._index = loops_over(body, domain)
         self._offset = body.offset(self._index, domain)
-        self.nest = Nest("map", loops, body)
         self._reader = Reader(body, stored)
         self._seen: set[Value] = set()
 
@@ -35,7 +35,7 @@ class Group:
         if node.shape != self.domain or len(self._seen) > GROUP_VALUES:
             return False
         value = self._reader.compute(node, self._index)
-        outs = {s.buffer for s in self.nest.stores}
+        outs = {s.buffer for s in self.stores}
         fresh: set[Value] = set()
         shares = value in self._seen
         todo = [value]
@@ -53,5 +53,9 @@ class Group:
             return False
         self._seen |= fresh
         self.nodes.append(node)
-        self.nest.stores.append(Store(self.stored[node], self._offset, value))
+        self.stores.append(Store(self.stored[node], self._offset, value))
         return True
+
+    def nest(self) -> Nest:
+        """The nest of all that was taken."""
+        return mapping(self._loops, self.body, self.stores)

@@ -9,7 +9,7 @@ from retrograd.backends.kernel.buffer import Buffer, accumulator_of
 from retrograd.backends.kernel.fuse import CONCAT_PARTS, REDUCTIONS
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.kernel.maps import Reader
-from retrograd.backends.kernel.nest import Nest, Store, collapse, loops_over
+from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
 from retrograd.backends.kernel.views import Operand, as_product, wants_blas
 from retrograd.ir import Dim, Node, Shape, product
 from retrograd.ops.matmul import DotGeneral
@@ -45,9 +45,8 @@ class Lowering:
         body = Body()
         loops, index = loops_over(body, domain)
         offset = place(body, index) if place else body.offset(index, domain)
-        nest = Nest("map", loops, body)
-        nest.stores.append(Store(self.out, offset, value(Reader(body, self.stored), index)))
-        return collapse(nest)
+        element = value(Reader(body, self.stored), index)
+        return mapping(loops, body, [Store(self.out, offset, element)])
 
     def parts(self) -> list[Nest]:
         """A concat copied part by part."""
@@ -71,7 +70,7 @@ class Lowering:
         nest = self.map(x.shape, lambda r, i: r.read(x, i))
         prim = self.node.prim
         assert isinstance(prim, CheckIndex)
-        nest.kind, nest.info = "check", {"size": nest.body.size(prim.size)}
+        nest.kind, nest.vec, nest.info = "check", -1, {"size": nest.body.size(prim.size)}
         return [nest]
 
     # -- reductions ---------------------------------------------------------------------------
@@ -88,31 +87,16 @@ class Lowering:
         reduced = [i for i in wide if i in axes]
         row = not kept or bool(reduced and reduced[-1] > kept[-1])
         body = Body()
-        sizes: list[int | Dim]
-        if row:
-            inner = reduced[-1] if reduced else -1
-            order = [*kept, *reduced[:-1]]
-            sizes = [domain[i] for i in order]
-            strip, lane = len(order), len(order) + 1
-            last = domain[inner] if reduced else 1
-            loops = [*sizes, last, last]
-        else:
-            inner = kept[-1]
-            order = [*kept[:-1], inner, *reduced]
-            loops = [*(domain[i] for i in order), domain[inner]]
-            strip, lane = len(kept) - 1, len(order)
-        counters = {axis: body.loop(k) for k, axis in enumerate(order) if axis != inner}
-        if inner >= 0:
-            counters[inner] = body.add(body.loop(strip), body.loop(lane))
+        counters = {axis: body.loop(k) for k, axis in enumerate((*kept, *reduced))}
         index = tuple(counters.get(i, body.size(0)) for i in range(len(domain)))
-        start = dict(counters)
-        if not row:
-            start[inner] = body.loop(strip)
-        place = [start.get(i, body.size(0)) for i in range(len(domain)) if i not in axes]
-        offset = body.offset(tuple(place), [d for i, d in enumerate(domain) if i not in axes])
+        place = tuple(index[i] for i in range(len(domain)) if i not in axes)
+        offset = body.offset(place, [d for i, d in enumerate(domain) if i not in axes])
         element = value(Reader(body, self.stored), index)
+        loops = [domain[i] for i in (*kept, *reduced)]
         nest = Nest("row" if row else "column", loops, body, [Store(self.out, offset, element)])
         nest.op, nest.kept = op or self.node.op, len(kept)
+        nest.vec = len(loops) - 1 if row else len(kept) - 1
+        nest.tile = len(kept) - 1 if row else len(kept) - 2
         nest.accumulator = accumulator_of(self.node.dtype)
         nest.info["count"] = body.size(product(domain[i] for i in axes))
         return nest
@@ -128,6 +112,7 @@ class Lowering:
         loops = [x.shape[i] for i in (*kept, axis)]
         nest = Nest("arg", loops, body, [Store(self.out, offset, element)], op=self.node.op)
         nest.kept = len(kept)
+        nest.vec = len(kept) - 1 if axis != x.type.rank - 1 else -1
         return [nest]
 
     def scan(self) -> list[Nest]:
@@ -142,6 +127,7 @@ class Lowering:
         store = Store(self.out, body.offset(index, x.shape), element)
         loops = [x.shape[i] for i in (*others, axis)]
         nest = Nest("scan", loops, body, [store], kept=len(others))
+        nest.vec = len(others) - 1 if axis != x.type.rank - 1 else -1
         nest.accumulator = accumulator_of(x.dtype)
         return [nest]
 
@@ -157,7 +143,10 @@ class Lowering:
         at = reader.read(position, (*index[:shared], *index[axis:end]))
         offset = body.offset((*index[:axis], at, *index[end:]), x.shape)
         store = Store(self.out, offset, reader.read(updates, index))
-        return [start, Nest("scatter", loops, body, [store])]
+        # Positions along the last axis differ, unless it is the one that is scattered.
+        side_by_side = bool(index) and axis != x.type.rank - 1 and updates.shape[-1] != 1
+        vec = len(loops) - 1 if side_by_side else -1
+        return [start, Nest("scatter", loops, body, [store], vec=vec)]
 
     def contraction(self) -> list[Nest]:
         node = self.node
@@ -191,13 +180,15 @@ class Lowering:
         n = len(prim.a_batch)
         a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
         summed = [a.shape[i] for i in prim.a_contract]
-        rank = self.node.type.rank
         a_axes = (*prim.a_batch, *a_free, *prim.a_contract)
         b_axes = (*prim.b_batch, *b_free, *prim.b_contract)
-        # Where the last axis of b is summed, dot products read both operands in order; otherwise
-        # rows of b are added up.
-        dot = b.type.rank - 1 in prim.b_contract
-        split = n + len(a_free) if not dot and b_free else rank
+        # Rows of b are added up, or columns of a. Where neither has any, or b has none and the rows
+        # of a are summed, the products are added along those.
+        wide_a, wide_b = (any(x.shape[i] != 1 for i in f) for x, f in ((a, a_free), (b, b_free)))
+        along = not wide_b and (not wide_a or a.type.rank - 1 in prim.a_contract)
+        split = self.node.type.rank
+        if not along:
+            split = n + len(a_free) if wide_b else n
         domain = (*self.node.shape[:split], *summed, *self.node.shape[split:])
         axes = range(split, split + len(summed))
 
@@ -211,9 +202,9 @@ class Lowering:
             wide = accumulator_of(a.dtype)
             if wide is not a.dtype:
                 x, y = (r.body.make("cast", (v,), wide) for v in (x, y))
-            return r.body.make("mul", (x, y), wide)
+            return r.body.make("product", (x, y), wide)
 
-        return self.reduction(domain, axes, value, "reduce_sum")
+        return self.reduction(domain, axes, value, "dot")
 
 
 SPECIAL: dict[str, Callable[[Lowering], list[Nest]]] = {

@@ -1,12 +1,15 @@
 """Loop nests: what a kernel consists of, and what an emitter prints.
 
-The loops of a nest are numbered from the outermost. Two kinds of reduction exist, and their order
-of summation is part of the meaning, whatever the emitter:
+The loops of a nest are numbered from the outermost. One of them, `vec`, has iterations that may
+run side by side, in vectors. Two kinds of reduction exist, and their order of summation is part of
+the meaning, whatever the emitter, the sizes, or what else is fused:
 
-- "row": the reduced axis is the innermost. Element `r` of it goes to partial result `r mod LANES`;
-  elements of outer reduced axes follow one another. The partial results are combined as a tree:
+- "row": the reduced loops end with `vec`. Element `r` of it goes to partial result `r mod LANES`;
+  elements of outer reduced loops follow one another. The partial results are combined as a tree:
   `l` with `l + LANES/2`, and so on by halves.
-- "column": the innermost axis is kept. Each result takes the reduced elements one after the other.
+- "column": `vec` is the last kept loop. Each result takes the reduced elements one after the other.
+
+Products of a contraction (`op` "dot") are added with one rounding, where the machine can.
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ from retrograd.backends.kernel.buffer import Buffer
 from retrograd.ir import Dim, DType, Shape, product
 
 LANES = 16  # partial results of a row reduction
-STRIP = 256  # elements of the innermost axis that are handled at a time
 
 # Instructions that are no arithmetic of the user's.
 INDEXING = frozenset(
@@ -38,18 +40,20 @@ class Store:
 
 @dataclass(slots=True)
 class Nest:
-    """Loops around a body. `info` holds what only one kind needs.
+    """Loops around a body: first `kept` ones for the results, then those reduced.
 
     | kind | loops | what happens |
     |---|---|---|
     | map | the domain | the stores |
-    | row | kept, outer reduced, strip, inner | `stores[0]` takes the reduced value |
-    | column | outer kept, strip, reduced, inner | the same, at `stores[0].offset` + inner |
+    | row, column | kept, reduced | `stores[0]` takes the reduced value |
     | arg | kept, reduced | the same, with the position of the extremum |
-    | scan | the others, scanned | `stores[0]` takes the running sum |
+    | scan | kept, scanned | `stores[0]` takes the running sum |
     | scatter | the updates | `stores[0]` adds to what is there |
     | check | the indices | `stores[0]` takes the position, or the run ends |
     | gemm | the batch | a matrix product |
+
+    `vec` is -1 where the order of the iterations matters. Iterations of the loop `tile` may share
+    what does not depend on it. `info` holds what only one kind needs.
     """
 
     kind: str
@@ -59,6 +63,8 @@ class Nest:
     op: str = ""
     accumulator: DType | None = None
     kept: int = 0
+    vec: int = -1
+    tile: int = -1
     info: dict[str, Any] = field(default_factory=dict)
 
 
@@ -98,10 +104,18 @@ def loops_over(body: Body, domain: Shape) -> tuple[list[int | Dim], Index]:
     return loops, tuple(index)
 
 
-def collapse(nest: Nest) -> Nest:
+def mapping(loops: list[int | Dim], body: Body, stores: list[Store]) -> Nest:
+    """A nest of kind "map", in as few loops as possible."""
+    nest = Nest("map", loops, body, stores, kept=len(loops))
+    _collapse(nest)
+    nest.kept, nest.vec = len(nest.loops), len(nest.loops) - 1
+    return nest
+
+
+def _collapse(nest: Nest) -> None:
     """Make one loop of a nest whose counters serve nothing but one and the same position."""
     if len(nest.loops) < 2:
-        return nest
+        return
     shared = nest.stores[0].offset
     seen: set[Value] = {shared}
     todo = [v for s in nest.stores for v in (s.offset, s.value)]
@@ -110,13 +124,12 @@ def collapse(nest: Nest) -> Nest:
         if v in seen or v.depth == 0:
             continue
         if v.op == "loop":
-            return nest
+            return
         seen.add(v)
         todo.extend(v.args)
     if shared.op == "loop" or shared.depth < len(nest.loops):
-        return nest
+        return
     shared.op, shared.args, shared.attr, shared.depth = "loop", (), 0, 1
     for v in seen:
         v.depth = min(v.depth, 1)
     nest.loops = [product(nest.loops)]
-    return nest

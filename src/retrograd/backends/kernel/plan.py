@@ -18,7 +18,7 @@ from retrograd.backends.kernel.legalize import legalize
 from retrograd.backends.kernel.lowering import Lowering, is_map
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.memory import Layout, Lifetime, layout
-from retrograd.backends.kernel.nest import Nest, Store, collapse, loops_over
+from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, evaluate
 
@@ -78,7 +78,7 @@ class Plan:
         def close() -> None:
             if group is not None:
                 outs = [self.buffers[n] for n in group.nodes]
-                self.kernels.append(Kernel(group.nodes, [collapse(group.nest)], outs))
+                self.kernels.append(Kernel(group.nodes, [group.nest()], outs))
 
         for node in stored:
             if group is not None and is_map(node) and group.take(node):
@@ -103,7 +103,7 @@ class Plan:
         loops, index = loops_over(body, node.shape)
         value = Reader(body, self.buffers).read(node, index)
         store = Store(buffer, body.offset(index, node.shape), value)
-        return collapse(Nest("map", loops, body, [store]))
+        return mapping(loops, body, [store])
 
     def _lifetimes(self) -> list[Lifetime]:
         first: dict[Buffer, int] = {}

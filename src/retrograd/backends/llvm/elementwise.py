@@ -1,68 +1,18 @@
 """Elementwise ops in LLVM: a table from name to the function that writes it.
 
-Each function takes an `At` and the operands' registers and returns the result's. Half precision is
-computed as `float`; the caller rounds the result. No fast-math flags: every op is rounded by
-itself, so results do not depend on what was fused. Library functions are called under names of our
-own (`rg_expf`), so that LLVM neither folds nor replaces them.
+Each function takes an `At` and the operands' registers and returns the result's. A constant operand
+is a literal in as many lanes as `At` has. Half precision is computed as `float`; the caller rounds
+the result. No fast-math flags: every op is rounded by itself, so results do not depend on what was
+fused. Library functions are called under names of our own (`rg_expf`), so that LLVM neither folds
+nor replaces them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from retrograd.backends.llvm.types import literal, register_type, suffix
-from retrograd.backends.llvm.writer import Writer
-from retrograd.ir import DType, bool_
-
-
-class At:
-    """Where an op is written: the function, and the dtype of its operands."""
-
-    def __init__(self, writer: Writer, dtype: DType) -> None:
-        self.w = writer
-        self.dtype = dtype
-        self.type = register_type(dtype)
-        self.float = dtype.is_float
-        self.signed = dtype.kind == "int"
-
-    def do(self, op: str, *args: str) -> str:
-        """An LLVM instruction on operands of this dtype."""
-        return self.w.new(f"{op} {self.type} {', '.join(args)}")
-
-    def call(self, name: str, *args: str, extra: str = "") -> str:
-        """An LLVM intrinsic on this type."""
-        symbol = f"llvm.{name}.{suffix(self.type)}"
-        types = ", ".join([self.type] * len(args)) + (", i1" if extra else "")
-        self.w.declare(f"{self.type} @{symbol}({types})")
-        listed = ", ".join(f"{self.type} {a}" for a in args) + (f", {extra}" if extra else "")
-        return self.w.new(f"call {self.type} @{symbol}({listed})")
-
-    def libm(self, name: str, *args: str) -> str:
-        """A function of the C library, in the precision of this dtype."""
-        symbol = "rg_" + name + ("f" if self.type == "float" else "")
-        types = ", ".join([self.type] * len(args))
-        self.w.declare(f"{self.type} @{symbol}({types}) #1")
-        listed = ", ".join(f"{self.type} {a}" for a in args)
-        return self.w.new(f"call {self.type} @{symbol}({listed}) #1")
-
-    def number(self, value: float) -> str:
-        return literal(value, self.dtype)
-
-    def compare(self, floats: str, integers: str, a: str, b: str) -> str:
-        """A condition; `integers` without the sign's letter (`lt`), except `eq` and `ne`."""
-        if self.float:
-            return self.w.new(f"fcmp {floats} {self.type} {a}, {b}")
-        if integers not in ("eq", "ne"):
-            integers = ("s" if self.signed else "u") + integers
-        return self.w.new(f"icmp {integers} {self.type} {a}, {b}")
-
-    def choose(self, c: str, a: str, b: str) -> str:
-        return self.w.new(f"select i1 {c}, {self.type} {a}, {self.type} {b}")
-
-
-Emit = Callable[..., str]
-POWER = "rg_power_"  # begins the names of integer powers, which the module defines itself
+from retrograd.backends.llvm.at import At, Emit
+from retrograd.ir import bool_
 
 
 def arithmetic(floats: str, integers: str) -> Emit:
@@ -116,7 +66,7 @@ def zzmul(at: At, a: str, b: str) -> str:
 
 
 def neg(at: At, x: str) -> str:
-    return at.do("fneg", x) if at.float else at.do("sub", "0", x)
+    return at.do("fneg", x) if at.float else at.do("sub", at.number(0), x)
 
 
 def absolute(at: At, x: str) -> str:
@@ -129,8 +79,8 @@ def sign(at: At, x: str) -> str:
     positive = at.compare("ogt", "gt", x, at.number(0))
     zero = at.compare("oeq", "eq", x, at.number(0))
     if not at.float:
-        rest = at.choose(zero, "0", "-1")
-        return at.choose(positive, "1", rest)
+        rest = at.choose(zero, at.number(0), at.number(-1))
+        return at.choose(positive, at.number(1), rest)
     negative = at.compare("olt", "lt", x, at.number(0))
     rest = at.choose(zero, at.number(0), x)  # a NaN stays
     rest = at.choose(negative, at.number(-1), rest)
@@ -202,19 +152,19 @@ def mod(at: At, a: str, b: str) -> str:
 
 def _integer_floor_div(at: At, a: str, b: str) -> str:
     """Rounded down; by zero gives zero. The one quotient that overflows wraps."""
-    zero = at.compare("", "eq", b, "0")
+    nought, one = at.number(0), at.number(1)
+    zero = at.compare("", "eq", b, nought)
     if not at.signed:
-        return at.choose(zero, "0", at.do("udiv", a, at.choose(zero, "1", b)))
-    minus = at.compare("", "eq", b, "-1")
-    special = at.w.new(f"or i1 {zero}, {minus}")
-    safe = at.choose(special, "1", b)
+        return at.choose(zero, nought, at.do("udiv", a, at.choose(zero, one, b)))
+    minus = at.compare("", "eq", b, at.number(-1))
+    safe = at.choose(at.logic("or", zero, minus), one, b)
     quotient, rest = at.do("sdiv", a, safe), at.do("srem", a, safe)
-    differ = at.compare("", "lt", at.do("xor", rest, safe), "0")
-    inexact = at.compare("", "ne", rest, "0")
-    down = at.w.new(f"and i1 {differ}, {inexact}")
-    quotient = at.choose(down, at.do("sub", quotient, "1"), quotient)
-    quotient = at.choose(minus, at.do("sub", "0", a), quotient)
-    return at.choose(zero, "0", quotient)
+    differ = at.compare("", "lt", at.do("xor", rest, safe), nought)
+    inexact = at.compare("", "ne", rest, nought)
+    down = at.logic("and", differ, inexact)
+    quotient = at.choose(down, at.do("sub", quotient, one), quotient)
+    quotient = at.choose(minus, at.do("sub", nought, a), quotient)
+    return at.choose(zero, nought, quotient)
 
 
 def _float_divmod(at: At, a: str, b: str) -> tuple[str, str]:
@@ -225,7 +175,7 @@ def _float_divmod(at: At, a: str, b: str) -> tuple[str, str]:
     quotient = at.do("fdiv", at.do("fsub", a, rest), b)
     some = at.compare("une", "", rest, zero)
     negative = at.compare("olt", "", b, zero), at.compare("olt", "", rest, zero)
-    differ = at.w.new(f"and i1 {some}, {at.w.new(f'xor i1 {negative[0]}, {negative[1]}')}")
+    differ = at.logic("and", some, at.logic("xor", *negative))
     quotient = at.choose(differ, at.do("fsub", quotient, at.number(1)), quotient)
     wrapped = at.choose(differ, at.do("fadd", rest, b), rest)
     remainder = at.choose(some, wrapped, at.call("copysign", zero, b))
@@ -241,9 +191,9 @@ def _float_divmod(at: At, a: str, b: str) -> tuple[str, str]:
 def power(at: At, a: str, b: str) -> str:
     if at.float:
         return at.libm("pow", a, b)
-    name = f"{POWER}{'s' if at.signed else 'u'}{at.type}"
-    at.w.declare(f"{at.type} @{name}({at.type}, {at.type}) #1")
-    return at.w.new(f"call {at.type} @{name}({at.type} {a}, {at.type} {b}) #1")
+    name = f"math.pow.{'s' if at.signed else 'u'}.{at.scalar}"
+    at.w.declare(integer_power(name, at.scalar, at.signed))
+    return at.one_by_one(name, a, b)
 
 
 def shift(op: str) -> Emit:
@@ -252,12 +202,14 @@ def shift(op: str) -> Emit:
     def emit(at: At, a: str, b: str) -> str:
         name = ("ashr" if at.signed else "lshr") if op == "right" else "shl"
         width = 8 * at.dtype.itemsize
-        if b.isdigit() and int(b) < width:
+        count = b.removeprefix(f"splat ({at.scalar} ").removesuffix(")")
+        if count.isdigit() and int(count) < width:
             return at.do(name, a, b)
-        inside = at.w.new(f"icmp ult {at.type} {b}, {width}")
-        moved = at.do(name, a, at.choose(inside, b, "0"))
+        zero = at.number(0)
+        inside = at.w.new(f"icmp ult {at.type} {b}, {at.number(width)}")
+        moved = at.do(name, a, at.choose(inside, b, zero))
         keeps_sign = op == "right" and at.signed
-        rest = at.do("ashr", a, str(width - 1)) if keeps_sign else "0"
+        rest = at.do("ashr", a, at.number(width - 1)) if keeps_sign else zero
         return at.choose(inside, moved, rest)
 
     return emit
@@ -301,7 +253,7 @@ ELEMENTWISE: dict[str, Emit] = {
     "min": extreme("min"),
     "select": lambda at, c, a, b: at.choose(c, a, b),
     "clamp": clamp,
-    "bitwise_not": lambda at, x: at.do("xor", x, "true" if at.dtype is bool_ else "-1"),
+    "bitwise_not": lambda at, x: at.do("xor", x, at.number(1 if at.dtype is bool_ else -1)),
     "bitwise_and": bits("and"),
     "bitwise_or": bits("or"),
     "bitwise_xor": bits("xor"),
@@ -324,12 +276,10 @@ EXACT = frozenset((
 # fmt: on
 
 
-def integer_power(name: str) -> str:
+def integer_power(name: str, kind: str, signed: bool) -> str:
     """The definition of an integer power: by squaring, wrapping; negative exponents give 0."""
-    sign, kind = name[len(POWER)], name[len(POWER) + 1 :]
-    negative = f"icmp slt {kind} %b, 0" if sign == "s" else "icmp ne i1 false, false"
-    return f"""
-define internal {kind} @{name}({kind} %a, {kind} %b) #1 {{
+    negative = f"icmp slt {kind} %b, 0" if signed else "icmp ne i1 false, false"
+    return f"""define internal {kind} @{name}({kind} %a, {kind} %b) #1 {{
 start:
   %negative = {negative}
   %begin = select i1 %negative, {kind} 0, {kind} %b

@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 
 from retrograd.backends.llvm.blas import blas_symbols
 from retrograd.backends.llvm.entry import PROTOTYPE, TEXT, Bind, usable, works
+from retrograd.backends.llvm.machine import Machine
 from retrograd.errors import BackendError
 
 _LOCK = threading.Lock()
@@ -28,13 +29,15 @@ class Engine:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._target = llvm.Target.from_triple(llvm.get_process_triple())
+        features = llvm.get_host_cpu_features()
+        self.machine = Machine.of(features)
         self._options: dict[str, Any] = {
             "cpu": llvm.get_host_cpu_name(),
-            "features": llvm.get_host_cpu_features().flatten(),
+            "features": features.flatten(),
             "opt": 2,
             "jit": True,
         }
-        self._machine = self._target.create_target_machine(**self._options)
+        self._target_machine = self._target.create_target_machine(**self._options)
         self.bind = self._make_bind()
         self._math = ctypes.CDLL(ctypes.util.find_library("m") or None)
 
@@ -42,8 +45,7 @@ class Engine:
         """Machine code of a module that defines `run`; `symbols` are the `rg_` names it calls."""
         with _LOCK:
             module = llvm.parse_assembly(text)
-            self._optimize(module)
-            code = self._machine.emit_object(module)
+            code = self._target_machine.emit_object(module)
             library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run")
             library.add_current_process()
             for name in symbols:
@@ -55,18 +57,6 @@ class Engine:
         return llvm.create_lljit_compiler(
             self._target.create_target_machine(**self._options), suppress_errors=True
         )
-
-    def _optimize(self, module: Any) -> None:
-        tuning = llvm.create_pipeline_tuning_options(speed_level=2)
-        tuning.loop_vectorization = True
-        tuning.slp_vectorization = False
-        tuning.loop_unrolling = False  # a quarter of the compile time, and no faster code
-        builder = llvm.create_pass_builder(self._machine, tuning)
-        passes = builder.getModulePassManager()
-        passes.run(module, builder)
-        # llvmlite 0.50 never frees it: its `_dispose` is hidden by that of another base class.
-        llvm.newpassmanagers.NewPassManager._dispose(passes)
-        passes.detach()
 
     def _make_bind(self) -> Bind | None:
         """The native reader of arrays, where Python's objects are laid out as it assumes."""

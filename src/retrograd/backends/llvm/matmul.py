@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from retrograd.backends.kernel import Nest
 from retrograd.backends.llvm import types
-from retrograd.backends.llvm.kernels import KernelWriter, close_all
+from retrograd.backends.llvm.kernels import KernelWriter
+from retrograd.backends.llvm.loops import Carried, walk
 from retrograd.ir import float32
 
 ROW_MAJOR, AS_IT_IS, TRANSPOSED = 101, 111, 112
@@ -21,19 +22,22 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
         f"void @{symbol}({', '.join(['i32'] * 6)}, {kind}, ptr, i32, ptr, i32, {kind}, ptr, i32)"
     )
     w.begin(nest)
-    sizes = [_narrow(w, w.names[info[s]]) for s in "mnk"]
-    rows = [_leading(w, w.names[v]) for v in (info["a"][2], info["b"][2], info["n"])]
-    loops = [w.loop(i, size) for i, size in enumerate(nest.loops)]
-    starts = (left, info["a"][0]), (right, info["b"][0]), (out, info["y"])
-    a, b, y = (
-        f"ptr {w.address(buffer, w.names[offset])}, i32 {row}"
-        for (buffer, offset), row in zip(starts, rows, strict=True)
-    )
+    sizes = [_narrow(w, w.scalar(info[s])) for s in "mnk"]
+    rows = [_leading(w, w.scalar(v)) for v in (info["a"][2], info["b"][2], info["n"])]
     flags = [TRANSPOSED if info[s][1] else AS_IT_IS for s in "ab"]
     integers = ", ".join(f"i32 {n}" for n in (ROW_MAJOR, *flags, *sizes))
     one, zero = (f"{kind} {types.literal(v, dtype)}" for v in (1.0, 0.0))
-    w.line(f"call void @{symbol}({integers}, {one}, {a}, {b}, {zero}, {y})")
-    close_all(w, loops)
+
+    def inside(_: Carried) -> Carried:
+        starts = (left, info["a"][0]), (right, info["b"][0]), (out, info["y"])
+        a, b, y = (
+            f"ptr {w.address(buffer, w.scalar(offset))}, i32 {row}"
+            for (buffer, offset), row in zip(starts, rows, strict=True)
+        )
+        w.line(f"call void @{symbol}({integers}, {one}, {a}, {b}, {zero}, {y})")
+        return []
+
+    walk(w, 0, len(nest.loops), inside)
 
 
 def _narrow(w: KernelWriter, size: str) -> str:

@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 from retrograd.backends.kernel import Buffer, Kernel, Nest, Plan
 from retrograd.backends.llvm import index, matmul, reduce
-from retrograd.backends.llvm.elementwise import POWER, integer_power
-from retrograd.backends.llvm.kernels import KernelWriter, map_nest
+from retrograd.backends.llvm.kernels import KernelWriter
+from retrograd.backends.llvm.machine import Machine
 from retrograd.ir import Dim
 
 NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
-    "map": map_nest,
-    "row": reduce.row,
-    "column": reduce.column,
+    "map": reduce.mapping,
+    "row": reduce.reduction,
+    "column": reduce.reduction,
     "arg": reduce.argument,
     "scan": reduce.scan,
     "scatter": index.scatter,
@@ -61,8 +61,9 @@ class Slots:
 class Module:
     """Collects declarations and functions; equal kernels become one function."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, machine: Machine) -> None:
         self.plan = plan
+        self.machine = machine
         self.slots = Slots(plan)
         self.declarations: dict[str, None] = {}
         self.functions: dict[str, str] = {}  # body to name
@@ -79,7 +80,7 @@ class Module:
         self.declarations[function] = None
 
     def _kernel(self, kernel: Kernel, checking: bool) -> tuple[str, list[Buffer | Dim]]:
-        w = KernelWriter(self.declare)
+        w = KernelWriter(self.declare, self.machine)
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
         w.line("ret i64 0" if checking else "ret void")
@@ -97,18 +98,11 @@ class Module:
     def symbols(self) -> list[str]:
         """The functions under names of our own that must be found outside of the module."""
         names = map(_declared_name, self.declarations)
-        return [n for n in names if n.startswith("rg_") and not n.startswith(POWER)]
+        return [n for n in names if n.startswith("rg_")]
 
     def text(self) -> str:
-        parts = []
-        powers = []
-        for d in self.declarations:
-            name = _declared_name(d)
-            if name.startswith(POWER):
-                powers.append(integer_power(name))
-            else:
-                parts.append("declare " + d)
-        parts += powers
+        # A helper function comes with its definition, anything else is found outside.
+        parts = [d if d.startswith("define") else "declare " + d for d in self.declarations]
         for body, name in self.functions.items():
             kind = "i64" if "ptr %status)" in body[: body.index("{")] else "void"
             parts.append(f"define internal {kind} @{name}{body}")

@@ -87,11 +87,11 @@ class LLVMProgram:
 
         self.graph = graph
         self.plan = Plan(graph)
-        module = Module(self.plan)
+        compiler = engine()
+        module = Module(self.plan, compiler.machine)
         self.slots = module.slots
         self.constants = [constant_array(b.node.attrs["value"]) for b in self.plan.constants]
         self.functions = len(module.functions)  # kernels that differ
-        compiler = engine()
         self._code = compiler.compile(module.text(), module.symbols)
         self._shaped: dict[tuple[int, ...], Shaped] = {}
         self._last: Shaped | None = None  # the sizes of the latest call

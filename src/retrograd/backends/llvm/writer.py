@@ -5,18 +5,20 @@ Text rather than llvmlite's objects, which take as long to build as LLVM takes t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 class Loop:
-    """An open loop."""
+    """An open loop. `values` are what it carries from one iteration to the next."""
 
-    __slots__ = ("counter", "label", "step")
+    __slots__ = ("_heads", "counter", "label", "step", "values")
 
     def __init__(self, label: str, counter: str, step: int) -> None:
         self.label = label
         self.counter = counter
         self.step = step
+        self.values: list[str] = []
+        self._heads: list[tuple[int, str]] = []  # lines to be completed when the loop is closed
 
 
 class Writer:
@@ -62,26 +64,41 @@ class Writer:
     def branch(self, condition: str, yes: str, no: str) -> None:
         self.line(f"br i1 {condition}, label %{yes}, label %{no}")
 
-    def open_loop(self, size: str, step: int = 1) -> Loop:
-        """Start a loop of a counter from 0 up to `size`."""
-        name = self.label()
-        before = self.block
+    def open_loop(
+        self,
+        end: str,
+        step: int = 1,
+        start: str = "0",
+        carried: Sequence[tuple[str, str]] = (),
+    ) -> Loop:
+        """Start a loop of a counter from `start` while it is below `end`. `carried` are types and
+        first values of what `close_loop` gives new values; after it, `values` are the last ones."""
+        name, before = self.label(), self.block
         self.jump(f"{name}.head")
         self.start_block(f"{name}.head")
-        counter = f"%{name}.i"
-        self.line(f"{counter} = phi i64 [ 0, %{before} ], [ %{name}.next, %{name}.latch ]")
-        self.line(f"%{name}.more = icmp slt i64 {counter}, {size}")
+        loop = Loop(name, f"%{name}.i", step)
+        self.line(
+            f"{loop.counter} = phi i64 [ {start}, %{before} ], [ %{name}.next, %{name}.last ]"
+        )
+        for i, (kind, first) in enumerate(carried):
+            value = f"%{name}.v{i}"
+            loop._heads.append((len(self.lines), f"{value} = phi {kind} [ {first}, %{before} ]"))
+            self.line("")
+            loop.values.append(value)
+        self.line(f"%{name}.more = icmp slt i64 {loop.counter}, {end}")
         self.branch(f"%{name}.more", f"{name}.body", f"{name}.end")
         self.start_block(f"{name}.body")
-        return Loop(name, counter, step)
+        return loop
 
-    def close_loop(self, loop: Loop) -> None:
+    def close_loop(self, loop: Loop, values: Sequence[str] = ()) -> None:
         name = loop.label
-        self.jump(f"{name}.latch")
-        self.start_block(f"{name}.latch")
+        self.jump(f"{name}.last")
+        self.start_block(f"{name}.last")
         self.line(f"%{name}.next = add nuw nsw i64 {loop.counter}, {loop.step}")
         self.jump(f"{name}.head")
         self.start_block(f"{name}.end")
+        for (at, head), value in zip(loop._heads, values, strict=True):
+            self.lines[at] = f"  {head}, [ {value}, %{name}.last ]"
 
     def text(self) -> str:
         return "\n".join(["start:", *self.entry, *self.lines])

@@ -1,0 +1,163 @@
+"""Walking through the loops of a nest.
+
+`over` opens one loop and lets a function write what is inside. It decides how the iterations are
+gone through: one by one; several lanes at a time (`vec`), with a mask for the last ones; several
+rows at a time (`tile`). Loops may carry values: the function inside gets and returns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from retrograd.backends.llvm import types
+from retrograd.backends.llvm.kernels import KernelWriter
+from retrograd.ir import bool_
+
+Carried = list[str]
+Inside = Callable[[Carried], Carried]
+ROWS = 8  # the most rows of a tile
+
+
+def walk(w: KernelWriter, first: int, last: int, inside: Inside, kinds: Sequence[str] = (),
+         values: Carried | None = None) -> Carried:  # fmt: skip
+    """All loops from `first` up to, not including, `last`. `kinds` are the types of what is
+    carried."""
+    if first == last:
+        return inside(values or [])
+    return over(w, first, lambda v: walk(w, first + 1, last, inside, kinds, v), kinds, values)
+
+
+def over(w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str] = (),
+         values: Carried | None = None) -> Carried:  # fmt: skip
+    """One loop of the nest."""
+    how = _plain
+    if number == w.nest.vec and w.lanes > 1:
+        how = _lanes
+    elif number == w.nest.tile and w.rows > 1:
+        how = _tiled
+    return how(w, number, inside, kinds, values or [])
+
+
+def _at(w: KernelWriter, number: int, counters: list[str], inside: Inside, v: Carried) -> Carried:
+    """One pass through the inside of a loop."""
+    w.counters[number] = counters
+    w.enter()
+    w.place(number + 1)
+    result = inside(v)
+    w.leave()
+    return result
+
+
+def _loop(
+    w: KernelWriter, number: int, bounds: tuple[str, str], step: int, inside: Inside,
+    kinds: Sequence[str], values: Carried,
+) -> Carried:  # fmt: skip
+    loop = w.open_loop(bounds[1], step, bounds[0], list(zip(kinds, values, strict=True)))
+    counters = [loop.counter]
+    if number == w.nest.tile:
+        counters += [w.new(f"add nuw nsw i64 {loop.counter}, {t}") for t in range(1, w.copies)]
+    w.close_loop(loop, _at(w, number, counters, inside, loop.values))
+    return loop.values
+
+
+def _plain(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    start, end = w.bounds(number)
+    if start == "0" and end == "1":
+        return _at(w, number, ["0"], inside, values)
+    return _loop(w, number, (start, end), 1, inside, kinds, values)
+
+
+def _lanes(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    """Whole vectors, then what is left, under a mask."""
+    start, end = w.bounds(number)
+    if start == "0" and end.isdigit():
+        whole, rest = divmod(int(end), w.lanes)
+        if whole == 1:
+            values = _at(w, number, ["0"], inside, values)
+        elif whole:
+            last = str(whole * w.lanes)
+            values = _loop(w, number, ("0", last), w.lanes, inside, kinds, values)
+        if rest == 1 and w.nest.kind != "row":
+            # One lane is a scalar. (And LLVM 22 writes too much where a store of one lane narrows.)
+            lanes, w.lanes = w.lanes, 1
+            values = _at(w, number, [str(whole * lanes)], inside, values)
+            w.lanes = lanes
+        elif rest:
+            w.mask = "<" + ", ".join(f"i1 {int(i < rest)}" for i in range(w.lanes)) + ">"
+            values = _at(w, number, [str(whole * w.lanes)], inside, values)
+            w.mask = None
+        return values
+    length = end if start == "0" else w.new(f"sub nsw i64 {end}, {start}")
+    whole_length = w.new(f"and i64 {length}, {-w.lanes}")
+    last = whole_length if start == "0" else w.new(f"add nsw i64 {start}, {whole_length}")
+    values = _loop(w, number, (start, last), w.lanes, inside, kinds, values)
+    rest_length = w.new(f"sub nsw i64 {end}, {last}")
+    return _last_lanes(w, number, last, rest_length, inside, values)
+
+
+def _last_lanes(
+    w: KernelWriter, number: int, at: str, rest: str, inside: Inside, values: Carried
+) -> Carried:
+    """The lanes left, if any; a reduction takes none rather than branch around them."""
+    skip = ""
+    if not values:
+        go, skip = w.label(), w.label()
+        w.branch(w.new(f"icmp sgt i64 {rest}, 0"), go, skip)
+        w.start_block(go)
+    kind = f"<{w.lanes} x i64>"
+    first = w.new(f"insertelement {kind} poison, i64 {rest}, i64 0")
+    wide = w.new(f"shufflevector {kind} {first}, {kind} poison, <{w.lanes} x i32> zeroinitializer")
+    steps = "<" + ", ".join(f"i64 {i}" for i in range(w.lanes)) + ">"
+    w.mask = w.new(f"icmp sgt {kind} {wide}, {steps}")
+    values = _at(w, number, [at], inside, values)
+    w.mask = None
+    if skip:
+        w.jump(skip)
+        w.start_block(skip)
+    return values
+
+
+def _tiled(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    """Several rows at a time, then those left."""
+    start, end = w.bounds(number)
+    assert not kinds, "rows that are reduced into one another are not independent"
+    if start == "0" and end.isdigit():
+        n = int(end)
+        rows = -(-n // -(-n // w.rows)) if n else 1  # as even as they can be
+        whole, rest = n - n % rows, n % rows
+        if whole:
+            _rows(w, number, ("0", str(whole)), rows, inside)
+        if rest:
+            _rows(w, number, (str(whole), end), rest, inside)
+        return []
+    length = w.new(f"sub nsw i64 {end}, {start}")
+    left = w.new(f"srem i64 {length}, {w.rows}")
+    whole_end = w.new(f"sub nsw i64 {end}, {left}")
+    _rows(w, number, (start, whole_end), w.rows, inside)
+    _rows(w, number, (whole_end, end), 1, inside)
+    return []
+
+
+def _rows(w: KernelWriter, number: int, bounds: tuple[str, str], rows: int, inside: Inside) -> None:
+    w.copies = rows
+    start, end = bounds
+    if start.isdigit() and end.isdigit() and int(end) - int(start) == rows:
+        counters = [str(int(start) + t) for t in range(rows)]
+        _at(w, number, counters, inside, [])
+    else:
+        _loop(w, number, bounds, rows, inside, (), [])
+    w.copies = 1
+
+
+def masked(w: KernelWriter, kind: str, new: str, old: str) -> str:
+    """`new` in the lanes that count, `old` in the others."""
+    if w.mask is None:
+        return new
+    bits = types.register_type(bool_, w.lanes)
+    return w.new(f"select {bits} {w.mask}, {kind} {new}, {kind} {old}")
