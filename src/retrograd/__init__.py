@@ -28,7 +28,8 @@ from retrograd.frontend.activations import (
     silu,
     softmax,
 )
-from retrograd.frontend.context import backend, no_grad
+from retrograd.frontend.context import backend, no_grad, num_threads
+from retrograd.frontend.convolution import conv, conv_transpose
 from retrograd.frontend.creation import (
     arange,
     asarray,
@@ -146,6 +147,7 @@ from retrograd.frontend.manipulation import (
     triu,
     unstack,
 )
+from retrograd.frontend.pooling import avg_pool, max_pool
 from retrograd.frontend.recording import cache_stats
 from retrograd.frontend.reductions import (
     all,
@@ -222,6 +224,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "avg_pool",
     "backend",
     "backends",
     "bfloat16",
@@ -239,6 +242,8 @@ __all__ = [
     "ceil",
     "clip",
     "concat",
+    "conv",
+    "conv_transpose",
     "cos",
     "cosh",
     "cumsum",
@@ -303,6 +308,7 @@ __all__ = [
     "matmul",
     "matrix_transpose",
     "max",
+    "max_pool",
     "maximum",
     "mean",
     "meshgrid",
@@ -314,6 +320,7 @@ __all__ = [
     "no_grad",
     "nn",
     "not_equal",
+    "num_threads",
     "one_hot",
     "ones",
     "ones_like",

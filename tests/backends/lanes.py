@@ -82,7 +82,7 @@ class Functions:
         assert size % self.lanes == 0
         results = [np.empty(size, d.dtype) for d in self.results]
         block = np.array([size, *(a.ctypes.data for a in (*arrays, *results))], np.int64)
-        self._program.run(block.ctypes.data)
+        self._program.run(block.ctypes.data, 0, 1, 0)
         return results
 
 

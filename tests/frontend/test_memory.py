@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.frontend import recording
+from retrograd.frontend import leaves, page, programs
 from retrograd.ir import Node
 
 
@@ -50,7 +50,8 @@ def test_a_training_loop_keeps_nothing(backend, steps):
                     memory.append(resident())
     assert seen[0] >= seen[1] >= seen[2]
     assert memory == [] or memory[-1] - memory[0] < 8  # listing all objects takes some itself
-    tables = (recording.PENDING, recording.VALUES, recording.LEAVES, recording.REPLACED)
+    tables = (leaves.PENDING, leaves.VALUES, leaves.SPENT)
+    assert sum(ref() is not None for ref in page.PAGES) < 50
     assert max(len(t) for t in tables) < 50
 
 
@@ -75,7 +76,7 @@ def test_losses_may_be_kept_and_summed_without_their_history():
 
 
 def test_programs_in_the_cache_are_bounded(monkeypatch):
-    monkeypatch.setattr(recording, "_CAPACITY", 8)
+    monkeypatch.setattr(programs, "CAPACITY", 8)
     with rg.backend("reference"):
         for n in range(30):
             (rg.ones(n) + 1).numpy()

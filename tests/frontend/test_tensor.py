@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.frontend.recording import PENDING
+from retrograd.frontend.leaves import PENDING
 
 
 def test_creation_keeps_the_dtypes_python_users_expect():

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from retrograd.backends.backend import Array, Backend, Program, bind
+from retrograd.backends.interpret import TieredProgram
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import BackendError
 from retrograd.ir import Graph
 from retrograd.passes import optimize
 
-__all__ = ["Array", "Backend", "Program", "available", "bind", "compile_graph", "find"]
+__all__ = [
+    "Array",
+    "Backend",
+    "Program",
+    "available",
+    "bind",
+    "compile_graph",
+    "find",
+    "start_graph",
+]
 
 # The reference backend runs a graph as it was written, node by node: it defines the meaning. The
 # others get it optimised.
@@ -36,4 +46,12 @@ def find(name: str) -> Backend:
 
 def compile_graph(graph: Graph, backend: str) -> Program:
     """A program that runs the graph on the named backend."""
+    return find(backend)(graph)
+
+
+def start_graph(graph: Graph, backend: str) -> Program:
+    """A program that need not run often: one that is compiled only when it does, where the backend
+    compiles. The bits of its results are those of `compile_graph`."""
+    if backend == "llvm":
+        return TieredProgram(optimize(graph))
     return find(backend)(graph)

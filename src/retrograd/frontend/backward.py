@@ -8,7 +8,13 @@ from typing import Any
 from retrograd.autodiff import pullback, seeds
 from retrograd.errors import GradientError, ShapeError, TraceError
 from retrograd.frontend.conversion import as_array
-from retrograd.frontend.recording import REPLACED, SPENT, Data, Lazy, leaf, leaf_handle
+from retrograd.frontend.elementwise import add, stop_gradient
+from retrograd.frontend.forms import Form
+from retrograd.frontend.leaves import Data, is_spent, leaf, leaf_handle
+from retrograd.frontend.page import Page, reopen
+from retrograd.frontend.programs import LOCK
+from retrograd.frontend.recall import hold, operand
+from retrograd.frontend.recording import Lazy, recorders
 from retrograd.ir import Node
 from retrograd.ops.control import StopGradient
 
@@ -20,6 +26,10 @@ _SECOND_TIME = (
 
 def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
+    if root._form is not None and _on_page(root, root._page, root._form, seed):
+        if not retain_graph:
+            root.spend()
+        return
     node = root.node
     if root.is_spent:
         raise GradientError(f"{_SECOND_TIME}: {node.describe()}")
@@ -43,6 +53,48 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
         root.spend()
 
 
+def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool:
+    """The same by forms, whose gradients are known from the second time on. False where it has to
+    be done on nodes: what is wrong or out of the ordinary is found there, and said."""
+    if form.spent or not root._requires_grad or recorders() or (seed is None and form.type.shape):
+        return False
+    start = None
+    if seed is not None:
+        if not isinstance(seed, Lazy) or (start := operand(page, seed)) is None:
+            return False
+        if start.type != form.type:
+            return False
+    slots = form.slots()
+    if -1 in slots:
+        return False
+    handles, wanted = [], []
+    for k in slots:
+        node = page.arrays[k]
+        if node.prim.replaced:  # type: ignore[attr-defined]
+            return False
+        handle = leaf_handle(node)
+        if handle is not None:
+            handles.append(handle)
+            wanted.append(page.slots[node])
+    found = form.gradients.get((*wanted, start))
+    if found is None:
+        with LOCK:
+            found = form.gradient(wanted, start)
+    if not page.open:
+        reopen(page)  # what follows, such as an optimizer's step, becomes one program with it
+    for handle, g in zip(handles, found, strict=True):
+        if g is None:
+            continue
+        new = hold(page, g, False)
+        before = getattr(handle, "_grad", None)
+        if before is not None:
+            new = stop_gradient(add(before, new))
+            if new._form is not None and new._form.loss is None:
+                new._form.loss = g.loss
+        handle._grad = new
+    return True
+
+
 def _seed(seed: Any, node: Node) -> Node:
     g = seed.node if isinstance(seed, Lazy) else leaf(as_array(seed, node.dtype).copy())
     if g.type != node.type:
@@ -58,7 +110,7 @@ def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
         for x in todo.pop().inputs:
             if x not in seen:
                 seen.add(x)
-                if x in SPENT:
+                if is_spent(x):
                     raise GradientError(f"{_SECOND_TIME}: {x.describe()}")
                 if x.op != "stop_gradient" and x.dtype.is_float:
                     todo.append(x)
@@ -70,11 +122,11 @@ def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
             "vmap and trace use rg.grad or rg.value_and_grad"
         )
     found = {n: h for n in ends if (h := leaf_handle(n)) is not None}
-    return found, [n for n in ends if n in REPLACED]
+    return found, [n for n in ends if n.prim.replaced]  # type: ignore[attr-defined]
 
 
 def _accumulate(handle: Lazy, g: Node, root: Lazy) -> None:
-    before = handle._grad
+    before = getattr(handle, "_grad", None)
     total = g if before is None else before.node + g
     new = Lazy.handle_class(StopGradient()(total))  # a gradient is a constant to what uses it
     if root is not handle:

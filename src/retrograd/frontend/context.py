@@ -1,13 +1,14 @@
-"""Modes of recording, each a context: gradients on or off, the backend."""
+"""Modes of recording and running, each a context: gradients on or off, the backend, threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar, Token
-from typing import Any
+from typing import Any, overload
 
 from retrograd.backends import find
+from retrograd.backends.threads import THREADS, checked, threads_here
 
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[bool] = ContextVar("tracing", default=False)
@@ -80,3 +81,53 @@ def backend(name: str) -> Setting:
     """
     find(name)
     return Setting(_BACKEND, name)
+
+
+class ThreadSetting(Setting):
+    """What `num_threads(n)` returns: in force at once, and as a context inside its block only."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(THREADS, n)
+        self._made: Token[Any] | None = THREADS.set(n)
+
+    def _take_back(self) -> None:
+        """Undo the plain call, for the context to leave things as they were before it."""
+        token, self._made = self._made, None
+        if token is not None:
+            with suppress(ValueError):  # made by another thread, which keeps it
+                token.var.reset(token)
+
+    def __enter__(self) -> None:
+        self._take_back()
+        super().__enter__()
+
+    def __call__(self, f: Callable[..., Any]) -> Any:
+        self._take_back()
+        return super().__call__(f)
+
+
+@overload
+def num_threads() -> int: ...
+
+
+@overload
+def num_threads(n: int) -> ThreadSetting: ...
+
+
+def num_threads(n: int | None = None) -> int | ThreadSetting:
+    """The most threads that a computation may use; with an argument, set it.
+
+    `rg.num_threads(4)` holds from here on, `with rg.num_threads(4):` for the block; also a
+    decorator. Like all modes it concerns the Python thread that sets it, and not others. To start
+    with, it is the number of processor cores at hand, or the environment variable
+    RETROGRAD_NUM_THREADS. Results are the same to the bit whatever it is; small computations use
+    fewer threads. May exceed the cores, which is slower.
+
+    Raises `OptionError` if `n` is not an integer from 1 to 1024.
+
+    >>> import retrograd as rg
+    >>> with rg.num_threads(1):
+    ...     print(rg.num_threads())
+    1
+    """
+    return threads_here() if n is None else ThreadSetting(checked(n))

@@ -22,10 +22,12 @@ from retrograd.ops.control import StopGradient
 ArrayLike = Any
 
 
-def _named(call: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+def _named(
+    call: Callable[..., Any], name: str, doc: str, numbers: bool = False
+) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = name
     call.__doc__ = doc
-    return function(call)
+    return function(call, numbers)
 
 
 def _unary(name: str, doc: str, op: ops.Elementwise, floating: bool = True) -> Callable[..., Any]:
@@ -40,7 +42,8 @@ def _binary(name: str, doc: str, op: ops.Elementwise, floating: bool = False) ->
     def call(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         return op(*together(x1, x2, floating=floating))
 
-    return _named(call, name, f"{doc}\n\nElementwise, with broadcasting and dtype promotion.")
+    doc = f"{doc}\n\nElementwise, with broadcasting and dtype promotion."
+    return _named(call, name, doc, numbers=True)
 
 
 # fmt: off

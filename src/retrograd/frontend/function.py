@@ -1,8 +1,9 @@
 """`@function`: how a function on nodes becomes a function on tensors.
 
-The library is written once, on nodes: no arrays, no modes. Called by a user, a `@function` turns
-tensors, arrays and nested lists into nodes, notes the user's source line, and wraps the resulting
-nodes; called by another library function, with nodes, it passes straight through.
+The library is written once, on nodes: no arrays, no modes. Called by a user, a `@function` looks up
+what it made of such arguments before (`recall.py`); where that cannot be, it turns tensors, arrays
+and nested lists into nodes, notes the user's source line, and wraps the resulting nodes. Called by
+another library function, with nodes, it passes straight through.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from retrograd.errors import DTypeError, OptionError, RetrogradError, ShapeError
-from retrograd.frontend.context import grad_enabled
+from retrograd.frontend.context import _GRAD, grad_enabled
 from retrograd.frontend.conversion import as_array, holds_arrays
-from retrograd.frontend.recording import Lazy, leaf, recorders
+from retrograd.frontend.leaves import leaf
+from retrograd.frontend.page import CURRENT
+from retrograd.frontend.programs import LITERAL
+from retrograd.frontend.recall import MISSED, Operation, free_number, hold, pair, recall, single
+from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.source import user_source
 from retrograd.ir import Node, Provenance, Source, made_by, provenance
 from retrograd.ops.control import StopGradient
@@ -26,11 +31,12 @@ Scalar = bool | int | float
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def function(f: F) -> F:
+def function(f: F, numbers: bool = False) -> F:
     """Make a function on nodes callable with tensors.
 
     Parameters annotated `ArrayLike` take tensors, arrays, numbers and nested lists of these; what
-    is given for the others stays as it is.
+    is given for the others stays as it is. With `numbers`, what the function does with a Python
+    number next to a floating array does not depend on the value of the number.
     """
     first, rest, arrays = _array_parameters(f)
 
@@ -39,6 +45,10 @@ def function(f: F) -> F:
         for a in args:
             if isinstance(a, Node):
                 return f(*args, **kwargs)
+        found = recall(f, first, rest, arrays, args, kwargs)
+        return found if found is not MISSED else record(*args, **kwargs)
+
+    def record(*args: Any, **kwargs: Any) -> Any:
         tracked = False
         unwrapped = list(args)
         for i, a in enumerate(args):
@@ -56,7 +66,122 @@ def function(f: F) -> F:
             _locate(error, f.__name__, source)
             raise
 
+    positional = f.__code__.co_posonlyargcount
+    if rest or f.__defaults__ or len(arrays) != positional:
+        return call  # type: ignore[return-value]
+    if f.__code__.co_kwonlyargcount or positional != f.__code__.co_argcount:
+        return call  # type: ignore[return-value]
+    if positional == 1:
+        return _of_one(f, call)  # type: ignore[return-value]
+    if positional == 2:
+        return _of_two(f, call, numbers)  # type: ignore[return-value]
     return call  # type: ignore[return-value]
+
+
+def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one array."""
+    op = Operation(f, False)
+
+    @functools.wraps(f)
+    def call(x: Any, /) -> Any:
+        try:
+            page, form = x._page, x._form
+            if form is None:
+                page = CURRENT.page
+                form = page.slots[x._own]
+            if page.open:
+                return hold(page, form.uses[op][None], x._requires_grad)
+        except (AttributeError, KeyError):
+            pass
+        found = single(op, x)
+        return found if found is not MISSED else slow(x)
+
+    return call
+
+
+# What an operation does as an operator, and with its operands exchanged.
+_METHODS: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any]]] = {}
+
+
+def operator(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A library function of two arrays as a method: `x + y`."""
+    return _METHODS[f][0]
+
+
+def reflected(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The same with the operands exchanged, for `2 + x`."""
+    return _METHODS[f][1]
+
+
+def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> Callable[..., Any]:
+    """A function of two arrays."""
+    method = _method(Operation(f, numbers), slow)
+    swapped = _method(Operation(f, numbers, True), lambda x, other: slow(other, x))
+
+    @functools.wraps(f)
+    def call(x1: Any, x2: Any, /) -> Any:
+        if isinstance(x1, Lazy):
+            return method(x1, x2)
+        if isinstance(x2, Lazy) and (x1.__class__ is float or x1.__class__ is int):
+            return swapped(x2, x1)
+        return slow(x1, x2)
+
+    _METHODS[call] = method, swapped
+    return call
+
+
+def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation of a tensor and something else.
+
+    This is where an eager program spends its time: what was recorded before costs a few looks into
+    tables and one object. Whatever is out of the ordinary goes to `pair`, which is complete.
+    """
+    numbers, create, enabled, literal = op.numbers, object.__new__, _GRAD.get, LITERAL
+
+    def method(self: Any, other: Any) -> Any:
+        try:
+            handle_class = Lazy.handle_class
+            form = self._form
+            if form is None:
+                page = CURRENT.page
+                form = page.slots[self._own]
+            else:
+                page = self._page
+            kind = other.__class__
+            tracked = self._requires_grad
+            if kind is handle_class or (kind is not float and kind is not int):
+                second = other._form
+                if second is None:
+                    second = page.slots[other._own]
+                elif other._page is not page:
+                    raise KeyError
+                found = form.uses[op][second]
+                tracked = tracked or other._requires_grad
+            elif kind is int or other in literal or not (numbers and form.takes_numbers):
+                found = form.uses[op][kind, repr(other)]
+            else:
+                if not page.open:
+                    raise KeyError
+                table = form.uses[op]
+                k = page.take()
+                found = table.get(k) or free_number(page, op, form, k)
+                if found is None:
+                    return slow(self, other)
+                page.numbers[k] = other
+            if tracked and not ((tracked := found.floating) and enabled()):
+                return hold(page, found, tracked)
+            new = create(handle_class)
+            new._form = found
+            new._page = page
+            new._requires_grad = tracked
+            page.keep(new)  # refuses where nothing is recorded any more
+            return new
+        except (AttributeError, KeyError):
+            pass
+        found = pair(op, self, other)
+        return found if found is not MISSED else slow(self, other)
+
+    return method
 
 
 def _locate(error: RetrogradError, name: str, source: Source | None) -> None:

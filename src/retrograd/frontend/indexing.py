@@ -40,6 +40,29 @@ def getitem(x: ArrayLike, key: Any, /) -> Any:
     return _basic(x, items)
 
 
+_INDICES = "indices"  # in a key: index arrays stand here, which are given apart from it
+
+
+def picked(x: Lazy, key: Any) -> Any:
+    """`x[key]` for a key as a user writes it."""
+    items = key if isinstance(key, tuple) else (key,)
+    if all(k is None or k is Ellipsis or type(k) in (int, slice) for k in items):
+        return getitem(x, items)
+    plain = _by_position([_plain_item(k) for k in items], x.shape)
+    arrays = [k if isinstance(k, Lazy) else Lazy.handle_class.of(k) for k in plain if _is_given(k)]
+    return _picked(x, arrays, tuple([_INDICES if _is_given(k) else k for k in plain]))
+
+
+@function
+def _picked(x: ArrayLike, indices: ArrayLike, key: Any, /) -> Any:
+    given = iter(indices)
+    return getitem(x, tuple([next(given) if k is _INDICES else k for k in key]))
+
+
+def _is_given(k: Any) -> bool:
+    return isinstance(k, Lazy | np.ndarray)
+
+
 def _is_array(k: Any) -> bool:
     return isinstance(k, Node)
 
@@ -48,35 +71,47 @@ def plain_key(key: Any, shape: Shape) -> tuple[Any, ...]:
     """The key a user wrote as the library takes it: index arrays as nodes, and boolean masks as the
     positions they select."""
     items = [_plain_item(k) for k in (key if isinstance(key, tuple) else (key,))]
-    widths = [
-        k.ndim if isinstance(k, np.ndarray) else int(k is not None and k is not Ellipsis)
-        for k in items
-    ]
+    plain = _by_position(items, shape)
+    return tuple(
+        [
+            constant(k) if isinstance(k, np.ndarray) else k.node if isinstance(k, Lazy) else k
+            for k in plain
+        ]
+    )
+
+
+def _by_position(items: list[Any], shape: Shape) -> list[Any]:
+    """A key with the positions that masks select in place of the masks."""
+    widths = [k.ndim if _is_mask(k) else int(k is not None and k is not Ellipsis) for k in items]
     new: list[Any] = []
     axis = 0
     for k, width in zip(items, widths, strict=True):
-        if isinstance(k, np.ndarray):
+        if _is_mask(k):
             if shape[axis : axis + width] != k.shape:
                 raise IndexRangeError(
                     f"a mask of the shape {k.shape} on axis {axis} of an array of the shape {shape}"
                 )
-            new.extend(constant(i) for i in np.nonzero(k))
+            new.extend(np.nonzero(k))
         else:
             new.append(k)
         axis += len(shape) - sum(widths) if k is Ellipsis else width
-    return tuple(new)
+    return new
+
+
+def _is_mask(k: Any) -> bool:
+    return isinstance(k, np.ndarray) and k.dtype == np.bool_
 
 
 def _plain_item(k: Any) -> Any:
-    """One item: a number, slice, None, `...`, node of indices, or array of a mask."""
+    """One item: a number, slice, None, `...`, tensor or array of indices, or array of a mask."""
     if isinstance(k, list | tuple):
         k = as_array(k, None if len(k) else int64)
     if isinstance(k, bool | np.bool_) or (getattr(k, "dtype", None) == bool_ and not k.shape):
         raise DTypeError("a single boolean is no index; use an integer, a slice or a mask")
     if isinstance(k, Lazy):
-        return k.value() if k.dtype is bool_ else k.node
+        return k.value() if k.dtype is bool_ else k
     if isinstance(k, np.ndarray):
-        return k if k.dtype == np.bool_ else constant(as_array(k))
+        return k if k.dtype == np.bool_ else np.array(as_array(k))
     return k
 
 

@@ -19,6 +19,7 @@ from retrograd.frontend.broadcasting import Number, as_node
 from retrograd.frontend.context import current_backend, grad_enabled, is_tracing, tracing
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import argument_names, captures, positional
+from retrograd.frontend.programs import JIT
 from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim, Node, TensorType, as_dtype
@@ -112,6 +113,7 @@ class Jit:
             keys.append(self._classify(x, label, arrays))
         signature = (structure, tuple(keys), current_backend())
         traced = self._traces.get(signature)
+        JIT["misses" if traced is None else "hits"] += 1
         if traced is None:
             with self._lock:
                 traced = self._traces.get(signature)

@@ -109,23 +109,21 @@ class Generator:
 
     def bits(self, shape: Any = ()) -> Tensor:
         """Uniform random uint32."""
-        return Tensor(RandomBits(as_shape(shape))(self._next()))
+        return _bits(Tensor(self._next()), as_shape(shape))
 
     def uniform(
         self, shape: Any = (), low: float = 0.0, high: float = 1.0, *, dtype: Any = float32
     ) -> Tensor:
         """Uniform numbers in `[low, high)`."""
-        kind = _floating(dtype)
-        u = el.cast(_unit(self._next(), as_shape(shape), kind), kind)
-        return Tensor(u if (low, high) == (0.0, 1.0) else u * (high - low) + low)
+        u = _uniform(Tensor(self._next()), as_shape(shape), _floating(dtype))
+        return u if (low, high) == (0.0, 1.0) else u * (high - low) + low
 
     def normal(
         self, shape: Any = (), mean: float = 0.0, std: float = 1.0, *, dtype: Any = float32
     ) -> Tensor:
         """Normal numbers, by inversion of the distribution function (Wichura, Algorithm AS 241)."""
-        kind = _floating(dtype)
-        z = el.cast(inverse_normal_cdf(self._next(), as_shape(shape), kind), kind)
-        return Tensor(z if (mean, std) == (0.0, 1.0) else z * std + mean)
+        z = _normal(Tensor(self._next()), as_shape(shape), _floating(dtype))
+        return z if (mean, std) == (0.0, 1.0) else z * std + mean
 
     def randint(self, low: int, high: int, shape: Any = (), *, dtype: Any = int64) -> Tensor:
         """Integers from `low` to `high - 1`, all equally likely (to within 2**-32 of each other's
@@ -195,6 +193,21 @@ def _unit(key: Node, shape: Any, kind: Any) -> Node:
     high = el.cast(el.shift_right(high, full(5, high.type)), float64)
     low = el.cast(el.shift_right(low, full(6, low.type)), float64)
     return (high * 2.0**26 + low) * 2.0**-53
+
+
+@function
+def _bits(key: ArrayLike, shape: Any) -> Any:
+    return RandomBits(shape)(key)
+
+
+@function
+def _uniform(key: ArrayLike, shape: Any, kind: Any) -> Any:
+    return el.cast(_unit(key, shape, kind), kind)
+
+
+@function
+def _normal(key: ArrayLike, shape: Any, kind: Any) -> Any:
+    return el.cast(inverse_normal_cdf(key, shape, kind), kind)
 
 
 @function

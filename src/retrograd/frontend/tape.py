@@ -14,7 +14,14 @@ from retrograd.backends import Array
 from retrograd.errors import GradientError, OptionError, ShapeError, StaleTapeError
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import Graph, closed
-from retrograd.frontend.recording import Lazy, add_recorder, evaluate, leaf, recorders
+from retrograd.frontend.recording import (
+    Lazy,
+    add_recorder,
+    dissolve_pages,
+    evaluate,
+    leaf,
+    recorders,
+)
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node
 
@@ -80,6 +87,7 @@ class Tape:
     """
 
     def __init__(self) -> None:
+        dissolve_pages()
         self._entries: list[Entry] = []
         self._ids: dict[Node, int] = {}
         self._stale: weakref.WeakSet[Node] = weakref.WeakSet()

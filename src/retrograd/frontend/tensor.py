@@ -19,17 +19,9 @@ from retrograd.frontend import (
 )
 from retrograd.frontend import elementwise as el
 from retrograd.frontend.backward import backward
-from retrograd.frontend.recording import Array, Lazy, leaf, leaf_handle
+from retrograd.frontend.function import operator, reflected
+from retrograd.frontend.recording import Array, Lazy, leaf
 from retrograd.ir import Dim
-
-
-def _swapped(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A binary function with its operands exchanged: the reflected operator."""
-
-    def reflected(self: Tensor, other: Any) -> Tensor:
-        return f(other, self)
-
-    return reflected
 
 
 def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,7 +56,7 @@ class Tensor(Lazy):
     @property
     def size(self) -> int | Dim:
         """The number of elements."""
-        return self._node.type.size
+        return self._type.size
 
     @property
     def requires_grad(self) -> bool:
@@ -86,7 +78,7 @@ class Tensor(Lazy):
             raise GradientError(f"only floating tensors have gradients, not {self.dtype}")
         if bool(value) != self._requires_grad:
             array = self.value()
-            self._spent, self._requires_grad = False, bool(value)
+            self._requires_grad = bool(value)
             self.become_leaf(array)
         return self
 
@@ -94,21 +86,21 @@ class Tensor(Lazy):
     def is_leaf(self) -> bool:
         """Whether `backward()` stops here: at tensors that were given rather than computed, and at
         those that do not require a gradient."""
-        return not self._requires_grad or leaf_handle(self._node) is self
+        return not self._requires_grad or self.is_source
 
     @property
     def grad(self) -> Tensor | None:
         """The gradient that `backward()` has accumulated; None before. It is a constant: it can be
         used in further computations, but for derivatives of it see `rg.grad`. It may be set, to
         None or to a tensor of this shape and dtype."""
-        return self._grad  # type: ignore[return-value]
+        return getattr(self, "_grad", None)
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None and not isinstance(value, Tensor):
             raise DTypeError(f"a gradient is a tensor or None, not {type(value).__name__}")
         if value is not None and (value.shape, value.dtype) != (self.shape, self.dtype):
-            raise ShapeError(f"a gradient of {self._node.type} cannot be {value._node.type}")
+            raise ShapeError(f"a gradient of {self._type} cannot be {value._type}")
         self._grad = value
 
     # -- the value ------------------------------------------------------------------------------
@@ -188,7 +180,7 @@ class Tensor(Lazy):
         try:
             text = np.array2string(self.value(), separator=", ", prefix="Tensor(")
         except TraceError:
-            return f"Tensor(traced {self._node.type}{grad})"
+            return f"Tensor(traced {self._type}{grad})"
         shape = f", shape={self.shape}" if self.size == 0 and self.ndim > 1 else ""
         return f"Tensor({text}{shape}, dtype={self.dtype}{grad})"
 
@@ -215,7 +207,7 @@ class Tensor(Lazy):
             "array": self.value(),
             "name": self._node.name,
             "requires_grad": self._requires_grad,
-            "grad": self._grad,
+            "grad": self.grad,
             "attributes": attributes,
         }
 
@@ -248,21 +240,24 @@ class Tensor(Lazy):
     __array_priority__ = 1000
     __array_ufunc__ = None  # NumPy defers to these operators instead of going element by element
 
-    __add__, __radd__ = el.add, _swapped(el.add)
-    __sub__, __rsub__ = el.subtract, _swapped(el.subtract)
-    __mul__, __rmul__ = el.multiply, _swapped(el.multiply)
-    __truediv__, __rtruediv__ = el.divide, _swapped(el.divide)
-    __floordiv__, __rfloordiv__ = el.floor_divide, _swapped(el.floor_divide)
-    __mod__, __rmod__ = el.remainder, _swapped(el.remainder)
-    __pow__, __rpow__ = el.pow, _swapped(el.pow)
-    __matmul__, __rmatmul__ = linalg.matmul, _swapped(linalg.matmul)
-    __and__, __rand__ = el.bitwise_and, _swapped(el.bitwise_and)
-    __or__, __ror__ = el.bitwise_or, _swapped(el.bitwise_or)
-    __xor__, __rxor__ = el.bitwise_xor, _swapped(el.bitwise_xor)
-    __lshift__, __rlshift__ = el.bitwise_left_shift, _swapped(el.bitwise_left_shift)
-    __rshift__, __rrshift__ = el.bitwise_right_shift, _swapped(el.bitwise_right_shift)
-    __eq__, __ne__ = _comparison(el.equal), _comparison(el.not_equal)
-    __lt__, __le__, __gt__, __ge__ = el.less, el.less_equal, el.greater, el.greater_equal
+    __add__, __radd__ = operator(el.add), reflected(el.add)
+    __sub__, __rsub__ = operator(el.subtract), reflected(el.subtract)
+    __mul__, __rmul__ = operator(el.multiply), reflected(el.multiply)
+    __truediv__, __rtruediv__ = operator(el.divide), reflected(el.divide)
+    __floordiv__, __rfloordiv__ = operator(el.floor_divide), reflected(el.floor_divide)
+    __mod__, __rmod__ = operator(el.remainder), reflected(el.remainder)
+    __pow__, __rpow__ = operator(el.pow), reflected(el.pow)
+    __matmul__, __rmatmul__ = operator(linalg.matmul), reflected(linalg.matmul)
+    __and__, __rand__ = operator(el.bitwise_and), reflected(el.bitwise_and)
+    __or__, __ror__ = operator(el.bitwise_or), reflected(el.bitwise_or)
+    __xor__, __rxor__ = operator(el.bitwise_xor), reflected(el.bitwise_xor)
+    __lshift__, __rlshift__ = operator(el.bitwise_left_shift), reflected(el.bitwise_left_shift)
+    __rshift__, __rrshift__ = operator(el.bitwise_right_shift), reflected(el.bitwise_right_shift)
+    __eq__, __ne__ = (
+        _comparison(operator(el.equal)), _comparison(operator(el.not_equal))
+    )  # fmt: skip
+    __lt__, __le__ = operator(el.less), operator(el.less_equal)
+    __gt__, __ge__ = operator(el.greater), operator(el.greater_equal)
     __neg__, __abs__, __invert__ = el.negative, el.abs, el.bitwise_invert
 
     abs, exp, log, sqrt, rsqrt, sin, cos, tanh = (
@@ -304,7 +299,7 @@ class Tensor(Lazy):
         return manipulation.matrix_transpose(self)
 
     def __getitem__(self, key: Any) -> Tensor:
-        return indexing.getitem(self, indexing.plain_key(key, self.shape))
+        return indexing.picked(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError(

@@ -31,6 +31,8 @@ FAMILIES = {
     "reduce": "reduction",
     "matmul": "contraction",
     "conv": "convolution",
+    "pool": "pooling",
+    "windows": "windows",
     "linalg": "linear algebra",
     "shape": "shape",
     "index": "indexing",

@@ -24,7 +24,7 @@ Count = int | Dim
 # Ops that compute nothing: they name, repeat, move or reinterpret.
 _MOVES = frozenset((
     "input", "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip",
-    "concat", "gather", "alias", "stop_gradient",
+    "concat", "gather", "windows", "alias", "stop_gradient",
 ))
 # Elementwise functions that hardware has no single instruction for. They are counted apart: one
 # costs from 5 to 50 additions, depending on the function, the backend and the machine.
@@ -36,7 +36,7 @@ _TRANSCENDENTAL = frozenset((
 # Reductions and scans: one operation for each element that goes in.
 _PER_INPUT = frozenset((
     "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all", "argmax",
-    "argmin", "cumsum",
+    "argmin", "cumsum", "fold",
 ))
 # fmt: on
 
@@ -164,6 +164,10 @@ def _work(node: Node) -> tuple[str, Count]:
     if op == "dot_general":
         a, contracted = node.inputs[0], node.attrs["a_contract"]
         return "flops", 2 * node.type.size * product(a.shape[i] for i in contracted)
+    if op == "conv":
+        return "flops", 2 * node.type.size * product(node.inputs[1].shape[1:])
+    if op in ("max_pool", "max_pool_index"):
+        return "flops", node.type.size * product(node.attrs["sizes"])
     if op in _PER_INPUT:
         return "flops", node.inputs[0].type.size
     if op == "scatter_add":

@@ -3,6 +3,30 @@
 Importing this package registers them all.
 """
 
-from retrograd.ops import control, elementwise, index, leaf, matmul, random, reduce, shape
+from retrograd.ops import (
+    control,
+    conv,
+    elementwise,
+    index,
+    leaf,
+    matmul,
+    pool,
+    random,
+    reduce,
+    shape,
+    windows,
+)
 
-__all__ = ["control", "elementwise", "index", "leaf", "matmul", "random", "reduce", "shape"]
+__all__ = [
+    "control",
+    "conv",
+    "elementwise",
+    "index",
+    "leaf",
+    "matmul",
+    "pool",
+    "random",
+    "reduce",
+    "shape",
+    "windows",
+]

@@ -109,5 +109,5 @@ def _with_gradient(params: Any, what: str) -> list[tuple[str, Any]]:
 def _put(named: Sequence[tuple[str, Any]], grads: Sequence[Tensor]) -> None:
     """Replace the gradients; they stay tied to the loss, which is computed along with them."""
     for (_, p), g in zip(named, grads, strict=True):
-        g._root = p.grad._root
+        g.tie(p.grad)
         p.grad = g

@@ -13,6 +13,7 @@ from retrograd.frontend.context import no_grad
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.creation import asarray, zeros_like
 from retrograd.frontend.random import Generator
+from retrograd.frontend.recall import replayed
 from retrograd.frontend.recording import evaluate
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import is_differentiating
@@ -112,23 +113,45 @@ class Optimizer:
 
     def step(self) -> None:
         """Change every parameter that has a gradient."""
-        jobs = self._jobs()
-        moved: list[tuple[int, Tensor, Tensor, Slots]] = []
+        moved: list[tuple[int, Tensor, list[Any]]] = []
         with no_grad():
-            for options, count, members in jobs:
+            for options, count, members in self._jobs():
                 rate = options["lr"]
                 lr = Tensor.of(np.asarray(float(rate(count) if callable(rate) else rate)))
-                shared = self.prepare(Tensor.of(np.asarray(count + 1)), lr, options)
-                for i, p in members:
-                    slots = self._state.get(i) or self._fresh(p)
-                    # A handle of its own, so that nothing counts as depending on the parameter.
-                    new, slots = self.move(Tensor(p.node), _gradient(p), slots, shared, options)
-                    moved.append((i, p, new, slots))
-        evaluate([t for _, _, new, slots in moved for t in (new, *slots.values())])
-        for i, p, new, slots in moved:
+                moved += self._moved(Tensor.of(np.asarray(count + 1)), lr, options, members)
+        evaluate([t for _, _, new in moved for t in new])
+        for i, p, (new, *slots) in moved:
             p.replace(new.value())
-            self._state[i] = {k: Tensor.of(t.value()) for k, t in slots.items()}
+            self._state[i] = dict(zip(self.slots, slots, strict=True))
             self._counts[i] = self._counts.get(i, 0) + 1
+
+    def _moved(
+        self, step: Tensor, lr: Tensor, options: Mapping[str, Any], members: list[Any]
+    ) -> list[tuple[int, Tensor, list[Any]]]:
+        """For each parameter of a job its position, itself, and its new value and slots."""
+        given: list[list[Tensor]] = []
+        for i, p in members:
+            slots = self._state.get(i) or self._fresh(p)
+            # A handle of its own, so that nothing counts as depending on the parameter.
+            given.append([Tensor(p.node), _gradient(p), *[slots[k] for k in self.slots]])
+
+        def make() -> list[Any]:
+            shared = self.prepare(step, lr, options)
+            made: list[Any] = []
+            for p, g, *old in given:
+                new, slots = self.move(
+                    p, g, dict(zip(self.slots, old, strict=True)), shared, options
+                )
+                made += [new, *[slots[k] for k in self.slots]]
+            return made
+
+        if type(self).__module__.startswith("retrograd."):
+            fixed = [x for k, v in options.items() if k not in ("params", "lr") for x in (k, v)]
+            made = replayed([type(self), *fixed], [step, lr, *[t for g in given for t in g]], make)
+        else:  # what it does may depend on more than its options
+            made = make()
+        n = 1 + len(self.slots)
+        return [(i, p, made[n * j : n * (j + 1)]) for j, (i, p) in enumerate(members)]
 
     def _jobs(self) -> list[tuple[dict[str, Any], int, list[tuple[int, Tensor]]]]:
         """The parameters with a gradient, by group and number of steps taken."""

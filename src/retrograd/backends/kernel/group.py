@@ -19,8 +19,9 @@ class Group:
     Taking in a node pays where it shares loads or results with those that are there.
     """
 
-    def __init__(self, domain: Shape, stored: Mapping[Node, Buffer]) -> None:
+    def __init__(self, domain: Shape, stored: Mapping[Node, Buffer], position: int) -> None:
         self.domain = domain
+        self.position = position  # among the kernels
         self.stored = stored
         self.nodes: list[Node] = []
         self.stores: list[Store] = []
@@ -30,8 +31,11 @@ class Group:
         self._reader = Reader(body, stored)
         self._seen: set[Value] = set()
 
-    def take(self, node: Node) -> bool:
-        """Add a node; False, and nothing is changed, where that is not possible or does not pay."""
+    def take(self, node: Node, made: Mapping[Buffer, int]) -> bool:
+        """Add a node; False, and nothing is changed, where that is not possible or does not pay.
+
+        `made` are the positions of the kernels that write buffers.
+        """
         if node.shape != self.domain or len(self._seen) > GROUP_VALUES:
             return False
         value = self._reader.compute(node, self._index)
@@ -44,8 +48,9 @@ class Group:
             if v in self._seen or v in fresh:
                 shares |= v in self._seen and (v.op == "load" or v.op not in INDEXING)
                 continue
-            # What another node of the group writes is not in memory yet at every index.
-            if v.op == "load" and v.attr in outs:
+            # What another node of the group writes is not in memory yet at every index; what a
+            # later kernel writes is not there at all.
+            if v.op == "load" and (v.attr in outs or made.get(v.attr, -1) > self.position):
                 return False
             fresh.add(v)
             todo.extend(v.args)

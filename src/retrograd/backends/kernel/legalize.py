@@ -10,7 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.backends.kernel.buffer import accumulator_of
-from retrograd.backends.kernel.views import as_product, wants_blas
+from retrograd.backends.kernel.contraction import contraction
+from retrograd.backends.kernel.convolution import convolution
+from retrograd.backends.kernel.folding import folding
+from retrograd.backends.kernel.windows import (
+    max_pool,
+    max_pool_index,
+    reordered,
+    sliding,
+    sums,
+)
 from retrograd.ir import (
     Dim,
     Graph,
@@ -24,8 +33,7 @@ from retrograd.ir import (
     made_by,
 )
 from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
-from retrograd.ops.matmul import DotGeneral
-from retrograd.ops.shape import expand, permute
+from retrograd.ops.shape import expand
 
 
 class CheckIndex(Op):
@@ -45,16 +53,6 @@ class CheckIndex(Op):
 
     def infer(self, *types: TensorType) -> TensorType:
         return types[0].with_dtype(int64)
-
-
-class Store(Op):
-    """Its input, written to memory. Exists only inside of plans."""
-
-    name = "store"
-    arity = 1
-
-    def infer(self, *types: TensorType) -> TensorType:
-        return types[0]
 
 
 Rule = Callable[[Node, Sequence[Node], dict[Any, Node]], Node]
@@ -89,26 +87,10 @@ def indexed(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     return Node(node.prim, (x, safe, *rest), node.type, node.scope, node.source, node.origin)
 
 
-def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    """Copy an operand of a large contraction whose layout BLAS cannot read."""
-    same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
-    new = node if same else node.with_inputs(inputs)
-    if not wants_blas(node) or as_product(new, _in_memory) is not None:
-        return new
-    prim = node.prim
-    assert isinstance(prim, DotGeneral)
-    a, b = inputs
-    n, k = len(prim.a_batch), len(prim.a_contract)
-    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
-    a = Store()(permute(a, (*prim.a_batch, *a_free, *prim.a_contract)))
-    b = Store()(permute(b, (*prim.b_batch, *prim.b_contract, *b_free)))
-    batch = tuple(range(n))
-    contract = tuple(range(a.type.rank - k, a.type.rank)), tuple(range(n, n + k))
-    return DotGeneral(*contract, batch, batch)(a, b)
-
-
-def _in_memory(node: Node) -> bool:
-    return node.op not in ("permute", "expand", "slice", "reshape")
+def permutation(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """A permutation of a permutation is one, or none: rules make the inner ones."""
+    same = inputs[0] is node.inputs[0]
+    return node if same else reordered(inputs[0], node.attrs["perm"])
 
 
 RULES: dict[str, Rule] = {
@@ -116,6 +98,13 @@ RULES: dict[str, Rule] = {
     "gather": indexed,
     "scatter_add": indexed,
     "dot_general": contraction,
+    "conv": convolution,
+    "fold": folding,
+    "permute": permutation,
+    "max_pool": max_pool,
+    "max_pool_index": max_pool_index,
+    "reduce_sum": sums,
+    "windows": sliding,
     "stop_gradient": same,
     "alias": same,
 }

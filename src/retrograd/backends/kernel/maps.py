@@ -187,6 +187,20 @@ def pad(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
     return b.make("select", (inside, value, other), node.dtype)
 
 
+def windows(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    b, a = r.body, node.attrs
+    rank = len(a["sizes"])
+    lead = len(index) - 2 * rank
+    source = [
+        b.add(b.mul(o, b.size(stride)), b.mul(k, b.size(gap)))
+        for o, k, stride, gap in zip(
+            index[lead : lead + rank], index[lead + rank :], a["strides"], a["dilations"],
+            strict=True,
+        )
+    ]  # fmt: skip
+    return (yield node.inputs[0], (*index[:lead], *source), guard)
+
+
 def concat(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
     b, axis = r.body, node.attrs["axis"]
     start: int | Dim = 0
@@ -328,6 +342,7 @@ RULES: dict[str, Rule] = {
     "slice": slice_,
     "flip": flip,
     "pad": pad,
+    "windows": windows,
     "concat": concat,
     "gather": gather,
     "reshape": reshape,

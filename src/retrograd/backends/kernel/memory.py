@@ -7,33 +7,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
-from retrograd.ir import evaluate
+from retrograd.ir import Dim, evaluate
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Offsets of the temporaries in bytes, by number, and the size of the arena."""
+    """Offsets of the temporaries in bytes, and the size of the arena."""
 
-    offsets: list[int]
+    offsets: dict[Buffer, int]
     arena: int
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """A temporary is written by kernel `first` and last read by kernel `last`."""
+    """A temporary is written at the time `first` and last read at the time `last`. Times are those
+    of kernels, or of epochs, between which threads wait for each other."""
 
     buffer: Buffer
     first: int
     last: int
+    bytes: int | Dim
 
 
 def layout(lifetimes: Sequence[Lifetime], sizes: Mapping[str, int]) -> Layout:
-    """Place temporaries, given in the order of their first kernel, for the given sizes.
+    """Place temporaries, given in the order of their first time, for the given sizes.
 
     Each takes the smallest gap that fits, or extends the arena. One that is read for the last time
-    by the kernel that writes another never shares its memory.
+    when another is written never shares its memory.
     """
-    offsets = [0] * len(lifetimes)
+    offsets: dict[Buffer, int] = {}
     gaps: list[tuple[int, int]] = []  # (offset, bytes), sorted, never adjacent
     ending: list[tuple[int, int, int]] = []  # (last kernel, offset, bytes), sorted
     end = 0
@@ -41,7 +43,7 @@ def layout(lifetimes: Sequence[Lifetime], sizes: Mapping[str, int]) -> Layout:
         while ending and ending[0][0] < life.first:
             _, offset, size = ending.pop(0)
             _free(gaps, offset, size)
-        size = max(evaluate(life.buffer.bytes, sizes), 1)
+        size = max(evaluate(life.bytes, sizes), 1)
         size = -(-size // ALIGNMENT) * ALIGNMENT
         fit = min((g for g in gaps if g[1] >= size), key=lambda g: g[1], default=None)
         if fit is not None:
@@ -53,7 +55,7 @@ def layout(lifetimes: Sequence[Lifetime], sizes: Mapping[str, int]) -> Layout:
             last = bool(gaps) and gaps[-1][0] + gaps[-1][1] == end  # a gap to be made larger
             offset = gaps.pop()[0] if last else end
             end = offset + size
-        offsets[life.buffer.number] = offset
+        offsets[life.buffer] = offset
         bisect.insort(ending, (life.last, offset, size))
     return Layout(offsets, end)
 

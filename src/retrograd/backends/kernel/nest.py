@@ -67,6 +67,15 @@ class Nest:
     tile: int = -1
     info: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def outer(self) -> int | Dim:
+        """The length of the outermost loop, where its iterations may run in any order, or 0."""
+        if self.kind == "gemm" and not self.loops:
+            size: int | Dim = self.info["m"].attr
+            return size
+        independent = self.kind in ("map", "row", "column", "arg", "scan", "gemm")
+        return self.loops[0] if independent and (self.kept or self.kind == "gemm") else 0
+
 
 def roots(nest: Nest) -> list[Value]:
     """The values that a nest is there for."""

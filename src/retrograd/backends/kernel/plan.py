@@ -6,8 +6,9 @@ in order. Nothing here depends on the machine or on the language that an emitter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from retrograd.backends.kernel.band import Band, make_bands, place_barriers
 from retrograd.backends.kernel.body import Body
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.explain import describe
@@ -20,7 +21,9 @@ from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.memory import Layout, Lifetime, layout
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, evaluate
+from retrograd.ir import Dim, Graph, Node, Shape, evaluate
+
+GROUPS = 3  # kernels of one domain that an elementwise node may join
 
 # Ops whose validity depends on the values of symbolic sizes.
 SIZED = frozenset(("slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin"))
@@ -46,6 +49,12 @@ class Plan:
         self._make_kernels(stored)
         for node, buffer in copies:
             self.kernels.append(Kernel([node], [self._copy(node, buffer)], [buffer]))
+        static = all(t.is_static for t in (n.type for n in self.graph.nodes))
+        self.bands = make_bands(self.kernels) if static else [Band([k]) for k in self.kernels]
+        self.kernels = [k for band in self.bands for k in band.kernels]
+        self.threaded = any(band.rows for band in self.bands)
+        place_barriers(self.bands)
+        self.scratch = self._make_local()
         self.lifetimes = self._lifetimes()
         self.checks = [n for k in self.kernels for n in k.nodes if n.op == "check_index"]
         self._dims = {d for n in graph.nodes for d in n.shape if isinstance(d, Dim)}
@@ -72,26 +81,31 @@ class Plan:
         return copies
 
     def _make_kernels(self, stored: list[Node]) -> None:
-        """Lower the stored nodes in order; neighbours of one domain that share work are joined."""
-        group: Group | None = None
-
-        def close() -> None:
-            if group is not None:
-                outs = [self.buffers[n] for n in group.nodes]
-                self.kernels.append(Kernel(group.nodes, [group.nest()], outs))
-
+        """Lower the stored nodes in order. Elementwise nodes join an earlier kernel of their domain
+        with which they share work, where what they need is there by then."""
+        groups: dict[Shape, list[Group]] = {}
+        made: dict[Buffer, int] = {}
+        lowered: list[Kernel | Group] = []
         for node in stored:
-            if group is not None and is_map(node) and group.take(node):
+            buffer = self.buffers[node]
+            near = groups.setdefault(node.shape, []) if is_map(node) else []
+            home = next((g for g in reversed(near) if g.take(node, made)), None)
+            if home is not None:
+                made[buffer] = home.position
                 continue
-            close()
-            group = None
+            made[buffer] = len(lowered)
             if is_map(node):
-                group = Group(node.shape, self.buffers)
-                group.take(node)
+                home = Group(node.shape, self.buffers, len(lowered))
+                home.take(node, made)
+                groups[node.shape] = [*near[1 - GROUPS :], home]
+                lowered.append(home)
             else:
-                nests = Lowering(node, self.buffers).nests()
-                self.kernels.append(Kernel([node], nests, [self.buffers[node]]))
-        close()
+                lowered.append(Kernel([node], Lowering(node, self.buffers).nests(), [buffer]))
+        for item in lowered:
+            if isinstance(item, Group):
+                outs = [self.buffers[n] for n in item.nodes]
+                item = Kernel(item.nodes, [item.nest()], outs)
+            self.kernels.append(item)
 
     def _new(self, kind: str, numbered: list[Buffer], node: Node) -> None:
         buffer = Buffer(kind, len(numbered), node.type, node)
@@ -105,15 +119,37 @@ class Plan:
         store = Store(buffer, body.offset(index, node.shape), value)
         return mapping(loops, body, [store])
 
+    def _make_local(self) -> Layout:
+        """Find the temporaries of which each thread has a block, and place them in its scratch."""
+        homes: dict[Buffer, set[int]] = {b: set() for b in self.temporaries}
+        for k, band in enumerate(self.bands):
+            for buffer in band.reads | band.writes:
+                if buffer in homes:
+                    homes[buffer].add(k)
+        offsets: dict[Buffer, int] = {}
+        size = 0
+        for k, band in enumerate(self.bands):
+            if not band.rows:
+                continue
+            times = lifetimes(list(enumerate(band.kernels)), lambda b, k=k: homes.get(b) == {k})
+            lives = [
+                Lifetime(b, first, last, b.bytes // band.rows * band.block_rows)  # type: ignore[operator]
+                for b, (first, last) in times.items()
+            ]
+            placed = layout(lives, {})
+            band.local = list(placed.offsets)
+            offsets |= placed.offsets
+            size = max(size, placed.arena)
+        return Layout(offsets, size)
+
     def _lifetimes(self) -> list[Lifetime]:
-        first: dict[Buffer, int] = {}
-        last: dict[Buffer, int] = {}
-        for k, kernel in enumerate(self.kernels):
-            for buffer in kernel.outs:
-                first[buffer] = k
-            for buffer in (*kernel.outs, *kernel.reads):
-                last[buffer] = k
-        return [Lifetime(b, first[b], last[b]) for b in self.temporaries]
+        local = self.scratch.offsets
+        shared = lambda b: b.kind == "temporary" and b not in local  # noqa: E731
+        timed = list(enumerate(self.kernels))
+        if self.threaded:
+            timed = [(band.epoch, k) for band in self.bands for k in band.kernels]
+        times = lifetimes(timed, shared)
+        return [Lifetime(b, first, last, b.bytes) for b, (first, last) in times.items()]
 
     def layout(self, sizes: Mapping[str, int]) -> Layout:
         """Place the temporaries for the given sizes; raises `ShapeError` where they make no sense
@@ -125,9 +161,11 @@ class Plan:
             check_sizes(node, sizes)
         return layout(self.lifetimes, sizes)
 
-    def peak_bytes(self, sizes: Mapping[str, int], placed: Layout | None = None) -> int:
-        """Bytes that a call allocates: the arena and the outputs."""
-        arena = (placed or self.layout(sizes)).arena
+    def peak_bytes(
+        self, sizes: Mapping[str, int], placed: Layout | None = None, threads: int = 1
+    ) -> int:
+        """Bytes that a call allocates: the arena, the threads' scratch, and the outputs."""
+        arena = (placed or self.layout(sizes)).arena + self.scratch.arena * threads
         return arena + sum(evaluate(b.bytes, sizes) for b in self.outputs)
 
     def explain(self, sizes: Mapping[str, int] | None = None) -> str:
@@ -141,6 +179,18 @@ class Plan:
         for k, kernel in enumerate(self.kernels):
             lines.append(f"{k:4}  " + describe(kernel, sizes))
         return "\n".join(lines)
+
+
+def lifetimes(
+    timed: Sequence[tuple[int, Kernel]], which: Callable[[Buffer], bool]
+) -> dict[Buffer, tuple[int, int]]:
+    """When buffers are first written and last read, in the order of their first time."""
+    times: dict[Buffer, tuple[int, int]] = {}
+    for time, kernel in timed:
+        for buffer in (*kernel.outs, *kernel.reads):
+            if which(buffer):
+                times[buffer] = (times.get(buffer, (time,))[0], time)
+    return times
 
 
 def has_dims(node: Node) -> bool:

@@ -10,6 +10,7 @@ from retrograd.ir import Dim, Node, Shape, float32, float64, product
 from retrograd.ops.matmul import DotGeneral
 
 BLAS_WORK = 4096  # multiply-adds from which on a call of BLAS pays
+NEAR = 1 << 19  # bytes of a matrix that stays in the cache while it is multiplied
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,24 @@ def work(node: Node) -> int | Dim:
 def wants_blas(node: Node) -> bool:
     """Whether a contraction is of a type and of a size, known or not, for BLAS."""
     size = work(node)
-    return node.dtype in (float32, float64) and (isinstance(size, Dim) or size >= BLAS_WORK)
+    if node.dtype not in (float32, float64) or is_near(node):
+        return False
+    return isinstance(size, Dim) or size >= BLAS_WORK
+
+
+def is_near(node: Node) -> bool:
+    """Whether this is a stack of products by matrices that lie in rows and stay in the cache. BLAS
+    would copy each of them into a layout of its own first: it is slower by 5 to 30 %."""
+    b, prim = node.inputs[1], node.prim
+    assert isinstance(prim, DotGeneral)
+    size = product(d for i, d in enumerate(b.shape) if i not in prim.b_batch)
+    if not prim.a_batch or isinstance(size, Dim) or size * node.dtype.itemsize > NEAR:
+        return False
+    last = b.type.rank - 1
+    if b.shape[-1] == 1 or last in (*prim.b_batch, *prim.b_contract):
+        return False
+    view = view_of(b, lambda x: x.op not in ("permute", "expand", "slice", "reshape"))
+    return view is not None and view.strides[last] == 1
 
 
 def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:

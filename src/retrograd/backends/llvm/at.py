@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from retrograd.backends.llvm.types import (
-    in_each_lane,
-    lane,
-    literal,
-    register_type,
-    suffix,
-    widened,
-)
+from retrograd.backends.llvm.types import literal, register_type, suffix, widened
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType
 
@@ -46,33 +39,23 @@ class At:
         symbol = f"llvm.{name}.{suffix(self.type)}"
         types = ", ".join([self.type] * len(args)) + (", i1" if extra else "")
         self.w.declare(f"{self.type} @{symbol}({types})")
-        return self._call(self.type, symbol, args, extra)
+        return self.call_symbol(symbol, *args, extra=extra)
 
     def libm(self, name: str, *args: str) -> str:
         """A function of the C library, in the precision of this dtype, one lane at a time."""
         symbol = "rg_" + name + ("f" if self.scalar == "float" else "")
-        self.w.declare(f"{self.scalar} @{symbol}({self._types(args)}) #1")
-        return self.one_by_one(symbol, *args)
+        types = ", ".join([self.scalar] * len(args))
+        self.w.declare(f"{self.scalar} @{symbol}({types}) #1")
+        return self.each(symbol, *args)
 
-    def one_by_one(self, symbol: str, *args: str) -> str:
-        """A function of scalars, called for each lane."""
-        if self.lanes == 1:
-            return self._call(self.scalar, symbol, args)
+    def each(self, symbol: str, *args: str) -> str:
+        """A declared function of scalars, one lane at a time."""
+        return one_by_one(symbol, _library(symbol))(self, *args)
 
-        def one(i: int) -> str:
-            parts = [lane(self.w, a, self.dtype, self.lanes, i) for a in args]
-            return self._call(self.scalar, symbol, parts)
-
-        return in_each_lane(self.w, self.scalar, self.lanes, one)
-
-    def _types(self, args: tuple[str, ...]) -> str:
-        return ", ".join([self.scalar] * len(args))
-
-    def _call(
-        self, kind: str, symbol: str, args: tuple[str, ...] | list[str], extra: str = ""
-    ) -> str:
-        listed = ", ".join(f"{kind} {a}" for a in args) + (f", {extra}" if extra else "")
-        return self.w.new(f"call {kind} @{symbol}({listed})")
+    def call_symbol(self, symbol: str, *args: str, extra: str = "") -> str:
+        """A declared function on this type."""
+        listed = ", ".join(f"{self.type} {a}" for a in args) + (f", {extra}" if extra else "")
+        return self.w.new(f"call {self.type} @{symbol}({listed})")
 
     def number(self, value: float) -> str:
         """A constant of this dtype, in every lane."""
@@ -92,6 +75,36 @@ class At:
 
     def choose(self, c: str, a: str, b: str) -> str:
         return self.w.new(f"select {self.bool} {c}, {self.type} {a}, {self.type} {b}")
+
+
+@cache
+def _library(symbol: str) -> Emit:
+    return lambda at, *args: at.call_symbol(symbol, *args)
+
+
+@cache
+def one_by_one(name: str, scalar: Emit) -> Emit:
+    """What is written for scalars, for each lane: a function of the module with a loop through
+    memory, which is much less code than one piece for each. `scalar` must be the same object every
+    time."""
+
+    def loop_over_lanes(at: At, *args: str) -> str:
+        w = at.w
+        arrays = [w.reserve(at.type) for _ in args]
+        for a, array in zip(args, arrays, strict=True):
+            w.line(f"store {at.type} {a}, ptr {array}, align 64")
+        loop = w.open_loop(str(at.lanes))
+        places = [
+            w.new(f"getelementptr {at.scalar}, ptr {array}, i64 {loop.counter}") for array in arrays
+        ]
+        values = [w.new(f"load {at.scalar}, ptr {place}") for place in places]
+        result = scalar(At(w, at.dtype), *values)
+        w.line(f"store {at.scalar} {result}, ptr {places[0]}")
+        w.close_loop(loop)
+        return w.new(f"load {at.type}, ptr {arrays[0]}, align 64")
+
+    each = outlined(f"each.{name}", loop_over_lanes)
+    return lambda at, *args: scalar(at, *args) if at.lanes == 1 else each(at, *args)
 
 
 def outlined(name: str, body: Emit) -> Emit:

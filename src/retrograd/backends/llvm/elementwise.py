@@ -3,14 +3,14 @@
 Each function takes an `At` and the operands' registers and returns the result's. A constant operand
 is a literal in as many lanes as `At` has. Half precision is computed as `float`; the caller rounds
 the result. No fast-math flags: every op is rounded by itself, so results do not depend on what was
-fused. Library functions are called under names of our own (`rg_expf`), so that LLVM neither folds
-nor replaces them.
+fused. The functions of mathematics are in `mathematics`.
 """
 
 from __future__ import annotations
 
 import math
 
+from retrograd.backends.llvm import mathematics
 from retrograd.backends.llvm.at import At, Emit
 from retrograd.ir import bool_
 
@@ -21,10 +21,6 @@ def arithmetic(floats: str, integers: str) -> Emit:
 
 def intrinsic(name: str) -> Emit:
     return lambda at, *args: at.call(name, *args)
-
-
-def libm(name: str) -> Emit:
-    return lambda at, *args: at.libm(name, *args)
 
 
 def compare(floats: str, integers: str) -> Emit:
@@ -96,38 +92,6 @@ def reciprocal(at: At, x: str) -> str:
     return at.do("fdiv", at.number(1), x)
 
 
-def rsqrt(at: At, x: str) -> str:
-    return reciprocal(at, at.call("sqrt", x))
-
-
-def _decay(at: At, x: str) -> str:
-    """exp(-|x|)"""
-    return at.libm("exp", at.do("fneg", at.call("fabs", x)))
-
-
-def sigmoid(at: At, x: str) -> str:
-    e = _decay(at, x)
-    positive = at.compare("oge", "ge", x, at.number(0))
-    top = at.choose(positive, at.number(1), e)
-    return at.do("fdiv", top, at.do("fadd", at.number(1), e))
-
-
-def softplus(at: At, x: str) -> str:
-    above = at.call("maximum", x, at.number(0))
-    return at.do("fadd", above, at.libm("log1p", _decay(at, x)))
-
-
-def logaddexp(at: At, a: str, b: str) -> str:
-    gap = at.do("fsub", a, b)
-    top = at.choose(at.compare("ogt", "", gap, at.number(0)), a, b)
-    tail = at.libm("log1p", _decay(at, gap))
-    apart = at.do("fadd", top, tail)
-    # Equal operands, infinite ones included, have no gap; a NaN in either is in the gap.
-    apart = at.choose(at.compare("uno", "", gap, gap), gap, apart)
-    equal = at.compare("oeq", "", a, b)
-    return at.choose(equal, at.do("fadd", a, at.number(math.log(2))), apart)
-
-
 def clamp(at: At, x: str, low: str, high: str) -> str:
     return extreme("min")(at, extreme("max")(at, x, low), high)
 
@@ -190,10 +154,10 @@ def _float_divmod(at: At, a: str, b: str) -> tuple[str, str]:
 
 def power(at: At, a: str, b: str) -> str:
     if at.float:
-        return at.libm("pow", a, b)
+        return mathematics.pow(at, a, b)
     name = f"math.pow.{'s' if at.signed else 'u'}.{at.scalar}"
     at.w.declare(integer_power(name, at.scalar, at.signed))
-    return at.one_by_one(name, a, b)
+    return at.each(name, a, b)
 
 
 def shift(op: str) -> Emit:
@@ -216,6 +180,7 @@ def shift(op: str) -> Emit:
 
 
 ELEMENTWISE: dict[str, Emit] = {
+    **mathematics.FUNCTIONS,
     "zmul": absorbing("fmul"),
     "zdiv": absorbing("fdiv"),
     "zzmul": zzmul,
@@ -234,12 +199,8 @@ ELEMENTWISE: dict[str, Emit] = {
     "round": intrinsic("roundeven"),
     "reciprocal": reciprocal,
     "sqrt": intrinsic("sqrt"),
-    "rsqrt": rsqrt,
     "pow": power,
-    "logaddexp": logaddexp,
     "relu": relu,
-    "sigmoid": sigmoid,
-    "softplus": softplus,
     "eq": compare("oeq", "eq"),
     "ne": compare("une", "ne"),
     "lt": compare("olt", "lt"),
@@ -261,13 +222,6 @@ ELEMENTWISE: dict[str, Emit] = {
     "shift_right": shift("right"),
 }
 # fmt: off
-LIBM = (
-    "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "hypot", "sin", "cos", "tan",
-    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
-    "erfc",
-)
-ELEMENTWISE |= {name: libm(name) for name in LIBM}
-
 # Results of these are exact in the dtype of their operands, and need no rounding to half.
 EXACT = frozenset((
     "neg", "abs", "sign", "floor", "ceil", "trunc", "round", "relu", "eq", "ne", "lt", "le", "gt",

@@ -17,8 +17,13 @@ import llvmlite.binding as llvm
 from retrograd.backends.llvm.blas import blas_symbols
 from retrograd.backends.llvm.entry import PROTOTYPE, TEXT, Bind, usable, works
 from retrograd.backends.llvm.machine import Machine
+from retrograd.backends.llvm.team import Team, current_team
 from retrograd.errors import BackendError
 
+# run(block, thread, threads, team)
+RUN = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
+)
 _LOCK = threading.Lock()
 
 
@@ -68,7 +73,14 @@ class Engine:
         bind = PROTOTYPE(self._entry["bind"])
         return bind if works(bind) else None
 
+    @property
+    def team(self) -> Team:
+        """The threads that run programs together."""
+        return current_team()
+
     def _address(self, name: str) -> int:
+        if name in ("rg_barrier", "rg_vote"):
+            return self.team.symbols[name]
         if name in ("rg_sgemm", "rg_dgemm"):
             return blas_symbols()[name]
         try:
@@ -84,7 +96,8 @@ class Compiled:
     def __init__(self, linker: Any, library: Any, size: int) -> None:
         tracker = library.link(linker, "program")
         self.size = size
-        self.run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(tracker["run"])
+        self.address = tracker["run"]
+        self.run = RUN(self.address)
         weakref.finalize(self, _unload, tracker, linker).atexit = False
 
 

@@ -27,10 +27,12 @@ Names = dict[Value, list[str]]  # a name for each copy, or one for all
 
 
 class KernelWriter(Writer):
-    """Writes one kernel. `parameters` are its buffers and sizes in the order of first use."""
+    """Writes one kernel. `parameters` are its buffers and sizes in the order of first use. With
+    `rows`, the function does only the rows from `%lo` up to `%hi` of so many."""
 
-    def __init__(self, declare: Callable[[str], None], machine: Machine) -> None:
+    def __init__(self, declare: Callable[[str], None], machine: Machine, rows: int = 0) -> None:
         super().__init__(declare)
+        self.band_rows = rows
         self.machine = machine
         self.parameters: dict[Buffer | Dim, str] = {}
         self.lanes = self.copies = 1
@@ -53,7 +55,7 @@ class KernelWriter(Writer):
             return self.parameter(buffer)
         kind = types.memory_type(buffer.type.dtype)
         return self.new(
-            f"getelementptr inbounds {kind}, ptr {self.parameter(buffer)}, i64 {offset}"
+            f"getelementptr {kind}, ptr {self.parameter(buffer)}, i64 {offset}"
         )
 
     # -- a nest -------------------------------------------------------------------------------
@@ -142,7 +144,17 @@ class KernelWriter(Writer):
 
     def bounds(self, number: int) -> tuple[str, str]:
         """Where a loop starts and ends."""
+        if number == 0 and self.band_rows:
+            return self.range()
         return "0", self.size(self.nest.loops[number])
+
+    def range(self) -> tuple[str, str]:
+        """The part of the outermost loop that is to be done."""
+        times = self.nest.outer // self.band_rows  # type: ignore[operator]
+        if times == 1:
+            return "%lo", "%hi"
+        lo, hi = (self.new(f"mul i64 {x}, {times}") for x in ("%lo", "%hi"))
+        return lo, hi
 
     # -- values -------------------------------------------------------------------------------
     def place(self, depth: int) -> None:

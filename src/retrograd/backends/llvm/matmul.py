@@ -25,14 +25,23 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
     sizes = [_narrow(w, w.scalar(info[s])) for s in "mnk"]
     rows = [_leading(w, w.scalar(v)) for v in (info["a"][2], info["b"][2], info["n"])]
     flags = [TRANSPOSED if info[s][1] else AS_IT_IS for s in "ab"]
+    lo = "0"
+    if w.band_rows and not nest.loops:
+        lo, hi = w.range()
+        sizes[0] = _narrow(w, w.new(f"sub i64 {hi}, {lo}"))
     integers = ", ".join(f"i32 {n}" for n in (ROW_MAJOR, *flags, *sizes))
     one, zero = (f"{kind} {types.literal(v, dtype)}" for v in (1.0, 0.0))
 
     def inside(_: Carried) -> Carried:
-        starts = (left, info["a"][0]), (right, info["b"][0]), (out, info["y"])
+        starts = [w.scalar(v) for v in (info["a"][0], info["b"][0], info["y"])]
+        if lo != "0":  # the first row
+            step = "1" if info["a"][1] else w.scalar(info["a"][2])
+            starts[0] = w.new(f"add i64 {starts[0]}, {w.new(f'mul i64 {lo}, {step}')}")
+            width = w.scalar(info["n"])
+            starts[2] = w.new(f"add i64 {starts[2]}, {w.new(f'mul i64 {lo}, {width}')}")
         a, b, y = (
-            f"ptr {w.address(buffer, w.scalar(offset))}, i32 {row}"
-            for (buffer, offset), row in zip(starts, rows, strict=True)
+            f"ptr {w.address(buffer, offset)}, i32 {row}"
+            for buffer, offset, row in zip((left, right, out), starts, rows, strict=True)
         )
         w.line(f"call void @{symbol}({integers}, {one}, {a}, {b}, {zero}, {y})")
         return []

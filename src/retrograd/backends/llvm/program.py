@@ -12,6 +12,7 @@ from retrograd.backends.kernel import ALIGNMENT, Plan
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.llvm.entry import expected
 from retrograd.backends.llvm.module import Module
+from retrograd.backends.threads import threads_here
 from retrograd.errors import IndexRangeError
 from retrograd.ir import Graph, evaluate
 
@@ -23,9 +24,10 @@ LAYOUTS = 64  # combinations of symbolic sizes whose memory layout is kept at ha
 class Frame:
     """The memory of one call at a time: the block of slots and the arena behind it."""
 
-    __slots__ = ("address", "arena", "block")
+    __slots__ = ("address", "arena", "block", "threads")
 
-    def __init__(self, count: int, arena: Array) -> None:
+    def __init__(self, count: int, arena: Array, threads: int) -> None:
+        self.threads = threads
         self.arena = arena
         self.block = np.zeros(count, np.int64)
         self.address = self.block.ctypes.data
@@ -67,32 +69,42 @@ class Shaped:
 
     def _make(self) -> Frame:
         program, slots = self.program, self.program.slots
-        arena = program.allocate((self.layout.arena + ALIGNMENT,), np.dtype(np.uint8))
-        frame = Frame(slots.count, arena)
+        scratch = program.plan.scratch
+        threads = 1 if not program.plan.threaded else program.threads()
+        size = self.layout.arena + scratch.arena * threads
+        arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
+        frame = Frame(slots.count, arena, threads)
         start = frame.start
+        end = start + self.layout.arena
         for k, array in enumerate(program.constants):
             frame.block[slots.of(program.plan.constants[k])] = array.ctypes.data
         for buffer in program.plan.temporaries:
-            frame.block[slots.of(buffer)] = start + self.layout.offsets[buffer.number]
+            own = scratch.offsets.get(buffer)
+            at = start + self.layout.offsets[buffer] if own is None else end + own
+            frame.block[slots.of(buffer)] = at
         frame.block[slots.first_size : slots.status] = self.sizes
+        if program.times is not None:
+            frame.block[slots.status + 1] = program.times.ctypes.data
         return frame
 
 
 class LLVMProgram:
     """Runs a graph as native code. May be called from several threads at once."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, timed: bool = False) -> None:
         # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
         from retrograd.backends.llvm.engine import engine
 
         self.graph = graph
         self.plan = Plan(graph)
         compiler = engine()
-        module = Module(self.plan, compiler.machine)
+        module = Module(self.plan, compiler.machine, timed)
         self.slots = module.slots
         self.constants = [constant_array(b.node.attrs["value"]) for b in self.plan.constants]
         self.functions = len(module.functions)  # kernels that differ
         self._code = compiler.compile(module.text(), module.symbols)
+        self.times = np.zeros(len(self.plan.kernels), np.int64) if timed else None
+        self._team = compiler.team if self.plan.threaded else None
         self._shaped: dict[tuple[int, ...], Shaped] = {}
         self._last: Shaped | None = None  # the sizes of the latest call
         self._count = len(graph.inputs)
@@ -133,12 +145,21 @@ class LLVMProgram:
         if take is None or take(results, shaped.results_at, address, len(results), NDARRAY):
             for slot, y in enumerate(results, self._count):
                 frame.block[slot] = y.ctypes.data
-        failed = self._code.run(frame.address)
+        failed = self._enter(frame)
         value = int(frame.block[self.slots.status]) if failed else 0
         shaped.frames.append(frame)
         if failed:
             raise self._index_error(failed - 1, value, arrays)
         return results
+
+    def _enter(self, frame: Frame) -> int:
+        if frame.threads == 1:
+            return self._code.run(frame.address, 0, 1, 0)
+        return self._team.run(self._code.address, frame.address, frame.threads)
+
+    def threads(self) -> int:
+        """How many threads a program that shares work may use."""
+        return threads_here()
 
     @staticmethod
     def allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -82,22 +82,6 @@ def broadcast(w: Writer, x: str, dtype: DType, lanes: int) -> str:
     return w.new(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
 
 
-def lane(w: Writer, x: str, dtype: DType, lanes: int, number: int | str) -> str:
-    """The element of one lane."""
-    if lanes == 1:
-        return x
-    return w.new(f"extractelement {register_type(dtype, lanes)} {x}, i64 {number}")
-
-
-def in_each_lane(w: Writer, kind: str, lanes: int, one: Any) -> str:
-    """A vector of `one(number)`, a scalar of type `kind`, for the number of each lane."""
-    whole = widened(kind, lanes)
-    result = "poison"
-    for i in range(lanes):
-        result = w.new(f"insertelement {whole} {result}, {kind} {one(i)}, i64 {i}")
-    return result
-
-
 def load(w: Writer, pointer: str, dtype: DType, lanes: int = 1, mask: str | None = None) -> str:
     """Read `lanes` elements from a pointer on; those whose bit in `mask` is off are zero, and
     their memory is not touched."""

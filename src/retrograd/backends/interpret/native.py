@@ -1,0 +1,104 @@
+"""One operation as native code, compiled once for all sizes of its operands.
+
+An elementwise operation does not see shapes: it is compiled for vectors of N elements. Any other is
+compiled for operands of so many axes, each of a size with a name of its own, except that axes which
+the operation pairs have one name. Where attributes hold sizes, it is compiled for these.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from retrograd.backends.backend import Array, Program
+from retrograd.backends.llvm import LLVMProgram
+from retrograd.ir import Dim, Graph, Node, TensorType
+from retrograd.ops.elementwise import Cast, Elementwise
+from retrograd.ops.index import ScatterAdd
+from retrograd.ops.leaf import input_node
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.reduce import ArgMax, CumSum, Reduction
+
+CAPACITY = 1024  # programs that are remembered; the oldest is forgotten
+_PROGRAMS: OrderedDict[Any, Program] = OrderedDict()
+_LOCK = threading.RLock()
+
+_FREE = (Reduction, ArgMax, CumSum)  # one operand; no attribute holds a size
+
+
+def run(node: Node, arrays: list[Array]) -> Array:
+    """The value of a node, whose inputs have these values."""
+    prim = node.prim
+    if isinstance(prim, Elementwise | Cast):
+        shape = arrays[0].shape
+        if not arrays[0].size:
+            return np.empty(shape, node.dtype.dtype)
+        flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
+        return _program(node, "flat")(flat)[0].reshape(shape)
+    if not all(a.size for a in arrays):
+        return _program(node, "")(arrays)[0]
+    if isinstance(prim, _FREE):
+        slim = _without_ones(node, arrays[0])
+        if slim is not None:
+            return _program(slim, "free")([arrays[0].reshape(slim.inputs[0].shape)])[0].reshape(
+                node.shape
+            )
+    return _program(node, "paired" if isinstance(prim, ScatterAdd) else "")(arrays)[0]
+
+
+def _without_ones(node: Node, x: Array) -> Node | None:
+    """The node on an operand without the axes of size 1, which a compiler that knows the sizes does
+    not loop over either; None where only such axes are reduced."""
+    prim: Any = node.prim
+    many = [i for i, n in enumerate(x.shape) if n != 1]
+    single = not isinstance(prim, Reduction)
+    axes = [many.index(i) for i in ((prim.axis,) if single else prim.axes) if i in many]
+    if not axes:
+        return None
+    op = replace(prim, axis=axes[0]) if single else replace(prim, axes=tuple(axes))
+    x_type = node.inputs[0].type
+    return op(input_node(x_type.with_shape(tuple([x.shape[i] for i in many]))))
+
+
+def _program(node: Node, kind: str) -> Program:
+    types = [x.type for x in node.inputs]
+    shapes = tuple(t.rank if kind else t.shape for t in types) if kind != "flat" else None
+    key = node.prim, tuple([t.dtype for t in types]), shapes
+    found = _PROGRAMS.get(key)
+    if found is None:
+        with _LOCK:
+            found = _PROGRAMS.get(key)
+            if found is None:
+                inputs = [input_node(t) for t in _types(node, kind)]
+                found = LLVMProgram(Graph(inputs, [node.prim(*inputs)]))
+                _PROGRAMS[key] = found
+                while len(_PROGRAMS) > CAPACITY:
+                    _PROGRAMS.popitem(last=False)
+    return found
+
+
+def _types(node: Node, kind: str) -> list[TensorType]:
+    """The types of the operands of a node with names in place of sizes."""
+    types = [x.type for x in node.inputs]
+    if kind == "flat":
+        return [t.with_shape((Dim("N"),)) for t in types]
+    if not kind:
+        return types
+    sizes: list[list[Any]] = [
+        [Dim(f"{'abc'[i]}{axis}") for axis in range(t.rank)] for i, t in enumerate(types)
+    ]
+    prim = node.prim
+    if isinstance(prim, DotGeneral):
+        pairs = (*zip(prim.a_contract, prim.b_contract, strict=True),
+                 *zip(prim.a_batch, prim.b_batch, strict=True))  # fmt: skip
+        for i, j in pairs:
+            sizes[1][j] = sizes[0][i]
+    if isinstance(prim, ScatterAdd):
+        x, index, _ = sizes
+        index[: prim.shared] = x[: prim.shared]
+        sizes[2] = [*x[: prim.axis], *index[prim.shared :], *x[prim.axis + 1 :]]
+    return [t.with_shape(tuple(s)) for t, s in zip(types, sizes, strict=True)]

@@ -1,0 +1,74 @@
+"""A program that is interpreted until compiling it pays."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+
+from retrograd.backends.backend import Array, Program
+from retrograd.backends.interpret.program import InterpretedProgram
+from retrograd.backends.llvm import LLVMProgram
+from retrograd.ir import Graph, Node, evaluate
+from retrograd.ops.matmul import DotGeneral
+
+# Interpreting costs some microseconds a node, compiling some hundred and some milliseconds besides:
+# so many nodes are interpreted before a program is compiled, and a graph of more at once. Elements
+# count too, as every node of an interpreted program goes through memory. Of huge graphs, which take
+# minutes to compile, it takes more runs to believe that they return.
+PATIENCE = 200
+HUGE = 3000
+ELEMENTS = 20_000  # that take about as long as a node
+
+
+class TieredProgram:
+    """Interprets a graph the first time, and compiles it when it has been run often enough.
+
+    The bits of the results are the same, so nobody can tell, but by the time it takes.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        nodes = len(graph.body)
+        self._cost = sum([_cost(node) for node in graph.body])
+        self._patience = nodes * (nodes // 300) if nodes > HUGE else PATIENCE
+        self._spent = 0
+        self._lock = threading.Lock()
+        self._compiled: LLVMProgram | None = None
+        self._first: Program | None = None
+        if self._cost > max(PATIENCE, self._patience):
+            self._compile()
+        else:
+            self._first = InterpretedProgram(graph)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it runs as native code now."""
+        return self._compiled is not None
+
+    def _compile(self) -> LLVMProgram:
+        with self._lock:
+            if self._compiled is None:
+                self._compiled = LLVMProgram(self.graph)
+                self._first = None
+            return self._compiled
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        compiled, first = self._compiled, self._first
+        if compiled is not None:
+            return compiled(arrays)
+        if first is None or self._spent >= self._patience:
+            return self._compile()(arrays)
+        self._spent += self._cost
+        return first(arrays)
+
+
+def _cost(node: Node) -> int:
+    """What interpreting a node costs, in nodes."""
+    if not node.type.is_static or not all(x.type.is_static for x in node.inputs):
+        return 1
+    work = evaluate(node.type.size, {})
+    if isinstance(node.prim, DotGeneral):
+        work *= math.prod([evaluate(node.inputs[0].shape[i], {}) for i in node.prim.a_contract])
+        work //= 16
+    return 1 + work // ELEMENTS

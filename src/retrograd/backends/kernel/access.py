@@ -1,0 +1,120 @@
+"""Which part of memory an iteration touches: positions as linear functions of loop counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from retrograd.backends.kernel.body import Value
+from retrograd.backends.kernel.buffer import Buffer
+from retrograd.backends.kernel.nest import Nest, live
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`start + sum(counter * steps[loop])`."""
+
+    start: int
+    steps: dict[int, int]
+
+
+def linear(v: Value, known: dict[Value, Linear | None] | None = None) -> Linear | None:
+    """A position as a linear function with known factors, or None."""
+    known = {} if known is None else known
+    if v not in known:
+        known[v] = _linear(v, known)
+    return known[v]
+
+
+def _linear(v: Value, known: dict[Value, Linear | None]) -> Linear | None:
+    if v.op == "loop":
+        return Linear(0, {v.attr: 1})
+    if v.op == "size":
+        return Linear(v.attr, {}) if isinstance(v.attr, int) else None
+    if v.op not in ("iadd", "isub", "imul"):
+        return None
+    a, b = (linear(x, known) for x in v.args)
+    if a is None or b is None:
+        return None
+    if v.op == "imul":
+        if a.steps and b.steps:
+            return None
+        many, one = (a, b) if a.steps else (b, a)
+        return Linear(many.start * one.start, {k: s * one.start for k, s in many.steps.items()})
+    sign = 1 if v.op == "iadd" else -1
+    steps = dict(a.steps)
+    for k, s in b.steps.items():
+        steps[k] = steps.get(k, 0) + sign * s
+    return Linear(a.start + sign * b.start, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """An access to a buffer: iteration `i` of the outermost loop touches elements from `low + i *
+    step` up to, not including, `high + i * step`. All of the buffer, where `step` is None."""
+
+    buffer: Buffer
+    step: int | None = None
+    low: int = 0
+    high: int = 0
+
+    def within(self, share: int) -> bool:
+        """Whether iteration `i` touches nothing but elements from `i * share` to `(i+1) * share`.
+        """
+        return self.step == share and self.low >= 0 and self.high <= share
+
+
+def _span(position: Value, loops: list[int], extra: int = 1) -> tuple[int, int, int] | None:
+    """Step of the outermost loop, and the range that the others make of it."""
+    form = linear(position)
+    if form is None:
+        return None
+    low = high = form.start
+    for k, s in form.steps.items():
+        if k:
+            low, high = low + min(0, s * (loops[k] - 1)), high + max(0, s * (loops[k] - 1))
+    return form.steps.get(0, 0), low, high + extra
+
+
+def touches(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+    """What one iteration of the outermost loop reads and writes; sizes must be known."""
+    loops = list(nest.loops)
+    if nest.kind == "gemm":
+        return _of_product(nest)
+    reads = [_touch(v.attr, v.args[0], loops) for v in live(nest) if v.op == "load"]
+    writes = [_touch(s.buffer, s.offset, loops) for s in nest.stores]
+    return reads, writes
+
+
+def _touch(buffer: Buffer, position: Value, loops: list[int], extra: int = 1) -> Touch:  # type: ignore[misc]
+    span = _span(position, loops, extra)
+    return Touch(buffer) if span is None else Touch(buffer, *span)
+
+
+def _of_product(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+    """The same of matrix products: by matrices, or by rows where there is one matrix."""
+    info, loops = nest.info, list(nest.loops)
+    m, n, k = (info[s].attr for s in "mnk")
+    left, right, out = info["buffers"]
+    (a, a_turned, a_lead), (b, b_turned, b_lead) = info["a"], info["b"]
+    if not loops:
+        start = linear(a)
+        rows = Touch(left) if start is None or a_turned else Touch(
+            left, a_lead.attr, start.start, start.start + k)  # fmt: skip
+        return [rows, Touch(right)], [Touch(out, n, 0, n)]
+    a_size = _extent(k, m, a_lead.attr) if a_turned else _extent(m, k, a_lead.attr)
+    b_size = _extent(n, k, b_lead.attr) if b_turned else _extent(k, n, b_lead.attr)
+    reads = [_touch(left, a, loops, a_size), _touch(right, b, loops, b_size)]
+    return reads, [_touch(out, info["y"], loops, m * n)]
+
+
+def _extent(rows: int, columns: int, lead: int) -> int:
+    return (rows - 1) * lead + columns if rows and columns else 0
+
+
+def buffers_of(nest: Nest) -> Iterator[Buffer]:
+    """The buffers that a nest reads."""
+    for v in live(nest):
+        if v.op == "load":
+            yield v.attr
+    yield from nest.info.get("buffers", ())[:2]

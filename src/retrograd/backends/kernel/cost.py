@@ -1,0 +1,61 @@
+"""What a kernel costs: operations, bytes, and a guess at the time of one thread."""
+
+from __future__ import annotations
+
+from retrograd.backends.kernel.kernel import Kernel
+from retrograd.backends.kernel.nest import INDEXING, Nest, live
+from retrograd.ir import Dim, product
+
+# Nanoseconds of one thread for an element of a vector of floats, by kind of operation; measured on
+# one machine, good enough to tell what is worth sharing.
+CHEAP, DIVISION, FUNCTION = 0.03, 0.15, 0.6
+PRODUCT = 0.0125  # a multiply-add of a contraction
+BYTE = 0.06  # a byte read or written
+SLOW = frozenset(("div", "sqrt", "rsqrt", "reciprocal", "zdiv", "mod", "floor_div", "idiv", "imod"))
+# fmt: off
+FUNCTIONS = frozenset((
+    "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "hypot", "sin", "cos", "tan",
+    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
+    "erfc", "pow", "sigmoid", "softplus", "logaddexp",
+))
+# fmt: on
+
+
+def operations(nest: Nest) -> int | Dim:
+    """Arithmetic operations of a nest; a multiply-add counts twice."""
+    if nest.kind == "gemm":
+        return 2 * product((*nest.loops, *(nest.info[s].attr for s in "mnk")))
+    if nest.op == "dot":
+        return 2 * product(nest.loops)
+    depth = max(len(nest.loops), 1)
+    inner = sum(1 for v in live(nest) if v.op not in INDEXING and v.depth == depth)
+    return product(nest.loops) * (inner + (nest.kind != "map"))
+
+
+def traffic(kernel: Kernel) -> int | Dim:
+    """Bytes of the buffers a kernel reads and writes, each once."""
+    total: int | Dim = 0
+    for buffer in (*kernel.reads, *kernel.outs):
+        total = total + buffer.bytes
+    return total
+
+
+def nanoseconds(kernel: Kernel) -> float:
+    """A guess at the time of a kernel of known sizes on one thread."""
+    time = 0.0
+    for nest in kernel.nests:
+        if nest.kind == "gemm" or nest.op == "dot":
+            time += PRODUCT / 2 * _known(operations(nest))
+            continue
+        depth = max(len(nest.loops), 1)
+        each = CHEAP * (nest.kind != "map")
+        for v in live(nest):
+            if v.depth == depth and v.op not in INDEXING:
+                each += FUNCTION if v.op in FUNCTIONS else DIVISION if v.op in SLOW else CHEAP
+        time += each * _known(product(nest.loops))
+    return time + BYTE * _known(traffic(kernel))
+
+
+def _known(size: int | Dim) -> int:
+    assert isinstance(size, int)
+    return size

@@ -1,0 +1,208 @@
+"""The functions that run a program's kernels: which thread runs what, and when threads wait.
+
+Every thread goes through the epochs of the plan. In an epoch, bands of rows are shared: block `b`
+belongs to thread `b * threads / blocks`, roughly. The other kernels are run by thread 0. Between
+epochs all wait for each other, and hear whether an index check failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from retrograd.backends.kernel import Band, Buffer
+from retrograd.backends.llvm.writer import Writer
+from retrograd.ir import Dim
+
+if TYPE_CHECKING:
+    from retrograd.backends.llvm.module import Call, Module
+
+PIECE = 200  # calls in a function; longer ones would take LLVM more than linear time
+ARGUMENTS = "ptr %block, i64 %thread, i64 %threads, ptr %team"
+
+
+class Driver:
+    """Writes `run` of a module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.plan = module.plan
+        self.functions: list[str] = []
+
+    def text(self) -> list[str]:
+        """The functions; the last one is `run`."""
+        threaded = self.plan.threaded
+        w = Writer(self.module.declare)
+        steps = list(self._steps())
+        for number, (epoch, names) in enumerate(steps):
+            w.line(f"; epoch {epoch}")
+            self._epoch(w, names, threaded, last=number == len(steps) - 1)
+        if not steps:
+            w.line("ret i64 0")
+        self.functions.append(f"define i64 @run({ARGUMENTS}) {{\n{w.text()}\n}}")
+        return self.functions
+
+    def _steps(self) -> Iterator[tuple[int, list[tuple[str, bool, bool]]]]:
+        """Epochs, each a list of functions, with whether threads share one and whether it may
+        fail."""
+        pairs = list(zip(self.plan.bands, self.module.calls, strict=True))
+        for epoch, inside in groupby(pairs, lambda p: p[0].epoch if self.plan.threaded else 0):
+            found: list[tuple[str, bool, bool]] = []
+            for shared, group in groupby(inside, lambda p: bool(p[0].rows)):
+                if shared:
+                    found += [(self._band(band, calls), True, False) for band, calls in group]
+                    continue
+                calls = [c for _, own in group for c in own]
+                for i in range(0, len(calls), PIECE):
+                    piece = calls[i : i + PIECE]
+                    found.append((self._piece(piece), False, any(c.check for c in piece)))
+            yield epoch, found
+
+    def _epoch(
+        self, w: Writer, functions: list[tuple[str, bool, bool]], threaded: bool, last: bool
+    ) -> None:
+        """The functions of an epoch, then the barrier. A thread whose check failed goes straight
+        there; all hear of it, and leave."""
+        failing = any(fails for _, _, fails in functions)
+        end = w.label()
+        ways: list[tuple[str, str]] = []  # results and the blocks they come from
+        for name, shared, fails in functions:
+            after = ""
+            if threaded and not shared:
+                mine, after = w.label(), w.label()
+                first = w.new("icmp eq i64 %thread, 0")
+                w.branch(first, mine, after)
+                w.start_block(mine)
+            result = w.new(f"call i64 @{name}({ARGUMENTS})")
+            if fails:
+                on = w.label()
+                ways.append((result, w.block))
+                w.branch(w.new(f"icmp eq i64 {result}, 0"), on, end)
+                w.start_block(on)
+            if after:
+                w.jump(after)
+                w.start_block(after)
+        ways.append(("0", w.block))
+        w.jump(end)
+        w.start_block(end)
+        result = "0"
+        if failing:
+            listed = ", ".join(f"[ {value}, %{block} ]" for value, block in ways)
+            result = w.new(f"phi i64 {listed}")
+        self._meet(w, result, threaded, last)
+
+    def _meet(self, w: Writer, result: str, threaded: bool, last: bool) -> None:
+        if last:
+            w.line(f"ret i64 {result}")
+            return
+        if result == "0":
+            w.declare("void @rg_barrier(ptr, i64, i64)")
+            w.line("call void @rg_barrier(ptr %team, i64 %thread, i64 %threads)")
+            return
+        w.declare("i64 @rg_vote(ptr, i64, i64, i64)")
+        result = w.new(
+            f"call i64 @rg_vote(ptr %team, i64 %thread, i64 %threads, i64 {result})"
+        )
+        on, off = w.label(), w.label()
+        w.branch(w.new(f"icmp eq i64 {result}, 0"), on, off)
+        w.start_block(off)
+        w.line(f"ret i64 {result}")
+        w.start_block(on)
+
+    def _piece(self, calls: list[Call]) -> str:
+        """Kernels run one after the other by one thread."""
+        w = Writer(self.module.declare)
+        slots = Slots(w, self.module)
+        for call in calls:
+            arguments = slots.listed(call)
+            if not call.check:
+                with self._timed(w, call):
+                    w.line(f"call void @{call.function}({arguments})")
+                continue
+            at = w.new(f"getelementptr i64, ptr %block, i64 {self.module.slots.status}")
+            failed = w.new(f"call i64 @{call.function}({arguments}, ptr {at})")
+            on, off = w.label(), w.label()
+            w.branch(w.new(f"icmp eq i64 {failed}, 0"), on, off)
+            w.start_block(off)
+            w.line(f"ret i64 {call.check}")
+            w.start_block(on)
+        return self._define(w)
+
+    def _band(self, band: Band, calls: list[Call]) -> str:
+        """A block of rows through all the kernels of a band, then the next."""
+        w = Writer(self.module.declare)
+        slots = Slots(w, self.module)
+        for call in calls:
+            slots.listed(call)  # all that is loaded is loaded before the loop
+        after = w.new("add i64 %thread, 1")
+        bounds = []
+        for thread in ("%thread", after):
+            scaled = w.new(f"mul i64 {thread}, {band.blocks}")
+            bounds.append(w.new(f"udiv i64 {scaled}, %threads"))
+        scratch = w.new(f"mul i64 %thread, {self.plan.scratch.arena}") if band.local else ""
+        loop = w.open_loop(bounds[1], 1, bounds[0])
+        lo = _row(w, loop.counter, band)
+        hi = _row(w, w.new(f"add i64 {loop.counter}, 1"), band)
+        for buffer in band.local:
+            # The block's rows of a local buffer lie at the start of the thread's scratch.
+            row = buffer.bytes // band.rows  # type: ignore[operator]
+            moved = w.new(f"sub i64 {scratch}, {w.new(f'mul i64 {lo}, {row}')}")
+            name = slots.of(buffer)
+            slots.names[buffer] = w.new(f"getelementptr i8, ptr {name}, i64 {moved}")
+        for call in calls:
+            with self._timed(w, call):
+                w.line(f"call void @{call.function}({slots.listed(call)}, i64 {lo}, i64 {hi})")
+        w.close_loop(loop)
+        return self._define(w)
+
+    @contextmanager
+    def _timed(self, w: Writer, call: Call) -> Iterator[None]:
+        """Where times are taken, add the cycles of a call to its kernel's counter."""
+        if not self.module.timed:
+            yield
+            return
+        w.declare("i64 @llvm.readcyclecounter()")
+        start = w.new("call i64 @llvm.readcyclecounter()")
+        yield
+        passed = w.new(f"sub i64 {w.new('call i64 @llvm.readcyclecounter()')}, {start}")
+        own = w.new(f"getelementptr i64, ptr %block, i64 {self.module.slots.status + 1}")
+        table = w.new(f"load ptr, ptr {own}, align 8")
+        at = w.new(f"getelementptr i64, ptr {table}, i64 {call.number}")
+        w.new(f"atomicrmw add ptr {at}, i64 {passed} monotonic")
+
+    def _define(self, w: Writer) -> str:
+        name = f"part{len(self.functions)}"
+        w.line("ret i64 0")
+        self.functions.append(f"define internal i64 @{name}({ARGUMENTS}) #0 {{\n{w.text()}\n}}")
+        return name
+
+
+class Slots:
+    """Arguments of kernels, loaded from the block when first needed."""
+
+    def __init__(self, w: Writer, module: Module) -> None:
+        self.w = w
+        self.module = module
+        self.names: dict[Buffer | Dim, str] = {}
+
+    def of(self, what: Buffer | Dim) -> str:
+        if what not in self.names:
+            slot = self.module.slots.of(what)
+            at = self.w.new(f"getelementptr i64, ptr %block, i64 {slot}")
+            kind = "i64" if isinstance(what, Dim) else "ptr"
+            self.names[what] = self.w.new(f"load {kind}, ptr {at}, align 8")
+        return self.names[what]
+
+    def listed(self, call: Call) -> str:
+        return ", ".join(
+            f"{'i64' if isinstance(p, Dim) else 'ptr'} {self.of(p)}" for p in call.arguments
+        )
+
+
+def _row(w: Writer, block: str, band: Band) -> str:
+    """The first row of a block."""
+    if band.rows % band.blocks == 0:
+        return w.new(f"mul i64 {block}, {band.rows // band.blocks}")
+    return w.new(f"udiv i64 {w.new(f'mul i64 {block}, {band.rows}')}, {band.blocks}")

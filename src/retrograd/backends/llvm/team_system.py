@@ -1,0 +1,242 @@
+"""What the native half of the team asks of the system and the processor, as LLVM IR text.
+
+`park` and `unpark`, which put a thread to sleep and wake it; `settle`, which keeps workers off the
+caller's processor; `get_mode` and `set_mode`, how a thread rounds; and what spinning threads do
+meanwhile. The memory `settle` works on is laid out in `team_text.py`.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from string import Template
+
+# How each system puts a thread to sleep until a word changes: `park` returns, at the latest, when
+# `unpark` is called after the word has changed; it may return early.
+_FUTEX = Template("""
+declare i64 @syscall(i64, ...)
+
+define internal void @park(ptr %word, i32 %value) noinline {
+  %ignored = call i64 (i64, ...) @syscall(i64 $number, ptr %word, i64 128, i32 %value, ptr null)
+  ret void
+}
+
+define internal void @unpark(ptr %word) noinline {
+  %ignored = call i64 (i64, ...) @syscall(i64 $number, ptr %word, i64 129, i64 1)
+  ret void
+}
+
+define void @renew() {
+  ret void
+}
+
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare i32 @sched_getcpu()
+declare i32 @sched_setaffinity(i32, i64, ptr)
+
+; Keep the workers off the caller's processor. A thread that is woken is often put where it was
+; woken from; there it would wait for the caller, and the caller at the next barrier for it.
+define internal void @settle(ptr %team, i64 %workers, i1 %fits) {
+start:
+  %wanted.at = getelementptr i8, ptr %team, i64 304
+  %wanted = load i64, ptr %wanted.at
+  %any = icmp ne i64 %wanted, 0
+  br i1 %any, label %look, label %done
+look:
+  %here = call i32 @sched_getcpu()
+  %wide = sext i32 %here to i64
+  %avoid = select i1 %fits, i64 %wide, i64 -1
+  %avoided.at = getelementptr i8, ptr %team, i64 288
+  %avoided = load i64, ptr %avoided.at
+  %settled.at = getelementptr i8, ptr %team, i64 296
+  %settled = load i64, ptr %settled.at
+  %same = icmp eq i64 %avoid, %avoided
+  %all = icmp eq i64 %workers, %settled
+  %good = and i1 %same, %all
+  br i1 %good, label %done, label %move
+move:
+  store i64 %avoid, ptr %avoided.at
+  store i64 %workers, ptr %settled.at
+  %mask = alloca [128 x i8], align 8
+  %allowed = getelementptr i8, ptr %team, i64 512
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %mask, ptr align 8 %allowed, i64 128, i1 false)
+  %known = icmp ult i64 %avoid, 1024
+  br i1 %known, label %clear, label %each
+clear:
+  %byte = lshr i64 %avoid, 3
+  %byte.at = getelementptr i8, ptr %mask, i64 %byte
+  %old = load i8, ptr %byte.at
+  %bit = and i64 %avoid, 7
+  %bit.short = trunc i64 %bit to i8
+  %one = shl i8 1, %bit.short
+  %others = xor i8 %one, -1
+  %new = and i8 %old, %others
+  store i8 %new, ptr %byte.at
+  br label %each
+each:
+  %thread = phi i64 [ 1, %move ], [ 1, %clear ], [ %next, %each ]
+  %place = call ptr @place(ptr %team, i64 %thread)
+  %id.at = getelementptr i8, ptr %place, i64 3080
+  %id = load i64, ptr %id.at
+  %id.short = trunc i64 %id to i32
+  %ignored = call i32 @sched_setaffinity(i32 %id.short, i64 128, ptr %mask)
+  %next = add i64 %thread, 1
+  %more = icmp ule i64 %next, %workers
+  br i1 %more, label %each, label %done
+done:
+  ret void
+}
+""")
+
+_CONDITION = """
+; Room for the largest of any system we know of. `renew` makes them, and makes them again in a child
+; of fork, where a thread that no longer exists may have held them.
+@mutex = internal global [16 x i64] zeroinitializer, align 64
+@condition = internal global [16 x i64] zeroinitializer, align 64
+
+declare i32 @pthread_mutex_init(ptr, ptr)
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_init(ptr, ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+
+define void @renew() {
+  store [16 x i64] zeroinitializer, ptr @mutex
+  store [16 x i64] zeroinitializer, ptr @condition
+  %m = call i32 @pthread_mutex_init(ptr @mutex, ptr null)
+  %c = call i32 @pthread_cond_init(ptr @condition, ptr null)
+  ret void
+}
+
+define internal void @park(ptr %word, i32 %value) noinline {
+start:
+  %l = call i32 @pthread_mutex_lock(ptr @mutex)
+  %now = load atomic i32, ptr %word seq_cst, align 4
+  %same = icmp eq i32 %now, %value
+  br i1 %same, label %sleep, label %done
+sleep:
+  %w = call i32 @pthread_cond_wait(ptr @condition, ptr @mutex)
+  br label %done
+done:
+  %u = call i32 @pthread_mutex_unlock(ptr @mutex)
+  ret void
+}
+
+define internal void @unpark(ptr %word) noinline {
+  %l = call i32 @pthread_mutex_lock(ptr @mutex)
+  %b = call i32 @pthread_cond_broadcast(ptr @condition)
+  %u = call i32 @pthread_mutex_unlock(ptr @mutex)
+  ret void
+}
+"""
+
+_WINDOWS = """
+declare i32 @WaitOnAddress(ptr, ptr, i64, i32)
+declare void @WakeByAddressSingle(ptr)
+
+define internal void @park(ptr %word, i32 %value) noinline {
+  %other = alloca i32
+  store i32 %value, ptr %other
+  %ignored = call i32 @WaitOnAddress(ptr %word, ptr %other, i64 4, i32 -1)
+  ret void
+}
+
+define internal void @unpark(ptr %word) noinline {
+  call void @WakeByAddressSingle(ptr %word)
+  ret void
+}
+
+define void @renew() {
+  ret void
+}
+"""
+
+# Other systems offer no way to place threads, or place them well enough.
+_STAY = """
+define internal void @settle(ptr %team, i64 %workers, i1 %fits) {
+  ret void
+}
+"""
+
+# Rounding, and whether tiny numbers are flushed to zero: a property of each thread, inherited from
+# whatever created it. Workers take over the caller's, or results would depend on their number.
+_MODE_X86 = """
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+declare void @llvm.x86.sse2.pause()
+
+define internal i64 @get_mode() {
+  %at = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %at)
+  %bits = load i32, ptr %at
+  %mode = and i32 %bits, -64  ; the lowest six are what has happened, not what shall
+  %wide = zext i32 %mode to i64
+  ret i64 %wide
+}
+
+define internal void @set_mode(i64 %mode) {
+  %at = alloca i32
+  %bits = trunc i64 %mode to i32
+  store i32 %bits, ptr %at
+  call void @llvm.x86.sse.ldmxcsr(ptr %at)
+  ret void
+}
+"""
+
+_MODE_ARM = """
+declare i64 @llvm.aarch64.get.fpcr()
+declare void @llvm.aarch64.set.fpcr(i64)
+declare void @llvm.aarch64.isb(i32)
+
+define internal i64 @get_mode() {
+  %mode = call i64 @llvm.aarch64.get.fpcr()
+  ret i64 %mode
+}
+
+define internal void @set_mode(i64 %mode) {
+  call void @llvm.aarch64.set.fpcr(i64 %mode)
+  ret void
+}
+"""
+
+_MODE_OTHER = """
+define internal i64 @get_mode() {
+  ret i64 0
+}
+
+define internal void @set_mode(i64 %mode) {
+  ret void
+}
+"""
+
+_X86 = ("x86_64", "amd64")
+_ARM = ("aarch64", "arm64")
+_FUTEX_NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
+
+
+def parking(system: str = sys.platform, machine: str = platform.machine()) -> str:
+    """The name of how threads sleep here: "futex", "windows" or, elsewhere, "condition"."""
+    if system == "win32":
+        return "windows"
+    return "futex" if system == "linux" and machine in _FUTEX_NUMBERS else "condition"
+
+
+def system_text(how: str, machine: str) -> str:
+    """`park`, `unpark`, `renew` and `settle` for threads that sleep by `how` (see `parking`), then
+    `get_mode` and `set_mode` for a kind of processor."""
+    sleep = {
+        "futex": _FUTEX.substitute(number=_FUTEX_NUMBERS.get(machine, 0)),
+        "condition": _CONDITION + _STAY,
+        "windows": _WINDOWS + _STAY,
+    }[how]
+    if machine.lower() in _X86:
+        return sleep + _MODE_X86
+    return sleep + (_MODE_ARM if machine.lower() in _ARM else _MODE_OTHER)
+
+
+def pause(machine: str) -> str:
+    """The instruction by which a thread that spins makes room for others on its core."""
+    if machine.lower() in _X86:
+        return "call void @llvm.x86.sse2.pause()"
+    return "call void @llvm.aarch64.isb(i32 15)" if machine.lower() in _ARM else ""

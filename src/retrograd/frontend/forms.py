@@ -1,0 +1,196 @@
+"""Forms: computations without data, each made once and recognised from then on.
+
+What a program records again and again, such as a step of a training loop, is the same computation
+on other data. A *form* is one value of it: a node over numbered slots in place of arrays. Forms are
+found through the forms they are computed from, so recording an operation that was recorded before
+is a look into a table; types, broadcasting, the user's line, the gradient and the program hang on
+the form and were worked out the first time.
+
+Slots are numbered by first use. Without that `x * y` and `x * x` would look alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+from retrograd.autodiff import pullback, seeds
+from retrograd.ir import Node, Provenance, TensorType, full, made_by
+from retrograd.ops.control import StopGradient
+from retrograd.ops.leaf import Leaf
+
+
+class Slot(Leaf):
+    """A graph input that stands for an array of a recording. Compared by identity."""
+
+    name = "input"
+
+    def __init__(self, type: TensorType) -> None:
+        self.type = type
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return self.type
+
+
+class Form:
+    """One value of a recorded computation: a node over slots, and what is known about it.
+
+    `uses` leads on: from an operation, and what it combines this with, to the form of the result.
+    """
+
+    __slots__ = (
+        "floating", "gradients", "loss", "node", "place", "reach", "slot", "spent", "stopped",
+        "takes_numbers", "type", "uses", "without_history",
+    )  # fmt: skip
+
+    def __init__(self, place: Place, node: Node, slot: int = -1, spent: bool = False) -> None:
+        self.place = place
+        self.node = node
+        self.type = node.type
+        self.floating = node.dtype.is_float
+        self.takes_numbers = node.dtype.dtype.kind == "f"  # as arguments of a program; not bfloat16
+        self.slot = slot  # the number of the array it stands for; -1: it is computed
+        self.spent = spent  # backward() went through it: no gradient does again
+        self.loss: Form | None = None  # of a gradient: the spent form of what it is the gradient of
+        self.uses: dict[Any, dict[Any, Form]] = {}
+        self.stopped: Form | None = None
+        self.without_history: Form | None = None  # what it turns into when backward() is done
+        self.reach: tuple[int, ...] | None = None
+        self.gradients: dict[Any, tuple[Form | None, ...]] = {}
+
+    def stop(self) -> Form:
+        """The same value as a constant to differentiation."""
+        if self.stopped is None:
+            self.stopped = self.place.form(_after(self.node))
+        return self.stopped
+
+    def spend(self) -> Form:
+        """The same value as a constant that no gradient may be asked to go through."""
+        if self.without_history is None:
+            self.without_history = Form(self.place, _after(self.node), spent=True)
+            self.place.forms[self.without_history.node] = self.without_history
+        return self.without_history
+
+    def slots(self) -> tuple[int, ...]:
+        """The slots a gradient can reach from here, ascending; a spent form among what it is
+        computed from is entered as -1."""
+        if self.reach is None:
+            found, seen, todo = set(), {self.node}, [self.node]
+            for node in todo:
+                for x in node.inputs:
+                    if x in seen:
+                        continue
+                    seen.add(x)
+                    form = self.place.forms.get(x)
+                    if form is not None and form.spent:
+                        found.add(-1)
+                    if form is not None and form.slot >= 0:
+                        found.add(form.slot)
+                    elif x.op != "stop_gradient" and x.dtype.is_float:
+                        todo.append(x)
+            self.reach = tuple(sorted(found))
+        return self.reach
+
+    def gradient(self, wanted: Sequence[Form], seed: Form | None) -> tuple[Form | None, ...]:
+        """The forms of the gradient with respect to slots; None: there is no gradient."""
+        key = (*wanted, seed)
+        found = self.gradients.get(key)
+        if found is None:
+            start = seeds([self.node]) if seed is None else [seed.node]
+            nodes = pullback([self.node], start, [w.node for w in wanted])
+            found = tuple([None if g is None else self._gradient(g) for g in nodes])
+            self.gradients[key] = found
+        return found
+
+    def _gradient(self, g: Node) -> Form:
+        form = self.place.form(StopGradient()(g))  # it is a constant to what uses it
+        form.loss = self.spend()
+        return form
+
+
+def _after(node: Node) -> Node:
+    with made_by(Provenance(node.scope, node.source, node.origin)):
+        return StopGradient()(node)
+
+
+class Place:
+    """A line of the user's program where recordings start, and the forms of what followed."""
+
+    __slots__ = ("calls", "forms", "leaves", "numbers", "plans")
+
+    def __init__(self) -> None:
+        self.leaves: dict[Any, Form] = {}  # by slot, type, name and whether it is spent
+        self.calls: dict[Any, Any] = {}  # results of library functions, by arguments
+        self.forms: dict[Node, Form] = {}
+        self.numbers: dict[Node, int] = {}  # constants that stand for a number of the recording
+        self.plans: dict[Any, Any] = {}
+
+    def leaf(self, slot: int, node: Node, spent: bool) -> Form:
+        """The form of the array in a slot."""
+        key = (slot, node.type, node.name, spent)
+        found = self.leaves.get(key)
+        if found is None:
+            empty = Node(Slot(node.type), (), node.type, node.scope, node.source, None, node.name)
+            found = self.leaves[key] = self.forms[empty] = Form(self, empty, slot, spent)
+        return found
+
+    def form(self, node: Node) -> Form:
+        """The form of a node over slots of this place."""
+        found = self.forms.get(node)
+        if found is None:
+            found = self.forms[node] = Form(self, node)
+        return found
+
+
+PLACES: dict[Any, Place] = {}
+CAPACITY = 256  # places that are remembered; beyond, all are forgotten, and learned again
+FORMS = 50_000  # the same of forms at one place, and all of twice as many, roughly
+PLANS = 256  # programs of one place
+
+
+def place_of(code: CodeType | None, lasti: int) -> Place:
+    """The forms of what starts at a line of the user's program.
+
+    The line is part of what is looked up so that the lines that errors name are right. It is
+    known by name, not as an object: each line typed at a prompt is an object of its own.
+    """
+    key = code and (code.co_filename, code.co_name, code.co_firstlineno, lasti)
+    found = PLACES.get(key)
+    if found is None or len(found.forms) > FORMS or len(found.plans) > PLANS:
+        if len(PLACES) >= CAPACITY or sum([len(p.forms) for p in PLACES.values()]) > 2 * FORMS:
+            PLACES.clear()
+        found = PLACES[key] = Place()
+    return found
+
+
+def filled(
+    outputs: Iterable[Form],
+    arrays: Sequence[Node],
+    numbers: Mapping[int, float],
+    done: dict[Node, Node],
+) -> list[Node]:
+    """The nodes that forms stand for, given what is in the slots. `done` remembers them."""
+    result = []
+    for form in outputs:
+        place = form.place
+        order, seen = [form.node], {form.node}
+        for node in order:
+            for x in node.inputs:
+                if x not in seen and x not in done:
+                    seen.add(x)
+                    order.append(x)
+        for node in sorted(order, key=lambda n: n.id):
+            if node in done:
+                continue
+            here = place.forms.get(node)
+            if here is not None and here.slot >= 0:
+                done[node] = arrays[here.slot]
+            elif (k := place.numbers.get(node)) is not None:
+                with made_by(Provenance(node.scope, node.source, node.origin)):
+                    done[node] = full(numbers[k], node.type)
+            else:
+                origin = done.get(node.origin) if node.origin is not None else None
+                done[node] = node.rebuilt([done[x] for x in node.inputs], origin)
+        result.append(done[form.node])
+    return result

@@ -1,0 +1,68 @@
+"""Leaves: nodes whose value is at hand; what is known of values, waiting handles and gradients."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from retrograd.backends import Array
+from retrograd.ir import Node, TensorType, as_dtype, provenance
+from retrograd.ops.leaf import Leaf
+
+if TYPE_CHECKING:
+    from retrograd.frontend.recording import Lazy
+
+
+class Data(Leaf):
+    """A graph input whose value is at hand. Compared by identity."""
+
+    name = "input"
+
+    def __init__(self, array: Array, type: TensorType | None = None, spent: bool = False) -> None:
+        self.array = array
+        self.type = type or TensorType(as_dtype(array.dtype), array.shape)
+        # The handle that requires a gradient, or did when something was computed from this.
+        self.handle: weakref.ref[Lazy] | None = None
+        self.replaced = False  # it required one and has another value now: out of date
+        self.spent = spent  # backward() went through it: no gradient does again
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return self.type
+
+
+# Values of nodes that were computed while a handle held them, for as long as the node lives; and
+# the handles whose nodes wait to be computed.
+VALUES: weakref.WeakKeyDictionary[Node, Array] = weakref.WeakKeyDictionary()
+PENDING: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
+# What tensors that are not computed stand for after `backward()`.
+SPENT: weakref.WeakSet[Node] = weakref.WeakSet()
+
+
+def leaf(array: Array, name: str = "", type: TensorType | None = None) -> Node:
+    """A graph input whose value is at hand."""
+    prim = Data(array, type)
+    where = provenance()
+    return Node(prim, (), prim.type, where.scope, where.source, None, name)
+
+
+def known_as(array: Array, node: Node, spent: bool = False, type: TensorType | None = None) -> Node:
+    """A leaf that takes the place of a node whose value is at hand."""
+    prim = Data(array, type, spent)
+    return Node(prim, (), prim.type, node.scope, node.source, None, node.name)
+
+
+def known(node: Node) -> Array | None:
+    """The value of a node, if it is at hand."""
+    return node.prim.array if isinstance(node.prim, Data) else VALUES.get(node)
+
+
+def leaf_handle(node: Node) -> Lazy | None:
+    """The handle on a leaf that requires a gradient."""
+    ref = node.prim.handle if isinstance(node.prim, Data) else None
+    handle = ref() if ref is not None else None
+    return handle if handle is not None and handle._requires_grad else None
+
+
+def is_spent(node: Node) -> bool:
+    """Whether no gradient may be asked to go through a node, as one did."""
+    return node.prim.spent if isinstance(node.prim, Data) else node in SPENT

@@ -1,0 +1,204 @@
+"""Convolution and pooling as functions, with PyTorch's names and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import retrograd as rg
+from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Dim, provenance
+
+Function = Callable[..., Tensor]
+
+
+def _named(f: Function, name: str, doc: str) -> Function:
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = doc
+    return f
+
+
+def _check(what: str, x: Any, rank: int) -> Tensor:
+    """The input: samples or not, channels, and the axes to slide along."""
+    given: Tensor = rg.asarray(x)
+    if given.ndim not in (rank + 1, rank + 2):
+        scope = provenance().scope
+        raise ShapeError(
+            f"{what}{f' in {scope}' if scope else ''}: the input has {rank + 2} axes, samples, "
+            f"channels and {rank} to slide along, or {rank + 1} without samples; its shape is "
+            f"{given.shape}"
+        )
+    return given
+
+
+def _sizes(value: Any, rank: int) -> Any:
+    """A size for each axis, so that it is known how many there are."""
+    return value if isinstance(value, tuple | list) else (value,) * rank
+
+
+def _conv(rank: int) -> Function:
+    name = f"conv{rank}d"
+
+    def conv(
+        input: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        x = _check(name, input, rank)
+        return rg.conv(x, weight, bias, stride, padding, dilation, groups)
+
+    return _named(
+        conv,
+        name,
+        f"Convolution along {rank} axes: input `[N, C, *S]`, weight `[O, C / groups, *K]`, bias "
+        "`[O]` give `[N, O, *P]`.\n\n    padding is numbers, 'same' or 'valid'; see `rg.conv`.",
+    )
+
+
+def _conv_transpose(rank: int) -> Function:
+    name = f"conv_transpose{rank}d"
+
+    def conv_transpose(
+        input: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Tensor:
+        x = _check(name, input, rank)
+        return rg.conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation)
+
+    return _named(
+        conv_transpose,
+        name,
+        f"The transpose of `conv{rank}d`: input `[N, C, *S]`, weight `[C, O / groups, *K]`, bias "
+        "`[O]` give `[N, O, *P]`; see `rg.conv_transpose`.",
+    )
+
+
+def _max_pool(rank: int) -> Function:
+    name = f"max_pool{rank}d"
+
+    def max_pool(
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        x = _check(name, input, rank)
+        sizes = _sizes(kernel_size, rank)
+        return rg.max_pool(x, sizes, stride, padding, dilation, ceil_mode, return_indices)
+
+    return _named(
+        max_pool,
+        name,
+        f"The maximum of each window along the last {rank} axes, and with `return_indices` where "
+        "it is; see `rg.max_pool`.",
+    )
+
+
+def _avg_pool(rank: int) -> Function:
+    name = f"avg_pool{rank}d"
+
+    def avg_pool(
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Tensor:
+        x = _check(name, input, rank)
+        sizes = _sizes(kernel_size, rank)
+        return rg.avg_pool(
+            x, sizes, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+
+    return _named(
+        avg_pool,
+        name,
+        f"The mean of each window along the last {rank} axes; see `rg.avg_pool`.",
+    )
+
+
+def _adaptive_avg_pool(rank: int) -> Function:
+    name = f"adaptive_avg_pool{rank}d"
+
+    def adaptive_avg_pool(input: Any, output_size: Any) -> Tensor:
+        x = _check(name, input, rank)
+        sizes = tuple(_sizes(output_size, rank))
+        if len(sizes) != rank or any(s is not None and s < 1 for s in sizes):
+            raise OptionError(
+                f"{name}: output_size is at least 1 for each of {rank} axes, or None to keep "
+                f"one, not {output_size!r}"
+            )
+        for axis, size in enumerate(sizes, x.ndim - rank):
+            if size is not None and size != x.shape[axis]:
+                x = _averaged(name, x, axis, size)
+        return x
+
+    return _named(
+        adaptive_avg_pool,
+        name,
+        f"The last {rank} axes averaged to the sizes given: element i of n is the mean of elements "
+        "`floor(i S / n)` to `ceil((i + 1) S / n)` of S. None keeps an axis.",
+    )
+
+
+def _averaged(what: str, x: Tensor, axis: int, size: int) -> Tensor:
+    if size == 1:
+        return x.mean(axis=axis, keepdims=True)
+    length = x.shape[axis]
+    if isinstance(length, Dim):
+        raise ShapeError(f"{what} to {size} needs an axis of known size, not {length}")
+    i = np.arange(size)[:, None]
+    s = np.arange(length)[None]
+    share = (s >= i * length // size) & (s < -(-(i + 1) * length // size))
+    matrix = rg.asarray(share / share.sum(1, keepdims=True)).astype(x.dtype)
+    return rg.moveaxis(rg.tensordot(x, matrix, axes=([axis], [1])), -1, axis)
+
+
+conv1d, conv2d, conv3d = map(_conv, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose, (1, 2, 3))
+max_pool1d, max_pool2d, max_pool3d = map(_max_pool, (1, 2, 3))
+avg_pool1d, avg_pool2d, avg_pool3d = map(_avg_pool, (1, 2, 3))
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_pool, (1, 2, 3))
+
+
+def continued(x: Tensor, widths: Sequence[tuple[int, int]], mode: str) -> Tensor:
+    """x with its last axes continued by (before, after) elements of its own: `"reflect"` at the
+    first and last element, which are not repeated, `"replicate"` by repeating these, `"circular"`
+    from the other end."""
+    for axis, (low, high) in enumerate(widths, x.ndim - len(widths)):
+        n = x.shape[axis]
+        if isinstance(n, Dim):
+            raise ShapeError(f"padding_mode={mode!r} needs an axis of known size, not {n}")
+        most = {"reflect": n - 1, "circular": n, "replicate": max(low, high)}[mode]
+        if max(low, high) > most:
+            raise ShapeError(
+                f"padding_mode={mode!r} continues an axis of {n} elements by at most {most}, not "
+                f"by {max(low, high)}; make the padding smaller"
+            )
+        at = np.arange(-low, n + high)
+        if mode == "circular":
+            at = at % n
+        elif mode == "replicate":
+            at = np.clip(at, 0, n - 1)
+        else:
+            at = n - 1 - np.abs(n - 1 - np.abs(at))
+        x = rg.take(x, at, axis=axis)
+    return x

@@ -1,0 +1,68 @@
+"""`benchmarks/RESULTS.md`: the newest result of every workload, and what people wrote below.
+
+A run replaces the sections of the workloads that it measured, and the description of the machine;
+sections measured on another machine or of another revision say so themselves. Everything from the
+line `BY_HAND` on is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from retrograd_bench.catalog import ALL
+from retrograd_bench.result import Result
+from retrograd_bench.table import markdown
+
+BY_HAND = "<!-- Written by hand from here on; `retrograd bench --write` leaves it as it is. -->"
+INTRODUCTION = """# Results
+
+Written by `retrograd bench --write`; wins and losses alike. Forward, backward and update in
+float32, every peer in a process of its own, measured in turns, medians. **To best**: the time over
+that of the fastest peer other than retrograd, so below 1 is ahead. **Target**: the ratio to a peer
+that the project aims at, times the time of that peer here. **Loss**: the largest distance of the
+losses of the first steps to their median over peers, relative. **First step** includes compilation,
+**peak** is the memory of the whole process."""
+FIRST_NOTES = f"{BY_HAND}\n\n## What limits it\n"
+
+
+def updated(
+    text: str, results: Sequence[Result], machine: dict[str, str], revision: str, day: date
+) -> str:
+    """The document with these results in place of older ones of the same workloads."""
+    generated, mark, notes = text.partition(BY_HAND)
+    sections = parse(generated)
+    place = fingerprint(machine)
+    for result in results:
+        stamp = f"{day.isoformat()}, revision {revision or 'unknown'}, {place}"
+        body = f"### {result.workload.name}\n\n{markdown(result)}\n\nMeasured {stamp}."
+        sections[result.workload.name] = body
+    order = [w.name for w in ALL]
+    names = sorted(sections, key=lambda n: order.index(n) if n in order else len(order))
+    parts = [INTRODUCTION, "## Machine of the last run", described(machine), "## Workloads"]
+    parts += [f"<!-- {n} -->\n{sections[n]}\n<!-- end -->" for n in names]
+    parts.append((mark + notes).rstrip() if mark else FIRST_NOTES.rstrip())
+    return "\n\n".join(parts) + "\n"
+
+
+def parse(text: str) -> dict[str, str]:
+    """The sections of a document by the name of the workload."""
+    found = re.findall(r"<!-- (\S+) -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
+    return dict(found)
+
+
+def described(machine: dict[str, str]) -> str:
+    return "\n".join(f"- {key}: {value}" for key, value in machine.items())
+
+
+def fingerprint(machine: dict[str, str]) -> str:
+    """The machine in a few words."""
+    return f"{machine['processor']}, Python {machine['python']}"
+
+
+def write(path: Path, results: Sequence[Result], machine: dict[str, str], revision: str) -> None:
+    """Bring the document up to date, or begin it."""
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    path.write_text(updated(old, results, machine, revision, date.today()), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""The workloads: data, initial weights, and a training step for each peer."""

@@ -1,0 +1,193 @@
+"""Interpreting gives the bits that compiling gives, so it never shows which of both was done."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.backends import start_graph
+from retrograd.backends.backend import Array
+from retrograd.backends.interpret import InterpretedProgram, TieredProgram, native
+from retrograd.backends.interpret.tiered import HUGE, PATIENCE
+from retrograd.backends.llvm import LLVMProgram
+from retrograd.ir import Dim, Graph, Node, bfloat16, bool_, float32, float64, spec
+from retrograd.ops import elementwise as el
+from retrograd.ops.index import Gather
+from retrograd.ops.leaf import input_node
+from retrograd.passes import optimize
+from tests.backends.agreement import sample
+from tests.backends.random_graphs import Builder
+from tests.frontend.programs import random_program
+from tests.samples import RECORDS
+
+
+def bits(a: Array) -> Array:
+    """What two arrays are compared by: every NaN is the same, and 0.0 is not -0.0."""
+    a = np.ascontiguousarray(a)
+    words = a.view(f"u{a.dtype.itemsize}").copy()
+    words[a != a] = 1
+    return words
+
+
+def assert_same_bits(graph: Graph, arrays: Sequence[Array]) -> None:
+    graph = optimize(graph)
+    compiled, interpreted = LLVMProgram(graph)(arrays), InterpretedProgram(graph)(arrays)
+    for y, a, b in zip(graph.outputs, compiled, interpreted, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_array_equal(bits(a), bits(b), y.describe())
+
+
+@pytest.mark.parametrize("name", [n for n in RECORDS if n != "input"])
+def test_samples(name: str) -> None:
+    inputs: list[Node] = []
+    outputs: list[Node] = []
+    arrays: list[Array] = []
+    for one in RECORDS[name].samples():
+        nodes = one.nodes()
+        inputs += nodes
+        outputs.append(one.op(*nodes))
+        arrays += one.inputs
+    assert_same_bits(Graph(inputs, outputs), arrays)
+
+
+@pytest.mark.parametrize("name", [n for n, r in RECORDS.items() if r.symbolic])
+def test_symbolic_sizes(name: str) -> None:
+    for case in RECORDS[name].symbolic:
+        nodes = [input_node(t) for t in case.types]
+        named = input_node(spec(tuple(Dim(n) for n in case.sizes[0]), bool_))
+        graph = Graph([*nodes, named], [case.op(*nodes)])
+        compiled, interpreted = LLVMProgram(graph), InterpretedProgram(graph)
+        for sizes in case.sizes:
+            arrays = [case.draw(t.bind(sizes)) for t in [*case.types, named.type]]
+            for a, b in zip(compiled(arrays), interpreted(arrays), strict=True):
+                np.testing.assert_array_equal(bits(a), bits(b))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(seed: int) -> None:
+    dtype = (float32, float64, bfloat16)[seed % 3]
+    b = Builder(seed, dtype, symbolic=False)
+    graph = b.graph(12)
+    assert_same_bits(graph, b.arrays())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_programs_and_their_gradients(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def results() -> list[Array]:
+        p = random_program(seed, np.float32)
+        leaves = [rg.tensor(x, requires_grad=True) for x in p.inputs]
+        loss = p.loss(*leaves)
+        if loss.requires_grad:
+            loss.backward()
+        return [loss.numpy(), *[x.grad.numpy() for x in leaves if x.grad is not None]]
+
+    def program(make):
+        monkeypatch.setattr("retrograd.frontend.programs.PROGRAMS", OrderedDict())
+        monkeypatch.setattr("retrograd.frontend.forms.PLACES", {})
+        monkeypatch.setattr(
+            "retrograd.frontend.programs.start_graph", lambda graph, _: make(optimize(graph))
+        )
+        return results()
+
+    for a, b in zip(program(LLVMProgram), program(InterpretedProgram), strict=True):
+        np.testing.assert_array_equal(bits(a), bits(b))
+
+
+@pytest.mark.parametrize("dtype", [float32, float64])
+@pytest.mark.parametrize(
+    "shape", [(1,), (3,), (17,), (1000,), (3, 130), (130, 3), (5, 6, 7), (40, 33, 2)]
+)
+def test_sums_of_many_sizes(shape: tuple[int, ...], dtype) -> None:
+    x = input_node(spec(shape, dtype))
+    axes = [tuple(a for a in range(len(shape)) if k >> a & 1) for k in range(1, 1 << len(shape))]
+    y = el.tanh(x)
+    outputs = [rg.ops.reduce.reduce_sum(z, a) for a in axes for z in (x, y * x)]
+    outputs += [rg.ops.reduce.CumSum(a)(y) for a in range(len(shape))]
+    assert_same_bits(Graph([x], outputs), [sample(x.shape, dtype, 1)])
+
+
+@pytest.mark.parametrize("dtype", [float32, float64])
+@pytest.mark.parametrize(
+    ("n", "k", "m"), [(1, 3, 1), (4, 4, 4), (8, 16, 3), (33, 50, 21), (1, 300, 1), (64, 64, 64)]
+)
+def test_products_of_many_sizes(n: int, k: int, m: int, dtype) -> None:
+    a, b = input_node(spec((n, k), dtype)), input_node(spec((k, m), dtype))
+    dot = rg.ops.matmul.DotGeneral((1,), (0,))
+    y = dot(a, b)
+    z = dot(el.tanh(a) * 0.5, b)
+    assert_same_bits(
+        Graph([a, b], [y, el.relu(z)]), [sample(a.shape, dtype, 1), sample(b.shape, dtype, 2)]
+    )
+
+
+# -- when it is done ------------------------------------------------------------------------------
+def test_a_shape_never_seen_compiles_nothing() -> None:
+    rg.exp(rg.ones(3) * 0.3).sum().numpy()
+    before = len(native._PROGRAMS)
+    for n in range(4, 20):
+        x = rg.ones(n) * 0.3
+        assert rg.exp(x).sum().item() == pytest.approx(n * np.exp(0.3), rel=1e-5)
+    assert len(native._PROGRAMS) == before
+
+
+def test_a_program_is_compiled_when_it_returns_often() -> None:
+    x = input_node(spec((3,), float32))
+    program = start_graph(Graph([x], [el.exp(x) * 0.3 + 0.7]), "llvm")
+    assert isinstance(program, TieredProgram)
+    array = np.linspace(-1, 1, 3, dtype=np.float32)
+    results = []
+    for _ in range(PATIENCE):
+        results.append(program([array])[0].tobytes())
+        if program.is_compiled:
+            break
+    assert len(results) > 2
+    assert program.is_compiled
+    assert len(set(results)) == 1
+
+
+def test_large_work_is_compiled_at_once() -> None:
+    x = input_node(spec((1000, 10_000), float32))
+    program = start_graph(Graph([x], [el.tanh(x)]), "llvm")
+    assert isinstance(program, TieredProgram)
+    assert program.is_compiled
+
+
+def test_huge_graphs_are_run_a_few_times_before_they_are_compiled() -> None:
+    y = x = input_node(spec((), float32))
+    for _ in range(HUGE + 100):
+        y = y + x
+    program = start_graph(Graph([x], [y]), "llvm")
+    assert isinstance(program, TieredProgram)
+    for _ in range(3):
+        assert program([np.full((), 0.5, np.float32)])[0].item() == (HUGE + 101) / 2
+    assert not program.is_compiled
+
+
+def test_an_index_out_of_range_names_the_node() -> None:
+    x, i = input_node(spec((3,), float32)), input_node(spec((2,), "int64"))
+    program = InterpretedProgram(Graph([x, i], [Gather(0)(x, i)]))
+    with pytest.raises(rg.errors.IndexRangeError, match=r"index 7 on axis 0 of size 3.*gather"):
+        program([np.ones(3, np.float32), np.array([0, 7])])
+
+
+def test_results_are_fresh_and_writable() -> None:
+    x = input_node(spec((2, 3), float32))
+    a = np.ones((2, 3), np.float32)
+    first, second = InterpretedProgram(Graph([x], [x, x]))([a])
+    first[:] = 5
+    assert (a == 1).all()
+    assert (second == 1).all()
+
+
+def test_memory_of_what_is_done_is_let_go() -> None:
+    x = input_node(spec((3,), float32))
+    y = x
+    for _ in range(5):
+        y = y + 1
+    program = InterpretedProgram(Graph([x], [y]))
+    assert sum(map(len, program._last.values())) >= 5  # each value goes with its last use
+    assert program([np.zeros(3, np.float32)])[0].tolist() == [5, 5, 5]

@@ -1,0 +1,187 @@
+"""Ctrl-C, and signals in general, during long native calls."""
+
+import _thread
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from retrograd.backends.llvm.interrupt import interruptible
+from tests.backends.team_programs import PATIENCE, programs, wait_for
+
+ROOT = Path(__file__).parents[2]
+
+
+class Endless:
+    """The program that runs until it is stopped: its block, and what it says about itself."""
+
+    def __init__(self) -> None:
+        self.block = np.zeros(2, np.int64)
+
+    def run(self, threads: int = 2) -> int:
+        p = programs()
+        return p.team.run_interruptible(
+            p.code["endless"], self.block.ctypes.data, threads, self.block.ctypes.data
+        )
+
+    def then(self, *acts: object) -> threading.Thread:
+        """Once it runs, do this from another thread, one after the other."""
+
+        def work() -> None:
+            wait_for(self.block, 1, 1)
+            for act in acts:
+                act()  # type: ignore[operator]
+                time.sleep(0.05)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        return thread
+
+    @property
+    def over(self) -> bool:
+        return int(self.block[1]) == 2
+
+
+@pytest.fixture(autouse=True)
+def usual_handler():
+    """Python's own, whatever runs the tests has installed."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    programs().gather(4)
+    yield
+    signal.signal(signal.SIGINT, before)
+    assert programs().wrong("meet", 100, 4) == 0  # the team works on
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_an_interrupt_stops_the_program(threads):
+    program = Endless()
+    other = program.then(_thread.interrupt_main)
+    with pytest.raises(KeyboardInterrupt):
+        program.run(threads)
+    assert program.over
+    other.join()
+
+
+def test_interrupts_while_it_stops_are_dropped():
+    p, block, stop = programs(), np.zeros(2, np.int64), np.zeros(1, np.int64)
+
+    def twice() -> None:
+        wait_for(block, 0, 2)
+        _thread.interrupt_main()
+        wait_for(stop, 0, 1)  # which this program does not look at
+        _thread.interrupt_main()
+        time.sleep(0.3)
+        block[1] = 1
+
+    other = threading.Thread(target=twice)
+    other.start()
+    with pytest.raises(KeyboardInterrupt):
+        p.team.run_interruptible(p.code["hold"], block.ctypes.data, 2, stop.ctypes.data)
+    assert int(block[1]) == 1
+    other.join()
+
+
+def test_a_handler_that_raises_nothing_lets_the_program_end():
+    block, stop, noted = np.zeros(2, np.int64), np.zeros(1, np.int64), []
+
+    def handler(number: int, frame: object) -> None:
+        noted.append(number)
+        block[1] = 1
+
+    signal.signal(signal.SIGINT, handler)
+
+    def interrupt() -> None:
+        wait_for(block, 0, 2)
+        _thread.interrupt_main()
+
+    other = threading.Thread(target=interrupt)
+    other.start()
+    p = programs()
+    result = p.team.run_interruptible(p.code["hold"], block.ctypes.data, 2, stop.ctypes.data)
+    assert (result, noted, int(stop[0])) == (2, [signal.SIGINT], 0)
+    other.join()
+
+
+@pytest.mark.parametrize("kind", [TimeoutError, RuntimeError])
+def test_whatever_a_handler_raises_goes_on(kind):
+    def handler(number: int, frame: object) -> None:
+        raise kind("enough")
+
+    signal.signal(signal.SIGINT, handler)
+    program = Endless()
+    other = program.then(_thread.interrupt_main)
+    with pytest.raises(kind, match="enough"):
+        program.run()
+    assert program.over
+    other.join()
+
+
+def test_results_and_failures_of_the_call():
+    stop = np.ones(1, np.int64)
+    assert interruptible(lambda: 3, stop.ctypes.data) == 3
+    assert int(stop[0]) == 0
+
+    def fail() -> int:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        interruptible(fail, stop.ctypes.data)
+
+
+def test_without_a_thread_to_start_the_call_is_made_at_once(monkeypatch):
+    def refuse(*what: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    stop = np.zeros(1, np.int64)
+    here = threading.get_ident()
+    assert interruptible(lambda: threading.get_ident() == here, stop.ctypes.data) is True
+
+
+def test_other_threads_make_the_call_themselves():
+    found, stop = [], np.zeros(1, np.int64)
+
+    def work() -> None:
+        here = threading.get_ident()
+        found.append(interruptible(lambda: threading.get_ident() == here, stop.ctypes.data))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [True]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal to a process of its own")
+def test_ctrl_c_of_a_whole_process():
+    code = """
+from tests.backends.test_interrupt import *
+program = Endless()
+program.then(lambda: print("running", flush=True))
+try:
+    program.run()
+except KeyboardInterrupt:
+    assert program.over
+    assert programs().wrong("meet", 100, 2) == 0
+    print("stopped", flush=True)
+    time.sleep(60)  # until the second signal
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"src{os.pathsep}."},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout.readline() == "running\n", process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "stopped\n", process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == -signal.SIGINT  # as a process without threads would

@@ -1,0 +1,126 @@
+"""Convolution and pooling on the llvm backend, in sizes that reach every form they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from retrograd.autodiff import gradient
+from retrograd.backends.kernel import Plan
+from retrograd.ir import Dim, Graph, Op, as_dtype, spec
+from retrograd.ops.conv import Conv
+from retrograd.ops.leaf import input_node
+from retrograd.ops.pool import MaxPool
+from retrograd.ops.windows import Fold, Windows
+from retrograd.passes import optimize
+from tests.backends.agreement import GuardedProgram, assert_same, sample
+
+N, H = Dim("N"), Dim("H")
+
+
+def conv(
+    rank: int = 2,
+    strides: int = 1,
+    low: int = 0,
+    high: int | None = None,
+    x_dilation: int = 1,
+    w_dilation: int = 1,
+    groups: int = 1,
+) -> Conv:
+    high = low if high is None else high
+    a, b, c, d, e = ((v,) * rank for v in (strides, low, high, x_dilation, w_dilation))
+    return Conv(a, b, c, d, e, groups)
+
+
+# op, shape of x, shape of w; with the gradients of both, each is three convolutions
+CASES: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
+    "by samples": (conv(), (3, 8, 12, 12), (16, 8, 3, 3)),
+    "same": (conv(low=1), (2, 8, 9, 10), (8, 8, 3, 3)),
+    "one by one": (conv(), (3, 32, 7, 7), (16, 32, 1, 1)),
+    "one by one, strided": (conv(strides=2), (3, 32, 7, 7), (16, 32, 1, 1)),
+    "kernel as large as x": (conv(), (9, 32, 4, 4), (16, 32, 4, 4)),
+    "strided": (conv(strides=2, low=1), (2, 8, 11, 12), (16, 8, 3, 3)),
+    "patches": (conv(strides=4), (2, 3, 16, 16), (32, 3, 4, 4)),
+    "dilated": (conv(w_dilation=2, low=2), (2, 8, 9, 9), (16, 8, 3, 3)),
+    "transposed": (conv(x_dilation=2, low=2, high=3), (2, 16, 5, 6), (8, 16, 3, 3)),
+    "cropped": (conv(x_dilation=2, low=-1), (2, 16, 7, 7), (8, 16, 2, 2)),
+    "groups": (conv(groups=2, low=1), (2, 16, 9, 9), (16, 8, 3, 3)),
+    "depthwise": (conv(groups=12, low=1), (2, 12, 9, 9), (12, 1, 3, 3)),
+    "depthwise, strided": (conv(groups=12, strides=2, low=1), (2, 12, 9, 9), (24, 1, 3, 3)),
+    "one axis": (conv(1, low=2), (3, 16, 50), (16, 16, 5)),
+    "three axes": (conv(3), (2, 4, 6, 7, 8), (8, 4, 3, 2, 3)),
+    "many places": (conv(), (40, 4, 12, 12), (16, 4, 3, 3)),
+    "parts": (conv(low=1), (6, 2, 40, 48), (32, 2, 3, 3)),
+    "blocks of rows": (conv(low=1), (1, 32, 32, 28), (8, 32, 3, 3)),
+    "blocks of rows in groups": (conv(groups=2, low=1), (1, 64, 32, 28), (8, 32, 3, 3)),
+    "blocks, one by one": (conv(), (2, 256, 28, 28), (8, 256, 1, 1)),
+    "blocks, one axis": (conv(1), (2, 64, 903), (8, 64, 4)),
+    "small": (conv(), (2, 1, 5, 5), (2, 1, 2, 2)),
+}
+
+
+def with_gradients(op: Op, types: Sequence[Any]) -> Graph:
+    inputs = [input_node(t) for t in types]
+    y = op(*inputs)
+    forward = Graph(inputs, [y])
+    back = gradient(forward)
+    return Graph(back.inputs, [*back.outputs])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("name", CASES)
+def test_convolution_and_both_gradients(name: str, dtype: str) -> None:
+    op, *shapes = CASES[name]
+    graph = with_gradients(op, [spec(tuple(s), dtype) for s in shapes])
+    arrays = [sample(x.shape, as_dtype(dtype), k) for k, x in enumerate(graph.inputs)]
+    forward = Graph(graph.inputs[:2], [op(*graph.inputs[:2])])
+    assert_same(forward, arrays[:2], 256)
+    assert_same(graph, arrays, 512, GuardedProgram(optimize(graph)))
+
+
+@pytest.mark.parametrize("sizes", [(3, 12), (1, 5), (0, 7)])
+def test_one_program_for_all_sizes(sizes: tuple[int, int]) -> None:
+    op = conv(low=1, strides=2)
+    graph = with_gradients(op, [spec((N, 8, H, 12)), spec((16, 8, 3, 3))])
+    known = {"N": sizes[0], "H": sizes[1]}
+    arrays = [sample(x.type.bind(known).shape, x.dtype, k) for k, x in enumerate(graph.inputs)]
+    assert_same(graph, arrays, 512, GuardedProgram(optimize(graph)))
+
+
+POOLS: dict[str, Op] = {
+    "tiles": MaxPool((2, 2), (2, 2), (1, 1), (0, 0), (0, 0)),
+    "tiles with a rest": MaxPool((3, 2), (3, 2), (1, 1), (0, 0), (0, 0)),
+    "overlapping": MaxPool((3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
+    "apart": MaxPool((2, 2), (3, 4), (1, 1), (0, 0), (0, 0)),
+    "dilated": MaxPool((2, 2), (1, 3), (2, 2), (1, 0), (0, 1)),
+    "large": MaxPool((7, 6), (1, 1), (1, 1), (1, 0), (0, 2)),
+}
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("name", POOLS)
+def test_pooling_and_its_gradient(name: str, special: bool) -> None:
+    graph = with_gradients(POOLS[name], [spec((2, 3, 11, 17))])
+    x, g = (sample(x.shape, x.dtype, k) for k, x in enumerate(graph.inputs))
+    x = sample(x.shape, as_dtype("float32"), 3, special)
+    assert_same(graph, [x, g], program=GuardedProgram(optimize(graph)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int16"])
+def test_windows_and_sums_of_windows(dtype: str) -> None:
+    x = input_node(spec((3, 14, 9), dtype))
+    y = Windows((3, 2), (2, 1), (1, 2))(x)
+    graph = Graph([x], [y, Fold((14, 9), (2, 1), (1, 2))(y), Fold((18, 8), (3, 1), (1, 1))(y)])
+    assert_same(graph, [sample(x.shape, x.dtype)])
+
+
+def test_no_copies_but_the_windows() -> None:
+    """The kernels of a convolution and its gradients: products, and what they need laid out."""
+    graph = with_gradients(conv(), [spec((64, 32, 12, 12)), spec((64, 32, 5, 5))])
+    kernels = [n.op for k in Plan(optimize(graph)).kernels for n in k.nodes]
+    assert kernels.count("dot_general") == 2  # the gradients
+    # windows of x, g with channels behind, the overlap-add and a few of its terms, a sum of parts
+    assert kernels.count("store") == 3
+    assert len(kernels) <= 10
