@@ -40,7 +40,7 @@ def _decay(x: Array) -> Array:
 UNARY: dict[str, tuple[Callable[[Array], Array] | None, Callable[[Any], Any], float]] = {
     "exp": (np.exp, mpmath.exp, 1.1),
     "exp2": (np.exp2, lambda x: mpmath.mpf(2) ** x, 1.2),
-    "expm1": (np.expm1, mpmath.expm1, 2.0),
+    "expm1": (np.expm1, mpmath.expm1, 2.2),
     "log": (np.log, mpmath.log, 1.0),
     "log2": (np.log2, lambda x: mpmath.log(x) / mpmath.log(2), 1.9),
     "log10": (np.log10, mpmath.log10, 3.0),

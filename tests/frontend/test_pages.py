@@ -445,3 +445,35 @@ def test_threads_share_parameters():
     for t in threads:
         t.join()
     assert results == alone
+
+
+def test_threads_look_at_what_another_is_recording():
+    """What a thread records may be looked at by others at any moment, and used by them."""
+    x = rg.tensor(X)
+    made: list[Any] = []
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set() or made:
+            try:
+                k, y = made.pop()
+            except IndexError:
+                continue
+            try:
+                np.testing.assert_allclose((y * 2.5 + y).numpy(), X * 1.5**k * 3.5, rtol=1e-5)
+                np.testing.assert_allclose(y.numpy(), X * 1.5**k, rtol=1e-5)
+            except BaseException as error:
+                failures.append(error)
+
+    others = [threading.Thread(target=look) for _ in range(3)]
+    for t in others:
+        t.start()
+    y = x
+    for n in range(600):
+        y = y * 1.5 if n % 12 else x
+        made.append((n % 12, y))
+    done.set()
+    for t in others:
+        t.join()
+    assert failures == []

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from sys import getrefcount
 from typing import TYPE_CHECKING
 
@@ -65,9 +65,7 @@ class Page:
         self.limit = SWEEP
         self.looks = 0  # how often something was computed
         self.lock = threading.RLock()
-        if len(PAGES) > 64:
-            PAGES[:] = [ref for ref in PAGES if ref() is not None]
-        PAGES.append(weakref.ref(self))
+        _list(self)
 
     def slot(self, leaf: Node, spent: bool) -> Form:
         """The form of an array on this page, which gets a slot at its first use."""
@@ -116,7 +114,18 @@ def _count_alone() -> int:
 
 
 ALONE = _count_alone()
-PAGES: list[weakref.ref[Page]] = []  # those there are
+PAGES: list[weakref.ref[Page]] = []  # those there are, and some that are gone
+_PRUNE = [64]  # how long the list may grow before it is looked through
+
+
+def _list(page: Page) -> None:
+    """Enter a page into the list of pages, now and then without those that are gone."""
+    if len(PAGES) > _PRUNE[0]:
+        PAGES[:] = [ref for ref in PAGES if ref() is not None]
+        _PRUNE[0] = 2 * len(PAGES) + 64
+    PAGES.append(weakref.ref(page))
+
+
 NOWHERE = Page(Place())  # the page of what is not on one
 NOWHERE.open, NOWHERE.keep = False, _refuse
 
@@ -236,43 +245,56 @@ def _is_little(node: Node) -> bool:
 def flush(page: Page, handles: Sequence[Lazy]) -> None:
     """Compute what handles on a page stand for, and what else is held on the way."""
     with page.lock:
-        here = [(h, f) for h in handles if (f := h._form) is not None and h._page is page]
-        wanted = tuple(dict.fromkeys([f for _, f in here if f not in page.values]))
+        values = page.values
+        wanted = tuple(
+            [f for h in handles if (f := h._form) and h._page is page and f not in values]
+        )
         held = page.alive()
-        listed = set(map(id, held))
-        held += [h for h, _ in here if id(h) not in listed]
         if not wanted:
             page.kept = [weakref.ref(h) for h in held]
             return
         forms = tuple([h._form for h in held])
-        key = (current_backend(), wanted, forms, tuple(page.values))
-        plans = page.place.plans
-        plan = plans.get(key)
+        key = (current_backend(), wanted, forms, tuple(values))
+        plan = page.place.plans.get(key)
         if plan is None:
-            plan = plans[key] = Plan(
-                page.place, wanted, [f for f in forms if f is not None], page.values
-            )
+            plan = Plan(page.place, wanted, [f for f in forms if f], values)
+            page.place.plans[key] = plan
         else:
             COUNTS["hits"] += 1
         arrays = page.arrays
         given = [arrays[k].prim.array for k in plan.slots]  # type: ignore[attr-defined]
-        given += [page.values[f] for f in plan.known]
+        given += [values[f] for f in plan.known]
         given += plan.numbers(page.numbers)
-        page.kept = [weakref.ref(h) for h in held]
         page.looks += 1
         page.close()
-        results = dict(zip(plan.outputs, plan.run(given), strict=True))
-        page.kept = []
-        for h in held:
-            form = h._form
-            array = None if form is None else results.get(form)
-            if array is None or h._requires_grad:
-                page.kept.append(weakref.ref(h))
-            if array is not None and form is not None:
-                if h._requires_grad:
-                    page.values[form] = array
-                else:
-                    h._settle(array, form)
+        try:
+            results = dict(zip(plan.outputs, plan.run(given), strict=True))
+        except BaseException:
+            page.kept = [weakref.ref(h) for h in held]
+            raise
+        page.kept = _settled(page, held, results)
+        _settled(page, handles, results)  # the page may have lost sight of one
+
+
+def _settled(
+    page: Page, handles: Iterable[Lazy], results: Mapping[Form, Array]
+) -> list[weakref.ref[Lazy]]:
+    """Give handles their values; those that stay on the page, since a gradient may ask for their
+    history or they were not computed."""
+    staying = []
+    for h in handles:
+        form = h._form
+        if form is None or h._page is not page:
+            continue
+        array = results.get(form)
+        if array is None or h._requires_grad:
+            staying.append(weakref.ref(h))
+        if array is not None:
+            if h._requires_grad:
+                page.values[form] = array
+            else:
+                h._settle(array, form)
+    return staying
 
 
 def materialise(h: Lazy) -> Node:

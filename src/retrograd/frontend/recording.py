@@ -161,7 +161,10 @@ class Lazy:
         """The array, computed if it was not yet."""
         found = self._known()
         if found is None:
-            evaluate([self])
+            if self._form is None:
+                evaluate([self])
+            else:
+                flush(self._page, (self,))
             found = self._known()
             assert found is not None
         return found

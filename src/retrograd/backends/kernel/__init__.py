@@ -4,7 +4,7 @@
 package knows nothing of any such language.
 """
 
-from retrograd.backends.kernel.band import Band
+from retrograd.backends.kernel.band import GRAIN, Band
 from retrograd.backends.kernel.body import Body, Value
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.backends.kernel.kernel import Kernel
@@ -14,6 +14,7 @@ from retrograd.backends.kernel.plan import Plan
 
 __all__ = [
     "ALIGNMENT",
+    "GRAIN",
     "LANES",
     "Band",
     "Body",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from retrograd.backends.kernel.body import Value
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.nest import Nest, live
+from retrograd.ir import Dim
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
     """`start + sum(counter * steps[loop])`."""
 
-    start: int
-    steps: dict[int, int]
+    start: int | Dim
+    steps: dict[int, int | Dim]
 
 
 def linear(v: Value, known: dict[Value, Linear | None] | None = None) -> Linear | None:
@@ -30,7 +30,7 @@ def _linear(v: Value, known: dict[Value, Linear | None]) -> Linear | None:
     if v.op == "loop":
         return Linear(0, {v.attr: 1})
     if v.op == "size":
-        return Linear(v.attr, {}) if isinstance(v.attr, int) else None
+        return Linear(v.attr, {})
     if v.op not in ("iadd", "isub", "imul"):
         return None
     a, b = (linear(x, known) for x in v.args)
@@ -54,30 +54,42 @@ class Touch:
     step` up to, not including, `high + i * step`. All of the buffer, where `step` is None."""
 
     buffer: Buffer
-    step: int | None = None
-    low: int = 0
-    high: int = 0
+    step: int | Dim | None = None
+    low: int | Dim = 0
+    high: int | Dim = 0
 
-    def within(self, share: int) -> bool:
-        """Whether iteration `i` touches nothing but elements from `i * share` to `(i+1) * share`.
-        """
-        return self.step == share and self.low >= 0 and self.high <= share
+    def within(self, share: int | Dim) -> bool:
+        """Whether iteration `i` stays within elements `i * share` to `(i+1) * share`."""
+        return self.step == share and not_negative(self.low) and not_negative(share - self.high)
 
 
-def _span(position: Value, loops: list[int], extra: int = 1) -> tuple[int, int, int] | None:
+def not_negative(size: int | Dim) -> bool:
+    """Whether a number made of sizes is surely not negative."""
+    if isinstance(size, Dim):
+        return all(factor >= 0 for _, factor in size.terms)
+    return size >= 0
+
+
+def _span(
+    position: Value, loops: list[int | Dim], extra: int | Dim = 1
+) -> tuple[int | Dim, int | Dim, int | Dim] | None:
     """Step of the outermost loop, and the range that the others make of it."""
     form = linear(position)
     if form is None:
         return None
     low = high = form.start
     for k, s in form.steps.items():
-        if k:
-            low, high = low + min(0, s * (loops[k] - 1)), high + max(0, s * (loops[k] - 1))
+        if k and not_negative(s):
+            high = high + s * (loops[k] - 1)
+        elif k and isinstance(s, int):
+            low = low + s * (loops[k] - 1)
+        elif k:
+            return None
     return form.steps.get(0, 0), low, high + extra
 
 
 def touches(nest: Nest) -> tuple[list[Touch], list[Touch]]:
-    """What one iteration of the outermost loop reads and writes; sizes must be known."""
+    """What one iteration of the outermost loop reads and writes."""
     loops = list(nest.loops)
     if nest.kind == "gemm":
         return _of_product(nest)
@@ -86,7 +98,7 @@ def touches(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     return reads, writes
 
 
-def _touch(buffer: Buffer, position: Value, loops: list[int], extra: int = 1) -> Touch:  # type: ignore[misc]
+def _touch(buffer: Buffer, position: Value, loops: list[int | Dim], extra: int | Dim = 1) -> Touch:
     span = _span(position, loops, extra)
     return Touch(buffer) if span is None else Touch(buffer, *span)
 
@@ -99,8 +111,9 @@ def _of_product(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     (a, a_turned, a_lead), (b, b_turned, b_lead) = info["a"], info["b"]
     if not loops:
         start = linear(a)
-        rows = Touch(left) if start is None or a_turned else Touch(
-            left, a_lead.attr, start.start, start.start + k)  # fmt: skip
+        rows = Touch(left)
+        if start is not None and not a_turned:
+            rows = Touch(left, a_lead.attr, start.start, start.start + k)
         return [rows, Touch(right)], [Touch(out, n, 0, n)]
     a_size = _extent(k, m, a_lead.attr) if a_turned else _extent(m, k, a_lead.attr)
     b_size = _extent(n, k, b_lead.attr) if b_turned else _extent(k, n, b_lead.attr)
@@ -108,13 +121,5 @@ def _of_product(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     return reads, [_touch(out, info["y"], loops, m * n)]
 
 
-def _extent(rows: int, columns: int, lead: int) -> int:
-    return (rows - 1) * lead + columns if rows and columns else 0
-
-
-def buffers_of(nest: Nest) -> Iterator[Buffer]:
-    """The buffers that a nest reads."""
-    for v in live(nest):
-        if v.op == "load":
-            yield v.attr
-    yield from nest.info.get("buffers", ())[:2]
+def _extent(rows: int | Dim, columns: int | Dim, lead: int | Dim) -> int | Dim:
+    return 0 if rows == 0 or columns == 0 else (rows - 1) * lead + columns

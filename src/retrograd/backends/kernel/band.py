@@ -23,6 +23,7 @@ from retrograd.backends.kernel.access import Touch, touches
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.cost import nanoseconds
 from retrograd.backends.kernel.kernel import Kernel
+from retrograd.ir import Dim
 
 GRAIN = 15_000  # nanoseconds of work from which on threads share it
 BLOCK = 20_000  # the least for a block
@@ -34,11 +35,12 @@ WINDOW = 40  # kernels that may be overtaken by one that joins a band
 
 @dataclass(slots=True)
 class Band:
-    """Kernels in order. `rows` is 0 where one thread runs them as they are. `local` are the buffers
-    that each thread has a block of."""
+    """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
+    each thread takes one block: where sizes are not known. `local` are the buffers that each thread
+    has a block of."""
 
     kernels: list[Kernel]
-    rows: int = 0
+    rows: int | Dim = 0
     blocks: int = 1
     epoch: int = 0
     local: list[Buffer] = field(default_factory=list)
@@ -46,6 +48,7 @@ class Band:
     @property
     def block_rows(self) -> int:
         """Rows of the largest block."""
+        assert isinstance(self.rows, int)
         return -(-self.rows // self.blocks)
 
     @property
@@ -61,32 +64,39 @@ class Rows:
     """What a kernel touches row by row; `count` is 0 where it has no rows."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.reads: list[tuple[Touch, int]] = []  # with the length of the outermost loop
-        self.count = 0
-        counts = []
-        for nest in kernel.nests:
+        self.reads: list[tuple[Touch, int | Dim]] = []  # with the length of the outermost loop
+        self.count: int | Dim = 0
+        for k, nest in enumerate(kernel.nests):
             length = nest.outer
-            if not length:
+            if length == 0:
+                self.count = 0
                 return
             reads, writes = touches(nest)
-            for t in writes:
-                size = t.buffer.type.size
-                assert isinstance(size, int)
-                if not t.within(size // length) or size % length:
-                    return
+            if not all(t.within(share(t, length)) for t in writes):
+                self.count = 0
+                return
             self.reads += [(t, length) for t in reads]
-            counts.append(length)
-        self.count = gcd(*counts)
+            self.count = common(self.count, length) if k else length
 
     def follows(self, written: set[Buffer]) -> bool:
         """Whether it reads of these buffers only the row at hand."""
-        for touch, length in self.reads:
-            if touch.buffer in written:
-                size = touch.buffer.type.size
-                assert isinstance(size, int)
-                if size % length or not touch.within(size // length):
-                    return False
-        return True
+        return all(t.within(share(t, length)) for t, length in self.reads if t.buffer in written)
+
+
+def share(touch: Touch, length: int | Dim) -> int | Dim:
+    """The elements of the buffer for each iteration of a loop, -1 where that is not a number."""
+    size = touch.buffer.type.size
+    return size // length if size % length == 0 else -1
+
+
+def common(a: int | Dim, b: int | Dim) -> int | Dim:
+    """The largest number known to divide both; 0 if none is known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return gcd(a, b)
+    for x, y in ((a, b), (b, a)):
+        if y == x or (y != 0 and isinstance(y, Dim) and x % y == 0):
+            return y
+    return 0
 
 
 def make_bands(kernels: Sequence[Kernel]) -> list[Band]:
@@ -99,13 +109,17 @@ def make_bands(kernels: Sequence[Kernel]) -> list[Band]:
     bands: list[Band] = []
     while left:
         first = left.pop(0)
-        count = rows[id(first)].count
-        band = Band([first], count)
-        if count >= LEAST_ROWS:
+        band = Band([first], rows[id(first)].count)
+        if enough(band.rows):
             left = _grow(band, left, rows)
         _settle(band, sum(cost[id(k)] for k in band.kernels))
         bands.append(band)
     return bands
+
+
+def enough(rows: int | Dim) -> bool:
+    """Whether so many rows can be shared by several kernels."""
+    return isinstance(rows, Dim) or rows >= LEAST_ROWS
 
 
 def _grow(band: Band, left: list[Kernel], rows: dict[int, Rows]) -> list[Kernel]:
@@ -119,7 +133,7 @@ def _grow(band: Band, left: list[Kernel], rows: dict[int, Rows]) -> list[Kernel]
         if len(passed) > WINDOW:
             return passed + left[at:]
         own = rows[id(kernel)]
-        count = gcd(band.rows, own.count)
+        count = common(band.rows, own.count) if own.count != 0 else 0
         free = not (
             blocked_writes.intersection(kernel.reads)
             or blocked_writes.intersection(kernel.outs)
@@ -127,13 +141,13 @@ def _grow(band: Band, left: list[Kernel], rows: dict[int, Rows]) -> list[Kernel]
         )
         # Joining pays where it continues what the band wrote or read.
         related = not written.isdisjoint(kernel.reads) or not read.isdisjoint(kernel.reads)
-        if own.count and free and related and count >= LEAST_ROWS and own.follows(written):
-            if written.isdisjoint(kernel.outs) and read.isdisjoint(kernel.outs):
-                band.kernels.append(kernel)
-                band.rows = count
-                written.update(kernel.outs)
-                read.update(kernel.reads)
-                continue
+        fresh = written.isdisjoint(kernel.outs) and read.isdisjoint(kernel.outs)
+        if enough(count) and free and related and fresh and own.follows(written):
+            band.kernels.append(kernel)
+            band.rows = count
+            written.update(kernel.outs)
+            read.update(kernel.reads)
+            continue
         passed.append(kernel)
         blocked_writes.update(kernel.outs)
         blocked_reads.update(kernel.reads)
@@ -142,11 +156,15 @@ def _grow(band: Band, left: list[Kernel], rows: dict[int, Rows]) -> list[Kernel]
 
 def _settle(band: Band, cost: float) -> None:
     """Decide whether threads share a band, and into how many blocks its rows are cut."""
-    if not band.rows or cost < GRAIN:
+    if band.rows == 0 or cost < GRAIN:
         band.rows = 0
         return
-    touched = sum(b.bytes for b in band.reads | band.writes)
-    assert isinstance(touched, int)
+    touched: int | Dim = 0
+    for buffer in band.reads | band.writes:
+        touched = touched + buffer.bytes
+    if isinstance(touched, Dim) or isinstance(band.rows, Dim):
+        band.blocks = 0
+        return
     blocks = max(touched // CACHE, 2)
     blocks = min(blocks, max(int(cost / BLOCK), 2), _most_blocks(band))
     band.blocks = blocks
@@ -155,6 +173,7 @@ def _settle(band: Band, cost: float) -> None:
 def _most_blocks(band: Band) -> int:
     """Blocks that leave matrix products enough rows to be efficient."""
     most = band.rows
+    assert isinstance(most, int)
     for kernel in band.kernels:
         for nest in kernel.nests:
             if nest.kind == "gemm" and not nest.loops:
@@ -170,7 +189,7 @@ def place_barriers(bands: Sequence[Band]) -> int:
     for band in bands:
         reads, writes = band.reads, band.writes
         for before in pending:
-            if not band.rows and not before.rows:
+            if band.rows == 0 and before.rows == 0:
                 continue  # the same thread
             if before.writes & (reads | writes) or before.reads & writes:
                 epoch += 1

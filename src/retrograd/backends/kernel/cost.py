@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import INDEXING, Nest, live
-from retrograd.ir import Dim, product
+from retrograd.ir import Dim, evaluate, product
 
 # Nanoseconds of one thread for an element of a vector of floats, by kind of operation; measured on
 # one machine, good enough to tell what is worth sharing.
 CHEAP, DIVISION, FUNCTION = 0.03, 0.15, 0.6
 PRODUCT = 0.0125  # a multiply-add of a contraction
 BYTE = 0.06  # a byte read or written
+TYPICAL = 64  # what a named size is taken for, where its value is not known
 SLOW = frozenset(("div", "sqrt", "rsqrt", "reciprocal", "zdiv", "mod", "floor_div", "idiv", "imod"))
 # fmt: off
 FUNCTIONS = frozenset((
@@ -40,22 +43,24 @@ def traffic(kernel: Kernel) -> int | Dim:
     return total
 
 
-def nanoseconds(kernel: Kernel) -> float:
-    """A guess at the time of a kernel of known sizes on one thread."""
+def nanoseconds(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> float:
+    """A guess at the time of a kernel on one thread; unknown sizes count as `TYPICAL`."""
     time = 0.0
     for nest in kernel.nests:
         if nest.kind == "gemm" or nest.op == "dot":
-            time += PRODUCT / 2 * _known(operations(nest))
+            time += PRODUCT / 2 * known(operations(nest), sizes)
             continue
         depth = max(len(nest.loops), 1)
         each = CHEAP * (nest.kind != "map")
         for v in live(nest):
             if v.depth == depth and v.op not in INDEXING:
                 each += FUNCTION if v.op in FUNCTIONS else DIVISION if v.op in SLOW else CHEAP
-        time += each * _known(product(nest.loops))
-    return time + BYTE * _known(traffic(kernel))
+        time += each * known(product(nest.loops), sizes)
+    return time + BYTE * known(traffic(kernel), sizes)
 
 
-def _known(size: int | Dim) -> int:
-    assert isinstance(size, int)
+def known(size: int | Dim, sizes: Mapping[str, int] | None) -> int:
+    """A size as a number."""
+    if isinstance(size, Dim):
+        return evaluate(size, sizes or dict.fromkeys(size.names, TYPICAL))
     return size

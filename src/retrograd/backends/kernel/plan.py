@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from retrograd.backends.kernel.band import Band, make_bands, place_barriers
+from retrograd.backends.kernel.band import make_bands, place_barriers
 from retrograd.backends.kernel.body import Body
 from retrograd.backends.kernel.buffer import Buffer
+from retrograd.backends.kernel.cost import nanoseconds
 from retrograd.backends.kernel.explain import describe
 from retrograd.backends.kernel.fuse import Fusion, is_buffer
 from retrograd.backends.kernel.group import Group
@@ -49,10 +50,9 @@ class Plan:
         self._make_kernels(stored)
         for node, buffer in copies:
             self.kernels.append(Kernel([node], [self._copy(node, buffer)], [buffer]))
-        static = all(t.is_static for t in (n.type for n in self.graph.nodes))
-        self.bands = make_bands(self.kernels) if static else [Band([k]) for k in self.kernels]
+        self.bands = make_bands(self.kernels)
         self.kernels = [k for band in self.bands for k in band.kernels]
-        self.threaded = any(band.rows for band in self.bands)
+        self.threaded = any(band.rows != 0 for band in self.bands)
         place_barriers(self.bands)
         self.scratch = self._make_local()
         self.lifetimes = self._lifetimes()
@@ -129,11 +129,12 @@ class Plan:
         offsets: dict[Buffer, int] = {}
         size = 0
         for k, band in enumerate(self.bands):
-            if not band.rows:
+            if band.rows == 0 or band.blocks == 0:
                 continue
-            times = lifetimes(list(enumerate(band.kernels)), lambda b, k=k: homes.get(b) == {k})
+            own = {b for b, at in homes.items() if at == {k}}
+            times = lifetimes(list(enumerate(band.kernels)), own.__contains__)
             lives = [
-                Lifetime(b, first, last, b.bytes // band.rows * band.block_rows)  # type: ignore[operator]
+                Lifetime(b, first, last, b.bytes // band.rows * band.block_rows)
                 for b, (first, last) in times.items()
             ]
             placed = layout(lives, {})
@@ -160,6 +161,10 @@ class Plan:
         for node in self.sized:
             check_sizes(node, sizes)
         return layout(self.lifetimes, sizes)
+
+    def nanoseconds(self, sizes: Mapping[str, int]) -> float:
+        """A guess at the time of a call on one thread."""
+        return sum(nanoseconds(k, sizes) for k in self.kernels)
 
     def peak_bytes(
         self, sizes: Mapping[str, int], placed: Layout | None = None, threads: int = 1

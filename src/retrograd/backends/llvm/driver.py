@@ -50,7 +50,7 @@ class Driver:
         pairs = list(zip(self.plan.bands, self.module.calls, strict=True))
         for epoch, inside in groupby(pairs, lambda p: p[0].epoch if self.plan.threaded else 0):
             found: list[tuple[str, bool, bool]] = []
-            for shared, group in groupby(inside, lambda p: bool(p[0].rows)):
+            for shared, group in groupby(inside, lambda p: p[0].rows != 0):
                 if shared:
                     found += [(self._band(band, calls), True, False) for band, calls in group]
                     continue
@@ -102,9 +102,7 @@ class Driver:
             w.line("call void @rg_barrier(ptr %team, i64 %thread, i64 %threads)")
             return
         w.declare("i64 @rg_vote(ptr, i64, i64, i64)")
-        result = w.new(
-            f"call i64 @rg_vote(ptr %team, i64 %thread, i64 %threads, i64 {result})"
-        )
+        result = w.new(f"call i64 @rg_vote(ptr %team, i64 %thread, i64 %threads, i64 {result})")
         on, off = w.label(), w.label()
         w.branch(w.new(f"icmp eq i64 {result}, 0"), on, off)
         w.start_block(off)
@@ -136,18 +134,23 @@ class Driver:
         slots = Slots(w, self.module)
         for call in calls:
             slots.listed(call)  # all that is loaded is loaded before the loop
-        after = w.new("add i64 %thread, 1")
         bounds = []
-        for thread in ("%thread", after):
+        for thread in ("%thread", w.new("add i64 %thread, 1")):
+            if band.blocks == 0:
+                bounds.append(thread)
+                continue
             scaled = w.new(f"mul i64 {thread}, {band.blocks}")
             bounds.append(w.new(f"udiv i64 {scaled}, %threads"))
+        rows, blocks = str(band.rows), str(band.blocks or "%threads")
+        if isinstance(band.rows, Dim):
+            rows = slots.of(band.rows)
         scratch = w.new(f"mul i64 %thread, {self.plan.scratch.arena}") if band.local else ""
         loop = w.open_loop(bounds[1], 1, bounds[0])
-        lo = _row(w, loop.counter, band)
-        hi = _row(w, w.new(f"add i64 {loop.counter}, 1"), band)
+        lo = _row(w, loop.counter, rows, blocks)
+        hi = _row(w, w.new(f"add i64 {loop.counter}, 1"), rows, blocks)
         for buffer in band.local:
             # The block's rows of a local buffer lie at the start of the thread's scratch.
-            row = buffer.bytes // band.rows  # type: ignore[operator]
+            row = buffer.bytes // band.rows
             moved = w.new(f"sub i64 {scratch}, {w.new(f'mul i64 {lo}, {row}')}")
             name = slots.of(buffer)
             slots.names[buffer] = w.new(f"getelementptr i8, ptr {name}, i64 {moved}")
@@ -201,8 +204,8 @@ class Slots:
         )
 
 
-def _row(w: Writer, block: str, band: Band) -> str:
+def _row(w: Writer, block: str, rows: str, blocks: str) -> str:
     """The first row of a block."""
-    if band.rows % band.blocks == 0:
-        return w.new(f"mul i64 {block}, {band.rows // band.blocks}")
-    return w.new(f"udiv i64 {w.new(f'mul i64 {block}, {band.rows}')}, {band.blocks}")
+    if rows.isdigit() and blocks.isdigit() and int(rows) % int(blocks) == 0:
+        return w.new(f"mul i64 {block}, {int(rows) // int(blocks)}")
+    return w.new(f"udiv i64 {w.new(f'mul i64 {block}, {rows}')}, {blocks}")

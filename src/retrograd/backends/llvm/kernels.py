@@ -30,7 +30,9 @@ class KernelWriter(Writer):
     """Writes one kernel. `parameters` are its buffers and sizes in the order of first use. With
     `rows`, the function does only the rows from `%lo` up to `%hi` of so many."""
 
-    def __init__(self, declare: Callable[[str], None], machine: Machine, rows: int = 0) -> None:
+    def __init__(
+        self, declare: Callable[[str], None], machine: Machine, rows: int | Dim = 0
+    ) -> None:
         super().__init__(declare)
         self.band_rows = rows
         self.machine = machine
@@ -54,9 +56,7 @@ class KernelWriter(Writer):
         if offset == "0":
             return self.parameter(buffer)
         kind = types.memory_type(buffer.type.dtype)
-        return self.new(
-            f"getelementptr {kind}, ptr {self.parameter(buffer)}, i64 {offset}"
-        )
+        return self.new(f"getelementptr {kind}, ptr {self.parameter(buffer)}, i64 {offset}")
 
     # -- a nest -------------------------------------------------------------------------------
     def begin(self, nest: Nest) -> None:
@@ -144,16 +144,16 @@ class KernelWriter(Writer):
 
     def bounds(self, number: int) -> tuple[str, str]:
         """Where a loop starts and ends."""
-        if number == 0 and self.band_rows:
+        if number == 0 and self.band_rows != 0:
             return self.range()
         return "0", self.size(self.nest.loops[number])
 
     def range(self) -> tuple[str, str]:
         """The part of the outermost loop that is to be done."""
-        times = self.nest.outer // self.band_rows  # type: ignore[operator]
+        times = self.nest.outer // self.band_rows
         if times == 1:
             return "%lo", "%hi"
-        lo, hi = (self.new(f"mul i64 {x}, {times}") for x in ("%lo", "%hi"))
+        lo, hi = (self.new(f"mul i64 {x}, {self.size(times)}") for x in ("%lo", "%hi"))
         return lo, hi
 
     # -- values -------------------------------------------------------------------------------

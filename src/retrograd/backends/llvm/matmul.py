@@ -26,7 +26,7 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
     rows = [_leading(w, w.scalar(v)) for v in (info["a"][2], info["b"][2], info["n"])]
     flags = [TRANSPOSED if info[s][1] else AS_IT_IS for s in "ab"]
     lo = "0"
-    if w.band_rows and not nest.loops:
+    if w.band_rows != 0 and not nest.loops:
         lo, hi = w.range()
         sizes[0] = _narrow(w, w.new(f"sub i64 {hi}, {lo}"))
     integers = ", ".join(f"i32 {n}" for n in (ROW_MAJOR, *flags, *sizes))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
+from retrograd.backends.kernel import Buffer, Kernel, Nest, Plan
 from retrograd.backends.llvm import index, matmul, reduce
 from retrograd.backends.llvm.driver import Driver
 from retrograd.backends.llvm.kernels import KernelWriter
@@ -28,6 +28,7 @@ NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
     "check": index.check,
     "gemm": matmul.gemm,
 }
+
 
 class Slots:
     """Which slot of the block holds what."""
@@ -83,6 +84,8 @@ class Module:
         self.calls: list[list[Call]] = []  # of each band
         for band in plan.bands:
             calls = []
+            if isinstance(band.rows, Dim):
+                self.slots.of(band.rows)
             for kernel in band.kernels:
                 checking = kernel.nests[0].kind == "check"
                 checks += checking
@@ -97,7 +100,7 @@ class Module:
         self.declarations[function] = None
 
     def _kernel(
-        self, kernel: Kernel, rows: int, checking: bool
+        self, kernel: Kernel, rows: int | Dim, checking: bool
     ) -> tuple[str, list[Buffer | Dim]]:
         w = KernelWriter(self.declare, self.machine, rows)
         for nest in kernel.nests:
@@ -107,7 +110,7 @@ class Module:
             f"i64 {name}" if isinstance(p, Dim) else f"ptr noalias {name}"
             for p, name in w.parameters.items()
         ]
-        if rows:
+        if rows != 0:
             listed += ["i64 %lo", "i64 %hi"]
         if checking:
             listed.append("ptr %status")

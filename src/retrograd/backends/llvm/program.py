@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, bind
-from retrograd.backends.kernel import ALIGNMENT, Plan
+from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.llvm.entry import expected
 from retrograd.backends.llvm.module import Module
@@ -46,6 +46,7 @@ class Shaped:
         self.program = program
         self.layout = plan.layout(sizes)
         self.peak = plan.peak_bytes(sizes, self.layout)
+        self.shared = plan.threaded and (not sizes or plan.nanoseconds(sizes) >= GRAIN)
         self.outputs = [
             (tuple(evaluate(d, sizes) for d in b.type.shape), b.type.dtype.dtype)
             for b in plan.outputs
@@ -70,7 +71,7 @@ class Shaped:
     def _make(self) -> Frame:
         program, slots = self.program, self.program.slots
         scratch = program.plan.scratch
-        threads = 1 if not program.plan.threaded else program.threads()
+        threads = program.threads() if self.shared else 1
         size = self.layout.arena + scratch.arena * threads
         arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
         frame = Frame(slots.count, arena, threads)
@@ -155,6 +156,7 @@ class LLVMProgram:
     def _enter(self, frame: Frame) -> int:
         if frame.threads == 1:
             return self._code.run(frame.address, 0, 1, 0)
+        assert self._team is not None
         return self._team.run(self._code.address, frame.address, frame.threads)
 
     def threads(self) -> int:
