@@ -9,8 +9,6 @@ BASE  := $(VENV)/.installed
 TEST  := $(VENV)/.installed-test
 DEV   := $(VENV)/.installed-dev
 TORCH := $(VENV)/.installed-torch
-# A leading underscore or __init__ marks what benchmarks share.
-BENCHMARKS = $(wildcard benchmarks/[!_]*.py)
 # More workers than this cost more to start than they save.
 PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
@@ -26,7 +24,7 @@ help:
 	@echo 'make test-torch  install PyTorch (large), then the tests that compare with it'
 	@echo 'make lint        ruff check, ruff format --check, mypy'
 	@echo 'make format      mend what ruff can mend'
-	@echo 'make bench       the benchmarks, in order'
+	@echo 'make bench       every workload beside the peers that are installed; BENCH="W1 --threads 1"'
 	@echo 'make env         only the environment, with everything a developer needs'
 	@echo 'make clean       remove caches, builds and the output of the demo'
 	@echo 'make distclean   remove the environment as well'
@@ -53,7 +51,7 @@ format: $(DEV)
 	$(BIN)/python -m ruff format
 
 bench: $(BASE)
-	@set -e; for b in $(BENCHMARKS); do echo "== $$b"; $(BIN)/python "$$b"; done
+	$(BIN)/retrograd bench $(BENCH)
 
 env: $(DEV)
 

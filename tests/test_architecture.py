@@ -1,6 +1,7 @@
 """The house rules that a program can check: imports point one way, files stay small."""
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,9 @@ RULES = {
 }
 # Rooms built on the public interface only, and on each other in this order.
 PUBLIC = ["nn", "optim", "io", "data", "train", "cli", "__main__"]
+# A package beside this one: a peer is measured in a process that has not imported retrograd.
+BENCH = SOURCE.parent / "retrograd_bench"
+BENCH_FILES = sorted(BENCH.rglob("*.py"))
 # The only imports inside functions: what they bring in is large and not needed by every program.
 LAZY = {"llvmlite", "scipy_openblas32", "rich", "typer"}
 
@@ -56,9 +60,10 @@ def test_imports_point_one_way(path):
     here = room(path)
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for name, _ in imports(tree):
-        if not name.startswith("retrograd"):
-            continue
         parts = name.split(".")
+        assert parts[0] != "retrograd_bench" or here == "cli", f"{here} imports {name}"
+        if parts[0] != "retrograd":
+            continue
         there = parts[1] if len(parts) > 1 else ""
         if there in (here, "errors", "files"):
             continue
@@ -86,7 +91,20 @@ def test_imports_stand_at_the_top(path):
         )
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_benchmarks_import_what_they_measure_inside_functions():
+    """So that the memory and the import time of a peer are its own."""
+    code = (
+        "import sys, retrograd_bench.worker, retrograd_bench.run;"
+        "measured = {'retrograd', 'torch', 'jax', 'autograd', 'micrograd'} & set(sys.modules);"
+        "assert not measured, measured"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+@pytest.mark.parametrize(
+    "path", [*FILES, *BENCH_FILES], ids=lambda p: str(p.relative_to(SOURCE.parent))
+)
 def test_files_stay_small(path):
     lines = path.read_text(encoding="utf-8").count("\n")
     assert lines <= 450, f"{path} has {lines} lines; split it by topic"

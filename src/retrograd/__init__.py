@@ -5,6 +5,7 @@ from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
     CycleError,
+    DonatedError,
     DTypeError,
     FormatError,
     GradientError,
@@ -193,6 +194,7 @@ __all__ = [
     "BackendError",
     "CycleError",
     "DTypeError",
+    "DonatedError",
     "Dim",
     "FormatError",
     "GradientError",

@@ -34,6 +34,10 @@ class TraceError(RetrogradError, RuntimeError):
     """A traced value was used where a number is needed, or outside of its trace."""
 
 
+class DonatedError(RetrogradError, RuntimeError):
+    """A tensor was used after its memory had been donated to a compiled function."""
+
+
 class CycleError(RetrogradError, ValueError):
     """A graph that must be acyclic has a cycle; the message names it."""
 
@@ -48,6 +52,10 @@ class NonFiniteError(RetrogradError, FloatingPointError):
 
 class FormatError(RetrogradError, ValueError):
     """A file or text that is damaged or of an unknown format; the message says what and where."""
+
+
+class MemoryLimitError(RetrogradError, MemoryError):
+    """A program that would need more memory than there is; raised before it runs."""
 
 
 class BackendError(RetrogradError, RuntimeError):

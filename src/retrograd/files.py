@@ -57,12 +57,15 @@ def read_bytes(
             return first + file.read(max(rest, 0))
 
 
-def write_atomically(path: StrPath, content: bytes, what: str = "file") -> None:
+def write_atomically(
+    path: StrPath, content: bytes, what: str = "file", durable: bool = True
+) -> None:
     """Write a file that appears whole or not at all.
 
     The content goes to a temporary file in the same directory, reaches the disk, and then takes
     the name. Whatever goes wrong, a file that was there before is untouched and no partial file
-    remains. Raises the `OSError` of the kind, naming the file and what to do.
+    remains. Raises the `OSError` of the kind, naming the file and what to do. A file that need not
+    be `durable` is not waited for: it may be damaged where the whole system stops at once.
     """
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -72,12 +75,14 @@ def write_atomically(path: StrPath, content: bytes, what: str = "file") -> None:
         try:
             with partial.open("wb") as file:
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.replace(partial, target)
         finally:
             partial.unlink(missing_ok=True)
-    _sync_directory(target.parent)
+    if durable:
+        _sync_directory(target.parent)
 
 
 def make_directory(path: StrPath, what: str = "directory") -> Path:

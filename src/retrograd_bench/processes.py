@@ -96,7 +96,11 @@ def environment(threads: int, cache: Path, *, keep: bool) -> dict[str, str]:
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     flags = os.environ.get("XLA_FLAGS", "")
     one = " --xla_cpu_multi_thread_eigen=false" if threads == 1 else ""
-    caches = {"XDG_CACHE_HOME": str(cache), "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
+    caches = {
+        "XDG_CACHE_HOME": str(cache),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "RETROGRAD_CACHE_DIR": str(cache / "retrograd"),
+    }
     if keep:
         caches["JAX_COMPILATION_CACHE_DIR"] = str(cache / "jax")
         caches["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"

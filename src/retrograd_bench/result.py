@@ -46,7 +46,8 @@ class Result:
 
     def best(self) -> Outcome | None:
         """The fastest outcome that is not retrograd's."""
-        others = [o for o in self.outcomes if o.times and library(o.peer) != "retrograd"]
+        out = {"retrograd", *self.workload.floors}
+        others = [o for o in self.outcomes if o.times and library(o.peer) not in out]
         return min(others, key=lambda o: o.time or 0.0, default=None)
 
     def ratio(self, outcome: Outcome) -> float | None:

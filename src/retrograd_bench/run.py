@@ -122,6 +122,7 @@ def run_startup(what: Startup, peers: Sequence[str], options: Options, tell: Tel
                     reply = ask(worker, {"do": "start"}, outcome, options.limit)
                 finally:
                     worker.close()
+                outcome.first = None  # it is the time itself
                 if reply and i >= 0:
                     outcome.times.append(reply["first"])
     return Result(what.as_workload(), outcomes, options.threads, None)

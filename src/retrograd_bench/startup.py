@@ -38,7 +38,8 @@ class Startup:
     def as_workload(self) -> Workload:
         """What stands in a result."""
         per = "import" if self.of is None else "first step"
-        return Workload(self.name, self.title, {}, per=per, targets=self.targets)
+        floors = frozenset({"python", "numpy"}) if self.of is None else frozenset()
+        return Workload(self.name, self.title, {}, per=per, targets=self.targets, floors=floors)
 
 
 CODE = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
@@ -82,7 +82,8 @@ class Workload:
     checks: int = 10  # losses that are compared
     tolerance: float = 1e-4  # how far they may be apart, relative to their size or 1
     targets: Sequence[Target] = ()
-    optional: frozenset[str] = field(default_factory=frozenset)  # only run when asked for by name
+    optional: frozenset[str] = frozenset()  # only run when asked for by name
+    floors: frozenset[str] = frozenset()  # shown for comparison, no peers: never the best
 
     @property
     def group(self) -> str:

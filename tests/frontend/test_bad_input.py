@@ -42,7 +42,7 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: rg.zeros((2, 1.5)), rg.ShapeError, r"1\.5"),
     (lambda: rg.zeros("ab"), rg.ShapeError, "'a'"),
     (lambda: rg.zeros(10**30), rg.ShapeError, "more than"),
-    (lambda: rg.zeros((10**6, 10**6)).numpy(), MemoryError, "allocate"),
+    (lambda: rg.zeros((10**6, 10**6)).numpy(), MemoryError, "needs 4 TB"),
     (lambda: rg.arange(0, 1, 0), rg.ShapeError, "no end"),
     (lambda: rg.arange(float("inf")), rg.ShapeError, "no end"),
     (lambda: rg.arange(None), rg.DTypeError, "NoneType"),

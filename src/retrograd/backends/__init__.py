@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from retrograd.backends.backend import Array, Backend, Program, bind
 from retrograd.backends.interpret import TieredProgram
-from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.llvm import LLVMProgram, Wrap, wrapper
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import BackendError
 from retrograd.ir import Graph
@@ -13,19 +15,22 @@ from retrograd.passes import optimize
 __all__ = [
     "Array",
     "Backend",
+    "LLVMProgram",
     "Program",
+    "Wrap",
     "available",
     "bind",
     "compile_graph",
     "find",
     "start_graph",
+    "wrapper",
 ]
 
 # The reference backend runs a graph as it was written, node by node: it defines the meaning. The
 # others get it optimised.
 BACKENDS: dict[str, Backend] = {
     "reference": ReferenceProgram,
-    "llvm": lambda graph: LLVMProgram(optimize(graph)),
+    "llvm": lambda graph: LLVMProgram(graph, simplify=True),
 }
 
 
@@ -44,8 +49,13 @@ def find(name: str) -> Backend:
         ) from None
 
 
-def compile_graph(graph: Graph, backend: str) -> Program:
-    """A program that runs the graph on the named backend."""
+def compile_graph(graph: Graph, backend: str, donate: Collection[int] = ()) -> Program:
+    """A program that runs the graph on the named backend.
+
+    `donate` lists inputs that an `LLVMProgram` may overwrite when it is called by `consume`.
+    """
+    if donate and backend == "llvm":
+        return LLVMProgram(graph, donate=donate, simplify=True)
     return find(backend)(graph)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from retrograd import autodiff, ir
 from retrograd import inspect as drawing
-from retrograd.backends import Array, Program, compile_graph
+from retrograd.backends import Array, LLVMProgram, Program, bind, compile_graph
+from retrograd.backends.kernel import Plan
 from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.frontend import tree
@@ -57,6 +58,27 @@ class Graph(ir.Graph):
         """A function that runs this graph on the named backend."""
         self._program(backend)
         return lambda *args, **named: self._run(backend, args, named)
+
+    def explain(self, *args: Any, **named: Any) -> str:
+        """What the compiler makes of this graph, as text: one line for each kernel with its
+        results, loops, fused operations, bytes, operations and the least time these take, why its
+        results are stored, and which kernels go through their rows together.
+
+        Given arguments as for a call, every kernel is also timed. Nothing is compiled otherwise.
+
+        >>> import retrograd as rg
+        >>> g = rg.trace(lambda x: rg.softmax(x), rg.spec((8, 64), rg.float32))
+        >>> print(g.explain().splitlines()[0])  # doctest: +ELLIPSIS
+        4 kernels for ... nodes; ...
+        """
+        if not args and not named:
+            return Plan(optimize(self)).explain()
+        arrays = [
+            _argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
+        ]
+        program = LLVMProgram(self, timed=True, simplify=True)
+        sizes = bind(self.inputs, arrays)
+        return program.plan.explain(sizes, program.measure(arrays))
 
     def _program(self, backend: str) -> Program:
         if backend not in self._programs:

@@ -7,49 +7,37 @@ import inspect
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from retrograd.backends import Array, Program, compile_graph
-from retrograd.errors import DTypeError, ShapeError, TraceError
+from retrograd.backends import Array, compile_graph
+from retrograd.errors import DTypeError, TraceError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import Number, as_node
-from retrograd.frontend.context import current_backend, grad_enabled, is_tracing, tracing
+from retrograd.frontend.calling import COMPUTED, Call, Site, Traced
+from retrograd.frontend.context import (
+    _BACKEND,
+    _TRACING,
+    current_backend,
+    grad_enabled,
+    is_tracing,
+    tracing,
+)
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import argument_names, captures, positional
 from retrograd.frontend.programs import JIT
+from retrograd.frontend.ready import Gone
 from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle
+from retrograd.frontend.signature import CONSTANT, Static, by_identity, parse_shape, symbolic
+from retrograd.frontend.source import user_place
 from retrograd.frontend.tensor import Tensor
+from retrograd.frontend.walking import LARGEST, Fixed, gatherer, kind_of
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import input_node
 
-
-class Traced:
-    """One compiled signature: program, what it takes from around it, structure of the result."""
-
-    def __init__(
-        self, program: Program, captured: Sequence[Any], structure: Any, fixed: Sequence[Any]
-    ) -> None:
-        self.program = program
-        self.captured = captured  # arrays, or handles on leaves, whose value may be replaced
-        self.structure = structure
-        self.fixed = fixed  # outputs that are no tensors, by position; a missing one is computed
-        self.needs_grad = any(isinstance(c, Lazy) for c in captured)
-        # Types of the results, None where a size is known only after the call.
-        self.types = [y.type if y.type.is_static else None for y in program.graph.outputs]
-
-    def run(self, arrays: Sequence[Array]) -> Any:
-        extra = [c.value() if isinstance(c, Lazy) else c for c in self.captured]
-        results = self.program([*arrays, *extra])
-        tensors = map(Tensor.of, results, repeat(False), repeat(""), self.types)
-        leaves = [next(tensors) if f is _COMPUTED else f for f in self.fixed]
-        return tree.unflatten(self.structure, leaves)
-
-
-_COMPUTED = object()
 CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
+SITES = 4  # structures of arguments that are recognised without a look at the signature
 
 
 class Jit:
@@ -59,7 +47,7 @@ class Jit:
         self,
         f: Callable[..., Any],
         static: Sequence[str],
-        donate: Sequence[str],
+        donate: int | str | Sequence[int | str],
         shapes: Mapping[str, Any],
     ) -> None:
         if not callable(f):
@@ -75,7 +63,23 @@ class Jit:
         self._counts = {"calls": 0, "compilations": 0}
         self._name = getattr(f, "__name__", type(f).__name__)
         self._names, self._rest = positional(f)
-        self._check_names([donate] if isinstance(donate, str) else donate)
+        self._donate = self._parameters([donate] if isinstance(donate, int | str) else donate)
+        self._check_names([x for x in self._donate if isinstance(x, str)])
+        self._sites: tuple[Site, ...] = ()  # where the latest calls were, the last one first
+        self._all_sites: dict[Any, Site] = {}
+
+    def _parameters(self, donate: Sequence[int | str]) -> frozenset[int | str]:
+        """Parameters by name; positions of what is beyond them."""
+        found: set[int | str] = set()
+        count = len(self._names)
+        for x in donate:
+            if isinstance(x, str) or (x >= max(count, 0) and self._rest):
+                found.add(x)
+            elif -count <= x < count:
+                found.add(self._names[x])
+            else:
+                raise TypeError(f"jit: {self._name} has no positional parameter number {x}")
+        return frozenset(found)
 
     def _check_names(self, donate: Sequence[str]) -> None:
         try:
@@ -98,35 +102,104 @@ class Jit:
         return {**self._counts, "signatures": len(self._traces)}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, structure = tree.flatten((args, kwargs))
-        tensors = [x for x in leaves if isinstance(x, Lazy)]
+        if not _TRACING.get():
+            backend = _BACKEND.get()
+            for site in self._sites:
+                found = site.gather(args, kwargs) if site.backend == backend else None
+                if found is None:
+                    continue
+                arrays, handles = found
+                try:
+                    entry = site.entries[tuple([arrays[i].shape for i in site.vary])]
+                except (AttributeError, IndexError, KeyError):
+                    continue
+                if entry.captured:
+                    arrays += entry.captured
+                if handles:
+                    results = entry.consume(arrays, handles, Gone(self._name, *user_place()))
+                else:
+                    results = entry.quick(arrays)
+                if results is not None:
+                    JIT["hits"] += 1
+                    self._counts["calls"] += 1
+                    return entry.build(results)
+                break
+        found = arrays = handles = None  # who refers to an array keeps it from being overwritten
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that is not recognised at once."""
+        call = Call((args, kwargs))
+        tensors = [x for x in call.leaves if isinstance(x, Lazy)]
         if is_tracing() or (grad_enabled() and any(x._requires_grad for x in tensors)):
             return self._f(*args, **kwargs)  # becomes part of what is being recorded
         try:
             evaluate(tensors)
         except TraceError:
             return self._f(*args, **kwargs)
-        labels = self._labels(args, kwargs) if self._static or self._shapes else repeat("")
-        arrays: list[Array] = []
-        keys: list[Any] = []
-        for x, label in zip(leaves, labels, strict=False):
-            keys.append(self._classify(x, label, arrays))
-        signature = (structure, tuple(keys), current_backend())
+        if self._donate:
+            call.donated = self._donated(args, kwargs)
+        labels = [""] * len(call.leaves)
+        if self._static or self._shapes:
+            labels = self._labels(args, kwargs)
+        for x, label in zip(call.leaves, labels, strict=True):
+            call.keys.append(self._classify(x, label, call.arrays))
+        traced = self._traced(call)
+        if traced.needs_grad and grad_enabled():
+            return self._f(*args, **kwargs)  # it closes over tensors that want a gradient
+        self._counts["calls"] += 1
+        self._learn(traced, call)
+        return traced.run(call, Gone(self._name, *user_place()))
+
+    def _traced(self, call: Call) -> Traced:
+        """The program for the signature of a call."""
+        signature = (call.structure, tuple(call.keys), current_backend())
         traced = self._traces.get(signature)
         JIT["misses" if traced is None else "hits"] += 1
         if traced is None:
             with self._lock:
                 traced = self._traces.get(signature)
                 if traced is None:
-                    traced = self._trace(leaves, keys, structure)
+                    traced = self._trace(call)
                     if len(self._traces) >= CAPACITY:
                         del self._traces[next(iter(self._traces))]
                     self._traces[signature] = traced
                     self._counts["compilations"] += 1
-        if traced.needs_grad and grad_enabled():
-            return self._f(*args, **kwargs)  # it closes over tensors that want a gradient
-        self._counts["calls"] += 1
-        return traced.run(arrays)
+        return traced
+
+    def _learn(self, traced: Traced, call: Call) -> None:
+        """See to it that the next call like this one is recognised."""
+        backend = current_backend()
+        if traced.needs_grad or backend != "llvm" or len(call.leaves) > LARGEST:
+            return
+        pairs = list(zip(call.leaves, call.keys, strict=True))
+        kinds = [Fixed(k.value) if isinstance(k, Static) else kind_of(x) for x, k in pairs]
+        key = (
+            call.structure,
+            *[k if isinstance(k, Static) else kind_of(x) for x, k in pairs],
+        )
+        with self._lock:
+            site = self._all_sites.get(key)
+            if site is None:
+                gather = gatherer(call.structure, kinds, call.donated)
+                site = Site(gather, backend, [i for i, h in call.donors if isinstance(h, Lazy)])
+                if len(self._all_sites) >= CAPACITY:
+                    self._all_sites.clear()
+                self._all_sites[key] = site
+            site.learn(traced, call)
+            if site is not next(iter(self._sites), None):
+                self._sites = (site, *[s for s in self._sites if s is not site][: SITES - 1])
+
+    def _donated(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[bool]:
+        """For each leaf whether it is donated."""
+        found: list[bool] = []
+        for i, a in enumerate(args):
+            name = self._names[i] if i < len(self._names) else self._rest
+            gone = name in self._donate or i in self._donate
+            found += [gone] * len(tree.flatten(a)[0])
+        for name in sorted(kwargs):
+            found += [name in self._donate] * len(tree.flatten(kwargs[name])[0])
+        return found
 
     def _labels(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
         """For each leaf the name of the parameter it belongs to."""
@@ -140,8 +213,8 @@ class Jit:
 
     def _classify(self, x: Any, label: str, arrays: list[Array]) -> Any:
         """The key of a leaf; the values of arrays and numbers are collected on the way."""
-        if label in self._static or isinstance(x, _CONSTANT):
-            return self._checked(_Static(x), label)
+        if label in self._static or isinstance(x, (*CONSTANT, Jit)):
+            return self._checked(Static(x), label)
         if isinstance(x, int | float) and not isinstance(x, np.generic):
             number = "int64" if isinstance(x, int) else "float64"
             arrays.append(as_array(x, number))
@@ -152,19 +225,19 @@ class Jit:
             array = as_array(x)
             kind = TensorType(as_dtype(array.dtype), array.shape)
         else:
-            if _by_identity(type(x)):
+            if by_identity(type(x)):
                 raise DTypeError(
                     f"jit: {self._name} got an object of type {type(x).__name__}, which is no "
                     "array, number or tree of these; make its class a dataclass or an nn.Module, "
                     "or name the argument in static_argnames, if what it holds never changes"
                 )
-            return self._checked(_Static(x), label)
+            return self._checked(Static(x), label)
         arrays.append(array)
         if label in self._shapes:
-            return _symbolic(kind, self._shapes[label], label)
+            return symbolic(kind, self._shapes[label], label)
         return kind
 
-    def _checked(self, static: _Static, label: str) -> _Static:
+    def _checked(self, static: Static, label: str) -> Static:
         try:
             hash(static)
         except TypeError:
@@ -174,12 +247,12 @@ class Jit:
             ) from None
         return static
 
-    def _trace(self, leaves: Sequence[Any], keys: Sequence[Any], structure: Any) -> Traced:
-        names = self._leaf_names(leaves, structure)
+    def _trace(self, call: Call) -> Traced:
+        names = self._leaf_names(call.leaves, call.structure)
         new: list[Any] = []
         inputs: list[Node] = []
-        for key, name in zip(keys, names, strict=True):
-            if isinstance(key, _Static):
+        for key, name in zip(call.keys, names, strict=True):
+            if isinstance(key, Static):
                 new.append(key.value)
                 continue
             if isinstance(key, str):
@@ -189,7 +262,7 @@ class Jit:
                 node = input_node(key, name)
             inputs.append(node)
             new.append(Tensor(node))
-        args, kwargs = tree.unflatten(structure, new)
+        args, kwargs = tree.unflatten(call.structure, new)
         with tracing():
             result = self._f(*args, **kwargs)
         out, shape = tree.flatten(result)
@@ -202,8 +275,8 @@ class Jit:
         taken = captures(outputs, inputs)
         captured = [h if (h := leaf_handle(n)) is not None else a for n, a in taken.items()]
         graph = detached([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))
-        program = compile_graph(graph, current_backend())
-        fixed = [_COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]
+        program = compile_graph(graph, current_backend(), [i for i, _ in call.donors])
+        fixed = [COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]
         return Traced(program, captured, shape, fixed)
 
     def _leaf_names(self, leaves: Sequence[Any], structure: Any) -> list[str]:
@@ -214,76 +287,11 @@ class Jit:
         return names
 
 
-# What is part of the signature without being asked to. Functions are compared by identity.
-_CONSTANT = (
-    bool,
-    str,
-    bytes,
-    types.FunctionType,
-    types.BuiltinFunctionType,
-    types.MethodType,
-    type,
-    functools.partial,
-    np.ufunc,
-    Jit,
-)
-
-
-def _by_identity(cls: Any) -> bool:
-    """Whether instances of a class are equal only to themselves, whatever they hold."""
-    return cls.__hash__ is object.__hash__
-
-
-class _Static:
-    """A leaf that is part of the signature: a new value is a new trace."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Static)
-            and type(self.value) is type(other.value)
-            and bool(self.value == other.value)
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
-
-
-def parse_shape(text: Any) -> tuple[int | Dim | None, ...]:
-    """`"N 784"` as `(Dim("N"), 784)`; `_` stands for the size the array has."""
-    words = text.replace(",", " ").split() if isinstance(text, str) else text
-    if not isinstance(words, list | tuple):
-        raise ShapeError(f'jit: sizes are declared as in "N 784", not as {text!r}')
-    return tuple(_size(word) for word in words)
-
-
-def _size(word: Any) -> int | Dim | None:
-    if not isinstance(word, str):
-        return word
-    if word == "_":
-        return None
-    return int(word) if word.isdigit() else Dim(word)
-
-
-def _symbolic(given: TensorType, shape: Sequence[Any], label: str) -> TensorType:
-    if len(shape) != given.rank:
-        raise ShapeError(f"jit: {label} is declared with {len(shape)} axes, but is {given}")
-    sizes = tuple(n if d is None else d for d, n in zip(shape, given.shape, strict=True))
-    for d, n in zip(sizes, given.shape, strict=True):
-        if not isinstance(d, Dim) and d != n:
-            raise ShapeError(f"jit: {label} is declared as {shape}, but is {given}")
-    return given.with_shape(sizes)
-
-
 def jit(
     f: Callable[..., Any] | None = None,
     *,
     static_argnames: Sequence[str] = (),
-    donate: Sequence[str] = (),
+    donate: int | str | Sequence[int | str] = (),
     shapes: Mapping[str, Any] | None = None,
 ) -> Any:
     """Compile a function of tensors: traced once for each signature, then run as one program.
@@ -291,8 +299,12 @@ def jit(
     The signature is made of the structure of the arguments, the dtypes and shapes of arrays, and
     the values of everything else; a number may change without a new compilation, a bool or string
     not, nor an argument listed in `static_argnames`. `shapes={"x": "N 784"}` declares sizes as
-    symbolic, so that one compilation serves all. Arguments listed in `donate` must not be used
-    afterwards: their memory may be taken for results.
+    symbolic, so that one compilation serves all.
+
+    Arguments listed in `donate`, by name or position, are given away: results take their memory
+    where they can, and it is an error to use these tensors afterwards (`DonatedError`). What others
+    can see stays as it is: arrays the tensors share with the caller, tensors passed twice, NumPy
+    arrays.
 
     What the function takes from around it is read when it is traced; of tensors that require a
     gradient, the value of the moment is used in every call.

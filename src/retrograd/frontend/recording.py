@@ -27,6 +27,7 @@ from retrograd.frontend.leaves import (
 )
 from retrograd.frontend.page import NOWHERE, PAGES, Page, flush, materialise
 from retrograd.frontend.programs import LOCK, cache_stats, detached, needed, program_for
+from retrograd.frontend.ready import complete
 from retrograd.ir import DType, Node, Provenance, Shape, TensorType, made_by
 from retrograd.ops.control import StopGradient
 
@@ -78,7 +79,9 @@ class Lazy:
     It stands for `_form` on `_page`, or for a node, `_own`. `Data` nodes are values at hand.
     """
 
-    __slots__ = ("__weakref__", "_form", "_grad", "_own", "_page", "_requires_grad", "_root")
+    __slots__ = (
+        "__weakref__", "_form", "_grad", "_own", "_page", "_ready", "_requires_grad", "_root",
+    )  # fmt: skip
 
     handle_class: ClassVar[type[Lazy]]  # the class results are wrapped in: Tensor
 
@@ -86,6 +89,7 @@ class Lazy:
     _page: Page
     _own: Node  # where it stands for a form it has none, nor a `_grad` or `_root` before one is set
     _root: weakref.ref[Lazy] | None  # a gradient's root: computed along with it
+    _ready: Any  # the array of a constant that is at hand, see ready.py; None: look it up anew
 
     def __init__(self, node: Node, requires_grad: bool = False) -> None:
         self._form = None
@@ -95,6 +99,10 @@ class Lazy:
         self._grad: Lazy | None = None
         self._root = None
         self._register(node)
+
+    def __getattr__(self, name: str) -> Any:
+        """What is not there: all but the array of a result of `jit`, until somebody asks for it."""
+        return complete(self, name)
 
     def _register(self, node: Node) -> None:
         prim = node.prim
@@ -160,11 +168,11 @@ class Lazy:
     def value(self) -> Array:
         """The array, computed if it was not yet."""
         found = self._known()
-        if found is None:
-            if self._form is None:
-                evaluate([self])
-            else:
-                flush(self._page, (self,))
+        if found is None and self._form is not None:
+            flush(self._page, (self,))
+            found = self._known()
+        if found is None:  # a node, or made one by another thread that was faster than `flush`
+            evaluate([self])
             found = self._known()
             assert found is not None
         return found
@@ -232,6 +240,7 @@ class Lazy:
     def _stand_for(self, node: Node) -> None:
         if self._form is None:
             PENDING.pop(self._own.id, None)
+        self._ready = None
         self._own = node
         self._form, self._page, self._root = None, NOWHERE, None
         self._register(node)

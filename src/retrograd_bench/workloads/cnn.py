@@ -124,6 +124,9 @@ WORKLOAD = Workload(
         "torch": with_torch,
         "torch-compile": with_torch_compile,
     },
+    # No first gradient is off by more than 3e-6, but ReLU and pooling choose, and Adam divides
+    # by small numbers, so rounding grows tenfold in every two or three steps.
+    tolerance=1e-3,
     targets=(Target("retrograd", 11e-3, "torch", 15e-3),),
     optional=frozenset({"torch-compile"}),
 )

@@ -30,13 +30,15 @@ BLOCK = 20_000  # the least for a block
 CACHE = 1 << 19  # bytes that a block may touch
 LEAST_ROWS = 8  # of a band of several kernels
 PRODUCT_ROWS = 64  # of a matrix product that is cut into blocks
+MOST_KERNELS = 200  # of a band: the time to compile its loop grows faster than they do
 WINDOW = 40  # kernels that may be overtaken by one that joins a band
 
 
 @dataclass(slots=True)
 class Band:
     """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
-    each thread takes one block: where sizes are not known. `local` are the buffers that each thread
+    the number of rows is not known: then each thread takes one block, or, of matrix `products`, as
+    many as the rows are worth. `local` are the buffers that each thread
     has a block of."""
 
     kernels: list[Kernel]
@@ -50,6 +52,12 @@ class Band:
         """Rows of the largest block."""
         assert isinstance(self.rows, int)
         return -(-self.rows // self.blocks)
+
+    @property
+    def products(self) -> bool:
+        """Whether rows of one matrix product are among its rows."""
+        nests = (n for k in self.kernels for n in k.nests)
+        return any(n.kind == "gemm" and not n.loops for n in nests)
 
     @property
     def reads(self) -> set[Buffer]:
@@ -130,7 +138,7 @@ def _grow(band: Band, left: list[Kernel], rows: dict[int, Rows]) -> list[Kernel]
     blocked_writes: set[Buffer] = set()  # of kernels that were passed over
     blocked_reads: set[Buffer] = set()
     for at, kernel in enumerate(left):
-        if len(passed) > WINDOW:
+        if len(passed) > WINDOW or len(band.kernels) >= MOST_KERNELS:
             return passed + left[at:]
         own = rows[id(kernel)]
         count = common(band.rows, own.count) if own.count != 0 else 0

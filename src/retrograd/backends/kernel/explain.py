@@ -1,12 +1,31 @@
-"""Kernels as text: what was fused, bytes and operations."""
+"""Kernels as text: what was fused and why, operations and bytes, and the least time they take.
+
+A line names the results, the loops, and the ops computed in them: those that are not results are
+fused. "At least" is what arithmetic or memory alone would take, whichever is more, at the rates of
+`cost.py`; "stored" says why the results are kept in memory rather than computed where they are read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from retrograd.backends.kernel.band import Band
+from retrograd.backends.kernel.cost import BYTE, CHEAP, PRODUCT, known, operations, traffic
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import INDEXING, live
-from retrograd.ir import Dim, evaluate, product
+from retrograd.ir import Dim, evaluate
+
+
+def describe_band(band: Band) -> str:
+    """What a band is, in words."""
+    what = f"-- {len(band.kernels)} kernels"
+    if band.rows == 0:
+        return what + " that follow one another, on one thread"
+    cut = f"in {band.blocks} blocks" if band.blocks else "in a block for each thread"
+    what += f", row by row: {band.rows} rows {cut}, shared by the threads"
+    if band.local:
+        what += f"; {len(band.local)} results exist only as a block in the cache"
+    return what
 
 
 def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
@@ -14,22 +33,25 @@ def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
     nest = kernel.nests[-1]
     ops: dict[str, int] = {}
     work: int | Dim = 0
+    least = 0.0
     for n in kernel.nests:
-        own = [v for v in live(n) if v.op not in INDEXING]
-        for v in own:
-            ops[v.op] = ops.get(v.op, 0) + 1
-        inner = sum(1 for v in own if v.depth == max(len(n.loops), 1))
-        steps = product(n.loops)
-        if n.kind == "gemm":
-            steps, inner = product((*n.loops, *(n.info[s].attr for s in "mnk"))), 2
-        work = work + steps * (inner + (n.kind not in ("map", "gemm")))
-    traffic: int | Dim = 0
-    for buffer in (*kernel.reads, *kernel.outs):
-        traffic = traffic + buffer.bytes
+        if not n.info.get("when", (None, True))[1]:
+            continue  # done in another way where sizes are large
+        for v in live(n):
+            if v.op not in INDEXING:
+                ops[v.op] = ops.get(v.op, 0) + 1
+        own = operations(n)
+        product = n.kind == "gemm" or n.op == "dot"
+        least += known(own, sizes) * (PRODUCT / 2 if product else CHEAP)
+        work = work + own
+    moved = traffic(kernel)
+    least = max(least, known(moved, sizes) * BYTE)
     if sizes is not None:
-        work, traffic = evaluate(work, sizes), evaluate(traffic, sizes)
+        work, moved = evaluate(work, sizes), evaluate(moved, sizes)
     fused = " ".join(f"{op}*{n}" if n > 1 else op for op, n in ops.items())
     results = ", ".join(f"{n.name or f'%{n.id}'}: {n.type} = {n.op}" for n in kernel.nodes)
     domain = " x ".join(map(str, nest.loops)) or "1"
     inside = f" ({fused})" if fused else ""
-    return f"{nest.kind:7} {results} [{domain}]{inside}; {traffic} bytes, {work} operations"
+    unknown = isinstance(work, Dim) or isinstance(moved, Dim)
+    time = "" if unknown else f", at least {least / 1e3:.2f} us"
+    return f"{nest.kind:7} {results} [{domain}]{inside}; {moved} bytes, {work} operations{time}"

@@ -54,11 +54,13 @@ class Use:
 
 
 class Fusion:
-    """Decides for every node of a graph. `stored` lists the kernels' roots in order."""
+    """Decides for every node of a graph. `stored` lists the kernels' roots in order; `reasons` says
+    of each why it is one."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.stored: list[Node] = []
+        self.reasons: dict[Node, str] = {}
         self._given = set(graph.inputs)
         self._outputs = set(graph.outputs)
         self._uses: dict[Node, Use] = {}
@@ -72,8 +74,10 @@ class Fusion:
         use = self._uses.pop(node, None) or Use()
         if node in self._given or is_buffer(node):
             return
-        if self._must_store(node, use):
+        reason = self._reason(node, use)
+        if reason:
             self.stored.append(node)
+            self.reasons[node] = reason
             self._counts[node] = 1
             use = Use({node}, {self._index(node)})
         else:
@@ -82,27 +86,36 @@ class Fusion:
         for position, x in enumerate(node.inputs):
             self._pass_on(node, use, position, x)
 
-    def _must_store(self, node: Node, use: Use) -> bool:
-        if node in self._outputs or node.op in ROOTS:
-            return True
+    def _reason(self, node: Node, use: Use) -> str:
+        """Why a node is stored; empty where it is computed where it is read."""
+        if node in self._outputs:
+            return "an output"
+        if node.op in ROOTS:
+            return "reads many elements for one"
         if node.op in LEAVES:
-            return use.forced and node.op == "iota"
+            return "needed in memory" if use.forced and node.op == "iota" else ""
         if use.forced:
-            return True
-        full = any(self._counts[home] >= KERNEL_NODES for home in use.homes)
+            return "needed in memory"
+        if any(self._counts[home] >= KERNEL_NODES for home in use.homes):
+            return "its kernel is full" if node.op != "reshape" or is_plain_reshape(node) else ""
+        if node.op == "concat" and len(node.inputs) > CONCAT_PARTS:
+            return "copied part by part"
         wide = len(use.homes) > READERS or len(use.indices) > READERS
         if node.op == "reshape":
-            return (full or wide) and is_plain_reshape(node)
-        if node.op == "concat" and len(node.inputs) > CONCAT_PARTS:
-            return True
+            return "read in many ways" if wide and is_plain_reshape(node) else ""
         if node.op in VIEWS:
             # A contraction reads its operand many times: only strided views of memory serve it.
-            return full or wide or (use.operand and node.op not in ("permute", "expand", "slice"))
-        if full or use.operand or len(use.homes) > 1:
-            return True
+            operand = use.operand and node.op not in ("permute", "expand", "slice")
+            return "read in many ways" if wide else "an operand" if operand else ""
+        if use.operand:
+            return "an operand"
+        if len(use.homes) > 1:
+            return f"read by {len(use.homes)} kernels"
         if node.op in CHEAP:
-            return len(use.indices) > 2
-        return len(use.indices) > 1 or (use.repeated and node.type.rank > 0)
+            return "read in several ways" if len(use.indices) > 2 else ""
+        if len(use.indices) > 1:
+            return "read in several ways"
+        return "read many times" if use.repeated and node.type.rank > 0 else ""
 
     def _pass_on(self, node: Node, use: Use, position: int, x: Node) -> None:
         """Tell an input how it is read."""

@@ -10,8 +10,15 @@ from retrograd.backends.kernel.fuse import CONCAT_PARTS, REDUCTIONS
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
-from retrograd.backends.kernel.views import Operand, as_product, wants_blas
-from retrograd.ir import Dim, Node, Shape, product
+from retrograd.backends.kernel.views import (
+    BLAS_WORK,
+    Operand,
+    as_product,
+    limits,
+    wants_blas,
+    work,
+)
+from retrograd.ir import Dim, Node, Shape, bool_, product
 from retrograd.ops.matmul import DotGeneral
 
 
@@ -164,8 +171,23 @@ class Lowering:
             nest.info["buffers"] = [
                 self.stored[matrices.a.view.root], self.stored[matrices.b.view.root], self.out,
             ]  # fmt: skip
-            return [nest]
+            return self._either(nest)
         return [self._loops()]
+
+    def _either(self, nest: Nest) -> list[Nest]:
+        """A call of BLAS; where sizes are not known, that or generated loops, whichever would have
+        been taken had they been: the order of summation depends on nothing but the sizes."""
+        size, near = limits(self.node)
+        least = work(self.node)
+        if isinstance(size, int) and isinstance(least, int):
+            return [nest]
+        loops = self._loops()
+        for one, wanted in ((loops, False), (nest, True)):
+            b = one.body
+            large = b.at_least(b.size(least), b.size(BLAS_WORK))
+            far = b.at_least(b.size(size), b.size(near + 1))
+            one.info["when"] = (b.make("bitwise_and", (large, far), bool_), wanted)
+        return [loops, nest]
 
     def _operand(self, body: Body, index: Index, x: Operand) -> tuple[Value, bool, Value]:
         offset = body.size(x.view.offset)

@@ -6,13 +6,14 @@ in order. Nothing here depends on the machine or on the language that an emitter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from retrograd.backends.kernel.band import make_bands, place_barriers
 from retrograd.backends.kernel.body import Body
-from retrograd.backends.kernel.buffer import Buffer
+from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.backends.kernel.cost import nanoseconds
-from retrograd.backends.kernel.explain import describe
+from retrograd.backends.kernel.donation import take_inputs
+from retrograd.backends.kernel.explain import describe, describe_band
 from retrograd.backends.kernel.fuse import Fusion, is_buffer
 from retrograd.backends.kernel.group import Group
 from retrograd.backends.kernel.kernel import Kernel
@@ -34,9 +35,11 @@ class Plan:
     """The kernels of a graph, its buffers, and the lifetimes of the temporaries.
 
     `outputs[k]` is the buffer of the graph's k-th output; `constants` are arrays the program keeps.
+    Of the inputs listed in `donate`, those that outputs may overwrite become these outputs'
+    buffers: `donated` maps such outputs to inputs.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, donate: Collection[int] = ()) -> None:
         self.source = graph
         self.graph = legalize(graph)
         self.buffers: dict[Node, Buffer] = {}
@@ -45,11 +48,13 @@ class Plan:
         self.constants: list[Buffer] = []
         self.temporaries: list[Buffer] = []
         self.kernels: list[Kernel] = []
-        stored = Fusion(self.graph).stored
+        fusion = Fusion(self.graph)
+        stored, self.reasons = fusion.stored, fusion.reasons
         copies = self._make_buffers(stored)
         self._make_kernels(stored)
         for node, buffer in copies:
             self.kernels.append(Kernel([node], [self._copy(node, buffer)], [buffer]))
+        self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
         self.bands = make_bands(self.kernels)
         self.kernels = [k for band in self.bands for k in band.kernels]
         self.threaded = any(band.rows != 0 for band in self.bands)
@@ -166,23 +171,41 @@ class Plan:
         """A guess at the time of a call on one thread."""
         return sum(nanoseconds(k, sizes) for k in self.kernels)
 
+    @property
+    def least_bytes(self) -> int:
+        """Bytes that a call allocates at least; sizes must be known."""
+        made = [evaluate(b.bytes, {}) for b in self.outputs if b.kind == "output"]
+        shared = [b for b in self.temporaries if b not in self.scratch.offsets]
+        return sum(made) + max((evaluate(b.bytes, {}) for b in shared), default=0)
+
     def peak_bytes(
         self, sizes: Mapping[str, int], placed: Layout | None = None, threads: int = 1
     ) -> int:
         """Bytes that a call allocates: the arena, the threads' scratch, and the outputs."""
-        arena = (placed or self.layout(sizes)).arena + self.scratch.arena * threads
-        return arena + sum(evaluate(b.bytes, sizes) for b in self.outputs)
+        arena = (placed or self.layout(sizes)).arena + self.scratch.arena * threads + ALIGNMENT
+        made = [b for b in self.outputs if b.kind == "output"]
+        return arena + sum(evaluate(b.bytes, sizes) for b in made)
 
-    def explain(self, sizes: Mapping[str, int] | None = None) -> str:
-        """The kernels, one a line: result, loops, what was fused, bytes and operations."""
+    def explain(
+        self, sizes: Mapping[str, int] | None = None, measured: Sequence[float] | None = None
+    ) -> str:
+        """The kernels in their bands as text; see `explain.py`. `measured` are nanoseconds."""
         head = (
             f"{len(self.kernels)} kernels for {len(self.source)} nodes; buffers: "
             f"{len(self.inputs)} inputs, {len(self.outputs)} outputs, "
             f"{len(self.constants)} constants, {len(self.temporaries)} temporaries"
         )
-        lines = [head]
-        for k, kernel in enumerate(self.kernels):
-            lines.append(f"{k:4}  " + describe(kernel, sizes))
+        lines, number = [head], 0
+        for band in self.bands:
+            if len(band.kernels) > 1 or band.rows != 0:
+                lines.append("      " + describe_band(band))
+            for kernel in band.kernels:
+                why = sorted({self.reasons.get(n, "a copy for an output") for n in kernel.nodes})
+                text = describe(kernel, sizes) + "; stored: " + ", ".join(why)
+                if measured is not None:
+                    text += f"; took {measured[number] / 1e3:.2f} us"
+                lines.append(f"{number:4}  {text}")
+                number += 1
         return "\n".join(lines)
 
 

@@ -121,27 +121,28 @@ def work(node: Node) -> int | Dim:
 
 
 def wants_blas(node: Node) -> bool:
-    """Whether a contraction is of a type and of a size, known or not, for BLAS."""
-    size = work(node)
-    if node.dtype not in (float32, float64) or is_near(node):
+    """Whether BLAS may be the fastest for a contraction, of the sizes it has or may have."""
+    if node.dtype not in (float32, float64):
         return False
-    return isinstance(size, Dim) or size >= BLAS_WORK
+    size, near = limits(node)
+    least = work(node)
+    far = isinstance(size, Dim) or size > near
+    return far and (isinstance(least, Dim) or least >= BLAS_WORK)
 
 
-def is_near(node: Node) -> bool:
-    """Whether this is a product, or a stack of them, by matrices that lie in rows and stay in the
-    cache. BLAS is slower there by 5 to 30 %."""
+def limits(node: Node) -> tuple[int | Dim, int]:
+    """Elements of the matrix on the right, and up to how many of them BLAS is slower than generated
+    code: those of a matrix that lies in rows and stays in the cache."""
     b, prim = node.inputs[1], node.prim
     assert isinstance(prim, DotGeneral)
     size = product(d for i, d in enumerate(b.shape) if i not in prim.b_batch)
-    limit = NEAR if prim.a_batch else NEAR_ALONE
-    if isinstance(size, Dim) or size * node.dtype.itemsize > limit:
-        return False
     last = b.type.rank - 1
     if not b.shape or b.shape[-1] == 1 or last in (*prim.b_batch, *prim.b_contract):
-        return False
+        return size, 0
     view = view_of(b, lambda x: x.op not in ("permute", "expand", "slice", "reshape"))
-    return view is not None and view.strides[last] == 1
+    if view is None or view.strides[last] != 1:
+        return size, 0
+    return size, (NEAR if prim.a_batch else NEAR_ALONE) // node.dtype.itemsize
 
 
 def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import llvmlite.binding as llvm
-import scipy_openblas32
 
 from retrograd.errors import BackendError
 
@@ -43,6 +42,9 @@ def blas_symbols() -> dict[str, int]:
     The library runs on one thread: the order of summation must not depend on the number of threads,
     and programs will be threaded as a whole.
     """
+    # Imported here, as most programs do without, and it takes as long as tracing a small model.
+    import scipy_openblas32
+
     folder = Path(scipy_openblas32.get_lib_dir())
     found = sorted(folder.glob(f"*{scipy_openblas32.get_library()}*"))
     found = [p for p in found if p.suffix in (".so", ".dylib", ".dll")]

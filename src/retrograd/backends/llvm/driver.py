@@ -13,12 +13,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel import Band, Buffer
+from retrograd.backends.kernel.band import PRODUCT_ROWS
+from retrograd.backends.llvm.interrupt import LONG
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
 
 if TYPE_CHECKING:
     from retrograd.backends.llvm.module import Call, Module
 
+STOPPED = 1 << 62  # the result of a run that was told to stop
 PIECE = 200  # calls in a function; longer ones would take LLVM more than linear time
 ARGUMENTS = "ptr %block, i64 %thread, i64 %threads, ptr %team"
 
@@ -30,6 +33,10 @@ class Driver:
         self.module = module
         self.plan = module.plan
         self.functions: list[str] = []
+        # A run may stop until it overwrites what the caller would want to keep.
+        self.stoppable = not self.plan.donated and (
+            bool(self.plan.graph.dim_names) or self.plan.nanoseconds({}) >= LONG
+        )
 
     def text(self) -> list[str]:
         """The functions; the last one is `run`."""
@@ -57,7 +64,8 @@ class Driver:
                 calls = [c for _, own in group for c in own]
                 for i in range(0, len(calls), PIECE):
                     piece = calls[i : i + PIECE]
-                    found.append((self._piece(piece), False, any(c.check for c in piece)))
+                    fails = self.stoppable or any(c.check for c in piece)
+                    found.append((self._piece(piece), False, fails))
             yield epoch, found
 
     def _epoch(
@@ -97,6 +105,8 @@ class Driver:
         if last:
             w.line(f"ret i64 {result}")
             return
+        if self.stoppable:
+            result = self._told(w, result)
         if result == "0":
             w.declare("void @rg_barrier(ptr, i64, i64)")
             w.line("call void @rg_barrier(ptr %team, i64 %thread, i64 %threads)")
@@ -115,12 +125,14 @@ class Driver:
         slots = Slots(w, self.module)
         for call in calls:
             arguments = slots.listed(call)
+            if self.stoppable:
+                self._look(w)
             if not call.check:
                 with self._timed(w, call):
                     w.line(f"call void @{call.function}({arguments})")
                 continue
             at = w.new(f"getelementptr i64, ptr %block, i64 {self.module.slots.status}")
-            failed = w.new(f"call i64 @{call.function}({arguments}, ptr {at})")
+            failed = w.new(f"call i64 @{call.function}({slots.listed(call, f'ptr {at}')})")
             on, off = w.label(), w.label()
             w.branch(w.new(f"icmp eq i64 {failed}, 0"), on, off)
             w.start_block(off)
@@ -134,16 +146,15 @@ class Driver:
         slots = Slots(w, self.module)
         for call in calls:
             slots.listed(call)  # all that is loaded is loaded before the loop
+        rows = slots.of(band.rows) if isinstance(band.rows, Dim) else str(band.rows)
+        blocks = str(band.blocks) if band.blocks else _blocks(w, band, rows)
         bounds = []
         for thread in ("%thread", w.new("add i64 %thread, 1")):
-            if band.blocks == 0:
+            if blocks == "%threads":
                 bounds.append(thread)
                 continue
-            scaled = w.new(f"mul i64 {thread}, {band.blocks}")
+            scaled = w.new(f"mul i64 {thread}, {blocks}")
             bounds.append(w.new(f"udiv i64 {scaled}, %threads"))
-        rows, blocks = str(band.rows), str(band.blocks or "%threads")
-        if isinstance(band.rows, Dim):
-            rows = slots.of(band.rows)
         scratch = w.new(f"mul i64 %thread, {self.plan.scratch.arena}") if band.local else ""
         loop = w.open_loop(bounds[1], 1, bounds[0])
         lo = _row(w, loop.counter, rows, blocks)
@@ -155,10 +166,31 @@ class Driver:
             name = slots.of(buffer)
             slots.names[buffer] = w.new(f"getelementptr i8, ptr {name}, i64 {moved}")
         for call in calls:
+            if self.stoppable:
+                self._look(w)
             with self._timed(w, call):
-                w.line(f"call void @{call.function}({slots.listed(call)}, i64 {lo}, i64 {hi})")
+                arguments = slots.listed(call, f"i64 {lo}", f"i64 {hi}")
+                w.line(f"call void @{call.function}({arguments})")
         w.close_loop(loop)
         return self._define(w)
+
+    def _word(self, w: Writer) -> str:
+        """The word that says whether the run is to stop, as it is now."""
+        at = w.new(f"getelementptr i64, ptr %block, i64 {self.module.slots.status + 2}")
+        return w.new(f"load atomic i64, ptr {at} monotonic, align 8")
+
+    def _look(self, w: Writer) -> None:
+        """Leave if the run is to stop; what was computed is dropped."""
+        on, off = w.label(), w.label()
+        w.branch(w.new(f"icmp eq i64 {self._word(w)}, 0"), on, off)
+        w.start_block(off)
+        w.line(f"ret i64 {STOPPED}")
+        w.start_block(on)
+
+    def _told(self, w: Writer, result: str) -> str:
+        """The result of an epoch, or that the run is to stop."""
+        go = w.new(f"icmp eq i64 {self._word(w)}, 0")
+        return w.new(f"select i1 {go}, i64 {result}, i64 {STOPPED}")
 
     @contextmanager
     def _timed(self, w: Writer, call: Call) -> Iterator[None]:
@@ -198,10 +230,22 @@ class Slots:
             self.names[what] = self.w.new(f"load {kind}, ptr {at}, align 8")
         return self.names[what]
 
-    def listed(self, call: Call) -> str:
-        return ", ".join(
-            f"{'i64' if isinstance(p, Dim) else 'ptr'} {self.of(p)}" for p in call.arguments
-        )
+    def listed(self, call: Call, *more: str) -> str:
+        """The arguments of a call; there may be none, where nothing is to be computed."""
+        own = [f"{'i64' if isinstance(p, Dim) else 'ptr'} {self.of(p)}" for p in call.arguments]
+        return ", ".join([*own, *more])
+
+
+def _blocks(w: Writer, band: Band, rows: str) -> str:
+    """Into how many blocks rows are cut whose number is not known: one for each thread. But what
+    BLAS computes depends on the cut, which must not depend on the threads."""
+    if not band.products:
+        return "%threads"
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    w.declare("i64 @llvm.smax.i64(i64, i64)")
+    least = w.new(f"call i64 @llvm.smin.i64(i64 {rows}, i64 2)")
+    many = w.new(f"udiv i64 {rows}, {PRODUCT_ROWS}")
+    return w.new(f"call i64 @llvm.smax.i64(i64 {many}, i64 {least})")
 
 
 def _row(w: Writer, block: str, rows: str, blocks: str) -> str:

@@ -14,10 +14,15 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from retrograd.backends.llvm.assembler import Assembler, Object
 from retrograd.backends.llvm.blas import blas_symbols
-from retrograd.backends.llvm.entry import PROTOTYPE, TEXT, Bind, usable, works
-from retrograd.backends.llvm.machine import Machine
+from retrograd.backends.llvm.cache import current_store
+from retrograd.backends.llvm.entry import ENTER, PROTOTYPE, TEXT, Enter, usable, works
+from retrograd.backends.llvm.half import TEXT as HALF
+from retrograd.backends.llvm.half import lacking
+from retrograd.backends.llvm.machine import LEVELS, Machine, level_asked
 from retrograd.backends.llvm.team import Team, current_team
+from retrograd.backends.llvm.wrapping import TEXT as WRAP
 from retrograd.errors import BackendError
 
 # run(block, thread, threads, team)
@@ -31,26 +36,38 @@ class Engine:
     """One compiler for the CPU at hand, shared by all programs of the process."""
 
     def __init__(self) -> None:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        self._target = llvm.Target.from_triple(llvm.get_process_triple())
         features = llvm.get_host_cpu_features()
+        cpu, flags = llvm.get_host_cpu_name(), features.flatten()
         self.machine = Machine.of(features)
-        self._options: dict[str, Any] = {
-            "cpu": llvm.get_host_cpu_name(),
-            "features": features.flatten(),
-            "opt": 2,
-            "jit": True,
-        }
-        self._target_machine = self._target.create_target_machine(**self._options)
-        self.bind = self._make_bind()
+        if level := level_asked(features):
+            self.machine, needed = LEVELS[level]
+            features = dict.fromkeys(needed, True)
+            cpu, flags = level, ""
+        self._half = HALF if lacking(llvm.get_process_triple(), features) else ""
+        self._assembler = Assembler(cpu, flags)
+        self.identity = self._assembler.identity
+        self.wrap = 0  # the address of what makes objects around results, where that is possible
+        self.enter = self._make_enter()
         self._math = ctypes.CDLL(ctypes.util.find_library("m") or None)
 
     def compile(self, text: str, symbols: list[str]) -> Compiled:
         """Machine code of a module that defines `run`; `symbols` are the `rg_` names it calls."""
+        return self.load(self.assemble(text).code, symbols)
+
+    def assemble(self, text: str) -> Object:
+        """The object code of a module."""
         with _LOCK:
-            module = llvm.parse_assembly(text)
-            code = self._target_machine.emit_object(module)
+            return self._assembler.assemble(text + self._half if " half" in text else text)
+
+    def recall(self, key: str, symbols: list[str]) -> Compiled | None:
+        """Object code of this name, loaded, if the store still has it."""
+        store = current_store()
+        code = store.load(key) if store is not None else None
+        return None if code is None else self.load(code, symbols)
+
+    def load(self, code: bytes, symbols: list[str]) -> Compiled:
+        """Object code linked with the functions that it calls."""
+        with _LOCK:
             library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run")
             library.add_current_process()
             for name in symbols:
@@ -59,19 +76,22 @@ class Engine:
 
     def _linker(self) -> Any:
         """A linker of its own for each program: a shared one keeps 8 kB of every program ever."""
-        return llvm.create_lljit_compiler(
-            self._target.create_target_machine(**self._options), suppress_errors=True
-        )
+        machine = self._assembler.target_machine()
+        return llvm.create_lljit_compiler(machine, suppress_errors=True)
 
-    def _make_bind(self) -> Bind | None:
+    def _make_enter(self) -> Enter | None:
         """The native reader of arrays, where Python's objects are laid out as it assumes."""
         if not usable():
             return None
-        library = llvm.JITLibraryBuilder().add_ir(TEXT).export_symbol("bind")
+        code = self._assembler.assemble(TEXT + WRAP).code
+        library = llvm.JITLibraryBuilder().add_object_img(code)
+        library.export_symbol("bind").export_symbol("enter").export_symbol("wrap")
         self._linkage = self._linker()  # the code lives as long as these two
         self._entry = library.link(self._linkage, "entry")
-        bind = PROTOTYPE(self._entry["bind"])
-        return bind if works(bind) else None
+        if not works(PROTOTYPE(self._entry["bind"])):
+            return None
+        self.wrap = self._entry["wrap"]
+        return ENTER(self._entry["enter"])
 
     @property
     def team(self) -> Team:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from retrograd.errors import OptionError
+
+VARIABLE = "RETROGRAD_CPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +31,35 @@ class Machine:
         if has("neon"):
             return Machine(4, 32, True)
         return Machine(4, 16, has("fma"))
+
+
+# The levels of x86-64: what they have, and the features that tell whether a CPU has it all.
+LEVELS = {
+    "x86-64": (Machine(4, 16, False), ("sse2",)),
+    "x86-64-v2": (Machine(4, 16, False), ("sse4.2", "popcnt")),
+    "x86-64-v3": (Machine(8, 16, True), ("avx2", "fma", "f16c", "bmi2")),
+    "x86-64-v4": (Machine(16, 32, True), ("avx512f", "avx512vl", "avx512bw", "avx512dq")),
+}
+
+
+def level_asked(features: Mapping[str, bool]) -> str:
+    """The level that the environment variable RETROGRAD_CPU asks for, or nothing: the CPU at hand,
+    with all it has. A level that this CPU does not reach is an `OptionError`."""
+    name = os.environ.get(VARIABLE, "").strip()
+    if name in ("", "native"):
+        return ""
+    if name not in LEVELS:
+        raise OptionError(
+            f"the environment variable {VARIABLE} is {name!r}; it can be "
+            f"{', '.join(('native', *LEVELS))}"
+        )
+    for level, (_, needed) in LEVELS.items():
+        missing = [f for f in needed if not features.get(f)]
+        if missing:
+            raise OptionError(
+                f"the environment variable {VARIABLE} is {name!r}, but this CPU is below {level}: "
+                f"it has no {', '.join(missing)}"
+            )
+        if level == name:
+            break
+    return name

@@ -1,8 +1,8 @@
 """The text of the LLVM module of a plan: kernels, and the function that runs them in order.
 
 `run(block, thread, threads, team)` gets one array of 8-byte slots: addresses of the buffers and
-values of the sizes, then a slot of status and one for a
-table of times. Every thread of a team calls it with the same block. It
+values of the sizes, then the status, the address of a table of times, and a word that is not 0 when
+the run is to stop. Every thread of a team calls it with the same block. It
 returns 0, or the number of the index check that failed, counted from 1.
 """
 
@@ -57,7 +57,7 @@ class Slots:
 
     @property
     def count(self) -> int:
-        return self.status + 2
+        return self.status + 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,7 @@ class Module:
         w = KernelWriter(self.declare, self.machine, rows)
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
+            w.end()
         w.line("ret i64 0" if checking else "ret void")
         listed = [
             f"i64 {name}" if isinstance(p, Dim) else f"ptr noalias {name}"

@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
 from retrograd.backends.kernel.legalize import CheckIndex
-from retrograd.backends.llvm.entry import expected
+from retrograd.backends.limits import check_memory
+from retrograd.backends.llvm.cache import current_store
+from retrograd.backends.llvm.entry import entry_of, expected
+from retrograd.backends.llvm.identity import program_key
+from retrograd.backends.llvm.interrupt import LONG, interruptible
 from retrograd.backends.llvm.module import Module
+from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
 from retrograd.backends.threads import threads_here
-from retrograd.errors import IndexRangeError
+from retrograd.errors import BackendError, IndexRangeError
 from retrograd.ir import Graph, evaluate
+from retrograd.passes import optimize
 
-NDARRAY = id(np.ndarray)
+if TYPE_CHECKING:
+    from retrograd.backends.llvm.engine import Compiled, Engine
+
 KEPT_ARENA = 1 << 18  # bytes that may be kept for sizes not in use
+BRIEF = 30_000  # nanoseconds for which a call may keep other threads of Python waiting
 LAYOUTS = 64  # combinations of symbolic sizes whose memory layout is kept at hand
 
 
 class Frame:
     """The memory of one call at a time: the block of slots and the arena behind it."""
 
-    __slots__ = ("address", "arena", "block", "threads")
+    __slots__ = ("address", "arena", "block", "entry", "entry_at", "stop", "threads")
 
     def __init__(self, count: int, arena: Array, threads: int) -> None:
         self.threads = threads
         self.arena = arena
         self.block = np.zeros(count, np.int64)
         self.address = self.block.ctypes.data
+        self.entry = self.block  # what the native entry is told, see `entry_of`
+        self.entry_at = 0
+        self.stop = 0  # the address of the word that ends a long run
 
     @property
     def start(self) -> int:
@@ -39,125 +55,249 @@ class Frame:
 
 
 class Shaped:
-    """What is fixed once the symbolic sizes are known: shapes, memory, frames ready for use."""
+    """A program at sizes that are known: shapes, memory, frames ready for use."""
 
     def __init__(self, program: LLVMProgram, sizes: Mapping[str, int]) -> None:
-        plan = program.plan
+        recipe = program.recipe
         self.program = program
-        self.layout = plan.layout(sizes)
-        self.peak = plan.peak_bytes(sizes, self.layout)
-        self.shared = plan.threaded and (not sizes or plan.nanoseconds(sizes) >= GRAIN)
-        self.outputs = [
-            (tuple(evaluate(d, sizes) for d in b.type.shape), b.type.dtype.dtype)
-            for b in plan.outputs
-        ]
-        self.results = expected([(dtype, shape) for shape, dtype in self.outputs])
-        self.results_at = self.results.ctypes.data
-        self.sizes = [evaluate(d, sizes) for d in program.slots.sizes]
+        self.placement = recipe.placement or place(program.plan, sizes)
+        check_memory(self.peak, lambda: program.plan, sizes)
+        time = self.placement.nanoseconds
+        self.shared = program.shares(self.placement)
+        self.long = time >= LONG and not program.donated
+        self.brief = not self.shared and time < BRIEF
+        known = lambda x: (x.dtype.dtype, tuple(evaluate(d, sizes) for d in x.shape))  # noqa: E731
+        self.inputs = [known(x.type) for x in program.graph.inputs]
+        outputs = [known(y.type) for y in program.graph.outputs]
+        # A donated input is overwritten if nothing but the two lists of the call refers to it.
+        most = dict.fromkeys(program.donated.values(), 2)
+        self.expected, self.results = expected(self.inputs, most), expected(outputs)
+        # Which inputs become outputs, and what has to be allocated.
+        self._taken = [program.donated.get(k, 0) for k in range(len(outputs))]
+        self._fresh = [(k, s, d) for k, (d, s) in enumerate(outputs) if k not in program.donated]
+        self._pick = itemgetter(*self._taken) if len(outputs) > 1 and program.donated else None
+        own = type(program).allocate
+        self._make_array = np.empty if own is LLVMProgram.allocate else program.allocate
+        # Arrays of no elements need care.
+        self.plain = program.native is not None and all(math.prod(s) for _, s in self.inputs)
+        self.sizes = [evaluate(d, sizes) for d in recipe.sizes]
         self.frames: list[Frame] = []  # a stack; append and pop are atomic
 
-    def frame(self) -> Frame:
-        """A frame nobody uses."""
-        try:
-            return self.frames.pop()
-        except IndexError:
-            return self._make()
+    def quick(self, arrays: list[Array]) -> list[Array] | None:
+        """The results, if the arrays are of these sizes and laid out plainly, and nobody else can
+        see those that are donated; otherwise None, and nothing was done."""
+        program = self.program
+        if not self.plain or len(arrays) != program.count:
+            return None
+        make = self._make_array
+        if not program.donated:
+            results = [make(s, d) for _, s, d in self._fresh]
+        else:
+            results = self._outputs(arrays)
+        frame = self.frame()
+        failed = program.native(arrays, results, frame.entry_at)
+        if failed < 0:
+            self.frames.append(frame)
+            return None
+        if program.last is not self:
+            program.turn_to(self)
+        if failed == 0 and self.brief:
+            self.frames.append(frame)
+            return results
+        return self._finish(frame, failed or program.enter(frame), arrays, results)
 
-    def rest(self) -> None:
-        """Calls have gone on to other sizes: keep no large memory for these."""
-        if self.layout.arena > KEPT_ARENA:
-            self.frames.clear()
+    def _outputs(self, arrays: list[Array]) -> list[Array]:
+        """Arrays for the outputs."""
+        pick = self._pick
+        results = [arrays[j] for j in self._taken] if pick is None else list(pick(arrays))
+        for k, shape, dtype in self._fresh:
+            results[k] = self._make_array(shape, dtype)
+        return results
 
-    def _make(self) -> Frame:
-        program, slots = self.program, self.program.slots
-        scratch = program.plan.scratch
-        threads = program.threads() if self.shared else 1
-        size = self.layout.arena + scratch.arena * threads
-        arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
-        frame = Frame(slots.count, arena, threads)
-        start = frame.start
-        end = start + self.layout.arena
-        for k, array in enumerate(program.constants):
-            frame.block[slots.of(program.plan.constants[k])] = array.ctypes.data
-        for buffer in program.plan.temporaries:
-            own = scratch.offsets.get(buffer)
-            at = start + self.layout.offsets[buffer] if own is None else end + own
-            frame.block[slots.of(buffer)] = at
-        frame.block[slots.first_size : slots.status] = self.sizes
-        if program.times is not None:
-            frame.block[slots.status + 1] = program.times.ctypes.data
-        return frame
-
-
-class LLVMProgram:
-    """Runs a graph as native code. May be called from several threads at once."""
-
-    def __init__(self, graph: Graph, timed: bool = False) -> None:
-        # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
-        from retrograd.backends.llvm.engine import engine
-
-        self.graph = graph
-        self.plan = Plan(graph)
-        compiler = engine()
-        module = Module(self.plan, compiler.machine, timed)
-        self.slots = module.slots
-        self.constants = [constant_array(b.node.attrs["value"]) for b in self.plan.constants]
-        self.functions = len(module.functions)  # kernels that differ
-        self._code = compiler.compile(module.text(), module.symbols)
-        self.times = np.zeros(len(self.plan.kernels), np.int64) if timed else None
-        self._team = compiler.team if self.plan.threaded else None
-        self._shaped: dict[tuple[int, ...], Shaped] = {}
-        self._last: Shaped | None = None  # the sizes of the latest call
-        self._count = len(graph.inputs)
-        static = not graph.dim_names
-        # Arrays of no elements need care, and those of symbolic sizes a look at every axis.
-        fast = static and all(x.type.size != 0 for x in graph.inputs)
-        self._take = compiler.bind if fast else None
-        if static:
-            self._only = self._last = self._shaped[()] = Shaped(self, {})
-            types = [(x.dtype.dtype, x.type.shape) for x in graph.inputs]
-            self._expected = expected(types)  # type: ignore[arg-type]
-            self._expected_at = self._expected.ctypes.data
-
-    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        take, listed = self._take, arrays if type(arrays) is list else list(arrays)
-        if take is not None and len(listed) == self._count:
-            shaped = self._only
-            frame = shaped.frame()
-            if take(listed, self._expected_at, frame.address, self._count, NDARRAY) == 0:
-                return self._run(shaped, frame, listed)
-            shaped.frames.append(frame)
-        shaped = self._shaped_for(listed)
-        frame, keep = shaped.frame(), []
-        for slot, a in enumerate(listed):
+    def slow(self, arrays: list[Array]) -> list[Array]:
+        """The results for arrays of the right types, however they are laid out."""
+        frame, keep = self.frame(), []
+        for slot, a in enumerate(arrays):
             flags = a.flags
             if not (flags.c_contiguous and flags.aligned and type(a) is np.ndarray and a.size):
                 a = readable(a)
                 keep.append(a)
             frame.block[slot] = a.ctypes.data
-        return self._run(shaped, frame, listed)
+        results = self._outputs(arrays)
+        for slot, y in enumerate(results, self.program.count):
+            frame.block[slot] = y.ctypes.data
+        return self._finish(frame, self.program.enter(frame), arrays, results)
 
-    def _run(self, shaped: Shaped, frame: Frame, arrays: list[Array]) -> list[Array]:
-        """Run on a frame that holds the addresses of the inputs."""
-        allocate = self.allocate
-        results = [allocate(shape, dtype) for shape, dtype in shaped.outputs]
-        address = frame.address + 8 * self._count
-        take = self._take
-        if take is None or take(results, shaped.results_at, address, len(results), NDARRAY):
-            for slot, y in enumerate(results, self._count):
-                frame.block[slot] = y.ctypes.data
-        failed = self._enter(frame)
-        value = int(frame.block[self.slots.status]) if failed else 0
-        shaped.frames.append(frame)
+    def _finish(
+        self, frame: Frame, failed: int, arrays: list[Array], results: list[Array]
+    ) -> list[Array]:
+        program = self.program
+        value = int(frame.block[program.recipe.status]) if failed else 0
+        self.frames.append(frame)
         if failed:
-            raise self._index_error(failed - 1, value, arrays)
+            raise program.index_error(failed - 1, value, arrays)
         return results
 
-    def _enter(self, frame: Frame) -> int:
+    def frame(self) -> Frame:
+        """A frame nobody uses."""
+        try:
+            frame = self.frames.pop()
+        except IndexError:
+            return self._make()
+        # Another number of threads than before may have been asked for.
+        return self._make() if self.shared and frame.threads != self.program.threads() else frame
+
+    @property
+    def peak(self) -> int:
+        """Bytes that a call allocates."""
+        return self.program.peak_of(self.placement)
+
+    def rest(self) -> None:
+        """Calls have gone on to other sizes: keep no large memory for these."""
+        if self.placement.arena > KEPT_ARENA:
+            self.frames.clear()
+
+    def _make(self) -> Frame:
+        program, recipe, placed = self.program, self.program.recipe, self.placement
+        threads = program.threads() if self.shared else 1
+        size = placed.arena + recipe.facts.scratch * threads
+        arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
+        frame = Frame(recipe.slots, arena, threads)
+        for slot, array in enumerate(program.constants, recipe.facts.arguments):
+            frame.block[slot] = array.ctypes.data
+        temporaries = slice(recipe.first_temporary, recipe.first_size)
+        frame.block[temporaries] = np.array(placed.offsets, np.int64) + frame.start
+        frame.block[recipe.first_size : recipe.status] = self.sizes
+        if program.times is not None:
+            frame.block[recipe.status + 1] = program.times.ctypes.data
+        taken, made = (self.expected, len(self.inputs)), (self.results, len(self._taken))
+        frame.entry = entry_of(frame.address, taken, made, program.address if self.brief else 0)
+        frame.entry_at = frame.entry.ctypes.data
+        frame.stop = frame.address + 8 * (recipe.status + 2) if self.long else 0
+        return frame
+
+
+class LLVMProgram:
+    """Runs a graph as native code. May be called from several threads at once.
+
+    `donate` are inputs whose memory may be taken for outputs by `consume`. `donated` tells which
+    were: outputs, with the input they overwrite. With `simplify` the graph is optimised first.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        timed: bool = False,
+        donate: Collection[int] = (),
+        simplify: bool = False,
+    ) -> None:
+        # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
+        from retrograd.backends.llvm.engine import engine
+
+        self.graph = graph
+        self._donate = sorted(donate)
+        self._simplify = simplify
+        self._plan: Plan | None = None
+        compiler = engine()
+        self.recipe, self._code = self._prepare(compiler, timed)
+        facts = self.recipe.facts
+        self.constants = [readable(a) for a in self.recipe.constants]
+        self.recipe = replace(self.recipe, constants=[])
+        self.times = np.zeros(facts.kernels, np.int64) if timed else None
+        self._team = compiler.team if facts.threaded else None
+        self._shaped: dict[tuple[int, ...], Shaped] = {}
+        self.last: Shaped | None = None  # the sizes of the latest call
+        self.address = self._code.address
+        self.native: Any = compiler.enter
+        self.wrap = compiler.wrap  # see wrapping.py
+        self.count = len(graph.inputs)
+        self.donated: dict[int, int] = dict(facts.donated)
+        if not graph.dim_names:
+            self.last = self._shaped[()] = Shaped(self, {})
+
+    def _prepare(self, compiler: Engine, timed: bool) -> tuple[Recipe, Compiled]:
+        """Recipe and code: from the store if it has both, otherwise made, and stored."""
+        store, key, found = current_store(), None, None
+        if store is not None:
+            options = timed, self._donate, self._simplify
+            key = program_key(self.graph, compiler.identity, compiler.machine, *options)
+        if store is not None and key is not None:
+            found = store.load(key)
+        if found is not None:
+            recipe = Recipe.from_bytes(found)
+            code = compiler.recall(recipe.facts.object, recipe.facts.symbols)
+            if code is not None:
+                return recipe, code
+        recipe, code = self._make(compiler, timed)
+        if store is not None and key is not None:
+            store.save(key, recipe.to_bytes())
+        return recipe, code
+
+    def _make(self, compiler: Engine, timed: bool) -> tuple[Recipe, Compiled]:
+        plan, static = self.plan, not self.graph.dim_names
+        if static:  # sizes beyond all measure cannot even be compiled
+            check_memory(plan.least_bytes, lambda: plan, {})
+        module = Module(plan, compiler.machine, timed)
+        made = compiler.assemble(module.text())
+        recipe = recipe_of(plan, module, made, static)
+        if static:
+            self._plan = None  # it is large, and can be made again
+        return recipe, compiler.load(made.code, module.symbols)
+
+    @property
+    def plan(self) -> Plan:
+        """The kernels that the graph became."""
+        if self._plan is None:
+            graph = optimize(self.graph) if self._simplify else self.graph
+            self._plan = Plan(graph, self._donate)
+        return self._plan
+
+    @property
+    def functions(self) -> int:
+        """How many kernels differ."""
+        return self.recipe.facts.functions
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        listed = list(arrays)
+        if self.donated and len(listed) == self.count:
+            for j in self.donated.values():
+                listed[j] = np.array(listed[j])
+        return self.consume(listed)
+
+    def consume(self, arrays: list[Array]) -> list[Array]:
+        """The same, but arrays that are donated become outputs where the list has the only
+        reference to them, and they can be written to."""
+        last = self.last
+        results = last.quick(arrays) if last is not None else None
+        if results is not None:
+            return results
+        shaped = self.shaped_for(arrays)
+        for j in self.donated.values():
+            arrays[j] = np.array(arrays[j], order="C")
+        results = shaped.quick(arrays)
+        return results if results is not None else shaped.slow(arrays)
+
+    def enter(self, frame: Frame) -> int:
+        """Run on a frame that holds all addresses; the number of the check that failed, or 0."""
+        if frame.stop:
+            return interruptible(lambda: self._run(frame), frame.stop)
+        return self._run(frame)
+
+    def _run(self, frame: Frame) -> int:
         if frame.threads == 1:
             return self._code.run(frame.address, 0, 1, 0)
         assert self._team is not None
         return self._team.run(self._code.address, frame.address, frame.threads)
+
+    def shares(self, placement: Placement) -> bool:
+        """Whether threads share the work of a call."""
+        facts, named = self.recipe.facts, bool(self.graph.dim_names)
+        return facts.threaded and (not named or placement.nanoseconds >= GRAIN)
+
+    def peak_of(self, placement: Placement) -> int:
+        """Bytes that a call allocates, with the scratch memory of each of its threads."""
+        more = self.threads() - 1 if self.shares(placement) else 0
+        return placement.peak + more * self.recipe.facts.scratch
 
     def threads(self) -> int:
         """How many threads a program that shares work may use."""
@@ -168,22 +308,26 @@ class LLVMProgram:
         """Memory for an output, or for the arena."""
         return np.empty(shape, dtype)
 
-    def _shaped_for(self, arrays: Sequence[Array]) -> Shaped:
+    def shaped_for(self, arrays: Sequence[Array]) -> Shaped:
         """Check the arrays against the inputs' types; what calls of such sizes share."""
         sizes = bind(self.graph.inputs, arrays)
         key = tuple(sizes.values())  # bind lists the sizes in the order of the inputs
         found = self._shaped.get(key)
-        if self._last is not found and self._last is not None:
-            self._last.rest()
         if found is None:
             found = Shaped(self, sizes)
             if len(self._shaped) >= LAYOUTS:
                 self._shaped.clear()
             self._shaped[key] = found
-        self._last = found
+        self.turn_to(found)
         return found
 
-    def _index_error(self, check: int, value: int, arrays: Sequence[Array]) -> IndexRangeError:
+    def turn_to(self, shaped: Shaped) -> None:
+        """Calls go on at these sizes."""
+        if self.last is not shaped and self.last is not None:
+            self.last.rest()
+        self.last = shaped
+
+    def index_error(self, check: int, value: int, arrays: Sequence[Array]) -> IndexRangeError:
         prim = self.plan.checks[check].prim
         assert isinstance(prim, CheckIndex)
         size = evaluate(prim.size, bind(self.graph.inputs, arrays))
@@ -201,20 +345,28 @@ class LLVMProgram:
     def predicted_peak(self) -> int:
         """Bytes that one call allocates: arena and outputs. Of a graph with symbolic sizes, those
         of the latest call; see `peak_bytes`."""
-        return self._last.peak if self._last is not None else 0
+        return self.last.peak if self.last is not None else 0
 
     def peak_bytes(self, sizes: Mapping[str, int]) -> int:
         """Bytes that one call with these sizes allocates: arena and outputs."""
-        return self.plan.peak_bytes(sizes)
+        return self.peak_of(place(self.plan, sizes))
 
     def explain(self, sizes: Mapping[str, int] | None = None) -> str:
         """The kernels and what they cost, as text."""
         return self.plan.explain(sizes)
 
-
-def constant_array(value: Any) -> Array:
-    """A constant in memory of its own."""
-    return readable(np.array(value, order="C"))
+    def measure(self, arrays: Sequence[Array], calls: int = 20) -> list[float]:
+        """Nanoseconds of each kernel in one call: its share of the cycles, of the time of a call.
+        What passes between kernels is spread over them. For a program made with `timed`."""
+        if self.times is None:
+            raise BackendError("only a program made with timed=True counts the cycles of kernels")
+        self(arrays)  # memory and caches are ready afterwards
+        self.times[:] = 0
+        start = time.perf_counter()
+        for _ in range(calls):
+            self(arrays)
+        passed = (time.perf_counter() - start) / calls * 1e9
+        return [float(t) * passed / max(int(self.times.sum()), 1) for t in self.times]
 
 
 def readable(a: Array) -> Array:

@@ -34,6 +34,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
+from retrograd.backends.llvm.assembler import Assembler
 from retrograd.backends.llvm.interrupt import interruptible
 from retrograd.backends.llvm.team_system import parking
 from retrograd.backends.llvm.team_text import TEAM_BYTES, THREAD_BYTES, team_text
@@ -152,14 +153,11 @@ def _mask(cpus: set[int]) -> list[int]:
 
 def _native(text: str) -> dict[str, int]:
     """Link a module into the process for good; the addresses of its functions."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
     # opt=0: a fifth of the time to compile, and waiting is none the faster for better code.
-    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-        cpu=llvm.get_host_cpu_name(), opt=0, jit=True
-    )
-    linker = llvm.create_lljit_compiler(machine, suppress_errors=True)
-    library = llvm.JITLibraryBuilder().add_ir(text).add_current_process()
+    assembler = Assembler(llvm.get_host_cpu_name(), "", opt=0)
+    linker = llvm.create_lljit_compiler(assembler.target_machine(), suppress_errors=True)
+    library = llvm.JITLibraryBuilder().add_object_img(assembler.assemble(text).code)
+    library.add_current_process()
     names = ("rg_barrier", "rg_vote", "dispatch", "launch", "work", "pauses", "renew")
     for name in names:
         library.export_symbol(name)

@@ -86,8 +86,11 @@ def scaled(x: Term, n: Term, form: Format) -> Term:
 def exp_below(x: Term) -> Term:
     """exp where no argument needs the bound from above: for those that are not positive."""
     form = x.format
-    n, r = reduced(at_least(x, _BOTTOM[form.dtype.name]), 2 * form.bias)
-    return scaled(excess(r) + 1.0, n, form)
+    # Computed, a result below the range would take processors a hundred cycles: masks made of -inf
+    # are common.
+    gone = x < _BOTTOM[form.dtype.name]
+    n, r = reduced(choose(gone, x.like(0), x), 2 * form.bias)
+    return choose(gone, x.like(0), scaled(excess(r) + 1.0, n, form))
 
 
 @formula

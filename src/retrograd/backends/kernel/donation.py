@@ -1,0 +1,137 @@
+"""Outputs that take the memory of inputs.
+
+A caller may donate an input: the program may overwrite it. An output can live there if all that
+is read of the input is read before the output's element of the same position is written:
+
+- kernels that read the input and another that writes the output come in this order, or
+- the kernel that writes the output reads the input in the same loops, in each iteration nothing
+  but the element it then writes.
+
+Updates that nobody reads are moved behind kernels that read what they would overwrite.
+
+The output also has to be written after all index checks: a run that a check ends changes nothing.
+From then on there is one buffer for both, so what orders kernels by the buffers they touch, such as
+`band.py`, keeps the order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+from retrograd.backends.kernel.buffer import Buffer
+from retrograd.backends.kernel.kernel import Kernel
+from retrograd.backends.kernel.nest import Nest, live
+
+
+def take_inputs(
+    kernels: list[Kernel],
+    inputs: Sequence[Buffer],
+    outputs: list[Buffer],
+    donated: Collection[int],
+) -> dict[int, int]:
+    """Let outputs live in the memory of donated inputs, as far as possible.
+
+    Replaces these outputs' buffers, in `kernels` and in `outputs`. Returns the input that each such
+    output overwrites.
+    """
+    if not donated:
+        return {}
+    _delay(kernels, [inputs[j] for j in donated])
+    first = 1 + max((at for at, k in enumerate(kernels) if is_check(k)), default=-1)
+    writers = {b: at for at, k in enumerate(kernels) for b in k.outs}
+    readers: dict[Buffer, list[int]] = {inputs[j]: [] for j in donated}
+    for at, kernel in enumerate(kernels):
+        for buffer in kernel.reads:
+            if buffer in readers:
+                readers[buffer].append(at)
+    free = dict.fromkeys(sorted(donated))
+    found: dict[int, int] = {}
+    # An output that is computed from an input, element by element, is the first choice for it.
+    for updates in (True, False):
+        for k, y in enumerate(outputs):
+            at = writers.get(y, -1)
+            if k in found or y.kind != "output" or at < first:
+                continue
+            for j in free:
+                x = inputs[j]
+                if x.type == y.type and _fits(x, y, at, kernels[at], readers[x], updates):
+                    found[k] = j
+                    del free[j]
+                    break
+    renamed = {outputs[k]: inputs[j] for k, j in found.items()}
+    if renamed:
+        for kernel in kernels:
+            _rename(kernel, renamed)
+            if is_check(kernel):  # so that no order of kernels has it run after these are written
+                kernel.reads += [b for b in renamed.values() if b not in kernel.reads]
+        outputs[:] = [renamed.get(y, y) for y in outputs]
+    return found
+
+
+def _delay(kernels: list[Kernel], given: Sequence[Buffer]) -> None:
+    """Where an input could be updated in place but for kernels that read it later, have the update
+    wait for them, if nothing waits for the update."""
+    read = {b for k in kernels for b in k.reads}
+    for kernel in list(kernels):
+        if any(y in read or y.kind != "output" for y in kernel.outs):
+            continue
+        own = {x for x in given for y in kernel.outs if x.type == y.type and _updates(kernel, x, y)}
+        last = max((at for at, k in enumerate(kernels) if not own.isdisjoint(k.reads)), default=-1)
+        at = next(at for at, k in enumerate(kernels) if k is kernel)
+        if last > at:
+            kernels.insert(last, kernels.pop(at))
+
+
+def is_check(kernel: Kernel) -> bool:
+    """Whether a kernel may end the run."""
+    return any(nest.kind == "check" for nest in kernel.nests)
+
+
+def _fits(
+    x: Buffer, y: Buffer, at: int, writer: Kernel, readers: Sequence[int], updates: bool
+) -> bool:
+    """Whether the kernel number `at` may write `y` over `x`; with `updates`, it also has to read
+    `x`."""
+    if any(r > at for r in readers) or (updates and at not in readers):
+        return False
+    return at not in readers or _updates(writer, x, y)
+
+
+def _updates(kernel: Kernel, x: Buffer, y: Buffer) -> bool:
+    """Whether a kernel reads `x` and could write `y` over it."""
+    nests = kernel.nests
+    reading = [n for n, nest in enumerate(nests) if reads(nest, x)]
+    writing = [n for n, nest in enumerate(nests) if any(s.buffer is y for s in nest.stores)]
+    return bool(reading) and reading == writing[:1] and _follows(nests[reading[0]], x, y)
+
+
+def reads(nest: Nest, x: Buffer) -> bool:
+    """Whether a nest reads a buffer."""
+    loaded = any(v.op == "load" and v.attr is x for v in live(nest))
+    return loaded or x in nest.info.get("buffers", ())[:2]
+
+
+def _follows(nest: Nest, x: Buffer, y: Buffer) -> bool:
+    """Whether a nest reads of `x` nothing but, in each iteration, the element of `y` that it writes
+    at the end of this iteration."""
+    read = {v.args[0] for v in live(nest) if v.op == "load" and v.attr is x}
+    written = {s.offset for s in nest.stores if s.buffer is y}
+    return nest.kind == "map" and len(written) == 1 and read == written
+
+
+def _rename(kernel: Kernel, renamed: dict[Buffer, Buffer]) -> None:
+    """Replace buffers by others in all that a kernel reads and writes."""
+    if renamed.keys().isdisjoint((*kernel.outs, *kernel.reads)):
+        return
+    kernel.outs = [renamed.get(b, b) for b in kernel.outs]
+    kernel.reads = list(dict.fromkeys(renamed.get(b, b) for b in kernel.reads))
+    for nest in kernel.nests:
+        for v in nest.body.values:
+            if v.op == "load":
+                v.attr = renamed.get(v.attr, v.attr)
+        nest.stores = [
+            dataclasses.replace(s, buffer=renamed.get(s.buffer, s.buffer)) for s in nest.stores
+        ]
+        if "buffers" in nest.info:
+            nest.info["buffers"] = [renamed.get(b, b) for b in nest.info["buffers"]]

@@ -1,0 +1,99 @@
+"""How much memory a program may take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from retrograd.backends.kernel import Plan
+from retrograd.errors import MemoryLimitError
+from retrograd.ir import evaluate
+
+try:
+    import resource
+except ImportError:  # Windows has none
+    resource = None  # type: ignore[assignment]
+
+UNNOTICED = 1 << 26  # bytes that are not worth asking the system for
+LARGEST = 3  # arrays that an error names
+
+
+def check_memory(needed: int, plan_of: Callable[[], Plan], sizes: Mapping[str, int]) -> None:
+    """`MemoryLimitError` if a call needs more memory than there is. The plan is for the message."""
+    if needed <= UNNOTICED:
+        return
+    there = available_memory()
+    if there is None or needed <= there:
+        return
+    plan = plan_of()
+    outputs = zip(plan.outputs, plan.source.outputs, strict=True)  # under their own names
+    arrays = [*outputs, *((b, b.node) for b in plan.temporaries)]
+    arrays.sort(key=lambda pair: -evaluate(pair[0].bytes, sizes))
+    lines = "".join(
+        f"\n  {scaled(evaluate(b.bytes, sizes))}: {b.kind} {node.describe()}"
+        for b, node in arrays[:LARGEST]
+    )
+    at = f" with the sizes {dict(sizes)}" if sizes else ""
+    raise MemoryLimitError(
+        f"a call{at} needs {scaled(needed)}, more than the {scaled(there)} available here; compute "
+        f"it in parts, or with smaller sizes. The largest arrays are{lines}"
+    )
+
+
+def available_memory() -> int | None:
+    """Bytes that can still be had: by the system, the control group and the limit of the process;
+    None if nobody says."""
+    known = (_of_system(), _of_group(), _of_process())
+    return min((n for n in known if n is not None), default=None)
+
+
+def _of_system(path: Path = Path("/proc/meminfo")) -> int | None:
+    """What is free, or can be freed, and what can be moved out to disk."""
+    entries = dict(line.split(":", 1) for line in _read(path).splitlines() if ":" in line)
+    try:
+        named = [entries[name] for name in ("MemAvailable", "SwapFree")]
+        return 1024 * sum(int(text.split()[0]) for text in named)
+    except (KeyError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _of_group(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """The limit of a container, whatever is in use: most of that may be a cache."""
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        text = _read(root / name).strip()
+        if text.isdecimal():
+            return int(text)
+    return None
+
+
+def _of_process() -> int | None:
+    """What is left of the addresses that the process may use."""
+    if resource is None:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return None
+    pages = _read(Path("/proc/self/statm")).split()
+    used = int(pages[0]) * resource.getpagesize() if pages else 0
+    return max(limit - used, 0)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeError):
+        return ""
+
+
+def scaled(size: int) -> str:
+    """A number of bytes for people."""
+    for prefix in ("", "k", "M", "G", "T", "P"):
+        if size < 1000 or prefix == "P":
+            break
+        size /= 1000  # type: ignore[assignment]
+    return f"{size:.3g} {prefix}B" if size < 1000 else f"{size:.3e} {prefix}B"

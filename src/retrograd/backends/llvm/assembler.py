@@ -1,0 +1,54 @@
+"""From LLVM's text to object code, by way of the store: equal texts are compiled once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from retrograd.backends.llvm.cache import current_store, key_of
+
+
+class Object(NamedTuple):
+    """Object code, and its name in the store."""
+
+    key: str
+    code: bytes
+
+
+class Assembler:
+    """Code generation for the CPU at hand, on one level of effort."""
+
+    def __init__(self, cpu: str, features: str, opt: int = 2) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        triple = llvm.get_process_triple()
+        self._target = llvm.Target.from_triple(triple)
+        self._options = {"cpu": cpu, "features": features, "opt": opt, "jit": True}
+        self._machine: Any = None
+        # All that the code depends on beside the text.
+        version = ".".join(map(str, llvm.llvm_version_info))
+        self.identity = [llvmlite.__version__, version, triple, cpu, features, str(opt)]
+
+    def target_machine(self) -> Any:
+        """A new one, for a linker to own."""
+        return self._target.create_target_machine(**self._options)
+
+    def assemble(self, text: str) -> Object:
+        """The object code of a module."""
+        key = key_of(["object", *self.identity, text])
+        store = current_store()
+        code = store.load(key) if store is not None else None
+        if code is None:
+            code = self._compile(text)
+            if store is not None:
+                store.save(key, code)
+        return Object(key, code)
+
+    def _compile(self, text: str) -> bytes:
+        if self._machine is None:
+            self._machine = self.target_machine()
+        module = llvm.parse_assembly(text)
+        code: bytes = self._machine.emit_object(module)
+        return code
