@@ -7,6 +7,7 @@ import pytest
 
 from retrograd.backends import compile_graph
 from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.llvm.engine import engine
 from retrograd.errors import IndexRangeError
 from retrograd.ir import Dim, Graph, float32, int64, spec
 from retrograd.ops.elementwise import exp, tanh
@@ -232,3 +233,14 @@ def test_an_index_out_of_range_changes_nothing():
     with pytest.raises(IndexRangeError):
         program.consume(arrays)
     assert arrays[0].tolist() == [1] * 4
+
+
+def test_where_objects_are_laid_out_in_another_way(monkeypatch):
+    """Without the native look at arrays nothing is known of references, so donations are copied."""
+    monkeypatch.setattr(engine(), "enter", None)
+    program = doubled()
+    arrays = [np.ones(4, np.float32)]
+    address = arrays[0].ctypes.data
+    (y,) = program.consume(arrays)
+    assert y.tolist() == [2] * 4
+    assert y.ctypes.data != address

@@ -22,6 +22,7 @@ from retrograd.ir import REGISTRY, Dim, Graph, float16, float32, spec
 from retrograd.ops.elementwise import cast
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
+from retrograd.ops.shape import expand
 from tests.backends.agreement import GuardedProgram, assert_same
 from tests.backends.fuzz_checks import (
     COUNTS,
@@ -127,6 +128,16 @@ def test_bits_do_not_depend_on_threads(small_bands, seeds):
 @pytest.mark.parametrize("seeds", blocks(10, 60), ids=str)
 def test_bits_of_many_graphs_do_not_depend_on_threads(small_bands, seeds):
     each(range(20_000 + seeds.start, 20_000 + seeds.stop), threads_agree(small_bands, []))
+
+
+def test_rows_of_no_elements(small_bands):
+    """A kernel that touches no memory takes no arguments but its rows."""
+    small_bands(random.Random(0))
+    x, v = input_node(spec((5, 0), float32)), input_node(spec((5,), float32))
+    program = Threaded(Graph([x, v], [x + expand(v, (5, 0), (1,)), v + v]), 2)
+    found = program([np.zeros((5, 0), np.float32), np.ones(5, np.float32)])
+    assert found[0].shape == (5, 0)
+    np.testing.assert_array_equal(found[1], np.full(5, 2, np.float32))
 
 
 @pytest.mark.parametrize("n", [2, 7, 10])

@@ -73,7 +73,7 @@ class Jit:
         found: set[int | str] = set()
         count = len(self._names)
         for x in donate:
-            if isinstance(x, str) or (x >= max(count, 0) and self._rest):
+            if isinstance(x, str) or (x >= count and self._rest):
                 found.add(x)
             elif -count <= x < count:
                 found.add(self._names[x])
@@ -174,10 +174,8 @@ class Jit:
             return
         pairs = list(zip(call.leaves, call.keys, strict=True))
         kinds = [Fixed(k.value) if isinstance(k, Static) else kind_of(x) for x, k in pairs]
-        key = (
-            call.structure,
-            *[k if isinstance(k, Static) else kind_of(x) for x, k in pairs],
-        )
+        alike = [k if isinstance(k, Static) else kind_of(x) for x, k in pairs]
+        key = (call.structure, *alike)
         with self._lock:
             site = self._all_sites.get(key)
             if site is None:

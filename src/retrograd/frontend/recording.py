@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from retrograd.backends import Array
 from retrograd.frontend.forms import Form
@@ -100,9 +100,11 @@ class Lazy:
         self._root = None
         self._register(node)
 
-    def __getattr__(self, name: str) -> Any:
-        """What is not there: all but the array of a result of `jit`, until somebody asks for it."""
-        return complete(self, name)
+    if not TYPE_CHECKING:  # a type checker knows all attributes there are
+
+        def __getattr__(self, name: str) -> Any:
+            """What is not there: all but the array of a result of `jit`, until somebody asks."""
+            return complete(self, name)
 
     def _register(self, node: Node) -> None:
         prim = node.prim

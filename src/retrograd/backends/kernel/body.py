@@ -62,7 +62,7 @@ class Body:
         self, op: str, args: Sequence[Value], dtype: DType, attr: Any = None, depth: int = 0
     ) -> Value:
         """The value of an instruction; `depth` is only for those that depend on a loop directly."""
-        key = (op, *map(id, args), dtype, attr)
+        key = (op, *map(id, args), id(dtype), attr)
         found = self._known.get(key)
         if found is None:
             for a in args:
@@ -145,6 +145,13 @@ class Body:
     def offset(self, index: Index, shape: Sequence[int | Dim]) -> Value:
         """The position of an element in row-major order. Outer loops' shares are added first, so
         that they are hoisted out of the inner loops."""
+        key = ("offset", *map(id, index), tuple(shape))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._offset(index, shape)
+        return found
+
+    def _offset(self, index: Index, shape: Sequence[int | Dim]) -> Value:
         shares = []
         for axis, i in enumerate(index):
             stride = product(shape[axis + 1 :])

@@ -2,7 +2,7 @@
 
 A line names the results, the loops, and the ops computed in them: those that are not results are
 fused. "At least" is what arithmetic or memory alone would take, whichever is more, at the rates of
-`cost.py`; "stored" says why the results are kept in memory rather than computed where they are read.
+`cost.py`; "stored" says why results are kept in memory rather than computed where they are read.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from retrograd.backends.kernel.body import Body, Value
 from retrograd.backends.kernel.buffer import Buffer
-from retrograd.backends.kernel.maps import Reader
+from retrograd.backends.kernel.maps import Reader, reshape_root
 from retrograd.backends.kernel.nest import INDEXING, Nest, Store, loops_over, mapping
 from retrograd.ir import Node, Shape
 
@@ -30,13 +30,19 @@ class Group:
         self._offset = body.offset(self._index, domain)
         self._reader = Reader(body, stored)
         self._seen: set[Value] = set()
+        self._touched: set[Buffer] = set()
 
-    def take(self, node: Node, made: Mapping[Buffer, int]) -> bool:
+    def take(self, node: Node, reads: set[Buffer], made: Mapping[Buffer, int]) -> bool:
         """Add a node; False, and nothing is changed, where that is not possible or does not pay.
 
-        `made` are the positions of the kernels that write buffers.
+        `reads` are the buffers it is computed from, `made` the positions of the kernels that write
+        buffers. Most refusals follow from these alone.
         """
         if node.shape != self.domain or len(self._seen) > GROUP_VALUES:
+            return False
+        if self.nodes and reads.isdisjoint(self._touched):
+            return False
+        if any(made.get(b, -1) > self.position for b in reads):
             return False
         value = self._reader.compute(node, self._index)
         outs = {s.buffer for s in self.stores}
@@ -48,15 +54,16 @@ class Group:
             if v in self._seen or v in fresh:
                 shares |= v in self._seen and (v.op == "load" or v.op not in INDEXING)
                 continue
-            # What another node of the group writes is not in memory yet at every index; what a
-            # later kernel writes is not there at all.
-            if v.op == "load" and (v.attr in outs or made.get(v.attr, -1) > self.position):
+            # What another node of the group writes is not in memory yet at every index.
+            if v.op == "load" and v.attr in outs:
                 return False
             fresh.add(v)
             todo.extend(v.args)
         if self.nodes and not shares:
             return False
         self._seen |= fresh
+        self._touched |= reads
+        self._touched.add(self.stored[node])
         self.nodes.append(node)
         self.stores.append(Store(self.stored[node], self._offset, value))
         return True
@@ -64,3 +71,22 @@ class Group:
     def nest(self) -> Nest:
         """The nest of all that was taken."""
         return mapping(self._loops, self.body, self.stores)
+
+
+def buffers_read(node: Node, stored: Mapping[Node, Buffer]) -> set[Buffer]:
+    """The buffers that a node is computed from."""
+    found: set[Buffer] = set()
+    seen, todo = {node}, [node]
+    while todo:
+        for x in todo.pop().inputs:
+            if x in seen:
+                continue
+            seen.add(x)
+            buffer = stored.get(x)
+            if buffer is None and x.op == "reshape":
+                buffer = stored.get(reshape_root(x.inputs[0], stored))
+            if buffer is None:
+                todo.append(x)
+            else:
+                found.add(buffer)
+    return found

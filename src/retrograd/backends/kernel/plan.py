@@ -15,7 +15,7 @@ from retrograd.backends.kernel.cost import nanoseconds
 from retrograd.backends.kernel.donation import take_inputs
 from retrograd.backends.kernel.explain import describe, describe_band
 from retrograd.backends.kernel.fuse import Fusion, is_buffer
-from retrograd.backends.kernel.group import Group
+from retrograd.backends.kernel.group import Group, buffers_read
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.legalize import legalize
 from retrograd.backends.kernel.lowering import Lowering, is_map
@@ -94,14 +94,15 @@ class Plan:
         for node in stored:
             buffer = self.buffers[node]
             near = groups.setdefault(node.shape, []) if is_map(node) else []
-            home = next((g for g in reversed(near) if g.take(node, made)), None)
+            reads = buffers_read(node, self.buffers) if is_map(node) else set()
+            home = next((g for g in reversed(near) if g.take(node, reads, made)), None)
             if home is not None:
                 made[buffer] = home.position
                 continue
             made[buffer] = len(lowered)
             if is_map(node):
                 home = Group(node.shape, self.buffers, len(lowered))
-                home.take(node, made)
+                home.take(node, reads, made)
                 groups[node.shape] = [*near[1 - GROUPS :], home]
                 lowered.append(home)
             else:
