@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy as np
 from retrograd import autodiff, ir
 from retrograd import inspect as drawing
 from retrograd.backends import Array, LLVMProgram, Program, bind, compile_graph
-from retrograd.backends.kernel import Plan
+from retrograd.backends.kernel import GRAIN, Plan
+from retrograd.backends.threads import threads_here
 from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.frontend import tree
@@ -26,6 +28,8 @@ from retrograd.ir import Node, TensorType, as_dtype, as_shape, substitute
 from retrograd.ops.control import Alias
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
+
+PLANNED = 20_000  # nodes of graphs whose memory is worth planning only to tell it
 
 
 class Graph(ir.Graph):
@@ -58,6 +62,20 @@ class Graph(ir.Graph):
         """A function that runs this graph on the named backend."""
         self._program(backend)
         return lambda *args, **named: self._run(backend, args, named)
+
+    def stats(self, sizes: Mapping[str, int] | None = None) -> ir.Stats:
+        """The cost of this graph, as `ir.stats` counts it; with all sizes known also what a call of
+        the compiled program allocates, arena and outputs: `compiled_bytes`. Graphs of more than
+        `PLANNED` nodes are not planned for that.
+        """
+        found = super().stats(sizes)
+        known = sizes or {}
+        if len(self) > PLANNED or not set(self.dim_names) <= set(known):
+            return found
+        plan = Plan(optimize(self))
+        shared = plan.threaded and (not self.dim_names or plan.nanoseconds(known) >= GRAIN)
+        peak = plan.peak_bytes(known, threads=threads_here() if shared else 1)
+        return replace(found, compiled_bytes=peak)
 
     def explain(self, *args: Any, **named: Any) -> str:
         """What the compiler makes of this graph, as text: one line for each kernel with its

@@ -58,6 +58,7 @@ class Stats:
     constant_bytes: Count  # as stored in the graph: a splat is one element
     peak_bytes: Count  # of evaluation node by node, each value freed after its last use
     sizes: Mapping[str, int] = field(default_factory=dict)
+    compiled_bytes: int | None = None  # that a call of the compiled program allocates, if known
 
     def __str__(self) -> str:
         title = f"graph {self.name}".rstrip()
@@ -71,6 +72,11 @@ class Stats:
             ("outputs", _scaled(self.output_bytes, "B")),
             ("constants", _scaled(self.constant_bytes, "B")),
             ("peak memory", _scaled(self.peak_bytes, "B")),
+            *(
+                [("compiled peak", _scaled(self.compiled_bytes, "B"))]
+                if self.compiled_bytes
+                else []
+            ),
             ("operations", ", ".join(f"{n} {op}" for op, n in self.ops.items())),
         ]
         head = f"{title}: {counts}" + (f" ({known})" if known else "")
