@@ -38,8 +38,7 @@ WINDOW = 40  # kernels that may be overtaken by one that joins a band
 class Band:
     """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
     the number of rows is not known: then each thread takes one block, or, of matrix `products`, as
-    many as the rows are worth. `local` are the buffers that each thread
-    has a block of."""
+    many as the rows are worth. `local` are the buffers that each thread has a block of."""
 
     kernels: list[Kernel]
     rows: int | Dim = 0
@@ -190,8 +189,8 @@ def _most_blocks(band: Band) -> int:
     return most
 
 
-def place_barriers(bands: Sequence[Band]) -> int:
-    """Number the epochs of the bands; returns how many there are."""
+def place_barriers(bands: Sequence[Band]) -> None:
+    """Number the epochs of the bands."""
     epoch = 0
     pending: list[Band] = []
     for band in bands:
@@ -205,4 +204,3 @@ def place_barriers(bands: Sequence[Band]) -> int:
                 break
         band.epoch = epoch
         pending.append(band)
-    return epoch + 1

@@ -150,12 +150,11 @@ class Plan:
         return Layout(offsets, size)
 
     def _lifetimes(self) -> list[Lifetime]:
-        local = self.scratch.offsets
-        shared = lambda b: b.kind == "temporary" and b not in local  # noqa: E731
+        shared = set(self.temporaries) - self.scratch.offsets.keys()
         timed = list(enumerate(self.kernels))
         if self.threaded:
             timed = [(band.epoch, k) for band in self.bands for k in band.kernels]
-        times = lifetimes(timed, shared)
+        times = lifetimes(timed, shared.__contains__)
         return [Lifetime(b, first, last, b.bytes) for b, (first, last) in times.items()]
 
     def layout(self, sizes: Mapping[str, int]) -> Layout:

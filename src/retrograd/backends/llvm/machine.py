@@ -23,7 +23,10 @@ class Machine:
     @staticmethod
     def of(features: Mapping[str, bool]) -> Machine:
         """Of the features that LLVM reports of the host."""
-        has = lambda name: bool(features.get(name))  # noqa: E731
+
+        def has(name: str) -> bool:
+            return bool(features.get(name))
+
         if has("avx512f") and has("avx512vl"):
             return Machine(16, 32, True)
         if has("avx"):
