@@ -116,6 +116,8 @@ def same_values(a: Array, b: Array) -> bool:
         return False
     if a.dtype.kind in "iub":
         return bool((a == b).all())
+    if a.dtype.kind == "c":
+        return same_values(a.real, b.real) and same_values(a.imag, b.imag)
     nan = np.isnan(a)
     bits = (a == b) & (np.signbit(a) == np.signbit(b))
     return bool(((nan & np.isnan(b)) | bits).all())

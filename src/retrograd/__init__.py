@@ -17,7 +17,7 @@ from retrograd.errors import (
     StaleTapeError,
     TraceError,
 )
-from retrograd.frontend import random, tree
+from retrograd.frontend import fft, random, tree
 from retrograd.frontend.activations import (
     elu,
     gelu,
@@ -29,6 +29,8 @@ from retrograd.frontend.activations import (
     silu,
     softmax,
 )
+from retrograd.frontend.complex import angle, conj, imag, real
+from retrograd.frontend.complex import make_complex as complex
 from retrograd.frontend.context import backend, no_grad, num_threads
 from retrograd.frontend.convolution import conv, conv_transpose
 from retrograd.frontend.creation import (
@@ -173,6 +175,8 @@ from retrograd.frontend.value import Value
 from retrograd.ir import (
     Dim,
     bfloat16,
+    complex64,
+    complex128,
     float16,
     float32,
     float64,
@@ -191,6 +195,14 @@ from retrograd.ir import bool_ as bool
 __version__ = "0.1.0"
 
 __all__ = [
+    "angle",
+    "complex",
+    "complex64",
+    "complex128",
+    "conj",
+    "fft",
+    "imag",
+    "real",
     "BackendError",
     "CycleError",
     "DTypeError",

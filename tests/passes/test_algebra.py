@@ -179,15 +179,22 @@ def test_a_planted_wrong_rule_is_caught(monkeypatch):
         assert_kept(simplify, Graph([x, w], [x + 0]), arrays)
 
 
+def casts(source, target):
+    return target.is_complex or not source.is_complex or target is bool_
+
+
 @pytest.mark.parametrize("source", DTYPES, ids=str)
 @pytest.mark.parametrize("middle", DTYPES, ids=str)
 def test_casts_by_way_of_a_wider_dtype(source, middle):
     values = special_values(source)
     x = input_node(spec(values.shape, source))
     for target in DTYPES:
+        if not (casts(source, middle) and casts(middle, target)):
+            continue
         y = e.cast(e.Cast(middle)(x), target)
         g = assert_kept(simplify, Graph([x], [y]), [values])
-        if lossless(source, middle) and not (source.is_integer and target.is_integer):
+        known = not (source.is_integer and target.is_integer) and not middle.is_complex
+        if known and not target.is_complex and lossless(source, middle):
             assert len(g.body) <= 1
 
 

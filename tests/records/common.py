@@ -8,13 +8,15 @@ from typing import Any
 from retrograd.ir import (
     DTYPES,
     Dim,
+    DType,
     TensorType,
     bool_,
+    complex128,
     float64,
     int64,
 )
 from tests.records.record import (
-    FLOATS,
+    INEXACT,
     INTEGERS,
     Sample,
     draw,
@@ -37,12 +39,18 @@ def b1(*shape: int | Dim) -> TensorType:
     return TensorType(bool_, shape)
 
 
-def uses(name: str, cases: Sequence[tuple[Any, Sequence[tuple[int, ...]]]]) -> Iterator[Sample]:
+def uses(
+    name: str,
+    cases: Sequence[tuple[Any, Sequence[tuple[int, ...]]]],
+    dtypes: Sequence[DType] = DTYPES,
+) -> Iterator[Sample]:
     """Each op on float64 inputs of the given shapes; the first two cases in every dtype too."""
     rng = rng_for(name)
     for k, (op, shapes) in enumerate(cases):
-        for dtype in DTYPES if k < 2 else (float64,):
-            yield Sample(op, tuple(draw(rng, s, dtype) for s in shapes), dtype is float64)
+        for dtype in dtypes if k < 2 else (float64,):
+            arrays = tuple(draw(rng, s, dtype) for s in shapes)
+            yield Sample(op, arrays, dtype in (float64, complex128))
 
 
-NUMBERS, ALL = (*INTEGERS, *FLOATS), tuple(DTYPES)
+REALS = tuple(d for d in DTYPES if not d.is_complex)
+NUMBERS, ALL = (*INTEGERS, *INEXACT), REALS

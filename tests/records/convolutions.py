@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import TensorType, as_dtype, bool_, float32, float64
+from retrograd.ir import TensorType, as_dtype, bool_, complex128, float32, float64
 from retrograd.ops.conv import Conv
 from retrograd.ops.pool import MaxPool, MaxPoolIndex
 from retrograd.ops.windows import Fold, Windows
@@ -64,7 +64,7 @@ def conv_samples() -> Iterator[Sample]:
     for k, (op, *shapes) in enumerate(CONVS):
         for dtype in NUMBERS if k < 2 else (float64,):
             arrays = tuple(draw(rng, s, dtype) for s in shapes)
-            yield Sample(op, arrays, dtype is float64)
+            yield Sample(op, arrays, dtype in (float64, complex128))
 
 
 def convolved(op: Any, x: Array, w: Array) -> Array:
@@ -221,7 +221,7 @@ def pool_samples(kind: Any) -> Iterator[Sample]:
         x = (rng.permutation(size) - size / 2).reshape(shape)
         yield Sample(kind(*attributes), (x,), True)
         if k < 2:
-            for dtype in NUMBERS:
+            for dtype in [d for d in NUMBERS if not d.is_complex]:
                 yield Sample(kind(*attributes), (draw(rng, shape, dtype),))
         odd = draw(rng, shape, float64)
         special = rng.choice([np.nan, -np.inf, np.inf, 0.0], shape)

@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import DTYPES, Dim, TensorType, bool_, float32, float64, int32, uint8
+from retrograd.ir import DTYPES, Dim, TensorType, bool_, complex64, complex128, float32, float64, int32, uint8
 from retrograd.ops.elementwise import ELEMENTWISE, Cast
 from tests.records.record import (
     BOOLS,
@@ -45,8 +45,10 @@ def near(rng: Rng, shape: tuple[int, ...], span: Span, avoid: Sequence[float] = 
 def in_mp(f: Callable[..., Any]) -> Callable[..., Any]:
     """A function of mpmath numbers as one of Python floats, right to the last bit."""
 
-    def g(*xs: float) -> float:
+    def g(*xs: Any) -> Any:
         with mp.workdps(40):
+            if any(isinstance(x, complex) for x in xs):
+                return complex(f(*[mpmath.mpc(x) for x in xs]))
             return float(f(*[mpmath.mpf(x) for x in xs]))
 
     return g
@@ -68,7 +70,9 @@ def number(x: Any) -> Any:
     """A NumPy number as a Python number."""
     if x.dtype == np.bool_:
         return bool(x)
-    return int(x) if np.issubdtype(x.dtype, np.integer) else float(x)
+    if np.issubdtype(x.dtype, np.integer):
+        return int(x)
+    return complex(x) if np.issubdtype(x.dtype, np.complexfloating) else float(x)
 
 
 def wrap(value: int, dtype: Any) -> int:
@@ -104,12 +108,16 @@ def elementwise(
         for dtype in DTYPES:
             if dtype.kind not in op.kinds:
                 continue
-            for shape in SMOOTH_SHAPES if dtype is float64 else ((7,),):
-                if dtype.is_float:
+            smooth = dtype in (float64, complex128)
+            for shape in SMOOTH_SHAPES if smooth else ((7,),):
+                if dtype.is_inexact:
                     xs = [np.asarray(x, dtype.dtype) for x in floats(rng, shape)]
-                else:
+                if dtype.is_complex:
+                    ys = [rng.uniform(0.1, 0.9, shape) for _ in spans]
+                    xs = [np.asarray(x + 1j * y, dtype.dtype) for x, y in zip(xs, ys, strict=True)]
+                if not dtype.is_inexact:
                     xs = [draw(rng, (40,) if shape == (7,) else shape, dtype) for _ in range(arity)]
-                yield Sample(op, tuple(xs), dtype is float64)
+                yield Sample(op, tuple(xs), smooth)
         for shape in SHAPES:
             dtype = float32 if "float" in op.kinds else int32
             xs = [draw(rng, shape, dtype) for _ in range(arity)]
@@ -148,7 +156,8 @@ def failures(op: Any, arity: int) -> tuple[Failure, ...]:
         else:
             other = TensorType(float64, (2, 3))
             found.append(Failure(op, (*[x] * (arity - 1), other), DTypeError))
-    bad = [d for d in (bool_, float32, int32, uint8) if d.kind not in op.kinds]
+    kinds = (bool_, float32, int32, uint8, complex64)
+    bad = [d for d in kinds if d.kind not in op.kinds]
     found += [Failure(op, (TensorType(d, (2, 3)),) * arity, DTypeError) for d in bad]
     return tuple(found)
 
@@ -254,7 +263,8 @@ def select_samples() -> Iterator[Sample]:
     rng, op = rng_for("select"), ELEMENTWISE["select"]
     for dtype in DTYPES:
         c = draw(rng, (7,), BOOLS[0])
-        yield Sample(op, (c, draw(rng, (7,), dtype), draw(rng, (7,), dtype)), dtype is float64)
+        smooth = dtype in (float64, complex128)
+        yield Sample(op, (c, draw(rng, (7,), dtype), draw(rng, (7,), dtype)), smooth)
     for shape in SHAPES:
         c = draw(rng, shape, BOOLS[0])
         yield Sample(op, (c, draw(rng, shape, float64), draw(rng, shape, float64)), True)
@@ -287,6 +297,8 @@ def to_dtype(op: Any, x: Array) -> Array:
         v = number(x[i])
         if kind == "bool":
             y[i] = v != 0
+        elif kind == "complex":
+            y[i] = v
         elif kind == "float":
             with np.errstate(over="ignore"):
                 y[i] = np.float32(v) if dtype.itemsize == 2 else v
@@ -308,7 +320,9 @@ def cast_samples() -> Iterator[Sample]:
             with np.errstate(over="ignore"):
                 x = np.concatenate([x, np.array(odd).astype(source.dtype)])
         for target in DTYPES:
-            yield Sample(Cast(target), (x,))
+            if not source.is_complex or target.is_complex or target is bool_:
+                wide = source in (float64, complex128) and target is complex128
+                yield Sample(Cast(target), (np.clip(np.nan_to_num(x), -9, 9) if wide else x,), wide)
     for shape in SHAPES:
         yield Sample(Cast(float64), (draw(rng, shape, float64),), True)
         yield Sample(Cast(float32), (draw(rng, shape, float64),))
@@ -352,7 +366,7 @@ def records() -> list[Record]:
             cast_samples,
             to_dtype,
             (0,),
-            failures=(),
+            failures=(Failure(Cast(float32), (TensorType(complex64, (2,)),), DTypeError),),
             symbolic=(Symbolic(Cast(float64), (double,), ({"N": 3}, {"N": 0})),),
         ),
     ]

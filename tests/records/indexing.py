@@ -12,6 +12,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import (
     TensorType,
     bool_,
+    complex128,
     float32,
     float64,
     int64,
@@ -167,7 +168,8 @@ def dot_samples() -> Iterator[Sample]:
     rng = rng_for("dot_general")
     for k, (op, shapes) in enumerate(DOTS):
         for dtype in NUMBERS if k < 2 else (float64,):
-            yield Sample(op, tuple(draw(rng, s, dtype) for s in shapes), dtype is float64)
+            arrays = tuple(draw(rng, s, dtype) for s in shapes)
+            yield Sample(op, arrays, dtype in (float64, complex128))
 
 
 DOT = Record(

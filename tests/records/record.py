@@ -19,13 +19,15 @@ Draw = Callable[[Rng, tuple[int, ...]], Sequence[Array]]  # the inputs of an ele
 
 SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (7,), (2, 3), (3, 0, 2), (2, 1, 3, 2))
 FLOATS = tuple(d for d in DTYPES if d.is_float)
+INEXACT = tuple(d for d in DTYPES if d.is_inexact)
 INTEGERS = tuple(d for d in DTYPES if d.is_integer)
 BOOLS = tuple(d for d in DTYPES if d.kind == "bool")
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One use of an op. Derivatives may be tested at float64 samples that are `smooth`."""
+    """One use of an op. Derivatives may be tested at float64 and complex128 samples that are
+    `smooth`."""
 
     op: Op
     inputs: tuple[Array, ...]
@@ -34,6 +36,11 @@ class Sample:
     def nodes(self) -> list[Node]:
         """Graph inputs of the types of the inputs."""
         return [input_node(type_of(x)) for x in self.inputs]
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the result."""
+        return self.op(*self.nodes()).type
 
     def __str__(self) -> str:
         return f"{self.op}({', '.join(str(type_of(x)) for x in self.inputs)})"
@@ -67,7 +74,10 @@ class Symbolic:
             return np.asarray(rng.random(shape) < 0.5)
         if type.dtype.is_integer:
             return np.asarray(rng.integers(0, self.below, shape)).astype(type.dtype.dtype)
-        return np.asarray(rng.uniform(self.low, self.high, shape)).astype(type.dtype.dtype)
+        x = np.asarray(rng.uniform(self.low, self.high, shape))
+        if type.dtype.is_complex:
+            x = x + 1j * rng.uniform(self.low, self.high, shape)
+        return x.astype(type.dtype.dtype)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +98,7 @@ class Record:
 
     def wrt_of(self, sample: Sample) -> list[int]:
         """The inputs of a sample that it is differentiable in."""
-        floats = [i for i, x in enumerate(sample.inputs) if type_of(x).dtype.is_float]
+        floats = [i for i, x in enumerate(sample.inputs) if type_of(x).dtype.is_inexact]
         return [i for i in floats if i in self.wrt]
 
     def smooth_samples(self) -> list[Sample]:
@@ -120,4 +130,7 @@ def draw(rng: Rng, shape: tuple[int, ...], dtype: DType) -> Array:
         return np.asarray(rng.random(shape) < 0.5)
     if dtype.is_integer:
         return integers(rng, shape, dtype)
+    if dtype.is_complex:
+        parts = draw(rng, (*shape, 2), dtype.real)
+        return np.asarray(parts[..., 0] + 1j * parts[..., 1], dtype.dtype)
     return np.asarray(np.round(rng.uniform(-3, 3, shape), 1)).astype(dtype.dtype)

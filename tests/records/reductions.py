@@ -16,6 +16,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import (
     TensorType,
     bool_,
+    complex64,
     float32,
     float64,
     int32,
@@ -131,9 +132,10 @@ def argument(name: str, kind: Any, f: Callable[[list[Any]], Any]) -> Record:
     ]
     return Record(
         name,
-        partial(uses, name, cases),
+        partial(uses, name, cases, ALL),
         independent,
         failures=(
+            Failure(kind(0), (TensorType(complex64, (3,)),), DTypeError),
             Failure(kind(1), (f64(3),), ShapeError),
             Failure(kind(-1), (f64(3),), ShapeError),
             Failure(kind(0), (f64(0, 2),), ShapeError),

@@ -24,11 +24,11 @@ def pushforward(
     for x, t in zip(wrt, tangents, strict=True):
         if t.type != x.type:
             raise GradientError(f"the tangent of {x.describe()} must be {x.type}, not {t.type}")
-        if not x.dtype.is_float:
+        if not x.dtype.is_inexact:
             raise GradientError(f"integers and booleans have no tangent: {x.describe()}")
         found[x] = t
     for node in reachable(outputs, {*stop, *found}):
-        if node in found or node in stop or not node.dtype.is_float:
+        if node in found or node in stop or not node.dtype.is_inexact:
             continue
         parts = [found.get(x) for x in node.inputs]
         if all(part is None for part in parts):
@@ -47,10 +47,10 @@ def pushforward(
 def tangent(graph: G) -> G:
     """The graph of the tangents: a tangent input is added for each floating input of `graph`, and
     the outputs are the tangents of its floating outputs."""
-    wrt = [x for x in graph.inputs if x.dtype.is_float]
+    wrt = [x for x in graph.inputs if x.dtype.is_inexact]
     names = fresh([f"t_{x.name or f'input{i}'}" for i, x in enumerate(wrt)], graph)
     extra = [input_node(x.type, name) for x, name in zip(wrt, names, strict=True)]
-    ends = [y for y in graph.outputs if y.dtype.is_float]
+    ends = [y for y in graph.outputs if y.dtype.is_inexact]
     found = pushforward(ends, wrt, extra, set(graph.inputs))
     results = [full(0, y.type) if t is None else t for y, t in zip(ends, found, strict=True)]
     return type(graph)((*graph.inputs, *extra), results, f"tangent of {graph.name or 'graph'}")

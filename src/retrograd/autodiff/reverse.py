@@ -12,16 +12,17 @@ from typing import TypeVar
 from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
+from retrograd.ops.complex import conj
 from retrograd.ops.leaf import input_node
 
 G = TypeVar("G", bound=Graph)
 
 
 def active(outputs: Sequence[Node], wrt: Collection[Node], stop: Collection[Node]) -> list[Node]:
-    """Nodes of floating type on a path from `wrt` to the outputs, in topological order."""
+    """Nodes of floating or complex type on a path from `wrt` to the outputs, in topological order."""
     found: dict[Node, None] = {}
     for node in reachable(outputs, stop):
-        if node.dtype.is_float and (
+        if node.dtype.is_inexact and (
             node in wrt or (node not in stop and any(x in found for x in node.inputs))
         ):
             found[node] = None
@@ -38,6 +39,9 @@ def pullback(
 
     Computes `sum_k cotangents[k]^T d outputs[k] / d wrt[i]` for each i. None means that no output
     depends on `wrt[i]` through differentiable operations. The walk does not pass nodes of `stop`.
+
+    The gradient of a real L with respect to a complex z is `dL/dRe(z) + i dL/dIm(z)`: a step against
+    it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends conjugate.
     """
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
@@ -51,7 +55,7 @@ def pullback(
             raise GradientError(f"the cotangent of {y.describe()} must be {y.type}, not {g.type}")
         if y in on_path:
             with made_by(Provenance(y.scope, y.source, y)):
-                accumulate(y, g)
+                accumulate(y, conj(g))
     for node in reversed(path):
         if node not in found or node in stop:
             continue
@@ -66,22 +70,27 @@ def pullback(
                         f"{x.type}: {node.describe()}"
                     )
                 accumulate(x, part)
-    return [found.get(x) for x in wrt]
+    return [None if (g := found.get(x)) is None else conj(g) for x in wrt]
 
 
 def depends(
     outputs: Sequence[Node], wrt: Sequence[Node], stop: Collection[Node] = ()
 ) -> list[bool]:
     """For each of `wrt`, whether some output depends on it differentiably."""
-    ends = [y for y in outputs if y.dtype.is_float]
+    ends = [y for y in outputs if y.dtype.is_inexact]
     one = [full(1, y.type) for y in ends]
     return [g is not None for g in pullback(ends, one, wrt, stop)]
 
 
 def seeds(outputs: Sequence[Node]) -> list[Node]:
-    """The cotangent 1 for each output; a non-scalar or non-float output is an error."""
+    """The cotangent 1 for each output, which has to be a real scalar."""
     for y in outputs:
         _need_float(y)
+        if y.dtype.is_complex:
+            raise GradientError(
+                f"a gradient starts from a real number, but the output is {y.describe()}; take its "
+                "real(), imag() or abs(), or give a cotangent (seed)"
+            )
         if y.shape != ():
             raise GradientError(
                 f"a gradient starts from a scalar, but the output has the shape {y.shape}: "
@@ -95,12 +104,12 @@ def gradient(
 ) -> G:
     """The graph of the gradient of `outputs` with respect to `wrt`.
 
-    Its inputs are those of `graph`, then one cotangent for each output that is not a scalar; a
-    scalar output is seeded with 1. Its outputs are the gradients in the order of `wrt`, by default
-    all floating inputs; zeros where the outputs do not depend on one.
+    Its inputs are those of `graph`, then one cotangent for each output that is not a real scalar; a
+    real scalar is seeded with 1. Its outputs are the gradients in the order of `wrt`, by default all
+    floating and complex inputs; zeros where the outputs do not depend on one.
     """
-    ends = [y for y in graph.outputs if y.dtype.is_float] if outputs is None else list(outputs)
-    wanted = [x for x in graph.inputs if x.dtype.is_float] if wrt is None else list(wrt)
+    ends = [y for y in graph.outputs if y.dtype.is_inexact] if outputs is None else list(outputs)
+    wanted = [x for x in graph.inputs if x.dtype.is_inexact] if wrt is None else list(wrt)
     if not ends:
         raise GradientError("the graph has no floating output to differentiate")
     known = set(graph.nodes)
@@ -110,20 +119,21 @@ def gradient(
     for y in ends:
         _need_float(y)
     for x in wanted:
-        if not x.dtype.is_float:
+        if not x.dtype.is_inexact:
             raise GradientError(f"integers and booleans have no gradient: {x.describe()}")
-    wide = [(f"d_{y.name or f'output{i}'}", y.type) for i, y in enumerate(ends) if y.shape != ()]
+    given = [y.shape != () or y.dtype.is_complex for y in ends]
+    wide = [(f"d_{y.name or f'output{i}'}", y.type) for i, y in enumerate(ends) if given[i]]
     names = fresh([name for name, _ in wide], graph)
     extra = [input_node(type, name) for name, (_, type) in zip(names, wide, strict=True)]
-    given = iter(extra)
-    start = [next(given) if y.shape != () else full(1, y.type) for y in ends]
+    seed = iter(extra)
+    start = [next(seed) if wanted else full(1, y.type) for y, wanted in zip(ends, given, strict=True)]
     found = pullback(ends, start, wanted, set(graph.inputs))
     results = [full(0, x.type) if g is None else g for x, g in zip(wanted, found, strict=True)]
     return type(graph)((*graph.inputs, *extra), results, f"gradient of {graph.name or 'graph'}")
 
 
 def _need_float(y: Node) -> None:
-    if not y.dtype.is_float:
+    if not y.dtype.is_inexact:
         raise GradientError(
             f"only floating outputs have gradients, not {y.describe()}; cast it, or differentiate "
             "what it was computed from"

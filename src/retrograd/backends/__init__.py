@@ -7,6 +7,7 @@ from collections.abc import Collection
 from retrograd.backends.backend import Array, Backend, Program, bind
 from retrograd.backends.interpret import TieredProgram
 from retrograd.backends.llvm import LLVMProgram, Wrap, wrapper
+from retrograd.backends.pairs import PairedProgram, has_complex
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import BackendError
 from retrograd.ir import Graph
@@ -26,11 +27,17 @@ __all__ = [
     "wrapper",
 ]
 
+
+def on_real(graph: Graph, make: Backend) -> Program:
+    """A program made by `make`, which knows real numbers only."""
+    return PairedProgram(graph, make) if has_complex(graph) else make(graph)
+
+
 # The reference backend runs a graph as it was written, node by node: it defines the meaning. The
 # others get it optimised.
 BACKENDS: dict[str, Backend] = {
     "reference": ReferenceProgram,
-    "llvm": lambda graph: LLVMProgram(graph, simplify=True),
+    "llvm": lambda graph: on_real(graph, lambda g: LLVMProgram(g, simplify=True)),
 }
 
 
@@ -54,7 +61,7 @@ def compile_graph(graph: Graph, backend: str, donate: Collection[int] = ()) -> P
 
     `donate` lists inputs that an `LLVMProgram` may overwrite when it is called by `consume`.
     """
-    if donate and backend == "llvm":
+    if donate and backend == "llvm" and not has_complex(graph):
         return LLVMProgram(graph, donate=donate, simplify=True)
     return find(backend)(graph)
 
@@ -63,5 +70,5 @@ def start_graph(graph: Graph, backend: str) -> Program:
     """A program that need not run often: one that is compiled only when it does, where the backend
     compiles. The bits of its results are those of `compile_graph`."""
     if backend == "llvm":
-        return TieredProgram(optimize(graph))
+        return on_real(graph, lambda g: TieredProgram(optimize(g)))
     return find(backend)(graph)

@@ -18,6 +18,8 @@ from retrograd.ir import (
     Shape,
     TensorType,
     bool_,
+    complex64,
+    complex128,
     float32,
     float64,
     full,
@@ -48,7 +50,11 @@ def number_dtype(value: Any, other: DType | None) -> DType:
         return other or bool_
     if isinstance(value, int | Dim) or (isinstance(value, Node) and value.dtype.is_integer):
         return other if other is not None and other is not bool_ else int64
-    if other is not None and other.is_float:
+    if isinstance(value, complex) or (isinstance(value, Node) and value.dtype.is_complex):
+        double = isinstance(value, np.complex128)
+        return other.complex if other is not None and other.is_inexact else (
+            complex128 if double else complex64)
+    if other is not None and other.is_inexact:
         return other
     return float64 if isinstance(value, np.float64) else float32
 
@@ -62,7 +68,7 @@ def as_node(value: Any, dtype: DType | None = None) -> Node:
     dtype is that of what a number stands next to."""
     if isinstance(value, Node):
         return cast(value, number_dtype(value, dtype)) if _is_number(value) else value
-    if isinstance(value, bool | int | float | Dim):
+    if isinstance(value, bool | int | float | complex | Dim):
         return number(value, number_dtype(value, dtype))
     if isinstance(value, list | tuple) and holds_arrays(value):
         parts = together(*value)
@@ -72,10 +78,10 @@ def as_node(value: Any, dtype: DType | None = None) -> Node:
     return constant(as_array(value))
 
 
-def number(value: bool | int | float | Dim, dtype: DType, shape: Shape = ()) -> Node:
+def number(value: bool | int | float | complex | Dim, dtype: DType, shape: Shape = ()) -> Node:
     """A Python number or a size as a constant of a shape; one that does not fit the dtype is an
     error."""
-    if not isinstance(value, bool | int | float | Dim | np.number):
+    if not isinstance(value, bool | int | float | complex | Dim | np.number):
         raise DTypeError(f"expected a number, not {value!r:.40}")
     if isinstance(value, Dim):
         return expand(SizeOf(value, dtype)(), shape, tuple(range(len(shape))))
@@ -100,7 +106,7 @@ def together(*values: Any, floating: bool = False) -> list[Node]:
         if not isinstance(v, Node) or _is_number(v):
             joined = number_dtype(v, joined)
     assert joined is not None
-    if floating and not joined.is_float:
+    if floating and not joined.is_inexact:
         joined = float32
     nodes = [cast(v, joined) if isinstance(v, Node) else v for v in operands]
     shape = broadcast_shapes(*(n.shape for n in nodes if isinstance(n, Node)))
@@ -111,7 +117,7 @@ def together(*values: Any, floating: bool = False) -> list[Node]:
 
 def _operand(value: Any) -> Any:
     """A node or a Python number, of whatever a user may give as an array."""
-    if isinstance(value, Node | bool | int | float | Dim):
+    if isinstance(value, Node | bool | int | float | complex | Dim):
         return value
     if isinstance(value, list | tuple) or hasattr(value, "__array__"):
         return as_node(value)
@@ -119,9 +125,9 @@ def _operand(value: Any) -> Any:
 
 
 def floating(x: Any) -> Node:
-    """A node of floating dtype: integers and booleans become float32."""
+    """A node of floating or complex dtype: integers and booleans become float32."""
     x = as_node(x)
-    return x if x.dtype.is_float else cast(x, float32)
+    return x if x.dtype.is_inexact else cast(x, float32)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:

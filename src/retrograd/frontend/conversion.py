@@ -12,19 +12,23 @@ import numpy as np
 from retrograd.backends import Array
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.recording import Lazy
-from retrograd.ir import DType, Node, as_dtype, float32, float64, int64, uint64
+from retrograd.ir import DType, Node, as_dtype, complex64, complex128, float32, float64, int64, uint64
 from retrograd.ops.elementwise import Cast
 
-_RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+_RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The dtype of a combination: the higher kind of bool < integers < floats wins; within a kind,
-    the smallest that holds both. float16 and bfloat16 meet in float32."""
+    """The dtype of a combination: the higher kind of bool < integers < floats < complex wins;
+    within a kind, the smallest that holds both. float16 and bfloat16 meet in float32, float64 and
+    complex64 in complex128."""
     if a is b:
         return a
     if _RANK[a.kind] != _RANK[b.kind]:
-        return a if _RANK[a.kind] > _RANK[b.kind] else b
+        high, low = (a, b) if _RANK[a.kind] > _RANK[b.kind] else (b, a)
+        return promote(high, low.complex) if high.is_complex and low.is_float else high
+    if a.is_complex:
+        return a if a.itemsize > b.itemsize else b
     if a.is_float:
         return (a if a.itemsize > b.itemsize else b) if a.itemsize != b.itemsize else float32
     joined = np.promote_types(a.dtype, b.dtype)
@@ -42,8 +46,8 @@ def integer_range(dtype: DType) -> tuple[int, int]:
 def as_array(data: Any, dtype: Any = None) -> Array:
     """A NumPy array of a dtype retrograd computes with.
 
-    Python floats become float32, Python ints int64; next to arrays they take the dtype of those.
-    Ragged nesting is a `ShapeError`; objects, strings, complex numbers, and Python numbers the
+    Python floats become float32, complex numbers complex64, ints int64; next to arrays they take
+    the dtype of those. Ragged nesting is a `ShapeError`; objects, strings, and Python numbers the
     dtype cannot hold are a `DTypeError`.
     """
     if isinstance(data, Lazy):
@@ -101,11 +105,13 @@ def _python_dtype(data: Any, own: DType) -> DType:
     given = list(_dtypes(data))
     if given:
         joined = functools.reduce(promote, given)
+        if own.is_complex and joined.is_inexact:
+            return joined.complex
         if _RANK[own.kind] <= _RANK[joined.kind]:
             return joined
     elif own is uint64:
         return int64
-    return float32 if own is float64 else own
+    return {float64: float32, complex128: complex64}.get(own, own)
 
 
 def _dtypes(data: Any) -> Iterator[DType]:

@@ -197,7 +197,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         "unsigned integer": found.kind == "uint",
         "integral": found.is_integer,
         "real floating": found.is_float,
-        "complex floating": False,
+        "complex floating": found.is_complex,
         "numeric": found is not bool_,
     }
     if isinstance(kind, str) and kind in kinds:

@@ -15,8 +15,9 @@ from retrograd.frontend.broadcasting import (
 )
 from retrograd.frontend.conversion import integer_range
 from retrograd.frontend.function import function
-from retrograd.ir import Node, as_dtype, bool_
+from retrograd.ir import Node, as_dtype, bool_, full
 from retrograd.ops import elementwise as ops
+from retrograd.ops.complex import complex_, imag, real
 from retrograd.ops.control import StopGradient
 
 ArrayLike = Any
@@ -78,8 +79,6 @@ bitwise_left_shift = _binary("bitwise_left_shift", "`x1 << x2`.", ops.shift_left
 bitwise_right_shift = _binary("bitwise_right_shift", "`x1 >> x2`.", ops.shift_right)
 
 negative = _unary("negative", "`-x`.", ops.neg, floating=False)
-abs = _unary("abs", "`|x|`; its derivative at 0 is 0.", ops.abs, floating=False)
-sign = _unary("sign", "-1, 0 or 1.", ops.sign, floating=False)
 exp = _unary("exp", "e to the power x.", ops.exp)
 exp2 = _unary("exp2", "2 to the power x.", ops.exp2)
 expm1 = _unary("expm1", "`exp(x) - 1`, accurate near 0.", ops.expm1)
@@ -109,9 +108,6 @@ erfc = _unary("erfc", "`1 - erf(x)`, accurate for large x.", ops.erfc)
 sigmoid = _unary("sigmoid", "`1 / (1 + exp(-x))`, accurate in both tails.", ops.sigmoid)
 softplus = _unary("softplus", "`log(1 + exp(x))`, without overflow.", ops.softplus)
 relu = _unary("relu", "`max(x, 0)`; its derivative at 0 is 0.", ops.relu, floating=False)
-isnan = _unary("isnan", "Whether x is NaN.", ops.isnan)
-isinf = _unary("isinf", "Whether x is infinite.", ops.isinf)
-isfinite = _unary("isfinite", "Whether x is neither NaN nor infinite.", ops.isfinite)
 bitwise_invert = _unary("bitwise_invert", "`~x` of booleans or integers.", ops.bitwise_not,
                         floating=False)
 # fmt: on
@@ -120,16 +116,60 @@ bitwise_invert = _unary("bitwise_invert", "`~x` of booleans or integers.", ops.b
 def _rounding(name: str, doc: str, op: ops.Elementwise) -> Callable[..., Any]:
     def call(x: ArrayLike, /) -> Any:
         (x,) = together(x)
-        return op(x) if x.dtype.is_float else x
+        return op(x) if x.dtype.is_inexact else x
 
     return _named(call, name, f"{doc}\n\nElementwise; its derivative is 0, integers stay as they "
                   "are.")  # fmt: skip
 
 
+def _testing(name: str, doc: str, op: ops.Elementwise, join: ops.Elementwise) -> Callable[..., Any]:
+    def call(x: ArrayLike, /) -> Any:
+        (x,) = together(x, floating=True)
+        return join(op(real(x)), op(imag(x))) if x.dtype.is_complex else op(x)
+
+    return _named(call, name, f"{doc}\n\nElementwise; integers are taken as float32.")
+
+
+isnan = _testing("isnan", "Whether x, or a part of it, is NaN.", ops.isnan, ops.bitwise_or)
+isinf = _testing("isinf", "Whether x, or a part of it, is infinite.", ops.isinf, ops.bitwise_or)
+isfinite = _testing("isfinite", "Whether x is neither NaN nor infinite, nor a part of it.",
+                    ops.isfinite, ops.bitwise_and)  # fmt: skip
+
+
 floor = _rounding("floor", "The largest integer not above x.", ops.floor)
 ceil = _rounding("ceil", "The smallest integer not below x.", ops.ceil)
 trunc = _rounding("trunc", "The integer part of x.", ops.trunc)
-round = _rounding("round", "The nearest integer, ties to even.", ops.round)
+
+
+@function
+def round(x: ArrayLike, /) -> Any:
+    """The nearest integer, ties to even; of complex numbers each part.
+
+    Elementwise; its derivative is 0, integers stay as they are.
+    """
+    (x,) = together(x)
+    if x.dtype.is_complex:
+        return complex_(ops.round(real(x)), ops.round(imag(x)))
+    return ops.round(x) if x.dtype.is_float else x
+
+
+@function
+def abs(x: ArrayLike, /) -> Any:
+    """`|x|`, elementwise; its derivative at 0 is 0. Of complex numbers a real number, without
+    overflow; its gradient is `x / |x|`."""
+    (x,) = together(x)
+    return ops.hypot(real(x), imag(x)) if x.dtype.is_complex else ops.abs(x)
+
+
+@function
+def sign(x: ArrayLike, /) -> Any:
+    """-1, 0 or 1, elementwise; of complex numbers `x / |x|`, 0 at 0."""
+    (x,) = together(x)
+    if not x.dtype.is_complex:
+        return ops.sign(x)
+    size = ops.hypot(real(x), imag(x))
+    size = ops.one_if(ops.is_zero(size), size)
+    return complex_(real(x) / size, imag(x) / size)
 
 
 @function
@@ -145,6 +185,7 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Any:
 
     Gradients: `x2 * x1**(x2-1)` and `x1**x2 * log(x1)`, where the latter is 0 at `x1 == 0`. The
     powers -1, 0.5, 1 and 2 given as Python numbers become `1/x`, `sqrt(x)`, `x`, `x*x`.
+    Complex powers are `exp(x2 log(x1))`, products where x2 is a Python integer up to 64.
     """
     if isinstance(x1, Node) and not isinstance(x2, Node):
         if x2 == 2:
@@ -153,12 +194,35 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Any:
             return together(x1, x2)[0]
         if x2 == 0.5:
             return ops.sqrt(*together(x1, floating=True))
-        if x2 == -1 and x1.dtype.is_float:
+        if x2 == -1 and x1.dtype.is_inexact:
             return ops.reciprocal(x1)
+        if x1.dtype.is_complex and isinstance(x2, int) and -64 <= x2 <= 64:
+            return whole_power(x1, x2)
     a, b = together(x1, x2)
+    if a.dtype.is_complex:
+        return complex_power(a, b)
     if a.dtype is bool_:
         raise DTypeError("booleans have no powers; cast them to a number")
     return ops.pow(a, b)
+
+
+def whole_power(x: Node, n: int) -> Node:
+    """`x ** n` by squaring."""
+    result, square = full(1, x.type), x
+    for bit in bin(-n if n < 0 else n)[:1:-1]:
+        result = ops.mul(result, square) if bit == "1" else result
+        square = ops.mul(square, square)
+    return ops.reciprocal(result) if n < 0 else result
+
+
+def complex_power(a: Node, b: Node) -> Node:
+    """`exp(b log(a))`; 1 where b is 0, and 0 to a power of positive real part is 0."""
+    zero = ops.is_zero(a)
+    found = ops.exp(ops.mul(b, ops.log(ops.one_if(zero, a))))
+    positive = ops.gt(real(b), full(0, b.type.with_dtype(b.dtype.real)))
+    at_zero = ops.select(positive, full(0, a.type), full(complex("nan+nanj"), a.type))
+    found = ops.select(zero, at_zero, found)
+    return ops.one_if(ops.is_zero(b), found)
 
 
 def _logical(name: str, doc: str, op: ops.Elementwise) -> Callable[..., Any]:

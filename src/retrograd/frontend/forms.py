@@ -48,7 +48,7 @@ class Form:
         self.place = place
         self.node = node
         self.type = node.type
-        self.floating = node.dtype.is_float
+        self.floating = node.dtype.is_inexact
         self.takes_numbers = node.dtype.dtype.kind == "f"  # as arguments of a program; not bfloat16
         self.slot = slot  # the number of the array it stands for; -1: it is computed
         self.spent = spent  # backward() went through it: no gradient does again
@@ -87,7 +87,7 @@ class Form:
                         found.add(-1)
                     if form is not None and form.slot >= 0:
                         found.add(form.slot)
-                    elif x.op != "stop_gradient" and x.dtype.is_float:
+                    elif x.op != "stop_gradient" and x.dtype.is_inexact:
                         todo.append(x)
             self.reach = tuple(sorted(found))
         return self.reach

@@ -207,7 +207,7 @@ def wrap(result: Any, tracked: bool) -> Any:
         return type(result)(wrap(r, tracked) for r in result)
     if not isinstance(result, Node):
         return result
-    tracked = tracked and result.dtype.is_float
+    tracked = tracked and result.dtype.is_inexact
     if tracked and not grad_enabled():
         result, tracked = StopGradient()(result), False
     for tape in recorders():

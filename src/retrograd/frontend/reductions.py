@@ -23,6 +23,7 @@ from retrograd.ir import (
 )
 from retrograd.ops import elementwise as el
 from retrograd.ops import reduce as ops
+from retrograd.ops.complex import conj, real
 from retrograd.ops.leaf import SizeOf
 from retrograd.ops.shape import expand, reshape
 
@@ -31,7 +32,7 @@ Axis = int | Sequence[int] | None
 
 def _summed(x: Node) -> DType:
     """The dtype a sum is taken in: small integers and booleans are widened."""
-    if x.dtype.is_float:
+    if x.dtype.is_inexact:
         return x.dtype
     return uint64 if x.dtype.kind == "uint" else int64
 
@@ -91,7 +92,7 @@ def count(x: Node, axes: Sequence[int], minus: int | float = 0) -> Node:
     """The number of elements along axes, less a correction, as a scalar of x's dtype."""
     n = product(x.shape[a] for a in axes)
     if isinstance(n, Dim):
-        return SizeOf(n, x.dtype)() - minus
+        return el.cast(SizeOf(n, x.dtype.real)() - minus, x.dtype)
     return full(n - minus, TensorType(x.dtype, ()))
 
 
@@ -118,11 +119,15 @@ def expand_scalar(x: Node, like: Node) -> Node:
 def var(
     x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, keepdims: bool = False
 ) -> Any:
-    """Variance over the given axes: the mean square deviation, divided by `n - correction`."""
+    """Variance over the given axes: the mean square deviation, divided by `n - correction`; of
+    complex numbers that of the absolute deviation, a real number."""
     x = floating(x)
     axes = normal_axes(axis, x.type.rank, "var")
     deviation = x - expand(mean_over(x, axes), x.shape, axes)
-    result = mean_over(deviation * deviation, axes, correction)
+    square = deviation * deviation
+    if x.dtype.is_complex:
+        square = real(deviation * conj(deviation))
+    result = mean_over(square, axes, correction)
     return keep_dims(result, x.shape, axes, keepdims)
 
 

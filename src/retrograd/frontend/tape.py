@@ -99,7 +99,7 @@ class Tape:
     def leaf(self, value: Any, requires_grad: bool = True, name: str | None = None) -> Tensor:
         """Record a value; returns the tensor to compute with. The data is copied."""
         node = leaf(np.array(as_array(value), order="C"), name or "")
-        if requires_grad and not node.dtype.is_float:
+        if requires_grad and not node.dtype.is_inexact:
             raise GradientError(f"only floating leaves have gradients, not {node.type}")
         tensor = Tensor(node, requires_grad)
         self._append(node, requires_grad)
@@ -170,7 +170,7 @@ class Tape:
 
     def _append(self, node: Node, requires_grad: bool) -> None:
         parents = tuple(self._ids[x] for x in node.inputs if x in self._ids)
-        inherited = node.dtype.is_float and node.op != "stop_gradient"
+        inherited = node.dtype.is_inexact and node.op != "stop_gradient"
         wanted = requires_grad or (
             inherited and any(self._entries[p].requires_grad for p in parents)
         )
@@ -206,7 +206,7 @@ class Tape:
     def trace_backward(self, out: Any, seed: Any = None) -> Iterator[Step]:
         """The reverse pass step by step: each entry that passes something on, last one first."""
         last = self._id(out)
-        found = {last: self._seed(last, seed)}
+        found = {last: conj(self._seed(last, seed))}  # see `ops/complex.py`
         for entry in reversed(self._entries[: last + 1]):
             if entry.id not in found or not entry.requires_grad or not entry.parents:
                 continue
@@ -218,7 +218,8 @@ class Tape:
                     found[i] = found[i] + part if i in found else part
                     passed.append((i, part))
             sums = list(dict.fromkeys(i for i, _ in passed))
-            values = _arrays([g, *(p for _, p in passed), *(found[i] for i in sums)])
+            shown = [g, *(p for _, p in passed), *(found[i] for i in sums)]
+            values = _arrays([conj(x) for x in shown])
             parts, totals = values[1 : 1 + len(passed)], values[1 + len(passed) :]
             contributions = [(i, a) for (i, _), a in zip(passed, parts, strict=True)]
             yield Step(entry, values[0], contributions, dict(zip(sums, totals, strict=True)))

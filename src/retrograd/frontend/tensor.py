@@ -17,6 +17,7 @@ from retrograd.frontend import (
     reductions,
     updates,
 )
+from retrograd.frontend import complex as complex_parts
 from retrograd.frontend import elementwise as el
 from retrograd.frontend.backward import backward
 from retrograd.frontend.function import operator, reflected
@@ -74,7 +75,7 @@ class Tensor(Lazy):
         already. Switched off, a tensor that was computed becomes a constant. While it is switched
         off, `backward()` adds nothing to `.grad`.
         """
-        if value and not self.dtype.is_float:
+        if value and not self.dtype.is_inexact:
             raise GradientError(f"only floating tensors have gradients, not {self.dtype}")
         if bool(value) != self._requires_grad:
             array = self.value()
@@ -110,7 +111,7 @@ class Tensor(Lazy):
         view.setflags(write=False)
         return view
 
-    def item(self) -> bool | int | float:
+    def item(self) -> bool | int | float | complex:
         """The value of a tensor with one element, as a Python number."""
         array = self.value()
         if array.size != 1:
@@ -152,6 +153,9 @@ class Tensor(Lazy):
 
     def __int__(self) -> int:
         return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
 
     def __float__(self) -> float:
         return float(self.item())
@@ -297,6 +301,20 @@ class Tensor(Lazy):
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
         return manipulation.matrix_transpose(self)
+
+    @property
+    def real(self) -> Tensor:
+        """The real part."""
+        return complex_parts.real(self)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part; zeros of real numbers."""
+        return complex_parts.imag(self)
+
+    def conj(self) -> Tensor:
+        """The complex conjugate."""
+        return complex_parts.conj(self)
 
     def __getitem__(self, key: Any) -> Tensor:
         return indexing.picked(self, key)

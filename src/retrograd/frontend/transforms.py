@@ -120,7 +120,7 @@ def value_and_grad(
         leaves, structure = tree.flatten(chosen)
         inner = [_alias(n) for n in _differentiable(leaves, chosen)]
         with _differentiating(inner):
-            new = tree.unflatten(structure, [Tensor(n, n.dtype.is_float) for n in inner])
+            new = tree.unflatten(structure, [Tensor(n, n.dtype.is_inexact) for n in inner])
             result = f(*_substituted(args, numbers, new), **kwargs)
         if has_aux and not (isinstance(result, tuple | list) and len(result) == 2):
             raise GradientError(
@@ -133,7 +133,7 @@ def value_and_grad(
             found = pullback([y], seeds([y]), inner)
         tracked = _tracked([y, *found])
         gradients = [
-            Tensor(full(0, n.type) if g is None else g, tracked and n.dtype.is_float)
+            Tensor(full(0, n.type) if g is None else g, tracked and n.dtype.is_inexact)
             for n, g in zip(inner, found, strict=True)
         ]
         grads = tree.unflatten(structure, gradients)
@@ -164,10 +164,10 @@ def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> 
 
 def _differentiable(leaves: Sequence[Any], arguments: Any) -> list[Node]:
     nodes = [to_node(x, "grad") for x in leaves]
-    if all(n.dtype.is_float for n in nodes):
+    if all(n.dtype.is_inexact for n in nodes):
         return nodes
     for node, state in zip(nodes, tree.is_state(arguments), strict=True):
-        if not (node.dtype.is_float or state):
+        if not (node.dtype.is_inexact or state):
             raise GradientError(
                 f"grad with respect to a {node.dtype} argument of shape {node.shape}: only "
                 "floating values have gradients; pass it in another argument, or cast it"
@@ -208,7 +208,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     nodes = [to_node(x, "vjp") for x in leaves]
     inner = [_alias(n) for n in nodes]
     with _differentiating(inner):
-        out = f(*tree.unflatten(structure, [Tensor(n, n.dtype.is_float) for n in inner]))
+        out = f(*tree.unflatten(structure, [Tensor(n, n.dtype.is_inexact) for n in inner]))
     ends, shape = tree.flatten(out)
     outputs = [to_node(y, "vjp") for y in ends]
     tracked = _tracked(outputs)
@@ -218,7 +218,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
         if other != shape:
             raise GradientError(f"the cotangent has the structure {other}, the output {shape}")
         start = [_like(g, y, "cotangent") for g, y in zip(given, outputs, strict=True)]
-        pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_float]
+        pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_inexact]
         found = pullback([y for y, _ in pairs], [g for _, g in pairs], inner)
         again = _tracked(found)
         gradients = [
@@ -243,14 +243,14 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     inner = [_alias(n) for n in nodes]
     directions = [_like(t, n, "tangent") for t, n in zip(given, nodes, strict=True)]
     with _differentiating(inner):
-        out = f(*tree.unflatten(structure, [Tensor(n, n.dtype.is_float) for n in inner]))
+        out = f(*tree.unflatten(structure, [Tensor(n, n.dtype.is_inexact) for n in inner]))
     ends, shape = tree.flatten(out)
     outputs = [to_node(y, "jvp") for y in ends]
-    moving = [(n, t) for n, t in zip(inner, directions, strict=True) if n.dtype.is_float]
+    moving = [(n, t) for n, t in zip(inner, directions, strict=True) if n.dtype.is_inexact]
     found = pushforward(outputs, [n for n, _ in moving], [t for _, t in moving])
     tracked = _tracked([*outputs, *found])
     results = [
-        Tensor(full(0, y.type) if t is None else t, tracked and y.dtype.is_float)
+        Tensor(full(0, y.type) if t is None else t, tracked and y.dtype.is_inexact)
         for y, t in zip(outputs, found, strict=True)
     ]
     return _released(out, tracked), tree.unflatten(shape, results)

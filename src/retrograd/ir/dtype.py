@@ -23,13 +23,32 @@ class DType:
     def __init__(self, name: str, code: str, kind: str, dtype: Any) -> None:
         self.name = name
         self.code = code  # short form used in graph text: f32, i64, ...
-        self.kind = kind  # "bool", "int", "uint" or "float"
+        self.kind = kind  # "bool", "int", "uint", "float" or "complex"
         self.dtype = np.dtype(dtype)  # NumPy looks for an attribute of this name
         self.itemsize: int = self.dtype.itemsize
 
     @property
     def is_float(self) -> bool:
         return self.kind == "float"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "complex"
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether it is a floating or complex dtype: one whose values have derivatives."""
+        return self.kind in ("float", "complex")
+
+    @property
+    def real(self) -> DType:
+        """The dtype of the real and of the imaginary part; of any other dtype, itself."""
+        return _PARTS.get(self.name, self)
+
+    @property
+    def complex(self) -> DType:
+        """The complex dtype whose parts are of this one; float32's where they would be halves."""
+        return self if self.is_complex else complex128 if self is float64 else complex64
 
     @property
     def is_half(self) -> bool:
@@ -71,10 +90,13 @@ float16 = DType("float16", "f16", "float", np.float16)
 bfloat16 = DType("bfloat16", "bf16", "float", ml_dtypes.bfloat16)
 float32 = DType("float32", "f32", "float", np.float32)
 float64 = DType("float64", "f64", "float", np.float64)
+complex64 = DType("complex64", "c64", "complex", np.complex64)
+complex128 = DType("complex128", "c128", "complex", np.complex128)
+_PARTS = {"complex64": float32, "complex128": float64}
 
 DTYPES = (
     bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-    float16, bfloat16, float32, float64,
+    float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
 _BY_NUMPY = {d.dtype: d for d in DTYPES}
 _NUMPY_CLASSES = frozenset(type(d) for d in _BY_NUMPY)
@@ -85,8 +107,8 @@ def as_dtype(value: Any) -> DType:
     """The `DType` meant by `value`: a `DType`, a NumPy dtype or type, a name, `float`, `int`.
 
     The Python type `float` means float32 (the default for Python floats in `rg.tensor`), `int`
-    means int64 and `bool` means bool. Raises `DTypeError` for anything retrograd cannot compute
-    with, complex numbers and objects included.
+    means int64, `bool` means bool and `complex` means complex64. Raises `DTypeError` for anything
+    retrograd cannot compute with, objects included.
     """
     if isinstance(value, DType):
         return value
@@ -94,6 +116,8 @@ def as_dtype(value: Any) -> DType:
         return _BY_NUMPY[value]
     if value is float:
         return float32
+    if value is complex:
+        return complex64
     try:
         found = None if value is None else _BY_NUMPY.get(np.dtype(value).newbyteorder("="))
     except TypeError:

@@ -108,6 +108,8 @@ def _show_array(array: np.ndarray[Any, Any]) -> str:
 
 
 def _show_element(x: Any, dtype: DType) -> str:
+    if dtype.is_complex:
+        return f"{_show_element(x.real, dtype.real)} {_show_element(x.imag, dtype.real)}j"
     if not dtype.is_float:
         return str(x).lower()
     text = (
@@ -293,7 +295,11 @@ class Reader:
 
 
 def _element(text: str, dtype: DType) -> Any:
-    """One element of an array: a decimal number, `true`, `false`, or hexadecimal bits."""
+    """One element of an array: a decimal number, `true`, `false`, or hexadecimal bits; of a
+    complex one both parts, the second followed by j."""
+    if dtype.is_complex and text.endswith("j") and text.count(" ") == 1:
+        parts = [_element(part, dtype.real) for part in text[:-1].split(" ")]
+        return np.array(parts, dtype.real.dtype).view(dtype.dtype)[0]
     digits = 2 * dtype.itemsize
     if dtype.is_float and re.fullmatch(f"0x[0-9a-f]{{{digits}}}", text):
         data = bytes.fromhex(text[2:])[:: -1 if sys.byteorder == "little" else 1]

@@ -30,7 +30,7 @@ class Parameter(Tensor):
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         node = data if isinstance(data, Node) else leaf(np.array(as_array(data), order="C"))
-        if requires_grad and not node.dtype.is_float:
+        if requires_grad and not node.dtype.is_inexact:
             raise GradientError(
                 f"a parameter that learns is floating, not {node.dtype}; pass requires_grad=False"
             )

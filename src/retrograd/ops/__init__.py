@@ -4,9 +4,11 @@ Importing this package registers them all.
 """
 
 from retrograd.ops import (
+    complex,
     control,
     conv,
     elementwise,
+    fft,
     index,
     leaf,
     matmul,
@@ -18,9 +20,11 @@ from retrograd.ops import (
 )
 
 __all__ = [
+    "complex",
     "control",
     "conv",
     "elementwise",
+    "fft",
     "index",
     "leaf",
     "matmul",

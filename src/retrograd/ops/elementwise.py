@@ -24,12 +24,17 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, DType, Node, Op, TensorType, bool_, declare, full, register
-from retrograd.ops.half import in_float32
+from retrograd.ops.complex import complex_, imag, real
+from retrograd.ops.half import in_float32, is_half
 from retrograd.ops.shape import stack_front
 
 Derivative = Callable[..., Node] | None
 FLOAT, INTEGER, BOOLEAN = ("float",), ("int", "uint"), ("bool",)
 NUMBER, BITS, ANY = FLOAT + INTEGER, BOOLEAN + INTEGER, BOOLEAN + FLOAT + INTEGER
+# Of complex numbers there are products, quotients, sums and choices. Everything else is written with
+# their parts (`frontend/complex.py`).
+COMPLEX = ("complex",)
+FIELD = FLOAT + COMPLEX
 
 
 class Elementwise(Op):
@@ -136,8 +141,10 @@ def binary(
     return _add(Elementwise(name, reference, (da, db), kinds, result))
 
 
-def compare(name: str, reference: Callable[..., Any]) -> Elementwise:
-    return _add(Elementwise(name, reference, (None, None), ANY, bool_))
+def compare(
+    name: str, reference: Callable[..., Any], kinds: Sequence[str] = ANY
+) -> Elementwise:
+    return _add(Elementwise(name, reference, (None, None), kinds, bool_))
 
 
 def _in_double(f: Callable[[float], float]) -> Callable[[Any], Any]:
@@ -198,40 +205,41 @@ select: Elementwise
 # Products that a zero cotangent absorbs. Where it does they do not depend on `b`, hence the third,
 # which a zero on either side absorbs and which is its own derivative.
 zmul = binary("zmul", lambda a, b: np.where(a == 0, a, a * b),
-              lambda g, y, a, b: zmul(g, b), lambda g, y, a, b: zzmul(g, a), FLOAT)
+              lambda g, y, a, b: zmul(g, b), lambda g, y, a, b: zzmul(g, a), FIELD)
 zdiv = binary("zdiv", lambda a, b: np.where(a == 0, a, a / b),
-              lambda g, y, a, b: zdiv(g, b), lambda g, y, a, b: -zzmul(zdiv(g, b), y), FLOAT)
+              lambda g, y, a, b: zdiv(g, b), lambda g, y, a, b: -zzmul(zdiv(g, b), y), FIELD)
 zzmul = binary("zzmul", lambda a, b: np.where((a == 0) | (b == 0), 0, a * b),
-               lambda g, y, a, b: zzmul(g, b), lambda g, y, a, b: zzmul(g, a), FLOAT)
+               lambda g, y, a, b: zzmul(g, b), lambda g, y, a, b: zzmul(g, a), FIELD)
 
 # Arithmetic.
-add = binary("add", np.add, lambda g, y, a, b: g, lambda g, y, a, b: g)
-sub = binary("sub", np.subtract, lambda g, y, a, b: g, lambda g, y, a, b: -g)
-mul = binary("mul", np.multiply, lambda g, y, a, b: zmul(g, b), lambda g, y, a, b: zmul(g, a))
+add = binary("add", np.add, lambda g, y, a, b: g, lambda g, y, a, b: g, NUMBER + COMPLEX)
+sub = binary("sub", np.subtract, lambda g, y, a, b: g, lambda g, y, a, b: -g, NUMBER + COMPLEX)
+mul = binary("mul", np.multiply, lambda g, y, a, b: zmul(g, b), lambda g, y, a, b: zmul(g, a),
+             NUMBER + COMPLEX)
 div = binary("div", np.divide, lambda g, y, a, b: zdiv(g, b),
-             lambda g, y, a, b: -zmul(zdiv(g, b), y), FLOAT)
+             lambda g, y, a, b: -zmul(zdiv(g, b), y), FIELD)
 floor_div = binary("floor_div", _floor_div)
 mod = binary("mod", _mod, lambda g, y, a, b: g, lambda g, y, a, b: -zmul(g, round((a - y) / b)))
-neg = unary("neg", np.negative, lambda g, y, x: -g, NUMBER)
+neg = unary("neg", np.negative, lambda g, y, x: -g, NUMBER + COMPLEX)
 abs = unary("abs", np.abs, lambda g, y, x: zmul(g, sign(x)), NUMBER)
 sign = unary("sign", np.sign, lambda g, y, x: full(0, g.type), NUMBER)
 floor = unary("floor", np.floor, lambda g, y, x: full(0, g.type))
 ceil = unary("ceil", np.ceil, lambda g, y, x: full(0, g.type))
 trunc = unary("trunc", np.trunc, lambda g, y, x: full(0, g.type))
 round = unary("round", np.rint, lambda g, y, x: full(0, g.type))
-reciprocal = unary("reciprocal", lambda x: 1 / x, lambda g, y, x: -zmul(zmul(g, y), y))
+reciprocal = unary("reciprocal", lambda x: 1 / x, lambda g, y, x: -zmul(zmul(g, y), y), FIELD)
 
 # Powers, exponentials, logarithms. `0**b` counts as constant in `b` from b = 0 on.
-sqrt = unary("sqrt", np.sqrt, lambda g, y, x: zdiv(g, 2 * y))
+sqrt = unary("sqrt", np.sqrt, lambda g, y, x: zdiv(g, 2 * y), FIELD)
 rsqrt = unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, y, x: zmul(g, -0.5 * y / x))
 cbrt = unary("cbrt", np.cbrt, lambda g, y, x: zdiv(zdiv(g, 3 * y), y))
-exp = unary("exp", np.exp, lambda g, y, x: zmul(g, y))
-exp2 = unary("exp2", np.exp2, lambda g, y, x: zmul(g, y) * math.log(2))
-expm1 = unary("expm1", np.expm1, lambda g, y, x: zmul(g, exp(x)))
-log = unary("log", np.log, lambda g, y, x: zdiv(g, x))
-log2 = unary("log2", np.log2, lambda g, y, x: zdiv(g, x) * (1 / math.log(2)))
-log10 = unary("log10", np.log10, lambda g, y, x: zdiv(g, x) * (1 / math.log(10)))
-log1p = unary("log1p", np.log1p, lambda g, y, x: zdiv(g, 1 + x))
+exp = unary("exp", np.exp, lambda g, y, x: zmul(g, y), FIELD)
+exp2 = unary("exp2", np.exp2, lambda g, y, x: zmul(g, y) * math.log(2), FIELD)
+expm1 = unary("expm1", np.expm1, lambda g, y, x: zmul(g, exp(x)), FIELD)
+log = unary("log", np.log, lambda g, y, x: zdiv(g, x), FIELD)
+log2 = unary("log2", np.log2, lambda g, y, x: zdiv(g, x) * (1 / math.log(2)), FIELD)
+log10 = unary("log10", np.log10, lambda g, y, x: zdiv(g, x) * (1 / math.log(10)), FIELD)
+log1p = unary("log1p", np.log1p, lambda g, y, x: zdiv(g, 1 + x), FIELD)
 pow = binary("pow", _pow, lambda g, y, a, b: zmul(g, zmul(b, pow(a, b - 1))),
              lambda g, y, a, b: zmul(g, zmul(y, log(one_if(is_zero(a) & (b >= 0), a)))))
 logaddexp = binary("logaddexp", np.logaddexp, lambda g, y, a, b: zmul(g, sigmoid(excess(a, b))),
@@ -240,21 +248,21 @@ hypot = binary("hypot", np.hypot, lambda g, y, a, b: zmul(g, zdiv(a, y)),
                lambda g, y, a, b: zmul(g, zdiv(b, y)), FLOAT)
 
 # Trigonometric and hyperbolic functions.
-sin = unary("sin", np.sin, lambda g, y, x: zmul(g, cos(x)))
-cos = unary("cos", np.cos, lambda g, y, x: -zmul(g, sin(x)))
-tan = unary("tan", np.tan, lambda g, y, x: zmul(g, 1 + y * y))
-asin = unary("asin", np.arcsin, lambda g, y, x: zdiv(g, sqrt((1 - x) * (1 + x))))
-acos = unary("acos", np.arccos, lambda g, y, x: -zdiv(g, sqrt((1 - x) * (1 + x))))
-atan = unary("atan", np.arctan, lambda g, y, x: zdiv(g, 1 + x * x))
+sin = unary("sin", np.sin, lambda g, y, x: zmul(g, cos(x)), FIELD)
+cos = unary("cos", np.cos, lambda g, y, x: -zmul(g, sin(x)), FIELD)
+tan = unary("tan", np.tan, lambda g, y, x: zmul(g, 1 + y * y), FIELD)
+asin = unary("asin", np.arcsin, lambda g, y, x: zdiv(g, sqrt((1 - x) * (1 + x))), FIELD)
+acos = unary("acos", np.arccos, lambda g, y, x: -zdiv(g, sqrt((1 - x) * (1 + x))), FIELD)
+atan = unary("atan", np.arctan, lambda g, y, x: zdiv(g, 1 + x * x), FIELD)
 atan2 = binary("atan2", np.arctan2,
                lambda g, y, a, b: zmul(g, zdiv(zdiv(b, hypot(a, b)), hypot(a, b))),
                lambda g, y, a, b: -zmul(g, zdiv(zdiv(a, hypot(a, b)), hypot(a, b))), FLOAT)
-sinh = unary("sinh", np.sinh, lambda g, y, x: zmul(g, cosh(x)))
-cosh = unary("cosh", np.cosh, lambda g, y, x: zmul(g, sinh(x)))
-tanh = unary("tanh", np.tanh, lambda g, y, x: zdiv(zdiv(g, cosh(x)), cosh(x)))
-asinh = unary("asinh", np.arcsinh, lambda g, y, x: zdiv(g, hypot(x, full(1, x.type))))
-acosh = unary("acosh", np.arccosh, lambda g, y, x: zdiv(zdiv(g, sqrt(x - 1)), sqrt(x + 1)))
-atanh = unary("atanh", np.arctanh, lambda g, y, x: zdiv(g, (1 - x) * (1 + x)))
+sinh = unary("sinh", np.sinh, lambda g, y, x: zmul(g, cosh(x)), FIELD)
+cosh = unary("cosh", np.cosh, lambda g, y, x: zmul(g, sinh(x)), FIELD)
+tanh = unary("tanh", np.tanh, lambda g, y, x: zdiv(zdiv(g, cosh(x)), cosh(x)), FIELD)
+asinh = unary("asinh", np.arcsinh, lambda g, y, x: zdiv(g, _root_of_square_plus_one(x)), FIELD)
+acosh = unary("acosh", np.arccosh, lambda g, y, x: zdiv(zdiv(g, sqrt(x - 1)), sqrt(x + 1)), FIELD)
+atanh = unary("atanh", np.arctanh, lambda g, y, x: zdiv(g, (1 - x) * (1 + x)), FIELD)
 
 # Functions of learning.
 erf = unary("erf", _in_double(math.erf),
@@ -267,8 +275,8 @@ softplus = unary("softplus", lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.ab
                  lambda g, y, x: zmul(g, sigmoid(x)))
 
 # Comparisons, choice and bounds. Ties of max and min share the gradient; beside a NaN both get it.
-eq = compare("eq", np.equal)
-ne = compare("ne", np.not_equal)
+eq = compare("eq", np.equal, ANY + COMPLEX)
+ne = compare("ne", np.not_equal, ANY + COMPLEX)
 lt = compare("lt", np.less)
 le = compare("le", np.less_equal)
 gt = compare("gt", np.greater)
@@ -281,7 +289,7 @@ max = binary("max", np.maximum, lambda g, y, a, b: select(eq(a, b), 0.5 * g, dro
 min = binary("min", np.minimum, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)),
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)), ANY)
 select = _add(Select("select", np.where, (
-    None, lambda g, y, c, a, b: keep_if(c, g), lambda g, y, c, a, b: drop_if(c, g)), ANY))
+    None, lambda g, y, c, a, b: keep_if(c, g), lambda g, y, c, a, b: drop_if(c, g)), ANY + COMPLEX))
 clamp = _add(Elementwise("clamp", lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi), (
     lambda g, y, x, lo, hi: drop_if((x <= lo) | (x >= hi), g),
     lambda g, y, x, lo, hi: keep_if((x <= lo) & (lo < hi), g),
@@ -316,6 +324,14 @@ def is_zero(x: Node) -> Node:
     return eq(x, full(0, x.type))
 
 
+def _root_of_square_plus_one(x: Node) -> Node:
+    """`sqrt(x**2 + 1)` without overflow; of complex numbers the branch that asinh takes."""
+    if not x.dtype.is_complex:
+        return hypot(x, full(1, x.type))
+    turned = complex_(-imag(x), real(x))
+    return sqrt(1 + turned) * sqrt(1 - turned)
+
+
 def excess(a: Node, b: Node) -> Node:
     """`a - b`, but -inf where `a` is: what is -inf adds nothing to a sum of exponentials, even
     beside another -inf."""
@@ -328,7 +344,8 @@ class Cast(Op):
 
     Float to integer drops the fraction; what the integer dtype cannot hold becomes its nearest
     end, and NaN becomes 0. Integer to integer keeps the low bits. Anything to bool is `x != 0`, so
-    NaN is true. To float16 and bfloat16 it goes by way of float32.
+    NaN is true. To float16 and bfloat16 it goes by way of float32. A real number becomes a complex
+    one with imaginary part 0; the other way there is no cast.
     """
 
     name = "cast"
@@ -336,7 +353,12 @@ class Cast(Op):
     dtype: DType
 
     def infer(self, *types: TensorType) -> TensorType:
-        return types[0].with_dtype(self.dtype)
+        (x,) = types
+        if x.dtype.is_complex and not (self.dtype.is_complex or self.dtype is bool_):
+            raise DTypeError(
+                f"cast of {x} to {self.dtype} would drop the imaginary part; take real(x) or abs(x)"
+            )
+        return x.with_dtype(self.dtype)
 
     def reference(self, *arrays: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -344,11 +366,13 @@ class Cast(Op):
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         (x,) = inputs
-        return (cast(g, x.dtype) if x.dtype.is_float and self.dtype.is_float else None,)
+        if not (x.dtype.is_inexact and self.dtype.is_inexact):
+            return (None,)
+        return (cast(g if x.dtype.is_complex else real(g), x.dtype),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         (t,) = tangents
-        return self(t) if t is not None and self.dtype.is_float else None
+        return self(t) if t is not None and self.dtype.is_inexact else None
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
         return self(*inputs)
@@ -357,6 +381,8 @@ class Cast(Op):
 def _convert(x: Any, dtype: DType) -> Any:
     if dtype is bool_:
         return x != 0
+    if dtype.is_complex:
+        return (x.astype(np.float32) if is_half(x) else x).astype(dtype.dtype)
     if dtype.is_float:
         return (x.astype(np.float32) if dtype.is_half else x).astype(dtype.dtype)
     if x.dtype.kind in "iub":

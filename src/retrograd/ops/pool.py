@@ -38,8 +38,8 @@ class Pooling(Op):
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
-        if x.dtype is bool_:
-            raise DTypeError(f"{self.name} compares numbers, not {x}; cast first")
+        if x.dtype is bool_ or x.dtype.is_complex:
+            raise DTypeError(f"{self.name} compares real numbers, not {x}")
         if x.rank < self.rank or not len(self.low) == len(self.high) == self.rank:
             raise fail(self, x, f"it needs {self.rank} axes, each with padding on two sides")
         if any(n < 0 for n in (*self.low, *self.high)):

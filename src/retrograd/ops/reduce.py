@@ -28,6 +28,7 @@ from retrograd.ir import (
 from retrograd.ops.elementwise import (
     ANY,
     BOOLEAN,
+    COMPLEX,
     FLOAT,
     NUMBER,
     cast,
@@ -90,6 +91,7 @@ class ReduceSum(Reduction):
 
     name = "reduce_sum"
     axes: tuple[int, ...]
+    kinds = NUMBER + COMPLEX
 
     def reference(self, *arrays: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -108,6 +110,7 @@ class ReduceProd(Reduction):
 
     name = "reduce_prod"
     axes: tuple[int, ...]
+    kinds = NUMBER + COMPLEX
 
     def reference(self, *arrays: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -259,6 +262,8 @@ class ArgMax(Op):
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
+        if x.dtype.is_complex:
+            raise DTypeError(f"{self.name} compares real numbers, not {x}")
         if not 0 <= self.axis < x.rank:
             raise fail(self, x, f"the axis must lie within its {x.rank}")
         if x.shape[self.axis] == 0:

@@ -6,13 +6,14 @@ from collections import Counter
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node, Provenance, made_by
-from retrograd.passes.algebra import ALGEBRA, Identity
+from retrograd.passes.algebra import ALGEBRA, Identity, below_expand
 from retrograd.passes.movement import MOVEMENT, permute_of_dot
 from retrograd.passes.sweep import Rule, sweep
 
 G = TypeVar("G", bound=Graph)
 
 IDENTITIES: dict[str, list[Identity]] = {**ALGEBRA, **MOVEMENT}
+NOT_ALGEBRA: dict[str, list[Identity]] = {**{op: [below_expand] for op in ALGEBRA}, **MOVEMENT}
 STEPS = 16  # identities applied to one node in a row; nearly always one or two
 
 
@@ -50,7 +51,9 @@ def simplifying(graph: Graph) -> Rule:
 
 def _first(node: Node) -> Node | None:
     inputs = node.inputs
-    for identity in IDENTITIES.get(node.prim.name, ()):
+    # The identities of `algebra` hold to the bit for real numbers, with what they say of zeros.
+    table = NOT_ALGEBRA if any(x.dtype.is_complex for x in (node, *inputs)) else IDENTITIES
+    for identity in table.get(node.prim.name, ()):
         better = identity(node, *inputs)
         if better is not None:
             return better

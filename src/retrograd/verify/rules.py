@@ -23,6 +23,7 @@ from retrograd.autodiff import batched, depends, pullback, pushforward
 from retrograd.errors import RetrogradError
 from retrograd.ir import Graph, Node, Op, TensorType, as_dtype, check, full
 from retrograd.ops.elementwise import mul
+from retrograd.ops.complex import conj, real
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.reduce import ReduceSum
 
@@ -87,7 +88,7 @@ def check_gradient(op: Op, arrays: Sequence[Array], wrt: Sequence[int], order: i
     for i, g in zip(wrt, found, strict=True):
         for t in _directions(arrays[i], rng):
             expected = difference(Graph(inputs, [s]), arrays, {i: t})[0]
-            compare(f"order {order} derivative of {op} by input {i}", np.sum(g * t), expected)
+            compare(f"order {order} derivative of {op} by input {i}", inner(g, t), expected)
 
 
 def check_tangent(op: Op, arrays: Sequence[Array], wrt: Sequence[int]) -> None:
@@ -100,7 +101,7 @@ def check_tangent(op: Op, arrays: Sequence[Array], wrt: Sequence[int]) -> None:
     v = _random_like(y, rng)
     for subset in subsets:
         wanted = [inputs[i] for i in subset]
-        ts: dict[int, Array] = {i: np.asarray(rng.standard_normal(arrays[i].shape)) for i in subset}
+        ts = {i: _normal_like(arrays[i], rng) for i in subset}
         tangents = [constant(ts[i].astype(arrays[i].dtype)) for i in subset]
         pulled = pullback([y], [v], wanted, set(inputs))
         back = [g for g in pulled if g is not None]
@@ -115,8 +116,8 @@ def check_tangent(op: Op, arrays: Sequence[Array], wrt: Sequence[int]) -> None:
             elif np.any(difference(Graph(inputs, [end]), arrays, ts)[0]):
                 raise RuleError(f"the tangent of {end.op} in the rules of {op} is missing")
         jt, *jv = run(Graph(inputs, [forward[0], *back]), arrays)
-        dual = sum(np.sum(g * ts[i]) for i, g in zip(subset, jv, strict=True))
-        compare(f"<v, J t> and <J' v, t> of {op}", np.sum(v.prim.reference() * jt), dual, 1e-10)
+        dual = sum(inner(g, ts[i]) for i, g in zip(subset, jv, strict=True))
+        compare(f"<v, J t> and <J' v, t> of {op}", inner(v.prim.reference(), jt), dual, 1e-10)
 
 
 def check_batch(op: Op, arrays: Sequence[Array], size: int = 3) -> None:
@@ -188,10 +189,10 @@ def check_symbolic(
 
 
 def contract(nodes: Sequence[Node], rng: np.random.Generator) -> Node:
-    """The scalar `sum_k <c_k, node_k>` with random constants `c_k`."""
+    """The real scalar `sum_k <c_k, node_k>` with random constants `c_k`."""
     total: Node | None = None
     for x in nodes:
-        part = ReduceSum(tuple(range(x.type.rank)))(mul(x, _random_like(x, rng)))
+        part = ReduceSum(tuple(range(x.type.rank)))(real(mul(x, _random_like(x, rng))))
         total = part if total is None else total + part
     if total is None:
         raise RuleError("nothing to differentiate")
@@ -200,7 +201,7 @@ def contract(nodes: Sequence[Node], rng: np.random.Generator) -> Node:
 
 def _total(nodes: Sequence[Node]) -> Node:
     """The sum of the squares of all elements: a scalar that works for symbolic sizes."""
-    parts = [ReduceSum(tuple(range(x.type.rank)))(mul(x, x)) for x in nodes]
+    parts = [ReduceSum(tuple(range(x.type.rank)))(real(mul(x, conj(x)))) for x in nodes]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -214,8 +215,21 @@ def _reverse(s: Node, wrt: Sequence[Node]) -> list[Node]:
 
 
 def _random_like(x: Node, rng: np.random.Generator) -> Node:
-    values = rng.uniform(0.5, 1.5, tuple(map(index, x.shape)))
+    shape = tuple(map(index, x.shape))
+    values: Array = rng.uniform(0.5, 1.5, shape)
+    if x.dtype.is_complex:
+        values = values + 1j * rng.uniform(0.5, 1.5, shape)
     return constant(values.astype(x.dtype.dtype))
+
+
+def _normal_like(x: Array, rng: np.random.Generator) -> Array:
+    values = np.asarray(rng.standard_normal(x.shape))
+    return values + 1j * rng.standard_normal(x.shape) if x.dtype.kind == "c" else values
+
+
+def inner(a: Array, b: Array) -> Any:
+    """`Re sum(conj(a) b)`: the change of a real value whose gradient is `a`, along `b`."""
+    return np.sum(np.conj(a) * b).real
 
 
 def difference(graph: Graph, arrays: Sequence[Array], tangents: Mapping[int, Array]) -> list[Array]:
@@ -240,7 +254,8 @@ def compare(what: str, found: Any, expected: Any, tolerance: float = TOLERANCE) 
         same = bool(np.array_equal(found, expected))
     else:
         tolerance = max(tolerance, 4 * float(_eps(found)))
-        found, expected = found.astype(np.float64), expected.astype(np.float64)
+        wide = np.complex128 if found.dtype.kind == "c" else np.float64
+        found, expected = found.astype(wide), expected.astype(wide)
         finite = expected[np.isfinite(expected)]
         scale = max(1.0, float(np.max(np.abs(finite), initial=0)))
         same = np.allclose(found, expected, rtol=0, atol=tolerance * scale, equal_nan=True)
@@ -249,11 +264,14 @@ def compare(what: str, found: Any, expected: Any, tolerance: float = TOLERANCE) 
 
 
 def _eps(x: Array) -> float:
-    return {2: 2.0**-7, 4: 2.0**-23, 8: 2.0**-52}[x.dtype.itemsize]
+    return {2: 2.0**-7, 4: 2.0**-23, 8: 2.0**-52}[x.real.dtype.itemsize]
 
 
 def _directions(x: Array, rng: np.random.Generator) -> list[Array]:
-    return [rng.uniform(0.5, 1.5, x.shape) * rng.choice([-1.0, 1.0], x.shape) for _ in range(2)]
+    def one() -> Array:
+        return rng.uniform(0.5, 1.5, x.shape) * rng.choice([-1.0, 1.0], x.shape)
+
+    return [one() + 1j * one() if x.dtype.kind == "c" else one() for _ in range(2)]
 
 
 def _subsets(n: int) -> list[tuple[bool, ...]]:

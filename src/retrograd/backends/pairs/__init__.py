@@ -1,0 +1,5 @@
+"""Complex numbers for backends that compute with real ones."""
+
+from retrograd.backends.pairs.program import PairedProgram, has_complex
+
+__all__ = ["PairedProgram", "has_complex"]

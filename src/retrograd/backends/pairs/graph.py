@@ -1,0 +1,151 @@
+"""Rewriting a graph of complex numbers into one of pairs of real numbers.
+
+An input or output of complex numbers becomes one of real numbers with one more axis, of size 2, at
+the end: the same memory. In between, a node of complex numbers is two nodes, its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from retrograd.backends.pairs.fourier import fourier
+from retrograd.backends.pairs.functions import FUNCTIONS, Pair
+from retrograd.errors import BackendError
+from retrograd.ir import Graph, Node, Provenance, TensorType, full, made_by, product
+from retrograd.ops import elementwise as e
+from retrograd.ops.leaf import Constant, constant, input_node
+from retrograd.ops.shape import Concat, expand, permute, reshape, slice_axis
+
+Parts = Node | Pair
+
+# Linear operations with real coefficients: the same is done to both parts.
+PLANEWISE = frozenset((
+    "alias", "concat", "cumsum", "expand", "flip", "fold", "gather", "pad", "permute", "reduce_sum",
+    "reshape", "scatter_add", "select", "slice", "stop_gradient", "windows",
+))  # fmt: skip
+
+
+def type_of_pairs(type: TensorType) -> TensorType:
+    """The type of an array of complex numbers seen as an array of their parts."""
+    return TensorType(type.dtype.real, (*type.shape, 2)) if type.dtype.is_complex else type
+
+
+def paired(graph: Graph) -> Graph:
+    """The graph on real numbers."""
+    found: dict[Node, Parts] = {}
+    inputs = [input_node(type_of_pairs(x.type), x.name) for x in graph.inputs]
+    for x, new in zip(graph.inputs, inputs, strict=True):
+        found[x] = _apart(new) if x.dtype.is_complex else new
+    for node in graph.body:
+        parts = [found[x] for x in node.inputs]
+        if not (node.dtype.is_complex or any(isinstance(p, tuple) for p in parts)):
+            found[node] = node if tuple(parts) == node.inputs else node.with_inputs(tuple(parts))
+            continue
+        with made_by(Provenance(node.scope, node.source, node.origin)):
+            found[node] = _rule(node)(node, parts)
+    outputs = []
+    for y in graph.outputs:
+        new = found[y]
+        with made_by(Provenance(y.scope, y.source, y.origin)):
+            outputs.append(_joined(new) if isinstance(new, tuple) else new)
+    return Graph(inputs, outputs, graph.name)
+
+
+def _apart(x: Node) -> Pair:
+    axis = x.type.rank - 1
+    shape = x.shape[:-1]
+    first, second = (reshape(slice_axis(x, axis, k, k + 1), shape) for k in (0, 1))
+    return first, second
+
+
+def _joined(z: Pair) -> Node:
+    shape = (*z[0].shape, 1)
+    return Concat(len(shape) - 1)(reshape(z[0], shape), reshape(z[1], shape))
+
+
+Rule = Callable[[Node, Sequence[Parts]], Parts]
+
+
+def _rule(node: Node) -> Rule:
+    if node.op in PLANEWISE:
+        return _planewise
+    if node.op in FUNCTIONS:
+        return lambda node, parts: FUNCTIONS[node.op](*parts)
+    if node.op in RULES:
+        return RULES[node.op]
+    raise BackendError(f"{node.op} of complex numbers is not compiled: {node.describe()}")
+
+
+def _planewise(node: Node, parts: Sequence[Parts]) -> Pair:
+    first, second = (
+        node.prim(*[p[k] if isinstance(p, tuple) else p for p in parts]) for k in (0, 1)
+    )
+    return first, second
+
+
+def _bilinear(node: Node, parts: Sequence[Parts]) -> Pair:
+    (a, b), (c, d) = parts  # type: ignore[misc]
+    f = node.prim
+    return f(a, c) - f(b, d), f(a, d) + f(b, c)
+
+
+def _constant(node: Node, parts: Sequence[Parts]) -> Pair:
+    prim = node.prim
+    assert isinstance(prim, Constant)
+    real = node.type.with_dtype(node.dtype.real)
+    if not prim.value.ndim:
+        return full(prim.value.real, real), full(prim.value.imag, real)
+    return constant(prim.value.real), constant(prim.value.imag)
+
+
+def _cast(node: Node, parts: Sequence[Parts]) -> Parts:
+    (z,) = parts
+    if isinstance(z, Node):
+        x = e.cast(z, node.dtype.real)
+        return x, full(0, x.type)
+    if node.dtype.is_complex:
+        return e.cast(z[0], node.dtype.real), e.cast(z[1], node.dtype.real)
+    return e.cast(z[0], node.dtype) | e.cast(z[1], node.dtype)
+
+
+def _product_over(node: Node, parts: Sequence[Parts]) -> Pair:
+    """Products of neighbours, until one is left."""
+    (z,), axes = parts, node.attrs["axes"]
+    assert isinstance(z, tuple)
+    x = z[0]
+    kept = [i for i in range(x.type.rank) if i not in axes]
+    count = product(x.shape[i] for i in axes)
+    if not isinstance(count, int):
+        raise BackendError(f"a product of complex numbers needs a known size: {node.describe()}")
+    shape = tuple(x.shape[i] for i in kept)
+    one = full(1, x.type.with_shape(shape)), full(0, x.type.with_shape(shape))
+    if count == 0:
+        return one
+    last = len(kept)
+    a, b = (reshape(permute(p, (*kept, *axes)), (*shape, count)) for p in z)
+    while count > 1:
+        if count % 2:
+            spare = [expand(p, (*shape, 1), (last,)) for p in one]
+            a, b = Concat(last)(a, spare[0]), Concat(last)(b, spare[1])
+            count += 1
+        half = count // 2
+        low = slice_axis(a, last, 0, half), slice_axis(b, last, 0, half)
+        high = slice_axis(a, last, half, count), slice_axis(b, last, half, count)
+        a, b = FUNCTIONS["mul"](low, high)
+        count = half
+    return reshape(a, shape), reshape(b, shape)
+
+
+RULES: dict[str, Rule] = {
+    "complex": lambda node, parts: (parts[0], parts[1]),  # type: ignore[return-value]
+    "real": lambda node, parts: parts[0][0],  # type: ignore[index]
+    "imag": lambda node, parts: parts[0][1],  # type: ignore[index]
+    "constant": _constant,
+    "cast": _cast,
+    "eq": lambda node, parts: e.eq(parts[0][0], parts[1][0]) & e.eq(parts[0][1], parts[1][1]),  # type: ignore[index]
+    "ne": lambda node, parts: e.ne(parts[0][0], parts[1][0]) | e.ne(parts[0][1], parts[1][1]),  # type: ignore[index]
+    "dot_general": _bilinear,
+    "conv": _bilinear,
+    "reduce_prod": _product_over,
+    "fft": lambda node, parts: fourier(parts[0], node.attrs["axis"], node.attrs["inverse"]),  # type: ignore[arg-type]
+}

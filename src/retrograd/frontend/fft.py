@@ -1,0 +1,277 @@
+"""Discrete Fourier transforms: the `fft` extension of the array API standard.
+
+With `norm="backward"` (the default) the inverse divides by n, with `"forward"` the other way does,
+and with `"ortho"` both divide by the square root of n. Gradients are transforms too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.frontend.broadcasting import as_node, floating, integer, listed_axes, normal_axis
+from retrograd.frontend.creation import asarray
+from retrograd.frontend.function import function
+from retrograd.frontend.manipulation import roll
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Node, as_dtype, full
+from retrograd.ops import elementwise as el
+from retrograd.ops.complex import complex_, conj, imag, real
+from retrograd.ops.fft import Fft
+from retrograd.ops.shape import Concat, Flip, pad, slice_axis
+
+ArrayLike = Any
+
+_POWER = {"backward": (0.0, -1.0), "ortho": (-0.5, -0.5), "forward": (-1.0, 0.0)}
+
+
+def _scale(n: int, norm: str, inverse: bool) -> float:
+    """The factor of a transform, `n` to a power."""
+    if norm not in _POWER:
+        raise OptionError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
+    return float(n ** _POWER[norm][inverse])
+
+
+def _complex(x: Node) -> Node:
+    x = floating(x)
+    return el.cast(x, x.dtype.complex)
+
+
+def _resized(x: Node, n: Any, axis: int, what: str) -> Node:
+    """The axis cut or filled with zeros to n elements."""
+    size = x.shape[axis]
+    if n is None or n == size:
+        return x
+    count = integer(n, f"{what}: n")
+    if count < 1:
+        raise ShapeError(f"{what}: a transform has at least one element, not {count}")
+    if not isinstance(size, int):
+        raise ShapeError(f"{what}: axis {axis} has the size {size}, which is not known")
+    if count < size:
+        return slice_axis(x, axis, 0, count)
+    high = [count - size if i == axis else 0 for i in range(x.type.rank)]
+    return pad(x, [0] * x.type.rank, high)
+
+
+def _transform(x: Node, n: Any, axis: Any, norm: str, inverse: bool, what: str) -> Node:
+    x = _complex(x)
+    axis = normal_axis(axis, x.type.rank, what)
+    x = _resized(x, n, axis, what)
+    y = Fft(axis, inverse)(x)
+    size = x.shape[axis]
+    assert isinstance(size, int)
+    factor = _scale(size, norm, inverse)
+    return y if factor == 1 else _times(y, factor)
+
+
+def _times(z: Node, factor: float) -> Node:
+    by = full(factor, z.type.with_dtype(z.dtype.real))
+    return complex_(real(z) * by, imag(z) * by)
+
+
+def _axes(x: Node, s: Any, axes: Any, what: str) -> list[tuple[int, Any]]:
+    """The axes of a transform of several, each with the size that is asked for."""
+    if axes is None:
+        rank = x.type.rank if s is None else len(s)
+        axes = range(x.type.rank - rank, x.type.rank)
+    found = listed_axes(tuple(axes), x.type.rank, what)
+    sizes = [None] * len(found) if s is None else list(s)
+    if len(sizes) != len(found):
+        raise ShapeError(f"{what}: s has {len(sizes)} sizes for {len(found)} axes")
+    return list(zip(found, sizes, strict=True))
+
+
+@function
+def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """`y_k = sum_j exp(-2 pi i j k / n) x_j` along an axis, cut or filled with zeros to n.
+
+    Raises `ShapeError` for an empty or symbolic axis.
+
+    >>> import retrograd as rg
+    >>> rg.fft.fft(rg.tensor([1.0, 0.0, 0.0, 0.0])).tolist()
+    [(1+0j), (1+0j), (1+0j), (1+0j)]
+    """
+    return _transform(as_node(x), n, axis, norm, False, "fft")
+
+
+@function
+def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The inverse of `fft`: `x_j = 1/n sum_k exp(2 pi i j k / n) y_k`."""
+    return _transform(as_node(x), n, axis, norm, True, "ifft")
+
+
+@function
+def fftn(
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+) -> Any:
+    """`fft` along several axes, all by default; `s` are the sizes to cut or fill to."""
+    x = as_node(x)
+    for axis, n in _axes(x, s, axes, "fftn"):
+        x = _transform(x, n, axis, norm, False, "fftn")
+    return x
+
+
+@function
+def ifftn(
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+) -> Any:
+    """The inverse of `fftn`."""
+    x = as_node(x)
+    for axis, n in _axes(x, s, axes, "ifftn"):
+        x = _transform(x, n, axis, norm, True, "ifftn")
+    return x
+
+
+def _real_input(x: Node, what: str) -> Node:
+    if x.dtype.is_complex:
+        raise DTypeError(f"{what} takes real numbers, not {x.type}; use fft")
+    return x
+
+
+def _rfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
+    y = _transform(_real_input(x, what), n, axis, norm, False, what)
+    axis = normal_axis(axis, y.type.rank, what)
+    size = y.shape[axis]
+    assert isinstance(size, int)
+    return slice_axis(y, axis, 0, size // 2 + 1)
+
+
+def _irfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
+    """Put back the half that is the conjugate of the other, and transform."""
+    x = _complex(x)
+    axis = normal_axis(axis, x.type.rank, what)
+    half = x.shape[axis]
+    if not isinstance(half, int):
+        raise ShapeError(f"{what}: axis {axis} has the size {half}, which is not known")
+    count = 2 * (half - 1) if n is None else integer(n, f"{what}: n")
+    if count < 1:
+        raise ShapeError(f"{what}: a transform has at least one element, not {count}")
+    x = _resized(x, count // 2 + 1, axis, what)
+    rest = conj(slice_axis(x, axis, 1, (count + 1) // 2))
+    # Of what is its own conjugate, the imaginary part counts for nothing in the real result.
+    whole = Concat(axis)(x, Flip((axis,))(rest))
+    return real(_transform(whole, None, axis, norm, True, what))
+
+
+@function
+def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The first `n // 2 + 1` elements of the `fft` of real numbers; the others are conjugates."""
+    return _rfft(as_node(x), n, axis, norm, "rfft")
+
+
+@function
+def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The inverse of `rfft`, n real numbers; by default twice the size of x less 2."""
+    return _irfft(as_node(x), n, axis, norm, "irfft")
+
+
+@function
+def rfftn(
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+) -> Any:
+    """`rfft` along the last of the axes, then `fft` along the others."""
+    x = _real_input(as_node(x), "rfftn")
+    *others, (last, n) = _axes(x, s, axes, "rfftn")
+    x = _rfft(x, n, last, norm, "rfftn")
+    for axis, n in others:
+        x = _transform(x, n, axis, norm, False, "rfftn")
+    return x
+
+
+@function
+def irfftn(
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+) -> Any:
+    """The inverse of `rfftn`."""
+    x = as_node(x)
+    *others, (last, n) = _axes(x, s, axes, "irfftn")
+    for axis, size in others:
+        x = _transform(x, size, axis, norm, True, "irfftn")
+    return _irfft(x, n, last, norm, "irfftn")
+
+
+_OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+@function
+def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The `fft` of what is half of a sequence with `x_-j = conj(x_j)`: n real numbers."""
+    return _irfft(conj(_complex(as_node(x))), n, axis, _other(norm), "hfft")
+
+
+@function
+def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The inverse of `hfft`."""
+    return conj(_rfft(as_node(x), n, axis, _other(norm), "ihfft"))
+
+
+def _other(norm: str) -> str:
+    _scale(1, norm, False)
+    return _OTHER[norm]
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of the elements of an `fft`, in cycles for each unit of the spacing d."""
+    return _frequencies(np.fft.fftfreq, n, d, dtype, device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of the elements of an `rfft`."""
+    return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
+
+
+def _frequencies(f: Any, n: Any, d: Any, dtype: Any, device: Any) -> Tensor:
+    count = integer(n, "fftfreq: n")
+    if count < 1:
+        raise ShapeError(f"fftfreq: a transform has at least one element, not {count}")
+    kind = as_dtype("float32" if dtype is None else dtype)
+    if not kind.is_float:
+        raise DTypeError(f"frequencies are floating numbers, not {kind}")
+    return asarray(f(count, float(d)).astype(kind.dtype), device=device)
+
+
+def _shifts(x: Any, axes: Any, inverse: bool) -> Any:
+    rank = x.ndim
+    found = listed_axes(range(rank) if axes is None else axes, rank, "fftshift")
+    steps = [x.shape[i] // 2 for i in found]
+    return roll(x, tuple(-(s) if inverse else s for s in steps), axis=found)
+
+
+def fftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Any:
+    """Move the element of frequency 0 to the middle."""
+    return _shifts(asarray(x), axes, False)
+
+
+def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Any:
+    """The inverse of `fftshift`."""
+    return _shifts(asarray(x), axes, True)
+
+
+__all__ = [
+    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfftn", "rfft", "rfftfreq", "rfftn",
+]  # fmt: skip
