@@ -9,7 +9,15 @@ their own folders.
 
 from __future__ import annotations
 
-from tests.records import complexes, convolutions, elementwise, indexing, leaves, movement, reductions
+from tests.records import (
+    complexes,
+    convolutions,
+    elementwise,
+    indexing,
+    leaves,
+    movement,
+    reductions,
+)
 from tests.records.record import Failure, Record, Sample, Symbolic
 
 __all__ = ["RECORDS", "Failure", "Record", "Sample", "Symbolic"]

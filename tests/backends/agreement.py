@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.backends.backend import Array
+from retrograd.backends import Array, Program, on_real
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.ir import DType, Graph, as_dtype
@@ -40,13 +40,13 @@ def assert_same(
     graph: Graph,
     arrays: Sequence[Array],
     ulps: float = ULPS,
-    program: LLVMProgram | None = None,
+    program: Program | None = None,
     scale: float = 0.0,
 ) -> None:
     """Both backends give the same: integers and booleans to the bit, floats within some ulps of the
     largest element (or of `scale`, where large numbers cancel on the way); shapes, dtypes, NaN and
     infinities agree; inputs and guards are untouched."""
-    program = program or GuardedProgram(graph)
+    program = program or on_real(graph, GuardedProgram)
     before = [a.copy() for a in arrays]
     expected = ReferenceProgram(graph)(arrays)
     for _ in range(2):  # the second call reuses the arena
@@ -55,10 +55,16 @@ def assert_same(
             assert_close(y, r, ulps, scale, f"output {k}, {graph.outputs[k].describe()}")
             assert y.flags.c_contiguous
             assert y.flags.writeable
-    if isinstance(program, GuardedProgram):
-        program.check_guards()
+    inner = getattr(program, "inner", program)
+    if isinstance(inner, GuardedProgram):
+        inner.check_guards()
     for a, b in zip(arrays, before, strict=True):
         assert a.tobytes() == b.tobytes(), "an input was changed"
+
+
+def parts(z: Array) -> Array:
+    """Complex numbers as their real and imaginary parts, along a last axis of 2."""
+    return np.stack([z.real, z.imag], -1)
 
 
 def assert_close(y: Array, r: Array, ulps: float, scale: float, what: str) -> None:
@@ -66,6 +72,9 @@ def assert_close(y: Array, r: Array, ulps: float, scale: float, what: str) -> No
     assert y.dtype == r.dtype, what
     assert y.shape == r.shape, what
     dtype = as_dtype(r.dtype)
+    if dtype.is_complex:
+        assert_close(parts(y), parts(r), ulps, scale, what)
+        return
     if not dtype.is_float:
         np.testing.assert_array_equal(y, r, err_msg=what)
         return

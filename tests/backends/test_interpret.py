@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.backends import start_graph
+from retrograd.backends import on_real, start_graph
 from retrograd.backends.backend import Array
 from retrograd.backends.interpret import InterpretedProgram, TieredProgram, native
 from retrograd.backends.interpret.tiered import HUGE, PATIENCE
@@ -28,6 +28,8 @@ from tests.samples import RECORDS
 def bits(a: Array) -> Array:
     """What two arrays are compared by: every NaN is the same, and 0.0 is not -0.0."""
     a = np.ascontiguousarray(a)
+    if a.dtype.kind == "c":
+        a = np.stack([a.real, a.imag], -1)
     words = a.view(f"u{a.dtype.itemsize}").copy()
     words[a != a] = 1
     return words
@@ -35,7 +37,8 @@ def bits(a: Array) -> Array:
 
 def assert_same_bits(graph: Graph, arrays: Sequence[Array]) -> None:
     graph = optimize(graph)
-    compiled, interpreted = LLVMProgram(graph)(arrays), InterpretedProgram(graph)(arrays)
+    compiled = on_real(graph, LLVMProgram)(arrays)
+    interpreted = on_real(graph, InterpretedProgram)(arrays)
     for y, a, b in zip(graph.outputs, compiled, interpreted, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_array_equal(bits(a), bits(b), y.describe())
@@ -60,7 +63,7 @@ def test_symbolic_sizes(name: str) -> None:
         nodes = [input_node(t) for t in case.types]
         named = input_node(spec(tuple(Dim(n) for n in case.sizes[0]), bool_))
         graph = Graph([*nodes, named], [case.op(*nodes)])
-        compiled, interpreted = LLVMProgram(graph), InterpretedProgram(graph)
+        compiled, interpreted = (on_real(graph, p) for p in (LLVMProgram, InterpretedProgram))
         for sizes in case.sizes:
             arrays = [case.draw(t.bind(sizes)) for t in [*case.types, named.type]]
             for a, b in zip(compiled(arrays), interpreted(arrays), strict=True):

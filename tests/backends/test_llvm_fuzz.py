@@ -219,7 +219,7 @@ def test_every_op_on_the_levels_of_x86_64(level, monkeypatch):
     for name, record in RECORDS.items():
         for sample in record.samples() if name != "input" else ():
             nodes = sample.nodes()
-            program = GuardedProgram(Graph(nodes, [sample.op(*nodes)]))
+            program = on_real(Graph(nodes, [sample.op(*nodes)]), GuardedProgram)
             ulps = max(4 * record.ulps, 16)
             assert_same(program.graph, list(sample.inputs), ulps, program)
 

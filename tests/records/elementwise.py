@@ -12,7 +12,18 @@ import mpmath
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import DTYPES, Dim, TensorType, bool_, complex64, complex128, float32, float64, int32, uint8
+from retrograd.ir import (
+    DTYPES,
+    Dim,
+    TensorType,
+    bool_,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int32,
+    uint8,
+)
 from retrograd.ops.elementwise import ELEMENTWISE, Cast
 from tests.records.record import (
     BOOLS,

@@ -126,7 +126,9 @@ def gradient(
     names = fresh([name for name, _ in wide], graph)
     extra = [input_node(type, name) for name, (_, type) in zip(names, wide, strict=True)]
     seed = iter(extra)
-    start = [next(seed) if wanted else full(1, y.type) for y, wanted in zip(ends, given, strict=True)]
+    start = [
+        next(seed) if wanted else full(1, y.type) for y, wanted in zip(ends, given, strict=True)
+    ]
     found = pullback(ends, start, wanted, set(graph.inputs))
     results = [full(0, x.type) if g is None else g for x, g in zip(wanted, found, strict=True)]
     return type(graph)((*graph.inputs, *extra), results, f"gradient of {graph.name or 'graph'}")

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from retrograd.backends.backend import Array, Backend, Program, bind
 from retrograd.backends.interpret import TieredProgram
 from retrograd.backends.llvm import LLVMProgram, Wrap, wrapper
-from retrograd.backends.pairs import PairedProgram, has_complex
+from retrograd.backends.pairs import has_complex, on_real, real_arrays, real_graph
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import BackendError
 from retrograd.ir import Graph
@@ -23,14 +23,12 @@ __all__ = [
     "bind",
     "compile_graph",
     "find",
+    "on_real",
+    "real_arrays",
+    "real_graph",
     "start_graph",
     "wrapper",
 ]
-
-
-def on_real(graph: Graph, make: Backend) -> Program:
-    """A program made by `make`, which knows real numbers only."""
-    return PairedProgram(graph, make) if has_complex(graph) else make(graph)
 
 
 # The reference backend runs a graph as it was written, node by node: it defines the meaning. The

@@ -52,8 +52,11 @@ def number_dtype(value: Any, other: DType | None) -> DType:
         return other if other is not None and other is not bool_ else int64
     if isinstance(value, complex) or (isinstance(value, Node) and value.dtype.is_complex):
         double = isinstance(value, np.complex128)
-        return other.complex if other is not None and other.is_inexact else (
-            complex128 if double else complex64)
+        return (
+            other.complex
+            if other is not None and other.is_inexact
+            else (complex128 if double else complex64)
+        )
     if other is not None and other.is_inexact:
         return other
     return float64 if isinstance(value, np.float64) else float32

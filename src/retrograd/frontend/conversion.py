@@ -12,7 +12,17 @@ import numpy as np
 from retrograd.backends import Array
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.recording import Lazy
-from retrograd.ir import DType, Node, as_dtype, complex64, complex128, float32, float64, int64, uint64
+from retrograd.ir import (
+    DType,
+    Node,
+    as_dtype,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int64,
+    uint64,
+)
 from retrograd.ops.elementwise import Cast
 
 _RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}

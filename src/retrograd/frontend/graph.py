@@ -13,7 +13,15 @@ import numpy as np
 
 from retrograd import autodiff, ir
 from retrograd import inspect as drawing
-from retrograd.backends import Array, LLVMProgram, Program, bind, compile_graph
+from retrograd.backends import (
+    Array,
+    LLVMProgram,
+    Program,
+    bind,
+    compile_graph,
+    real_arrays,
+    real_graph,
+)
 from retrograd.backends.kernel import GRAIN, Plan
 from retrograd.backends.threads import threads_here
 from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
@@ -72,7 +80,7 @@ class Graph(ir.Graph):
         known = sizes or {}
         if len(self) > PLANNED or not set(self.dim_names) <= set(known):
             return found
-        plan = Plan(optimize(self))
+        plan = Plan(optimize(real_graph(self)))
         shared = plan.threaded and (not self.dim_names or plan.nanoseconds(known) >= GRAIN)
         peak = plan.peak_bytes(known, threads=threads_here() if shared else 1)
         return replace(found, compiled_bytes=peak)
@@ -90,13 +98,13 @@ class Graph(ir.Graph):
         4 kernels for ... nodes; ...
         """
         if not args and not named:
-            return Plan(optimize(self)).explain()
+            return Plan(optimize(real_graph(self))).explain()
         arrays = [
             _argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
         ]
-        program = LLVMProgram(self, timed=True, simplify=True)
+        program = LLVMProgram(real_graph(self), timed=True, simplify=True)
         sizes = bind(self.inputs, arrays)
-        return program.plan.explain(sizes, program.measure(arrays))
+        return program.plan.explain(sizes, program.measure(real_arrays(arrays)))
 
     def _program(self, backend: str) -> Program:
         if backend not in self._programs:

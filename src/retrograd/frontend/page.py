@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from retrograd.backends import Array, Program
+from retrograd.backends import Array, Program, on_real
 from retrograd.backends.interpret import InterpretedProgram
 from retrograd.errors import IndexRangeError
 from retrograd.frontend.context import current_backend
@@ -194,7 +194,8 @@ class Plan:
             return self.program(arrays)
         except IndexRangeError:
             # The program may have been made for another line of the user's that does the same.
-            InterpretedProgram(with_arguments(self.what.inputs, self.scalars, self.ends))(arrays)
+            graph = with_arguments(self.what.inputs, self.scalars, self.ends)
+            on_real(graph, InterpretedProgram)(arrays)
             raise
 
     def numbers(self, given: dict[int, float]) -> list[Array]:

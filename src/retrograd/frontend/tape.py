@@ -24,6 +24,7 @@ from retrograd.frontend.recording import (
 )
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node
+from retrograd.ops.complex import conj
 
 _CURRENT: ContextVar[Tape | None] = ContextVar("tape", default=None)
 

@@ -152,13 +152,13 @@ class Tensor(Lazy):
         return bool(self.item())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self.item())  # type: ignore[arg-type]  # Python refuses complex numbers
 
     def __complex__(self) -> complex:
         return complex(self.item())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self.item())  # type: ignore[arg-type]
 
     def __index__(self) -> int:
         if not self.dtype.is_integer:

@@ -16,11 +16,11 @@ from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.frontend.function import as_array
 from retrograd.frontend.recording import Lazy, evaluate
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir.dtype import DTYPES
+from retrograd.ir.dtype import DTYPES, complex128
 
 Array = np.ndarray[Any, Any]
 
-_DTYPES = {d.code.upper().replace("B1", "BOOL"): d.dtype for d in DTYPES}
+_DTYPES = {d.code.upper().replace("B1", "BOOL"): d.dtype for d in DTYPES if d is not complex128}
 
 
 def save_safetensors(
@@ -66,6 +66,10 @@ def pack(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) 
             array = value.value() if isinstance(value, Lazy) else as_array(value)
         except DTypeError as error:
             raise DTypeError(f"cannot save {name!r}: {error}") from None
+        if array.dtype == complex128.dtype:
+            raise DTypeError(
+                f"cannot save {name!r}: the format has no complex128; save complex64, or both parts"
+            )
         arrays[name] = np.asarray(array, order="C")
     for key, text in (metadata or {}).items():
         if not isinstance(key, str) or not isinstance(text, str):

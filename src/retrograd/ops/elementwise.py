@@ -141,9 +141,7 @@ def binary(
     return _add(Elementwise(name, reference, (da, db), kinds, result))
 
 
-def compare(
-    name: str, reference: Callable[..., Any], kinds: Sequence[str] = ANY
-) -> Elementwise:
+def compare(name: str, reference: Callable[..., Any], kinds: Sequence[str] = ANY) -> Elementwise:
     return _add(Elementwise(name, reference, (None, None), kinds, bool_))
 
 

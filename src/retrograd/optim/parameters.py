@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from retrograd.errors import GradientError, ShapeError
+from retrograd.errors import DTypeError, GradientError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.creation import asarray
 from retrograd.frontend.tensor import Tensor
@@ -40,6 +40,7 @@ def _ready(params: Sequence[Any]) -> list[Tensor]:
     for p in params:
         if not isinstance(p, Tensor):
             raise TypeError(f"a parameter is a tensor, not {type(p).__name__}")
+        _reject_complex(p)
         if isinstance(p, Parameter) and p.trainable and not p.requires_grad:
             p.requires_grad_()  # it came out of a transform
         if not (p.is_leaf and p.requires_grad):
@@ -75,4 +76,14 @@ def learning_leaves(params: Any) -> tuple[list[Any], list[bool]]:
             frozen = isinstance(top, Parameter) and not top.trainable
             learns.append(asarray(top).dtype.is_float and not frozen)
             leaves.append(top)
+    for x in leaves:
+        _reject_complex(asarray(x))
     return leaves, learns
+
+
+def _reject_complex(x: Tensor) -> None:
+    if x.dtype.is_complex:
+        raise DTypeError(
+            "optimizers take steps in real numbers; keep the real and the imaginary part as two "
+            f"parameters, and join them with rg.complex: {x.node.describe()}"
+        )

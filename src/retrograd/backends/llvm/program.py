@@ -194,6 +194,8 @@ class LLVMProgram:
         # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
         from retrograd.backends.llvm.engine import engine
 
+        if any(node.dtype.is_complex for node in graph.nodes):
+            raise BackendError("native code has real numbers only; see `backends/pairs`")
         self.graph = graph
         self._donate = sorted(donate)
         self._simplify = simplify

@@ -93,7 +93,9 @@ def sqrt(z: Pair) -> Pair:
     half = info.nmant // 2 + 1
     largest = e.max(e.abs(x), e.abs(y))
     huge, tiny = largest > float(info.max) / 4, largest < float(info.tiny) * 2.0 ** (2 * half)
-    scale = e.select(huge, full(0.25, x.type), e.one_if(e.bitwise_not(tiny), full(4.0**half, x.type)))
+    scale = e.select(
+        huge, full(0.25, x.type), e.one_if(e.bitwise_not(tiny), full(4.0**half, x.type))
+    )
     back = e.select(huge, full(2, x.type), e.one_if(e.bitwise_not(tiny), full(0.5**half, x.type)))
     a, b = x * scale, y * scale
     root = e.sqrt((e.abs(a) + e.hypot(a, b)) * 0.5)

@@ -6,6 +6,7 @@ the end: the same memory. In between, a node of complex numbers is two nodes, it
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from retrograd.backends.pairs.fourier import fourier
@@ -14,6 +15,7 @@ from retrograd.errors import BackendError
 from retrograd.ir import Graph, Node, Provenance, TensorType, full, made_by, product
 from retrograd.ops import elementwise as e
 from retrograd.ops.leaf import Constant, constant, input_node
+from retrograd.ops.reduce import ReduceProd, ReduceSum
 from retrograd.ops.shape import Concat, expand, permute, reshape, slice_axis
 
 Parts = Node | Pair
@@ -98,6 +100,12 @@ def _constant(node: Node, parts: Sequence[Parts]) -> Pair:
     return constant(prim.value.real), constant(prim.value.imag)
 
 
+def _counted(node: Node, parts: Sequence[Parts]) -> Pair:
+    """A leaf that counts: real, in the dtype that it names."""
+    x = dataclasses.replace(node.prim, dtype=node.dtype.real)()  # type: ignore[type-var]
+    return x, full(0, x.type)
+
+
 def _cast(node: Node, parts: Sequence[Parts]) -> Parts:
     (z,) = parts
     if isinstance(z, Node):
@@ -109,14 +117,16 @@ def _cast(node: Node, parts: Sequence[Parts]) -> Parts:
 
 
 def _product_over(node: Node, parts: Sequence[Parts]) -> Pair:
-    """Products of neighbours, until one is left."""
+    """Products of two halves, until one element is left; over an axis whose size is not known, the
+    product of the sizes and the sum of the angles."""
     (z,), axes = parts, node.attrs["axes"]
     assert isinstance(z, tuple)
     x = z[0]
     kept = [i for i in range(x.type.rank) if i not in axes]
     count = product(x.shape[i] for i in axes)
     if not isinstance(count, int):
-        raise BackendError(f"a product of complex numbers needs a known size: {node.describe()}")
+        size, angle = ReduceProd(axes)(e.hypot(*z)), ReduceSum(axes)(e.atan2(z[1], z[0]))
+        return size * e.cos(angle), size * e.sin(angle)
     shape = tuple(x.shape[i] for i in kept)
     one = full(1, x.type.with_shape(shape)), full(0, x.type.with_shape(shape))
     if count == 0:
@@ -141,6 +151,8 @@ RULES: dict[str, Rule] = {
     "real": lambda node, parts: parts[0][0],  # type: ignore[index]
     "imag": lambda node, parts: parts[0][1],  # type: ignore[index]
     "constant": _constant,
+    "iota": _counted,
+    "size_of": _counted,
     "cast": _cast,
     "eq": lambda node, parts: e.eq(parts[0][0], parts[1][0]) & e.eq(parts[0][1], parts[1][1]),  # type: ignore[index]
     "ne": lambda node, parts: e.ne(parts[0][0], parts[1][0]) | e.ne(parts[0][1], parts[1][1]),  # type: ignore[index]

@@ -16,6 +16,21 @@ def has_complex(graph: Graph) -> bool:
     return any(node.dtype.is_complex for node in graph.nodes)
 
 
+def real_graph(graph: Graph) -> Graph:
+    """The graph on pairs of real numbers; itself where there is nothing complex."""
+    return paired(graph) if has_complex(graph) else graph
+
+
+def real_arrays(arrays: Sequence[Array]) -> list[Array]:
+    """Arguments for such a graph, in the same memory where that is contiguous."""
+    return [_as_pairs(a) if a.dtype.kind == "c" else a for a in arrays]
+
+
+def on_real(graph: Graph, make: Callable[[Graph], Program]) -> Program:
+    """A program made by `make`, which knows real numbers only."""
+    return PairedProgram(graph, make) if has_complex(graph) else make(graph)
+
+
 class PairedProgram:
     """A program on real numbers in place of one on complex numbers: the memory is the same."""
 
@@ -25,8 +40,7 @@ class PairedProgram:
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         bind(self.graph.inputs, arrays)
-        given = [_as_pairs(a) if a.dtype.kind == "c" else a for a in arrays]
-        results = self.inner(given)
+        results = self.inner(real_arrays(arrays))
         return [
             y.view(node.dtype.dtype)[..., 0] if node.dtype.is_complex else y
             for y, node in zip(results, self.graph.outputs, strict=True)

@@ -1,0 +1,186 @@
+"""Complex numbers compiled as pairs: special values, accuracy, sizes of transforms, memory."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from retrograd.backends import Array, compile_graph, start_graph
+from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.pairs.functions import FUNCTIONS
+from retrograd.backends.pairs.graph import PLANEWISE, RULES, paired
+from retrograd.errors import BackendError
+from retrograd.ir import Graph, complex64, complex128, lookup, spec
+from retrograd.ops.elementwise import ELEMENTWISE
+from retrograd.ops.fft import Fft
+from retrograd.ops.leaf import input_node
+from tests.samples import RECORDS
+
+INVERSE = {"asin": "arcsin", "acos": "arccos", "atan": "arctan",
+           "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}  # fmt: skip
+UNARY = [
+    n for n, op in ELEMENTWISE.items() if "complex" in op.kinds and op.arity == 1 and n != "neg"
+]
+ODD = (0.0, -0.0, 1.0, -1.0, 0.5, -3.0, math.inf, -math.inf, math.nan)
+GRID = np.array([complex(x, y) for x, y in itertools.product(ODD, ODD)])
+
+
+def compiled(name: str, *arrays: Array) -> Array:
+    inputs = [input_node(spec(a.shape, a.dtype)) for a in arrays]
+    graph = Graph(inputs, [lookup(name)()(*inputs)])
+    return compile_graph(graph, "llvm")(list(arrays))[0]
+
+
+def expected(name: str, z: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return ELEMENTWISE[name].reference(z)
+
+
+def test_every_operation_on_complex_numbers_is_compiled() -> None:
+    """The table covers what takes complex numbers, going by the samples of the records."""
+    for name, record in RECORDS.items():
+        dtypes = {node.dtype for s in record.samples() for node in (*s.nodes(), s.op(*s.nodes()))}
+        if name != "input" and any(d.is_complex for d in dtypes):
+            assert name in PLANEWISE | FUNCTIONS.keys() | RULES.keys()
+
+
+def test_an_operation_that_is_not_compiled_is_named() -> None:
+    z = input_node(spec((2,), complex64))
+    with pytest.raises(BackendError, match="rsqrt of complex"):
+        node = lookup("neg")()(z)
+        node = type(node)(lookup("rsqrt")(), (node,), node.type)
+        paired(Graph([z], [node]))
+
+
+def test_native_code_itself_takes_real_numbers() -> None:
+    z = input_node(spec((2,), complex64))
+    with pytest.raises(BackendError, match="real numbers only"):
+        LLVMProgram(Graph([z], [lookup("neg")()(z)]))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_finite_special_points(name: str) -> None:
+    """Zeros of both signs, points on branch cuts and on their ends, as C99 and NumPy have them."""
+    finite = GRID[np.isfinite(GRID)]
+    found, right = compiled(name, finite), expected(name, finite)
+    for z, a, b in zip(finite, found, right, strict=True):
+        for p, q in ((a.real, b.real), (a.imag, b.imag)):
+            if math.isnan(q) or math.isinf(b.real) or math.isinf(b.imag):
+                continue  # poles: which infinity or NaN is tested below
+            assert math.isclose(p, q, rel_tol=1e-14, abs_tol=2e-16 * max(1, abs(b))), (z, a, b)
+
+
+def value(text: str) -> float:
+    return float(text)
+
+
+# What the array API standard says of infinities and NaN: the point, then the real and the imaginary
+# part of the result; `?` where the standard leaves it open.
+TABLE = {
+    "exp": ["0 0 1 0", "1 inf nan nan", "inf 0 inf 0", "-inf 2 -0.0 0.0", "-inf inf 0 0",
+            "inf inf inf nan", "inf nan inf nan", "nan 0 nan 0", "nan 1 nan nan"],
+    "log": ["0 0 -inf 0", "1 inf inf 1.5707963267948966", "-inf 1 inf 3.141592653589793",
+            "inf 1 inf 0", "-inf inf inf 2.356194490192345", "inf inf inf 0.7853981633974483",
+            "inf nan inf nan", "nan 1 nan nan"],
+    "sqrt": ["0 0 0 0", "1 inf inf inf", "nan inf inf inf", "inf 1 inf 0", "-inf 1 0 inf",
+             "inf nan inf nan", "nan 1 nan nan"],
+    "sinh": ["0 0 0 0", "0 inf 0 nan", "1 inf nan nan", "inf 0 inf 0", "inf inf inf nan",
+             "inf nan inf nan", "nan 0 nan 0", "nan 1 nan nan"],
+    "cosh": ["0 0 1 0", "1 inf nan nan", "inf 0 inf 0", "inf inf inf nan", "inf nan inf nan",
+             "nan 0 nan 0", "nan 1 nan nan"],
+    "tanh": ["0 0 0 0", "1 inf nan nan", "inf 1 1 0", "inf inf 1 0", "inf nan 1 0", "nan 0 nan 0",
+             "nan 1 nan nan"],
+    "expm1": ["0 0 0 0", "1 inf nan nan", "inf 0 inf 0", "-inf 2 -1 0", "-inf inf -1 0",
+              "inf inf inf nan", "nan 0 nan 0"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_special_values_of_the_standard(name: str) -> None:
+    for row in TABLE[name]:
+        x, y, re, im = map(float, row.split())
+        found = compiled(name, np.array([complex(x, y)]))[0]
+        for p, q in ((found.real, re), (found.imag, im)):
+            same = math.isnan(p) if math.isnan(q) else math.isclose(p, q, abs_tol=1e-15)
+            assert same, f"{name}({x}, {y}) = {found}, not ({re}, {im})"
+
+
+@pytest.mark.parametrize("dtype", [complex64, complex128], ids=str)
+@pytest.mark.parametrize("name", UNARY)
+def test_accuracy(name: str, dtype) -> None:
+    """Each result, as a number, within some units of rounding of the true value, over wide ranges
+    of both parts; near zeros and branch points of a function too."""
+    rng = np.random.default_rng(len(name))
+    size = 250
+    wide = 10.0 ** rng.uniform(-6, 1.3, (2, size)) * rng.choice([-1, 1], (2, size))
+    turn = np.exp(2j * np.pi * rng.uniform(0, 1, size))
+    near = 10.0 ** rng.uniform(-7, -1, (2, size)) * rng.choice([-1, 1], (2, size))
+    z = np.concatenate([wide[0] + 1j * wide[1], turn, near[0] + 1j * near[1],
+                        1 + near[0] + 1j * near[1], -1 + near[0] + 1j * near[1]])  # fmt: skip
+    z = z.astype(dtype.dtype)
+    found = compiled(name, z)
+    f = {"reciprocal": lambda w: 1 / w, "exp2": lambda w: mpmath.power(2, w),
+         "log2": lambda w: mpmath.log(w) / mpmath.log(2),
+         "log1p": lambda w: mpmath.log(1 + w)}.get(name) or getattr(mpmath, name)  # fmt: skip
+    eps = float(np.finfo(dtype.dtype).eps)
+    with mpmath.mp.workdps(40):
+        for w, y in zip(z, found, strict=True):
+            right = f(mpmath.mpc(complex(w)))
+            error = abs(mpmath.mpc(complex(y)) - right) / abs(right) if right else abs(y)
+            assert error <= 24 * eps, (name, complex(w), complex(y), complex(right))
+
+
+@pytest.mark.parametrize("dtype", [complex64, complex128], ids=str)
+def test_no_overflow_on_the_way(dtype) -> None:
+    big = float(np.finfo(dtype.dtype).max) / 4
+    z = np.array([big + 1j * big, big, 1j * big, -big - 1j * big, 4 / big * (1 + 1j)], dtype.dtype)
+    for name in ("sqrt", "log", "asinh", "acosh", "asin", "acos", "atan", "atanh", "reciprocal"):
+        found = compiled(name, z)
+        right = expected(name, z.astype(np.complex128))
+        if dtype is complex64:
+            np.testing.assert_allclose(found, right, rtol=2e-6, err_msg=name)
+        assert np.isfinite(found).all(), name
+    np.testing.assert_allclose(compiled("div", z, z), np.ones(5), rtol=1e-6)
+
+
+def test_division_by_zero() -> None:
+    z = np.array([1 + 2j, 0, -1j])
+    with np.errstate(all="ignore"):
+        right = z / np.zeros(3)
+    np.testing.assert_array_equal(compiled("div", z, np.zeros(3, complex)), right)
+
+
+@pytest.mark.parametrize(
+    "n", [1, 2, 3, 7, 16, 60, 96, 97, 100, 101, 128, 194, 1000, 1009, 4096, 30030]
+)
+def test_transforms_of_all_kinds_of_sizes(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for dtype, tolerance in ((np.complex64, 2e-6), (np.complex128, 4e-15)):
+        z = (rng.normal(size=(2, n)) + 1j * rng.normal(size=(2, n))).astype(dtype)
+        x = input_node(spec(z.shape, z.dtype))
+        graph = Graph([x], [Fft(1)(x), Fft(1, True)(x), Fft(0)(x)])
+        for program in (compile_graph(graph, "llvm"), start_graph(graph, "llvm")):
+            found = program([z])
+            wide = z.astype(np.complex128)
+            right = [np.fft.fft(wide), np.fft.ifft(wide, norm="forward"), np.fft.fft(wide, axis=0)]
+            for y, r in zip(found, right, strict=True):
+                assert y.dtype == dtype
+                scale = np.sqrt(np.mean(np.abs(r) ** 2))
+                assert np.abs(y - r).max() <= tolerance * scale * max(1, math.log2(n))
+
+
+def test_memory_is_shared_not_converted() -> None:
+    """A contiguous array is read in place, and the result is complex without a copy."""
+    z = np.arange(6, dtype=np.complex64).reshape(2, 3)
+    x = input_node(spec((2, 3), complex64))
+    program = compile_graph(Graph([x], [lookup("neg")()(x)]), "llvm")
+    for given in (z, z.T.copy().T, z[:, ::-1]):
+        (y,) = program([given])
+        np.testing.assert_array_equal(y, -given)
+        assert y.flags.c_contiguous
+        assert y.flags.writeable
+        assert y.shape == (2, 3)
