@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from retrograd.backends import on_real
 from retrograd.backends.kernel import band, views
 from retrograd.backends.llvm import LLVMProgram, engine
 from retrograd.backends.llvm import program as programs

@@ -96,7 +96,7 @@ def test_complex_numbers(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     save_safetensors(path, {"z": rg.tensor([1 + 2j])})
     assert load_safetensors(path)["z"].tolist() == [1 + 2j]
-    with pytest.raises(rg.DTypeError, match="'z'.*complex128"):
+    with pytest.raises(rg.DTypeError, match=r"'z'.*complex128"):
         save_safetensors(path, {"z": np.array([1 + 2j])})
 
 

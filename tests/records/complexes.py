@@ -11,7 +11,7 @@ import numpy as np
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, TensorType, complex64, complex128, float16, float32, float64, lookup
 from retrograd.ops.fft import Fft
-from tests.records.common import M, N, SIZES
+from tests.records.common import SIZES, M, N
 from tests.records.record import (
     SHAPES,
     Array,

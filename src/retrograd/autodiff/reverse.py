@@ -19,7 +19,7 @@ G = TypeVar("G", bound=Graph)
 
 
 def active(outputs: Sequence[Node], wrt: Collection[Node], stop: Collection[Node]) -> list[Node]:
-    """Nodes of floating or complex type on a path from `wrt` to the outputs, in topological order."""
+    """Nodes of floating or complex dtype on a path from `wrt` to the outputs, inputs first."""
     found: dict[Node, None] = {}
     for node in reachable(outputs, stop):
         if node.dtype.is_inexact and (
@@ -40,8 +40,9 @@ def pullback(
     Computes `sum_k cotangents[k]^T d outputs[k] / d wrt[i]` for each i. None means that no output
     depends on `wrt[i]` through differentiable operations. The walk does not pass nodes of `stop`.
 
-    The gradient of a real L with respect to a complex z is `dL/dRe(z) + i dL/dIm(z)`: a step against
-    it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends conjugate.
+    The gradient of a real L with respect to a complex z is `dL/dRe(z) + i dL/dIm(z)`: a step
+    against it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends
+    conjugate.
     """
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
@@ -70,7 +71,7 @@ def pullback(
                         f"{x.type}: {node.describe()}"
                     )
                 accumulate(x, part)
-    return [None if (g := found.get(x)) is None else conj(g) for x in wrt]
+    return [conj(found[x]) if x in found else None for x in wrt]
 
 
 def depends(
@@ -105,8 +106,8 @@ def gradient(
     """The graph of the gradient of `outputs` with respect to `wrt`.
 
     Its inputs are those of `graph`, then one cotangent for each output that is not a real scalar; a
-    real scalar is seeded with 1. Its outputs are the gradients in the order of `wrt`, by default all
-    floating and complex inputs; zeros where the outputs do not depend on one.
+    real scalar is seeded with 1. Its outputs are the gradients in the order of `wrt`, by default
+    all floating and complex inputs; zeros where the outputs do not depend on one.
     """
     ends = [y for y in graph.outputs if y.dtype.is_inexact] if outputs is None else list(outputs)
     wanted = [x for x in graph.inputs if x.dtype.is_inexact] if wrt is None else list(wrt)

@@ -6,7 +6,6 @@ and with `"ortho"` both divide by the square root of n. Gradients are transforms
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,8 +52,8 @@ def _resized(x: Node, n: Any, axis: int, what: str) -> Node:
         raise ShapeError(f"{what}: axis {axis} has the size {size}, which is not known")
     if count < size:
         return slice_axis(x, axis, 0, count)
-    high = [count - size if i == axis else 0 for i in range(x.type.rank)]
-    return pad(x, [0] * x.type.rank, high)
+    high = tuple(count - size if i == axis else 0 for i in range(x.type.rank))
+    return pad(x, (0,) * x.type.rank, high)
 
 
 def _transform(x: Node, n: Any, axis: Any, norm: str, inverse: bool, what: str) -> Node:

@@ -163,7 +163,7 @@ class Tensor(Lazy):
     def __index__(self) -> int:
         if not self.dtype.is_integer:
             raise TypeError(f"a {self.dtype} tensor cannot be used as an index")
-        return int(self.item())
+        return int(self.item())  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         if not self.shape:

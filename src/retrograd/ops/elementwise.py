@@ -31,8 +31,7 @@ from retrograd.ops.shape import stack_front
 Derivative = Callable[..., Node] | None
 FLOAT, INTEGER, BOOLEAN = ("float",), ("int", "uint"), ("bool",)
 NUMBER, BITS, ANY = FLOAT + INTEGER, BOOLEAN + INTEGER, BOOLEAN + FLOAT + INTEGER
-# Of complex numbers there are products, quotients, sums and choices. Everything else is written with
-# their parts (`frontend/complex.py`).
+# Real functions that go on into the plane, and choices; others are written with the parts.
 COMPLEX = ("complex",)
 FIELD = FLOAT + COMPLEX
 
@@ -327,7 +326,7 @@ def _root_of_square_plus_one(x: Node) -> Node:
     if not x.dtype.is_complex:
         return hypot(x, full(1, x.type))
     turned = complex_(-imag(x), real(x))
-    return sqrt(1 + turned) * sqrt(1 - turned)
+    return mul(sqrt(1 + turned), sqrt(1 - turned))
 
 
 def excess(a: Node, b: Node) -> Node:

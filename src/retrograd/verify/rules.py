@@ -22,8 +22,8 @@ import numpy as np
 from retrograd.autodiff import batched, depends, pullback, pushforward
 from retrograd.errors import RetrogradError
 from retrograd.ir import Graph, Node, Op, TensorType, as_dtype, check, full
-from retrograd.ops.elementwise import mul
 from retrograd.ops.complex import conj, real
+from retrograd.ops.elementwise import mul
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.reduce import ReduceSum
 

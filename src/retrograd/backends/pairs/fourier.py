@@ -4,10 +4,10 @@
 
     y[k] = sum_j2 w_q^(j2 k2) ( w_n^(j2 k1) sum_j1 w_p^(j1 k1) x[j] ),
 
-a product with a p x p matrix, a multiplication by `w_n^(j2 k1)`, and a transform of q elements (J. W.
-Cooley, J. W. Tukey, 1965). A matrix of 16 to 64 rows keeps a vector unit busy, so the factors are
-taken that large. A size with a larger prime factor becomes a convolution, of a size without (L. I.
-Bluestein, 1970).
+a product with a p x p matrix, a multiplication by `w_n^(j2 k1)`, and a transform of q elements
+(J. W. Cooley, J. W. Tukey, 1965). A matrix of 16 to 64 rows keeps a vector unit busy, so the
+factors are taken that large. A size with a larger prime factor becomes a convolution, of a size
+without (L. I. Bluestein, 1970).
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def _by_convolution(z: Pair, sign: float) -> Pair:
     kernel[m - n + 1 :] = chirp.conj()[1:][::-1]
     spectrum = np.fft.fft(kernel) / m
     around = _constants(chirp, z[0])
-    zeros, after = [0] * z[0].type.rank, [*([0] * (z[0].type.rank - 1)), m - n]
-    x, y = (pad(part, zeros, after) for part in mul(z, around))
+    lead = (0,) * (z[0].type.rank - 1)
+    x, y = (pad(part, (*lead, 0), (*lead, m - n)) for part in mul(z, around))
     x, y = _along_last((x, y), -1.0)
     x, y = _along_last(mul((x, y), _constants(spectrum, x)), 1.0)
     last = x.type.rank - 1

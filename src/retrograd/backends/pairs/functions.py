@@ -230,7 +230,11 @@ def atanh(z: Pair) -> Pair:
 
 
 def _scaled(f: Callable[[Pair], Pair], factor: float) -> Callable[[Pair], Pair]:
-    return lambda z: tuple(part * factor for part in f(z))  # type: ignore[return-value]
+    def scaled(z: Pair) -> Pair:
+        x, y = f(z)
+        return x * factor, y * factor
+
+    return scaled
 
 
 FUNCTIONS: dict[str, Callable[..., Pair]] = {

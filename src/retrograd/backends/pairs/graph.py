@@ -40,16 +40,17 @@ def paired(graph: Graph) -> Graph:
         found[x] = _apart(new) if x.dtype.is_complex else new
     for node in graph.body:
         parts = [found[x] for x in node.inputs]
-        if not (node.dtype.is_complex or any(isinstance(p, tuple) for p in parts)):
-            found[node] = node if tuple(parts) == node.inputs else node.with_inputs(tuple(parts))
+        reals = tuple([p for p in parts if isinstance(p, Node)])
+        if len(reals) == len(parts) and not node.dtype.is_complex:
+            found[node] = node if reals == node.inputs else node.with_inputs(reals)
             continue
         with made_by(Provenance(node.scope, node.source, node.origin)):
             found[node] = _rule(node)(node, parts)
     outputs = []
     for y in graph.outputs:
-        new = found[y]
+        end = found[y]
         with made_by(Provenance(y.scope, y.source, y.origin)):
-            outputs.append(_joined(new) if isinstance(new, tuple) else new)
+            outputs.append(_joined(end) if isinstance(end, tuple) else end)
     return Graph(inputs, outputs, graph.name)
 
 
@@ -147,7 +148,7 @@ def _product_over(node: Node, parts: Sequence[Parts]) -> Pair:
 
 
 RULES: dict[str, Rule] = {
-    "complex": lambda node, parts: (parts[0], parts[1]),  # type: ignore[return-value]
+    "complex": lambda node, parts: tuple(parts),  # type: ignore[dict-item,return-value]
     "real": lambda node, parts: parts[0][0],  # type: ignore[index]
     "imag": lambda node, parts: parts[0][1],  # type: ignore[index]
     "constant": _constant,
