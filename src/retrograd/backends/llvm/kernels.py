@@ -1,7 +1,7 @@
 """Writing kernels: the values of a nest's body, in one lane or in many.
 
-A kernel becomes a function that takes the kernel's buffers as `noalias` pointers, then the symbolic
-sizes it needs. Kernels of equal text share one function.
+A kernel becomes a function that finds its buffers, and the symbolic sizes it needs, in the block of
+its program, at places it is told: so kernels of equal text share one function.
 
 Within a nest, a value is written once, in the outermost place where what it depends on is known.
 Values that depend on the loop `vec` are vectors, and positions in memory are followed by their
@@ -48,6 +48,23 @@ class KernelWriter(Writer):
             kind = "s" if isinstance(what, Dim) else "p"
             found = self.parameters[what] = f"%{kind}{len(self.parameters)}"
         return found
+
+    def find_parameters(self, checking: bool) -> None:
+        """Have the function find all it uses."""
+        for k, (what, name) in enumerate(self.parameters.items()):
+            kind = "i64" if isinstance(what, Dim) else "ptr"
+            self.entry += [
+                f"  {name}.k = getelementptr i64, ptr %slots, i64 {k}",
+                f"  {name}.slot = load i64, ptr {name}.k, align 8",
+                f"  {name}.at = getelementptr i64, ptr %block, i64 {name}.slot",
+                f"  {name} = load {kind}, ptr {name}.at, align 8",
+            ]
+        if checking:
+            self.entry += [
+                f"  %status.k = getelementptr i64, ptr %slots, i64 {len(self.parameters)}",
+                "  %status.slot = load i64, ptr %status.k, align 8",
+                "  %status = getelementptr i64, ptr %block, i64 %status.slot",
+            ]
 
     def size(self, size: int | Dim) -> str:
         return self.parameter(size) if isinstance(size, Dim) else str(size)

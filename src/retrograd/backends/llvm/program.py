@@ -42,7 +42,7 @@ class Frame:
     def __init__(self, count: int, arena: Array, threads: int) -> None:
         self.threads = threads
         self.arena = arena
-        self.block = np.zeros(count, np.int64)
+        self.block = np.zeros(count, np.int64)  # and the copies that threads need of it
         self.address = self.block.ctypes.data
         self.entry = self.block  # what the native entry is told, see `entry_of`
         self.entry_at = 0
@@ -162,7 +162,8 @@ class Shaped:
         threads = program.threads() if self.shared else 1
         size = placed.arena + recipe.facts.scratch * threads
         arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
-        frame = Frame(recipe.slots, arena, threads)
+        copies = threads if recipe.facts.scratch else 0
+        frame = Frame(recipe.slots * (1 + copies), arena, threads)
         for slot, array in enumerate(program.constants, recipe.facts.arguments):
             frame.block[slot] = array.ctypes.data
         temporaries = slice(recipe.first_temporary, recipe.first_size)
