@@ -7,16 +7,18 @@ from retrograd import num_threads
 from retrograd.autodiff import gradient
 from retrograd.backends.kernel import Plan
 from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.llvm.alike import Likeness, Unknown
 from retrograd.backends.llvm.engine import engine
 from retrograd.backends.llvm.module import Module
 from retrograd.ir import Dim, Graph, Node, float32, spec
-from retrograd.ops.elementwise import mul, tanh
-from retrograd.ops.leaf import input_node
+from retrograd.ops.elementwise import div, mul, tanh
+from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import LogSumExp, ReduceSum
 from retrograd.ops.shape import expand
 from retrograd.passes import optimize
 from tests.backends.agreement import assert_same, sample
+from tests.backends.fuzz_graphs import Fuzz
 
 
 def layers(count: int, rows: int | Dim = 32, width: int = 16) -> Graph:
@@ -75,3 +77,33 @@ def test_threads_keep_their_rows_of_local_buffers_apart():
     for one, *others in zip(*results, strict=True):
         assert all(np.array_equal(one, other) for other in others)
     assert_same(graph, arrays, 1000, scale=10.0)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_kernels_that_are_alike_are_written_alike(monkeypatch, seed):
+    """The text of a module is the same whether they are recognised before or after writing."""
+    f = Fuzz(seed, symbolic=seed % 3 == 2, rows=seed % 2 == 0)
+    graph = f.graph(30)
+    texts = []
+    for hide in (False, True):
+        with monkeypatch.context() as patch:
+            if hide:
+                patch.setattr(Likeness, "_nest", unknown)
+            module = Module(Plan(graph), engine().machine)
+            texts.append(module.text())
+    assert texts[0] == texts[1]
+
+
+def unknown(*given):
+    raise Unknown
+
+
+def test_numbers_that_are_equal_are_not_always_alike():
+    numbers = [np.float32(v) for v in (0.0, -0.0, 1.0, np.nan)]
+    inputs = [input_node(spec((4,)), f"x{k}") for k in range(4)]
+    outputs = [
+        div(x, expand(constant(v), (4,), (0,))) for x, v in zip(inputs, numbers, strict=True)
+    ]
+    program = LLVMProgram(Graph(inputs, outputs))
+    assert len(program.plan.kernels) == program.functions == 4
+    assert_same(program.graph, [sample((4,), float32)] * 4, 8, program)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from retrograd.backends.kernel import Buffer, Kernel, Nest, Plan
 from retrograd.backends.llvm import index, matmul, reduce
+from retrograd.backends.llvm.alike import Likeness
 from retrograd.backends.llvm.driver import Driver
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
@@ -82,6 +84,8 @@ class Module:
         self.slots = Slots(plan)
         self.declarations: dict[str, None] = {}
         self.functions: dict[str, int] = {}  # bodies, numbered
+        # By what tells kernels apart: their function, and the arguments as places among buffers.
+        self._known: dict[tuple[Any, ...] | None, tuple[int, list[int | Dim]]] = {}
         checks = number = 0
         self.calls: list[list[Call]] = []  # of each band
         for band in plan.bands:
@@ -102,6 +106,21 @@ class Module:
         self.declarations[function] = None
 
     def _kernel(
+        self, kernel: Kernel, rows: int | Dim, checking: bool
+    ) -> tuple[int, list[Buffer | Dim]]:
+        """The number of a kernel's function, and the arguments."""
+        like = Likeness(kernel, rows)
+        if like.key in self._known:
+            number, places = self._known[like.key]
+            buffers = list(like.buffers)
+            return number, [buffers[p] if isinstance(p, int) else p for p in places]
+        number, arguments = self._write(kernel, rows, checking)
+        if like.key is not None:
+            places = [p if isinstance(p, Dim) else like.buffers[p] for p in arguments]
+            self._known[like.key] = number, places
+        return number, arguments
+
+    def _write(
         self, kernel: Kernel, rows: int | Dim, checking: bool
     ) -> tuple[int, list[Buffer | Dim]]:
         w = KernelWriter(self.declare, self.machine, rows)
