@@ -19,6 +19,7 @@ Then follow operations, each beginning with its number and its length in words:
     2  a band: how many rows, into how many blocks they are cut, how many local buffers, their slots
        and the bytes of a row of each, then the calls made for each block
     3  all threads wait for each other, and leave if one of them has failed or was stopped
+    4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
 
 Rows are -1 - slot where the block holds their number. Then blocks are 0, for one for each thread,
 or -n, for one for each n rows, but two at least: a number that does not depend on the threads.
@@ -35,7 +36,7 @@ block.
 from __future__ import annotations
 
 HEAD, CALL, LOCAL = 4, 4, 5  # words before operations, slots of a call, local buffers of a band
-END, CALLS, BAND, MEET = range(4)
+END, CALLS, BAND, MEET, KEEP = range(5)
 STOPPED = 1 << 62  # the result of a run that was told to stop
 
 TEXT = f"""
@@ -200,7 +201,7 @@ start:
   %stop.slot = load i64, ptr %table
   %stop.at = getelementptr i64, ptr %block, i64 %stop.slot
   %stoppable = icmp sge i64 %stop.slot, 0
-  %word = select i1 %stoppable, ptr %stop.at, ptr @never
+  %word.first = select i1 %stoppable, ptr %stop.at, ptr @never
   %times.at = getelementptr i64, ptr %table, i64 1
   %times.slot = load i64, ptr %times.at
   %timed = icmp sge i64 %times.slot, 0
@@ -221,6 +222,7 @@ scratch:
   %copy = getelementptr i64, ptr %block, i64 %copy.place
   %first = getelementptr i64, ptr %table, i64 {HEAD}
   %leads = icmp eq i64 %thread, 0
+  %alone = icmp eq i64 %threads, 1
   br label %fill
 fill:
   %i = phi i64 [ 0, %scratch ], [ %i.next, %filling ]
@@ -236,6 +238,7 @@ filling:
 next:
   %at = phi ptr [ %first, %fill ], [ %end, %after ]
   %result = phi i64 [ 0, %fill ], [ %result.new, %after ]
+  %word = phi ptr [ %word.first, %fill ], [ %word.new, %after ]
   %op = load i64, ptr %at
   %length.at = getelementptr i64, ptr %at, i64 1
   %length = load i64, ptr %length.at
@@ -246,6 +249,7 @@ next:
     i64 {CALLS}, label %single
     i64 {BAND}, label %shared
     i64 {MEET}, label %meet
+    i64 {KEEP}, label %meet
   ]
 single:
   br i1 %mine, label %single.do, label %after
@@ -261,15 +265,24 @@ shared.do:
                                   i64 %threads, i64 %own, ptr %word, ptr %times, ptr %kernels)
   br label %after
 meet:
+  %keeps = icmp eq i64 %op, {KEEP}
+  %word.kept = select i1 %keeps, ptr @never, ptr %word
+  br i1 %alone, label %met, label %agree
+agree:
   %vote = load ptr, ptr %kernels
-  %worst = call i64 %vote(ptr %team, i64 %thread, i64 %threads, i64 %result)
+  %all = call i64 %vote(ptr %team, i64 %thread, i64 %threads, i64 %result)
+  br label %met
+met:
+  %worst = phi i64 [ %result, %meet ], [ %all, %agree ]
   %agreed = icmp eq i64 %worst, 0
   br i1 %agreed, label %after, label %leave
 leave:
   ret i64 %worst
 after:
   %result.new = phi i64 [ %result, %single ], [ %result.single, %single.do ],
-    [ %result, %shared ], [ %result.shared, %shared.do ], [ 0, %meet ]
+    [ %result, %shared ], [ %result.shared, %shared.do ], [ 0, %met ]
+  %word.new = phi ptr [ %word, %single ], [ %word, %single.do ],
+    [ %word, %shared ], [ %word, %shared.do ], [ %word.kept, %met ]
   br label %next
 over:
   ret i64 %result

@@ -11,12 +11,12 @@ for one thread calls its kernels itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel import Band
 from retrograd.backends.kernel.band import PRODUCT_ROWS
-from retrograd.backends.llvm.drive_text import BAND, CALLS, END, MEET
+from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET
 from retrograd.backends.llvm.interrupt import LONG
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
@@ -35,10 +35,11 @@ class Driver:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.plan = module.plan
+        self.stoppable = bool(self.plan.graph.dim_names) or self.plan.nanoseconds({}) >= LONG
         # A run may stop until it overwrites what the caller would want to keep.
-        self.stoppable = not self.plan.donated and (
-            bool(self.plan.graph.dim_names) or self.plan.nanoseconds({}) >= LONG
-        )
+        taken = {self.plan.inputs[j] for j in self.plan.donated.values()}
+        writing = [k for k, band in enumerate(self.plan.bands) if not taken.isdisjoint(band.writes)]
+        self.last_stop = min(writing, default=-1) if self.stoppable else -1
 
     def text(self) -> list[str]:
         """The function, and the data that it needs."""
@@ -94,16 +95,22 @@ class Driver:
 
     def _epochs(self) -> Iterator[list[list[int]]]:
         """The operations of each epoch."""
-        pairs = list(zip(self.plan.bands, self.module.calls, strict=True))
-        for _, inside in groupby(pairs, lambda p: p[0].epoch if self.plan.threaded else 0):
+        steps = list(zip(self.plan.bands, self.module.calls, count()))
+        for _, inside in groupby(steps, lambda s: s[0].epoch if self.plan.threaded else 0):
             found: list[list[int]] = []
-            for shared, group in groupby(inside, lambda p: p[0].rows != 0):
+            for (shared, over), group in groupby(inside, self._kind):
+                if over:
+                    found.append(_operation(KEEP, []))
                 if shared:
-                    found += [_operation(BAND, self._band(band, own)) for band, own in group]
+                    found += [_operation(BAND, self._band(band, own)) for band, own, _ in group]
                 else:
-                    calls = [call for _, own in group for call in own]
+                    calls = [call for _, own, _ in group for call in own]
                     found.append(_operation(CALLS, self._calls(calls)))
             yield found
+
+    def _kind(self, step: tuple[Band, list[Call], int]) -> tuple[bool, bool]:
+        """Whether threads share a band, and whether it is the first that overwrites inputs."""
+        return step[0].rows != 0, step[2] == self.last_stop
 
     def _band(self, band: Band, calls: Sequence[Call]) -> list[int]:
         rows = -1 - self.module.slots.of(band.rows) if isinstance(band.rows, Dim) else band.rows

@@ -23,7 +23,7 @@ from retrograd.backends.llvm.module import Module
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
 from retrograd.backends.threads import threads_here
 from retrograd.errors import BackendError, IndexRangeError
-from retrograd.ir import Graph, evaluate
+from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.passes import optimize
 
 if TYPE_CHECKING:
@@ -64,11 +64,10 @@ class Shaped:
         check_memory(self.peak, lambda: program.plan, sizes)
         time = self.placement.nanoseconds
         self.shared = program.shares(self.placement)
-        self.long = time >= LONG and not program.donated
+        self.long = time >= LONG
         self.brief = not self.shared and time < BRIEF
-        known = lambda x: (x.dtype.dtype, tuple(evaluate(d, sizes) for d in x.shape))  # noqa: E731
-        self.inputs = [known(x.type) for x in program.graph.inputs]
-        outputs = [known(y.type) for y in program.graph.outputs]
+        self.inputs = [_known(x.type, sizes) for x in program.graph.inputs]
+        outputs = [_known(y.type, sizes) for y in program.graph.outputs]
         # A donated input is overwritten if nothing but the two lists of the call refers to it.
         most = dict.fromkeys(program.donated.values(), 2)
         self.expected, self.results = expected(self.inputs, most), expected(outputs)
@@ -104,7 +103,7 @@ class Shaped:
         if failed == 0 and self.brief:
             self.frames.append(frame)
             return results
-        return self._finish(frame, failed or program.enter(frame), arrays, results)
+        return self._finish(frame, failed or program.enter(frame, arrays), arrays, results)
 
     def _outputs(self, arrays: list[Array]) -> list[Array]:
         """Arrays for the outputs."""
@@ -126,7 +125,7 @@ class Shaped:
         results = self._outputs(arrays)
         for slot, y in enumerate(results, self.program.count):
             frame.block[slot] = y.ctypes.data
-        return self._finish(frame, self.program.enter(frame), arrays, results)
+        return self._finish(frame, self.program.enter(frame, arrays), arrays, results)
 
     def _finish(
         self, frame: Frame, failed: int, arrays: list[Array], results: list[Array]
@@ -278,11 +277,27 @@ class LLVMProgram:
         results = shaped.quick(arrays)
         return results if results is not None else shaped.slow(arrays)
 
-    def enter(self, frame: Frame) -> int:
-        """Run on a frame that holds all addresses; the number of the check that failed, or 0."""
-        if frame.stop:
-            return interruptible(lambda: self._run(frame), frame.stop)
-        return self._run(frame)
+    def enter(self, frame: Frame, arrays: list[Array]) -> int:
+        """Run on a frame that holds all addresses; the number of the check that failed, or 0.
+
+        A long run that is interrupted ends between two kernels or blocks of rows, with all arrays
+        as they were; once it has begun to overwrite donated ones, it goes on to its end, and leaves
+        nothing in `arrays`.
+        """
+        if not frame.stop:
+            return self._run(frame)
+        found: list[int] = []
+
+        def run() -> int:
+            found.append(self._run(frame))
+            return found[0]
+
+        try:
+            return interruptible(run, frame.stop)
+        except BaseException:
+            if self.donated and found == [0]:
+                arrays.clear()
+            raise
 
     def _run(self, frame: Frame) -> int:
         if frame.threads == 1:
@@ -368,6 +383,11 @@ class LLVMProgram:
             self(arrays)
         passed = (time.perf_counter() - start) / calls * 1e9
         return [float(t) * passed / max(int(self.times.sum()), 1) for t in self.times]
+
+
+def _known(of: TensorType, sizes: Mapping[str, int]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Dtype and shape at sizes that are known."""
+    return of.dtype.dtype, tuple([evaluate(d, sizes) for d in of.shape])
 
 
 def readable(a: Array) -> Array:
