@@ -14,7 +14,7 @@ import numpy as np
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
 from retrograd.backends.kernel.legalize import CheckIndex
-from retrograd.backends.limits import check_memory
+from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import entry_of, expected
 from retrograd.backends.llvm.identity import program_key
@@ -61,7 +61,7 @@ class Shaped:
         recipe = program.recipe
         self.program = program
         self.placement = recipe.placement or place(program.plan, sizes)
-        check_memory(self.peak, lambda: program.plan, sizes)
+        check_memory(self.peak, lambda: arrays_of(program.plan, sizes), sizes)
         time = self.placement.nanoseconds
         self.shared = program.shares(self.placement)
         self.long = time >= LONG
@@ -236,7 +236,7 @@ class LLVMProgram:
     def _make(self, compiler: Engine, timed: bool) -> tuple[Recipe, Compiled]:
         plan, static = self.plan, not self.graph.dim_names
         if static:  # sizes beyond all measure cannot even be compiled
-            check_memory(plan.least_bytes, lambda: plan, {})
+            check_memory(plan.least_bytes, lambda: arrays_of(plan, {}), {})
         module = Module(plan, compiler.machine, timed)
         made = compiler.assemble(module.text())
         recipe = recipe_of(plan, module, made, static)
