@@ -86,7 +86,7 @@ def test_what_is_interpreted_is_refused_as_well():
     for n, sizes in ((10**8, [10**8]), (Dim("N"), [10**7, 10**6])):
         program = InterpretedProgram(large(n))
         for size in sizes:
-            with pytest.raises(MemoryLimitError, match="needs .* more than") as caught:
+            with pytest.raises(MemoryLimitError, match=r"needs .* more than") as caught:
                 program([np.ones(size, np.float32)])
             assert "wide" in str(caught.value)
     assert program([np.ones(3, np.float32)])[0].shape == (3, 3)
