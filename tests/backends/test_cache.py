@@ -448,3 +448,35 @@ def test_the_compiler_is_known_by_its_files(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(identity, "STARTED", 0.0)
     assert whole() is None, "what runs may be older than the files"
+
+
+FULL = """
+import os, resource, signal, sys
+import numpy as np
+if sys.argv[1] == "full":  # from here on every write beyond 512 bytes fails, as on a full disk
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+import retrograd as rg
+f = rg.jit(lambda x: (rg.exp(x) * x).sum())
+print(f(np.arange(3.0)).item())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits a process of its own")
+@pytest.mark.parametrize("trouble", ["full", "a file", "nowhere"])
+def test_a_process_that_cannot_keep_anything_compiles(tmp_path, trouble):
+    """With a disk that takes no more, and with a cache that cannot be a directory."""
+    folder = tmp_path / "cache"
+    if trouble == "a file":
+        folder.write_text("in the way")
+    if trouble == "nowhere":
+        folder = Path("/proc/nothing/here")
+    environment = {**os.environ, cache.VARIABLE: str(folder), "PYTHONPATH": "src"}
+    process = subprocess.run(
+        [sys.executable, "-c", FULL, trouble],
+        cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert process.stderr == ""
+    assert float(process.stdout) == pytest.approx(np.exp(1) + 2 * np.exp(2))
+    if trouble == "full":
+        assert list((folder / "compiled").iterdir()) == []

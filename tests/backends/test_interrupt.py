@@ -1,6 +1,7 @@
 """Ctrl-C, and signals in general, during long native calls."""
 
 import _thread
+import ctypes
 import os
 import signal
 import subprocess
@@ -12,7 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import retrograd as rg
+from retrograd import num_threads
+from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.llvm import program as program_module
+from retrograd.backends.llvm.drive_text import STOPPED
 from retrograd.backends.llvm.interrupt import interruptible
+from retrograd.errors import DonatedError
+from retrograd.ir import Graph, Node, spec
+from retrograd.ops.elementwise import tanh
+from retrograd.ops.leaf import input_node
+from retrograd.ops.reduce import ReduceSum
+from retrograd.ops.shape import expand
 from tests.backends.team_programs import PATIENCE, programs, wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -155,6 +167,106 @@ def test_other_threads_make_the_call_themselves():
     thread.start()
     thread.join()
     assert found == [True]
+
+
+# -- programs that overwrite what they are given ---------------------------------------------------
+SIZE = 1 << 18
+
+
+def updates() -> LLVMProgram:
+    """Long work, whose result then scales two donated arrays, `a` and `b`."""
+    x, a, b = (input_node(spec((SIZE,)), name) for name in "xab")
+    y: Node = x
+    for _ in range(150):
+        y = tanh(y)
+    scale = expand(ReduceSum((0,))(y), (SIZE,), (0,))
+    program = LLVMProgram(Graph([x, a, b], [a + scale, b - scale]), donate=(1, 2))
+    assert program.donated == {0: 1, 1: 2}
+    assert program.last is not None
+    assert program.last.long
+    return program
+
+
+def arrays() -> list[np.ndarray]:
+    return [np.ones(SIZE, np.float32), np.zeros(SIZE, np.float32), np.zeros(SIZE, np.float32)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupted_program_has_overwritten_nothing(monkeypatch, threads):
+    def at_once(call, stop):
+        ctypes.c_int64.from_address(stop).value = 1
+        assert call() == STOPPED
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program_module, "interruptible", at_once)
+    given = arrays()
+    with num_threads(threads), pytest.raises(KeyboardInterrupt):
+        updates().consume(given)
+    assert len(given) == 3
+    assert not given[1].any()
+    assert not given[2].any()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_has_begun_to_overwrite_goes_on_to_its_end(monkeypatch, threads):
+    given = arrays()
+    _, a, b = views = [x[:] for x in given]
+    done = threading.Event()
+
+    def too_late(call, stop):
+        def watch() -> None:
+            while not done.is_set() and a[0] == 0 and b[-1] == 0:
+                pass
+            ctypes.c_int64.from_address(stop).value = 1
+
+        other = threading.Thread(target=watch)
+        other.start()
+        assert call() == 0
+        done.set()
+        other.join()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program_module, "interruptible", too_late)
+    program = updates()
+    monkeypatch.setattr(program.last, "quick", lambda arrays: program.last.slow(arrays))
+    with num_threads(threads), pytest.raises(KeyboardInterrupt):
+        program.consume(given)
+    assert not given  # whoever gave the arrays is not to use them again
+    assert len(views) == 3
+    assert (a == a[0]).all()
+    assert (b == -a).all()
+    assert a[0] > 0
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_donated_tensors_after_an_interrupt(monkeypatch, late):
+    def interrupted(call, stop):
+        ctypes.c_int64.from_address(stop).value = int(not late)
+        call()
+        raise KeyboardInterrupt
+
+    def step(state, x):
+        for _ in range(150):
+            x = rg.tanh(x)
+        return state + x.sum(), x.sum()
+
+    f = rg.jit(step, donate="state")
+    x = rg.ones((SIZE,))
+    expected = f(rg.zeros((SIZE,)), x)[0].numpy()
+    for _ in range(2):  # the second time by the shorter way
+        state = rg.zeros((SIZE,))
+        state.numpy()
+        with monkeypatch.context() as patch:
+            patch.setattr(program_module, "interruptible", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                f(state, x)
+        if late:
+            with pytest.raises(DonatedError):
+                state.numpy()
+        else:
+            assert not state.numpy().any()
+            state = f(state, x)[0]
+            np.testing.assert_array_equal(state.numpy(), expected)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal to a process of its own")

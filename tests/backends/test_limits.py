@@ -14,6 +14,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.backends import limits
+from retrograd.backends.interpret import InterpretedProgram
 from retrograd.backends.kernel import band
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.llvm import program as programs
@@ -79,6 +80,30 @@ def large(n):
     wide = exp(expand(x, (n, n), (0,))).renamed("wide")
     total = expand(ReduceSum((0,))(wide), (n, n), (0,))
     return Graph([x], [matmul(wide, total).renamed("result")])
+
+
+def test_what_is_interpreted_is_refused_as_well():
+    for n, sizes in ((10**8, [10**8]), (Dim("N"), [10**7, 10**6])):
+        program = InterpretedProgram(large(n))
+        for size in sizes:
+            with pytest.raises(MemoryLimitError, match=r"needs .* more than") as caught:
+                program([np.ones(size, np.float32)])
+            assert "wide" in str(caught.value)
+    assert program([np.ones(3, np.float32)])[0].shape == (3, 3)
+
+
+def test_what_is_dead_when_interpreted_counts_no_more(monkeypatch):
+    monkeypatch.setattr(limits, "UNNOTICED", 0)
+    x = input_node(spec((1000,), float32), "x")
+    y = x
+    for _ in range(9):
+        y = exp(y)
+    program = InterpretedProgram(Graph([x], [y]))
+    monkeypatch.setattr(limits, "available_memory", lambda: 8000)
+    assert program([np.zeros(1000, np.float32)])[0].shape == (1000,)
+    monkeypatch.setattr(limits, "available_memory", lambda: 7999)
+    with pytest.raises(MemoryLimitError):
+        InterpretedProgram(program.graph)([np.zeros(1000, np.float32)])
 
 
 def test_a_graph_of_absurd_size_is_refused_before_it_runs():

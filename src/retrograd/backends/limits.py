@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from retrograd.backends.kernel import Plan
@@ -19,26 +19,30 @@ UNNOTICED = 1 << 26  # bytes that are not worth asking the system for
 LARGEST = 3  # arrays that an error names
 
 
-def check_memory(needed: int, plan_of: Callable[[], Plan], sizes: Mapping[str, int]) -> None:
-    """`MemoryLimitError` if a call needs more memory than there is. The plan is for the message."""
+def check_memory(
+    needed: int, arrays_of: Callable[[], Iterable[tuple[int, str]]], sizes: Mapping[str, int]
+) -> None:
+    """`MemoryLimitError` if a call needs more memory than there is. The arrays, each with its bytes
+    and what it is, are for the message."""
     if needed <= UNNOTICED:
         return
     there = available_memory()
     if there is None or needed <= there:
         return
-    plan = plan_of()
-    outputs = zip(plan.outputs, plan.source.outputs, strict=True)  # under their own names
-    arrays = [*outputs, *((b, b.node) for b in plan.temporaries)]
-    arrays.sort(key=lambda pair: -evaluate(pair[0].bytes, sizes))
-    lines = "".join(
-        f"\n  {scaled(evaluate(b.bytes, sizes))}: {b.kind} {node.describe()}"
-        for b, node in arrays[:LARGEST]
-    )
+    largest = sorted(arrays_of(), key=lambda array: -array[0])[:LARGEST]
+    lines = "".join(f"\n  {scaled(size)}: {what}" for size, what in largest)
     at = f" with the sizes {dict(sizes)}" if sizes else ""
     raise MemoryLimitError(
         f"a call{at} needs {scaled(needed)}, more than the {scaled(there)} available here; compute "
         f"it in parts, or with smaller sizes. The largest arrays are{lines}"
     )
+
+
+def arrays_of(plan: Plan, sizes: Mapping[str, int]) -> list[tuple[int, str]]:
+    """The arrays that a plan makes, outputs under their own names."""
+    outputs = zip(plan.outputs, plan.source.outputs, strict=True)
+    made = [*outputs, *((b, b.node) for b in plan.temporaries)]
+    return [(evaluate(b.bytes, sizes), f"{b.kind} {node.describe()}") for b, node in made]
 
 
 def available_memory() -> int | None:

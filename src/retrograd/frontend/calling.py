@@ -84,9 +84,10 @@ class Traced:
                 results = self.program.consume(arrays)
             else:
                 results = self.program(arrays)
-        except Exception:
-            for i, h in handles:
-                h._ready = arrays[i]
+        except BaseException:
+            if arrays:  # not interrupted too late, see `LLVMProgram.enter`
+                for i, h in handles:
+                    h._ready = arrays[i]
             raise
         return self.build(results)
 
@@ -136,8 +137,9 @@ class Entry:
             h._ready = gone
         try:
             results = self.quick(arrays)
-        except Exception:
-            self._restore(arrays, handles)
+        except BaseException:
+            if arrays:  # not interrupted too late, see `LLVMProgram.enter`
+                self._restore(arrays, handles)
             raise
         if results is None:
             self._restore(arrays, handles)

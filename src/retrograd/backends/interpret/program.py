@@ -13,8 +13,9 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.interpret.native import run
+from retrograd.backends.limits import check_memory
 from retrograd.errors import RetrogradError
-from retrograd.ir import Graph, Node
+from retrograd.ir import Graph, Node, evaluate
 
 # Operations whose NumPy meaning gives the bits of compiled code, in every dtype but half precision.
 EXACT = frozenset((
@@ -38,6 +39,7 @@ class InterpretedProgram:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self._fitting: dict[str, int] | None = None  # sizes for which there was memory
         self._last: dict[Node, list[Node]] = {}  # what is not needed any more after a node
         last = {x: node for node in graph.body for x in node.inputs}
         keep = {*graph.outputs}
@@ -48,6 +50,8 @@ class InterpretedProgram:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         graph = self.graph
         sizes = bind(graph.inputs, arrays)
+        if sizes != self._fitting:
+            self._check_memory(sizes)
         values: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
         with np.errstate(all="ignore"):
             for node in graph.body:
@@ -55,6 +59,22 @@ class InterpretedProgram:
                 for x in self._last.get(node, ()):
                     del values[x]
         return [np.array(values[y], order="C") for y in graph.outputs]
+
+    def _check_memory(self, sizes: dict[str, int]) -> None:
+        """`MemoryLimitError` if the values that are needed at one time do not fit, at least; those
+        that may be views count as nothing."""
+        bytes_of = {
+            node: evaluate(node.type.size, sizes) * node.dtype.itemsize
+            for node in self.graph.body
+            if node.op not in MOVING
+        }
+        held = needed = 0
+        for node in self.graph.body:
+            held += bytes_of.get(node, 0)
+            needed = max(needed, held)
+            held -= sum([bytes_of.get(x, 0) for x in self._last.get(node, ())])
+        check_memory(needed, lambda: [(n, x.describe()) for x, n in bytes_of.items()], sizes)
+        self._fitting = sizes
 
     def _value(self, node: Node, inputs: list[Array], sizes: dict[str, int]) -> Array:
         half = any(x.dtype.is_half for x in (node, *node.inputs))

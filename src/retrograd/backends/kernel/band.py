@@ -192,15 +192,17 @@ def _most_blocks(band: Band) -> int:
 def place_barriers(bands: Sequence[Band]) -> None:
     """Number the epochs of the bands."""
     epoch = 0
-    pending: list[Band] = []
+    # What was written and read since the latest barrier: by bands that threads share, and by all. A
+    # band that one thread runs need not wait for others of that kind.
+    shared, every = (set[Buffer](), set[Buffer]()), (set[Buffer](), set[Buffer]())
     for band in bands:
         reads, writes = band.reads, band.writes
-        for before in pending:
-            if band.rows == 0 and before.rows == 0:
-                continue  # the same thread
-            if before.writes & (reads | writes) or before.reads & writes:
-                epoch += 1
-                pending = []
-                break
+        written, read = shared if band.rows == 0 else every
+        if not (written.isdisjoint(reads | writes) and read.isdisjoint(writes)):
+            epoch += 1
+            for touched in (*shared, *every):
+                touched.clear()
         band.epoch = epoch
-        pending.append(band)
+        for written, read in (every,) if band.rows == 0 else (every, shared):
+            written |= writes
+            read |= reads

@@ -22,6 +22,7 @@ from collections.abc import Collection, Sequence
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest, live
+from retrograd.ir import TensorType
 
 
 def take_inputs(
@@ -37,7 +38,7 @@ def take_inputs(
     """
     if not donated:
         return {}
-    _delay(kernels, [inputs[j] for j in donated])
+    _delay(kernels, {inputs[j] for j in donated})
     first = 1 + max((at for at, k in enumerate(kernels) if is_check(k)), default=-1)
     writers = {b: at for at, k in enumerate(kernels) for b in k.outs}
     readers: dict[Buffer, list[int]] = {inputs[j]: [] for j in donated}
@@ -45,7 +46,10 @@ def take_inputs(
         for buffer in kernel.reads:
             if buffer in readers:
                 readers[buffer].append(at)
-    free = dict.fromkeys(sorted(donated))
+    number = {inputs[j]: j for j in donated}
+    free: dict[TensorType, dict[int, None]] = {}
+    for j in sorted(donated):
+        free.setdefault(inputs[j].type, {})[j] = None
     found: dict[int, int] = {}
     # An output that is computed from an input, element by element, is the first choice for it.
     for updates in (True, False):
@@ -53,11 +57,13 @@ def take_inputs(
             at = writers.get(y, -1)
             if k in found or y.kind != "output" or at < first:
                 continue
-            for j in free:
+            own = free.get(y.type, {})
+            near = sorted(number[x] for x in kernels[at].reads if number.get(x) in own)
+            for j in near if updates else own:
                 x = inputs[j]
-                if x.type == y.type and _fits(x, y, at, kernels[at], readers[x], updates):
+                if _fits(x, y, at, kernels[at], readers[x], updates):
                     found[k] = j
-                    del free[j]
+                    del own[j]
                     break
     renamed = {outputs[k]: inputs[j] for k, j in found.items()}
     if renamed:
@@ -69,18 +75,24 @@ def take_inputs(
     return found
 
 
-def _delay(kernels: list[Kernel], given: Sequence[Buffer]) -> None:
+def _delay(kernels: list[Kernel], given: set[Buffer]) -> None:
     """Where an input could be updated in place but for kernels that read it later, have the update
     wait for them, if nothing waits for the update."""
     read = {b for k in kernels for b in k.reads}
-    for kernel in list(kernels):
+    places = {id(k): (at, 0) for at, k in enumerate(kernels)}
+    readers: dict[Buffer, list[Kernel]] = {x: [] for x in given}
+    for kernel in kernels:
+        for x in given.intersection(kernel.reads):
+            readers[x].append(kernel)
+    for number, kernel in enumerate(kernels):
         if any(y in read or y.kind != "output" for y in kernel.outs):
             continue
-        own = {x for x in given for y in kernel.outs if x.type == y.type and _updates(kernel, x, y)}
-        last = max((at for at, k in enumerate(kernels) if not own.isdisjoint(k.reads)), default=-1)
-        at = next(at for at, k in enumerate(kernels) if k is kernel)
-        if last > at:
-            kernels.insert(last, kernels.pop(at))
+        near = given.intersection(kernel.reads)
+        own = {x for x in near for y in kernel.outs if x.type == y.type and _updates(kernel, x, y)}
+        last = max((places[id(k)] for x in own for k in readers[x]), default=(-1, 0))
+        if last > places[id(kernel)]:
+            places[id(kernel)] = last[0], number + 1
+    kernels.sort(key=lambda k: places[id(k)])
 
 
 def is_check(kernel: Kernel) -> bool:

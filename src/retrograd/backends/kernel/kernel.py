@@ -21,7 +21,9 @@ class Kernel:
     def __post_init__(self) -> None:
         found: dict[Buffer, None] = {}
         for nest in self.nests:
-            for v in live(nest):
+            nest.live = None
+            nest.live = live(nest)
+            for v in nest.live:
                 if v.op == "load":
                     found[v.attr] = None
             for buffer in nest.info.get("buffers", ())[:2]:

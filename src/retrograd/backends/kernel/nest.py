@@ -66,6 +66,7 @@ class Nest:
     vec: int = -1
     tile: int = -1
     info: dict[str, Any] = field(default_factory=dict)
+    live: list[Value] | None = None  # once the nest belongs to a kernel, and changes no more
 
     @property
     def outer(self) -> int | Dim:
@@ -90,6 +91,8 @@ def roots(nest: Nest) -> list[Value]:
 
 def live(nest: Nest) -> list[Value]:
     """The values of a nest's body that are used, in order."""
+    if nest.live is not None:
+        return nest.live
     seen = set(roots(nest))
     todo = list(seen)
     while todo:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from retrograd.backends.kernel.band import make_bands, place_barriers
+from retrograd.backends.kernel.band import Band, make_bands, place_barriers
 from retrograd.backends.kernel.body import Body
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.backends.kernel.cost import nanoseconds
@@ -127,17 +127,16 @@ class Plan:
 
     def _make_local(self) -> Layout:
         """Find the temporaries of which each thread has a block, and place them in its scratch."""
-        homes: dict[Buffer, set[int]] = {b: set() for b in self.temporaries}
-        for k, band in enumerate(self.bands):
+        homes: dict[Buffer, Band | None] = {}  # None where several bands touch a buffer
+        for band in self.bands:
             for buffer in band.reads | band.writes:
-                if buffer in homes:
-                    homes[buffer].add(k)
+                homes[buffer] = band if homes.get(buffer, band) is band else None
         offsets: dict[Buffer, int] = {}
         size = 0
-        for k, band in enumerate(self.bands):
+        for band in self.bands:
             if band.rows == 0 or band.blocks == 0:
                 continue
-            own = {b for b, at in homes.items() if at == {k}}
+            own = {b for b in band.writes if b.kind == "temporary" and homes[b] is band}
             times = lifetimes(list(enumerate(band.kernels)), own.__contains__)
             lives = [
                 Lifetime(b, first, last, b.bytes // band.rows * band.block_rows)

@@ -1,19 +1,22 @@
-"""The functions that run a program's kernels: which thread runs what, and when threads wait.
+"""The function that runs a program's kernels: which thread runs what, and when threads wait.
 
 Every thread goes through the epochs of the plan. In an epoch, bands of rows are shared: block `b`
 belongs to thread `b * threads / blocks`, roughly. The other kernels are run by thread 0. Between
 epochs all wait for each other, and hear whether an index check failed.
+
+All this is written down in a table, which `rg_drive` follows: see `drive_text.py`. A short program
+for one thread calls its kernels itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from itertools import count, groupby
 from typing import TYPE_CHECKING
 
-from retrograd.backends.kernel import Band, Buffer
+from retrograd.backends.kernel import Band
 from retrograd.backends.kernel.band import PRODUCT_ROWS
+from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET
 from retrograd.backends.llvm.interrupt import LONG
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
@@ -21,9 +24,9 @@ from retrograd.ir import Dim
 if TYPE_CHECKING:
     from retrograd.backends.llvm.module import Call, Module
 
-STOPPED = 1 << 62  # the result of a run that was told to stop
-PIECE = 200  # calls in a function; longer ones would take LLVM more than linear time
-ARGUMENTS = "ptr %block, i64 %thread, i64 %threads, ptr %team"
+SHORT = 100  # kernels of a program that needs no table
+HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) {"
+DRIVE = "i64 @rg_drive(ptr, i64, i64, ptr, ptr, ptr)"
 
 
 class Driver:
@@ -32,224 +35,111 @@ class Driver:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.plan = module.plan
-        self.functions: list[str] = []
+        self.stoppable = bool(self.plan.graph.dim_names) or self.plan.nanoseconds({}) >= LONG
         # A run may stop until it overwrites what the caller would want to keep.
-        self.stoppable = not self.plan.donated and (
-            bool(self.plan.graph.dim_names) or self.plan.nanoseconds({}) >= LONG
-        )
+        taken = {self.plan.inputs[j] for j in self.plan.donated.values()}
+        writing = [k for k, band in enumerate(self.plan.bands) if not taken.isdisjoint(band.writes)]
+        self.last_stop = min(writing, default=-1) if self.stoppable else -1
 
     def text(self) -> list[str]:
-        """The functions; the last one is `run`."""
-        threaded = self.plan.threaded
+        """The function, and the data that it needs."""
+        module, plan = self.module, self.plan
+        plain = not (plan.threaded or self.stoppable or module.timed)
+        if plain and len(plan.kernels) <= SHORT:
+            return self._direct([call for own in module.calls for call in own])
+        module.declare(DRIVE)
+        vote = "null"
+        if plan.threaded:
+            module.declare("i64 @rg_vote(ptr, i64, i64, i64)")
+            vote = "@rg_vote"
+        kernels = [vote, *(f"@k{n}" for n in module.functions.values())]
+        listed = ", ".join(f"ptr {name}" for name in kernels)
+        arguments = "ptr %block, i64 %thread, i64 %threads, ptr %team, ptr @table, ptr @kernels"
+        return [
+            _words("table", self._table()),
+            f"@kernels = internal constant [{len(kernels)} x ptr] [{listed}]",
+            f"{HEAD}\n  %result = tail call i64 @rg_drive({arguments})\n  ret i64 %result\n}}",
+        ]
+
+    def _direct(self, calls: Sequence[Call]) -> list[str]:
+        """One call after the other."""
         w = Writer(self.module.declare)
-        steps = list(self._steps())
-        for number, (epoch, names) in enumerate(steps):
-            w.line(f"; epoch {epoch}")
-            self._epoch(w, names, threaded, last=number == len(steps) - 1)
-        if not steps:
-            w.line("ret i64 0")
-        self.functions.append(f"define i64 @run({ARGUMENTS}) {{\n{w.text()}\n}}")
-        return self.functions
-
-    def _steps(self) -> Iterator[tuple[int, list[tuple[str, bool, bool]]]]:
-        """Epochs, each a list of functions, with whether threads share one and whether it may
-        fail."""
-        pairs = list(zip(self.plan.bands, self.module.calls, strict=True))
-        for epoch, inside in groupby(pairs, lambda p: p[0].epoch if self.plan.threaded else 0):
-            found: list[tuple[str, bool, bool]] = []
-            for shared, group in groupby(inside, lambda p: p[0].rows != 0):
-                if shared:
-                    found += [(self._band(band, calls), True, False) for band, calls in group]
-                    continue
-                calls = [c for _, own in group for c in own]
-                for i in range(0, len(calls), PIECE):
-                    piece = calls[i : i + PIECE]
-                    fails = self.stoppable or any(c.check for c in piece)
-                    found.append((self._piece(piece), False, fails))
-            yield epoch, found
-
-    def _epoch(
-        self, w: Writer, functions: list[tuple[str, bool, bool]], threaded: bool, last: bool
-    ) -> None:
-        """The functions of an epoch, then the barrier. A thread whose check failed goes straight
-        there; all hear of it, and leave."""
-        failing = any(fails for _, _, fails in functions)
-        end = w.label()
-        ways: list[tuple[str, str]] = []  # results and the blocks they come from
-        for name, shared, fails in functions:
-            after = ""
-            if threaded and not shared:
-                mine, after = w.label(), w.label()
-                first = w.new("icmp eq i64 %thread, 0")
-                w.branch(first, mine, after)
-                w.start_block(mine)
-            result = w.new(f"call i64 @{name}({ARGUMENTS})")
-            if fails:
-                on = w.label()
-                ways.append((result, w.block))
-                w.branch(w.new(f"icmp eq i64 {result}, 0"), on, end)
-                w.start_block(on)
-            if after:
-                w.jump(after)
-                w.start_block(after)
-        ways.append(("0", w.block))
-        w.jump(end)
-        w.start_block(end)
-        result = "0"
-        if failing:
-            listed = ", ".join(f"[ {value}, %{block} ]" for value, block in ways)
-            result = w.new(f"phi i64 {listed}")
-        self._meet(w, result, threaded, last)
-
-    def _meet(self, w: Writer, result: str, threaded: bool, last: bool) -> None:
-        if last:
-            w.line(f"ret i64 {result}")
-            return
-        if self.stoppable:
-            result = self._told(w, result)
-        if result == "0":
-            w.declare("void @rg_barrier(ptr, i64, i64)")
-            w.line("call void @rg_barrier(ptr %team, i64 %thread, i64 %threads)")
-            return
-        w.declare("i64 @rg_vote(ptr, i64, i64, i64)")
-        result = w.new(f"call i64 @rg_vote(ptr %team, i64 %thread, i64 %threads, i64 {result})")
-        on, off = w.label(), w.label()
-        w.branch(w.new(f"icmp eq i64 {result}, 0"), on, off)
-        w.start_block(off)
-        w.line(f"ret i64 {result}")
-        w.start_block(on)
-
-    def _piece(self, calls: list[Call]) -> str:
-        """Kernels run one after the other by one thread."""
-        w = Writer(self.module.declare)
-        slots = Slots(w, self.module)
+        data = []
         for call in calls:
-            arguments = slots.listed(call)
-            if self.stoppable:
-                self._look(w)
+            slots = self._slots(call)
+            data.append(_words(f"slots{call.number}", slots))
+            given = f"ptr %block, ptr @slots{call.number}, i64 0, i64 0"
+            failed = w.new(f"call i64 @k{call.function}({given})")
             if not call.check:
-                with self._timed(w, call):
-                    w.line(f"call void @{call.function}({arguments})")
                 continue
-            at = w.new(f"getelementptr i64, ptr %block, i64 {self.module.slots.status}")
-            failed = w.new(f"call i64 @{call.function}({slots.listed(call, f'ptr {at}')})")
             on, off = w.label(), w.label()
             w.branch(w.new(f"icmp eq i64 {failed}, 0"), on, off)
             w.start_block(off)
             w.line(f"ret i64 {call.check}")
             w.start_block(on)
-        return self._define(w)
-
-    def _band(self, band: Band, calls: list[Call]) -> str:
-        """A block of rows through all the kernels of a band, then the next."""
-        w = Writer(self.module.declare)
-        slots = Slots(w, self.module)
-        for call in calls:
-            slots.listed(call)  # all that is loaded is loaded before the loop
-        rows = slots.of(band.rows) if isinstance(band.rows, Dim) else str(band.rows)
-        blocks = str(band.blocks) if band.blocks else _blocks(w, band, rows)
-        bounds = []
-        for thread in ("%thread", w.new("add i64 %thread, 1")):
-            if blocks == "%threads":
-                bounds.append(thread)
-                continue
-            scaled = w.new(f"mul i64 {thread}, {blocks}")
-            bounds.append(w.new(f"udiv i64 {scaled}, %threads"))
-        scratch = w.new(f"mul i64 %thread, {self.plan.scratch.arena}") if band.local else ""
-        loop = w.open_loop(bounds[1], 1, bounds[0])
-        lo = _row(w, loop.counter, rows, blocks)
-        hi = _row(w, w.new(f"add i64 {loop.counter}, 1"), rows, blocks)
-        for buffer in band.local:
-            # The block's rows of a local buffer lie at the start of the thread's scratch.
-            row = buffer.bytes // band.rows
-            moved = w.new(f"sub i64 {scratch}, {w.new(f'mul i64 {lo}, {row}')}")
-            name = slots.of(buffer)
-            slots.names[buffer] = w.new(f"getelementptr i8, ptr {name}, i64 {moved}")
-        for call in calls:
-            if self.stoppable:
-                self._look(w)
-            with self._timed(w, call):
-                arguments = slots.listed(call, f"i64 {lo}", f"i64 {hi}")
-                w.line(f"call void @{call.function}({arguments})")
-        w.close_loop(loop)
-        return self._define(w)
-
-    def _word(self, w: Writer) -> str:
-        """The word that says whether the run is to stop, as it is now."""
-        at = w.new(f"getelementptr i64, ptr %block, i64 {self.module.slots.status + 2}")
-        return w.new(f"load atomic i64, ptr {at} monotonic, align 8")
-
-    def _look(self, w: Writer) -> None:
-        """Leave if the run is to stop; what was computed is dropped."""
-        on, off = w.label(), w.label()
-        w.branch(w.new(f"icmp eq i64 {self._word(w)}, 0"), on, off)
-        w.start_block(off)
-        w.line(f"ret i64 {STOPPED}")
-        w.start_block(on)
-
-    def _told(self, w: Writer, result: str) -> str:
-        """The result of an epoch, or that the run is to stop."""
-        go = w.new(f"icmp eq i64 {self._word(w)}, 0")
-        return w.new(f"select i1 {go}, i64 {result}, i64 {STOPPED}")
-
-    @contextmanager
-    def _timed(self, w: Writer, call: Call) -> Iterator[None]:
-        """Where times are taken, add the cycles of a call to its kernel's counter."""
-        if not self.module.timed:
-            yield
-            return
-        w.declare("i64 @llvm.readcyclecounter()")
-        start = w.new("call i64 @llvm.readcyclecounter()")
-        yield
-        passed = w.new(f"sub i64 {w.new('call i64 @llvm.readcyclecounter()')}, {start}")
-        own = w.new(f"getelementptr i64, ptr %block, i64 {self.module.slots.status + 1}")
-        table = w.new(f"load ptr, ptr {own}, align 8")
-        at = w.new(f"getelementptr i64, ptr {table}, i64 {call.number}")
-        w.new(f"atomicrmw add ptr {at}, i64 {passed} monotonic")
-
-    def _define(self, w: Writer) -> str:
-        name = f"part{len(self.functions)}"
         w.line("ret i64 0")
-        self.functions.append(f"define internal i64 @{name}({ARGUMENTS}) #0 {{\n{w.text()}\n}}")
-        return name
+        return [*data, f"{HEAD}\n{w.text()}\n}}"]
+
+    def _table(self) -> list[int]:
+        status = self.module.slots.status
+        stop = status + 2 if self.stoppable else -1
+        times = status + 1 if self.module.timed else -1
+        local = self.plan.scratch
+        words = [stop, times, local.arena, self.module.slots.count if local.offsets else 0]
+        for number, operations in enumerate(self._epochs()):
+            if number:
+                words += _operation(MEET, [])
+            for operation in operations:
+                words += operation
+        return words + _operation(END, [])
+
+    def _epochs(self) -> Iterator[list[list[int]]]:
+        """The operations of each epoch."""
+        steps = list(zip(self.plan.bands, self.module.calls, count()))
+        for _, inside in groupby(steps, lambda s: s[0].epoch if self.plan.threaded else 0):
+            found: list[list[int]] = []
+            for (shared, over), group in groupby(inside, self._kind):
+                if over:
+                    found.append(_operation(KEEP, []))
+                if shared:
+                    found += [_operation(BAND, self._band(band, own)) for band, own, _ in group]
+                else:
+                    calls = [call for _, own, _ in group for call in own]
+                    found.append(_operation(CALLS, self._calls(calls)))
+            yield found
+
+    def _kind(self, step: tuple[Band, list[Call], int]) -> tuple[bool, bool]:
+        """Whether threads share a band, and whether it is the first that overwrites inputs."""
+        return step[0].rows != 0, step[2] == self.last_stop
+
+    def _band(self, band: Band, calls: Sequence[Call]) -> list[int]:
+        rows = -1 - self.module.slots.of(band.rows) if isinstance(band.rows, Dim) else band.rows
+        # What BLAS computes depends on the cut, which must not depend on the threads.
+        blocks = band.blocks or (-PRODUCT_ROWS if band.products else 0)
+        local: list[int] = []
+        for buffer in band.local:
+            row = buffer.bytes // band.rows
+            assert isinstance(row, int), "where rows are not known, buffers are not local"
+            local += [self.module.slots.of(buffer), row]
+        return [rows, blocks, len(band.local), *local, *self._calls(calls)]
+
+    def _calls(self, calls: Sequence[Call]) -> list[int]:
+        words: list[int] = []
+        for call in calls:
+            slots = self._slots(call)
+            words += [call.function + 1, call.check, call.number, len(slots), *slots]
+        return words
+
+    def _slots(self, call: Call) -> list[int]:
+        """Where a kernel finds its arguments, and, if it may fail, says why."""
+        slots = [self.module.slots.of(x) for x in call.arguments]
+        return [*slots, self.module.slots.status] if call.check else slots
 
 
-class Slots:
-    """Arguments of kernels, loaded from the block when first needed."""
-
-    def __init__(self, w: Writer, module: Module) -> None:
-        self.w = w
-        self.module = module
-        self.names: dict[Buffer | Dim, str] = {}
-
-    def of(self, what: Buffer | Dim) -> str:
-        if what not in self.names:
-            slot = self.module.slots.of(what)
-            at = self.w.new(f"getelementptr i64, ptr %block, i64 {slot}")
-            kind = "i64" if isinstance(what, Dim) else "ptr"
-            self.names[what] = self.w.new(f"load {kind}, ptr {at}, align 8")
-        return self.names[what]
-
-    def listed(self, call: Call, *more: str) -> str:
-        """The arguments of a call; there may be none, where nothing is to be computed."""
-        own = [f"{'i64' if isinstance(p, Dim) else 'ptr'} {self.of(p)}" for p in call.arguments]
-        return ", ".join([*own, *more])
+def _operation(number: int, words: Sequence[int]) -> list[int]:
+    return [number, len(words) + 2, *words]
 
 
-def _blocks(w: Writer, band: Band, rows: str) -> str:
-    """Into how many blocks rows are cut whose number is not known: one for each thread. But what
-    BLAS computes depends on the cut, which must not depend on the threads."""
-    if not band.products:
-        return "%threads"
-    w.declare("i64 @llvm.smin.i64(i64, i64)")
-    w.declare("i64 @llvm.smax.i64(i64, i64)")
-    least = w.new(f"call i64 @llvm.smin.i64(i64 {rows}, i64 2)")
-    many = w.new(f"udiv i64 {rows}, {PRODUCT_ROWS}")
-    return w.new(f"call i64 @llvm.smax.i64(i64 {many}, i64 {least})")
-
-
-def _row(w: Writer, block: str, rows: str, blocks: str) -> str:
-    """The first row of a block."""
-    if rows.isdigit() and blocks.isdigit() and int(rows) % int(blocks) == 0:
-        return w.new(f"mul i64 {block}, {int(rows) // int(blocks)}")
-    return w.new(f"udiv i64 {w.new(f'mul i64 {block}, {rows}')}, {blocks}")
+def _words(name: str, words: Sequence[int]) -> str:
+    listed = ", ".join([f"i64 {word}" for word in words])
+    return f"@{name} = internal constant [{len(words)} x i64] [{listed}]"

@@ -17,6 +17,7 @@ import llvmlite.binding as llvm
 from retrograd.backends.llvm.assembler import Assembler, Object
 from retrograd.backends.llvm.blas import blas_symbols
 from retrograd.backends.llvm.cache import current_store
+from retrograd.backends.llvm.drive_text import TEXT as DRIVE
 from retrograd.backends.llvm.entry import ENTER, PROTOTYPE, TEXT, Enter, usable, works
 from retrograd.backends.llvm.half import TEXT as HALF
 from retrograd.backends.llvm.half import lacking
@@ -48,6 +49,7 @@ class Engine:
         self.identity = self._assembler.identity
         self.wrap = 0  # the address of what makes objects around results, where that is possible
         self.enter = self._make_enter()
+        self._drive: Any = None
         self._math = ctypes.CDLL(ctypes.util.find_library("m") or None)
 
     def compile(self, text: str, symbols: list[str]) -> Compiled:
@@ -93,13 +95,24 @@ class Engine:
         self.wrap = self._entry["wrap"]
         return ENTER(self._entry["enter"])
 
+    def _drive_address(self) -> int:
+        """The function that runs programs by their tables, made when first needed."""
+        if self._drive is None:
+            code = self._assembler.assemble(DRIVE).code
+            library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("rg_drive")
+            linker = self._linker()
+            self._drive = library.link(linker, "drive"), linker  # the code lives as long as these
+        return int(self._drive[0]["rg_drive"])
+
     @property
     def team(self) -> Team:
         """The threads that run programs together."""
         return current_team()
 
     def _address(self, name: str) -> int:
-        if name in ("rg_barrier", "rg_vote"):
+        if name == "rg_drive":
+            return self._drive_address()
+        if name == "rg_vote":
             return self.team.symbols[name]
         if name in ("rg_sgemm", "rg_dgemm"):
             return blas_symbols()[name]

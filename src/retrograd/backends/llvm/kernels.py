@@ -1,12 +1,13 @@
 """Writing kernels: the values of a nest's body, in one lane or in many.
 
-A kernel becomes a function that takes the kernel's buffers as `noalias` pointers, then the symbolic
-sizes it needs. Kernels of equal text share one function.
+A kernel becomes a function that finds its buffers, and the symbolic sizes it needs, in the block of
+its program, at places it is told: so kernels of equal text share one function.
 
 Within a nest, a value is written once, in the outermost place where what it depends on is known.
 Values that depend on the loop `vec` are vectors, and positions in memory are followed by their
 first lane: the stride from lane to lane is known (`strides`). Values that depend on the loop `tile`
-are written in several copies, one for each row of a tile.
+are written in several copies, one for each row of a tile; of positions that grow by a known number
+from row to row (`tile_steps`), the first one, to which the others are close in memory.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class KernelWriter(Writer):
         self.lanes = self.copies = 1
         self.rows = 1  # of a tile
         self.mask: str | None = None  # lanes that count, where not all do
+        self.even = True  # the rows of a tile follow one another
 
     # -- parameters ---------------------------------------------------------------------------
     def parameter(self, what: Buffer | Dim) -> str:
@@ -48,6 +50,23 @@ class KernelWriter(Writer):
             kind = "s" if isinstance(what, Dim) else "p"
             found = self.parameters[what] = f"%{kind}{len(self.parameters)}"
         return found
+
+    def find_parameters(self, checking: bool) -> None:
+        """Have the function find all it uses."""
+        for k, (what, name) in enumerate(self.parameters.items()):
+            kind = "i64" if isinstance(what, Dim) else "ptr"
+            self.entry += [
+                f"  {name}.k = getelementptr i64, ptr %slots, i64 {k}",
+                f"  {name}.slot = load i64, ptr {name}.k, align 8",
+                f"  {name}.at = getelementptr i64, ptr %block, i64 {name}.slot",
+                f"  {name} = load {kind}, ptr {name}.at, align 8",
+            ]
+        if checking:
+            self.entry += [
+                f"  %status.k = getelementptr i64, ptr %slots, i64 {len(self.parameters)}",
+                "  %status.slot = load i64, ptr %status.k, align 8",
+                "  %status = getelementptr i64, ptr %block, i64 %status.slot",
+            ]
 
     def size(self, size: int | Dim) -> str:
         return self.parameter(size) if isinstance(size, Dim) else str(size)
@@ -66,15 +85,18 @@ class KernelWriter(Writer):
         self.levels: list[list[Value]] = [[] for _ in range(len(nest.loops) + 2)]
         self.uses: dict[Value, int] = {}  # loops a value depends on, as bits
         self.strides: dict[Value, int | Dim | None] = {}
+        self.tile_steps: dict[Value, int | Dim | None] = {}
         self._scalars: list[Names] = [{}]  # by open loop
         self._vectors: list[Names] = [{}]
+        self._pointers: list[dict[tuple[Buffer, Value], str]] = [{}]
         for v in live(nest):
             self.levels[v.depth].append(v)
             uses = 1 << v.attr if v.op == "loop" else 0
             for a in v.args:
                 uses |= self.uses[a]
             self.uses[v] = uses
-            self.strides[v] = self._stride(v)
+            self.strides[v] = self._stride(v, nest.vec, self.strides)
+            self.tile_steps[v] = self._stride(v, nest.tile, self.tile_steps)
         self.lanes = self._choose_lanes()
         self.rows = self._choose_rows()
         self._splats = {
@@ -97,17 +119,23 @@ class KernelWriter(Writer):
 
     def varies(self, v: Value) -> bool:
         """Whether a value differs between lanes."""
-        return self.nest.vec >= 0 and bool(self.uses[v] >> self.nest.vec & 1)
+        return self._depends(v, self.nest.vec)
 
-    def _stride(self, v: Value) -> int | Dim | None:
-        """By how much a position grows from lane to lane; None where that differs."""
-        if not self.varies(v):
+    def _depends(self, v: Value, loop: int) -> bool:
+        return loop >= 0 and bool(self.uses[v] >> loop & 1)
+
+    def _stride(
+        self, v: Value, loop: int, known: dict[Value, int | Dim | None]
+    ) -> int | Dim | None:
+        """By how much a position grows from one iteration of a loop to the next; None where that
+        differs."""
+        if not self._depends(v, loop):
             return 0
         if v.op == "loop":
             return 1
         if v.op not in LINEAR:
             return None
-        a, b = (self.strides[x] for x in v.args)
+        a, b = (known[x] for x in v.args)
         if a is None or b is None:
             return None
         if v.op == "imul":
@@ -176,20 +204,38 @@ class KernelWriter(Writer):
             if v.op == "product":
                 continue
             count = self.copies if self._copied(v) else 1
-            if self.is_vector(v):
+            if count > 1 and self._is_even(v):
+                self._scalars[-1][v] = [self._value(v, 0, 1), *[""] * (count - 1)]
+            elif self.is_vector(v):
                 self._vectors[-1][v] = [self._value(v, t, self.lanes) for t in range(count)]
                 continue
-            self._scalars[-1][v] = [self._value(v, t, 1) for t in range(count)]
+            else:
+                self._scalars[-1][v] = [self._value(v, t, 1) for t in range(count)]
             if v in self._splats and v.op not in ("const", "size"):
                 for t in range(count):
                     self.vector(v, t)
 
     def _copied(self, v: Value) -> bool:
-        return self.nest.tile >= 0 and bool(self.uses[v] >> self.nest.tile & 1)
+        return self._depends(v, self.nest.tile)
+
+    def _is_even(self, v: Value) -> bool:
+        """Whether a value grows by a known number from row to row of a tile."""
+        return self.even and isinstance(self.tile_steps[v], int)
 
     def scalar(self, v: Value, t: int = 0) -> str:
         """A value in its first lane."""
-        return _find(self._scalars, v, t)
+        found = _find(self._scalars, v, t)
+        if not found and t:
+            step, first = self.tile_steps[v], self.scalar(v)
+            assert isinstance(step, int)
+            known = first.isdigit() and step >= 0
+            found = (
+                str(int(first) + t * step)
+                if known
+                else self.new(f"add nsw i64 {first}, {t * step}")
+            )
+            self._scalars[-1].setdefault(v, [""] * self.copies)[t] = found
+        return found
 
     def vector(self, v: Value, t: int = 0) -> str:
         """A value in all lanes; that is the scalar where there is one lane."""
@@ -241,19 +287,35 @@ class KernelWriter(Writer):
         return result
 
     # -- memory -------------------------------------------------------------------------------
+    def pointer(self, buffer: Buffer, position: Value, t: int = 0) -> str:
+        """The address of an element, in its first lane."""
+        step = self.tile_steps[position]
+        if t == 0 or not self._copied(position) or not self._is_even(position):
+            key = buffer, position
+            known = (
+                next((p[key] for p in reversed(self._pointers) if key in p), "") if not t else ""
+            )
+            if not known:
+                known = self.address(buffer, self.scalar(position, t))
+                if not t:
+                    self._pointers[-1][key] = known
+            return known
+        assert isinstance(step, int)
+        first, kind = self.pointer(buffer, position), types.memory_type(buffer.type.dtype)
+        return self.new(f"getelementptr {kind}, ptr {first}, i64 {t * step}")
+
     def read(self, v: Value, t: int, lanes: int) -> str:
         """A load."""
         (offset,), buffer = v.args, v.attr
         if lanes == 1:
-            return types.load(self, self.address(buffer, self.scalar(offset, t)), v.dtype)
+            return types.load(self, self.pointer(buffer, offset, t), v.dtype)
         guard, position = self.mask, offset
         if offset.op == "isel" and self.strides[offset.args[1]] == 1:
             # Read where the guard holds; elsewhere the value is not used.
             position = offset.args[1]
             guard = self.both(guard, self.vector(offset.args[0], t))
         if self.strides[position] == 1:
-            pointer = self.address(buffer, self.scalar(position, t))
-            return types.load(self, pointer, v.dtype, lanes, guard)
+            return types.load(self, self.pointer(buffer, position, t), v.dtype, lanes, guard)
         base, at = self.parameter(buffer), self.vector(offset, t)
         return types.gather(self, base, at, v.dtype, lanes, self.mask)
 
@@ -265,7 +327,7 @@ class KernelWriter(Writer):
 
     def write(self, value: str, store: Store, t: int = 0) -> None:
         """Write a value in the buffer's dtype, in all lanes that count."""
-        pointer = self.address(store.buffer, self.scalar(store.offset, t))
+        pointer = self.pointer(store.buffer, store.offset, t)
         types.store(self, value, pointer, store.buffer.type.dtype, self.lanes, self.mask)
 
     # -- loops --------------------------------------------------------------------------------
@@ -273,10 +335,12 @@ class KernelWriter(Writer):
         """What is written from here on is known until `leave`."""
         self._scalars.append({})
         self._vectors.append({})
+        self._pointers.append({})
 
     def leave(self) -> None:
         self._scalars.pop()
         self._vectors.pop()
+        self._pointers.pop()
 
     def divisor(self, v: Value) -> str:
         """A size to divide by. No element of an empty array is used, but one may be computed."""

@@ -53,10 +53,7 @@ def _loop(
     kinds: Sequence[str], values: Carried,
 ) -> Carried:  # fmt: skip
     loop = w.open_loop(bounds[1], step, bounds[0], list(zip(kinds, values, strict=True)))
-    counters = [loop.counter]
-    if number == w.nest.tile:
-        counters += [w.new(f"add nuw nsw i64 {loop.counter}, {t}") for t in range(1, w.copies)]
-    w.close_loop(loop, _at(w, number, counters, inside, loop.values))
+    w.close_loop(loop, _at(w, number, [loop.counter], inside, loop.values))
     return loop.values
 
 
@@ -151,9 +148,9 @@ def _tiled(
     for t in range(1, w.rows):
         at = w.new(f"add nsw i64 {whole_end}, {t}")
         counters.append(w.new(f"call i64 @llvm.smin.i64(i64 {at}, i64 {last})"))
-    w.copies = w.rows
+    w.copies, w.even = w.rows, False
     _at(w, number, counters, inside, [])
-    w.copies = 1
+    w.copies, w.even = 1, True
     w.jump(skip)
     w.start_block(skip)
     return []
@@ -163,8 +160,7 @@ def _rows(w: KernelWriter, number: int, bounds: tuple[str, str], rows: int, insi
     w.copies = rows
     start, end = bounds
     if start.isdigit() and end.isdigit() and int(end) - int(start) == rows:
-        counters = [str(int(start) + t) for t in range(rows)]
-        _at(w, number, counters, inside, [])
+        _at(w, number, [start], inside, [])
     else:
         _loop(w, number, bounds, rows, inside, (), [])
     w.copies = 1

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from retrograd.backends.kernel import Buffer, Kernel, Nest, Plan
 from retrograd.backends.llvm import index, matmul, reduce
+from retrograd.backends.llvm.alike import Likeness
 from retrograd.backends.llvm.driver import Driver
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
 from retrograd.ir import Dim
 
+ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see drive_text.py
 NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
     "map": reduce.mapping,
     "row": reduce.reduction,
@@ -62,9 +65,10 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A kernel's function and its arguments. `check` is the number of an index check, or 0."""
+    """The number of a kernel's function, and its arguments. `check` is the number of an index
+    check, or 0."""
 
-    function: str
+    function: int
     arguments: list[Buffer | Dim]
     check: int
     number: int  # of the kernel
@@ -79,7 +83,9 @@ class Module:
         self.timed = timed  # count the cycles of each kernel, in a table behind the status
         self.slots = Slots(plan)
         self.declarations: dict[str, None] = {}
-        self.functions: dict[str, str] = {}  # body to name
+        self.functions: dict[str, int] = {}  # bodies, numbered
+        # By what tells kernels apart: their function, and the arguments as places among buffers.
+        self._known: dict[tuple[Any, ...] | None, tuple[int, list[int | Dim]]] = {}
         checks = number = 0
         self.calls: list[list[Call]] = []  # of each band
         for band in plan.bands:
@@ -89,10 +95,10 @@ class Module:
             for kernel in band.kernels:
                 checking = kernel.nests[0].kind == "check"
                 checks += checking
-                name, parameters = self._kernel(kernel, band.rows, checking)
+                function, parameters = self._kernel(kernel, band.rows, checking)
                 for p in parameters:
                     self.slots.of(p)  # sizes get their slots
-                calls.append(Call(name, parameters, checks if checking else 0, number))
+                calls.append(Call(function, parameters, checks if checking else 0, number))
                 number += 1
             self.calls.append(calls)
 
@@ -101,23 +107,30 @@ class Module:
 
     def _kernel(
         self, kernel: Kernel, rows: int | Dim, checking: bool
-    ) -> tuple[str, list[Buffer | Dim]]:
+    ) -> tuple[int, list[Buffer | Dim]]:
+        """The number of a kernel's function, and the arguments."""
+        like = Likeness(kernel, rows)
+        if like.key in self._known:
+            number, places = self._known[like.key]
+            buffers = list(like.buffers)
+            return number, [buffers[p] if isinstance(p, int) else p for p in places]
+        number, arguments = self._write(kernel, rows, checking)
+        if like.key is not None:
+            places = [p if isinstance(p, Dim) else like.buffers[p] for p in arguments]
+            self._known[like.key] = number, places
+        return number, arguments
+
+    def _write(
+        self, kernel: Kernel, rows: int | Dim, checking: bool
+    ) -> tuple[int, list[Buffer | Dim]]:
         w = KernelWriter(self.declare, self.machine, rows)
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
             w.end()
-        w.line("ret i64 0" if checking else "ret void")
-        listed = [
-            f"i64 {name}" if isinstance(p, Dim) else f"ptr noalias {name}"
-            for p, name in w.parameters.items()
-        ]
-        if rows != 0:
-            listed += ["i64 %lo", "i64 %hi"]
-        if checking:
-            listed.append("ptr %status")
-        text = f"({', '.join(listed)}) #0 {{\n{w.text()}\n}}"
-        name = self.functions.setdefault(text, f"k{len(self.functions)}")
-        return name, list(w.parameters)
+        w.line("ret i64 0")
+        w.find_parameters(checking)
+        number = self.functions.setdefault(w.text(), len(self.functions))
+        return number, list(w.parameters)
 
     @property
     def symbols(self) -> list[str]:
@@ -129,9 +142,8 @@ class Module:
         driver = Driver(self).text()
         # A helper function comes with its definition, anything else is found outside.
         parts = [d if d.startswith("define") else "declare " + d for d in self.declarations]
-        for body, name in self.functions.items():
-            kind = "i64" if "ptr %status)" in body[: body.index("{")] else "void"
-            parts.append(f"define internal {kind} @{name}{body}")
+        for body, number in self.functions.items():
+            parts.append(f"define internal i64 @k{number}({ARGUMENTS}) #0 {{\n{body}\n}}")
         parts += driver
         parts.append("attributes #0 = { noinline nounwind }")
         parts.append("attributes #1 = { nounwind willreturn memory(none) }")

@@ -14,7 +14,7 @@ import numpy as np
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
 from retrograd.backends.kernel.legalize import CheckIndex
-from retrograd.backends.limits import check_memory
+from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import entry_of, expected
 from retrograd.backends.llvm.identity import program_key
@@ -23,7 +23,7 @@ from retrograd.backends.llvm.module import Module
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
 from retrograd.backends.threads import threads_here
 from retrograd.errors import BackendError, IndexRangeError
-from retrograd.ir import Graph, evaluate
+from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.passes import optimize
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Frame:
     def __init__(self, count: int, arena: Array, threads: int) -> None:
         self.threads = threads
         self.arena = arena
-        self.block = np.zeros(count, np.int64)
+        self.block = np.zeros(count, np.int64)  # and the copies that threads need of it
         self.address = self.block.ctypes.data
         self.entry = self.block  # what the native entry is told, see `entry_of`
         self.entry_at = 0
@@ -61,14 +61,13 @@ class Shaped:
         recipe = program.recipe
         self.program = program
         self.placement = recipe.placement or place(program.plan, sizes)
-        check_memory(self.peak, lambda: program.plan, sizes)
+        check_memory(self.peak, lambda: arrays_of(program.plan, sizes), sizes)
         time = self.placement.nanoseconds
         self.shared = program.shares(self.placement)
-        self.long = time >= LONG and not program.donated
+        self.long = time >= LONG
         self.brief = not self.shared and time < BRIEF
-        known = lambda x: (x.dtype.dtype, tuple(evaluate(d, sizes) for d in x.shape))  # noqa: E731
-        self.inputs = [known(x.type) for x in program.graph.inputs]
-        outputs = [known(y.type) for y in program.graph.outputs]
+        self.inputs = [_known(x.type, sizes) for x in program.graph.inputs]
+        outputs = [_known(y.type, sizes) for y in program.graph.outputs]
         # A donated input is overwritten if nothing but the two lists of the call refers to it.
         most = dict.fromkeys(program.donated.values(), 2)
         self.expected, self.results = expected(self.inputs, most), expected(outputs)
@@ -104,7 +103,7 @@ class Shaped:
         if failed == 0 and self.brief:
             self.frames.append(frame)
             return results
-        return self._finish(frame, failed or program.enter(frame), arrays, results)
+        return self._finish(frame, failed or program.enter(frame, arrays), arrays, results)
 
     def _outputs(self, arrays: list[Array]) -> list[Array]:
         """Arrays for the outputs."""
@@ -126,7 +125,7 @@ class Shaped:
         results = self._outputs(arrays)
         for slot, y in enumerate(results, self.program.count):
             frame.block[slot] = y.ctypes.data
-        return self._finish(frame, self.program.enter(frame), arrays, results)
+        return self._finish(frame, self.program.enter(frame, arrays), arrays, results)
 
     def _finish(
         self, frame: Frame, failed: int, arrays: list[Array], results: list[Array]
@@ -162,7 +161,8 @@ class Shaped:
         threads = program.threads() if self.shared else 1
         size = placed.arena + recipe.facts.scratch * threads
         arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
-        frame = Frame(recipe.slots, arena, threads)
+        copies = threads if recipe.facts.scratch else 0
+        frame = Frame(recipe.slots * (1 + copies), arena, threads)
         for slot, array in enumerate(program.constants, recipe.facts.arguments):
             frame.block[slot] = array.ctypes.data
         temporaries = slice(recipe.first_temporary, recipe.first_size)
@@ -238,7 +238,7 @@ class LLVMProgram:
     def _make(self, compiler: Engine, timed: bool) -> tuple[Recipe, Compiled]:
         plan, static = self.plan, not self.graph.dim_names
         if static:  # sizes beyond all measure cannot even be compiled
-            check_memory(plan.least_bytes, lambda: plan, {})
+            check_memory(plan.least_bytes, lambda: arrays_of(plan, {}), {})
         module = Module(plan, compiler.machine, timed)
         made = compiler.assemble(module.text())
         recipe = recipe_of(plan, module, made, static)
@@ -279,11 +279,27 @@ class LLVMProgram:
         results = shaped.quick(arrays)
         return results if results is not None else shaped.slow(arrays)
 
-    def enter(self, frame: Frame) -> int:
-        """Run on a frame that holds all addresses; the number of the check that failed, or 0."""
-        if frame.stop:
-            return interruptible(lambda: self._run(frame), frame.stop)
-        return self._run(frame)
+    def enter(self, frame: Frame, arrays: list[Array]) -> int:
+        """Run on a frame that holds all addresses; the number of the check that failed, or 0.
+
+        A long run that is interrupted ends between two kernels or blocks of rows, with all arrays
+        as they were; once it has begun to overwrite donated ones, it goes on to its end, and leaves
+        nothing in `arrays`.
+        """
+        if not frame.stop:
+            return self._run(frame)
+        found: list[int] = []
+
+        def run() -> int:
+            found.append(self._run(frame))
+            return found[0]
+
+        try:
+            return interruptible(run, frame.stop)
+        except BaseException:
+            if self.donated and found == [0]:
+                arrays.clear()
+            raise
 
     def _run(self, frame: Frame) -> int:
         if frame.threads == 1:
@@ -369,6 +385,11 @@ class LLVMProgram:
             self(arrays)
         passed = (time.perf_counter() - start) / calls * 1e9
         return [float(t) * passed / max(int(self.times.sum()), 1) for t in self.times]
+
+
+def _known(of: TensorType, sizes: Mapping[str, int]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Dtype and shape at sizes that are known."""
+    return of.dtype.dtype, tuple([evaluate(d, sizes) for d in of.shape])
 
 
 def readable(a: Array) -> Array:

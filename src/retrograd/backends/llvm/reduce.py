@@ -168,7 +168,7 @@ def _finish(w: KernelWriter, a: Accumulation, store: Store, total: str, t: int) 
     value = a.result(a.tree(total) if row else total, w.scalar(w.nest.info["count"]), lanes)
     value = types.convert(w, value, a.dtype, dtype, lanes)
     if row:
-        types.store(w, value, w.address(store.buffer, w.scalar(store.offset, t)), dtype)
+        types.store(w, value, w.pointer(store.buffer, store.offset, t), dtype)
     else:
         w.write(value, store, t)
 

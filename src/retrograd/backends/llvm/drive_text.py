@@ -1,0 +1,290 @@
+"""The native function that runs the kernels of a program in order, as LLVM IR text.
+
+`rg_drive(block, thread, threads, team, table, kernels)` is the same for all programs: what differs
+between them is data, so that a program of many kernels takes no longer to compile than the kernels
+that differ. `table` is a row of 8-byte words, written by `driver.py`; `kernels` are the addresses
+of `rg_vote`, where threads are to meet, and of the kernels.
+
+The first words of a table:
+
+    0  the slot of the word that stops the run, or -1 where it is not to be stopped
+    1  the slot of the address of the counters of cycles, or -1 where none are kept
+    2  bytes of scratch memory that each thread has
+    3  slots of the block, where threads need copies of it, otherwise 0
+
+Then follow operations, each beginning with its number and its length in words:
+
+    0  end of the run
+    1  calls, made by the first thread
+    2  a band: how many rows, into how many blocks they are cut, how many local buffers, their slots
+       and the bytes of a row of each, then the calls made for each block
+    3  all threads wait for each other, and leave if one of them has failed or was stopped
+    4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
+
+Rows are -1 - slot where the block holds their number. Then blocks are 0, for one for each thread,
+or -n, for one for each n rows, but two at least: a number that does not depend on the threads.
+
+A call is the number of the kernel's address, the result of the run if it fails, its place among the
+counters, how many slots it uses, and these slots. Kernels are `i64 (ptr block, ptr slots, i64 lo,
+i64 hi)`, with the rows to do. They return 0, or something else where an index check failed.
+
+Of a local buffer each thread has only the rows at hand, in its scratch memory. The kernels of a
+band with such buffers get a copy of the block that says where these are; the copies lie behind the
+block.
+"""
+
+from __future__ import annotations
+
+HEAD, CALL, LOCAL = 4, 4, 5  # words before operations, slots of a call, local buffers of a band
+END, CALLS, BAND, MEET, KEEP = range(5)
+STOPPED = 1 << 62  # the result of a run that was told to stop
+
+TEXT = f"""
+@never = internal constant i64 0
+declare i64 @llvm.readcyclecounter()
+declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.umax.i64(i64, i64)
+
+define internal i64 @calls(ptr %block, ptr %first, ptr %end, i64 %lo, i64 %hi, ptr %word,
+                           ptr %times, ptr %kernels) noinline nounwind {{
+start:
+  %timed = icmp ne ptr %times, null
+  br label %head
+head:
+  %at = phi ptr [ %first, %start ], [ %next, %called ]
+  %over = icmp eq ptr %at, %end
+  br i1 %over, label %good, label %look
+look:
+  %stop = load atomic i64, ptr %word monotonic, align 8
+  %stopped = icmp ne i64 %stop, 0
+  br i1 %stopped, label %halt, label %go
+go:
+  %kernel = load i64, ptr %at
+  %kernel.at = getelementptr ptr, ptr %kernels, i64 %kernel
+  %function = load ptr, ptr %kernel.at
+  %count.at = getelementptr i64, ptr %at, i64 3
+  %count = load i64, ptr %count.at
+  %slots = getelementptr i64, ptr %at, i64 {CALL}
+  %next = getelementptr i64, ptr %slots, i64 %count
+  br i1 %timed, label %clock, label %plain
+plain:
+  %result.plain = call i64 %function(ptr %block, ptr %slots, i64 %lo, i64 %hi)
+  br label %called
+clock:
+  %before = call i64 @llvm.readcyclecounter()
+  %result.timed = call i64 %function(ptr %block, ptr %slots, i64 %lo, i64 %hi)
+  %after = call i64 @llvm.readcyclecounter()
+  %passed = sub i64 %after, %before
+  %number.at = getelementptr i64, ptr %at, i64 2
+  %number = load i64, ptr %number.at
+  %counter = getelementptr i64, ptr %times, i64 %number
+  %old = atomicrmw add ptr %counter, i64 %passed monotonic
+  br label %called
+called:
+  %result = phi i64 [ %result.plain, %plain ], [ %result.timed, %clock ]
+  %fine = icmp eq i64 %result, 0
+  br i1 %fine, label %head, label %failed
+failed:
+  %failure.at = getelementptr i64, ptr %at, i64 1
+  %failure = load i64, ptr %failure.at
+  ret i64 %failure
+halt:
+  ret i64 {STOPPED}
+good:
+  ret i64 0
+}}
+
+define internal i64 @rows(ptr %block, i64 %word) nounwind {{
+start:
+  %known = icmp sge i64 %word, 0
+  br i1 %known, label %here, label %there
+here:
+  ret i64 %word
+there:
+  %slot = sub i64 -1, %word
+  %at = getelementptr i64, ptr %block, i64 %slot
+  %rows = load i64, ptr %at
+  ret i64 %rows
+}}
+
+define internal i64 @blocks(i64 %word, i64 %rows, i64 %threads) nounwind {{
+start:
+  %known = icmp sgt i64 %word, 0
+  br i1 %known, label %here, label %count
+here:
+  ret i64 %word
+count:
+  %each = icmp eq i64 %word, 0
+  br i1 %each, label %shares, label %products
+shares:
+  ret i64 %threads
+products:
+  %size = sub i64 0, %word
+  %many = udiv i64 %rows, %size
+  %least = call i64 @llvm.umin.i64(i64 %rows, i64 2)
+  %blocks = call i64 @llvm.umax.i64(i64 %many, i64 %least)
+  ret i64 %blocks
+}}
+
+; Have a thread's copy of the block say where the rows from `lo` on of local buffers are.
+define internal void @place(ptr %block, ptr %copy, ptr %locals, ptr %end, i64 %own, i64 %lo)
+    nounwind {{
+start:
+  br label %head
+head:
+  %at = phi ptr [ %locals, %start ], [ %next, %each ]
+  %over = icmp eq ptr %at, %end
+  br i1 %over, label %done, label %each
+each:
+  %slot = load i64, ptr %at
+  %row.at = getelementptr i64, ptr %at, i64 1
+  %row = load i64, ptr %row.at
+  %next = getelementptr i64, ptr %at, i64 2
+  %from = getelementptr i64, ptr %block, i64 %slot
+  %all = load i64, ptr %from
+  %mine = add i64 %all, %own
+  %before = mul i64 %lo, %row
+  %moved = sub i64 %mine, %before
+  %to = getelementptr i64, ptr %copy, i64 %slot
+  store i64 %moved, ptr %to
+  br label %head
+done:
+  ret void
+}}
+
+define internal i64 @band(ptr %block, ptr %copy, ptr %at, ptr %end, i64 %thread, i64 %threads,
+                          i64 %own, ptr %word, ptr %times, ptr %kernels) noinline nounwind {{
+start:
+  %rows.at = getelementptr i64, ptr %at, i64 2
+  %rows.word = load i64, ptr %rows.at
+  %rows = call i64 @rows(ptr %block, i64 %rows.word)
+  %blocks.at = getelementptr i64, ptr %at, i64 3
+  %blocks.word = load i64, ptr %blocks.at
+  %blocks = call i64 @blocks(i64 %blocks.word, i64 %rows, i64 %threads)
+  %count.at = getelementptr i64, ptr %at, i64 4
+  %count = load i64, ptr %count.at
+  %locals = getelementptr i64, ptr %at, i64 {LOCAL}
+  %words = shl i64 %count, 1
+  %calls = getelementptr i64, ptr %locals, i64 %words
+  %none = icmp eq i64 %count, 0
+  %given = select i1 %none, ptr %block, ptr %copy
+  %later = add i64 %thread, 1
+  %first.scaled = mul i64 %thread, %blocks
+  %last.scaled = mul i64 %later, %blocks
+  %first = udiv i64 %first.scaled, %threads
+  %last = udiv i64 %last.scaled, %threads
+  br label %head
+head:
+  %k = phi i64 [ %first, %start ], [ %k.next, %piece ]
+  %more = icmp ult i64 %k, %last
+  br i1 %more, label %piece, label %good
+piece:
+  %k.next = add i64 %k, 1
+  %lo.scaled = mul i64 %k, %rows
+  %hi.scaled = mul i64 %k.next, %rows
+  %lo = udiv i64 %lo.scaled, %blocks
+  %hi = udiv i64 %hi.scaled, %blocks
+  call void @place(ptr %block, ptr %copy, ptr %locals, ptr %calls, i64 %own, i64 %lo)
+  %result = call i64 @calls(ptr %given, ptr %calls, ptr %end, i64 %lo, i64 %hi, ptr %word,
+                            ptr %times, ptr %kernels)
+  %fine = icmp eq i64 %result, 0
+  br i1 %fine, label %head, label %failed
+failed:
+  ret i64 %result
+good:
+  ret i64 0
+}}
+
+define i64 @rg_drive(ptr %block, i64 %thread, i64 %threads, ptr %team, ptr %table, ptr %kernels)
+    nounwind {{
+start:
+  %stop.slot = load i64, ptr %table
+  %stop.at = getelementptr i64, ptr %block, i64 %stop.slot
+  %stoppable = icmp sge i64 %stop.slot, 0
+  %word.first = select i1 %stoppable, ptr %stop.at, ptr @never
+  %times.at = getelementptr i64, ptr %table, i64 1
+  %times.slot = load i64, ptr %times.at
+  %timed = icmp sge i64 %times.slot, 0
+  br i1 %timed, label %counters, label %scratch
+counters:
+  %counters.at = getelementptr i64, ptr %block, i64 %times.slot
+  %counters.all = load ptr, ptr %counters.at
+  br label %scratch
+scratch:
+  %times = phi ptr [ null, %start ], [ %counters.all, %counters ]
+  %scratch.at = getelementptr i64, ptr %table, i64 2
+  %scratch.each = load i64, ptr %scratch.at
+  %own = mul i64 %scratch.each, %thread
+  %copied.at = getelementptr i64, ptr %table, i64 3
+  %copied = load i64, ptr %copied.at
+  %copies = add i64 %thread, 1
+  %copy.place = mul i64 %copied, %copies
+  %copy = getelementptr i64, ptr %block, i64 %copy.place
+  %first = getelementptr i64, ptr %table, i64 {HEAD}
+  %leads = icmp eq i64 %thread, 0
+  %alone = icmp eq i64 %threads, 1
+  br label %fill
+fill:
+  %i = phi i64 [ 0, %scratch ], [ %i.next, %filling ]
+  %unfilled = icmp ult i64 %i, %copied
+  br i1 %unfilled, label %filling, label %next
+filling:
+  %from = getelementptr i64, ptr %block, i64 %i
+  %slot = load i64, ptr %from
+  %to = getelementptr i64, ptr %copy, i64 %i
+  store i64 %slot, ptr %to
+  %i.next = add i64 %i, 1
+  br label %fill
+next:
+  %at = phi ptr [ %first, %fill ], [ %end, %after ]
+  %result = phi i64 [ 0, %fill ], [ %result.new, %after ]
+  %word = phi ptr [ %word.first, %fill ], [ %word.new, %after ]
+  %op = load i64, ptr %at
+  %length.at = getelementptr i64, ptr %at, i64 1
+  %length = load i64, ptr %length.at
+  %end = getelementptr i64, ptr %at, i64 %length
+  %fine = icmp eq i64 %result, 0
+  %mine = and i1 %fine, %leads
+  switch i64 %op, label %over [
+    i64 {CALLS}, label %single
+    i64 {BAND}, label %shared
+    i64 {MEET}, label %meet
+    i64 {KEEP}, label %meet
+  ]
+single:
+  br i1 %mine, label %single.do, label %after
+single.do:
+  %calls = getelementptr i64, ptr %at, i64 2
+  %result.single = call i64 @calls(ptr %block, ptr %calls, ptr %end, i64 0, i64 0,
+                                   ptr %word, ptr %times, ptr %kernels)
+  br label %after
+shared:
+  br i1 %fine, label %shared.do, label %after
+shared.do:
+  %result.shared = call i64 @band(ptr %block, ptr %copy, ptr %at, ptr %end, i64 %thread,
+                                  i64 %threads, i64 %own, ptr %word, ptr %times, ptr %kernels)
+  br label %after
+meet:
+  %keeps = icmp eq i64 %op, {KEEP}
+  %word.kept = select i1 %keeps, ptr @never, ptr %word
+  br i1 %alone, label %met, label %agree
+agree:
+  %vote = load ptr, ptr %kernels
+  %all = call i64 %vote(ptr %team, i64 %thread, i64 %threads, i64 %result)
+  br label %met
+met:
+  %worst = phi i64 [ %result, %meet ], [ %all, %agree ]
+  %agreed = icmp eq i64 %worst, 0
+  br i1 %agreed, label %after, label %leave
+leave:
+  ret i64 %worst
+after:
+  %result.new = phi i64 [ %result, %single ], [ %result.single, %single.do ],
+    [ %result, %shared ], [ %result.shared, %shared.do ], [ 0, %met ]
+  %word.new = phi ptr [ %word, %single ], [ %word, %single.do ],
+    [ %word, %shared ], [ %word, %shared.do ], [ %word.kept, %met ]
+  br label %next
+over:
+  ret i64 %result
+}}
+"""
