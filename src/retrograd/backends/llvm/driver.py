@@ -148,17 +148,24 @@ class Driver:
             slots.listed(call)  # all that is loaded is loaded before the loop
         rows = slots.of(band.rows) if isinstance(band.rows, Dim) else str(band.rows)
         blocks = str(band.blocks) if band.blocks else _blocks(w, band, rows)
+        # Blocks that add up are for one thread.
+        chain = band.pieces if band.summing else 1
         bounds = []
         for thread in ("%thread", w.new("add i64 %thread, 1")):
             if blocks == "%threads":
                 bounds.append(thread)
                 continue
-            scaled = w.new(f"mul i64 {thread}, {blocks}")
+            scaled = w.new(f"mul i64 {thread}, {band.elements if band.summing else blocks}")
             bounds.append(w.new(f"udiv i64 {scaled}, %threads"))
+        if chain != 1:
+            bounds = [w.new(f"mul i64 {b}, {chain}") for b in bounds]
         scratch = w.new(f"mul i64 %thread, {self.plan.scratch.arena}") if band.local else ""
         loop = w.open_loop(bounds[1], 1, bounds[0])
-        lo = _row(w, loop.counter, rows, blocks)
-        hi = _row(w, w.new(f"add i64 {loop.counter}, 1"), rows, blocks)
+        if band.within:
+            lo, hi = _inside(w, band, loop.counter)
+        else:
+            lo = _row(w, loop.counter, rows, blocks)
+            hi = _row(w, w.new(f"add i64 {loop.counter}, 1"), rows, blocks)
         for buffer in band.local:
             # The block's rows of a local buffer lie at the start of the thread's scratch.
             row = buffer.bytes // band.rows
@@ -246,6 +253,16 @@ def _blocks(w: Writer, band: Band, rows: str) -> str:
     least = w.new(f"call i64 @llvm.smin.i64(i64 {rows}, i64 2)")
     many = w.new(f"udiv i64 {rows}, {PRODUCT_ROWS}")
     return w.new(f"call i64 @llvm.smax.i64(i64 {many}, i64 {least})")
+
+
+def _inside(w: Writer, band: Band, block: str) -> tuple[str, str]:
+    """The first row of a block, and of the next one, where none reaches beyond an element."""
+    one = w.new(f"udiv i64 {block}, {band.pieces}")
+    piece = w.new(f"sub i64 {block}, {w.new(f'mul i64 {one}, {band.pieces}')}")
+    start = w.new(f"mul i64 {one}, {band.within}")
+    lo = _row(w, piece, str(band.within), str(band.pieces))
+    hi = _row(w, w.new(f"add i64 {piece}, 1"), str(band.within), str(band.pieces))
+    return w.new(f"add i64 {start}, {lo}"), w.new(f"add i64 {start}, {hi}")
 
 
 def _row(w: Writer, block: str, rows: str, blocks: str) -> str:

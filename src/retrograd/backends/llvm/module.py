@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from retrograd.backends.kernel import Buffer, Kernel, Nest, Plan
+from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
 from retrograd.backends.llvm import index, matmul, reduce
 from retrograd.backends.llvm.driver import Driver
 from retrograd.backends.llvm.kernels import KernelWriter
@@ -89,7 +89,7 @@ class Module:
             for kernel in band.kernels:
                 checking = kernel.nests[0].kind == "check"
                 checks += checking
-                name, parameters = self._kernel(kernel, band.rows, checking)
+                name, parameters = self._kernel(kernel, band, checking)
                 for p in parameters:
                     self.slots.of(p)  # sizes get their slots
                 calls.append(Call(name, parameters, checks if checking else 0, number))
@@ -100,9 +100,9 @@ class Module:
         self.declarations[function] = None
 
     def _kernel(
-        self, kernel: Kernel, rows: int | Dim, checking: bool
+        self, kernel: Kernel, band: Band, checking: bool
     ) -> tuple[str, list[Buffer | Dim]]:
-        w = KernelWriter(self.declare, self.machine, rows)
+        w = KernelWriter(self.declare, self.machine, band.rows, band.sums(kernel))
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
             w.end()
@@ -111,7 +111,7 @@ class Module:
             f"i64 {name}" if isinstance(p, Dim) else f"ptr noalias {name}"
             for p, name in w.parameters.items()
         ]
-        if rows != 0:
+        if band.rows != 0:
             listed += ["i64 %lo", "i64 %hi"]
         if checking:
             listed.append("ptr %status")
