@@ -162,6 +162,8 @@ def _join(joint: Joint, band: Band, left: list[Kernel]) -> list[Kernel]:
         fresh = written.isdisjoint(kernel.outs) and read.isdisjoint(kernel.outs)
         whole = {b for k in joint.summing for b in k.outs}  # once all rows are added
         fresh = fresh and whole.isdisjoint(kernel.reads)
+        if kernel.again:  # what is computed again is for another band than the first time
+            fresh = fresh and not any(n in k.nodes for k in band.kernels for n in kernel.nodes)
         if free and related and fresh and joint.take(kernel, written):
             band.kernels.append(kernel)
             written.update(kernel.outs)
