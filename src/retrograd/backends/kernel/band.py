@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.cost import nanoseconds
-from retrograd.backends.kernel.joint import Inside, Joint, Outermost, enough, is_large
+from retrograd.backends.kernel.joint import Inside, Joint, Outermost, enough, families, is_large
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.rows import Rows
 from retrograd.ir import Dim
@@ -100,12 +100,13 @@ def make_bands(kernels: Sequence[Kernel]) -> list[Band]:
     if sum(cost.values()) < GRAIN:
         return [Band([k]) for k in kernels]
     rows = {id(k): Rows(k) for k in kernels}
-    deep = _deep(kernels, rows)
+    family = families(kernels, rows, ROW)
+    deep = _deep(kernels, rows, family)
     left = list(kernels)
     bands: list[Band] = []
     while left:
         first = left.pop(0)
-        inside = Inside(rows, LEAST_ROWS, ROW)
+        inside = Inside(rows, family, LEAST_ROWS, ROW)
         if id(first) in deep and inside.take(first, set()):
             band, left = _grow(inside, first, left)
         else:
@@ -116,14 +117,16 @@ def make_bands(kernels: Sequence[Kernel]) -> list[Band]:
     return bands
 
 
-def _deep(kernels: Sequence[Kernel], rows: Mapping[int, Rows]) -> set[int]:
+def _deep(
+    kernels: Sequence[Kernel], rows: Mapping[int, Rows], family: Mapping[int, int]
+) -> set[int]:
     """The kernels (by `id`) that are better joined by rows of several loops: where a row of the
     outermost loop is too large, and large buffers are written and read by the smaller ones."""
     found: set[int] = set()
     for at, first in enumerate(kernels):
-        touched = {b for b in (*first.outs, *first.reads) if b.kind == "temporary"}
-        large = any(is_large(b, rows[id(first)].count, ROW) for b in touched)
-        inside = Inside(rows, LEAST_ROWS, ROW)
+        count = rows[id(first)].count
+        large = any(is_large(b, count, ROW) for b in (*first.outs, *first.reads))
+        inside = Inside(rows, family, LEAST_ROWS, ROW)
         if id(first) in found or not large or not inside.take(first, set()):
             continue
         band, _ = _grow(inside, first, [k for k in kernels[at + 1 :] if id(k) not in found])
@@ -159,6 +162,7 @@ def _join(joint: Joint, band: Band, left: list[Kernel]) -> list[Kernel]:
         )
         # Joining pays where it continues what the band wrote or read.
         related = not written.isdisjoint(kernel.reads) or not read.isdisjoint(kernel.reads)
+        related = related or joint.akin(kernel)
         fresh = written.isdisjoint(kernel.outs) and read.isdisjoint(kernel.outs)
         whole = {b for k in joint.summing for b in k.outs}  # once all rows are added
         fresh = fresh and whole.isdisjoint(kernel.reads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import Protocol
 
@@ -23,6 +23,10 @@ class Joint(Protocol):
     def take(self, kernel: Kernel, written: set[Buffer]) -> bool:
         """Let a kernel join, if it goes by the same rows; `written` are the buffers that those
         before it write."""
+        ...
+
+    def akin(self, kernel: Kernel) -> bool:
+        """Whether a kernel should join even if it reads nothing that the others touch."""
         ...
 
 
@@ -49,12 +53,17 @@ class Outermost:
         self.rows = count
         return True
 
+    def akin(self, kernel: Kernel) -> bool:
+        return False
+
 
 class Inside:
     """Rows are iterations of several loops, as many as it takes for a row of what is written to be
-    no more than `most` bytes."""
+    no more than `most` bytes. `family` says (by `id`) which kernels large buffers connect."""
 
-    def __init__(self, rows: Mapping[int, Rows], least: int, most: int) -> None:
+    def __init__(
+        self, rows: Mapping[int, Rows], family: Mapping[int, int], least: int, most: int
+    ) -> None:
         self.rows: int | Dim = 0
         self.within = 0
         self.summing: list[Kernel] = []
@@ -62,11 +71,17 @@ class Inside:
         self._least = least
         self._most = most
         self._kernels: list[Kernel] = []
+        self._family = family
+
+    def akin(self, kernel: Kernel) -> bool:
+        return id(kernel) in self._family and self._family[id(kernel)] == self._family.get(
+            id(self._kernels[0])
+        )
 
     def take(self, kernel: Kernel, written: set[Buffer]) -> bool:
         own, sums = self._all[id(kernel)], Sums(kernel)
         # What reads large buffers by the terms of its sums, rather than by its results, adds up.
-        far = {b for b in kernel.reads if b.kind == "temporary" and is_large(b, own.count, self._most)}
+        far = {b for b in kernel.reads if is_large(b, own.count, self._most)}
         for count in sums.counts() if not self.rows else [self.rows]:
             if far and isinstance(count, int) and sums.divides(count, written | far):
                 return self._join(kernel, count, summed=True)
@@ -102,6 +117,29 @@ def enough(rows: int | Dim, least: int) -> bool:
 
 
 def is_large(buffer: Buffer, rows: int | Dim, most: int) -> bool:
-    """Whether one of so many rows of a buffer is more than `most` bytes."""
+    """Whether one of so many rows of a temporary is more than `most` bytes."""
     size = buffer.bytes
-    return isinstance(size, int) and isinstance(rows, int) and size // max(rows, 1) > most
+    if buffer.kind != "temporary" or isinstance(size, Dim) or isinstance(rows, Dim):
+        return False
+    return size // max(rows, 1) > most
+
+
+def families(
+    kernels: Sequence[Kernel], rows: Mapping[int, Rows], most: int
+) -> dict[int, int]:
+    """For the kernels (by `id`) that touch buffers of which a row is larger than `most` bytes, the
+    number of the family that such buffers connect them to."""
+    large = {b for k in kernels for b in k.outs if is_large(b, rows[id(k)].count, most)}
+    members: list[tuple[list[Kernel], set[Buffer]]] = []
+    for kernel in kernels:
+        own, touched = [kernel], large.intersection((*kernel.outs, *kernel.reads))
+        if not touched:
+            continue
+        apart = []
+        for others, theirs in members:
+            if theirs.isdisjoint(touched):
+                apart.append((others, theirs))
+            else:
+                own, touched = others + own, theirs | touched
+        members = [*apart, (own, touched)]
+    return {id(k): n for n, (own, _) in enumerate(members) for k in own}
