@@ -83,14 +83,14 @@ class Inside:
         # What reads large buffers by the terms of its sums, rather than by its results, adds up.
         far = {b for b in kernel.reads if is_large(b, own.count, self._most)}
         for count in sums.counts() if not self.rows else [self.rows]:
-            if far and isinstance(count, int) and sums.divides(count, written | far):
-                return self._join(kernel, count, summed=True)
+            assert isinstance(count, int)
+            if far and sums.divides(count, written | far) and self._join(kernel, count, True):
+                return True
         count = gcd(self._number, own.finest)
         if own.finest and own.divides(count, written) and self._small(kernel, count):
-            return self._join(kernel, count, summed=False)
-        if self._number and sums.divides(self._number, written):
-            return self._join(kernel, self._number, summed=True)
-        return False
+            return self._join(kernel, count, False)
+        possible = self._number and sums.divides(self._number, written)
+        return bool(possible) and self._join(kernel, self._number, True)
 
     @property
     def _number(self) -> int:

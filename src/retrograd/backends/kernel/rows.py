@@ -94,7 +94,7 @@ class Sums:
         if not self.possible or self.nest is None:
             return False
         cut, loops = sum_cut(self.nest, rows), loops_of(self.nest, summed=True)
-        if cut is None:
+        if cut is None or loops[cut.loop] == cut.times:  # all terms are one row
             return False
         elements = prod(_numbers(loops, cut.outer))
         if elements < CHAINS:
