@@ -15,7 +15,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.backends.backend import Array
-from retrograd.backends.kernel import Plan, band, recompute, views
+from retrograd.backends.kernel import Plan, band, cost, recompute, views
 from retrograd.ir import Graph
 from retrograd.nn import functional as F
 from retrograd.passes import optimize
@@ -77,7 +77,7 @@ def close(found: Sequence[Array], expected: Sequence[Array]) -> None:
         np.testing.assert_allclose(y, r, rtol=0, atol=2e-5 * float(np.abs(r).max()))
 
 
-# -- as it is used ----------------------------------------------------------------------------------
+# -- as it is used --------------------------------------------------------------------------------
 def masked(rows: int, keys: int) -> Array:
     """What queries may look at; the first, the last and one between may look at nothing."""
     mask = np.random.default_rng(1).random((rows, keys)) < 0.5
@@ -85,12 +85,12 @@ def masked(rows: int, keys: int) -> Array:
     return mask
 
 
-@pytest.mark.parametrize("queries, keys, width, kind", [
+@pytest.mark.parametrize(("queries", "keys", "width", "kind"), [
     (409, 409, 13, "causal"), (401, 403, 16, "plain"), (412, 397, 7, "boolean"),
     (409, 409, 8, "boolean and causal"), (403, 401, 5, "added"),
 ])  # fmt: skip
 def test_against_numpy(queries, keys, width, kind, monkeypatch):
-    monkeypatch.setattr(recompute, "FAR", 1 << 20)
+    monkeypatch.setattr(cost, "FAR", 1 << 20)
     arrays = given((2, 2, queries), width, keys)
     mask = masked(queries, keys) if "boolean" in kind else None
     allowed, added = mask, None
@@ -118,9 +118,10 @@ def test_memory_grows_as_the_sequence_does():
     causal = attention(causal=True)
     for function in (causal, rg.grad(causal, argnums=(0, 1, 2))):
         taken = [
-            rg.trace(function, *given((1, 2, n), 32, n)).stats().compiled_bytes
+            rg.trace(function, *given((1, 2, n), 32, n)).stats().compiled_bytes or 0
             for n in (4096, 16384)
         ]
+        assert taken[0] > 0
         assert taken[1] <= 4.1 * taken[0]
         assert taken[1] < 64 * 16384 * 32 * 4  # a few dozen arrays like the queries
 
@@ -146,14 +147,14 @@ def test_short_sequences_stay_as_they_are():
     assert not any(k.again for k in plan.kernels)
 
 
-# -- bits -------------------------------------------------------------------------------------------
+# -- bits -----------------------------------------------------------------------------------------
 @pytest.fixture
 def tiny(monkeypatch):
     """Have the smallest of work cut in many blocks, on many threads."""
     gather_threads()
     for name, value in (("GRAIN", 0), ("LEAST_ROWS", 2), ("FEWEST_ROWS", 1), ("ROW", 64)):
         monkeypatch.setattr(band, name, value)
-    monkeypatch.setattr(recompute, "FAR", 64)
+    monkeypatch.setattr(cost, "FAR", 64)
     monkeypatch.setattr(recompute, "WORTH", 1e6)
     monkeypatch.setattr(recompute, "GAIN", 0)
     return monkeypatch
@@ -162,9 +163,8 @@ def tiny(monkeypatch):
 SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 5), ((5, 8), 2, 8)]
 
 
-@pytest.mark.parametrize("shape, width, keys", SHAPES, ids=str)
-@pytest.mark.parametrize("cache", [8, 100, 1 << 19])
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
+@pytest.mark.parametrize(("cache", "causal"), [(8, True), (100, False)])
 def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, causal):
     tiny.setattr(band, "CACHE", cache)
     arrays = given(shape, width, keys)
@@ -182,7 +182,7 @@ def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, caus
         program.check_guards()
 
 
-@pytest.mark.parametrize("shape, width, keys", SHAPES, ids=str)
+@pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
 def test_products_by_blas(tiny, shape, width, keys):
     """Which are cut into rows and into terms of sums as well, the same way for any threads."""
     tiny.setattr(views, "BLAS_WORK", 1)

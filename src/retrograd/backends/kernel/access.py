@@ -125,10 +125,9 @@ def _of_product(nest: Nest, summed: bool) -> tuple[list[Touch], list[Touch]]:
     lead, other = a_lead.attr, b_lead.attr
     if summed:
         # One step of the sum takes a column of `a` and a row of `b`.
-        reads = [
-            _along(nest, left, a, lead if a_turned else 1, m if a_turned else _extent(m, 1, lead)),
-            _along(nest, right, b, 1 if b_turned else other, _extent(n, 1, other) if b_turned else n),
-        ]  # fmt: skip
+        column = (lead, m) if a_turned else (1, _extent(m, 1, lead))
+        row = (1, _extent(n, 1, other)) if b_turned else (other, n)
+        reads = [_along(nest, left, a, *column), _along(nest, right, b, *row)]
         return reads, [_along(nest, out, info["y"], 0, m * n)]
     whole = _extent(n, k, other) if b_turned else _extent(k, n, other)
     reads = [
@@ -138,9 +137,7 @@ def _of_product(nest: Nest, summed: bool) -> tuple[list[Touch], list[Touch]]:
     return reads, [_along(nest, out, info["y"], n, n)]
 
 
-def _along(
-    nest: Nest, buffer: Buffer, start: Value, step: int | Dim, extra: int | Dim
-) -> Touch:
+def _along(nest: Nest, buffer: Buffer, start: Value, step: int | Dim, extra: int | Dim) -> Touch:
     """An access of a product: by a position in each matrix, and by a step along the last loop."""
     form = linear(start)
     if form is None:

@@ -124,9 +124,7 @@ def is_large(buffer: Buffer, rows: int | Dim, most: int) -> bool:
     return size // max(rows, 1) > most
 
 
-def families(
-    kernels: Sequence[Kernel], rows: Mapping[int, Rows], most: int
-) -> dict[int, int]:
+def families(kernels: Sequence[Kernel], rows: Mapping[int, Rows], most: int) -> dict[int, int]:
     """For the kernels (by `id`) that touch buffers of which a row is larger than `most` bytes, the
     number of the family that such buffers connect them to."""
     large = {b for k in kernels for b in k.outs if is_large(b, rows[id(k)].count, most)}

@@ -74,8 +74,6 @@ def rename(kernel: Kernel, renamed: Mapping[Buffer, Buffer]) -> None:
         for v in nest.body.values:
             if v.op == "load":
                 v.attr = renamed.get(v.attr, v.attr)
-        nest.stores = [
-            replace(s, buffer=renamed.get(s.buffer, s.buffer)) for s in nest.stores
-        ]
+        nest.stores = [replace(s, buffer=renamed.get(s.buffer, s.buffer)) for s in nest.stores]
         if "buffers" in nest.info:
             nest.info["buffers"] = [renamed.get(b, b) for b in nest.info["buffers"]]

@@ -8,7 +8,7 @@ ever exists. The same kernels give the same bits.
 
 That is done for results
 
-- of more than `FAR` bytes, beyond any cache,
+- that are far too large for any cache,
 - of a band that is cut inside of its elements, so that only readers elsewhere stand in the way of a
   block being enough,
 - at least `GAIN` times as large as what has to be kept to compute them,
@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 
 from retrograd.backends.kernel.band import Band
 from retrograd.backends.kernel.buffer import Buffer
-from retrograd.backends.kernel.cost import BYTE, known, nanoseconds, traffic
+from retrograd.backends.kernel.cost import BYTE, is_far, known, nanoseconds, traffic
 from retrograd.backends.kernel.kernel import Kernel, copied, rename
-FAR = 1 << 25
+
 WORTH = 8
 GAIN = 2
 KINDS = frozenset(("map", "row", "column", "gemm"))  # of nests that may be run again
@@ -66,12 +66,6 @@ def recompute(
         for kernel in which:
             rename(kernel, names)
     return [k for at, one in enumerate(kernels) for k in (*added.get(at, ()), one)]
-
-
-def is_far(buffer: Buffer) -> bool:
-    """Whether a buffer is a temporary that has no place in any cache."""
-    size = buffer.bytes
-    return buffer.kind == "temporary" and isinstance(size, int) and size > FAR
 
 
 def _chain(

@@ -22,7 +22,7 @@ from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest
 from retrograd.ir import Dim
 
-CHAINS = 2  # elements from which on sums over rows go element by element
+CHAINS = 2  # elements from which on sums over rows go element by element: one is for one thread
 
 
 class Rows:
@@ -76,22 +76,20 @@ class Rows:
 
 
 class Sums:
-    """A kernel as sums over rows: `elements` of them, of `length` rows each, whatever the number of
-    rows; 0 where it is none."""
+    """A kernel as sums over rows, if that is `possible`."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        (self.nest,) = kernel.nests if len(kernel.nests) == 1 else (None,)
-        self.possible = self.nest is not None and _adds_terms(self.nest)
+        self.nest = kernel.nests[0]
+        self.possible = len(kernel.nests) == 1 and _adds_terms(self.nest)
         self.reads: list[Touch] = []
         self.writes: list[Touch] = []
-        if self.possible and self.nest is not None:
+        if self.possible:
             self.reads, self.writes = touches(self.nest, summed=True)
 
     def divides(self, rows: int, written: set[Buffer]) -> bool:
         """Whether the terms divide into so many rows, which read of these buffers nothing but their
         own shares."""
-        if not self.possible or self.nest is None:
+        if not self.possible:
             return False
         cut, loops = sum_cut(self.nest, rows), loops_of(self.nest, summed=True)
         if cut is None or loops[cut.loop] == cut.times:  # all terms are one row
@@ -100,13 +98,14 @@ class Sums:
         if elements < CHAINS:
             return False
         whole = Cut(cut.outer[:-1], cut.outer[-1])
-        return all(t.within(loops, whole, share(t.buffer, elements)) for t in self.writes) and all(
-            t.within(loops, cut, share(t.buffer, rows)) for t in self.reads if t.buffer in written
-        )
+        if not all(t.within(loops, whole, share(t.buffer, elements)) for t in self.writes):
+            return False
+        own = [t for t in self.reads if t.buffer in written]
+        return all(t.within(loops, cut, share(t.buffer, rows)) for t in own)
 
     def counts(self) -> list[int]:
         """Numbers of rows that the terms may be, from the elements that loops make."""
-        if not self.possible or self.nest is None:
+        if not self.possible:
             return []
         loops, kept = loops_of(self.nest, summed=True), _kept(self.nest)
         found = [prod(_numbers(loops, (*range(j), kept))) for j in range(1, kept + 1)]

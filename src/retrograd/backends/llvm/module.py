@@ -99,9 +99,7 @@ class Module:
     def declare(self, function: str) -> None:
         self.declarations[function] = None
 
-    def _kernel(
-        self, kernel: Kernel, band: Band, checking: bool
-    ) -> tuple[str, list[Buffer | Dim]]:
+    def _kernel(self, kernel: Kernel, band: Band, checking: bool) -> tuple[str, list[Buffer | Dim]]:
         w = KernelWriter(self.declare, self.machine, band.rows, band.sums(kernel))
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
