@@ -16,6 +16,7 @@ import pytest
 import retrograd as rg
 from retrograd.backends.backend import Array
 from retrograd.backends.kernel import Plan, band, cost, recompute, views
+from retrograd.backends.kernel.rows import Sums, element
 from retrograd.ir import Graph
 from retrograd.nn import functional as F
 from retrograd.passes import optimize
@@ -160,15 +161,7 @@ def tiny(monkeypatch):
     return monkeypatch
 
 
-SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 5), ((5, 8), 2, 8)]
-
-
-@pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
-@pytest.mark.parametrize(("cache", "causal"), [(8, True), (100, False)])
-def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, causal):
-    tiny.setattr(band, "CACHE", cache)
-    arrays = given(shape, width, keys)
-    graph = graph_of(attention(causal=causal), arrays)
+def same_as_in_turn(graph: Graph, arrays: Sequence[Array]) -> None:
     cut = [Threaded(graph, n) for n in COUNTS]
     assert any(b.within for b in cut[0].plan.bands)
     with pytest.MonkeyPatch.context() as usual:
@@ -180,6 +173,59 @@ def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, caus
         for y, r in zip(program(arrays), expected, strict=True):
             assert y.tobytes() == r.tobytes()
         program.check_guards()
+
+
+def turned(q: Any, k: Any, v: Any) -> Any:
+    """Scores read row by row, and by another order of the batches."""
+    p = rg.softmax(q @ k.mT)
+    y = p @ v + rg.permute_dims(p, (1, 0, 2, 3)) @ v
+    return (y * rg.sin(y)).sum()
+
+
+def paired(q: Any, k: Any, v: Any) -> Any:
+    """Scores also seen as rows of two queries, which some are added to."""
+    p = rg.softmax(q @ k.mT)
+    wide = rg.reshape(p, (*p.shape[:-2], p.shape[-2] // 2, 2 * p.shape[-1]))
+    z = rg.reshape(rg.sin(wide + rg.sum(v) * rg.arange(wide.shape[-1]) / 9), p.shape)
+    y = z @ v
+    return (y * rg.sin(y)).sum()
+
+
+def finished(q: Any, k: Any, v: Any) -> Any:
+    """The gradients of keys and values, sums over queries, are changed once they are complete."""
+    y = F.scaled_dot_product_attention(q, rg.sin(k), v * v)
+    return (y * y).sum() + (k * v[..., :-1]).sum()
+
+
+@pytest.mark.parametrize("loss", [turned, paired, finished])
+@pytest.mark.parametrize("far", [8, 1 << 30])
+def test_bits_where_not_everything_goes_row_by_row(tiny, loss, far):
+    tiny.setattr(band, "CACHE", 8)
+    tiny.setattr(cost, "FAR", far)
+    arrays = given((2, 2, 6), 3, 6)
+    same_as_in_turn(graph_of(loss, arrays), arrays)
+
+
+def test_elements_are_what_all_kernels_agree_on():
+    """A sum over six rows does not go with blocks of two rows, whoever comes first."""
+    kernels = Plan(graph_of(paired, given((2, 2, 6), 3, 6))).kernels
+    pairs = next(k for k in kernels if k.nests[0].loops == [2, 2, 3, 12])
+    adding = [k for k in kernels if Sums(k).divides(24, set())]
+    assert element([pairs], [], 24) == 2
+    assert element([adding[0]], adding[:1], 24) == 6
+    assert element([pairs, adding[0]], adding[:1], 24) == 0
+
+
+SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 5), ((5, 8), 2, 8)]
+
+
+@pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
+@pytest.mark.parametrize(("cache", "causal"), [(8, True), (100, False)])
+def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, causal):
+    tiny.setattr(band, "CACHE", cache)
+    arrays = given(shape, width, keys)
+    graph = graph_of(attention(causal=causal), arrays)
+    same_as_in_turn(graph, arrays)
 
 
 @pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)

@@ -141,8 +141,7 @@ class Plan:
         for k, band in enumerate(self.bands):
             if band.rows == 0 or band.blocks == 0:
                 continue
-            whole = {b for kernel in band.summing for b in kernel.outs}
-            own = {b for b, at in homes.items() if at == {k}} - whole
+            own = {b for b, at in homes.items() if at == {k}}
             times = lifetimes(list(enumerate(band.kernels)), own.__contains__)
             lives = [
                 Lifetime(b, first, last, b.bytes // band.rows * band.block_rows)
