@@ -4,6 +4,7 @@
 package knows nothing of any such language.
 """
 
+from retrograd.backends.kernel.access import loops_of
 from retrograd.backends.kernel.band import GRAIN, Band
 from retrograd.backends.kernel.body import Body, Value
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
@@ -11,6 +12,7 @@ from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.memory import Layout
 from retrograd.backends.kernel.nest import LANES, Nest, Store, live
 from retrograd.backends.kernel.plan import Plan
+from retrograd.backends.kernel.rows import cut_of, sum_cut
 
 __all__ = [
     "ALIGNMENT",
@@ -25,5 +27,8 @@ __all__ = [
     "Plan",
     "Store",
     "Value",
+    "cut_of",
     "live",
+    "loops_of",
+    "sum_cut",
 ]

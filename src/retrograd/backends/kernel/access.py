@@ -1,7 +1,8 @@
-"""Which part of memory an iteration touches: positions as linear functions of loop counters."""
+"""Which part of memory the rows of a nest touch: positions as linear functions of loop counters."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retrograd.backends.kernel.body import Value
@@ -49,18 +50,46 @@ def _linear(v: Value, known: dict[Value, Linear | None]) -> Linear | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """How a nest goes through rows: the loops `outer`, then `loop`, counted as one, `times` of
+    their iterations for each row."""
+
+    outer: tuple[int, ...]
+    loop: int
+    times: int | Dim = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Touch:
-    """An access to a buffer: iteration `i` of the outermost loop touches elements from `low + i *
-    step` up to, not including, `high + i * step`. All of the buffer, where `step` is None."""
+    """An access to a buffer: each iteration of a nest touches `extra` elements from `position` on;
+    they may lie anywhere, where that is None."""
 
     buffer: Buffer
-    step: int | Dim | None = None
-    low: int | Dim = 0
-    high: int | Dim = 0
+    position: Linear | None
+    extra: int | Dim = 1
 
-    def within(self, share: int | Dim) -> bool:
-        """Whether iteration `i` stays within elements `i * share` to `(i+1) * share`."""
-        return self.step == share and not_negative(self.low) and not_negative(share - self.high)
+    def within(self, loops: Sequence[int | Dim], cut: Cut, share: int | Dim) -> bool:
+        """Whether row `r` of a nest stays within elements `r * share` to `(r+1) * share`."""
+        if self.position is None:
+            return False
+        steps = self.position.steps
+        step, length = steps.get(cut.loop, 0), loops[cut.loop]
+        for k in reversed(cut.outer):
+            if loops[k] != 1 and steps.get(k, 0) != step * length:
+                return False
+            length = length * loops[k]
+        low = high = self.position.start
+        for k, s in steps.items():
+            if k == cut.loop or k in cut.outer:
+                continue
+            if not_negative(s):
+                high = high + s * (loops[k] - 1)
+            elif isinstance(s, int):
+                low = low + s * (loops[k] - 1)
+            else:
+                return False
+        end = high + step * (cut.times - 1) + self.extra
+        return step * cut.times == share and not_negative(low) and not_negative(share - end)
 
 
 def not_negative(size: int | Dim) -> bool:
@@ -70,55 +99,50 @@ def not_negative(size: int | Dim) -> bool:
     return size >= 0
 
 
-def _span(
-    position: Value, loops: list[int | Dim], extra: int | Dim = 1
-) -> tuple[int | Dim, int | Dim, int | Dim] | None:
-    """Step of the outermost loop, and the range that the others make of it."""
-    form = linear(position)
-    if form is None:
-        return None
-    low = high = form.start
-    for k, s in form.steps.items():
-        if k and not_negative(s):
-            high = high + s * (loops[k] - 1)
-        elif k and isinstance(s, int):
-            low = low + s * (loops[k] - 1)
-        elif k:
-            return None
-    return form.steps.get(0, 0), low, high + extra
-
-
-def touches(nest: Nest) -> tuple[list[Touch], list[Touch]]:
-    """What one iteration of the outermost loop reads and writes."""
+def loops_of(nest: Nest, summed: bool = False) -> list[int | Dim]:
+    """The loops of a nest; of a matrix product those over the batch, then that over the rows of the
+    result, or, with `summed`, that over the products that are added."""
     loops = list(nest.loops)
     if nest.kind == "gemm":
-        return _of_product(nest)
-    reads = [_touch(v.attr, v.args[0], loops) for v in live(nest) if v.op == "load"]
-    writes = [_touch(s.buffer, s.offset, loops) for s in nest.stores]
-    return reads, writes
+        loops.append(nest.info["k" if summed else "m"].attr)
+    return loops
 
 
-def _touch(buffer: Buffer, position: Value, loops: list[int | Dim], extra: int | Dim = 1) -> Touch:
-    span = _span(position, loops, extra)
-    return Touch(buffer) if span is None else Touch(buffer, *span)
+def touches(nest: Nest, summed: bool = False) -> tuple[list[Touch], list[Touch]]:
+    """What the iterations of `loops_of` a nest read and write."""
+    if nest.kind == "gemm":
+        return _of_product(nest, summed)
+    known: dict[Value, Linear | None] = {}
+    reads = [Touch(v.attr, linear(v.args[0], known)) for v in live(nest) if v.op == "load"]
+    return reads, [Touch(s.buffer, linear(s.offset, known)) for s in nest.stores]
 
 
-def _of_product(nest: Nest) -> tuple[list[Touch], list[Touch]]:
-    """The same of matrix products: by matrices, or by rows where there is one matrix."""
-    info, loops = nest.info, list(nest.loops)
+def _of_product(nest: Nest, summed: bool) -> tuple[list[Touch], list[Touch]]:
+    info = nest.info
     m, n, k = (info[s].attr for s in "mnk")
     left, right, out = info["buffers"]
     (a, a_turned, a_lead), (b, b_turned, b_lead) = info["a"], info["b"]
-    if not loops:
-        start = linear(a)
-        rows = Touch(left)
-        if start is not None and not a_turned:
-            rows = Touch(left, a_lead.attr, start.start, start.start + k)
-        return [rows, Touch(right)], [Touch(out, n, 0, n)]
-    a_size = _extent(k, m, a_lead.attr) if a_turned else _extent(m, k, a_lead.attr)
-    b_size = _extent(n, k, b_lead.attr) if b_turned else _extent(k, n, b_lead.attr)
-    reads = [_touch(left, a, loops, a_size), _touch(right, b, loops, b_size)]
-    return reads, [_touch(out, info["y"], loops, m * n)]
+    lead, other = a_lead.attr, b_lead.attr
+    if summed:
+        # One step of the sum takes a column of `a` and a row of `b`.
+        column = (lead, m) if a_turned else (1, _extent(m, 1, lead))
+        row = (1, _extent(n, 1, other)) if b_turned else (other, n)
+        reads = [_along(nest, left, a, *column), _along(nest, right, b, *row)]
+        return reads, [_along(nest, out, info["y"], 0, m * n)]
+    whole = _extent(n, k, other) if b_turned else _extent(k, n, other)
+    reads = [
+        _along(nest, left, a, 1 if a_turned else lead, _extent(k, 1, lead) if a_turned else k),
+        _along(nest, right, b, 0, whole),
+    ]
+    return reads, [_along(nest, out, info["y"], n, n)]
+
+
+def _along(nest: Nest, buffer: Buffer, start: Value, step: int | Dim, extra: int | Dim) -> Touch:
+    """An access of a product: by a position in each matrix, and by a step along the last loop."""
+    form = linear(start)
+    if form is None:
+        return Touch(buffer, None)
+    return Touch(buffer, Linear(form.start, {**form.steps, len(nest.loops): step}), extra)
 
 
 def _extent(rows: int | Dim, columns: int | Dim, lead: int | Dim) -> int | Dim:

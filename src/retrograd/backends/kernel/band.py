@@ -6,6 +6,11 @@ blocks: a thread takes a block through all the kernels while it is in the cache,
 for another. What only the kernels of a band use need not exist as a whole: each thread keeps a
 block of it.
 
+Rows are first taken to be iterations of outermost loops. Where such a row is itself more than the
+cache can hold, as that of the scores of attention is for long sequences, rows are iterations of
+several loops (`rows.py`), and the blocks are cut within `elements`; sums over such rows are taken
+block after block, all of an element by one thread.
+
 A kernel that has no rows, or too little work to share, is a band by itself, run by one thread.
 Between bands of which one needs the other's results, the threads wait for each other: `epochs`
 count these barriers.
@@ -15,20 +20,22 @@ Nothing here depends on the number of threads, so no result does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import gcd
 
-from retrograd.backends.kernel.access import Touch, touches
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.cost import nanoseconds
+from retrograd.backends.kernel.joint import Inside, Joint, Outermost, enough, families, is_large
 from retrograd.backends.kernel.kernel import Kernel
+from retrograd.backends.kernel.rows import Rows
 from retrograd.ir import Dim
 
 GRAIN = 15_000  # nanoseconds of work from which on threads share it
 BLOCK = 20_000  # the least for a block
 CACHE = 1 << 19  # bytes that a block may touch
+ROW = 1 << 19  # bytes from which on a row is cut further
 LEAST_ROWS = 8  # of a band of several kernels
+FEWEST_ROWS = 16  # of a block of an element, where products need some to be efficient
 PRODUCT_ROWS = 64  # of a matrix product that is cut into blocks
 MOST_KERNELS = 200  # of a band: the time to compile its loop grows faster than they do
 WINDOW = 40  # kernels that may be overtaken by one that joins a band
@@ -38,19 +45,39 @@ WINDOW = 40  # kernels that may be overtaken by one that joins a band
 class Band:
     """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
     the number of rows is not known: then each thread takes one block, or, of matrix `products`, as
-    many as the rows are worth. `local` are the buffers that each thread has a block of."""
+    many as the rows are worth. `local` are the buffers that each thread has a block of.
+
+    No block has rows of two elements, of `within` rows each, unless that is 0. The kernels in
+    `summing` add up over the rows of an element: its blocks are for one thread, in order."""
 
     kernels: list[Kernel]
     rows: int | Dim = 0
     blocks: int = 1
     epoch: int = 0
     local: list[Buffer] = field(default_factory=list)
+    within: int = 0
+    summing: list[Kernel] = field(default_factory=list)
+
+    @property
+    def elements(self) -> int:
+        """Parts that blocks do not reach beyond."""
+        assert isinstance(self.rows, int)
+        return self.rows // self.within if self.within else 1
+
+    @property
+    def pieces(self) -> int:
+        """Blocks of each element."""
+        return self.blocks // self.elements
 
     @property
     def block_rows(self) -> int:
         """Rows of the largest block."""
         assert isinstance(self.rows, int)
-        return -(-self.rows // self.blocks)
+        return -(-(self.within or self.rows) // self.pieces)
+
+    def sums(self, kernel: Kernel) -> bool:
+        """Whether a kernel adds up over rows."""
+        return any(k is kernel for k in self.summing)
 
     @property
     def products(self) -> bool:
@@ -67,69 +94,58 @@ class Band:
         return {b for k in self.kernels for b in k.outs}
 
 
-class Rows:
-    """What a kernel touches row by row; `count` is 0 where it has no rows."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.reads: list[tuple[Touch, int | Dim]] = []  # with the length of the outermost loop
-        self.count: int | Dim = 0
-        for k, nest in enumerate(kernel.nests):
-            length = nest.outer
-            if length == 0:
-                self.count = 0
-                return
-            reads, writes = touches(nest)
-            if not all(t.within(share(t, length)) for t in writes):
-                self.count = 0
-                return
-            self.reads += [(t, length) for t in reads]
-            self.count = common(self.count, length) if k else length
-
-    def follows(self, written: set[Buffer]) -> bool:
-        """Whether it reads of these buffers only the row at hand."""
-        return all(t.within(share(t, length)) for t, length in self.reads if t.buffer in written)
-
-
-def share(touch: Touch, length: int | Dim) -> int | Dim:
-    """The elements of the buffer for each iteration of a loop, -1 where that is not a number."""
-    size = touch.buffer.type.size
-    return size // length if size % length == 0 else -1
-
-
-def common(a: int | Dim, b: int | Dim) -> int | Dim:
-    """The largest number known to divide both; 0 if none is known."""
-    if isinstance(a, int) and isinstance(b, int):
-        return gcd(a, b)
-    for x, y in ((a, b), (b, a)):
-        if y == x or (y != 0 and isinstance(y, Dim) and x % y == 0):
-            return y
-    return 0
-
-
 def make_bands(kernels: Sequence[Kernel]) -> list[Band]:
     """Kernels, in order, as bands, in an order that respects what they need of each other."""
     cost = {id(k): nanoseconds(k) for k in kernels}
     if sum(cost.values()) < GRAIN:
         return [Band([k]) for k in kernels]
     rows = {id(k): Rows(k) for k in kernels}
+    family = families(kernels, rows, ROW)
+    deep = _deep(kernels, rows, family)
     left = list(kernels)
     bands: list[Band] = []
     while left:
         first = left.pop(0)
-        band = Band([first], rows[id(first)].count)
-        if enough(band.rows):
-            left = _grow(band, left, rows)
+        inside = Inside(rows, family, LEAST_ROWS, ROW)
+        if id(first) in deep and inside.take(first, set()):
+            band, left = _grow(inside, first, left)
+        else:
+            outermost = Outermost(first, rows, deep, LEAST_ROWS)
+            band, left = _grow(outermost, first, left)
         _settle(band, sum(cost[id(k)] for k in band.kernels))
         bands.append(band)
     return bands
 
 
-def enough(rows: int | Dim) -> bool:
-    """Whether so many rows can be shared by several kernels."""
-    return isinstance(rows, Dim) or rows >= LEAST_ROWS
+def _deep(
+    kernels: Sequence[Kernel], rows: Mapping[int, Rows], family: Mapping[int, int]
+) -> set[int]:
+    """The kernels (by `id`) that are better joined by rows of several loops: where a row of the
+    outermost loop is too large, and large buffers are written and read by the smaller ones."""
+    found: set[int] = set()
+    for at, first in enumerate(kernels):
+        count = rows[id(first)].count
+        large = any(is_large(b, count, ROW) for b in (*first.outs, *first.reads))
+        inside = Inside(rows, family, LEAST_ROWS, ROW)
+        if id(first) in found or not large or not inside.take(first, set()):
+            continue
+        band, _ = _grow(inside, first, [k for k in kernels[at + 1 :] if id(k) not in found])
+        made = {b for k in band.kernels if not band.sums(k) for b in k.outs}
+        if any(is_large(b, 1, ROW) for b in made & band.reads):
+            found |= {id(k) for k in band.kernels}
+    return found
 
 
-def _grow(band: Band, left: list[Kernel], rows: dict[int, Rows]) -> list[Kernel]:
+def _grow(joint: Joint, first: Kernel, left: list[Kernel]) -> tuple[Band, list[Kernel]]:
+    """A band of a kernel and later ones that join it; and those that do not."""
+    band = Band([first], joint.rows)
+    if enough(joint.rows, LEAST_ROWS):
+        left = _join(joint, band, left)
+    band.rows, band.within, band.summing = joint.rows, joint.within, joint.summing
+    return band, left
+
+
+def _join(joint: Joint, band: Band, left: list[Kernel]) -> list[Kernel]:
     """Let later kernels join; returns those that do not."""
     written = set(band.kernels[0].outs)
     read = set(band.kernels[0].reads)
@@ -139,8 +155,6 @@ def _grow(band: Band, left: list[Kernel], rows: dict[int, Rows]) -> list[Kernel]
     for at, kernel in enumerate(left):
         if len(passed) > WINDOW or len(band.kernels) >= MOST_KERNELS:
             return passed + left[at:]
-        own = rows[id(kernel)]
-        count = common(band.rows, own.count) if own.count != 0 else 0
         free = not (
             blocked_writes.intersection(kernel.reads)
             or blocked_writes.intersection(kernel.outs)
@@ -148,10 +162,14 @@ def _grow(band: Band, left: list[Kernel], rows: dict[int, Rows]) -> list[Kernel]
         )
         # Joining pays where it continues what the band wrote or read.
         related = not written.isdisjoint(kernel.reads) or not read.isdisjoint(kernel.reads)
+        related = related or joint.akin(kernel)
         fresh = written.isdisjoint(kernel.outs) and read.isdisjoint(kernel.outs)
-        if enough(count) and free and related and fresh and own.follows(written):
+        whole = {b for k in joint.summing for b in k.outs}  # once all rows are added
+        fresh = fresh and whole.isdisjoint(kernel.reads)
+        if kernel.again:  # what is computed again is for another band than the first time
+            fresh = fresh and not any(n in k.nodes for k in band.kernels for n in kernel.nodes)
+        if free and related and fresh and joint.take(kernel, written):
             band.kernels.append(kernel)
-            band.rows = count
             written.update(kernel.outs)
             read.update(kernel.reads)
             continue
@@ -166,6 +184,9 @@ def _settle(band: Band, cost: float) -> None:
     if band.rows == 0 or cost < GRAIN:
         band.rows = 0
         return
+    if band.within:
+        band.blocks = band.elements * _pieces(band)
+        return
     touched: int | Dim = 0
     for buffer in band.reads | band.writes:
         touched = touched + buffer.bytes
@@ -175,6 +196,16 @@ def _settle(band: Band, cost: float) -> None:
     blocks = max(touched // CACHE, 2)
     blocks = min(blocks, max(int(cost / BLOCK), 2), _most_blocks(band))
     band.blocks = blocks
+
+
+def _pieces(band: Band) -> int:
+    """Into how many blocks the rows of an element are cut: such that the largest of what they write
+    stays in the cache, with what is made of it next."""
+    assert isinstance(band.rows, int)
+    made = [b.bytes for k in band.kernels if not band.sums(k) for b in k.outs]
+    row = max((n // band.rows for n in made if isinstance(n, int)), default=0)
+    rows = max(CACHE // max(row, 1), FEWEST_ROWS)
+    return -(-band.within // rows)
 
 
 def _most_blocks(band: Band) -> int:

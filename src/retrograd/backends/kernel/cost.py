@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import INDEXING, Nest, live
 from retrograd.ir import Dim, evaluate, product
@@ -13,6 +14,7 @@ from retrograd.ir import Dim, evaluate, product
 CHEAP, DIVISION, FUNCTION = 0.03, 0.15, 0.6
 PRODUCT = 0.0125  # a multiply-add of a contraction
 BYTE = 0.06  # a byte read or written
+FAR = 1 << 25  # bytes that no cache holds
 TYPICAL = 64  # what a named size is taken for, where its value is not known
 SLOW = frozenset(("div", "sqrt", "rsqrt", "reciprocal", "zdiv", "mod", "floor_div", "idiv", "imod"))
 # fmt: off
@@ -59,6 +61,12 @@ def nanoseconds(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> float
                 each += FUNCTION if v.op in FUNCTIONS else DIVISION if v.op in SLOW else CHEAP
         time += each * known(product(nest.loops), sizes)
     return time + BYTE * known(traffic(kernel), sizes)
+
+
+def is_far(buffer: Buffer) -> bool:
+    """Whether a buffer is a temporary that has no place in any cache."""
+    size = buffer.bytes
+    return buffer.kind == "temporary" and isinstance(size, int) and size > FAR
 
 
 def known(size: int | Dim, sizes: Mapping[str, int] | None) -> int:

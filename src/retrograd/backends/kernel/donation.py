@@ -16,11 +16,10 @@ From then on there is one buffer for both, so what orders kernels by the buffers
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Sequence
 
 from retrograd.backends.kernel.buffer import Buffer
-from retrograd.backends.kernel.kernel import Kernel
+from retrograd.backends.kernel.kernel import Kernel, rename
 from retrograd.backends.kernel.nest import Nest, live
 from retrograd.ir import TensorType
 
@@ -68,7 +67,7 @@ def take_inputs(
     renamed = {outputs[k]: inputs[j] for k, j in found.items()}
     if renamed:
         for kernel in kernels:
-            _rename(kernel, renamed)
+            rename(kernel, renamed)
             if is_check(kernel):  # so that no order of kernels has it run after these are written
                 kernel.reads += [b for b in renamed.values() if b not in kernel.reads]
         outputs[:] = [renamed.get(y, y) for y in outputs]
@@ -130,20 +129,3 @@ def _follows(nest: Nest, x: Buffer, y: Buffer) -> bool:
     read = {v.args[0] for v in live(nest) if v.op == "load" and v.attr is x}
     written = {s.offset for s in nest.stores if s.buffer is y}
     return nest.kind == "map" and len(written) == 1 and read == written
-
-
-def _rename(kernel: Kernel, renamed: dict[Buffer, Buffer]) -> None:
-    """Replace buffers by others in all that a kernel reads and writes."""
-    if renamed.keys().isdisjoint((*kernel.outs, *kernel.reads)):
-        return
-    kernel.outs = [renamed.get(b, b) for b in kernel.outs]
-    kernel.reads = list(dict.fromkeys(renamed.get(b, b) for b in kernel.reads))
-    for nest in kernel.nests:
-        for v in nest.body.values:
-            if v.op == "load":
-                v.attr = renamed.get(v.attr, v.attr)
-        nest.stores = [
-            dataclasses.replace(s, buffer=renamed.get(s.buffer, s.buffer)) for s in nest.stores
-        ]
-        if "buffers" in nest.info:
-            nest.info["buffers"] = [renamed.get(b, b) for b in nest.info["buffers"]]

@@ -23,6 +23,10 @@ def describe_band(band: Band) -> str:
         return what + " that follow one another, on one thread"
     cut = f"in {band.blocks} blocks" if band.blocks else "in a block for each thread"
     what += f", row by row: {band.rows} rows {cut}, shared by the threads"
+    if band.within and band.elements > 1:
+        what += f", none of them beyond the {band.within} rows of one element"
+    if band.summing:
+        what += f"; {len(band.summing)} kernels add up over the rows of an element, on one thread"
     if band.local:
         what += f"; {len(band.local)} results exist only as a block in the cache"
     return what

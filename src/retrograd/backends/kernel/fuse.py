@@ -11,6 +11,9 @@ not stored belongs to the kernels of its users. A node is stored if
   indices, or again and again along an axis in front that an `expand` adds,
 - or its kernel is full: kernels are bounded, so that the time to compile a graph is linear.
 
+A large node that is cheaply computed from its indices alone, such as a mask, repeats less work than
+it takes to load it.
+
 Views (permute, slice, ...) repeat no work. They are stored where a kernel is full, where many
 kernels or indices read one, and where a contraction could not read memory through them.
 """
@@ -24,6 +27,7 @@ from retrograd.ir import Graph, Node
 
 KERNEL_NODES = 120  # nodes in one kernel
 READERS = 6  # different indices, or kernels, that may read one view
+FAR = 1 << 20  # bytes from which on loading a value takes longer than to compute a cheap one
 CONCAT_PARTS = 4  # a concat of more parts is copied part by part
 
 REDUCTIONS = frozenset(
@@ -66,6 +70,7 @@ class Fusion:
         self._uses: dict[Node, Use] = {}
         self._counts: dict[Node, int] = {}
         self._indices: dict[tuple[object, ...], int] = {}
+        self._of_nothing = made_of_nothing(graph)
         for node in reversed(graph.nodes):
             self._visit(node)
         self.stored.reverse()
@@ -109,6 +114,8 @@ class Fusion:
             return "read in many ways" if wide else "an operand" if operand else ""
         if use.operand:
             return "an operand"
+        if node in self._of_nothing and is_far(node):
+            return ""
         if len(use.homes) > 1:
             return f"read by {len(use.homes)} kernels"
         if node.op in CHEAP:
@@ -154,6 +161,23 @@ class Fusion:
 def is_buffer(node: Node) -> bool:
     """Whether a node is an array that is at hand before the program runs."""
     return node.op == "constant" and leaf_value(node) is None
+
+
+def made_of_nothing(graph: Graph) -> set[Node]:
+    """Nodes that are cheaply computed from their indices alone, a causal mask for instance."""
+    found: set[Node] = set()
+    for node in graph.nodes:
+        leaf = node.op in LEAVES and not is_buffer(node)
+        cheap = node.op in CHEAP or node.op in ("expand", "permute")
+        if leaf or (cheap and found.issuperset(node.inputs)):
+            found.add(node)
+    return found
+
+
+def is_far(node: Node) -> bool:
+    """Whether a node would not stay in the cache from one kernel that reads it to the next."""
+    size = node.type.size
+    return isinstance(size, int) and size * node.dtype.itemsize > FAR
 
 
 def repeats(node: Node) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from retrograd.backends.kernel.body import Body, Value
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.nest import Nest, live
 from retrograd.ir import Node
@@ -17,6 +20,7 @@ class Kernel:
     nests: list[Nest]
     outs: list[Buffer]
     reads: list[Buffer] = field(init=False)  # what the nests read
+    again: bool = False  # its results were there before, but were not kept
 
     def __post_init__(self) -> None:
         found: dict[Buffer, None] = {}
@@ -29,3 +33,49 @@ class Kernel:
             for buffer in nest.info.get("buffers", ())[:2]:
                 found[buffer] = None
         self.reads = list(found)
+
+
+def copied(kernel: Kernel, outs: Collection[Buffer]) -> Kernel:
+    """A kernel of its own that computes the same, of the results only these."""
+    nests = [_copied(nest, outs) for nest in kernel.nests]
+    pairs = [(n, b) for n, b in zip(kernel.nodes, kernel.outs, strict=True) if b in outs]
+    return Kernel([n for n, _ in pairs], nests, [b for _, b in pairs])
+
+
+def _copied(nest: Nest, outs: Collection[Buffer]) -> Nest:
+    body, new = Body(), dict[Value, Value]()
+    for v in nest.body.values:
+        new[v] = Value(v.op, tuple(new[a] for a in v.args), v.dtype, v.attr, v.depth)
+        body.values.append(new[v])
+
+    def fresh(item: Any) -> Any:
+        if isinstance(item, tuple | list):
+            return type(item)(fresh(x) for x in item)
+        return new[item] if isinstance(item, Value) else item
+
+    return replace(
+        nest,
+        loops=list(nest.loops),
+        body=body,
+        stores=[
+            replace(s, offset=new[s.offset], value=new[s.value])
+            for s in nest.stores
+            if s.buffer in outs
+        ],
+        info={name: fresh(item) for name, item in nest.info.items()},
+    )
+
+
+def rename(kernel: Kernel, renamed: Mapping[Buffer, Buffer]) -> None:
+    """Replace buffers by others in all that a kernel reads and writes."""
+    if not any(b in renamed for b in (*kernel.outs, *kernel.reads)):
+        return
+    kernel.outs = [renamed.get(b, b) for b in kernel.outs]
+    kernel.reads = list(dict.fromkeys(renamed.get(b, b) for b in kernel.reads))
+    for nest in kernel.nests:
+        for v in nest.body.values:
+            if v.op == "load":
+                v.attr = renamed.get(v.attr, v.attr)
+        nest.stores = [replace(s, buffer=renamed.get(s.buffer, s.buffer)) for s in nest.stores]
+        if "buffers" in nest.info:
+            nest.info["buffers"] = [renamed.get(b, b) for b in nest.info["buffers"]]

@@ -160,8 +160,8 @@ class Lowering:
         matrices = as_product(node, lambda x: x in self.stored) if wants_blas(node) else None
         if matrices is not None:
             body = Body()
-            index = tuple(body.loop(k) for k in range(len(matrices.batch)))
-            nest = Nest("gemm", list(matrices.batch), body)
+            loops, index = loops_over(body, matrices.batch)
+            nest = Nest("gemm", loops, body)
             nest.info = {s: body.size(getattr(matrices, s)) for s in "mnk"}
             for name in "ab":
                 nest.info[name] = self._operand(body, index, getattr(matrices, name))

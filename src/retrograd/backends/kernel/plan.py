@@ -22,6 +22,7 @@ from retrograd.backends.kernel.lowering import Lowering, is_map
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.memory import Layout, Lifetime, layout
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
+from retrograd.backends.kernel.recompute import recompute
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, Shape, evaluate
 
@@ -56,6 +57,9 @@ class Plan:
             self.kernels.append(Kernel([node], [self._copy(node, buffer)], [buffer]))
         self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
         self.bands = make_bands(self.kernels)
+        again = recompute(self.kernels, self.bands, self.temporaries)
+        if len(again) > len(self.kernels):
+            self.bands = make_bands(again)
         self.kernels = [k for band in self.bands for k in band.kernels]
         self.threaded = any(band.rows != 0 for band in self.bands)
         place_barriers(self.bands)
@@ -201,6 +205,8 @@ class Plan:
             for kernel in band.kernels:
                 why = sorted({self.reasons.get(n, "a copy for an output") for n in kernel.nodes})
                 text = describe(kernel, sizes) + "; stored: " + ", ".join(why)
+                if kernel.again:
+                    text += "; computed again: that costs less than to keep it"
                 if measured is not None:
                     text += f"; took {measured[number] / 1e3:.2f} us"
                 lines.append(f"{number:4}  {text}")

@@ -23,13 +23,13 @@ class Unknown(Exception):
 
 
 class Likeness:
-    """The key of a kernel in a band of so many rows, and its buffers in the order of the key; the
-    key is None for a kernel that holds something unknown."""
+    """The key of a kernel in a band of so many rows, whose blocks it adds up or not, and its buffers
+    in the order of the key; the key is None for a kernel that holds something unknown."""
 
-    def __init__(self, kernel: Kernel, rows: int | Dim) -> None:
+    def __init__(self, kernel: Kernel, rows: int | Dim, sums: bool) -> None:
         self.buffers: dict[Buffer, int] = {}
         self._numbers: dict[Value, int] = {}
-        parts: list[Any] = [rows]
+        parts: list[Any] = [rows, sums]
         try:
             parts += [self._nest(nest) for nest in kernel.nests]
             self.key: tuple[Any, ...] | None = tuple(parts)

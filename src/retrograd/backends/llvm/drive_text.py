@@ -16,8 +16,9 @@ Then follow operations, each beginning with its number and its length in words:
 
     0  end of the run
     1  calls, made by the first thread
-    2  a band: how many rows, into how many blocks they are cut, how many local buffers, their slots
-       and the bytes of a row of each, then the calls made for each block
+    2  a band: how many rows, into how many blocks they are cut, of how many elements no two share a
+       block, whether the blocks of an element are for one thread, in order; how many local buffers,
+       their slots and the bytes of a row of each, then the calls made for each block
     3  all threads wait for each other, and leave if one of them has failed or was stopped
     4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
 
@@ -35,7 +36,7 @@ block.
 
 from __future__ import annotations
 
-HEAD, CALL, LOCAL = 4, 4, 5  # words before operations, slots of a call, local buffers of a band
+HEAD, CALL, LOCAL = 4, 4, 7  # words before operations, slots of a call, local buffers of a band
 END, CALLS, BAND, MEET, KEEP = range(5)
 STOPPED = 1 << 62  # the result of a run that was told to stop
 
@@ -161,7 +162,16 @@ start:
   %blocks.at = getelementptr i64, ptr %at, i64 3
   %blocks.word = load i64, ptr %blocks.at
   %blocks = call i64 @blocks(i64 %blocks.word, i64 %rows, i64 %threads)
-  %count.at = getelementptr i64, ptr %at, i64 4
+  %elements.at = getelementptr i64, ptr %at, i64 4
+  %elements = load i64, ptr %elements.at
+  %chained.at = getelementptr i64, ptr %at, i64 5
+  %chained.word = load i64, ptr %chained.at
+  %chained = icmp ne i64 %chained.word, 0
+  %within = udiv i64 %rows, %elements
+  %pieces = udiv i64 %blocks, %elements
+  %units = select i1 %chained, i64 %elements, i64 %blocks
+  %unit = select i1 %chained, i64 %pieces, i64 1
+  %count.at = getelementptr i64, ptr %at, i64 6
   %count = load i64, ptr %count.at
   %locals = getelementptr i64, ptr %at, i64 {LOCAL}
   %words = shl i64 %count, 1
@@ -169,10 +179,12 @@ start:
   %none = icmp eq i64 %count, 0
   %given = select i1 %none, ptr %block, ptr %copy
   %later = add i64 %thread, 1
-  %first.scaled = mul i64 %thread, %blocks
-  %last.scaled = mul i64 %later, %blocks
-  %first = udiv i64 %first.scaled, %threads
-  %last = udiv i64 %last.scaled, %threads
+  %first.scaled = mul i64 %thread, %units
+  %last.scaled = mul i64 %later, %units
+  %first.unit = udiv i64 %first.scaled, %threads
+  %last.unit = udiv i64 %last.scaled, %threads
+  %first = mul i64 %first.unit, %unit
+  %last = mul i64 %last.unit, %unit
   br label %head
 head:
   %k = phi i64 [ %first, %start ], [ %k.next, %piece ]
@@ -180,10 +192,17 @@ head:
   br i1 %more, label %piece, label %good
 piece:
   %k.next = add i64 %k, 1
-  %lo.scaled = mul i64 %k, %rows
-  %hi.scaled = mul i64 %k.next, %rows
-  %lo = udiv i64 %lo.scaled, %blocks
-  %hi = udiv i64 %hi.scaled, %blocks
+  %element = udiv i64 %k, %pieces
+  %before = mul i64 %element, %pieces
+  %piece.lo = sub i64 %k, %before
+  %piece.hi = add i64 %piece.lo, 1
+  %start.row = mul i64 %element, %within
+  %lo.scaled = mul i64 %piece.lo, %within
+  %hi.scaled = mul i64 %piece.hi, %within
+  %lo.row = udiv i64 %lo.scaled, %pieces
+  %hi.row = udiv i64 %hi.scaled, %pieces
+  %lo = add i64 %start.row, %lo.row
+  %hi = add i64 %start.row, %hi.row
   call void @place(ptr %block, ptr %copy, ptr %locals, ptr %calls, i64 %own, i64 %lo)
   %result = call i64 @calls(ptr %given, ptr %calls, ptr %end, i64 %lo, i64 %hi, ptr %word,
                             ptr %times, ptr %kernels)

@@ -121,7 +121,9 @@ class Driver:
             row = buffer.bytes // band.rows
             assert isinstance(row, int), "where rows are not known, buffers are not local"
             local += [self.module.slots.of(buffer), row]
-        return [rows, blocks, len(band.local), *local, *self._calls(calls)]
+        elements = band.elements if band.within else 1
+        cut = [rows, blocks, elements, bool(band.summing), len(band.local)]
+        return [*cut, *local, *self._calls(calls)]
 
     def _calls(self, calls: Sequence[Call]) -> list[int]:
         words: list[int] = []
@@ -141,5 +143,5 @@ def _operation(number: int, words: Sequence[int]) -> list[int]:
 
 
 def _words(name: str, words: Sequence[int]) -> str:
-    listed = ", ".join([f"i64 {word}" for word in words])
+    listed = ", ".join([f"i64 {int(word)}" for word in words])
     return f"@{name} = internal constant [{len(words)} x i64] [{listed}]"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrograd.backends.kernel import Buffer, Nest, Store, Value, live
+from retrograd.backends.kernel import Buffer, Nest, Store, Value, cut_of, live, loops_of, sum_cut
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.at import At
 from retrograd.backends.llvm.elementwise import ELEMENTWISE, EXACT
@@ -32,10 +32,15 @@ class KernelWriter(Writer):
     `rows`, the function does only the rows from `%lo` up to `%hi` of so many."""
 
     def __init__(
-        self, declare: Callable[[str], None], machine: Machine, rows: int | Dim = 0
+        self,
+        declare: Callable[[str], None],
+        machine: Machine,
+        rows: int | Dim = 0,
+        summing: bool = False,
     ) -> None:
         super().__init__(declare)
         self.band_rows = rows
+        self.summing = summing  # over rows: what is there is added to
         self.machine = machine
         self.parameters: dict[Buffer | Dim, str] = {}
         self.lanes = self.copies = 1
@@ -103,6 +108,7 @@ class KernelWriter(Writer):
             a for v in self.uses if self.is_vector(v) and v.op != "load" for a in v.args
         }
         self.place(0)
+        self._cut()
         self._skip = ""
         if "when" in nest.info:
             condition, wanted = nest.info["when"]
@@ -183,19 +189,42 @@ class KernelWriter(Writer):
         values = sum(self.is_vector(v) for v in self.uses)
         return 4 if values <= 16 else 2 if values <= 32 else 1
 
+    def _cut(self) -> None:
+        """Find out which part of which loops the rows are that are to be done."""
+        self.ranges: dict[int, tuple[str, str]] = {}
+        self.first = ""  # of the rows that are added up: nothing is there yet
+        rows = self.band_rows
+        if rows == 0:
+            return
+        if self.summing:
+            assert isinstance(rows, int)
+            cut = sum_cut(self.nest, rows)
+        else:
+            cut = cut_of(self.nest, rows)
+        assert cut is not None
+        lo, hi = "%lo", "%hi"
+        if cut.times != 1:
+            lo, hi = (self.new(f"mul i64 {x}, {self.size(cut.times)}") for x in (lo, hi))
+        if cut.outer:
+            loops = loops_of(self.nest, self.summing)
+            at = self.new(f"udiv i64 {lo}, {loops[cut.loop]}")
+            start = self.new(f"mul i64 {at}, {loops[cut.loop]}")
+            lo, hi = (self.new(f"sub i64 {x}, {start}") for x in (lo, hi))
+            for k in reversed(cut.outer):
+                one = at
+                if k:
+                    one = self.new(f"urem i64 {at}, {loops[k]}")
+                    at = self.new(f"udiv i64 {at}, {loops[k]}")
+                self.ranges[k] = one, self.new(f"add i64 {one}, 1")
+        self.ranges[cut.loop] = lo, hi
+        if self.summing:
+            self.first = self.new(f"icmp eq i64 {lo}, 0")
+        if self.nest.tile in cut.outer:
+            self.rows = 1  # of one iteration
+
     def bounds(self, number: int) -> tuple[str, str]:
         """Where a loop starts and ends."""
-        if number == 0 and self.band_rows != 0:
-            return self.range()
-        return "0", self.size(self.nest.loops[number])
-
-    def range(self) -> tuple[str, str]:
-        """The part of the outermost loop that is to be done."""
-        times = self.nest.outer // self.band_rows
-        if times == 1:
-            return "%lo", "%hi"
-        lo, hi = (self.new(f"mul i64 {x}, {self.size(times)}") for x in ("%lo", "%hi"))
-        return lo, hi
+        return self.ranges.get(number) or ("0", self.size(self.nest.loops[number]))
 
     # -- values -------------------------------------------------------------------------------
     def place(self, depth: int) -> None:

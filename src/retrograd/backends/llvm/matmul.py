@@ -25,20 +25,27 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
     sizes = [_narrow(w, w.scalar(info[s])) for s in "mnk"]
     rows = [_leading(w, w.scalar(v)) for v in (info["a"][2], info["b"][2], info["n"])]
     flags = [TRANSPOSED if info[s][1] else AS_IT_IS for s in "ab"]
-    lo = "0"
-    if w.band_rows != 0 and not nest.loops:
-        lo, hi = w.range()
-        sizes[0] = _narrow(w, w.new(f"sub i64 {hi}, {lo}"))
+    lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
+    if hi:
+        sizes[2 if w.first else 0] = _narrow(w, w.new(f"sub i64 {hi}, {lo}"))
     integers = ", ".join(f"i32 {n}" for n in (ROW_MAJOR, *flags, *sizes))
-    one, zero = (f"{kind} {types.literal(v, dtype)}" for v in (1.0, 0.0))
+    literals = [types.literal(v, dtype) for v in (1.0, 0.0)]
+    keep = literals[1]  # of what is there
+    if w.first:
+        keep = w.new(f"select i1 {w.first}, {kind} {literals[1]}, {kind} {literals[0]}")
+    one, zero = f"{kind} {literals[0]}", f"{kind} {keep}"
 
     def inside(_: Carried) -> Carried:
         starts = [w.scalar(v) for v in (info["a"][0], info["b"][0], info["y"])]
-        if lo != "0":  # the first row
-            step = "1" if info["a"][1] else w.scalar(info["a"][2])
-            starts[0] = w.new(f"add i64 {starts[0]}, {w.new(f'mul i64 {lo}, {step}')}")
-            width = w.scalar(info["n"])
-            starts[2] = w.new(f"add i64 {starts[2]}, {w.new(f'mul i64 {lo}, {width}')}")
+        if hi:  # the first row of the result, or the first product of its sums
+            a_row, b_row = ("1" if info[s][1] else w.scalar(info[s][2]) for s in "ab")
+            steps = [a_row, "0", w.scalar(info["n"])]
+            if w.first:
+                steps = [w.scalar(info["a"][2]) if info["a"][1] else "1", b_row, "0"]
+            starts = [
+                at if step == "0" else w.new(f"add i64 {at}, {w.new(f'mul i64 {lo}, {step}')}")
+                for at, step in zip(starts, steps, strict=True)
+            ]
         a, b, y = (
             f"ptr {w.address(buffer, offset)}, i32 {row}"
             for buffer, offset, row in zip((left, right, out), starts, rows, strict=True)

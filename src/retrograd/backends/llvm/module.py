@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from retrograd.backends.kernel import Buffer, Kernel, Nest, Plan
+from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
 from retrograd.backends.llvm import index, matmul, reduce
 from retrograd.backends.llvm.alike import Likeness
 from retrograd.backends.llvm.driver import Driver
@@ -95,7 +95,7 @@ class Module:
             for kernel in band.kernels:
                 checking = kernel.nests[0].kind == "check"
                 checks += checking
-                function, parameters = self._kernel(kernel, band.rows, checking)
+                function, parameters = self._kernel(kernel, band, checking)
                 for p in parameters:
                     self.slots.of(p)  # sizes get their slots
                 calls.append(Call(function, parameters, checks if checking else 0, number))
@@ -105,25 +105,21 @@ class Module:
     def declare(self, function: str) -> None:
         self.declarations[function] = None
 
-    def _kernel(
-        self, kernel: Kernel, rows: int | Dim, checking: bool
-    ) -> tuple[int, list[Buffer | Dim]]:
+    def _kernel(self, kernel: Kernel, band: Band, checking: bool) -> tuple[int, list[Buffer | Dim]]:
         """The number of a kernel's function, and the arguments."""
-        like = Likeness(kernel, rows)
+        like = Likeness(kernel, band.rows, band.sums(kernel))
         if like.key in self._known:
             number, places = self._known[like.key]
             buffers = list(like.buffers)
             return number, [buffers[p] if isinstance(p, int) else p for p in places]
-        number, arguments = self._write(kernel, rows, checking)
+        number, arguments = self._write(kernel, band, checking)
         if like.key is not None:
             places = [p if isinstance(p, Dim) else like.buffers[p] for p in arguments]
             self._known[like.key] = number, places
         return number, arguments
 
-    def _write(
-        self, kernel: Kernel, rows: int | Dim, checking: bool
-    ) -> tuple[int, list[Buffer | Dim]]:
-        w = KernelWriter(self.declare, self.machine, rows)
+    def _write(self, kernel: Kernel, band: Band, checking: bool) -> tuple[int, list[Buffer | Dim]]:
+        w = KernelWriter(self.declare, self.machine, band.rows, band.sums(kernel))
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
             w.end()

@@ -149,16 +149,24 @@ def reduction(w: KernelWriter, nest: Nest) -> None:
 
     def result(_: Carried) -> Carried:
         copies = range(w.copies)
+        start = [_so_far(w, a, store, t) if w.first else a.neutral for t in copies]
         totals = walk(
             w, nest.kept, len(nest.loops),
             lambda totals: [a.take(x, store.value, t) for t, x in enumerate(totals)],
-            [a.type for _ in copies], [a.neutral for _ in copies],
+            [a.type for _ in copies], start,
         )  # fmt: skip
         for t, total in enumerate(totals):
             _finish(w, a, store, total, t)
         return []
 
     walk(w, 0, nest.kept, result)
+
+
+def _so_far(w: KernelWriter, a: Accumulation, store: Store, t: int) -> str:
+    """What earlier rows add up to."""
+    pointer = w.address(store.buffer, w.scalar(store.offset, t))
+    there = types.load(w, pointer, a.dtype, w.lanes, w.mask)
+    return w.new(f"select i1 {w.first}, {a.type} {a.neutral}, {a.type} {there}")
 
 
 def _finish(w: KernelWriter, a: Accumulation, store: Store, total: str, t: int) -> None:

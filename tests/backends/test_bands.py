@@ -1,0 +1,260 @@
+"""Bands that are cut inside of their elements: attention over long sequences, in blocks of queries.
+
+Values and gradients are compared with NumPy's in float64, bits with those of the same kernels run
+one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.backends.backend import Array
+from retrograd.backends.kernel import Plan, band, cost, recompute, views
+from retrograd.backends.kernel.rows import Sums, element
+from retrograd.ir import Graph
+from retrograd.nn import functional as F
+from retrograd.passes import optimize
+from tests.backends.agreement import GuardedProgram
+from tests.backends.fuzz_checks import COUNTS, Threaded, calls_blas, gather_threads
+
+Loss = Callable[..., Any]
+
+
+def attention(mask: Array | None = None, causal: bool = False) -> Loss:
+    """A loss between which and its gradient nothing but sums of the scores can be kept."""
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        y = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal)
+        total = (y * rg.sin(y)).sum()
+        return total * total
+
+    return loss
+
+
+def by_hand(arrays: Sequence[Array], allowed: Array | None, added: Array | None) -> list[Array]:
+    """The loss and its gradients in float64, written down."""
+    q, k, v = (a.astype(np.float64) for a in arrays)
+    scale = 1 / math.sqrt(q.shape[-1])
+    s = q @ np.swapaxes(k, -1, -2) * scale + (0.0 if added is None else added)
+    if allowed is not None:
+        s = np.where(allowed, s, -np.inf)
+    top = s.max(-1, keepdims=True)
+    e = np.exp(s - np.where(np.isfinite(top), top, 0))
+    total = e.sum(-1, keepdims=True)
+    p = e / np.where(total == 0, 1, total)
+    y = p @ v
+    inner = (y * np.sin(y)).sum()
+    dy = 2 * inner * (np.sin(y) + y * np.cos(y))
+    dp = dy @ np.swapaxes(v, -1, -2)
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True))
+    turned = np.swapaxes(ds, -1, -2)
+    return [inner**2, ds @ k * scale, turned @ q * scale, np.swapaxes(p, -1, -2) @ dy]
+
+
+def graph_of(loss: Loss, arrays: Sequence[Array]) -> Graph:
+    """The loss and its gradients."""
+    return optimize(rg.trace(rg.value_and_grad(loss, argnums=(0, 1, 2)), *arrays))
+
+
+def given(shape: Sequence[int], width: int, keys: int, seed: int = 0) -> list[Array]:
+    """Queries, keys and values; `shape` ends with the number of queries."""
+    rng = np.random.default_rng(seed)
+    sizes = [(*shape, width), (*shape[:-1], keys, width), (*shape[:-1], keys, width + 1)]
+    return [rng.normal(size=s).astype(np.float32) for s in sizes]
+
+
+def inner_bands(plan: Plan) -> list[band.Band]:
+    return [b for b in plan.bands if b.within and b.pieces > 1]
+
+
+def close(found: Sequence[Array], expected: Sequence[Array]) -> None:
+    for y, r in zip(found, expected, strict=True):
+        np.testing.assert_allclose(y, r, rtol=0, atol=2e-5 * float(np.abs(r).max()))
+
+
+# -- as it is used --------------------------------------------------------------------------------
+def masked(rows: int, keys: int) -> Array:
+    """What queries may look at; the first, the last and one between may look at nothing."""
+    mask = np.random.default_rng(1).random((rows, keys)) < 0.5
+    mask[[0, rows // 2, -1]] = False
+    return mask
+
+
+@pytest.mark.parametrize(("queries", "keys", "width", "kind"), [
+    (409, 409, 13, "causal"), (401, 403, 16, "plain"), (412, 397, 7, "boolean"),
+    (409, 409, 8, "boolean and causal"), (403, 401, 5, "added"),
+])  # fmt: skip
+def test_against_numpy(queries, keys, width, kind, monkeypatch):
+    monkeypatch.setattr(cost, "FAR", 1 << 20)
+    arrays = given((2, 2, queries), width, keys)
+    mask = masked(queries, keys) if "boolean" in kind else None
+    allowed, added = mask, None
+    if kind == "added":
+        mask = added = np.random.default_rng(3).normal(size=(queries, keys)).astype(np.float32)
+    if "causal" in kind:
+        below = np.tri(queries, keys, dtype=bool)
+        allowed = below if mask is None else mask & below
+    graph = graph_of(attention(mask, "causal" in kind), arrays)
+    plan = Plan(graph)
+    assert len(inner_bands(plan)) == 2  # one forward, one backward
+    assert any(b.summing for b in plan.bands)
+    assert any(k.again for k in plan.kernels)
+    program = Threaded(graph, 2)
+    found = program(arrays)
+    program.check_guards()
+    close(found, by_hand(arrays, allowed, added))
+    if "boolean" in kind:
+        empty = ~allowed.any(-1)
+        assert (found[1][..., empty, :] == 0).all()
+
+
+def test_memory_grows_as_the_sequence_does():
+    """Four times as much for four times the length, not sixteen times."""
+    causal = attention(causal=True)
+    for function in (causal, rg.grad(causal, argnums=(0, 1, 2))):
+        taken = [
+            rg.trace(function, *given((1, 2, n), 32, n)).stats().compiled_bytes or 0
+            for n in (4096, 16384)
+        ]
+        assert taken[0] > 0
+        assert taken[1] <= 4.1 * taken[0]
+        assert taken[1] < 64 * 16384 * 32 * 4  # a few dozen arrays like the queries
+
+
+def test_a_large_mask_is_not_stored():
+    arrays = given((1, 2, 2048), 8, 2048)
+    plan = Plan(graph_of(attention(causal=True), arrays))
+    assert not any(b.type.shape == (2048, 2048) for b in plan.temporaries)
+
+
+def test_explain_says_what_is_cut_and_why_it_is_computed_again():
+    text = rg.trace(
+        rg.grad(attention(causal=True), argnums=(0, 1, 2)), *given((1, 4, 2048), 16, 2048)
+    ).explain()
+    assert "none of them beyond the 2048 rows of one element" in text
+    assert "add up over the rows of an element" in text
+    assert "computed again: " in text
+
+
+def test_short_sequences_stay_as_they_are():
+    plan = Plan(graph_of(attention(causal=True), given((16, 4, 128), 32, 128)))
+    assert not inner_bands(plan)
+    assert not any(k.again for k in plan.kernels)
+
+
+# -- bits -----------------------------------------------------------------------------------------
+@pytest.fixture
+def tiny(monkeypatch):
+    """Have the smallest of work cut in many blocks, on many threads."""
+    gather_threads()
+    for name, value in (("GRAIN", 0), ("LEAST_ROWS", 2), ("FEWEST_ROWS", 1), ("ROW", 64)):
+        monkeypatch.setattr(band, name, value)
+    monkeypatch.setattr(cost, "FAR", 64)
+    monkeypatch.setattr(recompute, "WORTH", 1e6)
+    monkeypatch.setattr(recompute, "GAIN", 0)
+    return monkeypatch
+
+
+def same_as_in_turn(graph: Graph, arrays: Sequence[Array]) -> None:
+    cut = [Threaded(graph, n) for n in COUNTS]
+    assert any(b.within for b in cut[0].plan.bands)
+    with pytest.MonkeyPatch.context() as usual:
+        usual.setattr(band, "GRAIN", 1e18)
+        plain = GuardedProgram(graph)
+    assert not calls_blas(plain)
+    expected = plain(arrays)
+    for program in [*cut, *cut]:  # each twice: frames are used again
+        for y, r in zip(program(arrays), expected, strict=True):
+            assert y.tobytes() == r.tobytes()
+        program.check_guards()
+
+
+def turned(q: Any, k: Any, v: Any) -> Any:
+    """Scores read row by row, and by another order of the batches."""
+    p = rg.softmax(q @ k.mT)
+    y = p @ v + rg.permute_dims(p, (1, 0, 2, 3)) @ v
+    return (y * rg.sin(y)).sum()
+
+
+def paired(q: Any, k: Any, v: Any) -> Any:
+    """Scores also seen as rows of two queries, which some are added to."""
+    p = rg.softmax(q @ k.mT)
+    wide = rg.reshape(p, (*p.shape[:-2], p.shape[-2] // 2, 2 * p.shape[-1]))
+    z = rg.reshape(rg.sin(wide + rg.sum(v) * rg.arange(wide.shape[-1]) / 9), p.shape)
+    y = z @ v
+    return (y * rg.sin(y)).sum()
+
+
+def finished(q: Any, k: Any, v: Any) -> Any:
+    """The gradients of keys and values, sums over queries, are changed once they are complete."""
+    y = F.scaled_dot_product_attention(q, rg.sin(k), v * v)
+    return (y * y).sum() + (k * v[..., :-1]).sum()
+
+
+@pytest.mark.parametrize("loss", [turned, paired, finished])
+@pytest.mark.parametrize("far", [8, 1 << 30])
+def test_bits_where_not_everything_goes_row_by_row(tiny, loss, far):
+    tiny.setattr(band, "CACHE", 8)
+    tiny.setattr(cost, "FAR", far)
+    arrays = given((2, 2, 6), 3, 6)
+    same_as_in_turn(graph_of(loss, arrays), arrays)
+
+
+def test_elements_are_what_all_kernels_agree_on():
+    """A sum over six rows does not go with blocks of two rows, whoever comes first."""
+    kernels = Plan(graph_of(paired, given((2, 2, 6), 3, 6))).kernels
+    pairs = next(k for k in kernels if k.nests[0].loops == [2, 2, 3, 12])
+    adding = [k for k in kernels if Sums(k).divides(24, set())]
+    assert element([pairs], [], 24) == 2
+    assert element([adding[0]], adding[:1], 24) == 6
+    assert element([pairs, adding[0]], adding[:1], 24) == 0
+
+
+SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 5), ((5, 8), 2, 8)]
+
+
+@pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
+@pytest.mark.parametrize(("cache", "causal"), [(8, True), (100, False)])
+def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, causal):
+    tiny.setattr(band, "CACHE", cache)
+    arrays = given(shape, width, keys)
+    graph = graph_of(attention(causal=causal), arrays)
+    same_as_in_turn(graph, arrays)
+
+
+@pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
+def test_products_by_blas(tiny, shape, width, keys):
+    """Which are cut into rows and into terms of sums as well, the same way for any threads."""
+    tiny.setattr(views, "BLAS_WORK", 1)
+    tiny.setattr(views, "NEAR", 0)
+    tiny.setattr(band, "CACHE", 8)
+    arrays = given(shape, width, keys)
+    graph = graph_of(attention(), arrays)
+    programs = [Threaded(graph, n) for n in COUNTS]
+    assert calls_blas(programs[0])
+    first = programs[0](arrays)
+    close(first, by_hand(arrays, None, None))
+    for program in programs:
+        for y, r in zip(program(arrays), first, strict=True):
+            assert y.tobytes() == r.tobytes()
+        program.check_guards()
+
+
+def test_half_precision_is_not_added_up_in_parts(tiny):
+    """Partial sums in memory would be rounded to half precision."""
+    tiny.setattr(band, "CACHE", 8)
+    arrays = [a.astype(np.float16) for a in given((3, 6), 4, 6)]
+    graph = graph_of(attention(), arrays)
+    program = Threaded(graph, 2)
+    assert not any(b.summing for b in program.plan.bands)
+    with pytest.MonkeyPatch.context() as usual:
+        usual.setattr(band, "GRAIN", 1e18)
+        plain = GuardedProgram(graph)
+    for y, r in zip(program(arrays), plain(arrays), strict=True):
+        assert y.tobytes() == r.tobytes()
