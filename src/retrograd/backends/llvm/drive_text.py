@@ -3,7 +3,7 @@
 `rg_drive(block, thread, threads, team, table, kernels)` is the same for all programs: what differs
 between them is data, so that a program of many kernels takes no longer to compile than the kernels
 that differ. `table` is a row of 8-byte words, written by `driver.py`; `kernels` are the addresses
-of `rg_vote`, where threads are to meet, and of the kernels.
+of the kernels.
 
 The first words of a table:
 
@@ -16,8 +16,9 @@ Then follow operations, each beginning with its number and its length in words:
 
     0  end of the run
     1  calls, made by the first thread
-    2  a band: how many rows, into how many blocks they are cut, how many local buffers, their slots
-       and the bytes of a row of each, then the calls made for each block
+    2  a band: how many rows, into how many blocks they are cut, the rows of an element, which no
+       block reaches beyond, or 0, the blocks that one thread takes together, the number of local
+       buffers, their slots and the bytes of a row of each, then the calls made for each block
     3  all threads wait for each other, and leave if one of them has failed or was stopped
     4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
 
@@ -35,7 +36,9 @@ block.
 
 from __future__ import annotations
 
-HEAD, CALL, LOCAL = 4, 4, 5  # words before operations, slots of a call, local buffers of a band
+from retrograd.backends.llvm.team_text import VOTE
+
+HEAD, CALL, LOCAL = 4, 4, 7  # words before operations, slots of a call, local buffers of a band
 END, CALLS, BAND, MEET, KEEP = range(5)
 STOPPED = 1 << 62  # the result of a run that was told to stop
 
@@ -161,7 +164,19 @@ start:
   %blocks.at = getelementptr i64, ptr %at, i64 3
   %blocks.word = load i64, ptr %blocks.at
   %blocks = call i64 @blocks(i64 %blocks.word, i64 %rows, i64 %threads)
-  %count.at = getelementptr i64, ptr %at, i64 4
+  %element.at = getelementptr i64, ptr %at, i64 4
+  %element.word = load i64, ptr %element.at
+  %whole = icmp eq i64 %element.word, 0
+  %element = select i1 %whole, i64 %rows, i64 %element.word
+  %element.one = call i64 @llvm.umax.i64(i64 %element, i64 1)
+  %elements = udiv i64 %rows, %element.one
+  %elements.one = call i64 @llvm.umax.i64(i64 %elements, i64 1)
+  %pieces = udiv i64 %blocks, %elements.one
+  %pieces.one = call i64 @llvm.umax.i64(i64 %pieces, i64 1)
+  %chain.at = getelementptr i64, ptr %at, i64 5
+  %chain = load i64, ptr %chain.at
+  %chains = udiv i64 %blocks, %chain
+  %count.at = getelementptr i64, ptr %at, i64 6
   %count = load i64, ptr %count.at
   %locals = getelementptr i64, ptr %at, i64 {LOCAL}
   %words = shl i64 %count, 1
@@ -169,10 +184,12 @@ start:
   %none = icmp eq i64 %count, 0
   %given = select i1 %none, ptr %block, ptr %copy
   %later = add i64 %thread, 1
-  %first.scaled = mul i64 %thread, %blocks
-  %last.scaled = mul i64 %later, %blocks
-  %first = udiv i64 %first.scaled, %threads
-  %last = udiv i64 %last.scaled, %threads
+  %first.scaled = mul i64 %thread, %chains
+  %last.scaled = mul i64 %later, %chains
+  %first.chain = udiv i64 %first.scaled, %threads
+  %last.chain = udiv i64 %last.scaled, %threads
+  %first = mul i64 %first.chain, %chain
+  %last = mul i64 %last.chain, %chain
   br label %head
 head:
   %k = phi i64 [ %first, %start ], [ %k.next, %piece ]
@@ -180,10 +197,17 @@ head:
   br i1 %more, label %piece, label %good
 piece:
   %k.next = add i64 %k, 1
-  %lo.scaled = mul i64 %k, %rows
-  %hi.scaled = mul i64 %k.next, %rows
-  %lo = udiv i64 %lo.scaled, %blocks
-  %hi = udiv i64 %hi.scaled, %blocks
+  %own.element = udiv i64 %k, %pieces.one
+  %before = mul i64 %own.element, %pieces.one
+  %piece.lo = sub i64 %k, %before
+  %piece.hi = add i64 %piece.lo, 1
+  %lo.scaled = mul i64 %piece.lo, %element
+  %hi.scaled = mul i64 %piece.hi, %element
+  %lo.inside = udiv i64 %lo.scaled, %pieces.one
+  %hi.inside = udiv i64 %hi.scaled, %pieces.one
+  %start.row = mul i64 %own.element, %element
+  %lo = add i64 %start.row, %lo.inside
+  %hi = add i64 %start.row, %hi.inside
   call void @place(ptr %block, ptr %copy, ptr %locals, ptr %calls, i64 %own, i64 %lo)
   %result = call i64 @calls(ptr %given, ptr %calls, ptr %end, i64 %lo, i64 %hi, ptr %word,
                             ptr %times, ptr %kernels)
@@ -269,7 +293,8 @@ meet:
   %word.kept = select i1 %keeps, ptr @never, ptr %word
   br i1 %alone, label %met, label %agree
 agree:
-  %vote = load ptr, ptr %kernels
+  %vote.at = getelementptr i8, ptr %team, i64 {VOTE}
+  %vote = load ptr, ptr %vote.at
   %all = call i64 %vote(ptr %team, i64 %thread, i64 %threads, i64 %result)
   br label %met
 met:

@@ -48,16 +48,11 @@ class Driver:
         if plain and len(plan.kernels) <= SHORT:
             return self._direct([call for own in module.calls for call in own])
         module.declare(DRIVE)
-        vote = "null"
-        if plan.threaded:
-            module.declare("i64 @rg_vote(ptr, i64, i64, i64)")
-            vote = "@rg_vote"
-        kernels = [vote, *(f"@k{n}" for n in module.functions.values())]
-        listed = ", ".join(f"ptr {name}" for name in kernels)
+        kernels = ", ".join(f"ptr @k{n}" for n in module.functions.values())
         arguments = "ptr %block, i64 %thread, i64 %threads, ptr %team, ptr @table, ptr @kernels"
         return [
             _words("table", self._table()),
-            f"@kernels = internal constant [{len(kernels)} x ptr] [{listed}]",
+            f"@kernels = internal constant [{len(module.functions)} x ptr] [{kernels}]",
             f"{HEAD}\n  %result = tail call i64 @rg_drive({arguments})\n  ret i64 %result\n}}",
         ]
 
@@ -121,13 +116,13 @@ class Driver:
             row = buffer.bytes // band.rows
             assert isinstance(row, int), "where rows are not known, buffers are not local"
             local += [self.module.slots.of(buffer), row]
-        return [rows, blocks, len(band.local), *local, *self._calls(calls)]
+        return [rows, blocks, 0, 1, len(band.local), *local, *self._calls(calls)]
 
     def _calls(self, calls: Sequence[Call]) -> list[int]:
         words: list[int] = []
         for call in calls:
             slots = self._slots(call)
-            words += [call.function + 1, call.check, call.number, len(slots), *slots]
+            words += [call.function, call.check, call.number, len(slots), *slots]
         return words
 
     def _slots(self, call: Call) -> list[int]:

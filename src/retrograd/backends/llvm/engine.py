@@ -112,8 +112,6 @@ class Engine:
     def _address(self, name: str) -> int:
         if name == "rg_drive":
             return self._drive_address()
-        if name == "rg_vote":
-            return self.team.symbols[name]
         if name in ("rg_sgemm", "rg_dgemm"):
             return blas_symbols()[name]
         try:
