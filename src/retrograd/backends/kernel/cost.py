@@ -13,7 +13,7 @@ from retrograd.ir import Dim, evaluate, product
 CHEAP, DIVISION, FUNCTION = 0.03, 0.15, 0.6
 PRODUCT = 0.0125  # a multiply-add of a contraction
 BYTE = 0.06  # a byte read or written
-TYPICAL = 64  # what a named size is taken for, where its value is not known
+TYPICAL = 1024  # what a named size is taken for, where its value is not known
 SLOW = frozenset(("div", "sqrt", "rsqrt", "reciprocal", "zdiv", "mod", "floor_div", "idiv", "imod"))
 # fmt: off
 FUNCTIONS = frozenset((
@@ -61,7 +61,7 @@ def nanoseconds(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> float
     return time + BYTE * known(traffic(kernel), sizes)
 
 
-def known(size: int | Dim, sizes: Mapping[str, int] | None) -> int:
+def known(size: int | Dim, sizes: Mapping[str, int] | None = None) -> int:
     """A size as a number."""
     if isinstance(size, Dim):
         return evaluate(size, sizes or dict.fromkeys(size.names, TYPICAL))

@@ -22,8 +22,8 @@ Then follow operations, each beginning with its number and its length in words:
     3  all threads wait for each other, and leave if one of them has failed or was stopped
     4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
 
-Rows are -1 - slot where the block holds their number. Then blocks are 0, for one for each thread,
-or -n, for one for each n rows, but two at least: a number that does not depend on the threads.
+Rows are -1 - slot where the block holds their number. Blocks are -n for one for each n rows, but two
+at least, where there are two rows: a number that does not depend on the threads.
 
 A call is the number of the kernel's address, the result of the run if it fails, its place among the
 counters, how many slots it uses, and these slots. Kernels are `i64 (ptr block, ptr slots, i64 lo,
@@ -110,18 +110,13 @@ there:
   ret i64 %rows
 }}
 
-define internal i64 @blocks(i64 %word, i64 %rows, i64 %threads) nounwind {{
+define internal i64 @blocks(i64 %word, i64 %rows) nounwind {{
 start:
   %known = icmp sgt i64 %word, 0
   br i1 %known, label %here, label %count
 here:
   ret i64 %word
 count:
-  %each = icmp eq i64 %word, 0
-  br i1 %each, label %shares, label %products
-shares:
-  ret i64 %threads
-products:
   %size = sub i64 0, %word
   %many = udiv i64 %rows, %size
   %least = call i64 @llvm.umin.i64(i64 %rows, i64 2)
@@ -163,7 +158,7 @@ start:
   %rows = call i64 @rows(ptr %block, i64 %rows.word)
   %blocks.at = getelementptr i64, ptr %at, i64 3
   %blocks.word = load i64, ptr %blocks.at
-  %blocks = call i64 @blocks(i64 %blocks.word, i64 %rows, i64 %threads)
+  %blocks = call i64 @blocks(i64 %blocks.word, i64 %rows)
   %element.at = getelementptr i64, ptr %at, i64 4
   %element.word = load i64, ptr %element.at
   %whole = icmp eq i64 %element.word, 0

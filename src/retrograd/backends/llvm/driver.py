@@ -15,7 +15,6 @@ from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel import Band
-from retrograd.backends.kernel.band import PRODUCT_ROWS
 from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET
 from retrograd.backends.llvm.interrupt import LONG
 from retrograd.backends.llvm.writer import Writer
@@ -109,8 +108,7 @@ class Driver:
 
     def _band(self, band: Band, calls: Sequence[Call]) -> list[int]:
         rows = -1 - self.module.slots.of(band.rows) if isinstance(band.rows, Dim) else band.rows
-        # What BLAS computes depends on the cut, which must not depend on the threads.
-        blocks = band.blocks or (-PRODUCT_ROWS if band.products else 0)
+        blocks = band.blocks or -band.piece
         local: list[int] = []
         for buffer in band.local:
             row = buffer.bytes // band.rows
