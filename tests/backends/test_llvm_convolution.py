@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
+import retrograd as rg
 from retrograd.autodiff import gradient
 from retrograd.backends.kernel import Plan
-from retrograd.ir import Dim, Graph, Op, as_dtype, spec
+from retrograd.errors import ShapeError
+from retrograd.ir import Dim, Graph, Op, as_dtype, float32, spec
 from retrograd.ops.conv import Conv
 from retrograd.ops.leaf import input_node
 from retrograd.ops.pool import MaxPool
@@ -124,3 +127,32 @@ def test_no_copies_but_the_windows() -> None:
     # windows of x, g with channels behind, the overlap-add and a few of its terms, a sum of parts
     assert kernels.count("store") == 3
     assert len(kernels) <= 10
+
+
+SLIDING = {
+    "conv": lambda x: rg.conv(x, rg.ones((1, 1, 5, 5))),
+    "conv padded": lambda x: rg.conv(x, rg.ones((1, 1, 5, 5)), padding=1),
+    "max_pool": lambda x: rg.max_pool(x, 3, stride=1),
+    "max_pool padded": lambda x: rg.max_pool(x, 3, stride=1, padding=1),
+    "avg_pool": lambda x: rg.avg_pool(x, 3, stride=1),
+    "gradient": rg.grad(lambda x: (rg.conv(x, rg.ones((1, 1, 5, 5))) ** 2).sum()),
+}
+
+
+@pytest.mark.parametrize("name", SLIDING)
+def test_a_window_that_does_not_fit_is_refused_whenever_sizes_become_known(name):
+    f = SLIDING[name]
+    g = rg.jit(f, shapes={"x": "1 1 N 8"})
+    kinds = set()
+    for n in range(8):
+        x = rg.tensor(sample((1, 1, n, 8), float32))
+        try:
+            expected = f(x).numpy()
+        except ShapeError:
+            with pytest.raises(ShapeError):
+                g(x)
+            kinds.add("refused")
+        else:
+            np.testing.assert_allclose(g(x).numpy(), expected, rtol=1e-5)
+            kinds.add("computed")
+    assert kinds == {"refused", "computed"}

@@ -1,5 +1,7 @@
 """The function that runs a program's kernels: what it costs to write, and that it runs them all."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from retrograd.autodiff import gradient
 from retrograd.backends.kernel import Plan
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.llvm.alike import Likeness, Unknown
+from retrograd.backends.llvm.drive_text import BAND, END
 from retrograd.backends.llvm.engine import engine
 from retrograd.backends.llvm.module import Module
 from retrograd.ir import Dim, Graph, Node, float32, spec
@@ -107,3 +110,46 @@ def test_numbers_that_are_equal_are_not_always_alike():
     program = LLVMProgram(Graph(inputs, outputs))
     assert len(program.plan.kernels) == program.functions == 4
     assert_same(program.graph, [sample((4,), float32)] * 4, 8, program)
+
+
+# -- the native function ---------------------------------------------------------------------------
+KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+DRIVE = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 3
+)
+
+
+@pytest.mark.parametrize(("rows", "blocks", "element", "chain", "told"), [
+    (64, 7, 0, 1, 7), (3, 8, 0, 1, 8), (0, 4, 0, 1, 4), (60, 12, 10, 1, 12), (60, 12, 10, 2, 12),
+    (100, -8, 0, 1, 12), (15, -8, 0, 1, 2), (1, -8, 0, 1, 1), (0, -8, 0, 1, 0),
+])  # fmt: skip
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+def test_blocks_of_a_band(rows, blocks, element, chain, told, threads):
+    """Every row once, in order, no block across elements, blocks that add up in one thread."""
+    found: list[tuple[int, int, int]] = []
+    mine = [0]
+
+    def kernel(block: int, slots: int, lo: int, hi: int) -> int:
+        found.append((mine[0], lo, hi))
+        return 0
+
+    called = KERNEL(kernel)
+    kernels = np.array([ctypes.cast(called, ctypes.c_void_p).value], np.int64)
+    band = [rows, blocks, element, chain, 0, 0, 0, 0, 0]
+    table = np.array([-1, -1, 0, 0, BAND, len(band) + 2, *band, END, 2], np.int64)
+    run = DRIVE(engine()._drive_address())
+    memory = np.zeros(1, np.int64)
+    for mine[0] in range(threads):
+        places = memory.ctypes.data, mine[0], threads, None, table.ctypes.data, kernels.ctypes.data
+        assert run(*places) == 0
+    count = told
+    assert len(found) == count
+    assert [lo for _, lo, _ in found] == [0, *[hi for _, _, hi in found]][:count]
+    if count:
+        assert found[-1][2] == rows
+    if element:
+        assert all((hi - 1) // element == lo // element for _, lo, hi in found)
+    for k in range(0, count, chain):
+        assert len({thread for thread, _, _ in found[k : k + chain]}) == 1
+    shares = [sum(thread == t for thread, _, _ in found) for t in range(threads)]
+    assert max(shares) - min(shares) <= chain

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retrograd.backends.kernel.buffer import Buffer
-from retrograd.backends.kernel.cost import nanoseconds
+from retrograd.backends.kernel.cost import known, nanoseconds
 from retrograd.backends.kernel.joint import Inside, Joint, Outermost, enough, families, is_large
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.rows import Rows
@@ -44,8 +44,8 @@ WINDOW = 40  # kernels that may be overtaken by one that joins a band
 @dataclass(slots=True)
 class Band:
     """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
-    the number of rows is not known: then each thread takes one block, or, of matrix `products`, as
-    many as the rows are worth. `local` are the buffers that each thread has a block of.
+    it depends on sizes that are not known: then about `piece` rows are a block. `local` are the
+    buffers that each thread has a block of.
 
     No block has rows of two elements, of `within` rows each, unless that is 0. The kernels in
     `summing` add up over the rows of an element: its blocks are for one thread, in order."""
@@ -53,6 +53,7 @@ class Band:
     kernels: list[Kernel]
     rows: int | Dim = 0
     blocks: int = 1
+    piece: int = 0
     epoch: int = 0
     local: list[Buffer] = field(default_factory=list)
     within: int = 0
@@ -192,6 +193,7 @@ def _settle(band: Band, cost: float) -> None:
         touched = touched + buffer.bytes
     if isinstance(touched, Dim) or isinstance(band.rows, Dim):
         band.blocks = 0
+        band.piece = PRODUCT_ROWS if band.products else _piece(band, touched)
         return
     blocks = max(touched // CACHE, 2)
     blocks = min(blocks, max(int(cost / BLOCK), 2), _most_blocks(band))
@@ -206,6 +208,13 @@ def _pieces(band: Band) -> int:
     row = max((n // band.rows for n in made if isinstance(n, int)), default=0)
     rows = max(CACHE // max(row, 1), FEWEST_ROWS)
     return -(-band.within // rows)
+
+
+def _piece(band: Band, touched: int | Dim) -> int:
+    """Rows that fit into the cache, of what is touched row by row: where they are many, what is the
+    same for all is little."""
+    rows, size = known(band.rows), known(touched)
+    return max(CACHE * rows // max(size, 1), 1)
 
 
 def _most_blocks(band: Band) -> int:

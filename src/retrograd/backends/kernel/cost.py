@@ -15,7 +15,7 @@ CHEAP, DIVISION, FUNCTION = 0.03, 0.15, 0.6
 PRODUCT = 0.0125  # a multiply-add of a contraction
 BYTE = 0.06  # a byte read or written
 FAR = 1 << 25  # bytes that no cache holds
-TYPICAL = 64  # what a named size is taken for, where its value is not known
+TYPICAL = 1024  # what a named size is taken for, where its value is not known
 SLOW = frozenset(("div", "sqrt", "rsqrt", "reciprocal", "zdiv", "mod", "floor_div", "idiv", "imod"))
 # fmt: off
 FUNCTIONS = frozenset((
@@ -69,7 +69,7 @@ def is_far(buffer: Buffer) -> bool:
     return buffer.kind == "temporary" and isinstance(size, int) and size > FAR
 
 
-def known(size: int | Dim, sizes: Mapping[str, int] | None) -> int:
+def known(size: int | Dim, sizes: Mapping[str, int] | None = None) -> int:
     """A size as a number."""
     if isinstance(size, Dim):
         return evaluate(size, sizes or dict.fromkeys(size.names, TYPICAL))

@@ -29,7 +29,12 @@ from retrograd.ir import Dim, Graph, Node, Shape, evaluate
 GROUPS = 3  # kernels of one domain that an elementwise node may join
 
 # Ops whose validity depends on the values of symbolic sizes.
-SIZED = frozenset(("slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin"))
+# fmt: off
+SIZED = frozenset((
+    "slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin", "windows", "fold", "conv",
+    "max_pool", "max_pool_index",
+))
+# fmt: on
 
 
 class Plan:

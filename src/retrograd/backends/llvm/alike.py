@@ -7,6 +7,7 @@ like others.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,13 @@ class Unknown(Exception):
 
 
 class Likeness:
-    """The key of a kernel in a band of so many rows, whose blocks it adds up or not, and its buffers
-    in the order of the key; the key is None for a kernel that holds something unknown."""
+    """The key of a kernel and its buffers in the order of the key, which is None for a kernel that
+    holds something unknown. `context` is what else its text depends on, as the rows of its band."""
 
-    def __init__(self, kernel: Kernel, rows: int | Dim, sums: bool) -> None:
+    def __init__(self, kernel: Kernel, *context: Hashable) -> None:
         self.buffers: dict[Buffer, int] = {}
         self._numbers: dict[Value, int] = {}
-        parts: list[Any] = [rows, sums]
+        parts: list[Any] = [*context]
         try:
             parts += [self._nest(nest) for nest in kernel.nests]
             self.key: tuple[Any, ...] | None = tuple(parts)

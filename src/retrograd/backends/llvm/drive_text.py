@@ -3,7 +3,7 @@
 `rg_drive(block, thread, threads, team, table, kernels)` is the same for all programs: what differs
 between them is data, so that a program of many kernels takes no longer to compile than the kernels
 that differ. `table` is a row of 8-byte words, written by `driver.py`; `kernels` are the addresses
-of `rg_vote`, where threads are to meet, and of the kernels.
+of the kernels.
 
 The first words of a table:
 
@@ -16,14 +16,14 @@ Then follow operations, each beginning with its number and its length in words:
 
     0  end of the run
     1  calls, made by the first thread
-    2  a band: how many rows, into how many blocks they are cut, of how many elements no two share a
-       block, whether the blocks of an element are for one thread, in order; how many local buffers,
-       their slots and the bytes of a row of each, then the calls made for each block
+    2  a band: how many rows, into how many blocks they are cut, the rows of an element, which no
+       block reaches beyond, or 0, the blocks that one thread takes together, the number of local
+       buffers, their slots and the bytes of a row of each, then the calls made for each block
     3  all threads wait for each other, and leave if one of them has failed or was stopped
     4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
 
-Rows are -1 - slot where the block holds their number. Then blocks are 0, for one for each thread,
-or -n, for one for each n rows, but two at least: a number that does not depend on the threads.
+Rows are -1 - slot where the block holds their number. Blocks are -n for one for each n rows, but
+two at least, where there are two rows: a number that does not depend on the threads.
 
 A call is the number of the kernel's address, the result of the run if it fails, its place among the
 counters, how many slots it uses, and these slots. Kernels are `i64 (ptr block, ptr slots, i64 lo,
@@ -35,6 +35,8 @@ block.
 """
 
 from __future__ import annotations
+
+from retrograd.backends.llvm.team_text import VOTE
 
 HEAD, CALL, LOCAL = 4, 4, 7  # words before operations, slots of a call, local buffers of a band
 END, CALLS, BAND, MEET, KEEP = range(5)
@@ -108,18 +110,13 @@ there:
   ret i64 %rows
 }}
 
-define internal i64 @blocks(i64 %word, i64 %rows, i64 %threads) nounwind {{
+define internal i64 @blocks(i64 %word, i64 %rows) nounwind {{
 start:
   %known = icmp sgt i64 %word, 0
   br i1 %known, label %here, label %count
 here:
   ret i64 %word
 count:
-  %each = icmp eq i64 %word, 0
-  br i1 %each, label %shares, label %products
-shares:
-  ret i64 %threads
-products:
   %size = sub i64 0, %word
   %many = udiv i64 %rows, %size
   %least = call i64 @llvm.umin.i64(i64 %rows, i64 2)
@@ -161,16 +158,19 @@ start:
   %rows = call i64 @rows(ptr %block, i64 %rows.word)
   %blocks.at = getelementptr i64, ptr %at, i64 3
   %blocks.word = load i64, ptr %blocks.at
-  %blocks = call i64 @blocks(i64 %blocks.word, i64 %rows, i64 %threads)
-  %elements.at = getelementptr i64, ptr %at, i64 4
-  %elements = load i64, ptr %elements.at
-  %chained.at = getelementptr i64, ptr %at, i64 5
-  %chained.word = load i64, ptr %chained.at
-  %chained = icmp ne i64 %chained.word, 0
-  %within = udiv i64 %rows, %elements
-  %pieces = udiv i64 %blocks, %elements
-  %units = select i1 %chained, i64 %elements, i64 %blocks
-  %unit = select i1 %chained, i64 %pieces, i64 1
+  %blocks = call i64 @blocks(i64 %blocks.word, i64 %rows)
+  %element.at = getelementptr i64, ptr %at, i64 4
+  %element.word = load i64, ptr %element.at
+  %whole = icmp eq i64 %element.word, 0
+  %element = select i1 %whole, i64 %rows, i64 %element.word
+  %element.one = call i64 @llvm.umax.i64(i64 %element, i64 1)
+  %elements = udiv i64 %rows, %element.one
+  %elements.one = call i64 @llvm.umax.i64(i64 %elements, i64 1)
+  %pieces = udiv i64 %blocks, %elements.one
+  %pieces.one = call i64 @llvm.umax.i64(i64 %pieces, i64 1)
+  %chain.at = getelementptr i64, ptr %at, i64 5
+  %chain = load i64, ptr %chain.at
+  %chains = udiv i64 %blocks, %chain
   %count.at = getelementptr i64, ptr %at, i64 6
   %count = load i64, ptr %count.at
   %locals = getelementptr i64, ptr %at, i64 {LOCAL}
@@ -179,12 +179,12 @@ start:
   %none = icmp eq i64 %count, 0
   %given = select i1 %none, ptr %block, ptr %copy
   %later = add i64 %thread, 1
-  %first.scaled = mul i64 %thread, %units
-  %last.scaled = mul i64 %later, %units
-  %first.unit = udiv i64 %first.scaled, %threads
-  %last.unit = udiv i64 %last.scaled, %threads
-  %first = mul i64 %first.unit, %unit
-  %last = mul i64 %last.unit, %unit
+  %first.scaled = mul i64 %thread, %chains
+  %last.scaled = mul i64 %later, %chains
+  %first.chain = udiv i64 %first.scaled, %threads
+  %last.chain = udiv i64 %last.scaled, %threads
+  %first = mul i64 %first.chain, %chain
+  %last = mul i64 %last.chain, %chain
   br label %head
 head:
   %k = phi i64 [ %first, %start ], [ %k.next, %piece ]
@@ -192,17 +192,17 @@ head:
   br i1 %more, label %piece, label %good
 piece:
   %k.next = add i64 %k, 1
-  %element = udiv i64 %k, %pieces
-  %before = mul i64 %element, %pieces
+  %own.element = udiv i64 %k, %pieces.one
+  %before = mul i64 %own.element, %pieces.one
   %piece.lo = sub i64 %k, %before
   %piece.hi = add i64 %piece.lo, 1
-  %start.row = mul i64 %element, %within
-  %lo.scaled = mul i64 %piece.lo, %within
-  %hi.scaled = mul i64 %piece.hi, %within
-  %lo.row = udiv i64 %lo.scaled, %pieces
-  %hi.row = udiv i64 %hi.scaled, %pieces
-  %lo = add i64 %start.row, %lo.row
-  %hi = add i64 %start.row, %hi.row
+  %lo.scaled = mul i64 %piece.lo, %element
+  %hi.scaled = mul i64 %piece.hi, %element
+  %lo.inside = udiv i64 %lo.scaled, %pieces.one
+  %hi.inside = udiv i64 %hi.scaled, %pieces.one
+  %start.row = mul i64 %own.element, %element
+  %lo = add i64 %start.row, %lo.inside
+  %hi = add i64 %start.row, %hi.inside
   call void @place(ptr %block, ptr %copy, ptr %locals, ptr %calls, i64 %own, i64 %lo)
   %result = call i64 @calls(ptr %given, ptr %calls, ptr %end, i64 %lo, i64 %hi, ptr %word,
                             ptr %times, ptr %kernels)
@@ -288,7 +288,8 @@ meet:
   %word.kept = select i1 %keeps, ptr @never, ptr %word
   br i1 %alone, label %met, label %agree
 agree:
-  %vote = load ptr, ptr %kernels
+  %vote.at = getelementptr i8, ptr %team, i64 {VOTE}
+  %vote = load ptr, ptr %vote.at
   %all = call i64 %vote(ptr %team, i64 %thread, i64 %threads, i64 %result)
   br label %met
 met:

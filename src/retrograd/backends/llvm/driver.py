@@ -15,7 +15,6 @@ from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel import Band
-from retrograd.backends.kernel.band import PRODUCT_ROWS
 from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET
 from retrograd.backends.llvm.interrupt import LONG
 from retrograd.backends.llvm.writer import Writer
@@ -48,16 +47,11 @@ class Driver:
         if plain and len(plan.kernels) <= SHORT:
             return self._direct([call for own in module.calls for call in own])
         module.declare(DRIVE)
-        vote = "null"
-        if plan.threaded:
-            module.declare("i64 @rg_vote(ptr, i64, i64, i64)")
-            vote = "@rg_vote"
-        kernels = [vote, *(f"@k{n}" for n in module.functions.values())]
-        listed = ", ".join(f"ptr {name}" for name in kernels)
+        kernels = ", ".join(f"ptr @k{n}" for n in module.functions.values())
         arguments = "ptr %block, i64 %thread, i64 %threads, ptr %team, ptr @table, ptr @kernels"
         return [
             _words("table", self._table()),
-            f"@kernels = internal constant [{len(kernels)} x ptr] [{listed}]",
+            f"@kernels = internal constant [{len(module.functions)} x ptr] [{kernels}]",
             f"{HEAD}\n  %result = tail call i64 @rg_drive({arguments})\n  ret i64 %result\n}}",
         ]
 
@@ -114,22 +108,21 @@ class Driver:
 
     def _band(self, band: Band, calls: Sequence[Call]) -> list[int]:
         rows = -1 - self.module.slots.of(band.rows) if isinstance(band.rows, Dim) else band.rows
-        # What BLAS computes depends on the cut, which must not depend on the threads.
-        blocks = band.blocks or (-PRODUCT_ROWS if band.products else 0)
+        blocks = band.blocks or -band.piece
         local: list[int] = []
         for buffer in band.local:
             row = buffer.bytes // band.rows
             assert isinstance(row, int), "where rows are not known, buffers are not local"
             local += [self.module.slots.of(buffer), row]
-        elements = band.elements if band.within else 1
-        cut = [rows, blocks, elements, bool(band.summing), len(band.local)]
+        together = band.pieces if band.summing else 1
+        cut = [rows, blocks, band.within, together, len(band.local)]
         return [*cut, *local, *self._calls(calls)]
 
     def _calls(self, calls: Sequence[Call]) -> list[int]:
         words: list[int] = []
         for call in calls:
             slots = self._slots(call)
-            words += [call.function + 1, call.check, call.number, len(slots), *slots]
+            words += [call.function, call.check, call.number, len(slots), *slots]
         return words
 
     def _slots(self, call: Call) -> list[int]:
@@ -143,5 +136,5 @@ def _operation(number: int, words: Sequence[int]) -> list[int]:
 
 
 def _words(name: str, words: Sequence[int]) -> str:
-    listed = ", ".join([f"i64 {int(word)}" for word in words])
+    listed = ", ".join([f"i64 {word}" for word in words])
     return f"@{name} = internal constant [{len(words)} x i64] [{listed}]"

@@ -249,7 +249,7 @@ class KernelWriter(Writer):
 
     def _is_even(self, v: Value) -> bool:
         """Whether a value grows by a known number from row to row of a tile."""
-        return self.even and isinstance(self.tile_steps[v], int)
+        return self.even and isinstance(self.tile_steps[v], int) and not self.is_vector(v)
 
     def scalar(self, v: Value, t: int = 0) -> str:
         """A value in its first lane."""

@@ -206,7 +206,7 @@ class LLVMProgram:
         self.constants = [readable(a) for a in self.recipe.constants]
         self.recipe = replace(self.recipe, constants=[])
         self.times = np.zeros(facts.kernels, np.int64) if timed else None
-        self._team = compiler.team if facts.threaded else None
+        self._compiler = compiler
         self._shaped: dict[tuple[int, ...], Shaped] = {}
         self.last: Shaped | None = None  # the sizes of the latest call
         self.address = self._code.address
@@ -304,8 +304,7 @@ class LLVMProgram:
     def _run(self, frame: Frame) -> int:
         if frame.threads == 1:
             return self._code.run(frame.address, 0, 1, 0)
-        assert self._team is not None
-        return self._team.run(self._code.address, frame.address, frame.threads)
+        return self._compiler.team.run(self._code.address, frame.address, frame.threads)
 
     def shares(self, placement: Placement) -> bool:
         """Whether threads share the work of a call."""

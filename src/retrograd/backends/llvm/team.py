@@ -37,7 +37,7 @@ import numpy as np
 from retrograd.backends.llvm.assembler import Assembler
 from retrograd.backends.llvm.interrupt import interruptible
 from retrograd.backends.llvm.team_system import parking
-from retrograd.backends.llvm.team_text import TEAM_BYTES, THREAD_BYTES, team_text
+from retrograd.backends.llvm.team_text import TEAM_BYTES, THREAD_BYTES, VOTE, team_text
 from retrograd.backends.threads import MOST_THREADS, allowed_processors, placing, processors
 
 PATIENCE = 60e-6  # seconds that a waiting thread spins before it sleeps: the cost of sleeping
@@ -131,6 +131,7 @@ class Team:
         self._renew()
         patience, haste = (max(1, round(t / self._pause)) for t in (PATIENCE, HASTE))
         self._words[32:36] = [patience, haste, processors(), patience]
+        self._words[VOTE // 8] = self.symbols["rg_vote"]
         self._hiring = threading.Lock()
         self._asked = 1
 

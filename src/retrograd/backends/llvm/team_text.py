@@ -23,7 +23,7 @@ Team: 1024 bytes, then the threads by number.
     256  i64  pauses before a waiter sleeps; 264 the same where threads outnumber processors;
               272 processors; 280 what holds for the present launch;
               288 the processor that workers keep off, -1 for none; 296 how many of them do;
-              304 whether they shall
+              304 whether they shall; 336 the address of `rg_vote`
     384  i64  votes, three of them in turn
     512       the processors that workers may use, a bit each
 """
@@ -37,6 +37,7 @@ from retrograd.backends.llvm.team_system import pause, system_text
 
 MOST_THREADS = 1024  # two to the number of a thread's barrier flags
 THREAD_BYTES = 3328
+VOTE = 336
 TEAM_BYTES = 1024 + MOST_THREADS * THREAD_BYTES
 
 _TEXT = Template("""
