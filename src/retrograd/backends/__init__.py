@@ -6,24 +6,26 @@ from collections.abc import Collection
 
 from retrograd.backends.backend import Array, Backend, Program, bind
 from retrograd.backends.interpret import TieredProgram
-from retrograd.backends.llvm import LLVMProgram, Wrap, wrapper
+from retrograd.backends.llvm import MISSED, LLVMProgram, Pending, call, caller
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import BackendError
 from retrograd.ir import Graph
 from retrograd.passes import optimize
 
 __all__ = [
+    "MISSED",
     "Array",
     "Backend",
     "LLVMProgram",
+    "Pending",
     "Program",
-    "Wrap",
     "available",
     "bind",
+    "call",
+    "caller",
     "compile_graph",
     "find",
     "start_graph",
-    "wrapper",
 ]
 
 # The reference backend runs a graph as it was written, node by node: it defines the meaning. The

@@ -85,6 +85,14 @@ def _at_hand(h: Lazy) -> Array:
     raise AttributeError(name="_ready", obj=h)
 
 
+def is_ready(h: Lazy) -> bool:
+    """Whether a handle has its array in `_ready`, or what it has there says that it is gone."""
+    try:
+        return _field(h, "_ready") is not None
+    except AttributeError:
+        return False
+
+
 def ready(h: Lazy) -> bool:
     """Whether a handle stands for an array at hand and for nothing else."""
     if h._requires_grad or h._form is not None or not isinstance(h._own.prim, Data):
