@@ -17,6 +17,7 @@ from retrograd.backends import MISSED, caller
 from retrograd.backends.llvm.engine import engine
 from retrograd.backends.llvm.shorthand import expanded
 from retrograd.frontend import calling
+from retrograd.frontend.walking import bare
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +120,34 @@ def test_memory_stays_flat():
         assert len(gc.get_objects()) - objects < 20
     finally:
         tracemalloc.stop()
+
+
+def test_memory_of_others_is_not_overwritten():
+    f = rg.jit(lambda x: x * 2, donate=0)
+    make = rg.jit(lambda: rg.ones(7) + 0)
+    for _ in range(2):
+        f(make())
+    base = np.ones(9, np.float32)
+    t = bare(base[1:8])  # nobody else has this array, but its memory is that of another
+    assert f._sites[0].serve((t,), {}, object()) is MISSED
+    assert f(t).tolist() == [2] * 7
+    assert base.tolist() == [1] * 9
+
+
+def test_donated_leaves_that_are_no_tensors():
+    """Of one signature, in turn: none is changed, and each gives a result of its own."""
+
+    class Own(np.ndarray):
+        pass
+
+    f = rg.jit(lambda x: x + 1, donate=0)
+    given: list[Any] = [np.float32(3), np.ones((), np.float32), np.ones((), np.float32).view(Own)]
+    given += [1.5, 2, np.float64(7)]
+    for _ in range(3):
+        for x in given:
+            assert f(x).item() == x + 1
+        for number in (5, 6):
+            assert f(rg.tensor(np.float32(number))).item() == number + 1
 
 
 def test_a_check_that_fails_leaves_everything_as_it_was():
