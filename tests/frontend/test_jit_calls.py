@@ -23,9 +23,23 @@ class Box:
     b: Any
 
 
+class Checked(Pair):
+    """Made by code of its own."""
+
+    __slots__ = ()
+
+    def __new__(cls, a, b):
+        made = super().__new__(cls, a, b)
+        MADE.append(made)
+        return made
+
+
+MADE: list[Any] = []
+
 STRUCTURES: list[Any] = [
     1.0, (), [], {}, None, (1.0,), [1.0, 2.0], {"b": 1.0, "a": 2.0}, (1.0, [2.0, {"k": (3.0,)}]),
     {"x": None, "y": ()}, Pair(1.0, [2.0]), Box(1.0, {"z": 2.0}), [Box(1.0, 2.0), Pair(3.0, None)],
+    Checked(1.0, (2.0, None)),
     {3: 1.0, 1: 2.0}, {("a", 1): 1.0}, collections.OrderedDict(b=1.0, a=2.0),
     collections.defaultdict(float, b=1.0), collections.deque([1.0, 2.0]),
 ]  # fmt: skip
@@ -71,6 +85,16 @@ def test_a_site_makes_the_structure(value):
         assert [t.item() for t in tree.flatten(made)[0]] == [y + x for y in tree.flatten(value)[0]]
         if isinstance(value, dict):
             assert list(made) == list(value)
+
+
+def test_a_class_that_makes_its_own_instances_does():
+    f = rg.jit(lambda p: Checked(p.a + 1, p.b))
+    p = Checked(rg.tensor([1.0]), rg.tensor([2.0]))
+    for _ in range(4):
+        MADE.clear()
+        made = f(p)
+        assert any(made is m for m in MADE)
+        assert type(made) is Checked
 
 
 def test_dicts_in_another_order_or_with_equal_keys():

@@ -153,7 +153,13 @@ class Entry:
     def finish(self, pending: Any, arguments: Any) -> Any:
         """What is left to do of a call: the program is run, and the result put together. Where a
         check fails, nothing was done: `MISSED`. An exception leaves things as they were, too."""
-        _, result, addresses, arrays = pending
+        _, result, *rest = pending
+        if rest and not self._run(rest[0], rest[1], arguments):
+            return native.MISSED
+        return self.traced.join(result) if self._joins else result
+
+    def _run(self, addresses: bytes, arrays: Sequence[Array], arguments: Any) -> bool:
+        """Whether the program ran; otherwise what was donated is given back."""
         failed = 1
         try:
             failed = self._shaped.run(addresses)
@@ -163,9 +169,7 @@ class Entry:
                 for i, at in self._donors:
                     if isinstance(leaves[at], Lazy):
                         leaves[at]._ready = arrays[i]
-        if failed:
-            return native.MISSED
-        return self.traced.join(result) if self._joins else result
+        return not failed
 
 
 class Site:

@@ -3,8 +3,8 @@
 `taking` lists the steps that find the leaves of arguments of one structure, checking on the way
 that it is this structure; `putting` those that make a result. They do for one structure what
 `tree.flatten` and `tree.unflatten` do for all, without asking at every node what it is. Tuples,
-lists, dicts and None are walked; where there is anything else (modules, dataclasses, ...), the
-steps are those for a list of the leaves, and `tree` does the rest.
+named tuples, lists, dicts and None are walked; where there is anything else (modules, dataclasses,
+...), the steps are those for a list of the leaves, and `tree` does the rest.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from retrograd.frontend.recording import Lazy
 
 LARGEST = 1000  # leaves; the steps of larger trees take long to make
 
-PLAIN = {PyTreeKind.TUPLE: tuple, PyTreeKind.LIST: list, PyTreeKind.DICT: dict}
-KINDS = {tuple: call.TUPLE, list: call.LIST, dict: call.DICT, int: call.INT, float: call.FLOAT}
+KINDS = {
+    PyTreeKind.TUPLE: call.TUPLE, PyTreeKind.NAMEDTUPLE: call.TUPLE, PyTreeKind.LIST: call.LIST,
+    PyTreeKind.DICT: call.DICT,
+}  # fmt: skip
+NUMBERS = {int: call.INT, float: call.FLOAT}
 
 
 class Fixed:
@@ -36,10 +39,16 @@ class Fixed:
 
 def is_plain(structure: Any) -> bool:
     """Whether a structure has only parts that are walked."""
-    kind = structure.kind
-    return kind in (PyTreeKind.LEAF, PyTreeKind.NONE) or (
-        kind in PLAIN and all(is_plain(below) for below in structure.children())
-    )
+    if structure.kind in (PyTreeKind.LEAF, PyTreeKind.NONE):
+        return True
+    if structure.kind == PyTreeKind.NAMEDTUPLE and not _is_record(structure.type):
+        return False
+    return structure.kind in KINDS and all(map(is_plain, structure.children()))
+
+
+def _is_record(cls: Any) -> bool:
+    """Whether instances of a class of named tuples are made by what `namedtuple` has written."""
+    return cls.__new__.__module__.startswith("namedtuple_") and cls.__init__ is object.__init__
 
 
 def taking(structure: Any, kinds: Sequence[tuple[Any, bool]]) -> list[call.Take]:
@@ -58,14 +67,13 @@ def taking(structure: Any, kinds: Sequence[tuple[Any, bool]]) -> list[call.Take]
         elif node.kind == PyTreeKind.NONE:
             steps.append(call.Take(call.SAME, x, None))
         else:
-            cls = PLAIN[node.kind]
             # A structure lists keys sorted; a dict is likely to have them in the order it had.
             order = list(range(n))
             keys: list[Any] = []
-            if cls is dict:
+            if node.kind == PyTreeKind.DICT:
                 at = tree.unflatten(node.one_level(), order) if n else {}
                 keys, order = list(at), sorted(order, key=list(at.values()).__getitem__)
-            steps.append(call.Take(KINDS[cls], x, cls, n, keys))
+            steps.append(call.Take(KINDS[node.kind], x, node.type, n, keys))
             todo += [(c, free + i) for c, i in zip(node.children(), order, strict=True)][::-1]
             free += n
     return steps
@@ -82,7 +90,7 @@ def _leaf(x: int, kind: Any, gone: bool) -> call.Take:
         return call.Take(call.SAME, x, kind.value)
     if issubclass(kind, Lazy):
         return call.Take(call.TENSOR, x, kind, gone)
-    return call.Take(KINDS.get(kind, call.ARRAY), x, kind)
+    return call.Take(NUMBERS.get(kind, call.ARRAY), x, kind)
 
 
 class Putting(NamedTuple):
@@ -114,9 +122,10 @@ def _put(structure: Any, leaves: Iterator[int], step: Callable[..., int]) -> int
     if structure.kind == PyTreeKind.NONE:
         return step(call.CONSTANT, None)
     parts = [_put(below, leaves, step) for below in structure.children()]
-    cls = PLAIN[structure.kind]
-    if cls is not dict:
-        return step(KINDS[cls], None, parts)
+    if structure.kind == PyTreeKind.NAMEDTUPLE:
+        return step(call.INSTANCE, structure.type, parts)
+    if structure.kind != PyTreeKind.DICT:
+        return step(KINDS[structure.kind], None, parts)
     # The structure lists keys sorted; the dict has them in the order of the traced result.
     order = tree.unflatten(structure.one_level(), parts) if parts else {}
     return step(call.DICT, dict.fromkeys(order), list(order.values()), list(order))
@@ -127,7 +136,7 @@ def prepared(kind: Any, gone: bool) -> Callable[[Any], Any] | None:
 
     A donated array that is no tensor's is copied: it stays the user's.
     """
-    if isinstance(kind, Fixed) or issubclass(kind, Lazy) or kind in (int, float):
+    if isinstance(kind, Fixed) or issubclass(kind, Lazy) or kind in NUMBERS:
         return None
     if gone:
         return _copied

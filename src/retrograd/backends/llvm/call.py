@@ -32,8 +32,8 @@ class Missed:
 
 
 class Pending(tuple[Any, ...]):
-    """What it returns where something is left to do: whose result it is, and the result; the
-    addresses a program is still to be run on, and its arrays, which have to stay until then."""
+    """What it returns where something is left to do: whose result it is, and the result; where the
+    program is still to be run, also the addresses that it runs on, and the arrays there."""
 
     __slots__ = ()
 
@@ -119,26 +119,26 @@ class Way:
 
     `numbers` are inputs that come as Python numbers, `donors` those that are donated, `captured`
     the last inputs, which no call brings. `puts` make the result of the outputs, which are in the
-    first registers; it is in the register `root`. With `later`, and for programs that are not to be
-    run at once, calls return a `Pending` that starts with `owner`.
+    first registers; it is in the register `root`. For programs that are not to be run at once, and
+    where `owner` has more to do (`unfinished`), the result is a `Pending`.
     """
 
     def __init__(
         self, shaped: Shaped, numbers: Collection[int], donors: Sequence[int],
         captured: Sequence[Array], puts: Sequence[Put], root: int, owner: object,
-        later: bool = False,
+        unfinished: bool,
     ) -> None:  # fmt: skip
         self._words = w = Words()
         program, m = shaped.program, len(shaped.outputs)
         self._numbers, self._inputs = numbers, shaped.inputs
         self._given = given = len(shaped.inputs) - len(captured)
         self._taken = set(program.donated.values())
-        later = later or not shaped.at_once
-        first, rows = m, list(puts)
-        if later:  # the next two registers are those of addresses and of arrays
-            first = m + 2
+        later = not shaped.at_once
+        first, rows = m + 2 * later, list(puts)  # two registers for addresses and arrays
+        if later or unfinished:
             own = m + len(puts)
-            rows += [Put(CONSTANT, owner), Put(INSTANCE, Pending, (own, root, -2, -1))]
+            left = (own, root, -2, -1) if later else (own, root)
+            rows += [Put(CONSTANT, owner), Put(INSTANCE, Pending, left)]
             root = own + 1
         place = lambda r: r + first if r < 0 else r + first - m if r >= m else r  # noqa: E731
         listed: list[int] = []

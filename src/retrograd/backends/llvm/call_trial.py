@@ -76,7 +76,7 @@ def works(caller: Caller, slot: str) -> bool:
     puts.append(Put(DICT, {"u": None, "v": None}, (1, 4), ("v", "u")))
     trial: Any = _Trial()
     owner = object()
-    way, route = Way(trial, (2, 3), (0,), (), puts, 5, owner), Route(caller, takes)
+    way, route = Way(trial, (2, 3), (0,), (), puts, 5, owner, False), Route(caller, takes)
     way.arrange(())
     route.offer([way])
     for _ in range(3):
