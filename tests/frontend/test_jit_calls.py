@@ -87,6 +87,20 @@ def test_a_site_makes_the_structure(value):
             assert list(made) == list(value)
 
 
+def test_scalars_of_numpy():
+    f = rg.jit(lambda x, a: x * a)
+    x = np.ones(3, np.float32)
+    values = [1, 0, 1.5, -2, 100]
+    for name in ("bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64"):
+        for value in values:
+            a = np.dtype(name).type(np.array(value).astype(name))
+            want = f(x, np.array(a))
+            for _ in range(2):
+                got = f(x, a)
+                assert (got.dtype, got.tolist()) == (want.dtype, want.tolist())
+        assert f._sites[0].serve((x, a), {}, None).tolist() == want.tolist()
+
+
 def test_a_class_that_makes_its_own_instances_does():
     f = rg.jit(lambda p: Checked(p.a + 1, p.b))
     p = Checked(rg.tensor([1.0]), rg.tensor([2.0]))

@@ -20,6 +20,7 @@ from retrograd.frontend.ready import Gone, is_ready, ready, strip
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.signature import Static
 from retrograd.frontend.walking import (
+    NUMBERS,
     Fixed,
     bare,
     is_plain,
@@ -191,19 +192,18 @@ class Site:
             for at, (k, gone) in enumerate(leaves)
             if (f := prepared(k, gone)) is not None
         ]
-        given = [at for at, k in enumerate(kinds) if not isinstance(k, Fixed)]
-        # Numbers of arrays: of those that come as Python numbers, and of those that are donated,
-        # with their position among the leaves.
-        self.numbers = {i for i, at in enumerate(given) if kinds[at] in (int, float)}
+        for at, _, f in self._tasks:
+            leaves[at] = (np.ndarray, False) if f is np.array else (Lazy.handle_class, True)
+        given = [(at, *x) for at, x in enumerate(leaves) if not isinstance(x[0], Fixed)]
+        # Which inputs come as numbers, and which are donated, with the position among the leaves.
+        self.numbers = {i for i, (_, kind, _) in enumerate(given) if kind in NUMBERS}
         self.donors = [
-            (i, at) for i, at in enumerate(given) if call.donated[at] and i not in self.numbers
+            (i, at) for i, (at, _, gone) in enumerate(given) if gone and i not in self.numbers
         ]
         if not self._tasks and is_plain(call.structure):
             self._route = native.Route(native_caller, taking(call.structure, leaves))
             self.serve = self._route.serve
         else:
-            for at, _, f in self._tasks:
-                leaves[at] = (np.ndarray, False) if f is np.array else (Lazy.handle_class, True)
             self._route = native.Route(native_caller, taking_leaves(leaves))
             self.serve = self._prepare
         self._entries: dict[tuple[Any, ...], Entry] = {}  # by all shapes

@@ -25,7 +25,11 @@ KINDS = {
     PyTreeKind.TUPLE: call.TUPLE, PyTreeKind.NAMEDTUPLE: call.TUPLE, PyTreeKind.LIST: call.LIST,
     PyTreeKind.DICT: call.DICT,
 }  # fmt: skip
-NUMBERS = {int: call.INT, float: call.FLOAT}
+SCALARS = (
+    np.float16, np.float32, np.float64, np.bool_, np.int8, np.int16, np.int32, np.int64,
+    np.uint8, np.uint16, np.uint32, np.uint64,
+)  # fmt: skip
+NUMBERS = {int: call.INT, float: call.FLOAT, **dict.fromkeys(SCALARS, call.SCALAR)}
 
 
 class Fixed:
@@ -140,7 +144,7 @@ def prepared(kind: Any, gone: bool) -> Callable[[Any], Any] | None:
         return None
     if gone:
         return _copied
-    return None if kind is np.ndarray else np.array
+    return None if kind is np.ndarray or kind in SCALARS else np.array
 
 
 def _copied(x: Any) -> Lazy:

@@ -21,7 +21,7 @@ from retrograd.backends.llvm.entry import OWNED, READABLE
 if TYPE_CHECKING:
     from retrograd.backends.llvm.program import Shaped
 
-SAME, TUPLE, LIST, DICT, TENSOR, ARRAY, FLOAT, INT = range(8)  # kinds of `Take`
+SAME, TUPLE, LIST, DICT, TENSOR, ARRAY, FLOAT, INT, SCALAR = range(9)  # kinds of `Take`
 CONSTANT, INSTANCE = 0, 4  # kinds of `Put`, with TUPLE, LIST, DICT
 
 UNSHARED = 2  # references to an array that only its tensor has, while the call counts as one
@@ -117,10 +117,10 @@ class Caller:
 class Way:
     """A program at known sizes, as native calls see it.
 
-    `numbers` are inputs that come as Python numbers, `donors` those that are donated, `captured`
-    the last inputs, which no call brings. `puts` make the result of the outputs, which are in the
-    first registers; it is in the register `root`. For programs that are not to be run at once, and
-    where `owner` has more to do (`unfinished`), the result is a `Pending`.
+    `numbers` are inputs that come as numbers and not as arrays, `donors` those that are donated,
+    `captured` the last inputs, which no call brings. `puts` make the result of the outputs, which
+    are in the first registers; it is in the register `root`. For programs that are not to be run at
+    once, and where `owner` has more to do (`unfinished`), the result is a `Pending`.
     """
 
     def __init__(

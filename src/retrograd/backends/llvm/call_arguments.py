@@ -2,7 +2,8 @@
 
 In the shorthand of `shorthand.py`. Of an object, word 0 counts its references and 1 is its type; of
 a tuple or list 2 is the length and 3 the first item or the address of the items; of an array 2 is
-the address of the data, 3 the rank, 4 the address of the sizes, 7 the dtype, 8 the flags.
+the address of the data, 3 the rank, 4 the address of the sizes, 7 the dtype, 8 the flags; of a
+scalar of NumPy 2 starts with its bytes.
 
 `world`: 0 class of arrays, 1 of strings, 2 of tensors, 3 word of a tensor with its array, 4 word
 that is null if it has nothing else, 5 None, 6 what is returned by calls that are not served.
@@ -100,6 +101,7 @@ start:
     i64 5, label %own
     i64 6, label %float
     i64 7, label %int
+    i64 8, label %scalar
   ]
 tuple:
   %inside = getelementptr i64, ptr %x, i64 3
@@ -161,6 +163,11 @@ int:
   %beyond = get i32 %over 0
   %within = icmp eq i32 %beyond, 0
   need %within else bad
+  br label %found
+scalar:
+  %bits = get i64 %x 2
+  put i64 %bits %N %i
+  put ptr null %A %i
   br label %found
 found:
   %i.more = add i64 %i, 1

@@ -17,6 +17,7 @@ from retrograd.backends.llvm.call import (
     LIST,
     MISSED,
     SAME,
+    SCALAR,
     TENSOR,
     TUPLE,
     Array,
@@ -51,12 +52,13 @@ def _offset(cls: type, slot: str) -> int | None:
 
 
 class _Trial:
-    """A program that takes two arrays and two numbers and gives the first array back, and a new
+    """A program that takes two arrays and three numbers and gives the first array back, and a new
     one; it is not run."""
 
     donated: ClassVar = {0: 0}
     pair = np.dtype(np.float32), (2, 3)
-    inputs: ClassVar = [pair, pair, (np.dtype(np.float64), ()), (np.dtype(np.int64), ())]
+    numbers = np.float64, np.int64, np.float32
+    inputs: ClassVar = [pair, pair, *((np.dtype(c), ()) for c in numbers)]
     outputs: ClassVar = [pair, pair]
     at_once = False
 
@@ -70,13 +72,14 @@ def works(caller: Caller, slot: str) -> bool:
     takes = [
         Take(TUPLE, 0, tuple, 2), Take(TENSOR, 2, caller.cls, 1), Take(LIST, 3, list, 2),
         Take(ARRAY, 4, np.ndarray), Take(FLOAT, 5, float),
-        Take(DICT, 1, dict, 2, ("n", "s")), Take(INT, 6, int), Take(SAME, 7, None),
+        Take(DICT, 1, dict, 3, ("n", "s", "x")), Take(INT, 6, int), Take(SAME, 7, None),
+        Take(SCALAR, 8, np.float32),
     ]  # fmt: skip
     puts = [Put(TUPLE, None, (0,)), Put(CONSTANT, "c"), Put(LIST, None, (2, 3))]
     puts.append(Put(DICT, {"u": None, "v": None}, (1, 4), ("v", "u")))
     trial: Any = _Trial()
     owner = object()
-    way, route = Way(trial, (2, 3), (0,), (), puts, 5, owner, False), Route(caller, takes)
+    way, route = Way(trial, (2, 3, 4), (0,), (), puts, 5, owner, False), Route(caller, takes)
     way.arrange(())
     route.offer([way])
     for _ in range(3):
@@ -85,10 +88,10 @@ def works(caller: Caller, slot: str) -> bool:
         h: Any = object.__new__(caller.cls)
         setattr(h, slot, x)
         at = x.ctypes.data
-        args, n = (h, [y, 0.5]), {"s": None, "n": 7}
+        args, n = (h, [y, 0.5]), {"s": None, "x": np.float32(2.5), "n": 7}
         others: Any = [
             ((h,), n), ((h, [y, 1]), n), ((h, [y.T, 0.5]), n), ((h, [x, 0.5]), n),
-            ((h, [h, 0.5]), n), (args, {**n, "n": 2**70}), (args, {"n": 7, "t": None}),
+            ((h, [h, 0.5]), n), (args, {**n, "n": 2**70}), (args, {**n, "x": 2.5}),
             (args, n),  # `x` is a second reference
         ]  # fmt: skip
         if any(route.serve(a, k, owner) is not MISSED for a, k in others):
@@ -113,11 +116,13 @@ def _is_right(found: Pending, given: tuple[int, Array, object], slot: str) -> bo
     words = np.frombuffer(addresses, np.int64)
     start = words.ctypes.data
     (u,), c = result["u"]
-    places = [at, y.ctypes.data, start + 64, start + 72, at, getattr(result["v"], slot).ctypes.data]
+    cells = [start + 8 * k for k in (9, 10, 11)]
+    places = [at, y.ctypes.data, *cells, at, getattr(result["v"], slot).ctypes.data]
     return (
         (owner, c, list(result)) == (told, "c", ["u", "v"])
         and getattr(u, slot) is arrays[0]
-        and [id(a) for a in arrays[1:]] == [id(y), id(None), id(None)]
-        and words[:6].tolist() == places
-        and (words[9], words[8:9].view(np.float64)[0]) == (7, 0.5)
+        and [id(a) for a in arrays[1:]] == [id(y), *[id(None)] * 3]
+        and words[:7].tolist() == places
+        and words[10] == 7
+        and (words[9:].view(np.float64)[0], words[9:].view(np.float32)[4]) == (0.5, 2.5)
     )
