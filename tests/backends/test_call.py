@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import signal
 import sys
 import threading
 import tracemalloc
@@ -338,3 +340,46 @@ def test_shorthand():
     long = expanded(text)
     assert "get" not in long.replace("getelementptr", "")
     assert long.count("phi i64") == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals here")
+def test_signals_at_any_moment():
+    """Whatever call an exception ends, what was donated is whole or gone, and so is all of it."""
+
+    class Ended(Exception):
+        pass
+
+    armed = False
+
+    def handle(*_):
+        nonlocal armed
+        if armed:
+            armed = False
+            raise Ended
+
+    f = rg.jit(lambda p, x: {k: v + x for k, v in p.items()}, donate=0)
+    make = functools.partial(rg.tree.map, rg.tensor, dict.fromkeys(NAMES, np.zeros(3, np.float32)))
+    p = f(f(make(), 1.0), 1.0)
+    before, ended = signal.signal(signal.SIGALRM, handle), 0
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        for _ in range(100_000):
+            try:
+                armed = True
+                new = f(p, 1.0)
+                armed = False
+                p = new
+            except Ended:
+                ended += 1
+                try:
+                    values = [t.tolist() for t in p.values()]
+                except rg.DonatedError:
+                    p = make()
+                else:
+                    assert values == values[:1] * 3
+                if ended == 500:
+                    break
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert ended

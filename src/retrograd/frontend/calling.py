@@ -97,13 +97,16 @@ class Traced:
         """The result of a call, whose donated tensors are gone afterwards, unless it fails."""
         arrays = call.arrays
         arrays += [c.value() if isinstance(c, Lazy) else c for c in self.captured]
-        handles = hand_over(call, gone)
+        handles = given_away(call)
         try:
+            for _, h in handles:  # first, so that nothing but the call has their arrays
+                strip(h)
+                h._ready = gone
             if isinstance(self.program, LLVMProgram):
                 results = self.program.consume(arrays)
             else:
                 results = self.program(arrays)
-        except Exception:
+        except BaseException:
             for i, h in handles:
                 h._ready = arrays[i]
             raise
@@ -120,18 +123,15 @@ def at_hand(arguments: Any) -> bool:
     return found
 
 
-def hand_over(call: Call, gone: Gone) -> list[tuple[int, Lazy]]:
-    """Make donated tensors gone, so that nothing but the call has their arrays. Tensors that may
-    want a gradient stay, and what is no tensor is the user's: the call gets a copy."""
+def given_away(call: Call) -> list[tuple[int, Lazy]]:
+    """The donated tensors, with the numbers of their arrays. Those that may want a gradient stay,
+    and what is no tensor is the user's: the call gets a copy."""
     handles = []
     for i, x in call.donors:
         if not isinstance(x, Lazy):
             call.arrays[i] = np.array(call.arrays[i])
         elif ready(x):
             handles.append((i, x))
-    for _, h in handles:
-        strip(h)
-        h._ready = gone
     return handles
 
 
