@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.backends import MISSED
 from retrograd.frontend import tree
-from retrograd.frontend.walking import Fixed, builder, gatherer, kind_of
 
 Pair = collections.namedtuple("Pair", "a b")
 
@@ -23,49 +23,138 @@ class Box:
     b: Any
 
 
+class Checked(Pair):
+    """Made by code of its own."""
+
+    __slots__ = ()
+
+    def __new__(cls, a, b):
+        made = super().__new__(cls, a, b)
+        MADE.append(made)
+        return made
+
+
+MADE: list[Any] = []
+
 STRUCTURES: list[Any] = [
     1.0, (), [], {}, None, (1.0,), [1.0, 2.0], {"b": 1.0, "a": 2.0}, (1.0, [2.0, {"k": (3.0,)}]),
     {"x": None, "y": ()}, Pair(1.0, [2.0]), Box(1.0, {"z": 2.0}), [Box(1.0, 2.0), Pair(3.0, None)],
+    Checked(1.0, (2.0, None)),
     {3: 1.0, 1: 2.0}, {("a", 1): 1.0}, collections.OrderedDict(b=1.0, a=2.0),
     collections.defaultdict(float, b=1.0), collections.deque([1.0, 2.0]),
 ]  # fmt: skip
 
 
-def gather(value):
-    leaves, structure = tree.flatten(((value,), {}))
-    return gatherer(structure, [kind_of(x) for x in leaves], [False] * len(leaves)), leaves
+def exchanged(value):
+    """The value with arrays in the place of numbers."""
+    return tree.map(lambda x: np.float64(x) * np.ones(1), value)
 
 
 @pytest.mark.parametrize("value", STRUCTURES, ids=repr)
-def test_a_gatherer_finds_the_leaves_of_its_structure_and_of_no_other(value):
-    f, leaves = gather(value)
-    assert [a.item() for a in f((value,), {})[0]] == leaves
-    same = tree.flatten(value)[1]
-    for other in STRUCTURES:
+def test_a_site_finds_the_leaves_of_its_structure_and_of_no_other(value):
+    """What comes out is what went in, in the order of the argument and in the traced one."""
+    f = rg.jit(lambda v: (tree.flatten(tree.map(lambda x: x * 1, v))[0], rg.ones(1)))
+    given = exchanged(value)
+    leaves = [x.tolist() for x in tree.flatten(given)[0]]
+    f(given)
+    (site,) = f._sites
+    same = tree.flatten(given)[1]
+    for other in map(exchanged, STRUCTURES):
         if tree.flatten(other)[1] != same:
-            assert f((other,), {}) is None
-    assert f((), {}) is None
-    assert f((value, 1.0), {}) is None
-    assert f((value,), {"more": 1.0}) is None
+            assert site.serve((other,), {}, None) is MISSED
+    for args, kwargs in [
+        ((), {}),
+        ((given, 1.0), {}),
+        ((given,), {"more": 1.0}),
+        ((), {"v": given}),
+    ]:
+        assert site.serve(args, kwargs, None) is MISSED
+    for _ in range(3):
+        found = site.serve((given,), {}, None)
+        assert found is not MISSED
+        assert [x.tolist() for x in f(given)[0]] == leaves
 
 
 @pytest.mark.parametrize("value", STRUCTURES, ids=repr)
-def test_a_builder_makes_the_structure(value):
-    leaves, structure = tree.flatten(value)
-    mark = object()
-    made = builder(structure, [mark] * len(leaves), mark)([np.array(x) for x in leaves])
-    assert tree.flatten(made)[1] == structure
-    assert [t.item() for t in tree.flatten(made)[0]] == leaves
-    if isinstance(value, dict):
-        assert list(made) == list(value)
+def test_a_site_makes_the_structure(value):
+    f = rg.jit(lambda v, x: tree.map(lambda y: y + x, v))
+    given = exchanged(value)
+    for x in (0.0, 1.0, 2.0):
+        made = f(given, x)
+        assert tree.flatten(made)[1] == tree.flatten(given)[1]
+        assert [t.item() for t in tree.flatten(made)[0]] == [y + x for y in tree.flatten(value)[0]]
+        if isinstance(value, dict):
+            assert list(made) == list(value)
+
+
+def test_scalars_of_numpy():
+    f = rg.jit(lambda x, a: x * a)
+    x = np.ones(3, np.float32)
+    values = [1, 0, 1.5, -2, 100]
+    for name in ("bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64"):
+        for value in values:
+            a = np.dtype(name).type(np.array(value).astype(name))
+            want = f(x, np.array(a))
+            for _ in range(2):
+                got = f(x, a)
+                assert (got.dtype, got.tolist()) == (want.dtype, want.tolist())
+        assert f._sites[0].serve((x, a), {}, None).tolist() == want.tolist()
+
+
+def test_a_class_that_makes_its_own_instances_does():
+    f = rg.jit(lambda p: Checked(p.a + 1, p.b))
+    p = Checked(rg.tensor([1.0]), rg.tensor([2.0]))
+    for _ in range(4):
+        MADE.clear()
+        made = f(p)
+        assert any(made is m for m in MADE)
+        assert type(made) is Checked
+
+
+def test_dicts_in_another_order_or_with_equal_keys():
+    class Key(str):
+        """Equal to a string, but compared by code of the user's."""
+
+        __slots__ = ()
+        compared = 0
+
+        def __eq__(self, other):
+            Key.compared += 1
+            return str(self) == str(other)
+
+        __hash__ = str.__hash__
+
+    f = rg.jit(lambda d: d["first one"] - d["second"])
+    a, b = rg.tensor([3.0]), rg.tensor([1.0])
+    for _ in range(2):
+        assert f({"first one": a, "second": b}).tolist() == [2]
+    (site,) = f._sites
+    orders = [{"second": b, "first one": a}, {"first" + " one"[:]: a, "sec" + "ond": b}]
+    orders.append(dict(zip(["first one".upper().lower(), "second"], [a, b], strict=True)))
+    for d in orders:
+        assert site.serve((d,), {}, None).tolist() == [2]
+    for wrong in (
+        {"second": b, "first": a},
+        {"first one": a},
+        {"first one": a, "second": b, "x": a},
+    ):
+        assert site.serve((wrong,), {}, None) is MISSED
+    keyed: list[Any] = [{Key("first one"): a, Key("second"): b}]
+    keyed.append({"second": b, Key("first one"): a})
+    for d in keyed:
+        Key.compared = 0
+        assert site.serve((d,), {}, None) is MISSED
+        assert not Key.compared
+        assert f(d).tolist() == [2]
 
 
 def test_leaves_that_are_part_of_the_signature():
-    structure = tree.flatten((("a", True, 1.0), {}))[1]
-    f = gatherer(structure, [Fixed("a"), Fixed(True), float], [False] * 3)
-    assert f(("a", True, 2.0), {})[0][0] == 2.0
+    f = rg.jit(lambda kind, flag, x: x + 1 if flag else x)
+    f("a", True, 1.0)
+    (site,) = f._sites
+    assert site.serve(("a", True, 2.0), {}, None).item() == 3
     for other in (("b", True, 1.0), ("a", False, 1.0), ("a", 1, 1.0), ("a", True, 1)):
-        assert f(other, {}) is None
+        assert site.serve(other, {}, None) is MISSED
 
 
 class Other:

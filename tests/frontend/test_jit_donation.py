@@ -257,6 +257,12 @@ def test_modules_and_optimizer_state():
     for k in range(1, 4):
         frozen = step(frozen, 1.0)
         np.testing.assert_array_equal(frozen.weight.numpy(), weight * 0.5**k)
+    places = set()
+    for _ in range(4):  # parameters that nobody looks at stay where they are
+        frozen = step(frozen, 1.0)
+        assert type(frozen.weight) is rg.nn.Parameter
+        places.add(frozen.weight._ready.ctypes.data)
+    assert len(places) == 1
     np.testing.assert_array_equal(model.weight.numpy(), weight)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from retrograd.backends.backend import Array, Backend, Program, bind
 from retrograd.backends.interpret import TieredProgram
-from retrograd.backends.llvm import LLVMProgram, Wrap, wrapper
+from retrograd.backends.llvm import MISSED, LLVMProgram, Pending, call, caller
 from retrograd.backends.pairs import has_complex, on_real, real_arrays, real_graph
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import BackendError
@@ -14,20 +14,22 @@ from retrograd.ir import Graph
 from retrograd.passes import optimize
 
 __all__ = [
+    "MISSED",
     "Array",
     "Backend",
     "LLVMProgram",
+    "Pending",
     "Program",
-    "Wrap",
     "available",
     "bind",
+    "call",
+    "caller",
     "compile_graph",
     "find",
     "on_real",
     "real_arrays",
     "real_graph",
     "start_graph",
-    "wrapper",
 ]
 
 

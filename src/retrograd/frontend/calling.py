@@ -1,24 +1,34 @@
 """Calls of compiled functions: from arguments to results by the shortest way.
 
 A call that is like an earlier one (the same structure of arguments, the same kinds of leaves, the
-same shapes) needs no look at types or signatures: its *site* has a function that finds the arrays
-(`walking.py`), and for their shapes the program, which compares the arrays with what it was made
-for in native code. Where anything is different, nothing was done, and `jit` goes the long way.
+same shapes) needs no look at types or signatures: its *site* has a native function that finds the
+arrays, and for their shapes the program, runs it and makes the result. Where anything is different,
+nothing was done, and `jit` goes the long way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from retrograd.backends import Array, LLVMProgram, Program, Wrap, wrapper
+from retrograd.backends import Array, LLVMProgram, Program, caller
+from retrograd.backends import call as native
 from retrograd.frontend import tree
-from retrograd.frontend.ready import Gone, ready, strip
+from retrograd.frontend.ready import Gone, is_ready, ready, strip
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.signature import Static
-from retrograd.frontend.walking import Gather, builder
+from retrograd.frontend.walking import (
+    NUMBERS,
+    Fixed,
+    bare,
+    is_plain,
+    prepared,
+    putting,
+    taking,
+    taking_leaves,
+)
 
 SHAPES = 128  # combinations of shapes that a site tells apart
 
@@ -47,15 +57,15 @@ class Call:
         return [(i, x) for i, (x, gone) in enumerate(given) if gone]
 
 
-_WRAPS: dict[int, Wrap | None] = {}  # by the address of the code
+_CALLERS: dict[int, native.Caller | None] = {}  # by the address of the code
 
 
-def wrap_of(program: Program) -> Wrap | None:
-    """What makes tensors of arrays natively, where there is such a thing."""
-    address = program.wrap if isinstance(program, LLVMProgram) else 0
-    if address and address not in _WRAPS:
-        _WRAPS[address] = wrapper(address, Lazy.handle_class, "_ready")
-    return _WRAPS.get(address)
+def caller_of(program: Program) -> native.Caller | None:
+    """What calls a program natively, where there is such a thing."""
+    address = program.serving if isinstance(program, LLVMProgram) else 0
+    if address and address not in _CALLERS:
+        _CALLERS[address] = caller(address, Lazy.handle_class, "_ready", "_form")
+    return _CALLERS.get(address)
 
 
 class Traced:
@@ -71,15 +81,27 @@ class Traced:
         self.program = program
         self.captured = list(captured)  # arrays, or handles on leaves, whose value may be replaced
         self.needs_grad = any(isinstance(c, Lazy) for c in captured)
-        # `fixed`: results that are no tensors, by position; others are computed.
-        self.build = builder(structure, fixed, COMPUTED, wrap_of(program))
+        self.structure = structure
+        self.fixed = fixed  # results that are no tensors, by position; others are `COMPUTED`
+
+    def join(self, leaves: Sequence[Any]) -> Any:
+        """The result, of its leaves."""
+        return tree.unflatten(self.structure, leaves)
+
+    def build(self, arrays: Sequence[Array]) -> Any:
+        """The result, of the arrays that were computed."""
+        coming = iter(arrays)
+        return self.join([bare(next(coming)) if y is COMPUTED else y for y in self.fixed])
 
     def run(self, call: Call, gone: Gone) -> Any:
         """The result of a call, whose donated tensors are gone afterwards, unless it fails."""
         arrays = call.arrays
         arrays += [c.value() if isinstance(c, Lazy) else c for c in self.captured]
-        handles = hand_over(call, gone)
+        handles = given_away(call)
         try:
+            for _, h in handles:  # first, so that nothing but the call has their arrays
+                strip(h)
+                h._ready = gone
             if isinstance(self.program, LLVMProgram):
                 results = self.program.consume(arrays)
             else:
@@ -92,82 +114,111 @@ class Traced:
         return self.build(results)
 
 
-def hand_over(call: Call, gone: Gone) -> list[tuple[int, Lazy]]:
-    """Make donated tensors gone, so that nothing but the call has their arrays. Tensors that may
-    want a gradient stay, and what is no tensor is the user's: the call gets a copy."""
+def at_hand(arguments: Any) -> bool:
+    """Have tensors hold their arrays where native code looks for them; whether some did not that
+    could."""
+    found = False
+    for x in tree.flatten(arguments)[0]:
+        if isinstance(x, Lazy) and not is_ready(x):
+            found |= ready(x)
+    return found
+
+
+def given_away(call: Call) -> list[tuple[int, Lazy]]:
+    """The donated tensors, with the numbers of their arrays. Those that may want a gradient stay,
+    and what is no tensor is the user's: the call gets a copy."""
     handles = []
     for i, x in call.donors:
         if not isinstance(x, Lazy):
             call.arrays[i] = np.array(call.arrays[i])
         elif ready(x):
             handles.append((i, x))
-    for _, h in handles:
-        strip(h)
-        h._ready = gone
     return handles
 
 
 class Entry:
-    """A program at known sizes, ready to be called.
+    """A program at known sizes, as a site calls it."""
 
-    `donors` are positions of donated arrays, in the order of their handles; `loose` are those of
-    the handles whose memory the program takes for nothing.
-    """
+    __slots__ = ("_donors", "_joins", "_shaped", "traced", "way")
 
-    __slots__ = ("build", "captured", "donors", "loose", "quick")
+    def __init__(self, traced: Traced, shaped: Any, site: Site) -> None:
+        joins = not is_plain(traced.structure)
+        listed = tree.flatten([0] * len(traced.fixed))[1] if joins else traced.structure
+        puts, root = putting(listed, traced.fixed, COMPUTED)
+        donors = [i for i, _ in site.donors]
+        self.traced = traced
+        self._shaped, self._joins, self._donors = shaped, joins, site.donors
+        self.way = native.Way(
+            shaped, site.numbers, donors, traced.captured, puts, root, self, joins
+        )
 
-    def __init__(
-        self, traced: Traced, quick: Callable[[list[Array]], list[Array] | None],
-        donors: Sequence[int],
-    ) -> None:  # fmt: skip
-        program = traced.program
-        taken = program.donated.values() if isinstance(program, LLVMProgram) else ()
-        self.quick = quick
-        self.captured = traced.captured
-        self.build = traced.build
-        self.donors = donors
-        self.loose = [k for k, i in enumerate(donors) if i not in taken]
+    def finish(self, pending: Any, arguments: Any) -> Any:
+        """What is left to do of a call: the program is run, and the result put together. Where a
+        check fails, nothing was done: `MISSED`. An exception leaves things as they were, too."""
+        _, result, *rest = pending
+        if rest and not self._run(rest[0], rest[1], arguments):
+            return native.MISSED
+        return self.traced.join(result) if self._joins else result
 
-    def consume(self, arrays: list[Array], handles: Sequence[Lazy], gone: Gone) -> Any:
-        """`quick` with donated tensors, which are gone afterwards, unless it fails.
-
-        They are gone before it runs: only then nobody else can come by the arrays.
-        """
-        for h in handles:
-            h._ready = gone
+    def _run(self, addresses: bytes, arrays: Sequence[Array], arguments: Any) -> bool:
+        """Whether the program ran; otherwise what was donated is given back."""
+        failed, held = 1, list(arrays)
         try:
-            results = self.quick(arrays)
-        except BaseException:
-            if arrays:  # not interrupted too late, see `LLVMProgram.enter`
-                self._restore(arrays, handles)
-            raise
-        if results is None:
-            self._restore(arrays, handles)
-            return None
-        for k in self.loose:
-            strip(handles[k])
-        return results
-
-    def _restore(self, arrays: list[Array], handles: Sequence[Lazy]) -> None:
-        for h, i in zip(handles, self.donors, strict=True):
-            h._ready = arrays[i]
+            failed = self._shaped.run(addresses, held)
+        finally:
+            if failed and held:  # not interrupted too late, see `LLVMProgram.enter`
+                leaves = tree.flatten(arguments)[0]
+                for i, at in self._donors:
+                    if isinstance(leaves[at], Lazy):
+                        leaves[at]._ready = arrays[i]
+        return not failed
 
 
 class Site:
-    """Calls with arguments of one structure and kinds of leaves, on one backend.
+    """Calls with arguments of one structure and kinds of leaves.
 
-    Their programs are told apart by the shapes of the arrays that differ, `vary`.
+    `serve(args, kwargs, gone)` is a native function for whole calls, see `backends/llvm/call.py`:
+    what it returns is `MISSED` where it does not know the program, and may be pending, see
+    `Entry.finish`.
     """
 
-    __slots__ = ("_known", "backend", "donors", "entries", "gather", "vary")
+    __slots__ = ("_entries", "_route", "_structure", "_tasks", "donors", "numbers", "serve")
 
-    def __init__(self, gather: Gather, backend: str, donors: Sequence[int]) -> None:
-        self.gather = gather
-        self.backend = backend
-        self.donors = donors  # positions of donated arrays that are tensors'
-        self.vary: tuple[int, ...] = ()
-        self.entries: dict[tuple[Any, ...], Entry] = {}
-        self._known: dict[tuple[Any, ...], Entry] = {}  # by all shapes
+    def __init__(self, native_caller: native.Caller, call: Call, kinds: Sequence[Any]) -> None:
+        self._structure = call.structure
+        leaves = list(zip(kinds, call.donated, strict=True))
+        # What has to be done in Python before: position, class, function. See `prepared`.
+        self._tasks = [
+            (at, k, f)
+            for at, (k, gone) in enumerate(leaves)
+            if (f := prepared(k, gone)) is not None
+        ]
+        for at, _, f in self._tasks:
+            leaves[at] = (np.ndarray, False) if f is np.array else (Lazy.handle_class, True)
+        given = [(at, *x) for at, x in enumerate(leaves) if not isinstance(x[0], Fixed)]
+        # Which inputs come as numbers, and which are donated, with the position among the leaves.
+        self.numbers = {i for i, (_, kind, _) in enumerate(given) if kind in NUMBERS}
+        self.donors = [
+            (i, at) for i, (at, _, gone) in enumerate(given) if gone and i not in self.numbers
+        ]
+        if not self._tasks and is_plain(call.structure):
+            self._route = native.Route(native_caller, taking(call.structure, leaves))
+            self.serve = self._route.serve
+        else:
+            self._route = native.Route(native_caller, taking_leaves(leaves))
+            self.serve = self._prepare
+        self._entries: dict[tuple[Any, ...], Entry] = {}  # by all shapes
+
+    def _prepare(self, args: Any, kwargs: Any, gone: Any) -> Any:
+        """`serve` for trees that native code does not walk, and leaves that it does not know."""
+        leaves, structure = tree.flatten((args, kwargs))
+        if structure != self._structure:
+            return native.MISSED
+        for at, kind, f in self._tasks:
+            if type(leaves[at]) is not kind:
+                return native.MISSED
+            leaves[at] = f(leaves[at])
+        return self._route.serve(leaves, None, gone)
 
     def learn(self, traced: Traced, call: Call) -> None:
         """Remember the program of a call."""
@@ -175,17 +226,19 @@ class Site:
         if not isinstance(program, LLVMProgram):
             return
         shapes = tuple([a.shape for a in call.arrays])
-        known = self._known.get(shapes)
-        if known is not None and known.build is traced.build:
+        known = self._entries.get(shapes)
+        if known is not None and known.traced is traced:
             return
         shaped = program.shaped_for([*call.arrays, *traced.captured])
-        if not shaped.plain:
+        flags = [a.flags for a in traced.captured]
+        if not shaped.plain or not all(f.c_contiguous and f.aligned for f in flags):
             return
-        if len(self._known) >= SHAPES:
-            self._known = {}
-        self._known[shapes] = Entry(traced, shaped.quick, self.donors)
-        columns = [set(c) for c in zip(*self._known, strict=True)]
-        vary = tuple([i for i, c in enumerate(columns) if len(c) > 1])
-        entries = {tuple([s[i] for i in vary]): e for s, e in self._known.items()}
-        # Other threads may be looking: what does not fit together is found not to fit.
-        self.entries, self.vary = entries, vary
+        if len(self._entries) >= SHAPES:
+            self._entries = {}
+        self._entries[shapes] = Entry(traced, shaped, self)
+        ways = [e.way for e in self._entries.values()]
+        columns = [set(c) for c in zip(*self._entries, strict=True)]
+        vary = {i for i, c in enumerate(columns) if len(c) > 1}
+        for way in ways:
+            way.arrange(vary)
+        self._route.offer(ways)

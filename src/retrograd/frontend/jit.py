@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.backends import Array, compile_graph
+from retrograd.backends import MISSED, Array, Pending, compile_graph
 from retrograd.errors import DTypeError, TraceError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import Number, as_node
-from retrograd.frontend.calling import COMPUTED, Call, Site, Traced
+from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of
 from retrograd.frontend.context import (
     _BACKEND,
     _TRACING,
@@ -32,7 +32,7 @@ from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle
 from retrograd.frontend.signature import CONSTANT, Static, by_identity, parse_shape, symbolic
 from retrograd.frontend.source import user_place
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.walking import LARGEST, Fixed, gatherer, kind_of
+from retrograd.frontend.walking import LARGEST, Fixed
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import input_node
 
@@ -102,30 +102,26 @@ class Jit:
         return {**self._counts, "signatures": len(self._traces)}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not _TRACING.get():
-            backend = _BACKEND.get()
-            for site in self._sites:
-                found = site.gather(args, kwargs) if site.backend == backend else None
-                if found is None:
-                    continue
-                arrays, handles = found
-                try:
-                    entry = site.entries[tuple([arrays[i].shape for i in site.vary])]
-                except (AttributeError, IndexError, KeyError):
-                    continue
-                if entry.captured:
-                    arrays += entry.captured
-                if handles:
-                    results = entry.consume(arrays, handles, Gone(self._name, *user_place()))
-                else:
-                    results = entry.quick(arrays)
-                if results is not None:
-                    JIT["hits"] += 1
-                    self._counts["calls"] += 1
-                    return entry.build(results)
-                break
-        found = arrays = handles = None  # who refers to an array keeps it from being overwritten
+        if not _TRACING.get() and _BACKEND.get() == "llvm":
+            gone = Gone(self._name, *user_place()) if self._donate else None
+            result = self._served(args, kwargs, gone)
+            if result is MISSED and self._sites and at_hand((args, kwargs)):
+                result = self._served(args, kwargs, gone)
+            if result is not MISSED:
+                JIT["hits"] += 1
+                self._counts["calls"] += 1
+                return result
         return self._call(args, kwargs)
+
+    def _served(self, args: tuple[Any, ...], kwargs: dict[str, Any], gone: Gone | None) -> Any:
+        """The result of a call like an earlier one, or `MISSED`."""
+        for site in self._sites:
+            result = site.serve(args, kwargs, gone)
+            if type(result) is Pending:
+                result = result[0].finish(result, (args, kwargs))
+            if result is not MISSED:
+                return result
+        return MISSED
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that is not recognised at once."""
@@ -169,18 +165,16 @@ class Jit:
 
     def _learn(self, traced: Traced, call: Call) -> None:
         """See to it that the next call like this one is recognised."""
-        backend = current_backend()
-        if traced.needs_grad or backend != "llvm" or len(call.leaves) > LARGEST:
+        caller = caller_of(traced.program)
+        if traced.needs_grad or caller is None or len(call.leaves) > LARGEST:
             return
         pairs = list(zip(call.leaves, call.keys, strict=True))
-        kinds = [Fixed(k.value) if isinstance(k, Static) else kind_of(x) for x, k in pairs]
-        alike = [k if isinstance(k, Static) else kind_of(x) for x, k in pairs]
-        key = (call.structure, *alike)
+        kinds = [Fixed(k.value) if isinstance(k, Static) else type(x) for x, k in pairs]
+        key = (call.structure, *[k if isinstance(k, Static) else type(x) for x, k in pairs])
         with self._lock:
             site = self._all_sites.get(key)
             if site is None:
-                gather = gatherer(call.structure, kinds, call.donated)
-                site = Site(gather, backend, [i for i, h in call.donors if isinstance(h, Lazy)])
+                site = Site(caller, call, kinds)
                 if len(self._all_sites) >= CAPACITY:
                     self._all_sites.clear()
                 self._all_sites[key] = site
@@ -273,7 +267,8 @@ class Jit:
         taken = captures(outputs, inputs)
         captured = [h if (h := leaf_handle(n)) is not None else a for n, a in taken.items()]
         graph = detached([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))
-        program = compile_graph(graph, current_backend(), [i for i, _ in call.donors])
+        donors = [i for i, x in call.donors if isinstance(x, Lazy | np.ndarray | np.generic)]
+        program = compile_graph(graph, current_backend(), donors)
         fixed = [COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]
         return Traced(program, captured, shape, fixed)
 

@@ -57,7 +57,7 @@ def complete(h: Lazy, name: str) -> Any:
         array = _field(h, "_ready")
         if type(array) is Gone:
             raise array.error()
-        if not _is_bare(h):
+        if not is_bare(h):
             return _field(h, name)  # it is there by now, or was never set
         prim = Data(array)
         h._grad = h._root = None
@@ -68,7 +68,8 @@ def complete(h: Lazy, name: str) -> Any:
         return _field(h, name)
 
 
-def _is_bare(h: Lazy) -> bool:
+def is_bare(h: Lazy) -> bool:
+    """Whether a handle has nothing but what is in `_ready`."""
     try:
         _field(h, "_form")
     except AttributeError:
@@ -85,6 +86,14 @@ def _at_hand(h: Lazy) -> Array:
     raise AttributeError(name="_ready", obj=h)
 
 
+def is_ready(h: Lazy) -> bool:
+    """Whether a handle has its array in `_ready`, or what it has there says that it is gone."""
+    try:
+        return _field(h, "_ready") is not None
+    except AttributeError:
+        return False
+
+
 def ready(h: Lazy) -> bool:
     """Whether a handle stands for an array at hand and for nothing else."""
     if h._requires_grad or h._form is not None or not isinstance(h._own.prim, Data):
@@ -94,9 +103,9 @@ def ready(h: Lazy) -> bool:
 
 
 def strip(h: Lazy) -> None:
-    """Leave of a handle that is ready its array alone."""
-    array = h._ready
+    """Leave of a handle that is ready its array alone. It stays a tensor at every step: without
+    `_form`, which goes first, it is what `_ready` says."""
     for name in FIELDS:
-        with suppress(AttributeError):
-            delattr(h, name)
-    h._ready = array
+        if name != "_ready":
+            with suppress(AttributeError):
+                delattr(h, name)

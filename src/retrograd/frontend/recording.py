@@ -124,7 +124,10 @@ class Lazy:
     ) -> Self:
         """A handle on an array that is at hand; the array is not copied. `type` is its type, where
         the caller knows it already."""
-        return cls(leaf(array, name, type), requires_grad)
+        made = cls(leaf(array, name, type), requires_grad)
+        if not requires_grad:
+            made._ready = array
+        return made
 
     @property
     def node(self) -> Node:

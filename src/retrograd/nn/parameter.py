@@ -8,6 +8,7 @@ import numpy as np
 
 from retrograd.errors import GradientError
 from retrograd.frontend.conversion import as_array
+from retrograd.frontend.ready import is_bare
 from retrograd.frontend.recording import leaf
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node
@@ -39,8 +40,13 @@ class Parameter(Tensor):
 
     @classmethod
     def standing_for(cls, value: Tensor, trainable: bool) -> Self:
-        """The parameter a transform puts in place of another: the same node as `value`."""
-        new = cls(value.node, value.requires_grad)
+        """The parameter a transform puts in place of another: the same node as `value`, or no more
+        than an array, as `value` is."""
+        if is_bare(value):
+            new = object.__new__(cls)
+            new._ready = value._ready
+        else:
+            new = cls(value.node, value.requires_grad)
         new.trainable = trainable
         return new
 

@@ -1,6 +1,8 @@
 """The CPU backend: kernel plans printed as LLVM, compiled for the machine at hand."""
 
+from retrograd.backends.llvm import call
+from retrograd.backends.llvm.call import MISSED, Pending
+from retrograd.backends.llvm.call_trial import caller
 from retrograd.backends.llvm.program import LLVMProgram
-from retrograd.backends.llvm.wrapping import Wrap, wrapper
 
-__all__ = ["LLVMProgram", "Wrap", "wrapper"]
+__all__ = ["MISSED", "LLVMProgram", "Pending", "call", "caller"]

@@ -17,13 +17,16 @@ import llvmlite.binding as llvm
 from retrograd.backends.llvm.assembler import Assembler, Object
 from retrograd.backends.llvm.blas import blas_symbols
 from retrograd.backends.llvm.cache import current_store
+from retrograd.backends.llvm.call_arguments import TEXT as ARGUMENTS
+from retrograd.backends.llvm.call_results import TEXT as RESULTS
+from retrograd.backends.llvm.call_symbols import DECLARATIONS, python_symbols
 from retrograd.backends.llvm.drive_text import TEXT as DRIVE
 from retrograd.backends.llvm.entry import ENTER, PROTOTYPE, TEXT, Enter, usable, works
 from retrograd.backends.llvm.half import TEXT as HALF
 from retrograd.backends.llvm.half import lacking
 from retrograd.backends.llvm.machine import LEVELS, Machine, level_asked
+from retrograd.backends.llvm.shorthand import expanded
 from retrograd.backends.llvm.team import Team, current_team
-from retrograd.backends.llvm.wrapping import TEXT as WRAP
 from retrograd.errors import BackendError
 
 # run(block, thread, threads, team)
@@ -48,7 +51,7 @@ class Engine:
         self._host = cpu, flags
         self._assembler = Assembler(cpu, flags)
         self.identity = self._assembler.identity
-        self.wrap = 0  # the address of what makes objects around results, where that is possible
+        self.serving = 0  # the address of what does whole calls, where that is possible
         self.enter = self._make_enter()
         self._drive: Any = None
         self._math = ctypes.CDLL(ctypes.util.find_library("m") or None)
@@ -86,14 +89,20 @@ class Engine:
         """The native reader of arrays, where Python's objects are laid out as it assumes."""
         if not usable():
             return None
-        code = self._assembler.assemble(TEXT + WRAP).code
-        library = llvm.JITLibraryBuilder().add_object_img(code)
-        library.export_symbol("bind").export_symbol("enter").export_symbol("wrap")
+        symbols = python_symbols()
+        calls = DECLARATIONS + expanded(ARGUMENTS + RESULTS) if symbols else ""
+        library = llvm.JITLibraryBuilder().add_object_img(
+            self._assembler.assemble(TEXT + calls).code
+        )
+        for name in ("bind", "enter", *(["serving"] if symbols else [])):
+            library.export_symbol(name)
+        for name, address in symbols.items():
+            library.import_symbol(name, address)
         self._linkage = self._linker()  # the code lives as long as these two
         self._entry = library.link(self._linkage, "entry")
         if not works(PROTOTYPE(self._entry["bind"])):
             return None
-        self.wrap = self._entry["wrap"]
+        self.serving = self._entry["serving"] if symbols else 0
         return ENTER(self._entry["enter"])
 
     def _drive_address(self) -> int:

@@ -67,7 +67,7 @@ class Shaped:
         self.long = time >= LONG
         self.brief = not self.shared and time < BRIEF
         self.inputs = [_known(x.type, sizes) for x in program.graph.inputs]
-        outputs = [_known(y.type, sizes) for y in program.graph.outputs]
+        self.outputs = outputs = [_known(y.type, sizes) for y in program.graph.outputs]
         # A donated input is overwritten if nothing but the two lists of the call refers to it.
         most = dict.fromkeys(program.donated.values(), 2)
         self.expected, self.results = expected(self.inputs, most), expected(outputs)
@@ -79,6 +79,8 @@ class Shaped:
         self._make_array = np.empty if own is LLVMProgram.allocate else program.allocate
         # Arrays of no elements need care.
         self.plain = program.native is not None and all(math.prod(s) for _, s in self.inputs)
+        # Whether a native call can run it, see call.py. What needs much memory shares it.
+        self.at_once = self.brief and self.placement.arena <= KEPT_ARENA
         self.sizes = [evaluate(d, sizes) for d in recipe.sizes]
         self.frames: list[Frame] = []  # a stack; append and pop are atomic
 
@@ -104,6 +106,17 @@ class Shaped:
             self.frames.append(frame)
             return results
         return self._finish(frame, failed or program.enter(frame, arrays), arrays, results)
+
+    def run(self, addresses: bytes, arrays: list[Array]) -> int:
+        """Run on inputs and outputs at these addresses; the number of the check that failed, or 0.
+        The outputs' arrays must stay alive, and the inputs', `arrays`; see `LLVMProgram.enter`."""
+        frame = self.frame()
+        count = len(self.inputs) + len(self.outputs)
+        frame.block[:count] = np.frombuffer(addresses, np.int64, count)
+        self.program.turn_to(self)
+        failed = self.program.enter(frame, arrays)
+        self.frames.append(frame)
+        return failed
 
     def _outputs(self, arrays: list[Array]) -> list[Array]:
         """Arrays for the outputs."""
@@ -211,7 +224,7 @@ class LLVMProgram:
         self.last: Shaped | None = None  # the sizes of the latest call
         self.address = self._code.address
         self.native: Any = compiler.enter
-        self.wrap = compiler.wrap  # see wrapping.py
+        self.serving = compiler.serving  # see call.py
         self.count = len(graph.inputs)
         self.donated: dict[int, int] = dict(facts.donated)
         if not graph.dim_names:
