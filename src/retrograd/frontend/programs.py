@@ -81,10 +81,11 @@ def is_argument(node: Node) -> bool:
 
 
 def program_for(
-    what: Needed, outputs: Sequence[Node], free: Collection[Node] = ()
+    what: Needed, outputs: Sequence[Node], free: Collection[Node] = (), patient: bool = False
 ) -> tuple[Program, list[Node]]:
     """The program that computes the outputs, and the constants it takes as arguments behind the
-    inputs. Constants in `free` are arguments whatever their value."""
+    inputs. Constants in `free` are arguments whatever their value. With `patient` it is compiled
+    only when it has run a few times, however large it is."""
     key, scalars = _key(what, outputs, free)
     with LOCK:
         found = PROGRAMS.get(key)
@@ -92,7 +93,7 @@ def program_for(
             COUNTS["hits"] += 1
             PROGRAMS.move_to_end(key)
             return found, scalars
-    program = start_graph(with_arguments(what.inputs, scalars, outputs), current_backend())
+    program = start_graph(with_arguments(what.inputs, scalars, outputs), current_backend(), patient)
     with LOCK:
         COUNTS["misses"] += 1
         PROGRAMS[key] = program

@@ -14,9 +14,10 @@ from retrograd.frontend.context import grad_enabled
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import SPENT, Data, leaf
-from retrograd.frontend.page import LONGEST, LOOKS, Page, current, reopen
+from retrograd.frontend.page import SPARE, Page, current
 from retrograd.frontend.programs import LITERAL, LOCK, is_argument
 from retrograd.frontend.recording import Lazy, recorders
+from retrograd.frontend.segments import LOOKS, cut, make_room
 from retrograd.frontend.source import user_source
 from retrograd.ir import Dim, DType, Node, Provenance, made_by, provenance
 
@@ -53,11 +54,14 @@ def page_of(handles: Sequence[Lazy]) -> Page | None:
                 return None
             page = h._page
     if page is None:
-        return current()
-    if not page.open:
-        if page.looks > LOOKS:
-            return None
-        reopen(page)
+        page = current()
+    elif not page.open:
+        if page.looks > LOOKS:  # it would keep all that was ever on it
+            return page_of(handles) if cut(page, handles) else None
+        page.reopen()
+    if page.made() >= page.limit:
+        room = make_room(page, handles)
+        return page if page.open else page_of(handles) if room else None
     return page
 
 
@@ -90,12 +94,36 @@ def hold(page: Page, form: Form, tracked: bool) -> Any:
         form, tracked = _locked(form.stop), False
     if form.slot >= 0:
         return Lazy.handle_class(page.arrays[form.slot], tracked)
-    new = object.__new__(Lazy.handle_class)
+    try:
+        new = page.next()
+    except (StopIteration, KeyError):
+        new = _another(page)
     new._form = form
-    new._page = page
     new._requires_grad = tracked
-    page.handles.append(new)
+    new._page = page  # last: now it is there for others
     return new
+
+
+def _another(page: Page) -> Lazy:
+    """A blank handle of a page that has none left, or records no more."""
+    with page.lock:
+        try:
+            return page.next()
+        except KeyError:  # the page loses sight of it, which is in order
+            return _blank(1)[0]
+        except StopIteration:
+            handles = page.handles
+            n = len(handles)
+            room = page.limit - page.made()  # exactly so many: equal recordings are cut equally
+            count = max(1, min(room, n + 16))
+            handles.extend(SPARE.handles[:count] or _blank(count))
+            SPARE.handles = SPARE.handles[count:]
+            page.stock(handles, n)
+            return page.next()
+
+
+def _blank(n: int) -> list[Lazy]:
+    return list(map(object.__new__, itertools.repeat(Lazy.handle_class, n)))
 
 
 def _locked(make: Callable[[], Form]) -> Form:
@@ -181,7 +209,7 @@ def _look(
     if found is not None:
         return found
     here = provenance()
-    if here.origin is not None or len(page.handles) > LONGEST:
+    if here.origin is not None:
         return None
     with LOCK, made_by(Provenance(here.scope, user_source(), None)):
         try:
@@ -240,7 +268,7 @@ def recall(
         x = args[0]
         form, others = x._form, args[1:]
         quick = others, tuple(map(type, others)), *kwargs.items(), *map(type, kwargs.values())
-        if x._page.open:
+        if x._page.has_room():
             return hold(x._page, form.uses[f][quick], x._requires_grad)
     except (AttributeError, IndexError, KeyError, TypeError):
         pass
@@ -285,7 +313,7 @@ def _learn(
 ) -> Any:
     """Run a library function on the nodes of forms; the forms of what it returns."""
     here = provenance()
-    if here.origin is not None or len(page.handles) > LONGEST:
+    if here.origin is not None:
         return MISSED
 
     with LOCK, made_by(Provenance(here.scope, user_source(), None)):
