@@ -14,12 +14,12 @@ from retrograd.ir import Node
 
 
 def living() -> tuple[int, int]:
-    """How many nodes and how many tensors there are, without those that wait to be made."""
+    """How many nodes and how many tensors there are."""
     gc.collect()
     objects = gc.get_objects()
     return (
         sum(issubclass(type(x), Node) for x in objects),
-        sum(issubclass(type(x), rg.Tensor) for x in objects) - len(page.SPARE.handles),
+        sum(issubclass(type(x), rg.Tensor) for x in objects),
     )
 
 

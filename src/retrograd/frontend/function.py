@@ -80,25 +80,29 @@ def function(f: F, numbers: bool = False) -> F:
 
 def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one array."""
-    op, enabled = Operation(f, False), _GRAD.get
+    op, create, enabled = Operation(f, False), object.__new__, _GRAD.get
 
     @functools.wraps(f)
     def call(x: Any, /) -> Any:
         try:
+            handle_class = Lazy.handle_class
             page, form = x._page, x._form
             if form is None:
                 page = CURRENT.page
                 form = page.slots[x._own]
+                if len(page.handles) > page.limit:
+                    raise KeyError
             found = form.uses[op][None]
             tracked = x._requires_grad
             if tracked and not ((tracked := found.floating) and enabled()):
-                raise KeyError
-            new = page.next()
+                return hold(page, found, tracked)
+            new = create(handle_class)
             new._form = found
-            new._requires_grad = tracked
             new._page = page
+            new._requires_grad = tracked
+            page.keep(new)  # refuses where nothing is recorded any more
             return new
-        except (AttributeError, KeyError, StopIteration):
+        except (AttributeError, KeyError):
             pass
         found = single(op, x)
         return found if found is not MISSED else slow(x)
@@ -143,7 +147,7 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
     This is where an eager program spends its time: what was recorded before costs a few looks into
     tables and one object. Whatever is out of the ordinary goes to `pair`, which is complete.
     """
-    numbers, enabled, literal = op.numbers, _GRAD.get, LITERAL
+    numbers, create, enabled, literal = op.numbers, object.__new__, _GRAD.get, LITERAL
 
     def method(self: Any, other: Any) -> Any:
         try:
@@ -152,6 +156,8 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
             if form is None:
                 page = CURRENT.page
                 form = page.slots[self._own]
+                if len(page.handles) > page.limit:
+                    raise KeyError
             else:
                 page = self._page
             kind = other.__class__
@@ -163,31 +169,28 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
                 elif other._page is not page:
                     raise KeyError
                 found = form.uses[op][second]
-                tracked = tracked or other._requires_grad
+                if other._requires_grad:
+                    tracked = True
             elif kind is int or other in literal or not (numbers and form.takes_numbers):
                 found = form.uses[op][kind, repr(other)]
             else:
+                if not page.open:
+                    raise KeyError
                 table = form.uses[op]
-                new = page.next()  # refuses where nothing is recorded any more
                 k = page.take()
                 found = table.get(k) or free_number(page, op, form, k)
                 if found is None:
                     return slow(self, other)
                 page.numbers[k] = other
-                if tracked and not ((tracked := found.floating) and enabled()):
-                    return hold(page, found, tracked)  # and `new` stays blank
-                new._form = found
-                new._requires_grad = tracked
-                new._page = page  # last: now it is there for others
-                return new
             if tracked and not ((tracked := found.floating) and enabled()):
-                raise KeyError
-            new = page.next()
+                return hold(page, found, tracked)
+            new = create(handle_class)
             new._form = found
-            new._requires_grad = tracked
             new._page = page
+            new._requires_grad = tracked
+            page.keep(new)  # refuses where nothing is recorded any more
             return new
-        except (AttributeError, KeyError, StopIteration):
+        except (AttributeError, KeyError):
             pass
         found = pair(op, self, other)
         return found if found is not MISSED else slow(self, other)

@@ -11,10 +11,9 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from operator import length_hint
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 from retrograd.backends import Array
 from retrograd.frontend.context import current_backend
@@ -32,27 +31,22 @@ if TYPE_CHECKING:
 FULL = 512  # handles on a page after which it is looked whether to cut the recording
 
 
-class _Spare(threading.local):
-    """Blank handles that a page left to the next one of its thread."""
-
-    handles: Sequence[Lazy] = ()
-
-
-SPARE = _Spare()
-
-
 class Page:
     """Arrays and numbers by slot, and the handles on what was computed from them.
 
     `handles` lists handles strongly, so that making one costs little; that somebody else holds one
     is seen by its reference count. It decides only what is computed along with what is asked for.
-    Those that are not made yet are at the end of the list, blank; `next` gives them out.
+
+    A page is full when `limit` handles were made. What is recorded for the first time asks, and
+    what is known ends where that found the page full, so what is looked up need not.
     """
 
     __slots__ = (
-        "__weakref__", "_rest", "arrays", "before", "handles", "kept", "limit", "lock", "looks",
-        "next", "nodes", "numbers", "open", "place", "ripe", "slots", "take", "values",
+        "__weakref__", "arrays", "before", "handles", "keep", "kept", "limit", "lock", "looks",
+        "nodes", "numbers", "open", "place", "ripe", "slots", "take", "values",
     )  # fmt: skip
+
+    keep: Callable[[Lazy], None]
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -64,33 +58,18 @@ class Page:
         self.kept: list[weakref.ref[Lazy]] = []  # handles that an earlier look left here
         self.values: dict[Form, Array] = {}  # what earlier looks have computed
         self.nodes: dict[Node, Node] = {}  # of forms whose nodes were asked for
+        self.handles: list[Lazy] = []
         self.before = 0  # how many handles were made before those that are listed
         self.limit = place.limit or FULL  # how many are made before somebody looks into it
         self.ripe = place.limit > 0  # whether the recording is cut then
         self.looks = 0  # how often something was computed
         self.lock = threading.RLock()
-        self._take_spare()
+        self.keep = self.handles.append
         _list(self)
-
-    def stock(self, handles: list[Lazy], made: int = 0) -> None:
-        """List handles of which all but the first are blank, to be given out by `next`."""
-        self.handles = handles
-        rest: Any = iter(handles)
-        rest.__setstate__(made)
-        self._rest = rest
-        self.next = self._rest.__next__
-
-    def _take_spare(self) -> None:
-        spare, SPARE.handles = SPARE.handles, ()
-        self.stock(list(spare))
 
     def made(self) -> int:
         """How many handles were made on this page."""
-        return self.before + len(self.handles) - length_hint(self._rest)
-
-    def has_room(self) -> bool:
-        """Whether something can be recorded here, without looking into it first."""
-        return self.open and (length_hint(self._rest) > 0 or self.made() < self.limit)
+        return self.before + len(self.handles)
 
     def slot(self, leaf: Node, spent: bool) -> Form:
         """The form of an array on this page, which gets a slot at its first use."""
@@ -104,50 +83,36 @@ class Page:
 
     def alive(self) -> list[Lazy]:
         """The handles that somebody holds, in the order of their making."""
-        blank = list(self._rest)  # at one blow: another thread finds none, and asks for more
-        made = self.handles[: len(self.handles) - len(blank)]
+        made, self.handles = self.handles, []
+        if self.open:
+            self.keep = self.handles.append
         self.before += len(made)
-        self.stock(blank)
         old = [h for h in [ref() for ref in self.kept] if h is not None and h._page is self]
-        if not self.open:
-            self.next = _refuse
-        held = [h for h, n in zip(made, map(getrefcount, made), strict=False) if n > ALONE]
-        return old + [h for h in held if _is_on(h, self)]
+        return old + [h for h in made if getrefcount(h) > ALONE and h._page is self]
 
     def reopen(self) -> None:
         """Record here again, since what is recorded goes on from here."""
         CURRENT.page.close()
         CURRENT.page, self.open = self, True
-        self._take_spare()
+        self.keep = self.handles.append
 
     def close(self) -> None:
         """Nothing more is recorded here, unless it goes on from what is here."""
         self.open = False
-        self.next = _refuse
+        self.keep = _refuse
         if CURRENT.page is self:
             CURRENT.page = NOWHERE  # so that the thread keeps no data alive
-            blank = list(self._rest)
-            del self.handles[len(self.handles) - len(blank) :]  # listed twice they would seem held
-            SPARE.handles = blank
 
 
-def _is_on(h: Lazy, page: Page) -> bool:
-    """Whether a handle is on a page; another thread may be making it."""
-    try:
-        return h._page is page
-    except AttributeError:
-        return False
-
-
-def _refuse() -> NoReturn:
+def _refuse(handle: Lazy) -> None:
     """Nothing is recorded on a page that is closed."""
     raise KeyError
 
 
 def _count_alone() -> int:
-    """The reference count that `alive` sees of a handle that only its list holds."""
+    """The reference count that `alive` sees of a handle that only the page holds."""
     made = [object()]
-    return next(n for _, n in zip(made, map(getrefcount, made), strict=False))
+    return [getrefcount(h) for h in made if getrefcount(h)][0]  # noqa: RUF015 - as `alive` does
 
 
 ALONE = _count_alone()
@@ -164,7 +129,7 @@ def _list(page: Page) -> None:
 
 
 NOWHERE = Page(Place())  # the page of what is not on one
-NOWHERE.open, NOWHERE.next = False, _refuse
+NOWHERE.open, NOWHERE.keep = False, _refuse
 
 
 class _Current(threading.local):

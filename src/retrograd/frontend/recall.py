@@ -14,7 +14,7 @@ from retrograd.frontend.context import grad_enabled
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import SPENT, Data, leaf
-from retrograd.frontend.page import SPARE, Page, current
+from retrograd.frontend.page import Page, current
 from retrograd.frontend.programs import LITERAL, LOCK, is_argument
 from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.segments import LOOKS, cut, make_room
@@ -94,36 +94,12 @@ def hold(page: Page, form: Form, tracked: bool) -> Any:
         form, tracked = _locked(form.stop), False
     if form.slot >= 0:
         return Lazy.handle_class(page.arrays[form.slot], tracked)
-    try:
-        new = page.next()
-    except (StopIteration, KeyError):
-        new = _another(page)
+    new = object.__new__(Lazy.handle_class)
     new._form = form
+    new._page = page
     new._requires_grad = tracked
-    new._page = page  # last: now it is there for others
+    page.handles.append(new)
     return new
-
-
-def _another(page: Page) -> Lazy:
-    """A blank handle of a page that has none left, or records no more."""
-    with page.lock:
-        try:
-            return page.next()
-        except KeyError:  # the page loses sight of it, which is in order
-            return _blank(1)[0]
-        except StopIteration:
-            handles = page.handles
-            n = len(handles)
-            room = page.limit - page.made()  # exactly so many: equal recordings are cut equally
-            count = max(1, min(room, n + 16))
-            handles.extend(SPARE.handles[:count] or _blank(count))
-            SPARE.handles = SPARE.handles[count:]
-            page.stock(handles, n)
-            return page.next()
-
-
-def _blank(n: int) -> list[Lazy]:
-    return list(map(object.__new__, itertools.repeat(Lazy.handle_class, n)))
 
 
 def _locked(make: Callable[[], Form]) -> Form:
@@ -268,8 +244,9 @@ def recall(
         x = args[0]
         form, others = x._form, args[1:]
         quick = others, tuple(map(type, others)), *kwargs.items(), *map(type, kwargs.values())
-        if x._page.has_room():
-            return hold(x._page, form.uses[f][quick], x._requires_grad)
+        page = x._page
+        if page.open and page.made() < page.limit:
+            return hold(page, form.uses[f][quick], x._requires_grad)
     except (AttributeError, IndexError, KeyError, TypeError):
         pass
     key = _Key(f)

@@ -58,7 +58,7 @@ def make_room(page: Page, operands: Sequence[Lazy]) -> bool:
 
 def _period(page: Page) -> int:
     """After how many operations a recording repeats; 0: it does not, or not often."""
-    forms = [f for h in page.handles[: page.made() - page.before] if (f := _form(h)) is not None]
+    forms = [f for h in page.handles if (f := h._form) is not None]
     what = [(n.prim, n.source and (n.source.code, n.source.lasti)) for n in [f.node for f in forms]]
     for p in range(1, PERIOD + 1):
         n = REPEATS * p
@@ -67,13 +67,6 @@ def _period(page: Page) -> int:
         if what[-n:] == what[-n - p : -p]:
             return p
     return 0
-
-
-def _form(h: Lazy) -> Form | None:
-    try:
-        return h._form
-    except AttributeError:  # a blank one
-        return None
 
 
 def cut(page: Page, operands: Sequence[Lazy]) -> bool:
