@@ -23,6 +23,7 @@ LITERAL = frozenset({0.0, 1.0, -1.0, 2.0, 0.5})
 
 PROGRAMS: OrderedDict[Any, Program] = OrderedDict()
 CAPACITY = 512
+NODES = 200_000  # of all graphs together; beyond, the programs that were used least recently go
 COUNTS = {"hits": 0, "misses": 0}
 JIT = {"hits": 0, "misses": 0}
 
@@ -97,8 +98,9 @@ def program_for(
     with LOCK:
         COUNTS["misses"] += 1
         PROGRAMS[key] = program
-        while len(PROGRAMS) > CAPACITY:
-            PROGRAMS.popitem(last=False)
+        total = sum([len(p.graph) for p in PROGRAMS.values()])
+        while len(PROGRAMS) > CAPACITY or (total > NODES and len(PROGRAMS) > 1):
+            total -= len(PROGRAMS.popitem(last=False)[1].graph)
     return program, scalars
 
 
