@@ -129,7 +129,8 @@ def test_products_of_matrices_and_vectors_in_every_layout(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dtype = (float32, float64)[seed % 2]
     k, n, m = (int(rng.choice([1, 2, 3, 5, 8, 16, 17, 33, 100])) for _ in range(3))
-    shapes, axes = [(k,), (k,)], [0, 0]
+    shapes: list[tuple[int, ...]] = [(k,), (k,)]
+    axes = [0, 0]
     for i, free in enumerate((n, m)):
         if rng.random() < 0.8:
             axes[i] = int(rng.integers(2))

@@ -169,6 +169,24 @@ def test_looked_up_or_recorded_on_nodes_the_bits_are_the_same(make, monkeypatch)
     assert run() == first
 
 
+def test_updates_stay_on_pages(dissolved):
+    x = rg.tensor(np.zeros((4, 3), np.float32), requires_grad=True)
+    rows = np.array([0, 2, 0])
+    for k in range(3):
+        y = x * 2.5
+        y = y.at[rows].add(rg.ones((3, 3)) * 1.5)
+        y = y.at[1:2].set(y[0:1] * 3.5)
+        y = y.at[rg.tensor([1, 2]) + 1].add(y[0:2])
+        before = rg.cache_stats()["misses"]
+        y.sum().backward()
+        assert y.tolist() == [[3] * 3, [10.5] * 3, [4.5] * 3, [10.5] * 3]
+        assert x.grad is not None
+        assert x.grad.tolist() == [[22.5] * 3, [0] * 3, [2.5] * 3, [2.5] * 3]
+        x.grad = None
+        assert rg.cache_stats()["misses"] == before or k == 0
+    assert dissolved == []
+
+
 # -- what is told apart ---------------------------------------------------------------------------
 def test_the_same_operations_on_other_operands():
     x, y = rg.tensor(2.0), rg.tensor(3.0)
