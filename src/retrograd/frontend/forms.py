@@ -118,7 +118,17 @@ def _after(node: Node) -> Node:
 class Place:
     """A line of the user's program where recordings start, and the forms of what followed."""
 
-    __slots__ = ("calls", "forms", "leaves", "limit", "numbers", "plans", "spends", "values")
+    __slots__ = (
+        "calls",
+        "forms",
+        "leaves",
+        "limit",
+        "numbers",
+        "plans",
+        "room",
+        "spends",
+        "values",
+    )
 
     def __init__(self) -> None:
         self.leaves: dict[Any, Form] = {}  # by slot, type, name and whether it is spent
@@ -127,7 +137,8 @@ class Place:
         self.numbers: dict[Node, int] = {}  # constants that stand for a number of the recording
         self.plans: dict[Any, Any] = {}
         self.limit = 0  # how long a recording was that was cut, if one was: the next is as long
-        self.values: dict[int, float] = {}  # the numbers of the last one
+        self.room = 0  # up to how many operations a recording did not repeat, if one was longer
+        self.values: dict[int, float] = {}  # the numbers of the last one that was cut
         self.spends = False  # whether there are spent forms
 
     def leaf(self, slot: int, node: Node, spent: bool) -> Form:

@@ -60,7 +60,9 @@ class Page:
         self.nodes: dict[Node, Node] = {}  # of forms whose nodes were asked for
         self.handles: list[Lazy] = []
         self.before = 0  # how many handles were made before those that are listed
-        self.limit = place.limit or FULL  # how many are made before somebody looks into it
+        self.limit = (
+            place.limit or place.room or FULL
+        )  # how many are made before somebody looks into it
         self.ripe = place.limit > 0  # whether the recording is cut then
         self.looks = 0  # how often something was computed
         self.lock = threading.RLock()

@@ -49,6 +49,7 @@ def make_room(page: Page, operands: Sequence[Lazy]) -> bool:
             page.ripe = period > 0
             page.limit = made + -made % period if period else min(2 * made, LONGEST)
             if made < page.limit:
+                page.place.room = 0 if period else page.limit
                 return True
         if not cut(page, operands):
             return False
