@@ -92,7 +92,7 @@ def test_random_programs_and_their_gradients(seed: int, monkeypatch: pytest.Monk
         monkeypatch.setattr("retrograd.frontend.programs.PROGRAMS", OrderedDict())
         monkeypatch.setattr("retrograd.frontend.forms.PLACES", {})
         monkeypatch.setattr(
-            "retrograd.frontend.programs.start_graph", lambda graph, _: make(optimize(graph))
+            "retrograd.frontend.programs.start_graph", lambda graph, *_: make(optimize(graph))
         )
         return results()
 
@@ -127,6 +127,23 @@ def test_products_of_many_sizes(n: int, k: int, m: int, dtype) -> None:
     )
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_products_of_matrices_and_vectors_in_every_layout(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dtype = (float32, float64)[seed % 2]
+    k, n, m = (int(rng.choice([1, 2, 3, 5, 8, 16, 17, 33, 100])) for _ in range(3))
+    shapes: list[tuple[int, ...]] = [(k,), (k,)]
+    axes = [0, 0]
+    for i, free in enumerate((n, m)):
+        if rng.random() < 0.8:
+            axes[i] = int(rng.integers(2))
+            shapes[i] = (free, k) if axes[i] else (k, free)
+    a, b = (input_node(spec(shape, dtype)) for shape in shapes)
+    dot = rg.ops.matmul.DotGeneral((axes[0],), (axes[1],))
+    arrays = [sample(x.shape, dtype, seed + i) for i, x in enumerate((a, b))]
+    assert_same_bits(Graph([a, b], [dot(a, b)]), arrays)
+
+
 # -- when it is done ------------------------------------------------------------------------------
 def test_a_shape_never_seen_compiles_nothing() -> None:
     rg.exp(rg.ones(3) * 0.3).sum().numpy()
@@ -134,6 +151,16 @@ def test_a_shape_never_seen_compiles_nothing() -> None:
     for n in range(4, 20):
         x = rg.ones(n) * 0.3
         assert rg.exp(x).sum().item() == pytest.approx(n * np.exp(0.3), rel=1e-5)
+    assert len(native._PROGRAMS) == before
+
+
+def test_a_product_of_a_shape_never_seen_compiles_nothing() -> None:
+    (rg.ones((3, 4)) @ rg.ones((4, 2))).numpy()
+    (rg.ones((3, 4)) @ rg.ones(4)).numpy()
+    before = len(native._PROGRAMS)
+    for n in range(4, 20):
+        assert (rg.ones((n, 7)) @ rg.ones((7, n + 1))).numpy().tolist() == [[7] * (n + 1)] * n
+        assert (rg.ones((n, 7)) @ rg.ones(7)).numpy().tolist() == [7] * n
     assert len(native._PROGRAMS) == before
 
 

@@ -66,9 +66,10 @@ def compile_graph(graph: Graph, backend: str, donate: Collection[int] = ()) -> P
     return find(backend)(graph)
 
 
-def start_graph(graph: Graph, backend: str) -> Program:
+def start_graph(graph: Graph, backend: str, patient: bool = False) -> Program:
     """A program that need not run often: one that is compiled only when it does, where the backend
-    compiles. The bits of its results are those of `compile_graph`."""
+    compiles. A large one is compiled at once, unless `patient`. The bits of its results are those
+    of `compile_graph`."""
     if backend == "llvm":
-        return on_real(graph, lambda g: TieredProgram(optimize(g)))
+        return on_real(graph, lambda g: TieredProgram(optimize(g), patient))
     return find(backend)(graph)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+import numpy as np
+
 from retrograd.autodiff import pullback, seeds
 from retrograd.errors import GradientError, ShapeError, TraceError
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import add, stop_gradient
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import Data, is_spent, leaf, leaf_handle
-from retrograd.frontend.page import Page, reopen
+from retrograd.frontend.page import Page
+from retrograd.frontend.past import past_of
 from retrograd.frontend.programs import LOCK
 from retrograd.frontend.recall import hold, operand
 from retrograd.frontend.recording import Lazy, recorders
+from retrograd.frontend.segments import cut
+from retrograd.frontend.through import gradients, way_from
 from retrograd.ir import Node
 from retrograd.ops.control import StopGradient
 
@@ -26,7 +31,8 @@ _SECOND_TIME = (
 
 def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
-    if root._form is not None and _on_page(root, root._page, root._form, seed):
+    done = _on_page(root, root._page, root._form, seed) if root._form is not None else None
+    if done or (done is None and _through_segments(root, seed)):
         if not retain_graph:
             root.spend()
         return
@@ -53,9 +59,10 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
         root.spend()
 
 
-def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool:
-    """The same by forms, whose gradients are known from the second time on. False where it has to
-    be done on nodes: what is wrong or out of the ordinary is found there, and said."""
+def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
+    """The same by forms, whose gradients are known from the second time on. None where the way
+    leads to segments, False where it has to be done on nodes: what is wrong or out of the ordinary
+    is found there, and said."""
     if form.spent or not root._requires_grad or recorders() or (seed is None and form.type.shape):
         return False
     start = None
@@ -70,8 +77,11 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool:
     handles, wanted = [], []
     for k in slots:
         node = page.arrays[k]
-        if node.prim.replaced:  # type: ignore[attr-defined]
+        prim: Any = node.prim
+        if prim.replaced:
             return False
+        if prim.past is not None:
+            return None
         handle = leaf_handle(node)
         if handle is not None:
             handles.append(handle)
@@ -81,7 +91,7 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool:
         with LOCK:
             found = form.gradient(wanted, start)
     if not page.open:
-        reopen(page)  # what follows, such as an optimizer's step, becomes one program with it
+        page.reopen()  # what follows, such as an optimizer's step, becomes one program with it
     for handle, g in zip(handles, found, strict=True):
         if g is None:
             continue
@@ -92,6 +102,34 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool:
             if new._form is not None and new._form.loss is None:
                 new._form.loss = g.loss
         handle._grad = new
+    return True
+
+
+def _through_segments(root: Lazy, seed: Any) -> bool:
+    """The same where the recording was cut: at once, as segments are gone through one at a time.
+    False as above."""
+    if not root._requires_grad or recorders() or (seed is None and root.shape):
+        return False
+    if isinstance(seed, Lazy) and seed._type != root._type:
+        return False
+    if root._form is not None and not cut(root._page, [root]):
+        return False
+    if root._form is not None or past_of(root._own) is None:
+        return False
+    way = way_from(root._own)
+    if way is None:
+        return False
+    if seed is None:
+        start = np.ones((), root.dtype.dtype)
+    else:
+        start = seed.value() if isinstance(seed, Lazy) else _seed(seed, root._own).prim.array  # type: ignore[attr-defined]
+    ends = dict(sorted(way.ends.items(), key=lambda item: item[0].id))
+    found = gradients(root._own, start, way)
+    for node, handle in ends.items():
+        if node in found:
+            new = Lazy.handle_class.of(found[node])
+            before = getattr(handle, "_grad", None)
+            handle._grad = new if before is None else stop_gradient(add(before, new))
     return True
 
 

@@ -70,6 +70,7 @@ class Form:
         if self.without_history is None:
             self.without_history = Form(self.place, _after(self.node), spent=True)
             self.place.forms[self.without_history.node] = self.without_history
+            self.place.spends = True
         return self.without_history
 
     def slots(self) -> tuple[int, ...]:
@@ -117,7 +118,17 @@ def _after(node: Node) -> Node:
 class Place:
     """A line of the user's program where recordings start, and the forms of what followed."""
 
-    __slots__ = ("calls", "forms", "leaves", "numbers", "plans")
+    __slots__ = (
+        "calls",
+        "forms",
+        "leaves",
+        "limit",
+        "numbers",
+        "plans",
+        "room",
+        "spends",
+        "values",
+    )
 
     def __init__(self) -> None:
         self.leaves: dict[Any, Form] = {}  # by slot, type, name and whether it is spent
@@ -125,12 +136,17 @@ class Place:
         self.forms: dict[Node, Form] = {}
         self.numbers: dict[Node, int] = {}  # constants that stand for a number of the recording
         self.plans: dict[Any, Any] = {}
+        self.limit = 0  # how long a recording was that was cut, if one was: the next is as long
+        self.room = 0  # up to how many operations a recording did not repeat, if one was longer
+        self.values: dict[int, float] = {}  # the numbers of the last one that was cut
+        self.spends = False  # whether there are spent forms
 
     def leaf(self, slot: int, node: Node, spent: bool) -> Form:
         """The form of the array in a slot."""
         key = (slot, node.type, node.name, spent)
         found = self.leaves.get(key)
         if found is None:
+            self.spends |= spent
             empty = Node(Slot(node.type), (), node.type, node.scope, node.source, None, node.name)
             found = self.leaves[key] = self.forms[empty] = Form(self, empty, slot, spent)
         return found

@@ -80,17 +80,28 @@ def function(f: F, numbers: bool = False) -> F:
 
 def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one array."""
-    op = Operation(f, False)
+    op, create, enabled = Operation(f, False), object.__new__, _GRAD.get
 
     @functools.wraps(f)
     def call(x: Any, /) -> Any:
         try:
+            handle_class = Lazy.handle_class
             page, form = x._page, x._form
             if form is None:
                 page = CURRENT.page
                 form = page.slots[x._own]
-            if page.open:
-                return hold(page, form.uses[op][None], x._requires_grad)
+                if len(page.handles) > page.limit:
+                    raise KeyError
+            found = form.uses[op][None]
+            tracked = x._requires_grad
+            if tracked and not ((tracked := found.floating) and enabled()):
+                return hold(page, found, tracked)
+            new = create(handle_class)
+            new._form = found
+            new._page = page
+            new._requires_grad = tracked
+            page.keep(new)  # refuses where nothing is recorded any more
+            return new
         except (AttributeError, KeyError):
             pass
         found = single(op, x)
@@ -145,6 +156,8 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
             if form is None:
                 page = CURRENT.page
                 form = page.slots[self._own]
+                if len(page.handles) > page.limit:
+                    raise KeyError
             else:
                 page = self._page
             kind = other.__class__
@@ -156,7 +169,8 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
                 elif other._page is not page:
                     raise KeyError
                 found = form.uses[op][second]
-                tracked = tracked or other._requires_grad
+                if other._requires_grad:
+                    tracked = True
             elif kind is int or other in literal or not (numbers and form.takes_numbers):
                 found = form.uses[op][kind, repr(other)]
             else:

@@ -281,7 +281,7 @@ def _type_of(x: Any) -> TensorType:
     if isinstance(x, TensorType):
         return x
     if isinstance(x, Lazy):
-        return x.node.type
+        return x._type
     array = as_array(x)
     return TensorType(as_dtype(array.dtype), array.shape)
 

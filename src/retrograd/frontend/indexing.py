@@ -48,15 +48,27 @@ def picked(x: Lazy, key: Any) -> Any:
     items = key if isinstance(key, tuple) else (key,)
     if all(k is None or k is Ellipsis or type(k) in (int, slice) for k in items):
         return getitem(x, items)
-    plain = _by_position([_plain_item(k) for k in items], x.shape)
+    return _picked(x, *apart(key, x.shape))
+
+
+def apart(key: Any, shape: Shape) -> tuple[list[Lazy], tuple[Any, ...]]:
+    """The index arrays of a key that a user wrote, and the key with something in their places;
+    boolean masks as the positions they select."""
+    items = key if isinstance(key, tuple) else (key,)
+    plain = _by_position([_plain_item(k) for k in items], shape)
     arrays = [k if isinstance(k, Lazy) else Lazy.handle_class.of(k) for k in plain if _is_given(k)]
-    return _picked(x, arrays, tuple([_INDICES if _is_given(k) else k for k in plain]))
+    return arrays, tuple([_INDICES if _is_given(k) else k for k in plain])
+
+
+def together(indices: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A key that was taken apart, with nodes for its index arrays."""
+    given = iter(indices)
+    return tuple([next(given) if k is _INDICES else k for k in key])
 
 
 @function
 def _picked(x: ArrayLike, indices: ArrayLike, key: Any, /) -> Any:
-    given = iter(indices)
-    return getitem(x, tuple([next(given) if k is _INDICES else k for k in key]))
+    return getitem(x, together(indices, key))
 
 
 def _is_given(k: Any) -> bool:
@@ -65,19 +77,6 @@ def _is_given(k: Any) -> bool:
 
 def _is_array(k: Any) -> bool:
     return isinstance(k, Node)
-
-
-def plain_key(key: Any, shape: Shape) -> tuple[Any, ...]:
-    """The key a user wrote as the library takes it: index arrays as nodes, and boolean masks as the
-    positions they select."""
-    items = [_plain_item(k) for k in (key if isinstance(key, tuple) else (key,))]
-    plain = _by_position(items, shape)
-    return tuple(
-        [
-            constant(k) if isinstance(k, np.ndarray) else k.node if isinstance(k, Lazy) else k
-            for k in plain
-        ]
-    )
 
 
 def _by_position(items: list[Any], shape: Shape) -> list[Any]:

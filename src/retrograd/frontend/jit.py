@@ -212,7 +212,7 @@ class Jit:
             arrays.append(as_array(x, number))
             return number
         if isinstance(x, Lazy):
-            array, kind = x.value(), x.node.type
+            array, kind = x.value(), x._type
         elif isinstance(x, np.ndarray | np.generic):
             array = as_array(x)
             kind = TensorType(as_dtype(array.dtype), array.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from retrograd.backends import Array
 from retrograd.ir import Node, TensorType, as_dtype, provenance
@@ -24,6 +24,9 @@ class Data(Leaf):
         # The handle that requires a gradient, or did when something was computed from this.
         self.handle: weakref.ref[Lazy] | None = None
         self.replaced = False  # it required one and has another value now: out of date
+        # How it was computed, where a long recording was cut: a `Past`; and its node with history.
+        self.past: Any = None
+        self.whole: Node | None = None
         self.spent = spent  # backward() went through it: no gradient does again
 
     def infer(self, *types: TensorType) -> TensorType:

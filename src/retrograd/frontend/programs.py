@@ -23,6 +23,7 @@ LITERAL = frozenset({0.0, 1.0, -1.0, 2.0, 0.5})
 
 PROGRAMS: OrderedDict[Any, Program] = OrderedDict()
 CAPACITY = 512
+NODES = 200_000  # of all graphs together; beyond, the programs that were used least recently go
 COUNTS = {"hits": 0, "misses": 0}
 JIT = {"hits": 0, "misses": 0}
 
@@ -81,10 +82,11 @@ def is_argument(node: Node) -> bool:
 
 
 def program_for(
-    what: Needed, outputs: Sequence[Node], free: Collection[Node] = ()
+    what: Needed, outputs: Sequence[Node], free: Collection[Node] = (), patient: bool = False
 ) -> tuple[Program, list[Node]]:
     """The program that computes the outputs, and the constants it takes as arguments behind the
-    inputs. Constants in `free` are arguments whatever their value."""
+    inputs. Constants in `free` are arguments whatever their value. With `patient` it is compiled
+    only when it has run a few times, however large it is."""
     key, scalars = _key(what, outputs, free)
     with LOCK:
         found = PROGRAMS.get(key)
@@ -92,12 +94,13 @@ def program_for(
             COUNTS["hits"] += 1
             PROGRAMS.move_to_end(key)
             return found, scalars
-    program = start_graph(with_arguments(what.inputs, scalars, outputs), current_backend())
+    program = start_graph(with_arguments(what.inputs, scalars, outputs), current_backend(), patient)
     with LOCK:
         COUNTS["misses"] += 1
         PROGRAMS[key] = program
-        while len(PROGRAMS) > CAPACITY:
-            PROGRAMS.popitem(last=False)
+        total = sum([len(p.graph) for p in PROGRAMS.values()])
+        while len(PROGRAMS) > CAPACITY or (total > NODES and len(PROGRAMS) > 1):
+            total -= len(PROGRAMS.popitem(last=False)[1].graph)
     return program, scalars
 
 

@@ -14,9 +14,10 @@ from retrograd.frontend.context import grad_enabled
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import SPENT, Data, leaf
-from retrograd.frontend.page import LONGEST, LOOKS, Page, current, reopen
+from retrograd.frontend.page import Page, current
 from retrograd.frontend.programs import LITERAL, LOCK, is_argument
 from retrograd.frontend.recording import Lazy, recorders
+from retrograd.frontend.segments import LOOKS, cut, make_room
 from retrograd.frontend.source import user_source
 from retrograd.ir import Dim, DType, Node, Provenance, made_by, provenance
 
@@ -53,11 +54,14 @@ def page_of(handles: Sequence[Lazy]) -> Page | None:
                 return None
             page = h._page
     if page is None:
-        return current()
-    if not page.open:
-        if page.looks > LOOKS:
-            return None
-        reopen(page)
+        page = current()
+    elif not page.open:
+        if page.looks > LOOKS:  # it would keep all that was ever on it
+            return page_of(handles) if cut(page, handles) else None
+        page.reopen()
+    if page.made() >= page.limit:
+        room = make_room(page, handles)
+        return page if page.open else page_of(handles) if room else None
     return page
 
 
@@ -181,7 +185,7 @@ def _look(
     if found is not None:
         return found
     here = provenance()
-    if here.origin is not None or len(page.handles) > LONGEST:
+    if here.origin is not None:
         return None
     with LOCK, made_by(Provenance(here.scope, user_source(), None)):
         try:
@@ -240,8 +244,9 @@ def recall(
         x = args[0]
         form, others = x._form, args[1:]
         quick = others, tuple(map(type, others)), *kwargs.items(), *map(type, kwargs.values())
-        if x._page.open:
-            return hold(x._page, form.uses[f][quick], x._requires_grad)
+        page = x._page
+        if page.open and page.made() < page.limit:
+            return hold(page, form.uses[f][quick], x._requires_grad)
     except (AttributeError, IndexError, KeyError, TypeError):
         pass
     key = _Key(f)
@@ -285,7 +290,7 @@ def _learn(
 ) -> Any:
     """Run a library function on the nodes of forms; the forms of what it returns."""
     here = provenance()
-    if here.origin is not None or len(page.handles) > LONGEST:
+    if here.origin is not None:
         return MISSED
 
     with LOCK, made_by(Provenance(here.scope, user_source(), None)):

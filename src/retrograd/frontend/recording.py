@@ -26,6 +26,7 @@ from retrograd.frontend.leaves import (
     leaf_handle,
 )
 from retrograd.frontend.page import NOWHERE, PAGES, Page, flush, materialise
+from retrograd.frontend.past import past_of, whole
 from retrograd.frontend.programs import LOCK, cache_stats, detached, needed, program_for
 from retrograd.frontend.ready import complete
 from retrograd.ir import DType, Node, Provenance, Shape, TensorType, made_by
@@ -110,7 +111,7 @@ class Lazy:
         prim = node.prim
         if not isinstance(prim, Data):
             PENDING[node.id] = self
-        elif self._requires_grad and leaf_handle(node) is None:
+        elif self._requires_grad and prim.past is None and leaf_handle(node) is None:
             # Functions may return what they were given: the first handle gets the gradient.
             prim.handle = weakref.ref(self)
 
@@ -132,14 +133,20 @@ class Lazy:
     @property
     def node(self) -> Node:
         """The node of the graph that this handle stands for."""
-        return self._own if self._form is None else materialise(self)
+        if self._form is not None:
+            return materialise(self)
+        own = self._own
+        if past_of(own) is not None:
+            self._own = own = whole(own)
+            self._register(own)
+        return own
 
     _node = node
 
     @property
     def _type(self) -> TensorType:
         form = self._form
-        return form.type if form is not None else self.node.type
+        return form.type if form is not None else self._own.type
 
     @property
     def shape(self) -> Shape:
@@ -152,7 +159,7 @@ class Lazy:
     def _known(self) -> Array | None:
         """The value, if it is at hand."""
         form = self._form
-        return known(self.node) if form is None else self._page.values.get(form)
+        return known(self._own) if form is None else self._page.values.get(form)
 
     @property
     def is_computed(self) -> bool:
@@ -163,12 +170,12 @@ class Lazy:
     def is_spent(self) -> bool:
         """Whether `backward()` has run, so that the history is gone."""
         form = self._form
-        return is_spent(self.node) if form is None else form.spent
+        return is_spent(self._own) if form is None else form.spent
 
     @property
     def is_source(self) -> bool:
         """Whether it was given, not computed, and gets the gradients of what it was given for."""
-        return self._form is None and leaf_handle(self.node) is self
+        return self._form is None and leaf_handle(self._own) is self
 
     def value(self) -> Array:
         """The array, computed if it was not yet."""
@@ -188,9 +195,14 @@ class Lazy:
         if not self._requires_grad:
             self.become_leaf(array, self.is_spent)
 
-    def _settle(self, array: Array, form: Form) -> None:
+    def _settle(self, array: Array, form: Form, spent: bool = False) -> None:
         """The same, on a page, of what no gradient may ask for."""
-        self._own = known_as(array, form.node, form.spent, form.type)
+        self._own = known_as(array, form.node, form.spent or spent, form.type)
+        self._form, self._page, self._root = None, NOWHERE, None
+
+    def _cut(self, leaf: Node) -> None:
+        """Go on as a handle on a leaf that knows its past."""
+        self._own = leaf
         self._form, self._page, self._root = None, NOWHERE, None
 
     def _leave(self, page: Page) -> None:
@@ -206,9 +218,8 @@ class Lazy:
 
     def replace(self, array: Array) -> None:
         """Become a leaf holding another array: what an optimizer does to a parameter."""
-        node = self.node
-        if leaf_handle(node) is self:
-            prim = node.prim
+        if self.is_source:
+            prim = self._own.prim
             assert isinstance(prim, Data)
             prim.replaced, prim.handle = True, None
         self.become_leaf(array)
@@ -239,7 +250,7 @@ class Lazy:
     def become_leaf(self, array: Array, spent: bool = False) -> None:
         """Stand for an array at hand from here on."""
         form = self._form
-        node = self.node if form is None else form.node
+        node = self._own if form is None else form.node
         self._stand_for(known_as(array, node, spent))
 
     def _stand_for(self, node: Node) -> None:
@@ -267,7 +278,7 @@ def evaluate(handles: Iterable[Lazy]) -> None:
             pages.setdefault(h._page, []).append(h)
     for page, members in pages.items():
         flush(page, members)
-    wanted = {n: h for h in nodes if known(n := h.node) is None}
+    wanted = {h.node: h for h in nodes if h._form is not None or known(h._own) is None}
     if wanted:
         _run(wanted)
 
@@ -278,7 +289,7 @@ def _run(wanted: dict[Node, Lazy]) -> None:
     held = [h for h in (PENDING.get(node.id) for node in what.order) if h is not None]
     roots = [h for h in (g._root() for g in held if g._root is not None) if h is not None]
     for h in (*held, *roots):
-        if h._form is None and known(h.node) is None:
+        if h._form is None and known(h._own) is None:
             wanted.setdefault(h.node, h)
     if roots:
         what = needed(wanted, known)

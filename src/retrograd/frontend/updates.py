@@ -9,7 +9,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.broadcasting import as_node, broadcast_to
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
-from retrograd.frontend.indexing import getitem, of_dtype, plain_key
+from retrograd.frontend.indexing import apart, getitem, of_dtype, together
 from retrograd.ir import Dim, Node, TensorType, bool_, full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops.index import Gather, ScatterAdd
@@ -20,25 +20,28 @@ from retrograd.ops.shape import reshape
 class At:
     """What `x.at` returns: takes a key and then `set` or `add`."""
 
-    def __init__(self, x: Any, key: Any = ...) -> None:
+    def __init__(self, x: Any, indices: Any = (), key: tuple[Any, ...] = (...,)) -> None:
         self._x = x
+        self._indices = indices
         self._key = key
 
     def __getitem__(self, key: Any) -> At:
-        return At(self._x, plain_key(key, self._x.shape))
+        return At(self._x, *apart(key, self._x.shape))
 
     def set(self, value: Any) -> Any:
         """A copy of x in which `x[key]` is `value`; the last one where the key names an element
         more than once."""
-        return updated(self._x, self._key, value, "set")
+        return updated(self._x, self._indices, value, self._key, "set")
 
     def add(self, value: Any) -> Any:
         """A copy of x in which `value` is added to `x[key]`, as often as the key names it."""
-        return updated(self._x, self._key, value, "add")
+        return updated(self._x, self._indices, value, self._key, "add")
 
 
 @function
-def updated(x: ArrayLike, key: Any, value: ArrayLike, mode: str, /) -> Any:
+def updated(
+    x: ArrayLike, indices: ArrayLike, value: ArrayLike, key: tuple[Any, ...], mode: str, /
+) -> Any:
     """x with `x[key]` replaced (`mode` "set") or added to ("add").
 
     Where index arrays name an element more than once, "add" adds every time, in order, and "set"
@@ -46,9 +49,10 @@ def updated(x: ArrayLike, key: Any, value: ArrayLike, mode: str, /) -> Any:
     """
     x = as_node(x)
     probe = input_node(x.type)
+    key = together(indices, key)
     picked = getitem(probe, key)
     value = broadcast_to(of_dtype(value, x, "x.at[...]"), picked.shape)
-    by_arrays = any(isinstance(k, Node) for k in (key if isinstance(key, tuple) else (key,)))
+    by_arrays = any(isinstance(k, Node) for k in key)
     if x.dtype.is_float and not by_arrays:
         return _transposed(x, picked, probe, value, mode)
     counter = reshape(Iota((x.type.size,), 0, int64)(), x.shape)

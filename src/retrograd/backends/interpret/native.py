@@ -7,6 +7,7 @@ the operation pairs have one name. Where attributes hold sizes, it is compiled f
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from dataclasses import replace
@@ -15,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, Program
+from retrograd.backends.kernel.views import BLAS_WORK
 from retrograd.backends.llvm import LLVMProgram
-from retrograd.ir import Dim, Graph, Node, TensorType
+from retrograd.ir import Dim, Graph, Node, TensorType, float32, float64
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.index import ScatterAdd
 from retrograd.ops.leaf import input_node
@@ -47,6 +49,9 @@ def run(node: Node, arrays: list[Array]) -> Array:
             return _program(slim, "free")([arrays[0].reshape(slim.inputs[0].shape)])[0].reshape(
                 node.shape
             )
+    if isinstance(prim, DotGeneral) and (slim := _slim_product(node, arrays)) is not None:
+        slender = [a.reshape(x.shape) for a, x in zip(arrays, slim.inputs, strict=True)]
+        return _program(slim, "paired")(slender)[0].reshape(node.shape)
     return _program(node, "paired" if isinstance(prim, ScatterAdd) else "")(arrays)[0]
 
 
@@ -62,6 +67,32 @@ def _without_ones(node: Node, x: Array) -> Node | None:
     op = replace(prim, axis=axes[0]) if single else replace(prim, axes=tuple(axes))
     x_type = node.inputs[0].type
     return op(input_node(x_type.with_shape(tuple([x.shape[i] for i in many]))))
+
+
+def _slim_product(node: Node, arrays: list[Array]) -> Node | None:
+    """A small product of matrices or vectors, operands without the axes of size 1; None where it
+    may be that its sizes decide how it is computed: by BLAS, as a product where nothing is summed,
+    or with axes merged."""
+    prim: Any = node.prim
+    a, b = arrays
+    summed = math.prod([a.shape[i] for i in prim.a_contract])
+    work = summed * a.size * b.size // max(summed * summed, 1)
+    rows = [[i for i, n in enumerate(x.shape) if n != 1] for x in arrays]
+    plain = max(a.ndim, b.ndim) <= 2 and not prim.a_batch and node.dtype in (float32, float64)
+    if not plain or summed == 1 or work >= BLAS_WORK:
+        return None
+
+    def renumbered(k: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple([rows[k].index(i) for i in axes if i in rows[k]])
+
+    op = DotGeneral(
+        renumbered(0, prim.a_contract), renumbered(1, prim.b_contract),
+        renumbered(0, prim.a_batch), renumbered(1, prim.b_batch),
+    )  # fmt: skip
+    types = [x.type.with_shape(tuple([x.shape[i] for i in keep])) for x, keep in zip(
+        node.inputs, rows, strict=True
+    )]  # fmt: skip
+    return op(*[input_node(t) for t in types])
 
 
 def _program(node: Node, kind: str) -> Program:

@@ -18,6 +18,7 @@ from retrograd.ops.matmul import DotGeneral
 # minutes to compile, it takes more runs to believe that they return.
 PATIENCE = 200
 HUGE = 3000
+RUNS = 4  # of a program that may be one of many that never return
 ELEMENTS = 20_000  # that take about as long as a node
 
 
@@ -27,11 +28,13 @@ class TieredProgram:
     The bits of the results are the same, so nobody can tell, but by the time it takes.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, patient: bool = False) -> None:
         self.graph = graph
         nodes = len(graph.body)
         self._cost = sum([_cost(node) for node in graph.body])
         self._patience = nodes * (nodes // 300) if nodes > HUGE else PATIENCE
+        if patient:
+            self._patience = max(self._patience, RUNS * self._cost)
         self._spent = 0
         self._lock = threading.Lock()
         self._compiled: LLVMProgram | None = None

@@ -1,0 +1,92 @@
+"""What became of long recordings: segments, and the leaves that lead to them.
+
+A recording that grows long is cut (`segments.py`). What somebody holds of it is computed and goes
+on as a leaf; where a gradient may ask for its history, the leaf knows its `Past`: the segment, and
+the form that it was there. Gradients go through segments one at a time (`through.py`). Whoever asks
+for nodes gets the nodes of the whole history: such leaves are seen on pages only.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from retrograd.backends import Array
+from retrograd.frontend.forms import Form, Place, filled
+from retrograd.frontend.leaves import VALUES
+from retrograd.frontend.programs import LOCK
+from retrograd.ir import Node
+
+_NEXT = itertools.count().__next__
+
+
+class Segment:
+    """What was recorded on a page up to a cut. Later cuts have higher numbers, and a segment is
+    computed from results of lower ones only."""
+
+    __slots__ = ("arrays", "nodes", "number", "numbers", "place", "values")
+
+    def __init__(
+        self,
+        place: Place,
+        arrays: list[Node],
+        numbers: dict[int, float],
+        values: dict[Form, Array],
+        nodes: dict[Node, Node],
+    ) -> None:
+        self.place = place
+        self.arrays = arrays
+        self.numbers = numbers
+        self.values = values  # what is at hand of it, so that nobody computes it again
+        self.nodes = nodes  # of forms whose nodes were asked for
+        self.number = _NEXT()
+
+
+class Past(NamedTuple):
+    """How the value of a leaf was computed."""
+
+    segment: Segment
+    form: Form
+
+
+def past_of(node: Node) -> Past | None:
+    """How a leaf was computed, if it was, and a gradient may ask."""
+    return getattr(node.prim, "past", None)
+
+
+def whole(leaf: Node) -> Node:
+    """The node that stands for a leaf where nodes are asked for: the leaf itself, unless it has a
+    past."""
+    if past_of(leaf) is None:
+        return leaf
+    if leaf.prim.whole is None:  # type: ignore[attr-defined]
+        with LOCK:
+            _unfold([leaf])
+    found: Node = leaf.prim.whole  # type: ignore[attr-defined]
+    return found
+
+
+def wholes(leaves: Iterable[Node]) -> list[Node]:
+    """The same of several."""
+    return [whole(x) for x in leaves]
+
+
+def _unfold(todo: list[Node]) -> None:
+    """Make the nodes of leaves with a past, and of those that they were computed from."""
+    seen = set(todo)
+    found: dict[Segment, list[Node]] = {}
+    for leaf in todo:  # the list grows while the loop goes through it
+        segment = leaf.prim.past.segment  # type: ignore[attr-defined]
+        new = segment not in found
+        found.setdefault(segment, []).append(leaf)
+        for x in segment.arrays if new else ():
+            if past_of(x) is not None and x not in seen and vars(x.prim)["whole"] is None:
+                seen.add(x)
+                todo.append(x)
+    for segment, leaves in sorted(found.items(), key=lambda item: item[0].number):
+        forms = [x.prim.past.form for x in leaves]  # type: ignore[attr-defined]
+        nodes = filled(forms, wholes(segment.arrays), segment.numbers, segment.nodes)
+        for x, node in zip(leaves, nodes, strict=True):
+            prim: Any = x.prim
+            prim.whole, VALUES[node] = node, prim.array

@@ -1,0 +1,171 @@
+"""Cuts: a long recording becomes segments, each a program of its own.
+
+Without cuts all that is recorded until somebody looks would be one program without loops. After so
+many operations what somebody holds is computed and goes on as leaves that know their past, on a new
+page. Where a recording repeats, it is cut at a multiple of its period, so that all segments are one
+form and their programs are found; a recording that does not repeat is cut later, and interpreted.
+
+A cut changes no bits: it is a look at all that is held, and gradients are added up through segments
+in the order in which they would be added in one program (`through.py`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+
+from retrograd.autodiff import pullback
+from retrograd.backends import Array
+from retrograd.errors import RetrogradError
+from retrograd.frontend.context import current_backend
+from retrograd.frontend.forms import Form, Place
+from retrograd.frontend.leaves import known_as, leaf_handle
+from retrograd.frontend.page import Page
+from retrograd.frontend.past import Past, Segment, past_of
+from retrograd.frontend.plan import Plan
+from retrograd.frontend.programs import COUNTS, LOCK
+from retrograd.frontend.recording import Lazy
+from retrograd.ir import Node
+from retrograd.ops.leaf import input_node
+
+LONGEST = 8192  # handles on a page, after which the recording is cut whether it repeats or not
+REPEATS = 16  # how often a recording has to repeat to be cut before
+PERIOD = 128  # the longest period that is looked for
+LOOKS = 8  # after which a page is not continued: it would keep all that was ever on it
+
+# What a gradient does not compute again, but keeps: what takes more time than to store its result.
+KEPT = frozenset(("dot_general", "conv", "max_pool", "max_pool_index", "cumsum", "scatter_add"))
+
+
+def make_room(page: Page, operands: Sequence[Lazy]) -> bool:
+    """Of a page that is full, more room, or a cut, after which it is closed. False where that
+    fails: what is wrong comes up when somebody looks."""
+    with page.lock:
+        made = page.made()
+        if made < page.limit or not page.open:  # another thread was here
+            return True
+        if not page.ripe:
+            period = _period(page)
+            page.ripe = period > 0
+            page.limit = made + -made % period if period else min(2 * made, LONGEST)
+            if made < page.limit:
+                page.place.room = 0 if period else page.limit
+                return True
+        if not cut(page, operands):
+            return False
+        page.place.limit = made if page.ripe else 0
+        return True
+
+
+def _period(page: Page) -> int:
+    """After how many operations a recording repeats; 0: it does not, or not often."""
+    forms = [f for h in page.handles if (f := h._form) is not None]
+    what = [(n.prim, n.source and (n.source.code, n.source.lasti)) for n in [f.node for f in forms]]
+    for p in range(1, PERIOD + 1):
+        n = REPEATS * p
+        if n + p > len(what):
+            break
+        if what[-n:] == what[-n - p : -p]:
+            return p
+    return 0
+
+
+def cut(page: Page, operands: Sequence[Lazy]) -> bool:
+    """Compute all that somebody holds of a page, and close it. Handles go on as leaves; those that
+    require a gradient know their past. False if the computation fails, where nothing is changed."""
+    with page.lock:
+        held = page.alive()
+        held += [h for h in operands if h._page is page and not any(h is x for x in held)]
+        page.close()
+        page.kept = [weakref.ref(h) for h in held]
+        place, values = page.place, page.values
+        forms = dict.fromkeys([f for h in held if (f := h._form) is not None])
+        wanted = [f for f in forms if f not in values]
+        tracked = dict.fromkeys([f for h in held if h._requires_grad and (f := h._form)])
+        if wanted:
+            leaves = _differentiable(page)
+            key = ("cut", current_backend(), *wanted, None, *tracked, None, *leaves, None, *values)
+            found = place.plans.get(key)
+            if found is None:
+                with LOCK:
+                    found = place.plans[key] = _plan(place, wanted, list(tracked), leaves, values)
+            else:
+                COUNTS["hits"] += 1
+            outputs, plan = found
+            try:
+                arrays = plan.run(page.arrays, values, page.numbers)
+            except RetrogradError:
+                return False
+            values |= zip(outputs, arrays, strict=True)
+        _go_on(page, held, list(tracked))
+        return True
+
+
+def _differentiable(page: Page) -> list[Form]:
+    """The slots that a gradient may be asked for."""
+    return [
+        f for x, f in page.slots.items() if past_of(x) is not None or leaf_handle(x) is not None
+    ]
+
+
+def _plan(
+    place: Place,
+    wanted: Sequence[Form],
+    tracked: Sequence[Form],
+    leaves: Sequence[Form],
+    values: Mapping[Form, Array],
+) -> tuple[list[Form], Plan]:
+    """The program of a cut: what is held, and of what the gradient needs that which takes long."""
+    known = {f.node: f for f in values}
+    at_hand = {*known, *[f.node for f in wanted]}  # when the gradient is asked for
+    ends = [f.node for f in tracked]
+    found = pullback(ends, [input_node(n.type) for n in ends], [f.node for f in leaves])
+    forward = {n for f in (*wanted, *tracked) for n in _below(f.node, known)}
+    todo = [g for g in found if g is not None]
+    seen, kept = set(todo), []
+    for node in todo:
+        for x in node.inputs:
+            if x in seen:
+                continue
+            seen.add(x)
+            if x in forward and x.op in KEPT and x not in at_hand:
+                kept.append(place.form(x))
+            elif x not in at_hand:
+                todo.append(x)
+    outputs = list(dict.fromkeys((*wanted, *kept)))
+    return outputs, Plan(place, [f.node for f in outputs], known, patient=True)
+
+
+def _below(node: Node, known: dict[Node, Form]) -> list[Node]:
+    """What a node is computed from, itself included, down to what is known."""
+    todo, seen = [node], {node}
+    for n in todo:
+        for x in n.inputs:
+            if x not in seen and x not in known:
+                seen.add(x)
+                todo.append(x)
+    return todo
+
+
+def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
+    """Let the handles of a page be leaves."""
+    place, values, numbers = page.place, page.values, page.numbers
+    if numbers == place.values:
+        numbers = place.values  # nearly always the same: kept once
+    else:
+        place.values = numbers
+    page.kept = []
+    leaves: dict[Form, Node] = {}
+    if tracked:
+        segment = Segment(place, page.arrays, numbers, values, page.nodes)
+        for f in tracked:
+            new = leaves[f] = known_as(values[f], f.node, f.spent, f.type)
+            new.prim.past = Past(segment, f)  # type: ignore[attr-defined]
+    for h in held:
+        form = h._form
+        if form is None or h._page is not page:
+            continue
+        if h._requires_grad:
+            h._cut(leaves[form])
+        else:
+            h._settle(values[form], form, place.spends and -1 in form.slots())
