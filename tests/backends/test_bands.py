@@ -153,7 +153,7 @@ def test_short_sequences_stay_as_they_are():
 def tiny(monkeypatch):
     """Have the smallest of work cut in many blocks, on many threads."""
     gather_threads()
-    for name, value in (("GRAIN", 0), ("LEAST_ROWS", 2), ("FEWEST_ROWS", 1), ("ROW", 64)):
+    for name, value in (("GRAIN", 0), ("LEAST_ROWS", 2), ("PRODUCT_ROWS", 1), ("ROW", 64)):
         monkeypatch.setattr(band, name, value)
     monkeypatch.setattr(cost, "FAR", 64)
     monkeypatch.setattr(recompute, "WORTH", 1e6)

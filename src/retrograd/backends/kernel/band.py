@@ -35,7 +35,6 @@ BLOCK = 20_000  # the least for a block
 CACHE = 1 << 19  # bytes that a block may touch
 ROW = 1 << 19  # bytes from which on a row is cut further
 LEAST_ROWS = 8  # of a band of several kernels
-FEWEST_ROWS = 16  # of a block of an element, where products need some to be efficient
 PRODUCT_ROWS = 64  # of a matrix product that is cut into blocks
 MOST_KERNELS = 200  # of a band: the time to compile its loop grows faster than they do
 WINDOW = 40  # kernels that may be overtaken by one that joins a band
@@ -202,11 +201,11 @@ def _settle(band: Band, cost: float) -> None:
 
 def _pieces(band: Band) -> int:
     """Into how many blocks the rows of an element are cut: such that the largest of what they write
-    stays in the cache, with what is made of it next."""
+    stays in the cache, with what is made of it next, but products have rows enough."""
     assert isinstance(band.rows, int)
     made = [b.bytes for k in band.kernels if not band.sums(k) for b in k.outs]
     row = max((n // band.rows for n in made if isinstance(n, int)), default=0)
-    rows = max(CACHE // max(row, 1), FEWEST_ROWS)
+    rows = max(CACHE // max(row, 1), PRODUCT_ROWS)
     return -(-band.within // rows)
 
 

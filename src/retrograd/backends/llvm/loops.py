@@ -137,23 +137,51 @@ def _tiled(
     left = w.new(f"srem i64 {length}, {w.rows}")
     whole_end = w.new(f"sub nsw i64 {end}, {left}")
     _rows(w, number, (start, whole_end), w.rows, inside)
-    # The rows left are a tile as well, in which the last one occurs again: a few results are
-    # computed twice, which takes less time than row by row, where each step waits for the last.
+    if w.nest.op == "dot":
+        _left_at_once(w, number, whole_end, end, left, inside)
+    else:
+        _left_by_halves(w, number, whole_end, left, inside)
+    return []
+
+
+def _left_at_once(
+    w: KernelWriter, number: int, start: str, end: str, left: str, inside: Inside
+) -> None:
+    """The rows left as one more tile, in which the last one occurs again: some products are
+    computed twice, which takes less time than row by row, where each step waits for the last."""
     go, skip = w.label(), w.label()
     w.branch(w.new(f"icmp sgt i64 {left}, 0"), go, skip)
     w.start_block(go)
     w.declare("i64 @llvm.smin.i64(i64, i64)")
     last = w.new(f"sub nsw i64 {end}, 1")
-    counters = [whole_end]
+    counters = [start]
     for t in range(1, w.rows):
-        at = w.new(f"add nsw i64 {whole_end}, {t}")
+        at = w.new(f"add nsw i64 {start}, {t}")
         counters.append(w.new(f"call i64 @llvm.smin.i64(i64 {at}, i64 {last})"))
     w.copies, w.even = w.rows, False
     _at(w, number, counters, inside, [])
     w.copies, w.even = 1, True
     w.jump(skip)
     w.start_block(skip)
-    return []
+
+
+def _left_by_halves(w: KernelWriter, number: int, start: str, left: str, inside: Inside) -> None:
+    """The rows left in tiles of half the size, a quarter, and so on: what is computed for a row may
+    take long, so none is done twice."""
+    size = w.rows // 2
+    while size:
+        part = w.new(f"and i64 {left}, {size}")
+        go, skip = w.label(), w.label()
+        w.branch(w.new(f"icmp ne i64 {part}, 0"), go, skip)
+        w.start_block(go)
+        w.copies = size
+        counters = [start, *(w.new(f"add nsw i64 {start}, {t}") for t in range(1, size))]
+        _at(w, number, counters, inside, [])
+        w.copies = 1
+        w.jump(skip)
+        w.start_block(skip)
+        start = w.new(f"add nsw i64 {start}, {part}")
+        size //= 2
 
 
 def _rows(w: KernelWriter, number: int, bounds: tuple[str, str], rows: int, inside: Inside) -> None:
