@@ -37,8 +37,8 @@ WINDOW = 40  # kernels that may be overtaken by one that joins a band
 @dataclass(slots=True)
 class Band:
     """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
-    the number of rows is not known: then each thread takes one block, or, of matrix `products`, as
-    many as the rows are worth. `local` are the buffers that each thread has a block of."""
+    the number of rows is not known: then each thread takes one block. `local` are the buffers that
+    each thread has a block of."""
 
     kernels: list[Kernel]
     rows: int | Dim = 0
@@ -51,12 +51,6 @@ class Band:
         """Rows of the largest block."""
         assert isinstance(self.rows, int)
         return -(-self.rows // self.blocks)
-
-    @property
-    def products(self) -> bool:
-        """Whether rows of one matrix product are among its rows."""
-        nests = (n for k in self.kernels for n in k.nests)
-        return any(n.kind == "gemm" and not n.loops for n in nests)
 
     @property
     def reads(self) -> set[Buffer]:

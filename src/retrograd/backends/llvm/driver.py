@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel import Band, Buffer
-from retrograd.backends.kernel.band import PRODUCT_ROWS
 from retrograd.backends.llvm.interrupt import LONG
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
@@ -147,7 +146,7 @@ class Driver:
         for call in calls:
             slots.listed(call)  # all that is loaded is loaded before the loop
         rows = slots.of(band.rows) if isinstance(band.rows, Dim) else str(band.rows)
-        blocks = str(band.blocks) if band.blocks else _blocks(w, band, rows)
+        blocks = str(band.blocks) if band.blocks else "%threads"
         bounds = []
         for thread in ("%thread", w.new("add i64 %thread, 1")):
             if blocks == "%threads":
@@ -155,7 +154,10 @@ class Driver:
                 continue
             scaled = w.new(f"mul i64 {thread}, {blocks}")
             bounds.append(w.new(f"udiv i64 {scaled}, %threads"))
-        scratch = w.new(f"mul i64 %thread, {self.plan.scratch.arena}") if band.local else ""
+        scratch = w.new(f"mul i64 %thread, {self.plan.scratch.arena}")
+        work = self.plan.work
+        if work is not None and work in slots.names:
+            slots.names[work] = w.new(f"getelementptr i8, ptr {slots.of(work)}, i64 {scratch}")
         loop = w.open_loop(bounds[1], 1, bounds[0])
         lo = _row(w, loop.counter, rows, blocks)
         hi = _row(w, w.new(f"add i64 {loop.counter}, 1"), rows, blocks)
@@ -234,18 +236,6 @@ class Slots:
         """The arguments of a call; there may be none, where nothing is to be computed."""
         own = [f"{'i64' if isinstance(p, Dim) else 'ptr'} {self.of(p)}" for p in call.arguments]
         return ", ".join([*own, *more])
-
-
-def _blocks(w: Writer, band: Band, rows: str) -> str:
-    """Into how many blocks rows are cut whose number is not known: one for each thread. But what
-    BLAS computes depends on the cut, which must not depend on the threads."""
-    if not band.products:
-        return "%threads"
-    w.declare("i64 @llvm.smin.i64(i64, i64)")
-    w.declare("i64 @llvm.smax.i64(i64, i64)")
-    least = w.new(f"call i64 @llvm.smin.i64(i64 {rows}, i64 2)")
-    many = w.new(f"udiv i64 {rows}, {PRODUCT_ROWS}")
-    return w.new(f"call i64 @llvm.smax.i64(i64 {many}, i64 {least})")
 
 
 def _row(w: Writer, block: str, rows: str, blocks: str) -> str:

@@ -15,12 +15,12 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from retrograd.backends.llvm.assembler import Assembler, Object
-from retrograd.backends.llvm.blas import blas_symbols
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import ENTER, PROTOTYPE, TEXT, Enter, usable, works
 from retrograd.backends.llvm.half import TEXT as HALF
 from retrograd.backends.llvm.half import lacking
 from retrograd.backends.llvm.machine import LEVELS, Machine, level_asked
+from retrograd.backends.llvm.product import ROUTINES, routine_text
 from retrograd.backends.llvm.team import Team, current_team
 from retrograd.backends.llvm.wrapping import TEXT as WRAP
 from retrograd.errors import BackendError
@@ -48,6 +48,7 @@ class Engine:
         self.identity = self._assembler.identity
         self.wrap = 0  # the address of what makes objects around results, where that is possible
         self.enter = self._make_enter()
+        self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
         self._math = ctypes.CDLL(ctypes.util.find_library("m") or None)
 
     def compile(self, text: str, symbols: list[str]) -> Compiled:
@@ -93,6 +94,16 @@ class Engine:
         self.wrap = self._entry["wrap"]
         return ENTER(self._entry["enter"])
 
+    def _routine(self, name: str) -> int:
+        """The address of a routine that programs share, compiled when one first calls it."""
+        if name not in self._routines:
+            code = self._assembler.assemble(routine_text(self.machine, name)).code
+            linker = self._linker()
+            library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
+            tracker = library.link(linker, name)
+            self._routines[name] = tracker, linker
+        return int(self._routines[name][0][name])
+
     @property
     def team(self) -> Team:
         """The threads that run programs together."""
@@ -101,8 +112,8 @@ class Engine:
     def _address(self, name: str) -> int:
         if name in ("rg_barrier", "rg_vote"):
             return self.team.symbols[name]
-        if name in ("rg_sgemm", "rg_dgemm"):
-            return blas_symbols()[name]
+        if name in ROUTINES:
+            return self._routine(name)
         try:
             function = getattr(self._math, name.removeprefix("rg_"))
         except AttributeError:

@@ -105,7 +105,6 @@ class Module:
         w = KernelWriter(self.declare, self.machine, rows)
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
-            w.end()
         w.line("ret i64 0" if checking else "ret void")
         listed = [
             f"i64 {name}" if isinstance(p, Dim) else f"ptr noalias {name}"
