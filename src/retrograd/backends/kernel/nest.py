@@ -9,8 +9,8 @@ the meaning, whatever the emitter, the sizes, or what else is fused:
   `l` with `l + LANES/2`, and so on by halves.
 - "column": `vec` is the last kept loop. Each result takes the reduced elements one after the other.
 
-Products of a contraction (`op` "dot") are added with one rounding, where the machine can; those of a
-matrix product ("gemm") likewise, each result taking its products one after the other.
+Products of a contraction (`op` "dot") are added with one rounding, where the machine can; those of
+a matrix product ("gemm") likewise, each result taking its products one after the other.
 """
 
 from __future__ import annotations

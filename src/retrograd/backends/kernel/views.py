@@ -13,6 +13,7 @@ from retrograd.ops.matmul import DotGeneral
 # the routine, which first copies them; measured.
 FEW = 16  # rows of the result, where rows of the matrix on the right are contiguous
 NEAR = 1 << 15  # bytes of such a matrix, which stays in the first-level cache
+FAR = 1 << 21  # bytes of one that stays in no cache near by
 FEW_TURNED = 8  # rows of the result, where they are not: loops read element by element
 LITTLE = 1 << 12  # multiply-adds there
 
@@ -126,7 +127,8 @@ def wants_routine(node: Node) -> bool:
     m, n = product(a.shape[i] for i in a_free), product(b.shape[j] for j in b_free)
     if not in_rows(node):
         return not (less(m, FEW_TURNED) or less(m * summed * n, LITTLE))
-    return not (less(m, FEW + 1) or less(summed * n * node.dtype.itemsize, NEAR))
+    size = summed * n * node.dtype.itemsize
+    return not (less(m, FEW_TURNED if not less(size, FAR) else FEW + 1) or less(size, NEAR))
 
 
 def less(size: int | Dim, limit: int) -> bool:

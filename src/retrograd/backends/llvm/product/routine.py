@@ -11,7 +11,8 @@ rows, and as many columns as a few vectors have. The right matrix is copied, a b
 *panels* as wide as a tile, in the order in which tiles read them; a block stays in the second-level
 cache while the rows of the left matrix pass by. While they do, the next block is fetched from
 memory. Of the left matrix elements are read one by one, where they are, unless its columns are
-contiguous: then rows would be read with strides that caches bear badly, and it is copied as well.
+contiguous and so far apart that caches, which have few places for addresses a power of two apart,
+would lose them between panels: then it is copied as well.
 Blocks of further rows go on from what is in c.
 """
 
@@ -32,6 +33,7 @@ PARAMETERS = (
 )
 DEPTH = 1024  # bytes of a column of a block of the right matrix; twice that, where it is narrow
 LINE = 64  # bytes that are fetched at once
+PAGE = 4096  # bytes between contiguous columns of the left matrix from which on they are copied
 
 
 def routine_text(machine: Machine, name: str) -> str:
@@ -153,8 +155,10 @@ class _Routine:
         w, tile = self.w, self.tile
         self.by_rows = w.new("icmp eq i64 %b_column, 1")
         strided = w.new("icmp ne i64 %a_step, 1")
-        again = w.new(f"icmp sgt i64 %n, {tile.columns}")
-        self.copied = w.new(f"and i1 {strided}, {again}")
+        often = w.new(f"icmp sgt i64 %n, {tile.columns}")
+        far = w.new(f"icmp sge i64 %a_step, {PAGE // self.dtype.itemsize}")
+        self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
+        self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
         self.lead = self.mul(self.choose(self.by_rows, "%b_step", "%b_column"), self.dtype.itemsize)
         usual = DEPTH // self.dtype.itemsize
         depth = self.div(self.space, self.most(self.whole("%n", tile.lanes), 1))
@@ -205,16 +209,20 @@ class _Routine:
         wide = self.least(self.whole(self.sub(mm, start), tile.lanes), stack)
         row = self.choose(self.copied, 1, "%a_row")
         step = self.choose(self.copied, wide, "%a_step")
-        a = f"ptr {self.choose(self.copied, copy, plain, 'ptr')}, i64 {row}, i64 {step}"
+        start = self.choose(self.copied, copy, plain, "ptr")
         c = tile.at(w, "%c", self.add(self.mul(self.add(m0, i), "%c_row"), self.n0))
         rows = self.least(tile.rows, self.sub(mm, i))
-        done = self._columns(a, c, rows, tiles.values[0])
+        done = self._columns((start, row, step), c, rows, tiles.values[0])
         w.close_loop(tiles, [done])
         w.close_loop(high, [tiles.values[0]])
 
-    def _columns(self, a: str, c: str, rows: str, done: str) -> str:
-        """A few rows of the left matrix by all panels. `done` tiles of the block are done; returns
-        how many are then."""
+    def _columns(self, a: tuple[str, str, str], c: str, rows: str, done: str) -> str:
+        """A few rows of the left matrix by all panels. Of the next block `done` lines of each row
+        are fetched; returns how many are then.
+
+        A tile fetches a line of each row of the next block of the right matrix; but the first one,
+        if it reads contiguous columns where they are, those beside them: no processor would.
+        """
         w, tile = self.w, self.tile
         panels = w.open_loop(self.nn, tile.columns, "0", [("i64", done)])
         j, done = panels.counter, panels.values[0]
@@ -223,6 +231,10 @@ class _Routine:
         ahead = w.new(f"getelementptr i8, ptr {self.next}, i64 {self.mul(done, LINE)}")
         ahead = self.choose(useful, ahead, b, "ptr")
         step = self.choose(useful, self.lead, 0)
+        first = w.new(f"and i1 {self.in_place}, {w.new(f'icmp eq i64 {j}, 0')}")
+        beside = w.new(f"getelementptr i8, ptr {a[0]}, i64 {LINE}")
+        ahead = self.choose(first, beside, ahead, "ptr")
+        step = self.choose(first, self.mul(a[2], self.dtype.itemsize), step)
         left = self.sub(self.nn, j)
         end = w.label()
         for vectors in range(tile.vectors, 0, -1):
@@ -231,13 +243,13 @@ class _Routine:
             w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
             w.start_block(here)
             w.line(
-                f"call void @tile{vectors}({a}, ptr {b}, ptr {tile.at(w, c, j)}, i64 %c_row, "
-                f"i64 {self.kk}, i64 {rows}, i64 {lanes}, i1 {self.more}, "
-                f"ptr {ahead}, i64 {step})"
+                f"call void @tile{vectors}(ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, ptr {b}, "
+                f"ptr {tile.at(w, c, j)}, i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {lanes}, "
+                f"i1 {self.more}, ptr {ahead}, i64 {step})"
             )
             w.jump(end)
             w.start_block(fewer)
         w.jump(end)
         w.start_block(end)
-        w.close_loop(panels, [self.add(done, 1)])
+        w.close_loop(panels, [self.choose(first, done, self.add(done, 1))])
         return panels.values[0]
