@@ -31,7 +31,9 @@ PARAMETERS = (
     "i64 %m, i64 %n, i64 %k, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
     "i64 %b_column, ptr noalias %c, i64 %c_row, ptr noalias %work"
 )
-DEPTH = 1024  # bytes of a column of a block of the right matrix; twice that, where it is narrow
+# Bytes of a column of a block of the right matrix; twice as many where it is narrow; fewer where rows
+# of the left matrix are not contiguous: each step reads another page then.
+DEPTH = 1024
 LINE = 64  # bytes that are fetched at once
 PAGE = 4096  # bytes between contiguous columns of the left matrix from which on they are copied
 
@@ -163,6 +165,7 @@ class _Routine:
         usual = DEPTH // self.dtype.itemsize
         depth = self.div(self.space, self.most(self.whole("%n", tile.lanes), 1))
         depth = self.most(self.least(depth, 2 * usual), usual)
+        depth = self.choose(strided, self.choose(often, usual // 2, usual // 4), depth)
         self.depth = self.even("%k", depth)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
         pieces = self.even("%n", width)
