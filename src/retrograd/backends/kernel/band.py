@@ -37,8 +37,9 @@ WINDOW = 40  # kernels that may be overtaken by one that joins a band
 @dataclass(slots=True)
 class Band:
     """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
-    the number of rows is not known: then each thread takes one block. `local` are the buffers that
-    each thread has a block of."""
+    each thread takes one block: where the number of rows is not known, and of a matrix product by
+    itself, which goes through its rows in an order of its own. `local` are the buffers that each
+    thread has a block of."""
 
     kernels: list[Kernel]
     rows: int | Dim = 0
@@ -163,7 +164,9 @@ def _settle(band: Band, cost: float) -> None:
     touched: int | Dim = 0
     for buffer in band.reads | band.writes:
         touched = touched + buffer.bytes
-    if isinstance(touched, Dim) or isinstance(band.rows, Dim):
+    nests = [n for k in band.kernels for n in k.nests]
+    alone = len(nests) == 1 and nests[0].kind == "gemm" and not nests[0].loops
+    if alone or isinstance(touched, Dim) or isinstance(band.rows, Dim):
         band.blocks = 0
         return
     blocks = max(touched // CACHE, 2)

@@ -31,8 +31,8 @@ PARAMETERS = (
     "i64 %m, i64 %n, i64 %k, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
     "i64 %b_column, ptr noalias %c, i64 %c_row, ptr noalias %work"
 )
-# Bytes of a column of a block of the right matrix; twice as many where it is narrow; fewer where rows
-# of the left matrix are not contiguous: each step reads another page then.
+# Bytes of a column of a block of the right matrix; twice as many where it is narrow; fewer where
+# rows of the left matrix are not contiguous: each step reads another page then.
 DEPTH = 1024
 LINE = 64  # bytes that are fetched at once
 PAGE = 4096  # bytes between contiguous columns of the left matrix from which on they are copied
