@@ -89,7 +89,3 @@ def same_but_nan(y: Array, z: Array) -> bool:
     return np.array_equal(y, z, equal_nan=True) and np.array_equal(
         np.signbit(y[~np.isnan(y)]), np.signbit(z[~np.isnan(z)])
     )
-
-
-def calls_blas(program: GuardedProgram) -> bool:
-    return any(name.endswith("gemm") for name in program.recipe.facts.symbols)

@@ -1,13 +1,11 @@
-"""The bits of a contraction that generated code computes depend on its sizes alone, not on whether
-these were known when compiling; those of any depend not on the number of threads."""
+"""The bits of small contractions do not tell whether their sizes were known when compiling; of
+larger ones see `test_llvm_products.py`."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-import retrograd as rg
-from retrograd.backends.kernel.views import BLAS_WORK
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.ir import Dim, Graph, float32, float64, spec
 from retrograd.ops.leaf import input_node
@@ -16,7 +14,6 @@ from retrograd.ops.matmul import DotGeneral
 M = Dim("M")
 # Odd ones, some of them on both sides of full tiles and vectors.
 SIZES = [(1, 5, 9), (5, 17, 3), (8, 64, 10), (33, 40, 50), (70, 60, 200)]
-LARGE = [(130, 300, 400), (333, 257, 129), (64, 512, 512)]
 
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
@@ -34,29 +31,8 @@ def test_static_and_symbolic(dtype, turned):
     for m, k, n in SIZES:
         shapes = ((k, m) if turned[0] else (m, k)), ((n, k) if turned[1] else (k, n))
         arrays = [rng.normal(size=s).astype(dtype.dtype) for s in shapes]
-        if turned[1] and m * k * n >= BLAS_WORK:
-            continue
         (expected,) = program(m, k, n)(arrays)
         np.testing.assert_array_equal(program(M, k, n)(arrays)[0], expected)
-
-
-@pytest.mark.parametrize("rows", ["static", "symbolic"])
-def test_threads(rows):
-    """Products of BLAS by different numbers of threads."""
-    rng = np.random.default_rng(2)
-    for m, k, n in LARGE:
-        a = input_node(spec((m if rows == "static" else M, k), float32))
-        b = input_node(spec((k, n), float32))
-        program = LLVMProgram(Graph([a, b], [DotGeneral((1,), (0,), (), ())(a, b)]))
-        arrays = [rng.normal(size=s).astype("f") for s in ((m, k), (k, n))]
-        found = []
-        for threads in (1, 2, 3, 5):
-            with rg.num_threads(threads):
-                fresh = LLVMProgram(program.graph)
-                found.append(fresh(arrays)[0])
-        assert fresh.plan.threaded
-        for y in found[1:]:
-            np.testing.assert_array_equal(y, found[0])
 
 
 def test_rows_of_a_stack():

@@ -30,7 +30,6 @@ from tests.backends.fuzz_checks import (
     Threaded,
     assert_agrees,
     assert_equal_bits,
-    calls_blas,
     gather_threads,
 )
 from tests.backends.fuzz_graphs import Fuzz
@@ -58,6 +57,12 @@ def each(seeds: range, check: Callable[[Fuzz, Graph, int], None]) -> None:
 
 def blocks(count: int, size: int) -> list[range]:
     return [range(i * size, (i + 1) * size) for i in range(count)]
+
+
+def by_routine(patch: pytest.MonkeyPatch, always: bool) -> None:
+    """Have contractions done by the routine for products, or never."""
+    for name in ("FEW", "NEAR", "FEW_TURNED", "LITTLE"):
+        patch.setattr(views, name, 0 if always else 1 << 60)
 
 
 # -- agreement ------------------------------------------------------------------------------------
@@ -97,7 +102,7 @@ def small_bands(monkeypatch):
         ):  # fmt: skip
             monkeypatch.setattr(band, name, value)
         monkeypatch.setattr(programs, "GRAIN", 0, raising=False)
-        monkeypatch.setattr(views, "BLAS_WORK", r.choice((1, 4096)))
+        by_routine(monkeypatch, r.random() < 0.5)
 
     return settle
 
@@ -109,12 +114,11 @@ def threads_agree(settle: Callable[[random.Random], None], shared: list[int]):
         shared.append(found[0].recipe.facts.scratch)
         assert_equal_bits(f, [*found, *found], seed)  # each twice: frames are used again
         assert_agrees(f, graph, found[-1], seed)
-        if not calls_blas(found[0]):  # which computes a block of rows unlike all of them
-            with pytest.MonkeyPatch.context() as usual:
-                usual.setattr(band, "GRAIN", 1e18)
-                plain = GuardedProgram(graph)
-            assert not plain.recipe.facts.threaded
-            assert_equal_bits(f, [plain, found[1]], seed)
+        with pytest.MonkeyPatch.context() as usual:
+            usual.setattr(band, "GRAIN", 1e18)
+            plain = GuardedProgram(graph)
+        assert not plain.recipe.facts.threaded
+        assert_equal_bits(f, [plain, found[1]], seed)
 
     return check
 
@@ -145,7 +149,7 @@ def test_rows_of_no_elements(small_bands):
 @pytest.mark.parametrize("n", [2, 7, 10])
 @pytest.mark.parametrize("named", [True, False], ids=["symbolic", "static"])
 def test_products_of_few_rows_do_not_depend_on_threads(n, named):
-    """BLAS adds up a product of one row in another order than that of several."""
+    """However few rows come to a thread."""
     gather_threads()
     rows = Dim("N") if named else n
     a, b = input_node(spec((rows, 512), float32)), input_node(spec((512, 512), float32))

@@ -205,7 +205,7 @@ def test_contractions(dtype: DType) -> None:
 
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
-def test_large_contractions_through_blas(dtype: DType) -> None:
+def test_contractions_of_views(dtype: DType) -> None:
     a = input_node(spec((3, 20, 40), dtype), "a")
     b = input_node(spec((3, 40, 24), dtype), "b")
     v = input_node(spec((40, 24), dtype), "v")

@@ -43,8 +43,9 @@ WINDOW = 40  # kernels that may be overtaken by one that joins a band
 @dataclass(slots=True)
 class Band:
     """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
-    it depends on sizes that are not known: then about `piece` rows are a block. `local` are the
-    buffers that each thread has a block of.
+    it depends on sizes that are not known: then about `piece` rows are a block; if that is 0 too,
+    each thread takes one block, as of a matrix product by itself, which goes through its rows in an
+    order of its own. `local` are the buffers that each thread has a block of.
 
     No block has rows of two elements, of `within` rows each, unless that is 0. The kernels in
     `summing` add up over the rows of an element: its blocks are for one thread, in order."""
@@ -78,12 +79,6 @@ class Band:
     def sums(self, kernel: Kernel) -> bool:
         """Whether a kernel adds up over rows."""
         return any(k is kernel for k in self.summing)
-
-    @property
-    def products(self) -> bool:
-        """Whether rows of one matrix product are among its rows."""
-        nests = (n for k in self.kernels for n in k.nests)
-        return any(n.kind == "gemm" and not n.loops for n in nests)
 
     @property
     def reads(self) -> set[Buffer]:
@@ -190,9 +185,11 @@ def _settle(band: Band, cost: float) -> None:
     touched: int | Dim = 0
     for buffer in band.reads | band.writes:
         touched = touched + buffer.bytes
-    if isinstance(touched, Dim) or isinstance(band.rows, Dim):
+    nests = [n for k in band.kernels for n in k.nests]
+    alone = len(nests) == 1 and nests[0].kind == "gemm" and not nests[0].loops
+    if alone or isinstance(touched, Dim) or isinstance(band.rows, Dim):
         band.blocks = 0
-        band.piece = PRODUCT_ROWS if band.products else _piece(band, touched)
+        band.piece = 0 if alone else _piece(band, touched)
         return
     blocks = max(touched // CACHE, 2)
     blocks = min(blocks, max(int(cost / BLOCK), 2), _most_blocks(band))

@@ -1,11 +1,11 @@
-"""Contractions with operands that BLAS can read."""
+"""Contractions with operands that the routine for matrix products can read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.backends.kernel.views import as_product, wants_blas
+from retrograd.backends.kernel.views import as_product, wants_routine
 from retrograd.ir import Node, Op, TensorType
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import permute
@@ -22,10 +22,10 @@ class Store(Op):
 
 
 def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    """Copy an operand of a large contraction whose layout BLAS cannot read."""
+    """Copy the operands of a large contraction, one of which the routine could not read."""
     same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
     new = node if same else node.with_inputs(inputs)
-    if not wants_blas(node) or as_product(new, in_memory) is not None:
+    if not wants_routine(node) or as_product(new, in_memory) is not None:
         return new
     prim = node.prim
     assert isinstance(prim, DotGeneral)

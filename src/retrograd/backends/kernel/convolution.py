@@ -23,7 +23,7 @@ from retrograd.backends.kernel.buffer import accumulator_of
 from retrograd.backends.kernel.contraction import Store, in_memory
 from retrograd.backends.kernel.folding import added, folded, unrolls
 from retrograd.backends.kernel.maps import reshape_root
-from retrograd.backends.kernel.views import NEAR, as_product, wants_blas
+from retrograd.backends.kernel.views import as_product, wants_routine
 from retrograd.backends.kernel.windows import (
     UNROLLED,
     framed,
@@ -41,6 +41,7 @@ from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import Flip, Slice, expand, inverse, permute, reshape
 from retrograd.ops.windows import span
 
+NEAR = 1 << 19  # bytes of a matrix that stays in the cache while it is multiplied
 LEAST_BLOCK = 64  # places of a block: enough for some vectors
 LEAST_VECTOR = 16  # kernels side by side that make a vector
 LEAST_SUM = 1024  # products in a sum that pay for turning the result
@@ -81,11 +82,11 @@ def _fewer(these: Shape, those: Shape) -> bool:
 
 
 def multiplied(dot: Callable[[Node, Node], Node], a: Node, b: Node) -> Node:
-    """A contraction whose operands are copied where BLAS could not read them."""
+    """A contraction whose operands are copied where they could not be read."""
     for left in (a, Store()(a)):
         for right in (b, Store()(b)):
             y = dot(left, right)
-            if not wants_blas(y) or as_product(y, in_memory) is not None:
+            if not wants_routine(y) or as_product(y, in_memory) is not None:
                 return y
     return y
 

@@ -49,8 +49,6 @@ def nanoseconds(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> float
     """A guess at the time of a kernel on one thread; unknown sizes count as `TYPICAL`."""
     time = 0.0
     for nest in kernel.nests:
-        if not nest.info.get("when", (None, True))[1]:
-            continue  # done in another way where sizes are large
         if nest.kind == "gemm" or nest.op == "dot":
             time += PRODUCT / 2 * known(operations(nest), sizes)
             continue

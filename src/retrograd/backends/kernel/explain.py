@@ -39,8 +39,6 @@ def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
     work: int | Dim = 0
     least = 0.0
     for n in kernel.nests:
-        if not n.info.get("when", (None, True))[1]:
-            continue  # done in another way where sizes are large
         for v in live(n):
             if v.op not in INDEXING:
                 ops[v.op] = ops.get(v.op, 0) + 1

@@ -10,15 +10,8 @@ from retrograd.backends.kernel.fuse import CONCAT_PARTS, REDUCTIONS
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
-from retrograd.backends.kernel.views import (
-    BLAS_WORK,
-    Operand,
-    as_product,
-    limits,
-    wants_blas,
-    work,
-)
-from retrograd.ir import Dim, Node, Shape, bool_, product
+from retrograd.backends.kernel.views import Operand, as_product, sums_along, wants_routine
+from retrograd.ir import Dim, Node, Shape, product
 from retrograd.ops.matmul import DotGeneral
 
 
@@ -157,7 +150,7 @@ class Lowering:
 
     def contraction(self) -> list[Nest]:
         node = self.node
-        matrices = as_product(node, lambda x: x in self.stored) if wants_blas(node) else None
+        matrices = as_product(node, self.stored.__contains__) if wants_routine(node) else None
         if matrices is not None:
             body = Body()
             loops, index = loops_over(body, matrices.batch)
@@ -171,23 +164,8 @@ class Lowering:
             nest.info["buffers"] = [
                 self.stored[matrices.a.view.root], self.stored[matrices.b.view.root], self.out,
             ]  # fmt: skip
-            return self._either(nest)
-        return [self._loops()]
-
-    def _either(self, nest: Nest) -> list[Nest]:
-        """A call of BLAS; where sizes are not known, that or generated loops, whichever would have
-        been taken had they been: the order of summation depends on nothing but the sizes."""
-        size, near = limits(self.node)
-        least = work(self.node)
-        if isinstance(size, int) and isinstance(least, int):
             return [nest]
-        loops = self._loops()
-        for one, wanted in ((loops, False), (nest, True)):
-            b = one.body
-            large = b.at_least(b.size(least), b.size(BLAS_WORK))
-            far = b.at_least(b.size(size), b.size(near + 1))
-            one.info["when"] = (b.make("bitwise_and", (large, far), bool_), wanted)
-        return [loops, nest]
+        return [self._loops()]
 
     def _operand(self, body: Body, index: Index, x: Operand) -> tuple[Value, bool, Value]:
         offset = body.size(x.view.offset)
@@ -204,12 +182,10 @@ class Lowering:
         summed = [a.shape[i] for i in prim.a_contract]
         a_axes = (*prim.a_batch, *a_free, *prim.a_contract)
         b_axes = (*prim.b_batch, *b_free, *prim.b_contract)
-        # Rows of b are added up, or columns of a. Where neither has any, or b has none and the rows
-        # of a are summed, the products are added along those.
-        wide_a, wide_b = (any(x.shape[i] != 1 for i in f) for x, f in ((a, a_free), (b, b_free)))
-        along = not wide_b and (not wide_a or a.type.rank - 1 in prim.a_contract)
+        # Rows of b are added up, or columns of a.
         split = self.node.type.rank
-        if not along:
+        if not sums_along(self.node):
+            wide_b = any(b.shape[j] != 1 for j in b_free)
             split = n + len(a_free) if wide_b else n
         domain = (*self.node.shape[:split], *summed, *self.node.shape[split:])
         axes = range(split, split + len(summed))

@@ -9,7 +9,8 @@ the meaning, whatever the emitter, the sizes, or what else is fused:
   `l` with `l + LANES/2`, and so on by halves.
 - "column": `vec` is the last kept loop. Each result takes the reduced elements one after the other.
 
-Products of a contraction (`op` "dot") are added with one rounding, where the machine can.
+Products of a contraction (`op` "dot") are added with one rounding, where the machine can; those of
+a matrix product ("gemm") likewise, each result taking its products one after the other.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from retrograd.backends.kernel.buffer import Buffer
 from retrograd.ir import Dim, DType, Shape, product
 
 LANES = 16  # partial results of a row reduction
+WORK_BYTES = 1 << 19  # that a thread needs for copies of parts of the matrices that it multiplies
 
 # Instructions that are no arithmetic of the user's.
 INDEXING = frozenset(

@@ -21,10 +21,11 @@ from retrograd.backends.kernel.legalize import legalize
 from retrograd.backends.kernel.lowering import Lowering, is_map
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.memory import Layout, Lifetime, layout
-from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
+from retrograd.backends.kernel.nest import WORK_BYTES, Nest, Store, loops_over, mapping
 from retrograd.backends.kernel.recompute import recompute
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, Shape, evaluate
+from retrograd.ir import Dim, Graph, Node, Shape, evaluate, spec, uint8
+from retrograd.ops.leaf import input_node
 
 GROUPS = 3  # kernels of one domain that an elementwise node may join
 
@@ -68,6 +69,7 @@ class Plan:
         self.kernels = [k for band in self.bands for k in band.kernels]
         self.threaded = any(band.rows != 0 for band in self.bands)
         place_barriers(self.bands)
+        self.work = self._make_work()
         self.scratch = self._make_local()
         self.lifetimes = self._lifetimes()
         self.checks = [n for k in self.kernels for n in k.nodes if n.op == "check_index"]
@@ -134,6 +136,16 @@ class Plan:
         store = Store(buffer, body.offset(index, node.shape), value)
         return mapping(loops, body, [store])
 
+    def _make_work(self) -> Buffer | None:
+        """The memory in which matrix products copy what they read; each thread has its own."""
+        products = [n for k in self.kernels for n in k.nests if n.kind == "gemm"]
+        if not products:
+            return None
+        self._new("temporary", self.temporaries, input_node(spec((WORK_BYTES,), uint8)))
+        for nest in products:
+            nest.info["work"] = self.temporaries[-1]
+        return self.temporaries[-1]
+
     def _make_local(self) -> Layout:
         """Find the temporaries of which each thread has a block, and place them in its scratch."""
         homes: dict[Buffer, Band | None] = {}  # None where several bands touch a buffer
@@ -155,6 +167,9 @@ class Plan:
             band.local = list(placed.offsets)
             offsets |= placed.offsets
             size = max(size, placed.arena)
+        if self.work is not None:
+            offsets[self.work] = size
+            size += WORK_BYTES
         return Layout(offsets, size)
 
     def _lifetimes(self) -> list[Lifetime]:

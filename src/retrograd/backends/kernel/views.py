@@ -9,10 +9,13 @@ from retrograd.backends.kernel.maps import axis_groups
 from retrograd.ir import Dim, Node, Shape, float32, float64, product
 from retrograd.ops.matmul import DotGeneral
 
-# Measured against OpenBLAS, which first copies operands into a layout of its own.
-BLAS_WORK = 1 << 16  # multiply-adds from which on that pays, where rows of `b` are not contiguous
-NEAR = 1 << 19  # bytes of a matrix that stays in the cache while it is multiplied, of a stack
-NEAR_ALONE = 1 << 17  # the same of a single one, which may be multiplied by more rows
+# Up to where loops of a contraction's own, which read operands where they are, take less time than
+# the routine, which first copies them; measured.
+FEW = 16  # rows of the result, where rows of the matrix on the right are contiguous
+NEAR = 1 << 15  # bytes of such a matrix, which stays in the first-level cache
+FAR = 1 << 21  # bytes of one that stays in no cache near by
+FEW_TURNED = 8  # rows of the result, where they are not: loops read element by element
+LITTLE = 1 << 12  # multiply-adds there
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`y[batch] = a[batch] @ b[batch]`, row-major, as BLAS takes it."""
+    """`y[batch] = a[batch] @ b[batch]`, row-major."""
 
     batch: Shape
     m: int | Dim
@@ -112,37 +115,45 @@ class Product:
     b: Operand
 
 
-def work(node: Node) -> int | Dim:
-    """Multiply-adds of one matrix product of a contraction."""
-    a, prim = node.inputs[0], node.prim
-    assert isinstance(prim, DotGeneral)
-    summed = product(a.shape[i] for i in prim.a_contract)
-    return product(node.shape[len(prim.a_batch) :]) * summed
-
-
-def wants_blas(node: Node) -> bool:
-    """Whether BLAS may be the fastest for a contraction, of the sizes it has or may have."""
-    if node.dtype not in (float32, float64):
+def wants_routine(node: Node) -> bool:
+    """Whether the routine for matrix products is, for a contraction of these sizes, faster than
+    loops of its own. Both give the same bits. A size that is not known counts as large."""
+    if node.dtype not in (float32, float64) or sums_along(node):
         return False
-    size, near = limits(node)
-    least = work(node)
-    far = isinstance(size, Dim) or size > near
-    return far and (isinstance(least, Dim) or least >= BLAS_WORK)
+    (a, b), prim = node.inputs, node.prim
+    assert isinstance(prim, DotGeneral)
+    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+    summed = product(a.shape[i] for i in prim.a_contract)
+    m, n = product(a.shape[i] for i in a_free), product(b.shape[j] for j in b_free)
+    if not in_rows(node):
+        return not (less(m, FEW_TURNED) or less(m * summed * n, LITTLE))
+    size = summed * n * node.dtype.itemsize
+    return not (less(m, FEW_TURNED if not less(size, FAR) else FEW + 1) or less(size, NEAR))
 
 
-def limits(node: Node) -> tuple[int | Dim, int]:
-    """Elements of the matrix on the right, and up to how many of them BLAS is slower than generated
-    code: those of a matrix that lies in rows and stays in the cache."""
+def less(size: int | Dim, limit: int) -> bool:
+    return isinstance(size, int) and size < limit
+
+
+def sums_along(node: Node) -> bool:
+    """Whether the products of a contraction are added along rows of its operands: where b has no
+    columns, and a has no rows or is summed along them."""
+    (a, b), prim = node.inputs, node.prim
+    assert isinstance(prim, DotGeneral)
+    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+    wide_a, wide_b = (any(x.shape[i] != 1 for i in f) for x, f in ((a, a_free), (b, b_free)))
+    return not wide_b and (not wide_a or a.type.rank - 1 in prim.a_contract)
+
+
+def in_rows(node: Node) -> bool:
+    """Whether rows of the matrix on the right are contiguous in memory."""
     b, prim = node.inputs[1], node.prim
     assert isinstance(prim, DotGeneral)
-    size = product(d for i, d in enumerate(b.shape) if i not in prim.b_batch)
     last = b.type.rank - 1
     if not b.shape or b.shape[-1] == 1 or last in (*prim.b_batch, *prim.b_contract):
-        return size, 0
+        return False
     view = view_of(b, lambda x: x.op not in ("permute", "expand", "slice", "reshape"))
-    if view is None or view.strides[last] != 1:
-        return size, 0
-    return size, (NEAR if prim.a_batch else NEAR_ALONE) // node.dtype.itemsize
+    return view is not None and view.strides[last] == 1
 
 
 def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:

@@ -23,13 +23,15 @@ Then follow operations, each beginning with its number and its length in words:
     4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
 
 Rows are -1 - slot where the block holds their number. Blocks are -n for one for each n rows, but
-two at least, where there are two rows: a number that does not depend on the threads.
+two at least, where there are two rows: a number that does not depend on the threads. They are 0 for
+one for each thread.
 
 A call is the number of the kernel's address, the result of the run if it fails, its place among the
 counters, how many slots it uses, and these slots. Kernels are `i64 (ptr block, ptr slots, i64 lo,
 i64 hi)`, with the rows to do. They return 0, or something else where an index check failed.
 
-Of a local buffer each thread has only the rows at hand, in its scratch memory. The kernels of a
+Of a local buffer each thread has only the rows at hand, in its scratch memory; a row of no bytes is
+one of which each thread has all. The kernels of a
 band with such buffers get a copy of the block that says where these are; the copies lie behind the
 block.
 """
@@ -110,12 +112,17 @@ there:
   ret i64 %rows
 }}
 
-define internal i64 @blocks(i64 %word, i64 %rows) nounwind {{
+define internal i64 @blocks(i64 %word, i64 %rows, i64 %threads) nounwind {{
 start:
   %known = icmp sgt i64 %word, 0
-  br i1 %known, label %here, label %count
+  br i1 %known, label %here, label %ask
 here:
   ret i64 %word
+ask:
+  %each = icmp eq i64 %word, 0
+  br i1 %each, label %shares, label %count
+shares:
+  ret i64 %threads
 count:
   %size = sub i64 0, %word
   %many = udiv i64 %rows, %size
@@ -158,7 +165,7 @@ start:
   %rows = call i64 @rows(ptr %block, i64 %rows.word)
   %blocks.at = getelementptr i64, ptr %at, i64 3
   %blocks.word = load i64, ptr %blocks.at
-  %blocks = call i64 @blocks(i64 %blocks.word, i64 %rows)
+  %blocks = call i64 @blocks(i64 %blocks.word, i64 %rows, i64 %threads)
   %element.at = getelementptr i64, ptr %at, i64 4
   %element.word = load i64, ptr %element.at
   %whole = icmp eq i64 %element.word, 0

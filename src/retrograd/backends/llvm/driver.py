@@ -114,8 +114,11 @@ class Driver:
             row = buffer.bytes // band.rows
             assert isinstance(row, int), "where rows are not known, buffers are not local"
             local += [self.module.slots.of(buffer), row]
+        work = self.plan.work
+        if work is not None and any(work in call.arguments for call in calls):
+            local += [self.module.slots.of(work), 0]
         together = band.pieces if band.summing else 1
-        cut = [rows, blocks, band.within, together, len(band.local)]
+        cut = [rows, blocks, band.within, together, len(local) // 2]
         return [*cut, *local, *self._calls(calls)]
 
     def _calls(self, calls: Sequence[Call]) -> list[int]:

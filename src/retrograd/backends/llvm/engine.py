@@ -15,19 +15,21 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from retrograd.backends.llvm.assembler import Assembler, Object
-from retrograd.backends.llvm.blas import blas_symbols
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.call_arguments import TEXT as ARGUMENTS
 from retrograd.backends.llvm.call_results import TEXT as RESULTS
 from retrograd.backends.llvm.call_symbols import DECLARATIONS, python_symbols
-from retrograd.backends.llvm.drive_text import TEXT as DRIVE
+from retrograd.backends.llvm.drive_text import TEXT as DRIVE_TEXT
 from retrograd.backends.llvm.entry import ENTER, PROTOTYPE, TEXT, Enter, usable, works
 from retrograd.backends.llvm.half import TEXT as HALF
 from retrograd.backends.llvm.half import lacking
 from retrograd.backends.llvm.machine import LEVELS, Machine, level_asked
+from retrograd.backends.llvm.product import ROUTINES, routine_text
 from retrograd.backends.llvm.shorthand import expanded
 from retrograd.backends.llvm.team import Team, current_team
 from retrograd.errors import BackendError
+
+DRIVE = "rg_drive"  # what runs programs by their tables
 
 # run(block, thread, threads, team)
 RUN = ctypes.CFUNCTYPE(
@@ -53,7 +55,7 @@ class Engine:
         self.identity = self._assembler.identity
         self.serving = 0  # the address of what does whole calls, where that is possible
         self.enter = self._make_enter()
-        self._drive: Any = None
+        self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
         self._math = ctypes.CDLL(ctypes.util.find_library("m") or None)
 
     def compile(self, text: str, symbols: list[str]) -> Compiled:
@@ -105,15 +107,18 @@ class Engine:
         self.serving = self._entry["serving"] if symbols else 0
         return ENTER(self._entry["enter"])
 
-    def _drive_address(self) -> int:
-        """The function that runs programs by their tables, made when first needed."""
-        if self._drive is None:
-            # opt=0: a quarter of the time to compile, and programs take no longer for it.
-            code = Assembler(*self._host, opt=0).assemble(DRIVE).code
-            library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("rg_drive")
+    def _shared(self, name: str) -> int:
+        """The address of a routine that programs share, compiled when one first calls it."""
+        if name not in self._routines:
+            assembler, text = self._assembler, ""
+            if name == DRIVE:
+                # A quarter of the time to compile, and programs take no longer for it.
+                assembler, text = Assembler(*self._host, opt=0), DRIVE_TEXT
+            code = assembler.assemble(text or routine_text(self.machine, name)).code
             linker = self._linker()
-            self._drive = library.link(linker, "drive"), linker  # the code lives as long as these
-        return int(self._drive[0]["rg_drive"])
+            library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
+            self._routines[name] = library.link(linker, name), linker
+        return int(self._routines[name][0][name])
 
     @property
     def team(self) -> Team:
@@ -121,10 +126,8 @@ class Engine:
         return current_team()
 
     def _address(self, name: str) -> int:
-        if name == "rg_drive":
-            return self._drive_address()
-        if name in ("rg_sgemm", "rg_dgemm"):
-            return blas_symbols()[name]
+        if name == DRIVE or name in ROUTINES:
+            return self._shared(name)
         try:
             function = getattr(self._math, name.removeprefix("rg_"))
         except AttributeError:

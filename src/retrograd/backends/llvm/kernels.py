@@ -109,19 +109,6 @@ class KernelWriter(Writer):
         }
         self.place(0)
         self._cut()
-        self._skip = ""
-        if "when" in nest.info:
-            condition, wanted = nest.info["when"]
-            go, self._skip = self.label(), self.label()
-            ways = (go, self._skip) if wanted else (self._skip, go)
-            self.branch(self.scalar(condition), *ways)
-            self.start_block(go)
-
-    def end(self) -> None:
-        """End a nest; one that is not for all sizes is skipped for the others."""
-        if self._skip:
-            self.jump(self._skip)
-            self.start_block(self._skip)
 
     def varies(self, v: Value) -> bool:
         """Whether a value differs between lanes."""

@@ -1,67 +1,52 @@
-"""Contractions by BLAS."""
+"""Large contractions, by calls of the routine that multiplies matrices."""
 
 from __future__ import annotations
 
 from retrograd.backends.kernel import Nest
-from retrograd.backends.llvm import types
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, walk
-from retrograd.ir import float32
-
-ROW_MAJOR, AS_IT_IS, TRANSPOSED = 101, 111, 112
 
 
 def gemm(w: KernelWriter, nest: Nest) -> None:
     """One call for each matrix of a stack."""
     info = nest.info
     left, right, out = info["buffers"]
-    dtype = out.type.dtype
-    kind = types.register_type(dtype)
-    symbol = "rg_sgemm" if dtype is float32 else "rg_dgemm"
-    w.declare(
-        f"void @{symbol}({', '.join(['i32'] * 6)}, {kind}, ptr, i32, ptr, i32, {kind}, ptr, i32)"
-    )
+    symbol = f"rg_gemm_{out.type.dtype}"
+    kinds = ["i64"] * 3 + ["ptr", "i64", "i64"] * 2 + ["ptr", "i64", "i1", "ptr"]
+    w.declare(f"void @{symbol}({', '.join(kinds)})")
     w.begin(nest)
-    sizes = [_narrow(w, w.scalar(info[s])) for s in "mnk"]
-    rows = [_leading(w, w.scalar(v)) for v in (info["a"][2], info["b"][2], info["n"])]
-    flags = [TRANSPOSED if info[s][1] else AS_IT_IS for s in "ab"]
+    m, n, k = (w.scalar(info[s]) for s in "mnk")
+    a_row, a_step = _strides(w, nest, "a")
+    b_step, b_column = _strides(w, nest, "b")
+    work = w.parameter(info["work"])
     lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
-    if hi:
-        sizes[2 if w.first else 0] = _narrow(w, w.new(f"sub i64 {hi}, {lo}"))
-    integers = ", ".join(f"i32 {n}" for n in (ROW_MAJOR, *flags, *sizes))
-    literals = [types.literal(v, dtype) for v in (1.0, 0.0)]
-    keep = literals[1]  # of what is there
-    if w.first:
-        keep = w.new(f"select i1 {w.first}, {kind} {literals[1]}, {kind} {literals[0]}")
-    one, zero = f"{kind} {literals[0]}", f"{kind} {keep}"
+    more = "false"  # whether there are sums to go on from
+    if hi and w.first:
+        k, more = w.new(f"sub i64 {hi}, {lo}"), w.new(f"xor i1 {w.first}, true")
+    elif hi:
+        m = w.new(f"sub i64 {hi}, {lo}")
 
     def inside(_: Carried) -> Carried:
         starts = [w.scalar(v) for v in (info["a"][0], info["b"][0], info["y"])]
         if hi:  # the first row of the result, or the first product of its sums
-            a_row, b_row = ("1" if info[s][1] else w.scalar(info[s][2]) for s in "ab")
-            steps = [a_row, "0", w.scalar(info["n"])]
-            if w.first:
-                steps = [w.scalar(info["a"][2]) if info["a"][1] else "1", b_row, "0"]
+            steps = [a_step, b_step, "0"] if w.first else [a_row, "0", n]
             starts = [
                 at if step == "0" else w.new(f"add i64 {at}, {w.new(f'mul i64 {lo}, {step}')}")
                 for at, step in zip(starts, steps, strict=True)
             ]
-        a, b, y = (
-            f"ptr {w.address(buffer, offset)}, i32 {row}"
-            for buffer, offset, row in zip((left, right, out), starts, rows, strict=True)
+        buffers = zip((left, right, out), starts, strict=True)
+        a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
+        w.line(
+            f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, i64 {a_row}, i64 {a_step}, "
+            f"{b}, i64 {b_step}, i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work})"
         )
-        w.line(f"call void @{symbol}({integers}, {one}, {a}, {b}, {zero}, {y})")
         return []
 
     walk(w, 0, len(nest.loops), inside)
 
 
-def _narrow(w: KernelWriter, size: str) -> str:
-    return size if size.isdigit() else w.new(f"trunc i64 {size} to i32")
-
-
-def _leading(w: KernelWriter, size: str) -> str:
-    """A leading size as BLAS wants it: at least 1, even of an empty matrix."""
-    if size.isdigit():
-        return str(max(int(size), 1))
-    return _narrow(w, w.at_least_one(size))
+def _strides(w: KernelWriter, nest: Nest, name: str) -> tuple[str, str]:
+    """From row to row of a matrix, and from column to column."""
+    _, turned, leading = nest.info[name]
+    lead = w.scalar(leading)
+    return ("1", lead) if turned else (lead, "1")

@@ -122,7 +122,6 @@ class Module:
         w = KernelWriter(self.declare, self.machine, band.rows, band.sums(kernel))
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
-            w.end()
         w.line("ret i64 0")
         w.find_parameters(checking)
         number = self.functions.setdefault(w.text(), len(self.functions))

@@ -13,7 +13,7 @@ class Loop:
 
     __slots__ = ("_heads", "counter", "label", "step", "values")
 
-    def __init__(self, label: str, counter: str, step: int) -> None:
+    def __init__(self, label: str, counter: str, step: int | str) -> None:
         self.label = label
         self.counter = counter
         self.step = step
@@ -67,7 +67,7 @@ class Writer:
     def open_loop(
         self,
         end: str,
-        step: int = 1,
+        step: int | str = 1,
         start: str = "0",
         carried: Sequence[tuple[str, str]] = (),
     ) -> Loop:

@@ -1,0 +1,261 @@
+"""The matrix product: one routine for each dtype, for all sizes and layouts.
+
+`rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more,
+work)` sets
+`c[i, j] = sum over p of a[i, p] b[p, j]`, or goes on from what is in c where there is `more`; element
+`a[i, p]` lies at `i * a_row + p * a_step` and `b[p, j]` at `p * b_step + j * b_column`. Of each matrix one of the strides is 1. A result takes its
+products one after the other, as in the loops that `reduce.py` writes: to the bit it depends neither
+on how the work is cut nor on the layouts.
+
+The work is cut so that what is used again is near. A *tile* of results stays in registers: a few
+rows, and as many columns as a few vectors have. The right matrix is copied, a block at a time, into
+*panels* as wide as a tile, in the order in which tiles read them; a block stays in the second-level
+cache while the rows of the left matrix pass by. While they do, the next block is fetched from
+memory. Of the left matrix elements are read one by one, where they are, unless its columns are
+contiguous and so far apart that caches, which have few places for addresses a power of two apart,
+would lose them between panels: then it is copied as well.
+Blocks of further rows go on from what is in c.
+"""
+
+from __future__ import annotations
+
+from retrograd.backends.kernel.nest import WORK_BYTES
+from retrograd.backends.llvm import types
+from retrograd.backends.llvm.machine import Machine
+from retrograd.backends.llvm.product.panels import pack_columns, pack_rows
+from retrograd.backends.llvm.product.tile import Tile, tile_function
+from retrograd.backends.llvm.writer import Writer
+from retrograd.ir import DType, float32, float64
+
+ROUTINES = {f"rg_gemm_{dtype}": dtype for dtype in (float32, float64)}
+PARAMETERS = (
+    "i64 %m, i64 %n, i64 %k, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
+    "i64 %b_column, ptr noalias %c, i64 %c_row, i1 %more, ptr noalias %work"
+)
+# Bytes of a column of a block of the right matrix; twice as many where it is narrow; fewer where
+# rows of the left matrix are not contiguous: each step reads another page then.
+DEPTH = 1024
+LINE = 64  # bytes that are fetched at once
+PAGE = 4096  # bytes between contiguous columns of the left matrix from which on they are copied
+
+
+def routine_text(machine: Machine, name: str) -> str:
+    """The module that defines one of the routines."""
+    return _Routine(Tile.of(machine, ROUTINES[name])).text(name)
+
+
+class _Routine:
+    def __init__(self, tile: Tile) -> None:
+        self.tile = tile
+        self.dtype: DType = tile.dtype
+        self.stack = max(tile.rows, tile.lanes)  # columns of a panel of the left matrix
+        self.space = WORK_BYTES // 2 // self.dtype.itemsize  # for either matrix
+        self.declarations: dict[str, None] = {}
+        self.w = self._writer()
+
+    def _writer(self) -> Writer:
+        return Writer(lambda function: self.declarations.update({function: None}))
+
+    def text(self, name: str) -> str:
+        """Declarations and functions."""
+        tile = self.tile
+        functions = [tile_function(tile, n + 1, self._writer()) for n in range(tile.vectors)]
+        functions.append(pack_rows(tile, "pack_rows", tile.vectors, self._writer()))
+        functions.append(pack_rows(tile, "pack_left", self.stack // tile.lanes, self._writer()))
+        functions.append(pack_columns(tile, self._writer()))
+        functions.append(self._main(name))
+        declared = [f"declare {d}" for d in self.declarations]
+        attributes = "attributes #0 = { noinline nounwind }"
+        return "\n".join([*declared, *functions, attributes]) + "\n"
+
+    # -- arithmetic of sizes ------------------------------------------------------------------
+    def add(self, x: str, y: str | int) -> str:
+        return self.w.new(f"add i64 {x}, {y}")
+
+    def sub(self, x: str, y: str | int) -> str:
+        return self.w.new(f"sub i64 {x}, {y}")
+
+    def mul(self, x: str, y: str | int) -> str:
+        return self.w.new(f"mul i64 {x}, {y}")
+
+    def div(self, x: str | int, y: str | int) -> str:
+        return self.w.new(f"udiv i64 {x}, {y}")
+
+    def least(self, x: str | int, y: str | int) -> str:
+        self.w.declare("i64 @llvm.smin.i64(i64, i64)")
+        return self.w.new(f"call i64 @llvm.smin.i64(i64 {x}, i64 {y})")
+
+    def most(self, x: str | int, y: str | int) -> str:
+        self.w.declare("i64 @llvm.smax.i64(i64, i64)")
+        return self.w.new(f"call i64 @llvm.smax.i64(i64 {x}, i64 {y})")
+
+    def choose(self, condition: str, x: str | int, y: str | int, kind: str = "i64") -> str:
+        return self.w.new(f"select i1 {condition}, {kind} {x}, {kind} {y}")
+
+    def even(self, size: str, most: str | int) -> str:
+        """The length of pieces that are as even as can be, none longer than `most`."""
+        parts = self.most(self.div(self.add(size, self.sub(str(most), 1)), most), 1)
+        return self.most(self.div(self.add(size, self.sub(parts, 1)), parts), 1)
+
+    def whole(self, size: str, unit: int) -> str:
+        """Rounded up to whole units, a power of two."""
+        return self.w.new(f"and i64 {self.add(size, unit - 1)}, {-unit}")
+
+    # -- the loops ----------------------------------------------------------------------------
+    def _main(self, name: str) -> str:
+        w = self.w
+        self._clear()
+        self._sizes()
+        deep = w.open_loop("%k", self.depth)
+        self.k0 = deep.counter
+        self.kk = self.least(self.depth, self.sub("%k", self.k0))
+        later = w.new(f"icmp sgt i64 {self.k0}, 0")
+        self.more = w.new(f"or i1 {later}, %more")
+        wide = w.open_loop("%n", self.width)
+        self.n0 = wide.counter
+        self.nn = self.least(self.width, self.sub("%n", self.n0))
+        listed = f"ptr {self.panels}, ptr {self._right(self.k0, self.n0)}, i64 {self.nn}"
+        self._either(
+            self.by_rows,
+            f"call void @pack_rows({listed}, i64 {self.kk}, i64 %b_step)",
+            f"call void @pack_columns({listed}, i64 {self.kk}, i64 %b_column)",
+        )
+        self._look_ahead()
+        self._rows()
+        w.close_loop(wide)
+        w.close_loop(deep)
+        w.line("ret void")
+        return f"define void @{name}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
+
+    def _either(self, condition: str, yes: str, no: str) -> None:
+        w = self.w
+        first, second, end = w.label(), w.label(), w.label()
+        w.branch(condition, first, second)
+        for label, line in ((first, yes), (second, no)):
+            w.start_block(label)
+            if line:
+                w.line(line)
+            w.jump(end)
+        w.start_block(end)
+
+    def _clear(self) -> None:
+        """The sum of no products is zero."""
+        w, tile = self.w, self.tile
+        none, some = w.label(), w.label()
+        nothing, begins = w.new("icmp eq i64 %k, 0"), w.new("xor i1 %more, true")
+        w.branch(w.new(f"and i1 {nothing}, {begins}"), none, some)
+        w.start_block(none)
+        rows = w.open_loop("%m")
+        row = tile.at(w, "%c", self.mul(rows.counter, "%c_row"))
+        columns = w.open_loop("%n")
+        zero = types.literal(0.0, self.dtype)
+        types.store(w, zero, tile.at(w, row, columns.counter), self.dtype)
+        w.close_loop(columns)
+        w.close_loop(rows)
+        w.line("ret void")
+        w.start_block(some)
+
+    def _sizes(self) -> None:
+        """How the work is cut, and what holds of all blocks."""
+        w, tile = self.w, self.tile
+        self.by_rows = w.new("icmp eq i64 %b_column, 1")
+        strided = w.new("icmp ne i64 %a_step, 1")
+        often = w.new(f"icmp sgt i64 %n, {tile.columns}")
+        far = w.new(f"icmp sge i64 %a_step, {PAGE // self.dtype.itemsize}")
+        self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
+        self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
+        self.lead = self.mul(self.choose(self.by_rows, "%b_step", "%b_column"), self.dtype.itemsize)
+        usual = DEPTH // self.dtype.itemsize
+        depth = self.div(self.space, self.most(self.whole("%n", tile.lanes), 1))
+        depth = self.most(self.least(depth, 2 * usual), usual)
+        depth = self.choose(strided, self.choose(often, usual // 2, usual // 4), depth)
+        self.depth = self.even("%k", depth)
+        width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
+        pieces = self.even("%n", width)
+        whole = self.div(self.add(pieces, tile.columns - 1), tile.columns)
+        self.width = self.mul(whole, tile.columns)
+        self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.stack}")
+        self.panels = tile.at(w, "%work", self.space)
+
+    def _right(self, row: str, column: str) -> str:
+        """The address of an element of the right matrix."""
+        offset = self.add(self.mul(row, "%b_step"), self.mul(column, "%b_column"))
+        return self.tile.at(self.w, "%b", offset)
+
+    def _look_ahead(self) -> None:
+        """What of the right matrix is to be fetched: the lines of the next block."""
+        w = self.w
+        column = self.add(self.n0, self.width)
+        over = w.new(f"icmp sge i64 {column}, %n")
+        column = self.choose(over, 0, column)
+        row = self.choose(over, self.add(self.k0, self.depth), self.k0)
+        self.next = self._right(row, column)
+        length = self.choose(
+            self.by_rows,
+            self.least(self.width, self.sub("%n", column)),
+            self.least(self.depth, self.sub("%k", row)),
+        )
+        line = LINE // self.dtype.itemsize
+        none = w.new(f"icmp sge i64 {row}, %k")
+        self.lines = self.choose(none, 0, self.div(self.add(length, line - 1), line))
+
+    def _rows(self) -> None:
+        """The rows of the left matrix by a block of the right one."""
+        w, tile, stack = self.w, self.tile, self.stack
+        high = w.open_loop("%m", self.height, "0", [("i64", "0")])
+        m0, mm = high.counter, self.least(self.height, self.sub("%m", high.counter))
+        left = tile.at(w, "%a", self.add(self.mul(m0, "%a_row"), self.mul(self.k0, "%a_step")))
+        call = f"call void @pack_left(ptr %work, ptr {left}, i64 {mm}, i64 {self.kk}, i64 %a_step)"
+        self._either(self.copied, call, "")
+        tiles = w.open_loop(mm, tile.rows, "0", [("i64", high.values[0])])
+        i = tiles.counter
+        start = w.new(f"and i64 {i}, {-stack}")
+        copy = tile.at(w, "%work", self.add(self.mul(start, self.kk), self.sub(i, start)))
+        plain = tile.at(w, left, self.mul(i, "%a_row"))
+        wide = self.least(self.whole(self.sub(mm, start), tile.lanes), stack)
+        row = self.choose(self.copied, 1, "%a_row")
+        step = self.choose(self.copied, wide, "%a_step")
+        start = self.choose(self.copied, copy, plain, "ptr")
+        c = tile.at(w, "%c", self.add(self.mul(self.add(m0, i), "%c_row"), self.n0))
+        rows = self.least(tile.rows, self.sub(mm, i))
+        done = self._columns((start, row, step), c, rows, tiles.values[0])
+        w.close_loop(tiles, [done])
+        w.close_loop(high, [tiles.values[0]])
+
+    def _columns(self, a: tuple[str, str, str], c: str, rows: str, done: str) -> str:
+        """A few rows of the left matrix by all panels. Of the next block `done` lines of each row
+        are fetched; returns how many are then.
+
+        A tile fetches a line of each row of the next block of the right matrix; but the first one,
+        if it reads contiguous columns where they are, those beside them: no processor would.
+        """
+        w, tile = self.w, self.tile
+        panels = w.open_loop(self.nn, tile.columns, "0", [("i64", done)])
+        j, done = panels.counter, panels.values[0]
+        b = tile.at(w, self.panels, self.mul(j, self.kk))
+        useful = w.new(f"icmp slt i64 {done}, {self.lines}")
+        ahead = w.new(f"getelementptr i8, ptr {self.next}, i64 {self.mul(done, LINE)}")
+        ahead = self.choose(useful, ahead, b, "ptr")
+        step = self.choose(useful, self.lead, 0)
+        first = w.new(f"and i1 {self.in_place}, {w.new(f'icmp eq i64 {j}, 0')}")
+        beside = w.new(f"getelementptr i8, ptr {a[0]}, i64 {LINE}")
+        ahead = self.choose(first, beside, ahead, "ptr")
+        step = self.choose(first, self.mul(a[2], self.dtype.itemsize), step)
+        left = self.sub(self.nn, j)
+        end = w.label()
+        for vectors in range(tile.vectors, 0, -1):
+            lanes = self.sub(left, (vectors - 1) * tile.lanes)
+            here, fewer = w.label(), w.label()
+            w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
+            w.start_block(here)
+            w.line(
+                f"call void @tile{vectors}(ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, ptr {b}, "
+                f"ptr {tile.at(w, c, j)}, i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {lanes}, "
+                f"i1 {self.more}, ptr {ahead}, i64 {step})"
+            )
+            w.jump(end)
+            w.start_block(fewer)
+        w.jump(end)
+        w.start_block(end)
+        w.close_loop(panels, [self.choose(first, done, self.add(done, 1))])
+        return panels.values[0]

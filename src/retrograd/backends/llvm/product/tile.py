@@ -1,0 +1,136 @@
+"""The innermost part of a matrix product: one tile of results, in registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retrograd.backends.llvm import types
+from retrograd.backends.llvm.machine import Machine
+from retrograd.backends.llvm.writer import Writer
+from retrograd.ir import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """`rows` of results, each as many columns as `vectors` of `lanes` elements have."""
+
+    rows: int
+    vectors: int
+    lanes: int
+    dtype: DType
+    fma: bool
+
+    @staticmethod
+    def of(machine: Machine, dtype: DType) -> Tile:
+        """As many results as leave registers for a row of the right matrix and an element of the
+        left one, and, where products are rounded, for a product."""
+        lanes = max(machine.width * 4 // dtype.itemsize, 2)
+        rows, vectors = (8, 3) if machine.registers >= 32 else (4, 3 if machine.fma else 2)
+        return Tile(rows, vectors, lanes, dtype, machine.fma)
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def scalar(self) -> str:
+        return types.register_type(self.dtype)
+
+    @property
+    def vector(self) -> str:
+        return types.register_type(self.dtype, self.lanes)
+
+    def at(self, w: Writer, pointer: str, offset: str | int) -> str:
+        """The address of an element."""
+        return w.new(f"getelementptr {self.scalar}, ptr {pointer}, i64 {offset}")
+
+    def load(self, w: Writer, pointer: str, mask: str | None = None) -> str:
+        return types.load(w, pointer, self.dtype, self.lanes, mask)
+
+    def store(self, w: Writer, x: str, pointer: str, mask: str | None = None) -> None:
+        types.store(w, x, pointer, self.dtype, self.lanes, mask)
+
+    def first_lanes(self, w: Writer, count: str) -> str:
+        """A mask of so many lanes."""
+        kind = types.widened("i32", self.lanes)
+        short = w.new(f"trunc i64 {count} to i32")
+        first = w.new(f"insertelement {kind} poison, i32 {short}, i64 0")
+        zeros = f"<{self.lanes} x i32> zeroinitializer"
+        wide = w.new(f"shufflevector {kind} {first}, {kind} poison, {zeros}")
+        steps = "<" + ", ".join(f"i32 {i}" for i in range(self.lanes)) + ">"
+        return w.new(f"icmp sgt {kind} {wide}, {steps}")
+
+    def added(self, w: Writer, x: str, y: str, total: str) -> str:
+        """`total + x * y`, with one rounding where the machine can."""
+        kind = self.vector
+        if not self.fma:
+            return w.new(f"fadd {kind} {total}, {w.new(f'fmul {kind} {x}, {y}')}")
+        name = f"llvm.fma.{types.suffix(kind)}"
+        w.declare(f"{kind} @{name}({kind}, {kind}, {kind})")
+        return w.new(f"call {kind} @{name}({kind} {x}, {kind} {y}, {kind} {total})")
+
+
+PARAMETERS = (
+    "ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, ptr noalias %c, i64 %c_row, i64 %k, "
+    "i64 %rows, i64 %lanes, i1 %more, ptr %ahead, i64 %ahead_step"
+)
+
+
+def tile_function(tile: Tile, vectors: int, w: Writer) -> str:
+    """The function `tileN` of N vectors: `%rows` rows of c, the last vector of each only in its
+    first `%lanes` lanes, take `%k` products each, after those that they have if there are `%more`.
+
+    Rows that do not count are the last one again: they are computed twice, and stored twice. In
+    each step, memory at `%ahead` is fetched for later, and `%ahead` moves on.
+    """
+    last = w.new("sub i64 %rows, 1")
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    a, c = ["%a"], ["%c"]
+    for i in range(1, tile.rows):
+        row = w.new(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
+        a.append(tile.at(w, "%a", w.new(f"mul i64 {row}, %a_row")))
+        c.append(tile.at(w, "%c", w.new(f"mul i64 {row}, %c_row")))
+    mask = tile.first_lanes(w, "%lanes")
+    masks = [None] * (vectors - 1) + [mask]
+    totals = _first_totals(tile, c, masks, w)
+    found = _steps(tile, a, totals, vectors, w)
+    for i, row in enumerate(c):
+        for v, m in enumerate(masks):
+            tile.store(w, found[i * vectors + v], tile.at(w, row, v * tile.lanes), m)
+    w.line("ret void")
+    return f"define internal void @tile{vectors}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
+
+
+def _first_totals(tile: Tile, c: list[str], masks: list[str | None], w: Writer) -> list[str]:
+    """What is in c, or what changes nothing when added to."""
+    go_on, begin, start = w.label(), w.label(), w.block
+    w.branch("%more", go_on, begin)
+    w.start_block(go_on)
+    old = [
+        tile.load(w, tile.at(w, row, v * tile.lanes), m) for row in c for v, m in enumerate(masks)
+    ]
+    w.jump(begin)
+    w.start_block(begin)
+    zero = types.literal(-0.0, tile.dtype, tile.lanes)
+    return [w.new(f"phi {tile.vector} [ {zero}, %{start} ], [ {x}, %{go_on} ]") for x in old]
+
+
+def _steps(tile: Tile, a: list[str], totals: list[str], vectors: int, w: Writer) -> list[str]:
+    """The totals after all steps."""
+    carried = [(tile.vector, x) for x in totals]
+    carried += [("i64", "0"), ("ptr", "%b"), ("ptr", "%ahead")]
+    loop = w.open_loop("%k", 1, "0", carried)
+    *totals, position, b, ahead = loop.values
+    row = [tile.load(w, tile.at(w, b, v * tile.lanes)) for v in range(vectors)]
+    new = []
+    for i, start in enumerate(a):
+        x = types.load(w, tile.at(w, start, position), tile.dtype)
+        x = types.broadcast(w, x, tile.dtype, tile.lanes)
+        new += [tile.added(w, x, y, totals[i * vectors + v]) for v, y in enumerate(row)]
+    w.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    w.line(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 2, i32 1)")
+    new.append(w.new(f"add i64 {position}, %a_step"))
+    new.append(tile.at(w, b, vectors * tile.lanes))
+    new.append(w.new(f"getelementptr i8, ptr {ahead}, i64 %ahead_step"))
+    w.close_loop(loop, new)
+    return loop.values[: len(totals)]
