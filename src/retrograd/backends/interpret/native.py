@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, Program
-from retrograd.backends.kernel.views import BLAS_WORK
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.ir import Dim, Graph, Node, TensorType, float32, float64
 from retrograd.ops.elementwise import Cast, Elementwise
@@ -76,10 +75,9 @@ def _slim_product(node: Node, arrays: list[Array]) -> Node | None:
     prim: Any = node.prim
     a, b = arrays
     summed = math.prod([a.shape[i] for i in prim.a_contract])
-    work = summed * a.size * b.size // max(summed * summed, 1)
     rows = [[i for i, n in enumerate(x.shape) if n != 1] for x in arrays]
     plain = max(a.ndim, b.ndim) <= 2 and not prim.a_batch and node.dtype in (float32, float64)
-    if not plain or summed == 1 or work >= BLAS_WORK:
+    if not plain or summed == 1:
         return None
 
     def renumbered(k: int, axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,11 +1,10 @@
 """The matrix product: one routine for each dtype, for all sizes and layouts.
 
-`rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more,
-work)` sets
-`c[i, j] = sum over p of a[i, p] b[p, j]`, or goes on from what is in c where there is `more`; element
-`a[i, p]` lies at `i * a_row + p * a_step` and `b[p, j]` at `p * b_step + j * b_column`. Of each matrix one of the strides is 1. A result takes its
-products one after the other, as in the loops that `reduce.py` writes: to the bit it depends neither
-on how the work is cut nor on the layouts.
+`rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more, work)` sets
+`c[i, j] = sum over p of a[i, p] b[p, j]`, or goes on from what is in c where there is `more`. The
+element `a[i, p]` lies at `i * a_row + p * a_step` and `b[p, j]` at `p * b_step + j * b_column`. Of
+each matrix one of the strides is 1. A result takes its products one after the other, as in the
+loops that `reduce.py` writes: to the bit it depends neither on how the work is cut nor on layouts.
 
 The work is cut so that what is used again is near. A *tile* of results stays in registers: a few
 rows, and as many columns as a few vectors have. The right matrix is copied, a block at a time, into
