@@ -137,7 +137,7 @@ def test_blocks_of_a_band(rows, blocks, element, chain, told, threads):
     kernels = np.array([ctypes.cast(called, ctypes.c_void_p).value], np.int64)
     band = [rows, blocks, element, chain, 0, 0, 0, 0, 0]
     table = np.array([-1, -1, 0, 0, BAND, len(band) + 2, *band, END, 2], np.int64)
-    run = DRIVE(engine()._drive_address())
+    run = DRIVE(engine()._shared("rg_drive"))
     memory = np.zeros(1, np.int64)
     for mine[0] in range(threads):
         places = memory.ctypes.data, mine[0], threads, None, table.ctypes.data, kernels.ctypes.data

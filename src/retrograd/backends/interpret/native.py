@@ -69,9 +69,8 @@ def _without_ones(node: Node, x: Array) -> Node | None:
 
 
 def _slim_product(node: Node, arrays: list[Array]) -> Node | None:
-    """A small product of matrices or vectors, operands without the axes of size 1; None where it
-    may be that its sizes decide how it is computed: by BLAS, as a product where nothing is summed,
-    or with axes merged."""
+    """A product of matrices or vectors, operands without the axes of size 1; None where its sizes
+    may decide how it is computed: as a product where nothing is summed, or with axes merged."""
     prim: Any = node.prim
     a, b = arrays
     summed = math.prod([a.shape[i] for i in prim.a_contract])
