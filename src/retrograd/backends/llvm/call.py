@@ -107,9 +107,10 @@ class Caller:
 
     def function(self, words: Array) -> Serve:
         """A function that follows these words."""
-        make = ctypes.pythonapi.PyCFunction_NewEx
-        make.restype = ctypes.py_object
-        make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+        kind = ctypes.PYFUNCTYPE(
+            ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+        )
+        make = kind(("PyCFunction_NewEx", ctypes.pythonapi))
         made: Serve = make(self._record, words, None)
         return made
 

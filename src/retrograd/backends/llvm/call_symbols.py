@@ -45,8 +45,8 @@ def python_symbols() -> dict[str, int]:
 def _new_array() -> ctypes.c_void_p:
     """Where NumPy has `PyArray_NewFromDescr`: number 94 in the table of its C interface, whose
     numbers stay the same from version to version. Number 2 is the class of arrays."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    pointer = kind(("PyCapsule_GetPointer", ctypes.pythonapi))
     capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     table = ctypes.cast(pointer(capsule, None), ctypes.POINTER(ctypes.c_void_p))
     return ctypes.c_void_p(table[94] if table[2] == id(np.ndarray) else 0)
