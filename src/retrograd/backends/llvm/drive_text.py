@@ -22,8 +22,8 @@ Then follow operations, each beginning with its number and its length in words:
     3  all threads wait for each other, and leave if one of them has failed or was stopped
     4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
 
-Rows are -1 - slot where the block holds their number. Blocks are -n for one for each n rows, but two
-at least, where there are two rows: a number that does not depend on the threads.
+Rows are -1 - slot where the block holds their number. Blocks are -n for one for each n rows, but
+two at least, where there are two rows: a number that does not depend on the threads.
 
 A call is the number of the kernel's address, the result of the run if it fails, its place among the
 counters, how many slots it uses, and these slots. Kernels are `i64 (ptr block, ptr slots, i64 lo,
