@@ -54,7 +54,8 @@ def timed_programs() -> list[Any]:
 
 
 def show(program: Any, name: str, steps: int, top: int) -> None:
-    head, *lines = program.explain().splitlines()
+    head, *rest = program.explain().splitlines()
+    lines = [line for line in rest if line[:6].strip()]  # those of bands have no number
     cycles = [t / steps for t in program.times.tolist()]
     total = sum(cycles) or 1
     print(f"{name}: {head}; {total:,.0f} cycles a step")
@@ -66,7 +67,7 @@ def show(program: Any, name: str, steps: int, top: int) -> None:
     print("by kind: " + ", ".join(f"{kind} {spent / total:.1%}" for kind, spent in shares))
     print(f"{'share':>6} {'cycles':>13} {'ops/cycle':>9} {'B/cycle':>7}  kernel")
     for k in sorted(range(len(lines)), key=lambda k: -cycles[k])[:top]:
-        work = re.search(r"(\d+) bytes, (\d+) operations$", lines[k])
+        work = re.search(r"(\d+) bytes, (\d+) operations", lines[k])
         bytes_, operations = (int(w) / (cycles[k] or 1) for w in work.groups()) if work else (0, 0)
         print(
             f"{cycles[k] / total:6.1%} {cycles[k]:13,.0f} {operations:9.1f} {bytes_:7.2f}  "
