@@ -54,7 +54,8 @@ def timed_programs() -> list[Any]:
 
 
 def show(program: Any, name: str, steps: int, top: int) -> None:
-    head, *lines = [s for s in program.explain().splitlines() if not s.lstrip().startswith("--")]
+    head, *rest = program.explain().splitlines()
+    lines = [line for line in rest if line[:6].strip()]  # those of bands have no number
     cycles = [t / steps for t in program.times.tolist()]
     total = sum(cycles) or 1
     print(f"{name}: {head}; {total:,.0f} cycles a step")

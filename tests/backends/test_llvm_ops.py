@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.reference import ReferenceProgram
 from retrograd.ir import (
     DTYPES,
     DType,
@@ -246,3 +248,29 @@ def test_leaves_and_random_bits() -> None:
         key,
     ]
     assert_same(Graph([key], [*outputs, outputs[0], key]), [sample((3, 2), uint32, special=True)])
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_signs_of_zeros(dtype: DType) -> None:
+    """Of zeros of both signs the maximum is 0.0 and the minimum -0.0, in whatever order they come:
+    in `reference`, which says what is meant, and in compiled code."""
+    zeros = np.array([[0.0, -0.0], [-0.0, 0.0], [0.0, 0.0], [-0.0, -0.0]] * 5, dtype.dtype)
+    a, b, x = (
+        input_node(spec(s, dtype), n) for s, n in (((20,), "a"), ((20,), "b"), ((20, 2), "x"))
+    )
+    wide = input_node(spec((2, 20), dtype), "wide")
+    op = {name: ELEMENTWISE[name] for name in ("max", "min", "relu", "clamp")}
+    graph = Graph([a, b, x, wide], [
+        op["max"](a, b), ReduceMax((1,))(x), ReduceMax((0,))(wide), op["relu"](a),
+        op["min"](a, b), ReduceMin((1,))(x), ReduceMin((0,))(wide), op["clamp"](a, b, a),
+    ])  # fmt: skip
+    one, two = zeros[:, 0].copy(), zeros[:, 1].copy()
+    arrays = [one, two, zeros, np.ascontiguousarray(zeros.T)]
+    negative = np.signbit(one), np.signbit(two)
+    both, either = negative[0] & negative[1], negative[0] | negative[1]
+    bounded = (negative[0] & negative[1]) | negative[0]
+    expected = [both, both, both, np.zeros(20, bool), either, either, either, bounded]
+    for program in (ReferenceProgram(graph), LLVMProgram(graph)):
+        for y, signs in zip(program(arrays), expected, strict=True):
+            assert not y.any()
+            np.testing.assert_array_equal(np.signbit(y), signs)

@@ -173,6 +173,25 @@ def _pow(a: Any, b: Any) -> Any:
     return np.where(b < 0, 0, np.power(a, np.maximum(b, 0))) if a.dtype.kind == "i" else a**b
 
 
+def _max(a: Any, b: Any) -> Any:
+    """The maximum of IEEE 754: NaN if one is NaN, and 0.0 of 0.0 and -0.0, of which NumPy takes
+    either."""
+    y = np.maximum(a, b)
+    if y.dtype.kind in "biu":
+        return y
+    with np.errstate(all="ignore"):
+        return np.where((a == 0) & (b == 0), a + b, y)
+
+
+def _min(a: Any, b: Any) -> Any:
+    """The minimum of IEEE 754: NaN if one is NaN, and -0.0 of 0.0 and -0.0."""
+    y = np.minimum(a, b)
+    if y.dtype.kind in "biu":
+        return y
+    with np.errstate(all="ignore"):
+        return np.where((a == 0) & (b == 0), -(-a - b), y)
+
+
 def _shift_left(a: Any, b: Any) -> Any:
     inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
     return np.where(inside, np.left_shift(a, np.where(inside, b, 0)), 0)
@@ -266,7 +285,7 @@ erf = unary("erf", _in_double(math.erf),
             lambda g, y, x: zmul(g, (2 / math.sqrt(math.pi)) * exp(-(x * x))))
 erfc = unary("erfc", _in_double(math.erfc),
              lambda g, y, x: -zmul(g, (2 / math.sqrt(math.pi)) * exp(-(x * x))))
-relu = unary("relu", lambda x: np.maximum(x, 0), lambda g, y, x: keep_if(x > 0, g), NUMBER)
+relu = unary("relu", lambda x: _max(x, np.zeros_like(x)), lambda g, y, x: keep_if(x > 0, g), NUMBER)
 sigmoid = unary("sigmoid", _sigmoid, lambda g, y, x: zmul(g, y * sigmoid(-x)))
 softplus = unary("softplus", lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
                  lambda g, y, x: zmul(g, sigmoid(x)))
@@ -281,13 +300,13 @@ ge = compare("ge", np.greater_equal)
 isnan = unary("isnan", np.isnan, None, FLOAT, bool_)
 isinf = unary("isinf", np.isinf, None, FLOAT, bool_)
 isfinite = unary("isfinite", np.isfinite, None, FLOAT, bool_)
-max = binary("max", np.maximum, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)),
+max = binary("max", _max, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)),
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)), ANY)
-min = binary("min", np.minimum, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)),
+min = binary("min", _min, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)),
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)), ANY)
 select = _add(Select("select", np.where, (
     None, lambda g, y, c, a, b: keep_if(c, g), lambda g, y, c, a, b: drop_if(c, g)), ANY + COMPLEX))
-clamp = _add(Elementwise("clamp", lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi), (
+clamp = _add(Elementwise("clamp", lambda x, lo, hi: _min(_max(x, lo), hi), (
     lambda g, y, x, lo, hi: drop_if((x <= lo) | (x >= hi), g),
     lambda g, y, x, lo, hi: keep_if((x <= lo) & (lo < hi), g),
     lambda g, y, x, lo, hi: keep_if((x >= hi) | (lo >= hi), g)), NUMBER))

@@ -160,6 +160,16 @@ def join(*parts: Node) -> Node:
     return Concat(parts[0].type.rank - 1)(*parts)
 
 
+def _with_signs(y: Any, x: Any, axes: tuple[int, ...], plus: bool) -> Any:
+    """Extrema `y` of `x`, in which a zero is 0.0 if there was one (`plus`), or -0.0 if there was
+    one; NumPy takes either."""
+    if x.dtype.kind in "biu":
+        return y
+    found = np.any((x == 0) & (np.signbit(x) != plus), axis=axes)
+    zero = np.where(found == plus, 0.0, -0.0).astype(x.dtype)
+    return np.where(y == 0, zero, y)
+
+
 @declare
 class ReduceMax(Reduction):
     """Maximum over axes; NaN if one is NaN. Equal maxima share the gradient."""
@@ -173,7 +183,7 @@ class ReduceMax(Reduction):
         (x,) = arrays
         self.infer(TensorType(as_dtype(x.dtype), x.shape))  # a symbolic axis may turn out empty
         with np.errstate(invalid="ignore"):
-            return np.max(x, axis=self.axes)
+            return _with_signs(np.max(x, axis=self.axes), x, self.axes, plus=True)
 
     def weights(self, y: Node, x: Node) -> Node:
         hit = cast(eq(x, self.back(y, x)), x.dtype)  # a NaN equals nothing: 0 / 0 for all
@@ -194,7 +204,7 @@ class ReduceMin(Reduction):
         (x,) = arrays
         self.infer(TensorType(as_dtype(x.dtype), x.shape))
         with np.errstate(invalid="ignore"):
-            return np.min(x, axis=self.axes)
+            return _with_signs(np.min(x, axis=self.axes), x, self.axes, plus=False)
 
     weights = ReduceMax.weights
 
