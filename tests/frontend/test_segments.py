@@ -143,6 +143,7 @@ def test_training_gives_the_bits_of_one_program(n):
         assert cuts
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("backend", ["llvm", "reference"])
 def test_a_recurrent_network_against_torch(backend):
     torch = pytest.importorskip("torch")

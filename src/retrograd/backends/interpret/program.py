@@ -7,7 +7,8 @@ the sign of a zero that two zeros have) runs as native code, one operation at a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from retrograd.backends.interpret.native import run
 from retrograd.backends.limits import check_memory
 from retrograd.errors import RetrogradError
 from retrograd.ir import Graph, Node, evaluate
+from retrograd.ops.elementwise import Elementwise
 
 # Operations whose NumPy meaning gives the bits of compiled code, in every dtype but half precision.
 EXACT = frozenset((
@@ -40,12 +42,13 @@ class InterpretedProgram:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._fitting: dict[str, int] | None = None  # sizes for which there was memory
-        self._last: dict[Node, list[Node]] = {}  # what is not needed any more after a node
         last = {x: node for node in graph.body for x in node.inputs}
-        keep = {*graph.outputs}
+        for y in graph.outputs:
+            last.pop(y, None)
+        ends: dict[Node, list[Node]] = {}  # what is not needed any more after a node
         for x, node in last.items():
-            if x not in keep:
-                self._last.setdefault(node, []).append(x)
+            ends.setdefault(node, []).append(x)
+        self._steps = [(n, _in_numpy(n), n.inputs, ends.get(n, ())) for n in graph.body]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         graph = self.graph
@@ -54,9 +57,13 @@ class InterpretedProgram:
             self._check_memory(sizes)
         values: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
         with np.errstate(all="ignore"):
-            for node in graph.body:
-                values[node] = self._value(node, [values[x] for x in node.inputs], sizes)
-                for x in self._last.get(node, ()):
+            for node, f, inputs, ends in self._steps:
+                given = [values[x] for x in inputs]
+                if f is None:
+                    values[node] = run(bound(node, sizes) if sizes else node, given)
+                else:
+                    values[node] = _computed(node, f, given, sizes)
+                for x in ends:
                     del values[x]
         return [np.array(values[y], order="C") for y in graph.outputs]
 
@@ -69,22 +76,32 @@ class InterpretedProgram:
             if node.op not in MOVING
         }
         held = needed = 0
-        for node in self.graph.body:
+        for node, _, _, ends in self._steps:
             held += bytes_of.get(node, 0)
             needed = max(needed, held)
-            held -= sum([bytes_of.get(x, 0) for x in self._last.get(node, ())])
+            held -= sum([bytes_of.get(x, 0) for x in ends])
         check_memory(needed, lambda: [(n, x.describe()) for x, n in bytes_of.items()], sizes)
         self._fitting = sizes
 
-    def _value(self, node: Node, inputs: list[Array], sizes: dict[str, int]) -> Array:
-        half = any(x.dtype.is_half for x in (node, *node.inputs))
-        if node.op in MOVING or (node.op in EXACT and not half):
-            prim = node.prim.bind(sizes) if sizes else node.prim
-            try:
-                return np.asarray(prim.reference(*inputs), node.dtype.dtype)
-            except RetrogradError as error:
-                raise type(error)(f"{error}: {node.describe()}") from None
-        return run(node if not sizes else bound(node, sizes), inputs)
+
+def _in_numpy(node: Node) -> Callable[..., Any] | None:
+    """What computes a node in NumPy to the bits of compiled code, if that is so."""
+    half = any(x.dtype.is_half for x in (node, *node.inputs))
+    if node.op not in MOVING and (half or node.op not in EXACT):
+        return None
+    prim = node.prim
+    return prim.formula if isinstance(prim, Elementwise) and not half else prim.reference
+
+
+def _computed(
+    node: Node, f: Callable[..., Any], given: list[Array], sizes: dict[str, int]
+) -> Array:
+    try:
+        y = node.prim.bind(sizes).reference(*given) if sizes else f(*given)
+    except RetrogradError as error:
+        raise type(error)(f"{error}: {node.describe()}") from None
+    dtype = node.type.dtype.dtype
+    return y if type(y) is np.ndarray and y.dtype is dtype else np.asarray(y, dtype)
 
 
 def bound(node: Node, sizes: dict[str, int]) -> Node:
