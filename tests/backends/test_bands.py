@@ -16,6 +16,7 @@ import pytest
 import retrograd as rg
 from retrograd.backends.backend import Array
 from retrograd.backends.kernel import Plan, band, cost, recompute, views
+from retrograd.backends.kernel.kernel import copied
 from retrograd.backends.kernel.rows import Sums, element
 from retrograd.ir import Graph
 from retrograd.nn import functional as F
@@ -213,6 +214,27 @@ def test_elements_are_what_all_kernels_agree_on():
     assert element([pairs], [], 24) == 2
     assert element([adding[0]], adding[:1], 24) == 6
     assert element([pairs, adding[0]], adding[:1], 24) == 0
+
+
+def test_nothing_is_computed_again_from_what_was_overwritten(tiny):
+    """As a donated input may be, between the kernels that would run a second time."""
+    graph = graph_of(attention(), given((2, 2, 6), 3, 6))
+
+    def keeping() -> Plan:
+        with pytest.MonkeyPatch.context() as usual:
+            usual.setattr(cost, "FAR", 1 << 60)
+            return Plan(graph)
+
+    plan = keeping()
+    assert len(recompute.recompute(plan.kernels, plan.bands, [])) > len(plan.kernels)
+    plan = keeping()
+    scores = next(k for k in plan.kernels if k.nodes[0].op == "dot_general")
+    writer = copied(scores, [])
+    writer.outs = scores.reads[:1]
+    at = 1 + next(n for n, k in enumerate(plan.kernels) if k.nodes[0].op == "sin")
+    bands = [*plan.bands, band.Band([writer])]
+    overwritten = [*plan.kernels[:at], writer, *plan.kernels[at:]]
+    assert len(recompute.recompute(overwritten, bands, [])) == len(overwritten)
 
 
 SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 5), ((5, 8), 2, 8)]
