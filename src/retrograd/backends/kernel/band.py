@@ -37,9 +37,9 @@ WINDOW = 40  # kernels that may be overtaken by one that joins a band
 @dataclass(slots=True)
 class Band:
     """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
-    each thread takes one block: where the number of rows is not known, and of a matrix product by
-    itself, which goes through its rows in an order of its own. `local` are the buffers that each
-    thread has a block of."""
+    each thread takes one block, or a few: where the number of rows is not known, and of a matrix
+    product by itself, which goes through its rows in an order of its own. `local` are the buffers
+    that each thread has a block of."""
 
     kernels: list[Kernel]
     rows: int | Dim = 0

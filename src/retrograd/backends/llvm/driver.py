@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from retrograd.backends.llvm.module import Call, Module
 
 STOPPED = 1 << 62  # the result of a run that was told to stop
+LONG_ROWS = 1024  # of a matrix product after which a run may stop
 PIECE = 200  # calls in a function; longer ones would take LLVM more than linear time
 ARGUMENTS = "ptr %block, i64 %thread, i64 %threads, ptr %team"
 
@@ -146,7 +147,7 @@ class Driver:
         for call in calls:
             slots.listed(call)  # all that is loaded is loaded before the loop
         rows = slots.of(band.rows) if isinstance(band.rows, Dim) else str(band.rows)
-        blocks = str(band.blocks) if band.blocks else "%threads"
+        blocks = str(band.blocks) if band.blocks else _blocks(w, band, rows)
         bounds = []
         for thread in ("%thread", w.new("add i64 %thread, 1")):
             if blocks == "%threads":
@@ -236,6 +237,15 @@ class Slots:
         """The arguments of a call; there may be none, where nothing is to be computed."""
         own = [f"{'i64' if isinstance(p, Dim) else 'ptr'} {self.of(p)}" for p in call.arguments]
         return ", ".join([*own, *more])
+
+
+def _blocks(w: Writer, band: Band, rows: str) -> str:
+    """One block for each thread; more of a long matrix product, so that it can be told to stop."""
+    if not any(n.kind == "gemm" and not n.loops for k in band.kernels for n in k.nests):
+        return "%threads"
+    w.declare("i64 @llvm.smax.i64(i64, i64)")
+    many = w.new(f"udiv i64 {rows}, {LONG_ROWS}")
+    return w.new(f"call i64 @llvm.smax.i64(i64 {many}, i64 %threads)")
 
 
 def _row(w: Writer, block: str, rows: str, blocks: str) -> str:
