@@ -25,7 +25,8 @@ LAYOUTS = list(itertools.product((False, True), repeat=2))  # whether a and b li
 # Around the sizes of vectors, tiles and blocks; (m, k, n).
 SIZES = [
     (1, 1, 1), (1, 3, 17), (3, 1, 2), (3, 17, 3), (7, 5, 16), (8, 4, 48), (9, 17, 49), (17, 33, 64),
-    (16, 257, 31), (65, 300, 97), (33, 1100, 20), (140, 513, 130), (5, 700, 600), (300, 7, 210),
+    (16, 257, 31), (20, 9, 112), (65, 300, 97), (33, 1100, 20), (140, 513, 130),
+    (5, 700, 600), (300, 7, 210),
 ]  # fmt: skip
 
 
@@ -145,7 +146,7 @@ def test_views_of_memory(monkeypatch):
 @pytest.mark.parametrize("turned", LAYOUTS, ids=str)
 @pytest.mark.parametrize("named", [False, True], ids=["static", "symbolic"])
 def test_threads(turned, named):
-    for m, k, n in [(130, 300, 400), (333, 257, 129), (64, 512, 512)]:
+    for m, k, n in [(130, 300, 400), (333, 257, 129), (64, 512, 512), (3100, 200, 150)]:
         graph = graph_of(Dim("M") if named else m, k, n, turned, float32)
         arrays = draw(graph, {"M": m})
         found = []

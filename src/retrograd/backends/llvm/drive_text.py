@@ -24,7 +24,7 @@ Then follow operations, each beginning with its number and its length in words:
 
 Rows are -1 - slot where the block holds their number. Blocks are -n for one for each n rows, but
 two at least, where there are two rows: a number that does not depend on the threads. They are 0 for
-one for each thread.
+one for each thread, or more where there are many rows: a run has to be able to stop among them.
 
 A call is the number of the kernel's address, the result of the run if it fails, its place among the
 counters, how many slots it uses, and these slots. Kernels are `i64 (ptr block, ptr slots, i64 lo,
@@ -42,6 +42,7 @@ from retrograd.backends.llvm.team_text import VOTE
 
 HEAD, CALL, LOCAL = 4, 4, 7  # words before operations, slots of a call, local buffers of a band
 END, CALLS, BAND, MEET, KEEP = range(5)
+LONG_ROWS = 1024  # after which a run may stop
 STOPPED = 1 << 62  # the result of a run that was told to stop
 
 TEXT = f"""
@@ -122,7 +123,9 @@ ask:
   %each = icmp eq i64 %word, 0
   br i1 %each, label %shares, label %count
 shares:
-  ret i64 %threads
+  %long = udiv i64 %rows, {LONG_ROWS}
+  %more = call i64 @llvm.umax.i64(i64 %long, i64 %threads)
+  ret i64 %more
 count:
   %size = sub i64 0, %word
   %many = udiv i64 %rows, %size

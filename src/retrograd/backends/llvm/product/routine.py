@@ -12,8 +12,8 @@ rows, and as many columns as a few vectors have. The right matrix is copied, a b
 cache while the rows of the left matrix pass by. While they do, the next block is fetched from
 memory. Of the left matrix elements are read one by one, where they are, unless its columns are
 contiguous and so far apart that caches, which have few places for addresses a power of two apart,
-would lose them between panels: then it is copied as well.
-Blocks of further rows go on from what is in c.
+would lose them between panels: then it is copied as well. Blocks of further rows go on from what is
+in c.
 """
 
 from __future__ import annotations
