@@ -1,9 +1,10 @@
 """Random graphs of every op, of odd sizes and all dtypes, for the fuzz tests of compilers.
 
 What a graph computes must be comparable between backends that round differently. So every node is
-known to be `exact` (the same on all backends, but for the sign of zeros) or not; ops that jump (`floor`, comparisons,
-conversions to integers, positions of extrema) are applied to exact nodes only, and floats stay
-within a few units and away from poles, so that differences of rounding are not blown up.
+known to be `exact` (the same on all backends, but for the sign of zeros) or not; ops that jump
+(`floor`, comparisons, conversions to integers, positions of extrema) are applied to exact nodes
+only, and floats stay within a few units and away from poles, so that differences of rounding are
+not blown up.
 """
 
 from __future__ import annotations
