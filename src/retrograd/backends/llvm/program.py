@@ -166,7 +166,7 @@ class Shaped:
 
     def rest(self) -> None:
         """Calls have gone on to other sizes: keep no large memory for these."""
-        if self.placement.arena > KEPT_ARENA:
+        if self.placement.arena + self.program.recipe.facts.scratch > KEPT_ARENA:
             self.frames.clear()
 
     def _make(self) -> Frame:
