@@ -13,7 +13,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.interpret.native import run
-from retrograd.errors import RetrogradError
+from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node
 
 # Operations whose NumPy meaning gives the bits of compiled code, in every dtype but half precision.
@@ -64,7 +64,10 @@ class InterpretedProgram:
                 return np.asarray(prim.reference(*inputs), node.dtype.dtype)
             except RetrogradError as error:
                 raise type(error)(f"{error}: {node.describe()}") from None
-        return run(node if not sizes else bound(node, sizes), inputs)
+        try:
+            return run(node if not sizes else bound(node, sizes), inputs)
+        except LinAlgError as error:  # it names the operation that was compiled, not this node
+            raise LinAlgError(f"{error.reason}: {node.describe()}", error.reason) from None
 
 
 def bound(node: Node, sizes: dict[str, int]) -> Node:

@@ -93,6 +93,8 @@ def touches(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     loops = list(nest.loops)
     if nest.kind == "gemm":
         return _of_product(nest)
+    if nest.kind == "call":
+        return _of_call(nest)
     reads = [_touch(v.attr, v.args[0], loops) for v in live(nest) if v.op == "load"]
     writes = [_touch(s.buffer, s.offset, loops) for s in nest.stores]
     return reads, writes
@@ -119,6 +121,16 @@ def _of_product(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     b_size = _extent(n, k, b_lead.attr) if b_turned else _extent(k, n, b_lead.attr)
     reads = [_touch(left, a, loops, a_size), _touch(right, b, loops, b_size)]
     return reads, [_touch(out, info["y"], loops, m * n)]
+
+
+def _of_call(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+    """The same of a routine, which touches of every buffer what belongs to the item at hand."""
+    found = []
+    for buffer in nest.info["buffers"]:
+        each = buffer.type.size // nest.loops[0]
+        found.append(Touch(buffer, each, 0, each))
+    given = len(nest.operands)
+    return found[:given], found[given:]
 
 
 def _extent(rows: int | Dim, columns: int | Dim, lead: int | Dim) -> int | Dim:

@@ -24,6 +24,6 @@ class Kernel:
             for v in live(nest):
                 if v.op == "load":
                     found[v.attr] = None
-            for buffer in nest.info.get("buffers", ())[:2]:
+            for buffer in nest.operands:
                 found[buffer] = None
         self.reads = list(found)

@@ -1,4 +1,4 @@
-"""Matrix products of OpenBLAS, as function pointers for compiled programs."""
+"""OpenBLAS and LAPACK, as function pointers for compiled programs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from retrograd.backends.llvm.routine import CBLAS, LAPACK
 from retrograd.errors import BackendError
 
 
@@ -36,12 +37,9 @@ def _core_type() -> Iterator[None]:
 
 
 @functools.cache
-def blas_symbols() -> dict[str, int]:
-    """Addresses of `cblas_sgemm` and `cblas_dgemm`, by the names that programs use.
-
-    The library runs on one thread: the order of summation must not depend on the number of threads,
-    and programs will be threaded as a whole.
-    """
+def _library() -> ctypes.CDLL:
+    """The library, which runs on one thread: the order of summation must not depend on the number
+    of threads, and programs are threaded as a whole."""
     # Imported here, as most programs do without, and it takes as long as tracing a small model.
     import scipy_openblas32
 
@@ -53,8 +51,18 @@ def blas_symbols() -> dict[str, int]:
     with _core_type():
         library = ctypes.CDLL(str(found[0]))
     library.scipy_openblas_set_num_threads(1)
-    addresses = {}
-    for letter in "sd":
-        function = getattr(library, f"scipy_cblas_{letter}gemm")
-        addresses[f"rg_{letter}gemm"] = int(ctypes.cast(function, ctypes.c_void_p).value or 0)
-    return addresses
+    return library
+
+
+def openblas_address(name: str) -> int:
+    """The address of a function by the name that programs use: `rg_cblas_dgemm`, `rg_lapack_dgetrf`
+    (with the calling convention of Fortran: every argument by address)."""
+    if name.startswith(CBLAS):
+        symbol = f"scipy_cblas_{name.removeprefix(CBLAS)}"
+    else:
+        symbol = f"scipy_{name.removeprefix(LAPACK)}_"
+    try:
+        function = getattr(_library(), symbol)
+    except AttributeError:
+        raise BackendError(f"scipy-openblas32 has no function {symbol}; reinstall it") from None
+    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)

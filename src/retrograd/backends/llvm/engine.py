@@ -15,12 +15,14 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from retrograd.backends.llvm.assembler import Assembler, Object
-from retrograd.backends.llvm.blas import blas_symbols
+from retrograd.backends.llvm.blas import openblas_address
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import ENTER, PROTOTYPE, TEXT, Enter, usable, works
 from retrograd.backends.llvm.half import TEXT as HALF
 from retrograd.backends.llvm.half import lacking
 from retrograd.backends.llvm.machine import LEVELS, Machine, level_asked
+from retrograd.backends.llvm.python import SYMBOL, python_address
+from retrograd.backends.llvm.routine import CBLAS, LAPACK
 from retrograd.backends.llvm.team import Team, current_team
 from retrograd.backends.llvm.wrapping import TEXT as WRAP
 from retrograd.errors import BackendError
@@ -101,8 +103,10 @@ class Engine:
     def _address(self, name: str) -> int:
         if name in ("rg_barrier", "rg_vote"):
             return self.team.symbols[name]
-        if name in ("rg_sgemm", "rg_dgemm"):
-            return blas_symbols()[name]
+        if name.startswith((CBLAS, LAPACK)):
+            return openblas_address(name)
+        if name == SYMBOL:
+            return python_address()
         try:
             function = getattr(self._math, name.removeprefix("rg_"))
         except AttributeError:

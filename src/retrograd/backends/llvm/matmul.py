@@ -17,7 +17,7 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
     left, right, out = info["buffers"]
     dtype = out.type.dtype
     kind = types.register_type(dtype)
-    symbol = "rg_sgemm" if dtype is float32 else "rg_dgemm"
+    symbol = "rg_cblas_sgemm" if dtype is float32 else "rg_cblas_dgemm"
     w.declare(
         f"void @{symbol}({', '.join(['i32'] * 6)}, {kind}, ptr, i32, ptr, i32, {kind}, ptr, i32)"
     )

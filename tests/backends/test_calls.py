@@ -1,0 +1,161 @@
+"""Routines instead of loops: errors, threads, the store, and ops that Python computes."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from retrograd.backends.kernel import legalize
+from retrograd.backends.kernel.call import by_reference
+from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.llvm.cache import VARIABLE
+from retrograd.errors import LinAlgError
+from retrograd.frontend.context import num_threads
+from retrograd.ir import Dim, Graph, float64, spec
+from retrograd.ops.elementwise import add, exp
+from retrograd.ops.leaf import input_node
+from retrograd.ops.linalg import Cholesky
+from retrograd.ops.reduce import CumSum
+from tests.backends.agreement import GuardedProgram, assert_same
+
+
+def positive(*shape: int) -> np.ndarray:
+    x = np.random.default_rng(0).standard_normal(shape)
+    return x @ np.swapaxes(x, -1, -2) + shape[-1] * np.eye(shape[-1])
+
+
+def factor(*shape: int | Dim) -> Graph:
+    x = input_node(spec(shape, float64), "x")
+    return Graph([x], [exp(Cholesky()(add(x, x)))])
+
+
+def test_a_batch_is_shared_by_threads() -> None:
+    program = LLVMProgram(factor(500, 6, 6))
+    assert program.plan.threaded
+    x = positive(500, 6, 6)
+    (one,) = program([x])
+    with num_threads(4):
+        (four,) = program([x])
+    assert one.tobytes() == four.tobytes()
+    np.testing.assert_allclose(one, np.exp(np.linalg.cholesky(2 * x)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    "shape", [(500, 6, 6), (2, 250, 6, 6), (Dim("B"), 250, Dim("N"), Dim("N"))]
+)
+def test_the_error_names_the_matrix(threads: int, shape: tuple[int | Dim, ...]) -> None:
+    program = LLVMProgram(factor(*shape))
+    known = (2, *shape[1:-2], 6, 6) if isinstance(shape[0], Dim) else shape
+    x = positive(*known)  # type: ignore[arg-type]
+    x.reshape(-1, 6, 6)[377, 2, 2] = -1
+    index = ", ".join(map(str, np.unravel_index(377, x.shape[:-2])))
+    with num_threads(threads):
+        with pytest.raises(
+            LinAlgError, match=rf"matrix \[{index}\]: .* order 3 .*cholesky"
+        ) as caught:
+            program([x])
+        x.reshape(-1, 6, 6)[377, 2, 2] = 50
+        program([x])
+    assert isinstance(caught.value, np.linalg.LinAlgError)
+
+
+def test_symbolic_sizes_and_guards() -> None:
+    graph = factor(Dim("B"), Dim("N"), Dim("N"))
+    program = GuardedProgram(graph)
+    for b, n in ((3, 4), (1, 1), (0, 2), (2, 0), (5, 40)):
+        assert_same(graph, [positive(b, n, n)], program=program)
+
+
+def test_a_refused_run_leaves_donated_inputs_alone() -> None:
+    x = input_node(spec((3, 3), float64), "x")
+    program = LLVMProgram(Graph([x], [Cholesky()(x)]), donate=[0])
+    bad = -positive(3, 3)
+    before = bad.copy()
+    with pytest.raises(LinAlgError):
+        program.consume([bad])
+    np.testing.assert_array_equal(bad, before)
+
+
+STORED = """
+import numpy as np
+from retrograd.backends.llvm import LLVMProgram
+from tests.backends.test_calls import factor, positive
+x = positive(5, 4, 4)
+program = LLVMProgram(factor(5, 4, 4))
+np.testing.assert_allclose(program([x])[0], np.exp(np.linalg.cholesky(2 * x)))
+x[2] = -x[2]
+try:
+    program([x])
+except np.linalg.LinAlgError as error:
+    print(error)
+"""
+
+
+def test_another_process_finds_routines_by_name(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    outputs = [
+        subprocess.run([sys.executable, "-c", STORED], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert outputs[0].stdout == outputs[1].stdout
+    assert "matrix [2]" in outputs[1].stdout
+
+
+# -- by reference ---------------------------------------------------------------------------------
+@pytest.fixture
+def python(monkeypatch):
+    """Some ops computed by Python."""
+    for name in ("exp", "cumsum", "cholesky"):
+        monkeypatch.setitem(legalize.RULES, name, by_reference)
+    monkeypatch.setenv(VARIABLE, "off")
+
+
+def test_python_computes_an_op(python) -> None:
+    n = Dim("N")
+    x = input_node(spec((n, 3), float64), "x")
+    graph = Graph([x], [CumSum(0, True)(exp(add(x, x))), exp(x)])
+    program = GuardedProgram(graph)
+    for size in (4, 1, 0, 4):
+        assert_same(graph, [np.random.default_rng(size).standard_normal((size, 3))], 0, program)
+
+
+def test_python_computes_for_several_threads(python) -> None:
+    x = input_node(spec((400, 300), float64), "x")
+    program = LLVMProgram(Graph([x], [exp(add(exp(add(x, x)), x))]))
+    array = np.random.default_rng(1).uniform(-1, 0, (400, 300))
+    expected = np.exp(np.exp(2 * array) + array)
+    with num_threads(3), ThreadPoolExecutor(4) as pool:
+        for (found,) in pool.map(lambda _: program([array]), range(40)):
+            np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_python_raises_is_raised(python, threads: int) -> None:
+    program = LLVMProgram(factor(200, 4, 4))
+    x = positive(200, 4, 4)
+    x[7] = -x[7]
+    with num_threads(threads), pytest.raises(LinAlgError, match=r"matrix \[7\].*cholesky\(upper"):
+        program([x])
+
+
+def test_any_exception_of_a_reference_is_raised(python, monkeypatch) -> None:
+    class Odd(Exception):
+        pass
+
+    def fails(*_: object) -> None:
+        raise Odd("no")
+
+    program = LLVMProgram(factor(2, 3, 3))
+    monkeypatch.setattr(Cholesky, "reference", fails)
+    for _ in range(3):
+        with pytest.raises(Odd, match="no"):
+            program([positive(2, 3, 3)])
+    gc.collect()
+    assert threading.active_count() < 50
