@@ -10,7 +10,18 @@ import scipy.linalg
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import TensorType, float32, float64, int32
-from retrograd.ops.linalg import Cholesky, TriangularSolve
+from retrograd.ops.linalg import (
+    LU,
+    QR,
+    SVD,
+    Cholesky,
+    Complement,
+    Eigh,
+    Eigvalsh,
+    Solve,
+    Svdvals,
+    TriangularSolve,
+)
 from tests.records.common import M, N, f64
 from tests.records.record import Array, Failure, Record, Sample, Symbolic, rng_for
 
@@ -58,7 +69,9 @@ def looped(f: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def samples_of(
-    name: str, cases: Sequence[tuple[Any, Sequence[tuple[Make, tuple[int, ...]]]]]
+    name: str,
+    cases: Sequence[tuple[Any, Sequence[tuple[Make, tuple[int, ...]]]]],
+    smooth: bool = True,
 ) -> Callable[[], Iterator[Sample]]:
     """Each op on the given inputs in float64, and in float32."""
 
@@ -66,7 +79,7 @@ def samples_of(
         rng = rng_for(name)
         for op, inputs in cases:
             arrays = tuple(make(rng, shape) for make, shape in inputs)
-            yield Sample(op, arrays, True)
+            yield Sample(op, arrays, smooth)
             yield Sample(op, tuple(a.astype(np.float32) for a in arrays))
 
     return samples
@@ -168,5 +181,164 @@ FACTORS = [
 ]
 
 
+def singular_failures(op: Any) -> tuple[Failure, ...]:
+    """What the ops of singular values refuse."""
+    return (
+        Failure(op, (TensorType(int32, (3, 3)),), DTypeError),
+        Failure(op, (f64(3),), ShapeError),
+        Failure(op, (f64(N, M),), ShapeError),
+    )
+
+
+def tall(op: Any) -> tuple[Failure, ...]:
+    """What every op of matrices with as many rows as columns, or more, refuses."""
+    return (
+        Failure(op, (TensorType(int32, (3, 3)),), DTypeError),
+        Failure(op, (f64(3),), ShapeError),
+        Failure(op, (f64(2, 3),), ShapeError),
+        Failure(op, (f64(N, M),), ShapeError),
+    )
+
+
+def eliminated(op: Any, x: Array) -> Array:
+    m, n = x.shape
+    y = np.zeros((n + 2, m))
+    y[n] = np.arange(m)
+    if x.size:
+        found, exchanges, _ = scipy.linalg.lapack.dgetrf(x)
+        y[:n], y[n + 1, :n] = found.T, exchanges
+        for i, j in enumerate(exchanges):
+            y[n, [i, j]] = y[n, [j, i]]
+    return y
+
+
+def solved(op: Any, a: Array, f: Array, b: Array) -> Array:
+    y: Array = scipy.linalg.solve(a.T if op.transpose else a, b) if b.size else b
+    return y
+
+
+def with_factors(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    a = general(rng, shape)
+    return a, np.asarray(LU().reference(a))
+
+
+def solve_samples() -> Iterator[Sample]:
+    rng = rng_for("solve")
+    for op, shape, k in (
+        (Solve(), (3, 3), 2),
+        (Solve(True), (3, 3), 1),
+        (Solve(), (2, 2, 2), 3),
+        (Solve(True), (0, 0), 2),
+        (Solve(), (2, 2), 0),
+        (Solve(), (17, 17), 2),
+    ):
+        a, f = with_factors(rng, shape)
+        arrays = a, f, uniform(rng, (*shape[:-1], k))
+        yield Sample(op, arrays, True)
+        yield Sample(op, tuple(x.astype(np.float32) for x in arrays))
+
+
+def solve_inputs(type: TensorType) -> Array:
+    """Inputs of symbolic types that fit one another."""
+    shape = tuple(int(n) for n in type.shape)
+    if shape[-2] == shape[-1] + 2:
+        return np.asarray(LU().reference(solve_inputs(f64(shape[-1], shape[-1]))))
+    return drawn(general)(type)
+
+
+def factored(op: Any, x: Array) -> Array:
+    if not x.size:
+        return np.zeros((x.shape[1], sum(x.shape)))
+    q, r = scipy.linalg.qr(x, mode="economic")
+    return np.concatenate([q.T, r], axis=1)
+
+
+def completed(op: Any, q: Array) -> Array:
+    m, k = q.shape
+    y: Array = scipy.linalg.qr(q)[0][:, k:] if q.size else np.eye(m)
+    return y
+
+
+def orthonormal(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return np.asarray(np.linalg.qr(rng.standard_normal(shape))[0])
+
+
+def signs(v: Array) -> Array:
+    """What makes the first large component of each column positive."""
+    found = np.ones(v.shape[1])
+    for j, column in enumerate(v.T):
+        first = next(c for c in column if abs(c) >= 0.6 * max(abs(column)))
+        found[j] = -1 if first < 0 else 1
+    return found
+
+
+def eigen(op: Any, x: Array) -> Array:
+    if not x.size:
+        return np.zeros((1, 0))
+    w, v = scipy.linalg.eigh((x + x.T) / 2, driver="evd")
+    return np.concatenate([w[None], (v * signs(v)).T])
+
+
+def singular(op: Any, x: Array) -> Array:
+    if not x.size:
+        return np.zeros((1 + sum(x.shape), 0))
+    u, s, vh = scipy.linalg.svd(x, full_matrices=False)
+    return np.concatenate([s[None], u * signs(u), vh.T * signs(u)])
+
+
+SQUARES: list[tuple[int, ...]] = [(3, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2, 2), (17, 17)]
+TALL: list[tuple[int, ...]] = [*SQUARES, (4, 2), (2, 3, 2), (3, 0)]
+SYMBOLS = (f64(N, N), f64(M, N, N))
+
+
+def of_one(name: str, op: Any, f: Any, make: Make, shapes: list[tuple[int, ...]], failures: Any,
+           wrt: tuple[int, ...] = (0,), symbols: Any = SYMBOLS) -> Record:  # fmt: skip
+    """The record of an op of one matrix."""
+    cases = [(op, [(make, shape)]) for shape in shapes]
+    return Record(
+        name,
+        samples_of(name, cases, bool(wrt)),
+        looped(f),
+        wrt,
+        ulps=256,
+        absolute=256,
+        failures=failures,
+        symbolic=tuple(Symbolic(op, (t,), SIZES, make=drawn(make)) for t in symbols),
+        vary=scaled,
+    )
+
+
+SOLVERS = [
+    of_one("lu", LU(), eliminated, general, TALL, tall(LU())),
+    Record(
+        "solve",
+        solve_samples,
+        looped(solved),
+        (0, 2),
+        ulps=64,
+        absolute=64,
+        failures=(
+            Failure(Solve(), (f64(3, 4), f64(5, 3), f64(3, 1)), ShapeError),
+            Failure(Solve(), (f64(3, 3), f64(4, 3), f64(3, 1)), ShapeError),
+            Failure(Solve(), (f64(3, 3), f64(5, 3), f64(4, 1)), ShapeError),
+            Failure(Solve(), (f64(3, 3), f64(5, 3), TensorType(float32, (3, 1))), DTypeError),
+        ),
+        symbolic=(
+            Symbolic(Solve(), (f64(N, N), f64(N + 2, N), f64(N, M)), SIZES, make=solve_inputs),
+        ),
+        vary=scaled,
+    ),
+    of_one("qr", QR(), factored, general, [s for s in TALL if 0 not in s], tall(QR())),
+    of_one("complement", Complement(), completed, orthonormal, [(4, 2), (3, 3), (2, 3, 1), (3, 0)],
+           tall(Complement()), (), (f64(N, N),)),
+    of_one("eigh", Eigh(), eigen, positive, SQUARES, refused(Eigh(), f64(3, 3))),
+    of_one("eigvalsh", Eigvalsh(), lambda op, x: eigen(op, x)[0], positive, SQUARES,
+           refused(Eigvalsh(), f64(3, 3))),
+    of_one("svd", SVD(), singular, general, [*TALL, (2, 4)], singular_failures(SVD())),
+    of_one("svdvals", Svdvals(), lambda op, x: singular(op, x)[0], general, [*TALL, (2, 4)],
+           singular_failures(Svdvals())),
+]  # fmt: skip
+
+
 def records() -> list[Record]:
-    return FACTORS
+    return [*FACTORS, *SOLVERS]

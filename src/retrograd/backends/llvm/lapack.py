@@ -7,7 +7,9 @@ rules of `kernel/linalg.py` hand over a transpose where that matters.
 
 from __future__ import annotations
 
+from retrograd.backends.kernel.linalg import BLOCK
 from retrograd.backends.llvm.routine import Emit, Routine
+from retrograd.ops.linalg.matrix import LEADING
 
 
 def cholesky(half: str) -> Emit:
@@ -73,8 +75,198 @@ def refuse_zeros(w: Routine, a: str, n: str, step: str) -> None:
         w.leave_if(zero, w.add(i, 1))
 
 
+def lu(w: Routine) -> None:
+    """The transpose of `y[n + 2, m]` holds x, and then L and U; sizes: m, n."""
+    (y,), (m, n) = w.data, w.sizes
+    status = w.status()
+    # What it says is which pivot is zero: that is in the factors.
+    w.fortran("getrf", m, n, f"ptr {y}", w.least_one(m), f"ptr {w.work}", f"ptr {status}")
+    order = w.at(y, w.mul(m, n))
+    exchanges = w.at(order, m)
+    with w.loop(m) as i:
+        w.put(w.new(f"uitofp i64 {i} to {w.kind}"), order, i)
+        w.put(w.number(0), exchanges, i)
+    with w.loop(n) as i:
+        j = w.sub(w.new(f"zext i32 {w.get(w.work, i, 'i32')} to i64"), 1)
+        w.put(w.new(f"uitofp i64 {j} to {w.kind}"), exchanges, i)
+        exchange(w, order, i, j)
+    w.line("ret i64 0")
+
+
+def exchange(w: Routine, x: str, i: str, j: str) -> None:
+    """Two elements change places."""
+    a, b = w.get(x, i), w.get(x, j)
+    w.put(b, x, i)
+    w.put(a, x, j)
+
+
+def solve(transpose: bool) -> Emit:
+    """`y = a^-1 y` or `a^-T y` by the factors of a, in place; sizes: n, k."""
+
+    def emit(w: Routine) -> None:
+        (f, y), (n, k) = w.data, w.sizes
+        refuse_zeros(w, f, n, w.add(n, 1))
+        # In memory lie U^T below the diagonal and on it, L^T above.
+        if transpose:
+            substitute(w, f, n, y, n, k, LOWER, PLAIN, GIVEN)
+            substitute(w, f, n, y, n, k, UPPER, PLAIN, UNIT)
+            exchange_rows(w, f, y, n, k, back=True)
+        else:
+            exchange_rows(w, f, y, n, k, back=False)
+            substitute(w, f, n, y, n, k, UPPER, TURNED, UNIT)
+            substitute(w, f, n, y, n, k, LOWER, TURNED, GIVEN)
+        w.line("ret i64 0")
+
+    return emit
+
+
+def exchange_rows(w: Routine, f: str, y: str, n: str, k: str, back: bool) -> None:
+    """The rows of `y[n, k]` in the order of the factors, or back in their own."""
+    exchanges = w.at(f, w.mul(n, w.add(n, 1)))
+    with w.loop(n) as step:
+        i = w.sub(w.sub(n, 1), step) if back else step
+        j = w.new(f"fptoui {w.kind} {w.get(exchanges, i)} to i64")
+        with w.when(w.new(f"icmp ne i64 {i}, {j}")):
+            one, two = w.at(y, w.mul(i, k)), w.at(y, w.mul(j, k))
+            with w.loop(k) as c:
+                a, b = w.get(one, c), w.get(two, c)
+                w.put(b, one, c)
+                w.put(a, two, c)
+
+
+def qr(w: Routine) -> None:
+    """Rows of `y[n, m + n]` begin with columns of x, then of Q, and end with R; sizes: m, n."""
+    (y,), (m, n) = w.data, w.sizes
+    lead, status = w.add(m, n), w.status()
+    space = w.at(w.work, n)
+    length = w.least_one(w.mul(n, BLOCK))
+    reach = w.least_one(lead)
+    w.fortran("geqrf", m, n, f"ptr {y}", reach, f"ptr {w.work}", f"ptr {space}", length,
+              f"ptr {status}")  # fmt: skip
+    with w.loop(n) as i:
+        row = w.add(w.mul(i, lead), m)
+        with w.loop(n, i) as j:
+            w.put(w.get(y, w.add(w.mul(j, lead), i)), y, w.add(row, j))
+    w.fortran("orgqr", m, n, n, f"ptr {y}", reach, f"ptr {w.work}", f"ptr {space}", length,
+              f"ptr {status}")  # fmt: skip
+    w.line("ret i64 0")
+
+
+def complete(w: Routine) -> None:
+    """The first k rows of `y[m, m]` hold orthonormal vectors; the others become more of them.
+    Sizes: m, k."""
+    (y,), (m, k) = w.data, w.sizes
+    status, reach = w.status(), w.least_one(m)
+    space, length = w.at(w.work, k), w.least_one(w.mul(m, BLOCK))
+    w.fortran("geqrf", m, k, f"ptr {y}", reach, f"ptr {w.work}", f"ptr {space}", length,
+              f"ptr {status}")  # fmt: skip
+    w.fortran("orgqr", m, m, k, f"ptr {y}", reach, f"ptr {w.work}", f"ptr {space}", length,
+              f"ptr {status}")  # fmt: skip
+    w.line("ret i64 0")
+
+
+def eigen(vectors: bool) -> Emit:
+    """Eigenvalues, and of `y[n + 1, n]` the rows behind them as eigenvectors; sizes: n."""
+
+    def emit(w: Routine) -> None:
+        n, y, status = w.sizes[0], w.data[-1], w.status()
+        x = w.at(y, n) if vectors else w.data[0]
+        numbers = w.add(w.add(w.mul(n, 6 + BLOCK), w.mul(w.mul(n, n), 2)), 1)
+        integers = w.at(w.work, numbers, "double")
+        w.fortran(
+            "syevd", "V" if vectors else "N", "L", n, f"ptr {x}", w.least_one(n), f"ptr {y}",
+            f"ptr {w.work}", numbers, f"ptr {integers}", w.add(w.mul(n, 5), 3), f"ptr {status}",
+        )  # fmt: skip
+        if vectors:
+            with w.loop(n) as i:
+                vector = w.at(x, w.mul(i, n))
+                sign = orientation(w, vector, n)
+                with w.loop(n) as j:
+                    w.put(w.new(f"fmul {w.kind} {w.get(vector, j)}, {sign}"), vector, j)
+        w.line(f"ret i64 {w.code(status)}")
+
+    return emit
+
+
+def orientation(w: Routine, vector: str, n: str) -> str:
+    """1 or -1, the sign of the first component that is at least `LEADING` times the largest."""
+    name = f"llvm.fabs.{w.dtype.code}"
+    w.declare(f"{w.kind} @{name}({w.kind})")
+
+    def size(i: str) -> str:
+        return w.new(f"call {w.kind} @{name}({w.kind} {w.get(vector, i)})")
+
+    one, minus = w.number(1), w.number(-1)
+    over = w.open_loop(n, 1, "0", [(w.kind, w.number(0))])
+    top, own = over.values[0], size(over.counter)
+    larger = w.new(f"fcmp ogt {w.kind} {own}, {top}")
+    w.close_loop(over, [w.new(f"select i1 {larger}, {w.kind} {own}, {w.kind} {top}")])
+    limit = w.new(f"fmul {w.kind} {over.values[0]}, {w.number(LEADING)}")
+    # From the last to the first, so that the first one stays.
+    back = w.open_loop(n, 1, "0", [(w.kind, one)])
+    i = w.sub(w.sub(n, 1), back.counter)
+    negative = w.new(f"fcmp olt {w.kind} {w.get(vector, i)}, {w.number(0)}")
+    sign = w.new(f"select i1 {negative}, {w.kind} {minus}, {w.kind} {one}")
+    leads = w.new(f"fcmp oge {w.kind} {size(i)}, {limit}")
+    w.close_loop(back, [w.new(f"select i1 {leads}, {w.kind} {sign}, {w.kind} {back.values[0]}")])
+    return back.values[0]
+
+
+def svd(w: Routine) -> None:
+    """`y[1 + m + n, k]` becomes s, U and V of the transpose of `x[n, m]`; sizes: m, n, k."""
+    (x, y), (m, n, k) = w.data, w.sizes
+    status = w.status()
+    turned, space = w.work, w.at(w.work, w.mul(m, k), "double")
+    length = _singular_length(w)
+    integers = w.at(space, length, "double")
+    w.fortran(
+        "gesdd", "S", m, n, f"ptr {x}", w.least_one(m), f"ptr {y}", f"ptr {turned}", w.least_one(m),
+        f"ptr {w.at(y, w.mul(w.add(m, 1), k))}", w.least_one(k), f"ptr {space}", length,
+        f"ptr {integers}", f"ptr {status}",
+    )  # fmt: skip
+    u, v = w.at(y, k), w.at(y, w.mul(w.add(m, 1), k))
+    with w.loop(k) as j:
+        vector = w.at(turned, w.mul(j, m))
+        sign = orientation(w, vector, m)
+        with w.loop(m) as i:
+            turn = w.new(f"fmul {w.kind} {w.get(vector, i)}, {sign}")
+            w.put(turn, u, w.add(w.mul(i, k), j))
+        with w.loop(n) as i:
+            at = w.add(w.mul(i, k), j)
+            w.put(w.new(f"fmul {w.kind} {w.get(v, at)}, {sign}"), v, at)
+    w.line(f"ret i64 {w.code(status)}")
+
+
+def svdvals(w: Routine) -> None:
+    """`y[k]` becomes the singular values of `x[n, m]`; sizes: m, n, k."""
+    (x, y), (m, n, _) = w.data, w.sizes
+    status, length = w.status(), _singular_length(w)
+    integers = w.at(w.work, length, "double")
+    w.fortran(
+        "gesdd", "N", m, n, f"ptr {x}", w.least_one(m), f"ptr {y}", f"ptr {x}", w.least_one(m),
+        f"ptr {x}", w.least_one(m), f"ptr {w.work}", length, f"ptr {integers}", f"ptr {status}",
+    )  # fmt: skip
+    w.line(f"ret i64 {w.code(status)}")
+
+
+def _singular_length(w: Routine) -> str:
+    """Numbers of workspace for `gesdd`, as `kernel/linalg.py` reserves them."""
+    m, n, k = w.sizes
+    own = w.add(w.mul(w.mul(k, k), 4), w.mul(k, 7))
+    return w.add(own, w.add(w.mul(w.add(m, n), BLOCK + 1), 1))
+
+
 ROUTINES: dict[str, Emit] = {
     "cholesky_lower": cholesky("U"),
     "cholesky_upper": cholesky("L"),
     "triangular_solve": triangular_solve,
+    "lu": lu,
+    "solve": solve(False),
+    "solve_transposed": solve(True),
+    "qr": qr,
+    "complete": complete,
+    "eigh": eigen(True),
+    "eigvalsh": eigen(False),
+    "svd": svd,
+    "svdvals": svdvals,
 }

@@ -1,6 +1,21 @@
 """Factorisations of matrices, and what is solved with them; stacks of matrices throughout."""
 
 from retrograd.ops.linalg.cholesky import Cholesky
+from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
+from retrograd.ops.linalg.lu import LU, Solve
+from retrograd.ops.linalg.qr import QR, Complement
+from retrograd.ops.linalg.svd import SVD, Svdvals
 from retrograd.ops.linalg.triangular import TriangularSolve
 
-__all__ = ["Cholesky", "TriangularSolve"]
+__all__ = [
+    "LU",
+    "QR",
+    "SVD",
+    "Cholesky",
+    "Complement",
+    "Eigh",
+    "Eigvalsh",
+    "Solve",
+    "Svdvals",
+    "TriangularSolve",
+]

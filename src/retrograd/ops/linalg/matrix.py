@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from retrograd.errors import DTypeError, LinAlgError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, full, int64
-from retrograd.ops.elementwise import eq, le, lt, select
+from retrograd.ops.elementwise import abs, eq, le, lt, select
 from retrograd.ops.half import in_float32
 from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import matmul
-from retrograd.ops.shape import fail, permute, slice_axis, stack_front
+from retrograd.ops.reduce import ReduceSum
+from retrograd.ops.shape import expand, fail, permute, slice_axis, stack_front
 
 
 class MatrixOp(Op):
@@ -140,3 +142,62 @@ def rows(x: Node, start: int | Dim, stop: int | Dim) -> Node:
 def columns(x: Node, start: int | Dim, stop: int | Dim) -> Node:
     """Some columns of the matrices."""
     return slice_axis(x, -1, start, stop)
+
+
+def diagonal(x: Node) -> Node:
+    """Square matrices with the vectors `x[..., n]` as their diagonals."""
+    n = x.type.rank
+    wide = expand(x, (*x.shape, x.shape[-1]), (n,))
+    i, j = _positions(wide.shape)
+    return select(eq(i, j), wide, full(0, wide.type))
+
+
+def diagonal_of(x: Node) -> Node:
+    """The diagonals of square matrices."""
+    i, j = _positions(x.shape)
+    return ReduceSum((x.type.rank - 1,))(select(eq(i, j), x, full(0, x.type)))
+
+
+def scaled_columns(x: Node, factors: Node) -> Node:
+    """`x diag(factors)`."""
+    scaled: Node = x * expand(factors, x.shape, (x.type.rank - 2,))
+    return scaled
+
+
+LEADING = 0.6  # of the largest component; few vectors of note have components in this ratio
+
+
+def orientation(v: Any) -> Any:
+    """The signs that make positive, in each column of an array, the first component that is at
+    least `LEADING` times the largest: so vectors that are known up to their sign are the same
+    everywhere, and do not jump where rounding decides which component is the largest."""
+    size = np.abs(v)
+    leading = size >= LEADING * np.max(size, axis=0, initial=0)
+    first = np.argmax(leading, axis=0) if v.size else np.zeros(v.shape[1], int)
+    chosen = v[first, np.arange(v.shape[1])] if v.size else np.ones(v.shape[1])
+    return np.where(chosen < 0, -1, 1).astype(v.dtype)
+
+
+def tolerance(values: Node) -> Node:
+    """Below what eigenvalues, or singular values, are not told apart: `8 eps sum(|values|)`."""
+    eps = float(ml_dtypes.finfo(values.dtype.dtype).eps)
+    least: Node = 8 * eps * ReduceSum((values.type.rank - 1,))(abs(values))
+    return least
+
+
+def along(x: Node, like: Node) -> Node:
+    """A number for each matrix, or vector, as the elements of one like another."""
+    return expand(x, like.shape, tuple(range(x.type.rank, like.type.rank)))
+
+
+def gaps(w: Node) -> Node:
+    """`F[i, j] = 1 / (w[j] - w[i])`; 0 where the two are not told apart, and on the diagonal."""
+    n, shape = w.type.rank, (*w.shape, w.shape[-1])
+    difference = expand(w, shape, (n - 1,)) - expand(w, shape, (n,))
+    return inverse_above(difference, along(tolerance(w), difference))
+
+
+def inverse_above(x: Node, least: Node) -> Node:
+    """`1 / x`; 0 where `|x|` is not larger than `least`."""
+    small = le(abs(x), least)
+    return select(small, full(0, x.type), 1 / select(small, full(1, x.type), x))
