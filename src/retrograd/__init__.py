@@ -18,7 +18,7 @@ from retrograd.errors import (
     StaleTapeError,
     TraceError,
 )
-from retrograd.frontend import random, tree
+from retrograd.frontend import linalg, random, tree
 from retrograd.frontend.activations import (
     elu,
     gelu,
@@ -125,7 +125,7 @@ from retrograd.frontend.elementwise import (
 from retrograd.frontend.graph import Graph, GraphBuilder, load_graph, trace
 from retrograd.frontend.indexing import one_hot, scatter_add, take, take_along_axis
 from retrograd.frontend.jit import jit
-from retrograd.frontend.linalg import einsum, matmul, outer, tensordot, vecdot, vector_norm
+from retrograd.frontend.linalg.norms import vector_norm
 from retrograd.frontend.manipulation import (
     broadcast_arrays,
     broadcast_to,
@@ -150,6 +150,7 @@ from retrograd.frontend.manipulation import (
     unstack,
 )
 from retrograd.frontend.pooling import avg_pool, max_pool
+from retrograd.frontend.products import cross, einsum, kron, matmul, outer, tensordot, vecdot
 from retrograd.frontend.recording import cache_stats
 from retrograd.frontend.reductions import (
     all,
@@ -250,6 +251,7 @@ __all__ = [
     "conv_transpose",
     "cos",
     "cosh",
+    "cross",
     "cumsum",
     "cumulative_sum",
     "data",
@@ -293,8 +295,10 @@ __all__ = [
     "jvp",
     "layer_norm",
     "leaky_relu",
+    "kron",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "load_graph",
     "log",

@@ -18,6 +18,7 @@ from retrograd.ops.linalg import (
     Complement,
     Eigh,
     Eigvalsh,
+    Pinv,
     Solve,
     Svdvals,
     TriangularSolve,
@@ -331,6 +332,23 @@ SOLVERS = [
     of_one("qr", QR(), factored, general, [s for s in TALL if 0 not in s], tall(QR())),
     of_one("complement", Complement(), completed, orthonormal, [(4, 2), (3, 3), (2, 3, 1), (3, 0)],
            tall(Complement()), (), (f64(N, N),)),
+    Record(
+        "pinv",
+        samples_of(
+            "pinv",
+            [
+                (Pinv(), [(uniform, (3, 2)), (uniform, (2, 3))]),
+                (Pinv(), [(uniform, (2, 3, 3)), (uniform, (2, 3, 3))]),
+            ],
+            False,
+        ),
+        lambda op, x, p: p,
+        failures=(
+            Failure(Pinv(), (f64(3, 2), f64(3, 2)), ShapeError),
+            Failure(Pinv(), (f64(3, 2), TensorType(float32, (2, 3))), DTypeError),
+        ),
+        symbolic=(Symbolic(Pinv(), (f64(N, M), f64(M, N)), SIZES),),
+    ),
     of_one("eigh", Eigh(), eigen, positive, SQUARES, refused(Eigh(), f64(3, 3))),
     of_one("eigvalsh", Eigvalsh(), lambda op, x: eigen(op, x)[0], positive, SQUARES,
            refused(Eigvalsh(), f64(3, 3))),

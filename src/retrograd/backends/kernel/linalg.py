@@ -18,6 +18,7 @@ from retrograd.ops.shape import pad
 
 Rule = Callable[[Node, Sequence[Node], dict[Any, Node]], Node]
 OVERHEAD = 20_000  # multiply-adds in whose time a routine of LAPACK is called
+# LAPACK writes to the first word of its workspace even where there is nothing to do.
 BLOCK = 64  # columns that LAPACK does at a time, where it has the space
 SLOW = 4  # times that a multiply-add in a factorisation takes as long as one in a product
 
@@ -91,7 +92,7 @@ def qr(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     (m, n), none = x.shape[-2:], (0,) * (x.type.rank - 2)
     room = pad(matrix.transpose(x), (*none, 0, 0), (*none, 0, n))
     call = Call(
-        "qr", room.type, [m, n], node, batch=len(none), work=n + BLOCK * n,
+        "qr", room.type, [m, n], node, batch=len(none), work=n + BLOCK * n + 1,
         cost=cost(2 * m * n * n),
     )  # fmt: skip
     return call(room)
@@ -103,7 +104,7 @@ def complement(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> No
     (m, k), none = q.shape[-2:], (0,) * (q.type.rank - 2)
     room = pad(matrix.transpose(q), (*none, 0, 0), (*none, m - k, 0))
     call = Call(
-        "complete", room.type, [m, k], node, batch=len(none), work=k + BLOCK * m,
+        "complete", room.type, [m, k], node, batch=len(none), work=k + BLOCK * m + 1,
         cost=cost(2 * m * m * k),
     )  # fmt: skip
     return matrix.transpose(matrix.rows(call(room), k, m))

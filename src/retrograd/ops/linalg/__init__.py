@@ -3,6 +3,7 @@
 from retrograd.ops.linalg.cholesky import Cholesky
 from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
 from retrograd.ops.linalg.lu import LU, Solve
+from retrograd.ops.linalg.pinv import Pinv
 from retrograd.ops.linalg.qr import QR, Complement
 from retrograd.ops.linalg.svd import SVD, Svdvals
 from retrograd.ops.linalg.triangular import TriangularSolve
@@ -15,6 +16,7 @@ __all__ = [
     "Complement",
     "Eigh",
     "Eigvalsh",
+    "Pinv",
     "Solve",
     "Svdvals",
     "TriangularSolve",

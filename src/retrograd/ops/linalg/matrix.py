@@ -178,10 +178,14 @@ def orientation(v: Any) -> Any:
     return np.where(chosen < 0, -1, 1).astype(v.dtype)
 
 
+def epsilon(x: Node) -> float:
+    """The distance from 1 to the next number of a dtype."""
+    return float(ml_dtypes.finfo(x.dtype.dtype).eps)  # type: ignore[no-untyped-call]
+
+
 def tolerance(values: Node) -> Node:
     """Below what eigenvalues, or singular values, are not told apart: `8 eps sum(|values|)`."""
-    eps = float(ml_dtypes.finfo(values.dtype.dtype).eps)
-    least: Node = 8 * eps * ReduceSum((values.type.rank - 1,))(abs(values))
+    least: Node = 8 * epsilon(values) * ReduceSum((values.type.rank - 1,))(abs(values))
     return least
 
 
