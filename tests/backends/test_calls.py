@@ -15,12 +15,13 @@ from retrograd.backends.kernel import legalize
 from retrograd.backends.kernel.call import by_reference
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.llvm.cache import VARIABLE
+from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import LinAlgError
 from retrograd.frontend.context import num_threads
-from retrograd.ir import Dim, Graph, float64, spec
+from retrograd.ir import Dim, Graph, Op, float64, spec
 from retrograd.ops.elementwise import add, exp
 from retrograd.ops.leaf import input_node
-from retrograd.ops.linalg import Cholesky
+from retrograd.ops.linalg import LU, QR, Cholesky, Eigh, Solve, TriangularSolve
 from retrograd.ops.reduce import CumSum
 from tests.backends.agreement import GuardedProgram, assert_same
 
@@ -106,6 +107,61 @@ def test_another_process_finds_routines_by_name(tmp_path, monkeypatch) -> None:
     ]
     assert outputs[0].stdout == outputs[1].stdout
     assert "matrix [2]" in outputs[1].stdout
+
+
+SIZES = [1, 2, 3, 5, 6, 7, 11, 12, 13, 16, 17, 33]  # around those where another way is taken
+FACTORS = [
+    Cholesky(), Cholesky(True), LU(), QR(), Eigh(), TriangularSolve(), TriangularSolve(True, True),
+    TriangularSolve(True, unit=True), Solve(), Solve(True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("op", FACTORS, ids=str)
+def test_the_same_bits_for_known_and_named_sizes(op: Op, dtype: str) -> None:
+    """Small matrices get code of their own where their sizes are known."""
+    n, k = Dim("N"), Dim("K")
+    all_shapes: list[tuple[int | Dim, ...]] = [(n, n), (n + 2, n), (n, k)]
+    shapes = {1: all_shapes[:1], 2: all_shapes[::2], 3: all_shapes}[op.arity or 1]
+    named = [input_node(spec(s, dtype)) for s in shapes]
+    program = LLVMProgram(Graph(named, [op(*named)]))
+    rng = np.random.default_rng(0)
+    for size in SIZES:
+        for columns in (1, 3, 7) if len(shapes) > 1 else (1,):
+            a = positive(size, size) + (0 if len(shapes) == 1 else rng.uniform(-1, 1, (size, size)))
+            b = rng.standard_normal((size, columns))
+            given = [a, LU().reference(a), b] if len(shapes) == 3 else [a, b][: len(shapes)]
+            arrays = [x.astype(dtype) for x in given]
+            known = [input_node(spec(x.shape, dtype)) for x in arrays]
+            (found,) = program(arrays)
+            (static,) = LLVMProgram(Graph(known, [op(*known)]))(arrays)
+            assert found.tobytes() == static.tobytes()
+            (expected,) = ReferenceProgram(Graph(known, [op(*known)]))(arrays)
+            tolerance = 1e-10 if dtype == "float64" else 1e-3
+            np.testing.assert_allclose(found, expected, tolerance, tolerance)
+
+
+def test_pivots_of_equal_and_vanishing_columns() -> None:
+    """Ties, zeros and permutations, whatever way the factors are found."""
+    rng = np.random.default_rng(1)
+    for n in (3, 4, 9, 16, 17, 40):
+        for x in (
+            np.eye(n)[rng.permutation(n)],
+            np.zeros((n, n)),
+            np.ones((n, n)),
+            rng.integers(-1, 2, (n, n)).astype(np.float64),
+        ):
+            node = input_node(spec((n, n), float64))
+            ((y,), (r,)) = (
+                kind(Graph([node], [LU()(node)]))([x]) for kind in (LLVMProgram, ReferenceProgram)
+            )
+            both, order = y[:n].T, y[n].astype(int)
+            product = (np.tril(both, -1) + np.eye(n)) @ np.triu(both)
+            np.testing.assert_allclose(product, x[order], atol=1e-12)
+            assert (np.abs(np.tril(both, -1)) <= 1).all()
+            assert sorted(order) == list(range(n))
+            if n < 17:
+                np.testing.assert_allclose(y, r, atol=1e-12)
 
 
 # -- by reference ---------------------------------------------------------------------------------

@@ -55,9 +55,9 @@ def cholesky(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node
 def triangular_solve(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     a, b = inputs
     n, k = b.shape[-2:]
-    flags = [int(node.attrs[s]) for s in ("upper", "transpose", "unit")]
+    flags = "".join([str(int(node.attrs[s])) for s in ("upper", "transpose", "unit")])
     call = Call(
-        "triangular_solve", b.type, [n, k, *flags], node, batch=b.type.rank - 2,
+        f"triangular_solve_{flags}", b.type, [n, k], node, batch=b.type.rank - 2,
         cost=cost(n * n * k // 2), refuses=not node.attrs["unit"],
     )  # fmt: skip
     return call(b, in_memory(a))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from retrograd.backends.kernel import Nest
+from collections.abc import Sequence
+
+from retrograd.backends.kernel import Nest, Value
 from retrograd.backends.kernel.call import PYTHON
-from retrograd.backends.llvm import lapack, matrices, python
+from retrograd.backends.llvm import lapack, python
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, walk
+from retrograd.backends.llvm.matrices import UNROLLED
 from retrograd.backends.llvm.routine import Emit, helper
 from retrograd.errors import BackendError
 
 # What writes the body of a routine's helper function, by the name that `kernel/call.py` gives it.
-ROUTINES: dict[str, Emit] = {**lapack.ROUTINES, **matrices.ROUTINES}
+ROUTINES: dict[str, Emit] = {**lapack.ROUTINES}
 
 
 def call(w: KernelWriter, nest: Nest) -> None:
@@ -38,7 +41,7 @@ def call(w: KernelWriter, nest: Nest) -> None:
     else:
         raise BackendError(f"the llvm backend has no routine {name!r}")
     dtype = data[-1].type.dtype
-    symbol = helper(w, name, emit, dtype, len(data), len(info["sizes"]), key)
+    symbol = helper(w, name, emit, dtype, len(data), _known(name, info["sizes"]), key)
     sizes = [w.scalar(s) for s in info["sizes"]]
 
     def inside(_: Carried) -> Carried:
@@ -54,3 +57,11 @@ def call(w: KernelWriter, nest: Nest) -> None:
         return []
 
     walk(w, 0, len(nest.loops), inside)
+
+
+def _known(name: str, sizes: Sequence[Value]) -> list[int | None]:
+    """The sizes that a routine is written for: small ones, where that makes straight code of it."""
+    numbers = [s.attr for s in sizes]
+    if name in lapack.STRAIGHT and all(isinstance(n, int) and n <= UNROLLED for n in numbers):
+        return numbers
+    return [None] * len(numbers)

@@ -7,35 +7,65 @@ rules of `kernel/linalg.py` hand over a transpose where that matters.
 
 from __future__ import annotations
 
+import itertools
+
 from retrograd.backends.kernel.linalg import BLOCK
-from retrograd.backends.llvm.routine import Emit, Routine
+from retrograd.backends.llvm import matrices
+from retrograd.backends.llvm.routine import Emit, Routine, Size
 from retrograd.ops.linalg.matrix import LEADING
 
 
-def cholesky(half: str) -> Emit:
+def cholesky(upper: bool) -> Emit:
     """`y = factor(y)`, in place; sizes: n."""
 
     def emit(w: Routine) -> None:
         (y,), (n,) = w.data, w.sizes
-        status = w.status()
-        w.fortran("potrf", half, n, f"ptr {y}", w.least_one(n), f"ptr {status}")
-        w.line(f"ret i64 {w.code(status)}")
+
+        def small() -> None:
+            matrices.cholesky(w, y, n, _place(w, n, upper))
+            w.line("ret i64 0")
+
+        def large() -> None:
+            status, half = w.status(), "L" if upper else "U"
+            w.fortran("potrf", half, n, f"ptr {y}", w.least_one(n), f"ptr {status}")
+            w.line(f"ret i64 {w.code(status)}")
+
+        w.either(matrices.is_small(w, matrices.FACTORED, n), small, large)
 
     return emit
 
 
-def triangular_solve(w: Routine) -> None:
-    """`y = a^-1 y`, in place; sizes: n, k, and 1 or 0 for upper, transpose, unit."""
-    (a, y), (n, k, *flags) = w.data, w.sizes
-    with w.when(w.new(f"icmp eq i64 {flags[2]}, 0")):
-        refuse_zeros(w, a, n, w.add(n, 1))
-    upper, transpose, unit = (
-        w.new(f"select i1 {w.new(f'icmp ne i64 {flag}, 0')}, i32 {yes}, i32 {no}")
-        for flag, (yes, no) in zip(flags, ((UPPER, LOWER), (TURNED, PLAIN), (UNIT, GIVEN)),
-                                   strict=True)
-    )  # fmt: skip
-    substitute(w, a, n, y, n, k, upper, transpose, unit)
-    w.line("ret i64 0")
+def triangular_solve(upper: bool, transpose: bool, unit: bool) -> Emit:
+    """`y = a^-1 y` or `a^-T y`, in place; sizes: n, k."""
+
+    def emit(w: Routine) -> None:
+        (a, y), (n, k) = w.data, w.sizes
+        if not unit:
+            refuse_zeros(w, a, n, w.add(n, 1))
+
+        def small() -> None:
+            matrices.substitute(w, a, _place(w, n, transpose), y, n, k, upper != transpose, unit)
+            w.line("ret i64 0")
+
+        def large() -> None:
+            half, turned, given = (
+                UPPER if upper else LOWER,
+                TURNED if transpose else PLAIN,
+                UNIT if unit else GIVEN,
+            )
+            substitute(w, a, n, y, n, k, half, turned, given)
+            w.line("ret i64 0")
+
+        w.either(matrices.is_small(w, matrices.SOLVED, n), small, large)
+
+    return emit
+
+
+def _place(w: Routine, n: Size, turned: bool) -> matrices.Place:
+    """Where the elements of a matrix of n columns, or of its transpose, lie."""
+    if turned:
+        return lambda i, j: w.add(w.mul(j, n), i)
+    return lambda i, j: w.add(w.mul(i, n), j)
 
 
 # What CBLAS calls its options.
@@ -46,8 +76,8 @@ GIVEN, UNIT = 131, 132
 
 
 def substitute(
-    w: Routine, a: str, lead: str, y: str, n: str, k: str,
-    upper: str | int, transpose: str | int, unit: str | int,
+    w: Routine, a: str, lead: Size, y: str, n: Size, k: Size,
+    upper: int, transpose: int, unit: int,
 ) -> None:  # fmt: skip
     """`y = a^-1 y` for the triangular matrix `a` with rows of `lead` elements and `y[n, k]`."""
     lead = w.narrow(w.least_one(lead))
@@ -68,36 +98,43 @@ def substitute(
     w.start_block(done)
 
 
-def refuse_zeros(w: Routine, a: str, n: str, step: str) -> None:
+def refuse_zeros(w: Routine, a: str, n: Size, step: Size) -> None:
     """Return the position, counted from 1, of the first zero among `a[i * step]`."""
-    with w.loop(n) as i:
+
+    def look(i: Size) -> None:
         zero = w.new(f"fcmp oeq {w.kind} {w.get(a, w.mul(i, step))}, {w.number(0)}")
-        w.leave_if(zero, w.add(i, 1))
+        w.leave_if(zero, str(w.add(i, 1)))
+
+    w.each(0, n, look)
 
 
 def lu(w: Routine) -> None:
     """The transpose of `y[n + 2, m]` holds x, and then L and U; sizes: m, n."""
     (y,), (m, n) = w.data, w.sizes
-    status = w.status()
-    # What it says is which pivot is zero: that is in the factors.
-    w.fortran("getrf", m, n, f"ptr {y}", w.least_one(m), f"ptr {w.work}", f"ptr {status}")
     order = w.at(y, w.mul(m, n))
     exchanges = w.at(order, m)
-    with w.loop(m) as i:
+
+    def start(i: Size) -> None:
         w.put(w.new(f"uitofp i64 {i} to {w.kind}"), order, i)
         w.put(w.number(0), exchanges, i)
-    with w.loop(n) as i:
-        j = w.sub(w.new(f"zext i32 {w.get(w.work, i, 'i32')} to i64"), 1)
-        w.put(w.new(f"uitofp i64 {j} to {w.kind}"), exchanges, i)
-        exchange(w, order, i, j)
-    w.line("ret i64 0")
 
+    def small() -> None:
+        w.each(0, m, start)
+        matrices.lu(w, y, m, n, order, exchanges)
+        w.line("ret i64 0")
 
-def exchange(w: Routine, x: str, i: str, j: str) -> None:
-    """Two elements change places."""
-    a, b = w.get(x, i), w.get(x, j)
-    w.put(b, x, i)
-    w.put(a, x, j)
+    def large() -> None:
+        status = w.status()
+        # What it says is which pivot is zero: that is in the factors.
+        w.fortran("getrf", m, n, f"ptr {y}", w.least_one(m), f"ptr {w.work}", f"ptr {status}")
+        w.each(0, m, start)
+        with w.loop(n) as i:
+            j = w.sub(w.new(f"zext i32 {w.get(w.work, i, 'i32')} to i64"), 1)
+            w.put(w.new(f"uitofp i64 {j} to {w.kind}"), exchanges, i)
+            w.swap(order, i, j)
+        w.line("ret i64 0")
+
+    w.either(matrices.is_small(w, matrices.FACTORED, m), small, large)
 
 
 def solve(transpose: bool) -> Emit:
@@ -107,31 +144,49 @@ def solve(transpose: bool) -> Emit:
         (f, y), (n, k) = w.data, w.sizes
         refuse_zeros(w, f, n, w.add(n, 1))
         # In memory lie U^T below the diagonal and on it, L^T above.
-        if transpose:
-            substitute(w, f, n, y, n, k, LOWER, PLAIN, GIVEN)
-            substitute(w, f, n, y, n, k, UPPER, PLAIN, UNIT)
-            exchange_rows(w, f, y, n, k, back=True)
-        else:
+        at = _place(w, n, not transpose)
+        if not transpose:
             exchange_rows(w, f, y, n, k, back=False)
-            substitute(w, f, n, y, n, k, UPPER, TURNED, UNIT)
-            substitute(w, f, n, y, n, k, LOWER, TURNED, GIVEN)
-        w.line("ret i64 0")
+
+        def small() -> None:
+            matrices.substitute(w, f, at, y, n, k, False, not transpose)
+            matrices.substitute(w, f, at, y, n, k, True, transpose)
+            end()
+
+        def large() -> None:
+            way = PLAIN if transpose else TURNED
+            for half, unit in ((LOWER, GIVEN), (UPPER, UNIT))[:: 1 if transpose else -1]:
+                substitute(w, f, n, y, n, k, half, way, unit)
+            end()
+
+        def end() -> None:
+            if transpose:
+                exchange_rows(w, f, y, n, k, back=True)
+            w.line("ret i64 0")
+
+        w.either(matrices.is_small(w, matrices.SOLVED, n), small, large)
 
     return emit
 
 
-def exchange_rows(w: Routine, f: str, y: str, n: str, k: str, back: bool) -> None:
+def exchange_rows(w: Routine, f: str, y: str, n: Size, k: Size, back: bool) -> None:
     """The rows of `y[n, k]` in the order of the factors, or back in their own."""
     exchanges = w.at(f, w.mul(n, w.add(n, 1)))
-    with w.loop(n) as step:
-        i = w.sub(w.sub(n, 1), step) if back else step
+
+    def step(number: Size) -> None:
+        i = w.sub(w.sub(n, 1), number) if back else number
         j = w.new(f"fptoui {w.kind} {w.get(exchanges, i)} to i64")
+        one, two = w.at(y, w.mul(i, k)), w.at(y, w.mul(j, k))
+
+        def element(c: Size) -> None:
+            a, b = w.get(one, c), w.get(two, c)
+            w.put(b, one, c)
+            w.put(a, two, c)
+
         with w.when(w.new(f"icmp ne i64 {i}, {j}")):
-            one, two = w.at(y, w.mul(i, k)), w.at(y, w.mul(j, k))
-            with w.loop(k) as c:
-                a, b = w.get(one, c), w.get(two, c)
-                w.put(b, one, c)
-                w.put(a, two, c)
+            w.each(0, k, element)
+
+    w.each(0, n, step)
 
 
 def qr(w: Routine) -> None:
@@ -188,22 +243,22 @@ def eigen(vectors: bool) -> Emit:
     return emit
 
 
-def orientation(w: Routine, vector: str, n: str) -> str:
+def orientation(w: Routine, vector: str, n: Size) -> str:
     """1 or -1, the sign of the first component that is at least `LEADING` times the largest."""
     name = f"llvm.fabs.{w.dtype.code}"
     w.declare(f"{w.kind} @{name}({w.kind})")
 
-    def size(i: str) -> str:
+    def size(i: Size) -> str:
         return w.new(f"call {w.kind} @{name}({w.kind} {w.get(vector, i)})")
 
     one, minus = w.number(1), w.number(-1)
-    over = w.open_loop(n, 1, "0", [(w.kind, w.number(0))])
+    over = w.open_loop(str(n), 1, "0", [(w.kind, w.number(0))])
     top, own = over.values[0], size(over.counter)
     larger = w.new(f"fcmp ogt {w.kind} {own}, {top}")
     w.close_loop(over, [w.new(f"select i1 {larger}, {w.kind} {own}, {w.kind} {top}")])
     limit = w.new(f"fmul {w.kind} {over.values[0]}, {w.number(LEADING)}")
     # From the last to the first, so that the first one stays.
-    back = w.open_loop(n, 1, "0", [(w.kind, one)])
+    back = w.open_loop(str(n), 1, "0", [(w.kind, one)])
     i = w.sub(w.sub(n, 1), back.counter)
     negative = w.new(f"fcmp olt {w.kind} {w.get(vector, i)}, {w.number(0)}")
     sign = w.new(f"select i1 {negative}, {w.kind} {minus}, {w.kind} {one}")
@@ -249,20 +304,29 @@ def svdvals(w: Routine) -> None:
     w.line(f"ret i64 {w.code(status)}")
 
 
-def _singular_length(w: Routine) -> str:
+def _singular_length(w: Routine) -> Size:
     """Numbers of workspace for `gesdd`, as `kernel/linalg.py` reserves them."""
     m, n, k = w.sizes
     own = w.add(w.mul(w.mul(k, k), 4), w.mul(k, 7))
     return w.add(own, w.add(w.mul(w.add(m, n), BLOCK + 1), 1))
 
 
-ROUTINES: dict[str, Emit] = {
-    "cholesky_lower": cholesky("U"),
-    "cholesky_upper": cholesky("L"),
-    "triangular_solve": triangular_solve,
+# Written for their sizes alone, where these are small.
+STRAIGHT: dict[str, Emit] = {
+    "cholesky_lower": cholesky(False),
+    "cholesky_upper": cholesky(True),
     "lu": lu,
     "solve": solve(False),
     "solve_transposed": solve(True),
+    **{
+        f"triangular_solve_{upper}{transpose}{unit}": triangular_solve(
+            bool(upper), bool(transpose), bool(unit)
+        )
+        for upper, transpose, unit in itertools.product((0, 1), repeat=3)
+    },
+}
+ROUTINES: dict[str, Emit] = {
+    **STRAIGHT,
     "qr": qr,
     "complete": complete,
     "eigh": eigen(True),

@@ -44,7 +44,7 @@ def call(w: Routine) -> None:
     for i, pointer in enumerate(w.data):
         w.put(pointer, addresses, i, "ptr")
     for i, n in enumerate(w.sizes):
-        w.put(n, sizes, i, "i64")
+        w.put(str(n), sizes, i, "i64")
     w.declare(f"i64 @{SYMBOL}(ptr, i64, ptr, ptr)")
     arguments = f"ptr {place}, i64 {size}, ptr {addresses}, ptr {sizes}"
     w.line(f"ret i64 {w.new(f'call i64 @{SYMBOL}({arguments})')}")

@@ -22,63 +22,120 @@ from retrograd.ir import DType, float32
 CBLAS, LAPACK = "rg_cblas_", "rg_lapack_"  # what the names of OpenBLAS's functions begin with
 
 
+Size = int | str  # a number, or the register that holds it
+Step = Callable[[Size, list[str]], list[str]]
+
+
 class Routine(Writer):
-    """Writes a routine's body. `data` are the operands and then the result, `sizes` the sizes."""
+    """Writes a routine's body. `data` are the operands and then the result, `sizes` the sizes:
+    numbers where the routine is written for these alone."""
 
     def __init__(
-        self, declare: Callable[[str], None], dtype: DType, data: int, sizes: int, key: str
+        self,
+        declare: Callable[[str], None],
+        dtype: DType,
+        data: int,
+        sizes: Sequence[int | None],
+        key: str,
     ) -> None:
         super().__init__(declare)
         self.dtype = dtype
         self.kind = types.memory_type(dtype)  # of an element
         self.letter = "s" if dtype is float32 else "d"  # in the names of LAPACK's functions
         self.data = [f"%p{i}" for i in range(data)]
-        self.sizes = [f"%n{i}" for i in range(sizes)]
+        self.sizes: list[Size] = [f"%n{i}" if n is None else n for i, n in enumerate(sizes)]
         self.work = "%work"
         self.key = key
 
     # -- arithmetic of sizes ------------------------------------------------------------------
-    def add(self, a: str, b: str | int) -> str:
+    def add(self, a: Size, b: Size) -> Size:
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
         return self.new(f"add i64 {a}, {b}")
 
-    def sub(self, a: str, b: str | int) -> str:
+    def sub(self, a: Size, b: Size) -> Size:
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
         return self.new(f"sub i64 {a}, {b}")
 
-    def mul(self, a: str, b: str | int) -> str:
+    def mul(self, a: Size, b: Size) -> Size:
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
         return self.new(f"mul i64 {a}, {b}")
 
-    def narrow(self, size: str | int) -> str:
+    def narrow(self, size: Size) -> str:
         """A size as a C int."""
-        return str(size) if str(size).isdigit() else self.new(f"trunc i64 {size} to i32")
+        return str(size) if isinstance(size, int) else self.new(f"trunc i64 {size} to i32")
 
-    def least_one(self, size: str) -> str:
+    def least_one(self, size: Size) -> Size:
         """A size, at least 1: as leading sizes have to be, even of an empty matrix."""
+        if isinstance(size, int):
+            return max(size, 1)
         self.declare("i64 @llvm.smax.i64(i64, i64)")
         return self.new(f"call i64 @llvm.smax.i64(i64 {size}, i64 1)")
 
     # -- memory -------------------------------------------------------------------------------
-    def at(self, pointer: str, index: str | int, kind: str = "") -> str:
+    def at(self, pointer: str, index: Size, kind: str = "") -> str:
         """The address of an element."""
         return self.new(f"getelementptr {kind or self.kind}, ptr {pointer}, i64 {index}")
 
-    def get(self, pointer: str, index: str | int, kind: str = "") -> str:
+    def get(self, pointer: str, index: Size, kind: str = "") -> str:
         kind = kind or self.kind
         return self.new(f"load {kind}, ptr {self.at(pointer, index, kind)}")
 
-    def put(self, value: str, pointer: str, index: str | int, kind: str = "") -> None:
+    def put(self, value: str, pointer: str, index: Size, kind: str = "") -> None:
         kind = kind or self.kind
         self.line(f"store {kind} {value}, ptr {self.at(pointer, index, kind)}")
 
     def number(self, value: float) -> str:
         return types.literal(value, self.dtype)
 
+    def swap(self, pointer: str, i: Size, j: Size) -> None:
+        """Two elements change places."""
+        a, b = self.get(pointer, i), self.get(pointer, j)
+        self.put(b, pointer, i)
+        self.put(a, pointer, j)
+
+    # -- arithmetic of elements ---------------------------------------------------------------
+    def minus(self, a: str, b: str) -> str:
+        return self.new(f"fsub {self.kind} {a}, {b}")
+
+    def times(self, a: str, b: str) -> str:
+        return self.new(f"fmul {self.kind} {a}, {b}")
+
+    def over(self, a: str, b: str) -> str:
+        return self.new(f"fdiv {self.kind} {a}, {b}")
+
     # -- control ------------------------------------------------------------------------------
     @contextmanager
-    def loop(self, end: str, start: str = "0") -> Iterator[str]:
+    def loop(self, end: Size, start: Size = 0) -> Iterator[str]:
         """A loop over a counter."""
-        loop = self.open_loop(end, 1, start)
+        loop = self.open_loop(str(end), 1, str(start))
         yield loop.counter
         self.close_loop(loop)
+
+    def each(self, start: Size, end: Size, body: Callable[[Size], None]) -> None:
+        """`body` for each number from `start` up to `end`: one after the other where both are
+        known, else in a loop."""
+        if isinstance(start, int) and isinstance(end, int):
+            for i in range(start, end):
+                body(i)
+            return
+        with self.loop(end, start) as counter:
+            body(counter)
+
+    def fold(
+        self, start: Size, end: Size, values: Sequence[tuple[str, str]], step: Step
+    ) -> list[str]:
+        """The same with values, given with their types, that each step replaces."""
+        if isinstance(start, int) and isinstance(end, int):
+            found = [first for _, first in values]
+            for i in range(start, end):
+                found = step(i, found)
+            return found
+        loop = self.open_loop(str(end), 1, str(start), values)
+        self.close_loop(loop, step(loop.counter, loop.values))
+        return loop.values
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
@@ -90,6 +147,20 @@ class Routine(Writer):
         self.jump(on)
         self.start_block(on)
 
+    def either(
+        self, condition: bool | str, yes: Callable[[], None], no: Callable[[], None]
+    ) -> None:
+        """One of two ends of a routine, each of which returns."""
+        if isinstance(condition, bool):
+            (yes if condition else no)()
+            return
+        first, second = self.label(), self.label()
+        self.branch(condition, first, second)
+        self.start_block(first)
+        yes()
+        self.start_block(second)
+        no()
+
     def leave_if(self, condition: str, code: str) -> None:
         """Return with a code where the condition holds."""
         go, on = self.label(), self.label()
@@ -99,7 +170,7 @@ class Routine(Writer):
         self.start_block(on)
 
     # -- other people's functions -------------------------------------------------------------
-    def fortran(self, name: str, *arguments: str | int) -> None:
+    def fortran(self, name: str, *arguments: Size) -> None:
         """Call a function of LAPACK. A letter stands for a character, `%x` for a size that is
         passed by address, `ptr %x` for an array."""
         pointers, letters = [], 0
@@ -143,23 +214,31 @@ Emit = Callable[[Routine], None]
 
 
 def helper(
-    w: Writer, name: str, emit: Emit, dtype: DType, data: int, sizes: int, key: str = ""
-) -> str:
-    """The symbol of a routine's function, which becomes known to the module."""
+    w: Writer, name: str, emit: Emit, dtype: DType, data: int, sizes: Sequence[int | None],
+    key: str = "",
+) -> str:  # fmt: skip
+    """The symbol of a routine's function, which becomes known to the module. Sizes that are given
+    here are the only ones that it is for."""
     short = hashlib.sha256(key.encode()).hexdigest()[:16] if key else name
-    symbol = f"call.{short}.{dtype.code}"
-    for text in _definition(symbol, emit, dtype, data, sizes, key):
+    known = (
+        "".join([f".{'n' if n is None else n}" for n in sizes])
+        if any(n is not None for n in sizes)
+        else ""
+    )
+    symbol = f"call.{short}.{dtype.code}{known}"
+    for text in _definition(symbol, emit, dtype, data, tuple(sizes), key):
         w.declare(text)
     return symbol
 
 
 @cache
 def _definition(
-    symbol: str, emit: Emit, dtype: DType, data: int, sizes: int, key: str
+    symbol: str, emit: Emit, dtype: DType, data: int, sizes: tuple[int | None, ...], key: str
 ) -> Sequence[str]:
     known: dict[str, None] = {}
     w = Routine(lambda text: known.update({text: None}), dtype, data, sizes, key)
     emit(w)
-    parameters = [f"ptr {p}" for p in (*w.data, w.work)] + [f"i64 {n}" for n in w.sizes]
+    parameters = [f"ptr {p}" for p in (*w.data, w.work)]
+    parameters += [f"i64 %n{i}" for i in range(len(sizes))]
     head = f"define internal i64 @{symbol}({', '.join(parameters)}) noinline nounwind"
     return (*known, f"{head} {{\n{w.text()}\n}}")
