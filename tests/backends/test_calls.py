@@ -21,7 +21,16 @@ from retrograd.frontend.context import num_threads
 from retrograd.ir import Dim, Graph, Op, float64, spec
 from retrograd.ops.elementwise import add, exp
 from retrograd.ops.leaf import input_node
-from retrograd.ops.linalg import LU, QR, Cholesky, Eigh, Solve, TriangularSolve
+from retrograd.ops.linalg import (
+    LU,
+    QR,
+    Cholesky,
+    Cofactor,
+    Eigh,
+    Expm,
+    Solve,
+    TriangularSolve,
+)
 from retrograd.ops.reduce import CumSum
 from tests.backends.agreement import GuardedProgram, assert_same
 
@@ -112,7 +121,7 @@ def test_another_process_finds_routines_by_name(tmp_path, monkeypatch) -> None:
 SIZES = [1, 2, 3, 5, 6, 7, 11, 12, 13, 16, 17, 33]  # around those where another way is taken
 FACTORS = [
     Cholesky(), Cholesky(True), LU(), QR(), Eigh(), TriangularSolve(), TriangularSolve(True, True),
-    TriangularSolve(True, unit=True), Solve(), Solve(True),
+    TriangularSolve(True, unit=True), Solve(), Solve(True), Expm(), Cofactor(),
 ]  # fmt: skip
 
 
@@ -128,7 +137,8 @@ def test_the_same_bits_for_known_and_named_sizes(op: Op, dtype: str) -> None:
     rng = np.random.default_rng(0)
     for size in SIZES:
         for columns in (1, 3, 7) if len(shapes) > 1 else (1,):
-            a = positive(size, size) + (0 if len(shapes) == 1 else rng.uniform(-1, 1, (size, size)))
+            a = positive(size, size) / size
+            a = a if len(shapes) == 1 else a + rng.uniform(-0.1, 0.1, (size, size))
             b = rng.standard_normal((size, columns))
             given = [a, LU().reference(a), b] if len(shapes) == 3 else [a, b][: len(shapes)]
             arrays = [x.astype(dtype) for x in given]

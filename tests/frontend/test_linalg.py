@@ -248,6 +248,8 @@ def difference(f: Callable[[Any], Any], x: Any, t: Any, h: float = 1e-3) -> Any:
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Array]] = {
     "det": (rg.linalg.det, general(2, 3, 3)),
+    "expm": (rg.linalg.expm, general(2, 3, 3) / 2),
+    "expm, scaled": (rg.linalg.expm, general(3, 3) - 4 * np.eye(3)),
     "slogdet": (rg.linalg.slogdet, general(3, 3)),
     "inv": (rg.linalg.inv, general(2, 3, 3)),
     "pinv tall": (rg.linalg.pinv, general(4, 2)),
@@ -366,6 +368,55 @@ def test_pinv_of_lower_rank() -> None:
     close(found, want, 1e-8)
     g = rg.grad(lambda y: weights(rg.linalg.pinv(y, rtol=1e-10)))(rg.asarray(x))
     close(rg.sum(g * rg.asarray(tangent)), weights(rg.asarray(want)).numpy(), 1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 20])
+def test_gradient_of_det(n: int, dtype: str) -> None:
+    """Determinants of what is left without a row and a column, for matrices of every rank."""
+    rng = np.random.default_rng(n)
+    whole = general(n, n)
+    stack = [whole, rng.uniform(-1, 1, (n, n)), np.eye(n), -np.eye(n), np.zeros((n, n))]
+    for rank in range(max(n - 3, 0), n):
+        u, v = rng.uniform(-1, 1, (n, rank)), rng.uniform(-1, 1, (rank, n))
+        stack += [u @ v, np.diag(np.arange(n) >= n - rank) * 2.0]
+    x = np.stack(stack)
+    minors = np.zeros_like(x)
+    for i, j in np.ndindex(n, n):
+        rest = np.delete(np.delete(x, i, 1), j, 2)
+        minors[:, i, j] = (-1) ** (i + j) * np.linalg.det(rest)
+    t = rg.asarray(x.astype(dtype))
+    g = rg.grad(lambda y: rg.sum(rg.linalg.det(y)))(t).numpy()
+    size = np.abs(minors).max(axis=(1, 2), keepdims=True) + np.linalg.norm(x, 2, (1, 2), True) ** (
+        n - 1
+    )
+    bound = {"float64": 1e-11, "float32": 2e-4}[dtype]
+    assert (np.abs(g - minors) <= bound * np.maximum(size, 1e-300)).all()
+
+
+def test_second_derivative_of_det_of_a_singular_matrix() -> None:
+    second = rg.grad(lambda y: rg.sum(rg.grad(rg.linalg.det)(y) ** 2))
+    assert np.isnan(second(rg.asarray(np.zeros((3, 3)))).numpy()).all()
+
+
+def test_expm_far_and_near() -> None:
+    rng = np.random.default_rng(13)
+    for scale in (0, 1e-8, 0.1, 3, 30, 200):
+        for n in (1, 2, 5, 30):
+            x = rng.standard_normal((n, n)) * scale / n**0.5
+            x = x - max(0, scale - 10) * np.eye(n)
+            want = scipy.linalg.expm(x)
+            found = rg.linalg.expm(rg.asarray(x)).numpy()
+            assert np.abs(found - want).max() <= 1e-12 * (1 + scale) * np.abs(want).max()
+    turn = np.array([[0.0, -100 * np.pi], [100 * np.pi, 0.0]])
+    close(rg.linalg.expm(rg.asarray(turn)), np.eye(2), 1e-10)
+    for bad in (np.nan, np.inf, -np.inf):
+        for backend in ("llvm", "reference"):
+            with rg.backend(backend):
+                x = rg.asarray(np.stack([np.eye(3), np.diag([1, bad, 0])]))
+                y = rg.linalg.expm(x).numpy()
+            np.testing.assert_allclose(y[0], np.e * np.eye(3), atol=1e-14)
+            assert np.isnan(y[1]).all()
 
 
 def test_singular() -> None:

@@ -15,9 +15,12 @@ from retrograd.ops.linalg import (
     QR,
     SVD,
     Cholesky,
+    Cofactor,
     Complement,
+    Det,
     Eigh,
     Eigvalsh,
+    Expm,
     Pinv,
     Solve,
     Svdvals,
@@ -292,6 +295,15 @@ TALL: list[tuple[int, ...]] = [*SQUARES, (4, 2), (2, 3, 2), (3, 0)]
 SYMBOLS = (f64(N, N), f64(M, N, N))
 
 
+def cofactors(op: Any, x: Array) -> Array:
+    """Determinants of what is left without a row and a column."""
+    y = np.zeros_like(x)
+    for i, j in np.ndindex(x.shape):
+        minor = np.delete(np.delete(x, i, 0), j, 1)
+        y[i, j] = (-1) ** (i + j) * np.linalg.det(minor)
+    return y
+
+
 def of_one(name: str, op: Any, f: Any, make: Make, shapes: list[tuple[int, ...]], failures: Any,
            wrt: tuple[int, ...] = (0,), symbols: Any = SYMBOLS) -> Record:  # fmt: skip
     """The record of an op of one matrix."""
@@ -332,6 +344,20 @@ SOLVERS = [
     of_one("qr", QR(), factored, general, [s for s in TALL if 0 not in s], tall(QR())),
     of_one("complement", Complement(), completed, orthonormal, [(4, 2), (3, 3), (2, 3, 1), (3, 0)],
            tall(Complement()), (), (f64(N, N),)),
+    of_one("expm", Expm(), lambda op, x: scipy.linalg.expm(x) if x.size else x, uniform,
+           [(3, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2, 2), (8, 8)], refused(Expm(), f64(3, 3))),
+    of_one("cofactor", Cofactor(), cofactors, general, SQUARES[:-1],
+           refused(Cofactor(), f64(3, 3))),
+    Record(
+        "det",
+        samples_of("det", [(Det(), [(uniform, (2, 3, 3)), (uniform, (2,))])], False),
+        lambda op, x, d: d,
+        failures=(
+            *refused(Det(), f64(3, 3), f64()),
+            Failure(Det(), (f64(2, 3, 3), f64()), ShapeError),
+        ),
+        symbolic=(Symbolic(Det(), (f64(M, N, N), f64(M)), SIZES),),
+    ),
     Record(
         "pinv",
         samples_of(

@@ -167,7 +167,33 @@ def _singular_work(m: int | Dim, n: int | Dim, k: int | Dim) -> int | Dim:
     return 4 * k * k + 7 * k + (BLOCK + 1) * (m + n) + 4 * k + 1
 
 
+@widened
+def expm(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    (x,) = inputs
+    n = x.shape[-1]
+    call = Call(
+        "expm", x.type, [n], node, batch=x.type.rank - 2, work=6 * n * n + n + 1,
+        cost=cost(10 * n * n * n),
+    )  # fmt: skip
+    return call(x)
+
+
+@widened
+def cofactor(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    (x,) = inputs
+    n = x.shape[-1]
+    call = Call(
+        "cofactor", x.type, [n], node, batch=x.type.rank - 2,
+        work=3 * n * n + n + _singular_work(n, n, n), cost=cost(4 * n * n * n),
+    )  # fmt: skip
+    return call(x)
+
+
 RULES: dict[str, Rule] = {
+    "det": lambda node, inputs, known: inputs[1],
+    "pinv": lambda node, inputs, known: inputs[1],
+    "expm": expm,
+    "cofactor": cofactor,
     "cholesky": cholesky,
     "triangular_solve": triangular_solve,
     "lu": lu,

@@ -272,7 +272,7 @@ def svd(w: Routine) -> None:
     (x, y), (m, n, k) = w.data, w.sizes
     status = w.status()
     turned, space = w.work, w.at(w.work, w.mul(m, k), "double")
-    length = _singular_length(w)
+    length = singular_length(w, m, n, k)
     integers = w.at(space, length, "double")
     w.fortran(
         "gesdd", "S", m, n, f"ptr {x}", w.least_one(m), f"ptr {y}", f"ptr {turned}", w.least_one(m),
@@ -294,8 +294,8 @@ def svd(w: Routine) -> None:
 
 def svdvals(w: Routine) -> None:
     """`y[k]` becomes the singular values of `x[n, m]`; sizes: m, n, k."""
-    (x, y), (m, n, _) = w.data, w.sizes
-    status, length = w.status(), _singular_length(w)
+    (x, y), (m, n, k) = w.data, w.sizes
+    status, length = w.status(), singular_length(w, m, n, k)
     integers = w.at(w.work, length, "double")
     w.fortran(
         "gesdd", "N", m, n, f"ptr {x}", w.least_one(m), f"ptr {y}", f"ptr {x}", w.least_one(m),
@@ -304,9 +304,8 @@ def svdvals(w: Routine) -> None:
     w.line(f"ret i64 {w.code(status)}")
 
 
-def _singular_length(w: Routine) -> Size:
+def singular_length(w: Routine, m: Size, n: Size, k: Size) -> Size:
     """Numbers of workspace for `gesdd`, as `kernel/linalg.py` reserves them."""
-    m, n, k = w.sizes
     own = w.add(w.mul(w.mul(k, k), 4), w.mul(k, 7))
     return w.add(own, w.add(w.mul(w.add(m, n), BLOCK + 1), 1))
 

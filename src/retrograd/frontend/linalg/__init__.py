@@ -20,6 +20,7 @@ from retrograd.frontend.linalg.norms import matrix_norm, norm, vector_norm
 from retrograd.frontend.linalg.scalars import cond, det, diag, diagonal, slogdet, trace
 from retrograd.frontend.linalg.solving import (
     cho_solve,
+    expm,
     inv,
     lstsq,
     lu_solve,
@@ -43,6 +44,7 @@ __all__ = [
     "diagonal",
     "eigh",
     "eigvalsh",
+    "expm",
     "inv",
     "kron",
     "lstsq",

@@ -44,10 +44,14 @@ def _pivots(what: str, x: Node) -> tuple[Node, Node]:
 
 @function
 def det(x: ArrayLike, /) -> Any:
-    """The determinants of square matrices `[..., n, n]`, `[...]`."""
+    """The determinants of square matrices `[..., n, n]`, `[...]`.
+
+    The gradient, the matrix of cofactors, exists for singular matrices too; second derivatives are
+    NaN there.
+    """
     (x,) = matrices("det", x)
     pivots, parity = _pivots("det", x)
-    return parity * ReduceProd((pivots.type.rank - 1,))(pivots)
+    return ops.Det()(x, parity * ReduceProd((pivots.type.rank - 1,))(pivots))
 
 
 @function

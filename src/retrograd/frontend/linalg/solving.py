@@ -11,7 +11,6 @@ from retrograd.frontend.function import function
 from retrograd.frontend.linalg.operands import floats, matrices, stacked_alike
 from retrograd.ir import Dim, Node, full, int64
 from retrograd.ops import linalg as ops
-from retrograd.ops.control import StopGradient
 from retrograd.ops.elementwise import cast, gt, select
 from retrograd.ops.index import Gather
 from retrograd.ops.linalg import lu, matrix
@@ -138,7 +137,7 @@ def pinv(x: ArrayLike, /, *, rtol: Any = None) -> Any:
 def _pinv(x: Node, rtol: Any) -> tuple[Node, Node, Node]:
     """The pseudo-inverse, the singular values, and which of them count."""
     m = x.shape[-2]
-    s, u, v = singular.unpacked(ops.SVD()(StopGradient()(x)), m)
+    s, u, v = singular.unpacked(ops.SVD()(x), m)
     kept = gt(s, _cutoff(s, x, rtol))
     inverse = select(kept, 1 / select(kept, s, full(1, s.type)), full(0, s.type))
     p = matrix.product(matrix.scaled_columns(v, inverse), matrix.transpose(u))
@@ -188,6 +187,17 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: Any = None) -> Any:
     if y.type.rank == 1:
         residuals = reshape(residuals, residuals.shape[:-1])
     return LstsqResult(_like_given(solution, y), residuals, rank, s)
+
+
+@function
+def expm(x: ArrayLike, /) -> Any:
+    """The exponential `I + x + x^2 / 2 + ...` of square matrices `[..., n, n]`.
+
+    By scaling and squaring with a Pade approximation; the derivative is exact for any matrix. NaN
+    where x holds NaN or infinities.
+    """
+    (x,) = matrices("expm", x)
+    return ops.Expm()(_square("expm", x))
 
 
 @function

@@ -1,7 +1,9 @@
 """Factorisations of matrices, and what is solved with them; stacks of matrices throughout."""
 
 from retrograd.ops.linalg.cholesky import Cholesky
+from retrograd.ops.linalg.determinant import Cofactor, Det
 from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
+from retrograd.ops.linalg.expm import Expm
 from retrograd.ops.linalg.lu import LU, Solve
 from retrograd.ops.linalg.pinv import Pinv
 from retrograd.ops.linalg.qr import QR, Complement
@@ -13,9 +15,12 @@ __all__ = [
     "QR",
     "SVD",
     "Cholesky",
+    "Cofactor",
     "Complement",
+    "Det",
     "Eigh",
     "Eigvalsh",
+    "Expm",
     "Pinv",
     "Solve",
     "Svdvals",
