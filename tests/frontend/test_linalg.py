@@ -387,10 +387,8 @@ def test_gradient_of_det(n: int, dtype: str) -> None:
         minors[:, i, j] = (-1) ** (i + j) * np.linalg.det(rest)
     t = rg.asarray(x.astype(dtype))
     g = rg.grad(lambda y: rg.sum(rg.linalg.det(y)))(t).numpy()
-    size = np.abs(minors).max(axis=(1, 2), keepdims=True) + np.linalg.norm(x, 2, (1, 2), True) ** (
-        n - 1
-    )
-    bound = {"float64": 1e-11, "float32": 2e-4}[dtype]
+    size = np.linalg.norm(x, 2, (1, 2), keepdims=True) ** (n - 1)
+    bound = {"float64": 1e-12, "float32": 1e-4}[dtype]
     assert (np.abs(g - minors) <= bound * np.maximum(size, 1e-300)).all()
 
 
@@ -413,8 +411,8 @@ def test_expm_far_and_near() -> None:
     for bad in (np.nan, np.inf, -np.inf):
         for backend in ("llvm", "reference"):
             with rg.backend(backend):
-                x = rg.asarray(np.stack([np.eye(3), np.diag([1, bad, 0])]))
-                y = rg.linalg.expm(x).numpy()
+                stack = np.stack([np.eye(3), np.diag([1, bad, 0])])
+                y = rg.linalg.expm(rg.asarray(stack)).numpy()
             np.testing.assert_allclose(y[0], np.e * np.eye(3), atol=1e-14)
             assert np.isnan(y[1]).all()
 
