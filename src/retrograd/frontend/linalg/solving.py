@@ -9,14 +9,14 @@ from retrograd.frontend.broadcasting import as_node, broadcast_to, integer
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.operands import floats, matrices, stacked_alike
-from retrograd.ir import Dim, Node, full, int64
+from retrograd.ir import Dim, Node, full, int64, product
 from retrograd.ops import linalg as ops
 from retrograd.ops.elementwise import cast, gt, select
 from retrograd.ops.index import Gather
 from retrograd.ops.linalg import lu, matrix
 from retrograd.ops.linalg import svd as singular
 from retrograd.ops.reduce import ReduceMax, ReduceSum
-from retrograd.ops.shape import permute, reshape
+from retrograd.ops.shape import reshape
 
 
 class LstsqResult(NamedTuple):
@@ -49,11 +49,8 @@ def _solved(a: Node, b: Node) -> Node:
     """`a^-1 b` for matrices; one matrix serves any number of right sides."""
     f = ops.LU()(a)
     if a.type.rank == 2 and b.type.rank > 2:
-        n = b.type.rank
-        order = (n - 2, *range(n - 2), n - 1)
-        turned = permute(b, order)
-        y = ops.Solve()(a, f, reshape(turned, (b.shape[-2], turned.type.size // b.shape[-2])))
-        return permute(reshape(y, turned.shape), (*range(1, n - 1), 0, n - 1))
+        stack = reshape(b, (product(b.shape[:-2]), *b.shape[-2:]))
+        return reshape(matrix.side_by_side(ops.Solve(), stack.shape[0], (a, f), stack), b.shape)
     lead = stacked_alike(a, f, b)
     return ops.Solve()(*lead)
 

@@ -19,6 +19,7 @@ from retrograd.ops.linalg.matrix import (
     lower,
     product,
     rows,
+    side_by_side,
     transpose,
     upper,
 )
@@ -187,3 +188,8 @@ class Solve(MatrixOp):
             moved = product(transpose(ta) if self.transpose else ta, y)
             right = -moved if right is None else right - moved
         return None if right is None else self(a, f, right)
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        if any(batched[:2]):
+            return super().batch(size, batched, *inputs)
+        return side_by_side(self, size, inputs[:2], inputs[2])

@@ -15,7 +15,7 @@ from retrograd.ops.half import in_float32
 from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
-from retrograd.ops.shape import expand, fail, permute, slice_axis, stack_front
+from retrograd.ops.shape import expand, fail, permute, reshape, slice_axis, stack_front
 
 
 class MatrixOp(Op):
@@ -89,6 +89,15 @@ def transpose(x: Node) -> Node:
     """The matrices transposed."""
     n = x.type.rank
     return permute(x, (*range(n - 2), n - 1, n - 2))
+
+
+def side_by_side(op: Op, size: int | Dim, matrices: Sequence[Node], b: Node) -> Node:
+    """An op that treats the columns of `b` alike, on a stack of these and one of `matrices` each:
+    the samples of `[size, ..., n, k]` become columns."""
+    n = b.type.rank
+    turned = permute(b, (*range(1, n - 1), 0, n - 1))
+    y = op(*matrices, reshape(turned, (*turned.shape[:-2], size * b.shape[-1])))
+    return permute(reshape(y, turned.shape), (n - 2, *range(n - 2), n - 1))
 
 
 def product(*factors: Node) -> Node:

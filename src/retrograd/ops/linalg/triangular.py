@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, TensorType, declare
+from retrograd.ir import Dim, Node, TensorType, declare
 from retrograd.ops.linalg.matrix import (
     MatrixOp,
     Refused,
     check_matrices,
     lower,
     product,
+    side_by_side,
     transpose,
     upper,
 )
@@ -79,3 +80,8 @@ class TriangularSolve(MatrixOp):
             moved = product(transpose(half) if self.transpose else half, y)
             right = -moved if right is None else right - moved
         return None if right is None else self(a, right)
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        if batched[0]:
+            return super().batch(size, batched, *inputs)
+        return side_by_side(self, size, inputs[:1], inputs[1])
