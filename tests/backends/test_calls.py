@@ -24,6 +24,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import (
     LU,
     QR,
+    SVD,
     Cholesky,
     Cofactor,
     Eigh,
@@ -54,6 +55,23 @@ def test_a_batch_is_shared_by_threads() -> None:
         (four,) = program([x])
     assert one.tobytes() == four.tobytes()
     np.testing.assert_allclose(one, np.exp(np.linalg.cholesky(2 * x)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("op", [QR(), Eigh(), SVD(), LU(), Expm(), Cofactor()], ids=str)
+def test_each_thread_has_its_workspace(op: Op, named: bool) -> None:
+    shape = (Dim("B"), Dim("N"), Dim("N")) if named else (300, 20, 20)
+    x = input_node(spec(shape, float64))
+    graph = Graph([x], [op(x)])
+    program = GuardedProgram(graph)
+    assert program.plan.threaded
+    array = positive(300, 20, 20)
+    (one,) = program([array])
+    with num_threads(4):
+        for _ in range(3):
+            (four,) = program([array])
+            assert one.tobytes() == four.tobytes()
+    program.check_guards()
 
 
 @pytest.mark.parametrize("threads", [1, 3])
