@@ -394,6 +394,9 @@ def test_gradient_of_det(n: int, dtype: str) -> None:
 
 def test_second_derivative_of_det_of_a_singular_matrix() -> None:
     second = rg.grad(lambda y: rg.sum(rg.grad(rg.linalg.det)(y) ** 2))
+    for bad in (np.nan, np.inf):
+        x = np.diag([1, 2, bad])
+        assert np.isnan(rg.grad(rg.linalg.det)(rg.asarray(x)).numpy()).all()
     assert np.isnan(second(rg.asarray(np.zeros((3, 3)))).numpy()).all()
 
 
@@ -435,8 +438,20 @@ def test_singular() -> None:
         rg.linalg.solve_triangular(t, t[0, 0]).numpy()
     with pytest.raises(ValueError, match=r"not positive definite"):
         rg.linalg.cholesky(t - 10).numpy()
-    with pytest.raises(LinAlgError, match="did not converge"):
-        rg.linalg.svdvals(t * np.nan).numpy()
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    "f", [rg.linalg.eigh, rg.linalg.eigvalsh, rg.linalg.svd, rg.linalg.svdvals]
+)
+def test_iterations_refuse_what_is_not_finite(f: Any, bad: float, backend: str) -> None:
+    x = positive(2, 3, 3)
+    x[1, 0, 2] = bad
+    with rg.backend(backend):
+        y = f(rg.asarray(x))
+        with pytest.raises(LinAlgError, match=r"\[1\]: it holds NaN or inf"):
+            (y[0] if isinstance(y, tuple) else y).numpy()
 
 
 # -- the namespace --------------------------------------------------------------------------------

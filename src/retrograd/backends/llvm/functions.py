@@ -6,7 +6,7 @@ functions here of a transpose are the transpose of the function, so nothing has 
 
 from __future__ import annotations
 
-from retrograd.backends.llvm.lapack import singular_length
+from retrograd.backends.llvm.lapack import infinite, singular_length
 from retrograd.backends.llvm.routine import Emit, Routine, Size
 from retrograd.ops.linalg.expm import PADE, REACH
 
@@ -143,6 +143,11 @@ def cofactor(w: Routine) -> None:
         w.line("ret i64 0")
 
     def singular() -> None:
+        with w.when(infinite(w, y, square)):
+            with w.loop(square) as i:
+                w.put(w.number(float("nan")), y, i)
+            w.line("ret i64 0")
+            w.start_block(w.label())  # never reached
         w.fortran(
             "gesdd", "A", n, n, f"ptr {y}", lead, f"ptr {s}", f"ptr {u}", lead, f"ptr {v}", lead,
             f"ptr {space}", length, f"ptr {integers}", f"ptr {status}",

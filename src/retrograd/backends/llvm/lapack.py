@@ -12,7 +12,7 @@ import itertools
 from retrograd.backends.kernel.linalg import BLOCK
 from retrograd.backends.llvm import matrices
 from retrograd.backends.llvm.routine import Emit, Routine, Size
-from retrograd.ops.linalg.matrix import LEADING
+from retrograd.ops.linalg.matrix import LEADING, NOT_FINITE
 
 
 def cholesky(upper: bool) -> Emit:
@@ -226,6 +226,7 @@ def eigen(vectors: bool) -> Emit:
     def emit(w: Routine) -> None:
         n, y, status = w.sizes[0], w.data[-1], w.status()
         x = w.at(y, n) if vectors else w.data[0]
+        refuse_infinite(w, x, w.mul(n, n))
         numbers = w.add(w.add(w.mul(n, 6 + BLOCK), w.mul(w.mul(n, n), 2)), 1)
         integers = w.at(w.work, numbers, "double")
         w.fortran(
@@ -241,6 +242,22 @@ def eigen(vectors: bool) -> Emit:
         w.line(f"ret i64 {w.code(status)}")
 
     return emit
+
+
+def refuse_infinite(w: Routine, x: str, count: Size) -> None:
+    """Return where not all numbers are finite: no iteration would end well."""
+    w.leave_if(infinite(w, x, count), str(NOT_FINITE))
+
+
+def infinite(w: Routine, x: str, count: Size) -> str:
+    """Whether there are NaN or infinities among so many numbers."""
+
+    def step(i: Size, total: list[str]) -> list[str]:
+        none = w.times(w.get(x, i), w.number(0))  # or NaN
+        return [w.new(f"fadd {w.kind} {total[0]}, {none}")]
+
+    (total,) = w.fold("0", count, [(w.kind, w.number(0))], step)
+    return w.new(f"fcmp uno {w.kind} {total}, {total}")
 
 
 def orientation(w: Routine, vector: str, n: Size) -> str:
@@ -271,6 +288,7 @@ def svd(w: Routine) -> None:
     """`y[1 + m + n, k]` becomes s, U and V of the transpose of `x[n, m]`; sizes: m, n, k."""
     (x, y), (m, n, k) = w.data, w.sizes
     status = w.status()
+    refuse_infinite(w, x, w.mul(m, n))
     turned, space = w.work, w.at(w.work, w.mul(m, k), "double")
     length = singular_length(w, m, n, k)
     integers = w.at(space, length, "double")
@@ -295,6 +313,7 @@ def svd(w: Routine) -> None:
 def svdvals(w: Routine) -> None:
     """`y[k]` becomes the singular values of `x[n, m]`; sizes: m, n, k."""
     (x, y), (m, n, k) = w.data, w.sizes
+    refuse_infinite(w, x, w.mul(m, n))
     status, length = w.status(), singular_length(w, m, n, k)
     integers = w.at(w.work, length, "double")
     w.fortran(

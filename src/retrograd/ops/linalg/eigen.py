@@ -14,7 +14,9 @@ from retrograd.ops.linalg.matrix import (
     check_matrices,
     diagonal,
     diagonal_of,
+    finite,
     gaps,
+    iterated,
     orientation,
     product,
     rows,
@@ -31,7 +33,7 @@ class _Symmetric(MatrixOp):
     arity = 1
 
     def reason(self, code: int) -> str:
-        return "the iteration did not converge; does it hold NaN or infinities?"
+        return iterated(code)
 
 
 @declare
@@ -61,7 +63,7 @@ class Eigh(_Symmetric):
 
     def _value(self, x: Any) -> Any:
         try:
-            w, v = np.linalg.eigh((x + x.T) / 2)
+            w, v = np.linalg.eigh((finite(x) + x.T) / 2)
         except np.linalg.LinAlgError:
             raise Refused(1) from None
         return np.concatenate([w[None], (v * orientation(v)).T])
@@ -103,7 +105,7 @@ class Eigvalsh(_Symmetric):
 
     def _value(self, x: Any) -> Any:
         try:
-            return np.linalg.eigvalsh((x + x.T) / 2)
+            return np.linalg.eigvalsh((finite(x) + x.T) / 2)
         except np.linalg.LinAlgError:
             raise Refused(1) from None
 

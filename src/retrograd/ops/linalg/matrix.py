@@ -63,6 +63,21 @@ class Refused(Exception):
         self.code = code
 
 
+NOT_FINITE = 1 << 30  # the number for a matrix that holds NaN or infinities
+
+
+def finite(x: Any) -> Any:
+    """An array whose numbers are all finite; others are refused, as no iteration ends well."""
+    if not np.isfinite(x).all():
+        raise Refused(NOT_FINITE)
+    return x
+
+
+def iterated(code: int) -> str:
+    """What is wrong, for the number of a routine that iterates."""
+    return "it holds NaN or infinities" if code == NOT_FINITE else "the iteration did not converge"
+
+
 def check_matrices(op: Op, *types: TensorType, square: bool = False) -> None:
     """Refuse what is not a stack of matrices of floats, all of one dtype and stacked alike."""
     first = types[0]

@@ -15,8 +15,10 @@ from retrograd.ops.linalg.matrix import (
     check_matrices,
     diagonal,
     diagonal_of,
+    finite,
     gaps,
     inverse_above,
+    iterated,
     orientation,
     product,
     rows,
@@ -42,7 +44,7 @@ class _Singular(MatrixOp):
         return min(m, n)
 
     def reason(self, code: int) -> str:
-        return "the iteration did not converge; does it hold NaN or infinities?"
+        return iterated(code)
 
 
 @declare
@@ -73,7 +75,7 @@ class SVD(_Singular):
 
     def _value(self, x: Any) -> Any:
         try:
-            u, s, vh = np.linalg.svd(x, full_matrices=False)
+            u, s, vh = np.linalg.svd(finite(x), full_matrices=False)
         except np.linalg.LinAlgError:
             raise Refused(1) from None
         signs = orientation(u)
@@ -141,7 +143,7 @@ class Svdvals(_Singular):
 
     def _value(self, x: Any) -> Any:
         try:
-            return np.linalg.svd(x, compute_uv=False)
+            return np.linalg.svd(finite(x), compute_uv=False)
         except np.linalg.LinAlgError:
             raise Refused(1) from None
 
