@@ -126,6 +126,7 @@ from retrograd.frontend.graph import Graph, GraphBuilder, load_graph, trace
 from retrograd.frontend.indexing import one_hot, scatter_add, take, take_along_axis
 from retrograd.frontend.jit import jit
 from retrograd.frontend.linalg.norms import vector_norm
+from retrograd.frontend.linalg.scalars import diag, diagonal
 from retrograd.frontend.manipulation import (
     broadcast_arrays,
     broadcast_to,
@@ -255,6 +256,8 @@ __all__ = [
     "cumsum",
     "cumulative_sum",
     "data",
+    "diag",
+    "diagonal",
     "divide",
     "einsum",
     "elu",

@@ -296,6 +296,24 @@ def test_derivatives(name: str) -> None:
         np.testing.assert_allclose(tangent.numpy(), np.sum(g * t), 1e-10, 1e-10)
 
 
+THIRD = ["det", "inv", "qr tall", "svd wide", "eigh", "lu tall", "expm", "pinv tall", "solve"]
+
+
+@pytest.mark.parametrize("name", THIRD)
+def test_third_derivatives(name: str) -> None:
+    """Along a line, by reverse mode three times."""
+    f, x = FUNCTIONS[name]
+    t = np.random.default_rng(14).uniform(-1, 1, x.shape)
+
+    def along(h: Any) -> Any:
+        return weights(f(rg.asarray(x) + h * rg.asarray(t)))
+
+    second = rg.jit(rg.grad(rg.grad(along)))
+    third = rg.grad(rg.grad(rg.grad(along)))(rg.asarray(np.float64(0))).numpy()
+    want = difference(partial(value, second), np.float64(0), np.float64(1))
+    np.testing.assert_allclose(third, want, 1e-7, 1e-7)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_vmap(name: str) -> None:
     f, x = FUNCTIONS[name]
