@@ -160,6 +160,16 @@ def test_lstsq(shape: tuple[int, ...]) -> None:
         assert found.rank.item() == np.linalg.matrix_rank(a)
 
 
+def test_a_tolerance_for_each_matrix() -> None:
+    x = np.stack([np.diag([1, 1e-3, 1e-6])] * 3)
+    rtol = np.array([1e-7, 1e-4, 1e-2])
+    for given in (rtol, rg.asarray(rtol)):
+        found = rg.linalg.matrix_rank(rg.asarray(x), rtol=given)
+        np.testing.assert_array_equal(found.numpy(), [3, 2, 1])
+        close(rg.linalg.pinv(rg.asarray(x), rtol=given), np.linalg.pinv(x, rtol=rtol))
+    assert rg.linalg.lstsq(rg.asarray(x), rg.asarray(x), rtol=1e-4).rank.tolist() == [2, 2, 2]
+
+
 @pytest.mark.parametrize("n", [-3, -1, 0, 1, 2, 5, 10])
 def test_matrix_power(n: int) -> None:
     x = general(2, 3, 3)

@@ -121,7 +121,7 @@ def lu_solve(lu_and_permutation: ArrayLike, b: ArrayLike, /) -> Any:
 
 
 @function
-def pinv(x: ArrayLike, /, *, rtol: Any = None) -> Any:
+def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     """The Moore-Penrose pseudo-inverse of matrices `[..., m, n]`, `[..., n, m]`.
 
     Singular values up to `rtol` times the largest count as zero; by default `max(m, n) eps`. The
@@ -156,7 +156,7 @@ def _cutoff(s: Node, x: Node, rtol: Any) -> Node:
 
 
 @function
-def matrix_rank(x: ArrayLike, /, *, rtol: Any = None) -> Any:
+def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     """How many singular values exceed `rtol` times the largest, by default `max(m, n) eps`."""
     (x,) = matrices("matrix_rank", x)
     s = ops.Svdvals()(x)
@@ -164,7 +164,7 @@ def matrix_rank(x: ArrayLike, /, *, rtol: Any = None) -> Any:
 
 
 @function
-def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: Any = None) -> Any:
+def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     """The y for which the sum of the squares of `a y - b` is least, and of these the smallest one.
 
     a is `[..., m, n]`, b a vector `[m]` or `[..., m, k]`. Returns (solution, residuals, rank,
