@@ -459,7 +459,7 @@ def test_singular() -> None:
     assert logarithm.numpy()[1] == -np.inf
     for f in (rg.linalg.inv, lambda y: rg.linalg.solve(y, y[0, 0])):
         with pytest.raises(
-            LinAlgError, match=r"solve of the matrix \[1\]: it is singular.*test_linalg.py"
+            LinAlgError, match=r"(solve|inv) of the matrix \[1\]: it is singular.*test_linalg.py"
         ):
             f(t).numpy()
     with pytest.raises(np.linalg.LinAlgError, match="diagonal"):

@@ -21,6 +21,7 @@ from retrograd.ops.linalg import (
     Eigh,
     Eigvalsh,
     Expm,
+    Inv,
     Pinv,
     Solve,
     Svdvals,
@@ -242,6 +243,14 @@ def solve_samples() -> Iterator[Sample]:
         yield Sample(op, tuple(x.astype(np.float32) for x in arrays))
 
 
+def inv_samples() -> Iterator[Sample]:
+    rng = rng_for("inv")
+    for shape in SQUARES:
+        arrays = with_factors(rng, shape)
+        yield Sample(Inv(), arrays, True)
+        yield Sample(Inv(), tuple(x.astype(np.float32) for x in arrays))
+
+
 def solve_inputs(type: TensorType) -> Array:
     """Inputs of symbolic types that fit one another."""
     shape = tuple(int(n) for n in type.shape)
@@ -339,6 +348,21 @@ SOLVERS = [
         symbolic=(
             Symbolic(Solve(), (f64(N, N), f64(N + 2, N), f64(N, M)), SIZES, make=solve_inputs),
         ),
+        vary=scaled,
+    ),
+    Record(
+        "inv",
+        inv_samples,
+        looped(lambda op, a, f: scipy.linalg.inv(a) if a.size else a),
+        (0,),
+        ulps=64,
+        absolute=64,
+        failures=(
+            Failure(Inv(), (f64(3, 4), f64(5, 3)), ShapeError),
+            Failure(Inv(), (f64(3, 3), f64(4, 3)), ShapeError),
+            Failure(Inv(), (f64(3, 3), TensorType(float32, (5, 3))), DTypeError),
+        ),
+        symbolic=(Symbolic(Inv(), (f64(N, N), f64(N + 2, N)), SIZES, make=solve_inputs),),
         vary=scaled,
     ),
     of_one("qr", QR(), factored, general, [s for s in TALL if 0 not in s], tall(QR())),

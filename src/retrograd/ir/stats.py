@@ -46,6 +46,7 @@ _MATRICES: Mapping[str, Callable[[Count, Count, Count], Count]] = {
     "triangular_solve": lambda m, n, k: n * n * k,
     "lu": lambda m, n, k: m * n * n - n * n * n // 3,
     "solve": lambda m, n, k: 2 * n * n * k,
+    "inv": lambda m, n, k: 4 * n * n * n // 3,
     "qr": lambda m, n, k: 4 * m * n * n - 4 * n * n * n // 3,
     "complement": lambda m, n, k: 4 * m * m * n,
     "eigh": lambda m, n, k: 9 * n * n * n,

@@ -22,7 +22,7 @@ from retrograd.ir import Dim, Graph, Node, TensorType
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.index import ScatterAdd
 from retrograd.ops.leaf import input_node
-from retrograd.ops.linalg import Solve
+from retrograd.ops.linalg import Inv, Solve
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ArgMax, CumSum, Reduction
@@ -111,7 +111,7 @@ def _types(node: Node, kind: str) -> list[TensorType]:
     if kind.startswith("named"):
         names = iter([Dim(f"n{i}") for i in kind.split()[1:]])
         named: list[list[Any]] = [[next(names) for _ in t.shape] for t in types]
-        if isinstance(node.prim, Solve):
+        if isinstance(node.prim, Solve | Inv):
             named[1][-2] = named[0][-1] + 2
         return [t.with_shape(tuple(s)) for t, s in zip(types, named, strict=True)]
     sizes: list[list[Any]] = [

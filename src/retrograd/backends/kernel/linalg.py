@@ -87,6 +87,17 @@ def solve(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
 
 
 @widened
+def inv(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    a, f = inputs
+    n = a.shape[-1]
+    call = Call(
+        "inv", a.type, [n], node, batch=a.type.rank - 2, fills=False,
+        work=n * n + (BLOCK + 1) * n + 1, cost=cost(n * n * n), refuses=True,
+    )  # fmt: skip
+    return call(in_memory(f))
+
+
+@widened
 def qr(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     (x,) = inputs
     (m, n), none = x.shape[-2:], (0,) * (x.type.rank - 2)
@@ -198,6 +209,7 @@ RULES: dict[str, Rule] = {
     "triangular_solve": triangular_solve,
     "lu": lu,
     "solve": solve,
+    "inv": inv,
     "qr": qr,
     "complement": complement,
     "eigh": eigh,

@@ -169,6 +169,41 @@ def solve(transpose: bool) -> Emit:
     return emit
 
 
+def inv(w: Routine) -> None:
+    """`y = a^-1` by the factors of a; sizes: n."""
+    (f, y), (n,) = w.data, w.sizes
+    refuse_zeros(w, f, n, w.add(n, 1))
+
+    def small() -> None:
+        def row(i: Size) -> None:
+            w.each(0, n, lambda j: w.put(w.number(0), y, w.add(w.mul(i, n), j)))
+            w.put(w.number(1), y, w.mul(i, w.add(n, 1)))
+
+        at = _place(w, n, True)
+        w.each(0, n, row)
+        exchange_rows(w, f, y, n, n, back=False)
+        matrices.substitute(w, f, at, y, n, n, False, True)
+        matrices.substitute(w, f, at, y, n, n, True, False)
+        w.line("ret i64 0")
+
+    def large() -> None:
+        square, status = w.mul(n, n), w.status()
+        exchanges, pivots = w.at(f, w.add(square, n)), w.at(w.work, square, "double")
+        space = w.at(pivots, n, "double")
+        with w.loop(square) as i:
+            w.put(w.get(f, i), w.work, i)
+        with w.loop(n) as i:
+            j = w.new(f"fptoui {w.kind} {w.get(exchanges, i)} to i32")
+            w.put(w.new(f"add i32 {j}, 1"), pivots, i, "i32")
+        w.fortran("getri", n, f"ptr {w.work}", w.least_one(n), f"ptr {pivots}", f"ptr {space}",
+                  w.mul(n, BLOCK), f"ptr {status}")  # fmt: skip
+        with w.loop(n) as i, w.loop(n) as j:
+            w.put(w.get(w.work, w.add(w.mul(j, n), i)), y, w.add(w.mul(i, n), j))
+        w.line("ret i64 0")
+
+    w.either(matrices.is_small(w, matrices.SOLVED, n), small, large)
+
+
 def exchange_rows(w: Routine, f: str, y: str, n: Size, k: Size, back: bool) -> None:
     """The rows of `y[n, k]` in the order of the factors, or back in their own."""
     exchanges = w.at(f, w.mul(n, w.add(n, 1)))
@@ -336,6 +371,7 @@ STRAIGHT: dict[str, Emit] = {
     "lu": lu,
     "solve": solve(False),
     "solve_transposed": solve(True),
+    "inv": inv,
     **{
         f"triangular_solve_{upper}{transpose}{unit}": triangular_solve(
             bool(upper), bool(transpose), bool(unit)

@@ -76,7 +76,7 @@ def inv(x: ArrayLike, /) -> Any:
     """The inverse of square matrices; `LinAlgError` names one that is singular."""
     (x,) = matrices("inv", x)
     _square("inv", x)
-    return ops.Solve()(x, ops.LU()(x), matrix.identity(x.type))
+    return ops.Inv()(x, ops.LU()(x))
 
 
 @function

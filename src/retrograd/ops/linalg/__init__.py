@@ -4,7 +4,7 @@ from retrograd.ops.linalg.cholesky import Cholesky
 from retrograd.ops.linalg.determinant import Cofactor, Det
 from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
 from retrograd.ops.linalg.expm import Expm
-from retrograd.ops.linalg.lu import LU, Solve
+from retrograd.ops.linalg.lu import LU, Inv, Solve
 from retrograd.ops.linalg.pinv import Pinv
 from retrograd.ops.linalg.qr import QR, Complement
 from retrograd.ops.linalg.svd import SVD, Svdvals
@@ -21,6 +21,7 @@ __all__ = [
     "Eigh",
     "Eigvalsh",
     "Expm",
+    "Inv",
     "Pinv",
     "Solve",
     "Svdvals",

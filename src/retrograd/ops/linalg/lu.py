@@ -164,16 +164,11 @@ class Solve(MatrixOp):
         return self.stacked(self._value, arrays[2].shape[-2:], *arrays)
 
     def _value(self, a: Any, f: Any, b: Any) -> Any:
-        pivots = np.diagonal(f[: len(a)])
-        if not pivots.all():
-            raise Refused(1 + int(np.argmin(pivots != 0)))
+        refuse_zeros(f)
         return np.linalg.solve(a.T if self.transpose else a, b)
 
     def reason(self, code: int) -> str:
-        return (
-            f"it is singular: pivot {code - 1} of its LU factorisation is 0; rg.linalg.lstsq and "
-            "rg.linalg.pinv do without an inverse"
-        )
+        return no_inverse(code)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         a, f, _ = inputs
@@ -193,3 +188,55 @@ class Solve(MatrixOp):
         if any(batched[:2]):
             return super().batch(size, batched, *inputs)
         return side_by_side(self, size, inputs[:2], inputs[2])
+
+
+@declare
+class Inv(MatrixOp):
+    """The inverse of `a[..., n, n]` by the factors `f = lu(a)`; nothing flows back through these.
+
+    A singular matrix is refused as by `solve`.
+    """
+
+    name = "inv"
+    arity = 2
+
+    def infer(self, *types: TensorType) -> TensorType:
+        a, f = types
+        check_matrices(self, a, f, square=True)
+        n = a.shape[-1]
+        if f.shape[-2:] != (n + 2, n):
+            raise fail(self, f, f"the factors of {a} are {n + 2} x {n}, as lu() gives them")
+        return a
+
+    def reference(self, *arrays: Any) -> Any:
+        return self.stacked(self._value, arrays[0].shape[-2:], *arrays)
+
+    def _value(self, a: Any, f: Any) -> Any:
+        refuse_zeros(f)
+        return np.linalg.inv(a)
+
+    def reason(self, code: int) -> str:
+        return no_inverse(code)
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        turned = transpose(y)
+        return -product(turned, g, turned), None
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        t = tangents[0]
+        return None if t is None else -product(y, t, y)
+
+
+def refuse_zeros(f: Any) -> None:
+    """Refuse the factors of a singular matrix."""
+    pivots = np.diagonal(f[: f.shape[1]])
+    if not pivots.all():
+        raise Refused(1 + int(np.argmin(pivots != 0)))
+
+
+def no_inverse(code: int) -> str:
+    """What is wrong, for the number of the pivot that is zero."""
+    return (
+        f"it is singular: pivot {code - 1} of its LU factorisation is 0; rg.linalg.lstsq and "
+        "rg.linalg.pinv do without an inverse"
+    )
