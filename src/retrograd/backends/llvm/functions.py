@@ -52,11 +52,8 @@ def expm(w: Routine) -> None:
     pivots = w.at(w.work, w.mul(square, 6))
     norm = _norm(w, y, n)
     finite = w.new(f"fcmp olt {w.kind} {norm}, {w.number(float('inf'))}")
-    with w.when(w.new(f"xor i1 {finite}, true")):
-        with w.loop(square) as i:
-            w.put(w.number(float("nan")), y, i)
-        w.line("ret i64 0")
-        w.start_block(w.label())  # never reached
+    with w.leaving(w.new(f"xor i1 {finite}, true")), w.loop(square) as i:
+        w.put(w.number(float("nan")), y, i)
     times, scale = _halvings(w, norm)
     with w.loop(square) as i:
         w.put(w.times(w.get(y, i), scale), y, i)
@@ -94,7 +91,7 @@ def _norm(w: Routine, y: str, n: Size) -> str:
     def step(j: Size, total: list[str]) -> list[str]:
         return [w.new(f"fadd {w.kind} {total[0]}, {magnitude(w, w.get(row, j))}")]
 
-    (total,) = w.fold("0", n, [(w.kind, w.number(0))], step)
+    (total,) = w.fold(0, n, [(w.kind, w.number(0))], step)
     top = rows.values[0]
     # Neither a NaN from before nor one of this row gets lost.
     less = w.new(f"fcmp ole {w.kind} {total}, {top}")
@@ -143,11 +140,8 @@ def cofactor(w: Routine) -> None:
         w.line("ret i64 0")
 
     def singular() -> None:
-        with w.when(infinite(w, y, square)):
-            with w.loop(square) as i:
-                w.put(w.number(float("nan")), y, i)
-            w.line("ret i64 0")
-            w.start_block(w.label())  # never reached
+        with w.leaving(infinite(w, y, square)), w.loop(square) as i:
+            w.put(w.number(float("nan")), y, i)
         w.fortran(
             "gesdd", "A", n, n, f"ptr {y}", lead, f"ptr {s}", f"ptr {u}", lead, f"ptr {v}", lead,
             f"ptr {space}", length, f"ptr {integers}", f"ptr {status}",
@@ -164,7 +158,7 @@ def cofactor(w: Routine) -> None:
                 factor = w.new(f"select i1 {own}, {w.kind} {w.number(1)}, {w.kind} {w.get(s, i)}")
                 return [w.times(total[0], factor)]
 
-            (others,) = w.fold("0", n, [(w.kind, sign)], step)
+            (others,) = w.fold(0, n, [(w.kind, sign)], step)
             with w.loop(n) as i:
                 at = w.add(w.mul(j, n), i)
                 w.put(w.times(w.get(u, at), others), u, at)
@@ -196,7 +190,7 @@ def _determinant(w: Routine, a: str, pivots: str, n: Size) -> tuple[str, str]:
         ]
 
     first = [(w.kind, one), (w.kind, w.number(float("inf"))), (w.kind, w.number(0))]
-    product, least, largest = w.fold("0", n, first, step)
+    product, least, largest = w.fold(0, n, first, step)
     return product, w.over(least, largest)
 
 

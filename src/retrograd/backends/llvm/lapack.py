@@ -291,7 +291,7 @@ def infinite(w: Routine, x: str, count: Size) -> str:
         none = w.times(w.get(x, i), w.number(0))  # or NaN
         return [w.new(f"fadd {w.kind} {total[0]}, {none}")]
 
-    (total,) = w.fold("0", count, [(w.kind, w.number(0))], step)
+    (total,) = w.fold(0, count, [(w.kind, w.number(0))], step)
     return w.new(f"fcmp uno {w.kind} {total}, {total}")
 
 

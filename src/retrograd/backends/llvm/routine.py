@@ -161,6 +161,16 @@ class Routine(Writer):
         self.start_block(second)
         no()
 
+    @contextmanager
+    def leaving(self, condition: str) -> Iterator[None]:
+        """What is written inside is the last that happens where the condition holds."""
+        go, on = self.label(), self.label()
+        self.branch(condition, go, on)
+        self.start_block(go)
+        yield
+        self.line("ret i64 0")
+        self.start_block(on)
+
     def leave_if(self, condition: str, code: str) -> None:
         """Return with a code where the condition holds."""
         go, on = self.label(), self.label()
