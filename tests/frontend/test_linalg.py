@@ -462,6 +462,8 @@ def test_singular() -> None:
             LinAlgError, match=r"(solve|inv) of the matrix \[1\]: it is singular.*test_linalg.py"
         ):
             f(t).numpy()
+    with pytest.raises(LinAlgError, match=r"inv of the matrix \[1\]: it is singular"):
+        rg.grad(lambda y: rg.sum(rg.linalg.slogdet(y).logabsdet))(t).numpy()
     with pytest.raises(np.linalg.LinAlgError, match="diagonal"):
         rg.linalg.solve_triangular(t, t[0, 0]).numpy()
     with pytest.raises(ValueError, match=r"not positive definite"):

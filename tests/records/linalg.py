@@ -22,6 +22,7 @@ from retrograd.ops.linalg import (
     Eigvalsh,
     Expm,
     Inv,
+    LogAbsDet,
     Pinv,
     Solve,
     Svdvals,
@@ -372,15 +373,18 @@ SOLVERS = [
            [(3, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2, 2), (8, 8)], refused(Expm(), f64(3, 3))),
     of_one("cofactor", Cofactor(), cofactors, general, SQUARES[:-1],
            refused(Cofactor(), f64(3, 3))),
-    Record(
-        "det",
-        samples_of("det", [(Det(), [(uniform, (2, 3, 3)), (uniform, (2,))])], False),
-        lambda op, x, d: d,
-        failures=(
-            *refused(Det(), f64(3, 3), f64()),
-            Failure(Det(), (f64(2, 3, 3), f64()), ShapeError),
-        ),
-        symbolic=(Symbolic(Det(), (f64(M, N, N), f64(M)), SIZES),),
+    *(
+        Record(
+            name,
+            samples_of(name, [(op, [(uniform, (2, 3, 3)), (uniform, (2,))])], False),
+            lambda op, x, d: d,
+            failures=(
+                *refused(op, f64(3, 3), f64()),
+                Failure(op, (f64(2, 3, 3), f64()), ShapeError),
+            ),
+            symbolic=(Symbolic(op, (f64(M, N, N), f64(M)), SIZES),),
+        )
+        for name, op in (("det", Det()), ("logabsdet", LogAbsDet()))
     ),
     Record(
         "pinv",

@@ -24,7 +24,8 @@ Count = int | Dim
 # Ops that compute nothing: they name, repeat, move or reinterpret.
 _MOVES = frozenset((
     "input", "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip",
-    "concat", "gather", "windows", "alias", "stop_gradient", "det", "pinv",
+    "concat", "gather", "windows", "alias", "stop_gradient", "det", "logabsdet",
+    "pinv",
 ))
 # Elementwise functions that hardware has no single instruction for. They are counted apart: one
 # costs from 5 to 50 additions, depending on the function, the backend and the machine.

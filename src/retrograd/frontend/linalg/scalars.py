@@ -64,7 +64,7 @@ def slogdet(x: ArrayLike, /) -> Any:
     pivots, parity = _pivots("slogdet", x)
     last = (pivots.type.rank - 1,)
     signs = parity * ReduceProd(last)(sign(pivots))
-    return SlogdetResult(signs, ReduceSum(last)(log(size(pivots))))
+    return SlogdetResult(signs, ops.LogAbsDet()(x, ReduceSum(last)(log(size(pivots)))))
 
 
 @function

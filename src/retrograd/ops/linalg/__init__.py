@@ -1,7 +1,7 @@
 """Factorisations of matrices, and what is solved with them; stacks of matrices throughout."""
 
 from retrograd.ops.linalg.cholesky import Cholesky
-from retrograd.ops.linalg.determinant import Cofactor, Det
+from retrograd.ops.linalg.determinant import Cofactor, Det, LogAbsDet
 from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
 from retrograd.ops.linalg.expm import Expm
 from retrograd.ops.linalg.lu import LU, Inv, Solve
@@ -22,6 +22,7 @@ __all__ = [
     "Eigvalsh",
     "Expm",
     "Inv",
+    "LogAbsDet",
     "Pinv",
     "Solve",
     "Svdvals",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import Node, TensorType, declare
+from retrograd.ops.linalg.lu import LU, Inv
 from retrograd.ops.linalg.matrix import MatrixOp, along, check_matrices, product, transpose
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import fail
@@ -33,13 +34,28 @@ class Det(MatrixOp):
     def reference(self, *arrays: Any) -> Any:
         return arrays[1]
 
+    def slope(self, x: Node) -> Node:
+        """The derivative by each element."""
+        return Cofactor()(x)
+
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        cofactors = Cofactor()(inputs[0])
-        return cofactors * along(g, cofactors), None
+        slope = self.slope(inputs[0])
+        return slope * along(g, slope), None
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         t = tangents[0]
-        return None if t is None else inner(Cofactor()(inputs[0]), t)
+        return None if t is None else inner(self.slope(inputs[0]), t)
+
+
+@declare
+class LogAbsDet(Det):
+    """`d`, which is the logarithm of the magnitude of the determinant of `x[..., n, n]`, as a
+    function of x: its derivative is `x^-T`, which is refused where x is singular."""
+
+    name = "logabsdet"
+
+    def slope(self, x: Node) -> Node:
+        return transpose(Inv()(x, LU()(x)))
 
 
 @declare
