@@ -15,12 +15,12 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from retrograd.backends.llvm.assembler import Assembler, Object
-from retrograd.backends.llvm.blas import openblas_address
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import ENTER, PROTOTYPE, TEXT, Enter, usable, works
 from retrograd.backends.llvm.half import TEXT as HALF
 from retrograd.backends.llvm.half import lacking
 from retrograd.backends.llvm.machine import LEVELS, Machine, level_asked
+from retrograd.backends.llvm.openblas import openblas_address
 from retrograd.backends.llvm.python import SYMBOL, python_address
 from retrograd.backends.llvm.routine import CBLAS, LAPACK
 from retrograd.backends.llvm.team import Team, current_team

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from retrograd.backends.kernel import Buffer, Kernel, Nest, Plan
-from retrograd.backends.llvm import call, index, matmul, reduce
+from retrograd.backends.llvm import index, invoke, matmul, reduce
 from retrograd.backends.llvm.driver import Driver
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
@@ -27,7 +27,7 @@ NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
     "scatter": index.scatter,
     "check": index.check,
     "gemm": matmul.gemm,
-    "call": call.call,
+    "call": invoke.call,
 }
 
 

@@ -115,7 +115,7 @@ def test_a_refused_run_leaves_donated_inputs_alone() -> None:
 STORED = """
 import numpy as np
 from retrograd.backends.llvm import LLVMProgram
-from tests.backends.test_calls import factor, positive
+from tests.backends.test_routines import factor, positive
 x = positive(5, 4, 4)
 program = LLVMProgram(factor(5, 4, 4))
 np.testing.assert_allclose(program([x])[0], np.exp(np.linalg.cholesky(2 * x)))
