@@ -15,6 +15,7 @@ from tests.records import (
     elementwise,
     indexing,
     leaves,
+    linalg,
     movement,
     reductions,
 )
@@ -22,5 +23,5 @@ from tests.records.record import Failure, Record, Sample, Symbolic
 
 __all__ = ["RECORDS", "Failure", "Record", "Sample", "Symbolic"]
 
-TOPICS = (elementwise, complexes, movement, reductions, indexing, convolutions, leaves)
+TOPICS = (elementwise, complexes, movement, reductions, indexing, convolutions, leaves, linalg)
 RECORDS: dict[str, Record] = {r.name: r for topic in TOPICS for r in topic.records()}

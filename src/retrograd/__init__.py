@@ -10,6 +10,7 @@ from retrograd.errors import (
     FormatError,
     GradientError,
     IndexRangeError,
+    LinAlgError,
     NonFiniteError,
     OptionError,
     RetrogradError,
@@ -17,7 +18,7 @@ from retrograd.errors import (
     StaleTapeError,
     TraceError,
 )
-from retrograd.frontend import fft, random, tree
+from retrograd.frontend import fft, linalg, random, tree
 from retrograd.frontend.activations import (
     elu,
     gelu,
@@ -126,7 +127,8 @@ from retrograd.frontend.elementwise import (
 from retrograd.frontend.graph import Graph, GraphBuilder, load_graph, trace
 from retrograd.frontend.indexing import one_hot, scatter_add, take, take_along_axis
 from retrograd.frontend.jit import jit
-from retrograd.frontend.linalg import einsum, matmul, outer, tensordot, vecdot, vector_norm
+from retrograd.frontend.linalg.norms import vector_norm
+from retrograd.frontend.linalg.scalars import diag, diagonal
 from retrograd.frontend.manipulation import (
     broadcast_arrays,
     broadcast_to,
@@ -151,6 +153,7 @@ from retrograd.frontend.manipulation import (
     unstack,
 )
 from retrograd.frontend.pooling import avg_pool, max_pool
+from retrograd.frontend.products import cross, einsum, kron, matmul, outer, tensordot, vecdot
 from retrograd.frontend.recording import cache_stats
 from retrograd.frontend.reductions import (
     all,
@@ -213,6 +216,7 @@ __all__ = [
     "Graph",
     "GraphBuilder",
     "IndexRangeError",
+    "LinAlgError",
     "NonFiniteError",
     "OptionError",
     "RetrogradError",
@@ -260,9 +264,12 @@ __all__ = [
     "conv_transpose",
     "cos",
     "cosh",
+    "cross",
     "cumsum",
     "cumulative_sum",
     "data",
+    "diag",
+    "diagonal",
     "divide",
     "einsum",
     "elu",
@@ -303,8 +310,10 @@ __all__ = [
     "jvp",
     "layer_norm",
     "leaky_relu",
+    "kron",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "load_graph",
     "log",

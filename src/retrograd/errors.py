@@ -5,6 +5,8 @@ expect, so that `except ValueError` keeps working. A message says what was asked
 (op, shapes, dtypes, node name, source line), what was expected, and the remedy.
 """
 
+import numpy as np
+
 
 class RetrogradError(Exception):
     """Base class of all errors raised on purpose by retrograd."""
@@ -24,6 +26,17 @@ class OptionError(RetrogradError, ValueError):
 
 class IndexRangeError(RetrogradError, IndexError):
     """An index outside the axis it selects from."""
+
+
+class LinAlgError(RetrogradError, np.linalg.LinAlgError):
+    """A matrix that an operation of linear algebra cannot do anything with: one that is singular,
+    not positive definite, or for which an iteration did not converge. Also NumPy's error of this
+    name, thus a `ValueError`. `reason` is the message without the place.
+    """
+
+    def __init__(self, message: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class GradientError(RetrogradError, RuntimeError):

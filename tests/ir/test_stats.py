@@ -4,6 +4,7 @@ import pytest
 import retrograd.ops.elementwise as e
 from retrograd.ir import Dim, Graph, spec, stats
 from retrograd.ops.leaf import Constant, input_node
+from retrograd.ops.linalg import LU, Cholesky, Solve
 from retrograd.ops.matmul import DotGeneral, matmul
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import Permute
@@ -29,6 +30,12 @@ def test_counts_of_a_small_network():
     # read and written: dot 15 + 12 + 20, tanh 20 + 20, mul 3 * 20, sum 20 + 1
     assert s.bytes_moved == 4 * (47 + 40 + 60 + 21)
     assert s.peak_bytes == 4 * (15 + 12 + 20 + 20)
+
+
+def test_counts_of_linear_algebra():
+    a, b = input_node(spec((5, N, N))), input_node(spec((5, N, 3)))
+    s = Graph([a, b], [Solve()(a, LU()(a), b), Cholesky()(a)]).stats({"N": 30})
+    assert s.flops == 5 * (2 * 30**3 // 3 + 2 * 30**2 * 3 + 30**3 // 3)
 
 
 def test_symbolic_sizes_give_expressions_and_numbers_for_numbers():

@@ -65,9 +65,12 @@ class Symbolic:
     low: float = 0.5  # inputs are drawn between; integers below `below`
     high: float = 1.5
     below: int = 1
+    make: Callable[[TensorType], Array] | None = None  # instead of drawing
 
     def draw(self, type: TensorType) -> Array:
         """An input of a type without symbolic sizes."""
+        if self.make is not None and type.dtype.is_float:
+            return self.make(type)
         shape = tuple(map(index, type.shape))
         rng = np.random.default_rng(len(shape))
         if type.dtype.kind == "bool":
@@ -95,6 +98,8 @@ class Record:
     absolute: float = 0
     failures: tuple[Failure, ...] = ()
     symbolic: tuple[Symbolic, ...] = ()
+    # vary(x, k) makes sample k of a batch, where rolling the elements would leave the domain.
+    vary: Callable[[Array, int], Array] | None = None
 
     def wrt_of(self, sample: Sample) -> list[int]:
         """The inputs of a sample that it is differentiable in."""

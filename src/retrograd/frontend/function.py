@@ -21,7 +21,16 @@ from retrograd.frontend.conversion import as_array, holds_arrays
 from retrograd.frontend.leaves import leaf
 from retrograd.frontend.page import CURRENT
 from retrograd.frontend.programs import LITERAL
-from retrograd.frontend.recall import MISSED, Operation, free_number, hold, pair, recall, single
+from retrograd.frontend.recall import (
+    MISSED,
+    Operation,
+    collected,
+    free_number,
+    hold,
+    pair,
+    recall,
+    single,
+)
 from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.source import user_source
 from retrograd.ir import Node, Provenance, Source, made_by, provenance
@@ -218,7 +227,7 @@ def wrap(result: Any, tracked: bool) -> Any:
     """Nodes as tensors. Where an input requires a gradient, so does a floating result, unless
     recording is off, in which case it is cut from its history."""
     if isinstance(result, tuple | list):
-        return type(result)(wrap(r, tracked) for r in result)
+        return collected(type(result), [wrap(r, tracked) for r in result])
     if not isinstance(result, Node):
         return result
     tracked = tracked and result.dtype.is_inexact

@@ -321,8 +321,13 @@ def _held(page: Page, found: Any, tracked: bool) -> Any:
         return hold(page, found, tracked)
     if isinstance(found, tuple):
         kind, items = found
-        return kind([_held(page, x, tracked) for x in items])
+        return collected(kind, [_held(page, x, tracked) for x in items])
     return found
+
+
+def collected(kind: Any, items: list[Any]) -> Any:
+    """A list, a tuple or a named tuple of items."""
+    return kind._make(items) if hasattr(kind, "_make") else kind(items)
 
 
 def replayed(

@@ -144,6 +144,10 @@ class Op:
         samples along a new axis 0."""
         raise NotImplementedError(f"{self.name} has no batching rule")
 
+    def refusal(self, item: int, batch: tuple[int, ...], code: int) -> Exception:
+        """The error for the item of a stack for which a backend's routine returned a code."""
+        raise NotImplementedError(f"{self.name} has no refusal")
+
     def __str__(self) -> str:
         attrs = ", ".join(f"{k}={v!r}" for k, v in self.attrs.items())
         return f"{self.name}({attrs})" if attrs else self.name

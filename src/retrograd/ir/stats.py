@@ -7,7 +7,7 @@ graph as it stands, each node computed on its own and stored; a backend that fus
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,8 @@ Count = int | Dim
 # Ops that compute nothing: they name, repeat, move or reinterpret.
 _MOVES = frozenset((
     "input", "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip",
-    "concat", "gather", "windows", "alias", "stop_gradient",
+    "concat", "gather", "windows", "alias", "stop_gradient", "det", "logabsdet",
+    "pinv",
 ))
 # Elementwise functions that hardware has no single instruction for. They are counted apart: one
 # costs from 5 to 50 additions, depending on the function, the backend and the machine.
@@ -39,6 +40,23 @@ _PER_INPUT = frozenset((
     "argmin", "cumsum", "fold",
 ))
 # fmt: on
+# Factorisations and what is solved with them, for each matrix of m x n, with k columns in the
+# result, as textbooks count them (Golub, Van Loan: "Matrix Computations"); iterations are guessed.
+_MATRICES: Mapping[str, Callable[[Count, Count, Count], Count]] = {
+    "cholesky": lambda m, n, k: n * n * n // 3,
+    "triangular_solve": lambda m, n, k: n * n * k,
+    "lu": lambda m, n, k: m * n * n - n * n * n // 3,
+    "solve": lambda m, n, k: 2 * n * n * k,
+    "inv": lambda m, n, k: 4 * n * n * n // 3,
+    "qr": lambda m, n, k: 4 * m * n * n - 4 * n * n * n // 3,
+    "complement": lambda m, n, k: 4 * m * m * n,
+    "eigh": lambda m, n, k: 9 * n * n * n,
+    "eigvalsh": lambda m, n, k: 4 * n * n * n // 3,
+    "svd": lambda m, n, k: 14 * m * n * k,
+    "svdvals": lambda m, n, k: 4 * m * n * k,
+    "expm": lambda m, n, k: 16 * n * n * n,
+    "cofactor": lambda m, n, k: 2 * n * n * n,
+}
 
 
 @dataclass(frozen=True)
@@ -174,6 +192,10 @@ def _work(node: Node) -> tuple[str, Count]:
         return "flops", 2 * node.type.size * product(node.inputs[1].shape[1:])
     if op in ("max_pool", "max_pool_index"):
         return "flops", node.type.size * product(node.attrs["sizes"])
+    if op in _MATRICES:
+        *lead, m, n = node.inputs[0].shape
+        columns = node.shape[-1] if node.type.rank else 0
+        return "flops", product(lead) * _MATRICES[op](m, n, columns)
     if op in _PER_INPUT:
         return "flops", node.inputs[0].type.size
     if op == "scatter_add":

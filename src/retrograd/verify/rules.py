@@ -28,6 +28,7 @@ from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.reduce import ReduceSum
 
 Array = np.ndarray[Any, Any]
+Vary = Callable[[Array, int], Array]
 STEP = 1e-3  # of the finite differences; their error is of the order STEP**4 and eps / STEP
 TOLERANCE = 1e-7
 
@@ -120,19 +121,25 @@ def check_tangent(op: Op, arrays: Sequence[Array], wrt: Sequence[int]) -> None:
         compare(f"<v, J t> and <J' v, t> of {op}", inner(v.prim.reference(), jt), dual, 1e-10)
 
 
-def check_batch(op: Op, arrays: Sequence[Array], size: int = 3) -> None:
-    """The batching rule against a loop, for every subset of batched inputs, and a batch of them."""
+def check_batch(op: Op, arrays: Sequence[Array], size: int = 3, vary: Vary | None = None) -> None:
+    """The batching rule against a loop, for every subset of batched inputs, and a batch of them.
+
+    `vary(x, k)` makes sample k of an input; by default its elements, rolled by k.
+    """
+    vary = vary or np.roll
     for subset in _subsets(len(arrays)):
-        _check_batch(op, arrays, size, subset)
+        _check_batch(op, arrays, size, subset, vary)
         for outer in (subset, tuple(not s for s in subset)):
             if any(outer):
-                _check_nested(op, arrays, size, subset, outer)
+                _check_nested(op, arrays, size, subset, outer, vary)
 
 
-def _check_batch(op: Op, arrays: Sequence[Array], size: int, stacked: Sequence[bool]) -> None:
+def _check_batch(
+    op: Op, arrays: Sequence[Array], size: int, stacked: Sequence[bool], vary: Vary
+) -> None:
     inputs = placeholders(arrays)
     y = op(*inputs)
-    stacks = [_stack(a, size) if s else a for a, s in zip(arrays, stacked, strict=True)]
+    stacks = [_stack(a, size, vary) if s else a for a, s in zip(arrays, stacked, strict=True)]
     nodes = placeholders(stacks)
     result = op.batch(size, stacked, *nodes)
     if result.type != y.type.with_shape((size, *y.shape)):
@@ -145,11 +152,12 @@ def _check_batch(op: Op, arrays: Sequence[Array], size: int, stacked: Sequence[b
 
 
 def _check_nested(
-    op: Op, arrays: Sequence[Array], size: int, inner: Sequence[bool], outer: Sequence[bool]
-) -> None:
+    op: Op, arrays: Sequence[Array], size: int, inner: Sequence[bool], outer: Sequence[bool],
+    vary: Vary,
+) -> None:  # fmt: skip
     """A batch of batches: `inner` inputs are stacks, and `outer` inputs stacks of what they are."""
-    once = [_stack(a, size) if s else a for a, s in zip(arrays, inner, strict=True)]
-    twice = [_stack(a, 2) if s else a for a, s in zip(once, outer, strict=True)]
+    once = [_stack(a, size, vary) if s else a for a, s in zip(arrays, inner, strict=True)]
+    twice = [_stack(a, 2, vary) if s else a for a, s in zip(once, outer, strict=True)]
     nodes, lifted = placeholders(once), placeholders(twice)
     y = op.batch(size, inner, *nodes)
     samples = {x: new for x, new, s in zip(nodes, lifted, outer, strict=True) if s}
@@ -278,7 +286,7 @@ def _subsets(n: int) -> list[tuple[bool, ...]]:
     return [s for s in itertools.product([False, True], repeat=n) if any(s)]
 
 
-def _stack(x: Array, size: int) -> Array:
-    """Different samples made of the same elements, so that they stay in the op's domain."""
-    rolled = [np.roll(x, k) for k in range(size)]
-    return np.stack(rolled) if size else np.empty((0, *x.shape), x.dtype)
+def _stack(x: Array, size: int, vary: Vary) -> Array:
+    """Different samples that stay in the op's domain."""
+    samples = [vary(x, k).astype(x.dtype) for k in range(size)]
+    return np.stack(samples) if size else np.empty((0, *x.shape), x.dtype)

@@ -2,7 +2,8 @@
 
 An elementwise operation does not see shapes: it is compiled for vectors of N elements. Any other is
 compiled for operands of so many axes, each of a size with a name of its own, except that axes which
-the operation pairs have one name. Where attributes hold sizes, it is compiled for these.
+the operation pairs, and those of matrices that are equally long, have one name. Where attributes
+hold sizes, it is compiled for these.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ import numpy as np
 
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.llvm import LLVMProgram
+from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, TensorType, float32, float64
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.index import ScatterAdd
 from retrograd.ops.leaf import input_node
+from retrograd.ops.linalg import Inv, Solve
+from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ArgMax, CumSum, Reduction
 
@@ -51,7 +55,23 @@ def run(node: Node, arrays: list[Array]) -> Array:
     if isinstance(prim, DotGeneral) and (slim := _slim_product(node, arrays)) is not None:
         slender = [a.reshape(x.shape) for a, x in zip(arrays, slim.inputs, strict=True)]
         return _program(slim, "paired")(slender)[0].reshape(node.shape)
+    if isinstance(prim, MatrixOp):
+        return _program(node, _named(node))(arrays)[0]
     return _program(node, "paired" if isinstance(prim, ScatterAdd) else "")(arrays)[0]
+
+
+def _named(node: Node) -> str:
+    """The kind of a program for all sizes that are equal to one another where these are; "" where
+    the operation depends on more than that."""
+    kind = "named"
+    for x in node.inputs:
+        known = [n for y in node.inputs for n in y.shape]
+        kind += "".join([f" {known.index(n)}" for n in x.shape])
+    try:
+        node.prim.infer(*_types(node, kind))
+    except ShapeError:
+        return ""
+    return kind
 
 
 def _without_ones(node: Node, x: Array) -> Node | None:
@@ -95,7 +115,7 @@ def _slim_product(node: Node, arrays: list[Array]) -> Node | None:
 def _program(node: Node, kind: str) -> Program:
     types = [x.type for x in node.inputs]
     shapes = tuple(t.rank if kind else t.shape for t in types) if kind != "flat" else None
-    key = node.prim, tuple([t.dtype for t in types]), shapes
+    key = node.prim, tuple([t.dtype for t in types]), shapes, kind
     found = _PROGRAMS.get(key)
     if found is None:
         with _LOCK:
@@ -116,6 +136,12 @@ def _types(node: Node, kind: str) -> list[TensorType]:
         return [t.with_shape((Dim("N"),)) for t in types]
     if not kind:
         return types
+    if kind.startswith("named"):
+        names = iter([Dim(f"n{i}") for i in kind.split()[1:]])
+        named: list[list[Any]] = [[next(names) for _ in t.shape] for t in types]
+        if isinstance(node.prim, Solve | Inv):
+            named[1][-2] = named[0][-1] + 2
+        return [t.with_shape(tuple(s)) for t, s in zip(types, named, strict=True)]
     sizes: list[list[Any]] = [
         [Dim(f"{'abc'[i]}{axis}") for axis in range(t.rank)] for i, t in enumerate(types)
     ]

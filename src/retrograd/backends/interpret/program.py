@@ -15,7 +15,7 @@ import numpy as np
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.interpret.native import run
 from retrograd.backends.limits import check_memory
-from retrograd.errors import RetrogradError
+from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.elementwise import Elementwise
 
@@ -60,7 +60,7 @@ class InterpretedProgram:
             for node, f, inputs, ends in self._steps:
                 given = [values[x] for x in inputs]
                 if f is None:
-                    values[node] = run(bound(node, sizes) if sizes else node, given)
+                    values[node] = _natively(bound(node, sizes) if sizes else node, given)
                 else:
                     values[node] = _computed(node, f, given, sizes)
                 for x in ends:
@@ -91,6 +91,13 @@ def _in_numpy(node: Node) -> Callable[..., Any] | None:
         return None
     prim = node.prim
     return prim.formula if isinstance(prim, Elementwise) and not half else prim.reference
+
+
+def _natively(node: Node, given: list[Array]) -> Array:
+    try:
+        return run(node, given)
+    except LinAlgError as error:  # it names the operation that was compiled, not this node
+        raise LinAlgError(f"{error.reason}: {node.describe()}", error.reason) from None
 
 
 def _computed(

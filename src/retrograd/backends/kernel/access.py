@@ -112,6 +112,8 @@ def touches(nest: Nest, summed: bool = False) -> tuple[list[Touch], list[Touch]]
     """What the iterations of `loops_of` a nest read and write."""
     if nest.kind == "gemm":
         return _of_product(nest, summed)
+    if nest.kind == "call":
+        return _of_call(nest)
     known: dict[Value, Linear | None] = {}
     reads = [Touch(v.attr, linear(v.args[0], known)) for v in live(nest) if v.op == "load"]
     return reads, [Touch(s.buffer, linear(s.offset, known)) for s in nest.stores]
@@ -143,6 +145,16 @@ def _along(nest: Nest, buffer: Buffer, start: Value, step: int | Dim, extra: int
     if form is None:
         return Touch(buffer, None)
     return Touch(buffer, Linear(form.start, {**form.steps, len(nest.loops): step}), extra)
+
+
+def _of_call(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+    """The accesses of a routine, which touches of every buffer what belongs to the item at hand."""
+    found = []
+    for buffer in nest.info["buffers"]:
+        each = buffer.type.size // nest.loops[0]
+        found.append(Touch(buffer, Linear(0, {0: each}), each))
+    given = len(nest.operands)
+    return found[:given], found[given:]
 
 
 def _extent(rows: int | Dim, columns: int | Dim, lead: int | Dim) -> int | Dim:

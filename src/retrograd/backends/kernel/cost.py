@@ -30,6 +30,8 @@ def operations(nest: Nest) -> int | Dim:
     """Arithmetic operations of a nest; a multiply-add counts twice."""
     if nest.kind == "gemm":
         return 2 * product((*nest.loops, *(nest.info[s].attr for s in "mnk")))
+    if nest.kind == "call":
+        return 2 * product(nest.loops) * nest.info["cost"]
     if nest.op == "dot":
         return 2 * product(nest.loops)
     depth = max(len(nest.loops), 1)
@@ -49,7 +51,7 @@ def nanoseconds(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> float
     """A guess at the time of a kernel on one thread; unknown sizes count as `TYPICAL`."""
     time = 0.0
     for nest in kernel.nests:
-        if nest.kind == "gemm" or nest.op == "dot":
+        if nest.kind in ("gemm", "call") or nest.op == "dot":
             time += PRODUCT / 2 * known(operations(nest), sizes)
             continue
         depth = max(len(nest.loops), 1)

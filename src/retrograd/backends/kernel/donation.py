@@ -120,7 +120,7 @@ def _updates(kernel: Kernel, x: Buffer, y: Buffer) -> bool:
 def reads(nest: Nest, x: Buffer) -> bool:
     """Whether a nest reads a buffer."""
     loaded = any(v.op == "load" and v.attr is x for v in live(nest))
-    return loaded or x in nest.info.get("buffers", ())[:2]
+    return loaded or x in nest.operands
 
 
 def _follows(nest: Nest, x: Buffer, y: Buffer) -> bool:

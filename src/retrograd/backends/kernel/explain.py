@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from retrograd.backends.kernel.band import Band
+from retrograd.backends.kernel.call import Call
 from retrograd.backends.kernel.cost import BYTE, CHEAP, PRODUCT, known, operations, traffic
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import INDEXING, live
-from retrograd.ir import Dim, evaluate
+from retrograd.ir import Dim, Node, evaluate
 
 
 def describe_band(band: Band) -> str:
@@ -43,7 +44,7 @@ def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
             if v.op not in INDEXING:
                 ops[v.op] = ops.get(v.op, 0) + 1
         own = operations(n)
-        product = n.kind == "gemm" or n.op == "dot"
+        product = n.kind in ("gemm", "call") or n.op == "dot"
         least += known(own, sizes) * (PRODUCT / 2 if product else CHEAP)
         work = work + own
     moved = traffic(kernel)
@@ -51,9 +52,14 @@ def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
     if sizes is not None:
         work, moved = evaluate(work, sizes), evaluate(moved, sizes)
     fused = " ".join(f"{op}*{n}" if n > 1 else op for op, n in ops.items())
-    results = ", ".join(f"{n.name or f'%{n.id}'}: {n.type} = {n.op}" for n in kernel.nodes)
+    results = ", ".join(f"{n.name or f'%{n.id}'}: {n.type} = {_op(n)}" for n in kernel.nodes)
     domain = " x ".join(map(str, nest.loops)) or "1"
     inside = f" ({fused})" if fused else ""
     unknown = isinstance(work, Dim) or isinstance(moved, Dim)
     time = "" if unknown else f", at least {least / 1e3:.2f} us"
     return f"{nest.kind:7} {results} [{domain}]{inside}; {moved} bytes, {work} operations{time}"
+
+
+def _op(node: Node) -> str:
+    """The op of a node; of a call, the routine."""
+    return node.prim.routine if isinstance(node.prim, Call) else node.op

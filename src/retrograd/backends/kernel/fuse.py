@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from retrograd.backends.kernel.call import Call
 from retrograd.backends.kernel.maps import is_plain_reshape, leaf_value, reshape_root
 from retrograd.ir import Graph, Node
 
@@ -33,7 +34,7 @@ CONCAT_PARTS = 4  # a concat of more parts is copied part by part
 REDUCTIONS = frozenset(
     ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
 )
-INTERNAL = frozenset(("check_index", "store"))
+INTERNAL = frozenset(("check_index", "store", "call"))
 ROOTS = REDUCTIONS | {"argmax", "argmin", "dot_general", "cumsum", "scatter_add"} | INTERNAL
 VIEWS = frozenset(("expand", "permute", "slice", "flip", "pad", "concat", "reshape", "gather"))
 LEAVES = frozenset(("constant", "iota", "size_of"))
@@ -138,6 +139,8 @@ class Fusion:
         own.repeated |= use.repeated
         if node.op == "dot_general":
             own.operand = True
+        if isinstance(node.prim, Call) and (position or not node.prim.fills):
+            own.forced = True
         if node.op == "random_bits":
             # Computing a key, often from random bits itself, costs hundreds of operations.
             own.forced = True

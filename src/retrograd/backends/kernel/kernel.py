@@ -30,7 +30,7 @@ class Kernel:
             for v in nest.live:
                 if v.op == "load":
                     found[v.attr] = None
-            for buffer in nest.info.get("buffers", ())[:2]:
+            for buffer in nest.operands:
                 found[buffer] = None
         self.reads = list(found)
 

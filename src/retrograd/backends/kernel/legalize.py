@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from retrograd.backends.kernel import linalg
 from retrograd.backends.kernel.buffer import accumulator_of
 from retrograd.backends.kernel.contraction import contraction
 from retrograd.backends.kernel.convolution import convolution
@@ -107,6 +108,7 @@ RULES: dict[str, Rule] = {
     "windows": sliding,
     "stop_gradient": same,
     "alias": same,
+    **linalg.RULES,
 }
 
 

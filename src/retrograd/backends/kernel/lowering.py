@@ -48,6 +48,10 @@ class Lowering:
         element = value(Reader(body, self.stored), index)
         return mapping(loops, body, [Store(self.out, offset, element)])
 
+    def copy_of(self, x: Node) -> Nest:
+        """`x`, written to where the result goes."""
+        return self.map(x.shape, lambda r, i: r.read(x, i))
+
     def parts(self) -> list[Nest]:
         """A concat copied part by part."""
         axis, found = self.node.attrs["axis"], []
@@ -136,7 +140,7 @@ class Lowering:
         x, position, updates = self.node.inputs
         axis, shared = self.node.attrs["axis"], self.node.attrs["shared"]
         end = axis + position.type.rank - shared
-        start = self.map(x.shape, lambda r, i: r.read(x, i))
+        start = self.copy_of(x)
         body = Body()
         loops, index = loops_over(body, updates.shape)
         reader = Reader(body, self.stored)
@@ -218,4 +222,4 @@ SPECIAL: dict[str, Callable[[Lowering], list[Nest]]] = {
 def is_map(node: Node) -> bool:
     """Whether a stored node is computed by a single nest of kind "map"."""
     parts = node.op == "concat" and len(node.inputs) > CONCAT_PARTS
-    return node.op not in SPECIAL and node.op not in REDUCTIONS and not parts
+    return not (node.op in SPECIAL or node.op in REDUCTIONS or node.op == "call" or parts)

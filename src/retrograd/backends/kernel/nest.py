@@ -53,6 +53,7 @@ class Nest:
     | scatter | the updates | `stores[0]` adds to what is there |
     | check | the indices | `stores[0]` takes the position, or the run ends |
     | gemm | the batch | a matrix product |
+    | call | the batch | a call of a routine, see `call.py` |
 
     `vec` is -1 where the order of the iterations matters. Iterations of the loop `tile` may share
     what does not depend on it. `info` holds what only one kind needs.
@@ -76,8 +77,16 @@ class Nest:
         if self.kind == "gemm" and not self.loops:
             size: int | Dim = self.info["m"].attr
             return size
+        if self.kind == "call":
+            return self.loops[0] if self.loops else 0
         independent = self.kind in ("map", "row", "column", "arg", "scan", "gemm")
         return self.loops[0] if independent and (self.kept or self.kind == "gemm") else 0
+
+    @property
+    def operands(self) -> list[Buffer]:
+        """The buffers that a product or a routine reads."""
+        buffers: list[Buffer] = self.info.get("buffers", [])
+        return buffers[: self.info.get("given", 2)]
 
 
 def roots(nest: Nest) -> list[Value]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from retrograd.backends.kernel.band import Band, make_bands, place_barriers
 from retrograd.backends.kernel.body import Body
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
+from retrograd.backends.kernel.call import call_kernels
 from retrograd.backends.kernel.cost import nanoseconds
 from retrograd.backends.kernel.donation import take_inputs
 from retrograd.backends.kernel.explain import describe, describe_band
@@ -36,6 +37,9 @@ SIZED = frozenset((
     "max_pool", "max_pool_index",
 ))
 # fmt: on
+
+
+CHECKS = frozenset(("check_index", "check_call"))  # nodes of kernels that may end a run
 
 
 class Plan:
@@ -72,7 +76,7 @@ class Plan:
         self.work = self._make_work()
         self.scratch = self._make_local()
         self.lifetimes = self._lifetimes()
-        self.checks = [n for k in self.kernels for n in k.nodes if n.op == "check_index"]
+        self.checks = [n for k in self.kernels for n in k.nodes if n.op in CHECKS]
         self._dims = {d for n in graph.nodes for d in n.shape if isinstance(d, Dim)}
         self.sized = [n for n in graph.nodes if n.op in SIZED and has_dims(n)]
 
@@ -116,6 +120,12 @@ class Plan:
                 home.take(node, reads, made)
                 groups[node.shape] = [*near[1 - GROUPS :], home]
                 lowered.append(home)
+            elif node.op == "call":
+                fill = Lowering(node, self.buffers).copy_of
+                kernels = call_kernels(node, self.buffers, self._temporary, fill)
+                lowered += kernels
+                for kernel in kernels:
+                    made |= dict.fromkeys(kernel.outs, len(lowered) - 1)
             else:
                 lowered.append(Kernel([node], Lowering(node, self.buffers).nests(), [buffer]))
         for item in lowered:
@@ -123,6 +133,10 @@ class Plan:
                 outs = [self.buffers[n] for n in item.nodes]
                 item = Kernel(item.nodes, [item.nest()], outs)
             self.kernels.append(item)
+
+    def _temporary(self, node: Node) -> Buffer:
+        self._new("temporary", self.temporaries, node)
+        return self.buffers[node]
 
     def _new(self, kind: str, numbered: list[Buffer], node: Node) -> None:
         buffer = Buffer(kind, len(numbered), node.type, node)

@@ -24,7 +24,10 @@ from retrograd.backends.llvm.entry import ENTER, PROTOTYPE, TEXT, Enter, usable,
 from retrograd.backends.llvm.half import TEXT as HALF
 from retrograd.backends.llvm.half import lacking
 from retrograd.backends.llvm.machine import LEVELS, Machine, level_asked
+from retrograd.backends.llvm.openblas import openblas_address
 from retrograd.backends.llvm.product import ROUTINES, routine_text
+from retrograd.backends.llvm.python import SYMBOL, python_address
+from retrograd.backends.llvm.routine import CBLAS, LAPACK
 from retrograd.backends.llvm.shorthand import expanded
 from retrograd.backends.llvm.team import Team, current_team
 from retrograd.errors import BackendError
@@ -128,6 +131,10 @@ class Engine:
     def _address(self, name: str) -> int:
         if name == DRIVE or name in ROUTINES:
             return self._shared(name)
+        if name.startswith((CBLAS, LAPACK)):
+            return openblas_address(name)
+        if name == SYMBOL:
+            return python_address()
         try:
             function = getattr(self._math, name.removeprefix("rg_"))
         except AttributeError:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
-from retrograd.backends.llvm import index, matmul, reduce
+from retrograd.backends.llvm import index, invoke, matmul, reduce
 from retrograd.backends.llvm.alike import Likeness
 from retrograd.backends.llvm.driver import Driver
 from retrograd.backends.llvm.kernels import KernelWriter
@@ -30,6 +30,7 @@ NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
     "scatter": index.scatter,
     "check": index.check,
     "gemm": matmul.gemm,
+    "call": invoke.call,
 }
 
 

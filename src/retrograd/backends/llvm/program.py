@@ -13,6 +13,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
+from retrograd.backends.kernel.call import PYTHON, CheckCall
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
@@ -20,9 +21,10 @@ from retrograd.backends.llvm.entry import entry_of, expected
 from retrograd.backends.llvm.identity import program_key
 from retrograd.backends.llvm.interrupt import LONG, interruptible
 from retrograd.backends.llvm.module import Module
+from retrograd.backends.llvm.python import failure
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
 from retrograd.backends.threads import threads_here
-from retrograd.errors import BackendError, IndexRangeError
+from retrograd.errors import BackendError, IndexRangeError, LinAlgError, RetrogradError
 from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.passes import optimize
 
@@ -147,7 +149,7 @@ class Shaped:
         value = int(frame.block[program.recipe.status]) if failed else 0
         self.frames.append(frame)
         if failed:
-            raise program.index_error(failed - 1, value, arrays)
+            raise program.failure(failed - 1, value, arrays)
         return results
 
     def frame(self) -> Frame:
@@ -357,10 +359,23 @@ class LLVMProgram:
             self.last.rest()
         self.last = shaped
 
-    def index_error(self, check: int, value: int, arrays: Sequence[Array]) -> IndexRangeError:
+    def failure(self, check: int, value: int, arrays: Sequence[Array]) -> BaseException:
+        """What to raise for a check that failed with this value."""
         prim = self.plan.checks[check].prim
+        if isinstance(prim, CheckCall):
+            found = failure(value & 0xFFFFFFFF) if prim.routine.startswith(PYTHON) else None
+            if found is not None and not isinstance(found, RetrogradError):
+                return found
+            if found is None:
+                item, code = (value >> 32) - 1, value & 0xFFFFFFFF
+                batch = tuple(evaluate(d, self._sizes(arrays)) for d in prim.batch_shape)
+                found = prim.target.prim.refusal(item, batch, code)
+            message = f"{found}: {prim.target.describe()}"
+            if isinstance(found, LinAlgError):
+                return LinAlgError(message, str(found))
+            return type(found)(message)
         assert isinstance(prim, CheckIndex)
-        size = evaluate(prim.size, bind(self.graph.inputs, arrays))
+        size = evaluate(prim.size, self._sizes(arrays))
         index = self.plan.checks[check].inputs[0]
         if index.dtype.kind == "uint" and value < 0:
             value += 2**64
@@ -369,6 +384,9 @@ class LLVMProgram:
             f"{prim.target.op} with the index {value} on axis {axis} of size {size}: "
             f"{prim.target.describe()}"
         )
+
+    def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
+        return bind(self.graph.inputs, arrays)
 
     # -- about the program --------------------------------------------------------------------
     @property

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.broadcasting import (
     as_node,
     broadcast_shapes,
     broadcast_to,
-    keep_dims,
     listed_axes,
-    normal_axes,
     normal_axis,
 )
 from retrograd.frontend.conversion import promote
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.manipulation import positions
-from retrograd.frontend.reductions import root
-from retrograd.ir import Node, bool_, float32, full
+from retrograd.ir import Dim, Node, Shape, bool_, evaluate, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import reduce
-from retrograd.ops.control import StopGradient
 from retrograd.ops.matmul import DotGeneral
-from retrograd.ops.shape import permute, reshape
+from retrograd.ops.shape import Concat, expand, permute, reshape, slice_axis
+
+TYPICAL = 64  # what a size that is not known is taken for
+EXACT = 5  # operands for which all orders of contraction are tried
 
 
 def _operands(what: str, *values: ArrayLike) -> list[Node]:
@@ -108,50 +109,56 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Any:
 
 
 @function
-def vector_norm(
-    x: ArrayLike, /, *, axis: Any = None, keepdims: bool = False, ord: int | float = 2
-) -> Any:
-    """`sum(|x|**ord)**(1/ord)` over axes; the maximum of |x| for inf, the minimum for -inf.
+def kron(x1: ArrayLike, x2: ArrayLike, /) -> Any:
+    """The Kronecker product: x1 with each element replaced by that element times x2.
 
-    The Euclidean norm is scaled by the largest element, so squares neither overflow nor underflow,
-    and the gradient at 0 is 0.
+    Arrays of fewer axes get axes of size 1 in front; the sizes along each axis are multiplied.
     """
-    x = as_node(x)
-    x = x if x.dtype.is_float else el.cast(x, float32)
-    axes = normal_axes(axis, x.type.rank, "vector_norm")
-    return keep_dims(_norm(el.abs(x), axes, ord), x.shape, axes, keepdims)
+    a, b = _operands("kron", x1, x2)
+    rank = max(a.type.rank, b.type.rank)
+    a, b = (reshape(n, (1,) * (rank - n.type.rank) + n.shape) for n in (a, b))
+    mixed = [d for pair in zip(a.shape, b.shape, strict=True) for d in pair]
+    wide_a = expand(a, tuple(mixed), tuple(range(1, 2 * rank, 2)))
+    wide_b = expand(b, tuple(mixed), tuple(range(0, 2 * rank, 2)))
+    return reshape(wide_a * wide_b, tuple(p * q for p, q in zip(a.shape, b.shape, strict=True)))
 
 
-def _norm(size: Node, axes: tuple[int, ...], order: float) -> Node:
-    if not axes:
-        return size
-    if order == float("inf"):
-        return reduce.ReduceMax(axes)(size)
-    if order == float("-inf"):
-        return reduce.ReduceMin(axes)(size)
-    if order == 0:
-        return reduce.ReduceSum(axes)(el.cast(el.ne(size, full(0, size.type)), size.dtype))
-    if order == 1:
-        return reduce.ReduceSum(axes)(size)
-    if order == 2:
-        return euclidean(size, axes)
-    powers = el.pow(size, full(order, size.type))
-    total = reduce.ReduceSum(axes)(powers)
-    exponent = full(1 / order, total.type)
-    return el.pow(total, exponent) if order < 0 else root(lambda x: el.pow(x, exponent), total)
+@function
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
+    """The cross product of vectors of three components along an axis; the others broadcast."""
+    a, b = _operands("cross", x1, x2)
+    shape = broadcast_shapes(a.shape, b.shape)
+    at = normal_axis(axis, len(shape), "cross")
+    if any(n.shape[at - len(shape) :][:1] != (3,) for n in (a, b)):
+        raise ShapeError(f"cross of {a.type} and {b.type}: axis {axis} must have 3 components")
+    a, b = broadcast_to(a, shape), broadcast_to(b, shape)
+
+    def turned(x: Node, by: int) -> Node:
+        parts = [slice_axis(x, at, i, i + 1) for i in range(3)]
+        return Concat(at)(*parts[by:], *parts[:by])
+
+    return turned(a, 1) * turned(b, 2) - turned(a, 2) * turned(b, 1)
 
 
-def euclidean(x: Node, axes: tuple[int, ...]) -> Node:
-    """The Euclidean norm over axes, without overflow of squares."""
-    if any(x.shape[a] == 0 for a in axes):
-        return reduce.ReduceSum(axes)(x)
-    # Dividing by the largest element changes nothing but the rounding, so it takes no part in the
-    # gradient: the norm is homogeneous.
-    top = StopGradient()(reduce.ReduceMax(axes)(el.abs(x)))
-    usable = el.isfinite(top) & (top > 0)
-    scale = el.select(usable, top, full(1, top.type))
-    scaled = x / reduce.ReduceSum(axes).back(scale, x)
-    return scale * root(el.sqrt, reduce.ReduceSum(axes)(scaled * scaled))
+@function
+def multi_dot(arrays: ArrayLike, /) -> Any:
+    """The matrix product of several matrices, in the order that takes the fewest operations. The
+    first may be a vector, a row, and the last one, a column."""
+    nodes = _operands("multi_dot", *arrays)
+    ends = {0, len(nodes) - 1}
+    for i, n in enumerate(nodes):
+        if n.type.rank != 2 and not (n.type.rank == 1 and i in ends):
+            raise ShapeError(f"multi_dot takes matrices, and vectors at its ends, not {n.type}")
+    letters = iter(string.ascii_letters)
+    left, terms = next(letters), []
+    for i, n in enumerate(nodes):
+        row, column = n.type.rank == 1 and i == 0, n.type.rank == 1 and i > 0
+        right = left if column else next(letters)
+        terms.append(right if row else left if column else left + right)
+        left = right
+    last = "" if nodes[-1].type.rank == 1 and len(nodes) > 1 else terms[-1][-1]
+    first = "" if nodes[0].type.rank == 1 else terms[0][0]
+    return einsum(f"{','.join(terms)}->{first}{last}", *nodes)
 
 
 @function
@@ -160,7 +167,8 @@ def einsum(subscripts: str, /, *operands: ArrayLike) -> Any:
 
     Letters name axes; one that is missing behind `->` is summed over, one that repeats within an
     operand is its diagonal, `...` stands for axes that broadcast. Without `->` the result has the
-    letters that occur once, in alphabetical order. Operands are contracted from left to right.
+    letters that occur once, in alphabetical order. Of the orders in which the operands can be
+    contracted, two at a time, one that takes few operations is chosen.
     """
     if not isinstance(subscripts, str):
         raise ShapeError(f'einsum takes subscripts such as "ij,jk->ik" first, not {subscripts!r}')
@@ -168,13 +176,39 @@ def einsum(subscripts: str, /, *operands: ArrayLike) -> Any:
     terms, result = _parse(subscripts, nodes)
     nodes = [_diagonal(n, t) for n, t in zip(nodes, terms, strict=True)]
     terms = [_once(t) for t in terms]
-    y, names = nodes[0], terms[0]
-    for i in range(1, len(nodes)):
-        needed = set(result).union(*terms[i + 1 :])
-        y, names = _pair(y, names, nodes[i], terms[i], needed)
+    left = list(zip(nodes, terms, strict=True))
+    for step in contraction_order([n.shape for n in nodes], terms, result):
+        (y, names), *others = [left[i] for i in step]
+        left = [x for i, x in enumerate(left) if i not in step]
+        for k, (b, b_names) in enumerate(others):
+            needed = set(result).union(*(t for _, t in left), *(t for _, t in others[k + 1 :]))
+            y, names = _pair(y, names, b, b_names, needed)
+        left.append((y, names))
+    ((y, names),) = left
     gone = tuple(i for i, c in enumerate(names) if c not in result)
     y, names = reduce.reduce_sum(y, gone), [c for c in names if c in result]
     return permute(y, [names.index(c) for c in result])
+
+
+def contraction_order(
+    shapes: Sequence[Shape], terms: Sequence[Sequence[str]], result: Sequence[str]
+) -> list[tuple[int, ...]]:
+    """Which operands to contract, step by step: their positions among those left, to which the
+    result of a step is appended. NumPy finds the best order of a few, and a good one of many."""
+    if len(shapes) < 3:
+        return [tuple(range(len(shapes)))]
+    numbers = {c: i for i, c in enumerate(dict.fromkeys(c for t in terms for c in t))}
+    operands: list[Any] = []
+    for shape, term in zip(shapes, terms, strict=True):
+        sizes = [max(evaluate(d, dict.fromkeys(_names(d), TYPICAL)), 1) for d in shape]
+        operands += [np.broadcast_to(np.float64(0), sizes), [numbers[c] for c in term]]
+    how = "optimal" if len(shapes) <= EXACT else "greedy"
+    path, _ = np.einsum_path(*operands, [numbers[c] for c in result], optimize=how)
+    return path[1:]
+
+
+def _names(size: int | Dim) -> Iterable[str]:
+    return size.names if isinstance(size, Dim) else ()
 
 
 def _parse(subscripts: str, nodes: Sequence[Node]) -> tuple[list[list[str]], list[str]]:

@@ -1,0 +1,117 @@
+"""Factorisations of small matrices, for which calling LAPACK takes longer than the work.
+
+Each algorithm is written once: with sizes that are numbers it comes out as straight code, with
+sizes known only later as loops, of the same operations in the same order. So it gives the same
+bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from retrograd.backends.llvm.routine import Routine, Size
+
+UNROLLED = 6  # up to this size, where it is known, code is straight
+FACTORED, SOLVED = 16, 12  # up to these sizes, calling LAPACK takes longer
+
+Place = Callable[[Size, Size], Size]  # where in memory an element lies
+
+
+def is_small(w: Routine, limit: int, size: Size) -> bool | str:
+    """Whether a size is within a limit: known, or a condition."""
+    if isinstance(size, int):
+        return size <= limit
+    return w.new(f"icmp ule i64 {size}, {limit}")
+
+
+def cholesky(w: Routine, y: str, n: Size, at: Place) -> None:
+    """The lower half of `y`, in place; leaves with the order of the minor that is not positive."""
+    root = f"llvm.sqrt.{w.dtype.code}"
+    w.declare(f"{w.kind} @{root}({w.kind})")
+
+    def rest(i: Size, j: Size) -> str:
+        """`y[i, j]` less what the columns before it explain."""
+
+        def step(p: Size, total: list[str]) -> list[str]:
+            product = w.times(w.get(y, at(i, p)), w.get(y, at(j, p)))
+            return [w.minus(total[0], product)]
+
+        return w.fold(0, j, [(w.kind, w.get(y, at(i, j)))], step)[0]
+
+    def column(j: Size) -> None:
+        square = rest(j, j)
+        good = w.new(f"fcmp ogt {w.kind} {square}, {w.number(0)}")
+        w.leave_if(w.new(f"xor i1 {good}, true"), str(w.add(j, 1)))
+        top = w.new(f"call {w.kind} @{root}({w.kind} {square})")
+        w.put(top, y, at(j, j))
+        w.each(w.add(j, 1), n, lambda i: w.put(w.over(rest(i, j), top), y, at(i, j)))
+
+    w.each(0, n, column)
+
+
+def lu(w: Routine, y: str, m: Size, n: Size, order: str, exchanges: str) -> None:
+    """The factors of a matrix whose columns are rows of `y`, in place, with the exchanges."""
+    size = f"llvm.fabs.{w.dtype.code}"
+    w.declare(f"{w.kind} @{size}({w.kind})")
+
+    def at(i: Size, j: Size) -> Size:
+        return w.add(w.mul(j, m), i)
+
+    def larger(k: Size) -> Callable[[Size, list[str]], list[str]]:
+        def step(i: Size, best: list[str]) -> list[str]:
+            own = w.new(f"call {w.kind} @{size}({w.kind} {w.get(y, at(i, k))})")
+            wins = w.new(f"fcmp ogt {w.kind} {own}, {best[1]}")
+            row = w.new(f"select i1 {wins}, i64 {i}, i64 {best[0]}")
+            return [row, w.new(f"select i1 {wins}, {w.kind} {own}, {w.kind} {best[1]}")]
+
+        return step
+
+    def column(k: Size) -> None:
+        first = w.new(f"call {w.kind} @{size}({w.kind} {w.get(y, at(k, k))})")
+        start = [("i64", str(k)), (w.kind, first)]
+        best, _ = w.fold(w.add(k, 1), m, start, larger(k))
+        w.put(w.new(f"uitofp i64 {best} to {w.kind}"), exchanges, k)
+        w.swap(order, k, best)
+        w.each(0, n, lambda j: w.swap(y, at(k, j), at(best, j)))
+        pivot = w.get(y, at(k, k))
+        zero = w.new(f"fcmp oeq {w.kind} {pivot}, {w.number(0)}")
+        divisor = w.new(f"select i1 {zero}, {w.kind} {w.number(1)}, {w.kind} {pivot}")
+
+        def row(i: Size) -> None:
+            factor = w.over(w.get(y, at(i, k)), divisor)
+            w.put(factor, y, at(i, k))
+
+            def update(j: Size) -> None:
+                product = w.times(factor, w.get(y, at(k, j)))
+                w.put(w.minus(w.get(y, at(i, j)), product), y, at(i, j))
+
+            w.each(w.add(k, 1), n, update)
+
+        w.each(w.add(k, 1), m, row)
+
+    w.each(0, n, column)
+
+
+def substitute(
+    w: Routine, a: str, at: Place, y: str, n: Size, k: Size, backward: bool, unit: bool
+) -> None:
+    """`y = a^-1 y` for a triangular matrix and `y[n, k]`: the lower half of `a`, or the upper one
+    from the last row to the first."""
+
+    def solve(step: Size) -> None:
+        i = w.sub(w.sub(n, 1), step) if backward else step
+        known = (w.add(i, 1), n) if backward else (0, i)
+        pivot = "" if unit else w.get(a, at(i, i))
+
+        def element(c: Size) -> None:
+            def less(p: Size, total: list[str]) -> list[str]:
+                product = w.times(w.get(a, at(i, p)), w.get(y, w.add(w.mul(p, k), c)))
+                return [w.minus(total[0], product)]
+
+            place = w.add(w.mul(i, k), c)
+            (rest,) = w.fold(*known, [(w.kind, w.get(y, place))], less)
+            w.put(rest if unit else w.over(rest, pivot), y, place)
+
+        w.each(0, k, element)
+
+    w.each(0, n, solve)

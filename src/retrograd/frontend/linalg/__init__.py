@@ -1,0 +1,73 @@
+"""`rg.linalg`: the linear algebra of the array API standard, and what SciPy and PyTorch add to it.
+
+Matrices are the last two axes, all axes before them are stacks. float32 and float64 are computed by
+LAPACK, half precision in float32; integers become float32. Eigenvalues of matrices that are not
+symmetric are complex and not here yet.
+"""
+
+from retrograd.errors import LinAlgError
+from retrograd.frontend.linalg.factors import (
+    cholesky,
+    eigh,
+    eigvalsh,
+    lu,
+    lu_factor,
+    qr,
+    svd,
+    svdvals,
+)
+from retrograd.frontend.linalg.norms import matrix_norm, norm, vector_norm
+from retrograd.frontend.linalg.scalars import cond, det, diag, diagonal, slogdet, trace
+from retrograd.frontend.linalg.solving import (
+    cho_solve,
+    expm,
+    inv,
+    lstsq,
+    lu_solve,
+    matrix_power,
+    matrix_rank,
+    pinv,
+    solve,
+    solve_triangular,
+)
+from retrograd.frontend.manipulation import matrix_transpose
+from retrograd.frontend.products import cross, kron, matmul, multi_dot, outer, tensordot, vecdot
+
+__all__ = [
+    "LinAlgError",
+    "cho_solve",
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diag",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "expm",
+    "inv",
+    "kron",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]

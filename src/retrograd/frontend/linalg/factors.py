@@ -1,0 +1,194 @@
+"""Factorisations of matrices."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from retrograd.errors import OptionError
+from retrograd.frontend.elementwise import ArrayLike
+from retrograd.frontend.function import function
+from retrograd.frontend.linalg.operands import matrices
+from retrograd.ir import Dim, Node, int64
+from retrograd.ops import linalg as ops
+from retrograd.ops.elementwise import cast, eq
+from retrograd.ops.index import Gather
+from retrograd.ops.leaf import Iota
+from retrograd.ops.linalg import eigen, matrix
+from retrograd.ops.linalg import lu as elimination
+from retrograd.ops.linalg import qr as orthogonal
+from retrograd.ops.linalg import svd as singular
+from retrograd.ops.shape import Concat, expand, pad
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """What `qr` returns."""
+
+    Q: Any
+    R: Any
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+class LUResult(NamedTuple):
+    """What `lu` returns."""
+
+    P: Any
+    L: Any
+    U: Any
+
+
+class LUFactors(NamedTuple):
+    """What `lu_factor` returns and `lu_solve` takes."""
+
+    LU: Any
+    permutation: Any
+
+
+@function
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Any:
+    """The lower triangle L with `L L^T = x`, or with `upper` its transpose.
+
+    x is `[..., n, n]`, symmetric and positive definite; `LinAlgError` names the matrix that is not.
+    Of a matrix that is not symmetric, the symmetric part `(x + x^T) / 2` is meant, so gradients are
+    symmetric.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.cholesky(rg.tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    (x,) = matrices("cholesky", x)
+    return ops.Cholesky(bool(upper))(x)
+
+
+@function
+def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
+    """Orthonormal columns Q and an upper triangle R with `Q R = x`, as (Q, R).
+
+    x is `[..., m, n]`. With k = min(m, n), Q is `[..., m, k]` and R `[..., k, n]`; with
+    `mode="complete"` they are `[..., m, m]` and `[..., m, n]`. The first min(m, n) columns of x
+    must be independent where derivatives are taken. In derivatives, the columns that "complete"
+    adds turn no more than it takes to stay orthogonal: exact for what depends on their span only.
+    """
+    (x,) = matrices("qr", x)
+    if mode not in ("reduced", "complete"):
+        raise OptionError(f"qr's mode is 'reduced' or 'complete', not {mode!r}")
+    m, n = x.shape[-2:]
+    if not isinstance(m, Dim) and not isinstance(n, Dim) and m < n:
+        q, r = orthogonal.unpacked(ops.QR()(matrix.columns(x, 0, m)))
+        rest = matrix.product(matrix.transpose(q), matrix.columns(x, m, n))
+        return QRResult(q, Concat(x.type.rank - 1)(r, rest))
+    q, r = orthogonal.unpacked(ops.QR()(x))
+    if mode == "complete" and m != n:
+        q = Concat(x.type.rank - 1)(q, ops.Complement()(q))
+        none = (0,) * (x.type.rank - 2)
+        r = pad(r, (*none, 0, 0), (*none, m - n, 0))
+    return QRResult(q, r)
+
+
+@function
+def lu(x: ArrayLike, /) -> Any:
+    """A permutation P, a unit lower triangle L and an upper triangle U with `P L U = x`.
+
+    x is `[..., m, n]`; with k = min(m, n), P is `[..., m, m]`, L `[..., m, k]`, U `[..., k, n]`.
+    """
+    (x,) = matrices("lu", x)
+    m, n = x.shape[-2:]
+    wide = not isinstance(m, Dim) and not isinstance(n, Dim) and m < n
+    y = ops.LU()(matrix.columns(x, 0, m) if wide else x)
+    left, right = elimination.factors(y)
+    order = elimination.order(y)
+    if wide:
+        axis = x.type.rank - 2
+        rest = Gather(axis, axis)(matrix.columns(x, m, n), order)
+        right = Concat(axis + 1)(right, elimination.LOWER(left, rest))
+    return LUResult(_permutation(order, x), left, right)
+
+
+def _permutation(order: Node, x: Node) -> Node:
+    """The matrix P with `P y` in the order in which `y[order]` is not."""
+    m, n = x.shape[-2], order.type.rank
+    shape = (*order.shape, m)
+    hit = eq(expand(order, (*order.shape[:-1], m, m), (n - 1,)), Iota(shape, n - 1, int64)())
+    return cast(hit, x.dtype)
+
+
+@function
+def lu_factor(x: ArrayLike, /) -> Any:
+    """L and U of square matrices in one matrix, for `lu_solve`; with the permutation p for which
+    `x[p] = L U`, where SciPy lists the exchanges that lead to it."""
+    (x,) = matrices("lu_factor", x)
+    y = ops.LU()(x)
+    return LUFactors(matrix.transpose(matrix.rows(y, 0, x.shape[-1])), elimination.order(y))
+
+
+@function
+def eigh(x: ArrayLike, /) -> Any:
+    """Eigenvalues, in ascending order, and orthonormal eigenvectors of symmetric matrices.
+
+    x is `[..., n, n]`; column i of the vectors belongs to eigenvalue i. In each, the first of the
+    components that are at least 0.6 times the largest is positive. Of a matrix that is not
+    symmetric, the symmetric part `(x + x^T) / 2` is meant.
+
+    Vectors of equal eigenvalues (closer than `8 eps` times the sum of the magnitudes of all) are
+    only known up to a rotation: derivatives do not turn them into one another. So first derivatives
+    are right for whatever depends on the space they span, such as `V f(w) V^T`, and finite for all
+    else; second derivatives at such matrices lack what happens within that space.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.eigh(rg.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.tolist()
+    [1.0, 3.0]
+    """
+    (x,) = matrices("eigh", x)
+    return EighResult(*eigen.unpacked(ops.Eigh()(x)))
+
+
+@function
+def eigvalsh(x: ArrayLike, /) -> Any:
+    """The eigenvalues of symmetric matrices `[..., n, n]` in ascending order; see `eigh`."""
+    (x,) = matrices("eigvalsh", x)
+    return ops.Eigvalsh()(x)
+
+
+@function
+def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
+    """`U diag(S) Vh = x`: orthonormal columns U and rows Vh, and singular values, which descend.
+
+    x is `[..., m, n]`; with k = min(m, n), U is `[..., m, k]` and Vh `[..., k, n]` unless
+    `full_matrices`, which makes both square. In each of the first k columns of U, the first of the
+    components that are at least 0.6 times the largest is positive.
+
+    Columns of equal singular values (closer than `8 eps` times the sum of all) are only known up to
+    a rotation, those of zeros and those that `full_matrices` adds up to a choice: derivatives do
+    not turn them more than it takes to stay orthogonal. First derivatives are right for whatever
+    depends only on the spaces they span.
+    """
+    (x,) = matrices("svd", x)
+    m, n = x.shape[-2:]
+    s, u, v = singular.unpacked(ops.SVD()(x), m)
+    if full_matrices and m != n:
+        k = s.shape[-1]
+        u, v = (
+            q if q.shape[-2] == k else Concat(x.type.rank - 1)(q, ops.Complement()(q))
+            for q in (u, v)
+        )
+    return SVDResult(u, s, matrix.transpose(v))
+
+
+@function
+def svdvals(x: ArrayLike, /) -> Any:
+    """The singular values of matrices `[..., m, n]`, `[..., min(m, n)]`, descending."""
+    (x,) = matrices("svdvals", x)
+    return ops.Svdvals()(x)

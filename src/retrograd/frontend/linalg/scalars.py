@@ -1,0 +1,121 @@
+"""Numbers that belong to matrices, and their diagonals."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from retrograd.errors import ShapeError
+from retrograd.frontend.broadcasting import as_node, integer, number
+from retrograd.frontend.elementwise import ArrayLike
+from retrograd.frontend.function import function
+from retrograd.frontend.linalg.norms import matrix_norm
+from retrograd.frontend.linalg.operands import matrices
+from retrograd.frontend.linalg.solving import inv
+from retrograd.frontend.reductions import sum as total
+from retrograd.ir import Dim, Node, full, int64
+from retrograd.ops import linalg as ops
+from retrograd.ops.elementwise import abs as size
+from retrograd.ops.elementwise import eq, log, ne, select, sign
+from retrograd.ops.index import Gather
+from retrograd.ops.leaf import Iota
+from retrograd.ops.linalg import lu, matrix
+from retrograd.ops.reduce import ReduceProd, ReduceSum
+from retrograd.ops.shape import expand, pad, reshape
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def _pivots(what: str, x: Node) -> tuple[Node, Node]:
+    """The diagonal of U in the LU factorisation, and the sign of its permutation."""
+    if x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{what} takes square matrices, or stacks of them, not {x.type}")
+    y = ops.LU()(x)
+    places = Iota(x.shape[:-1], x.type.rank - 2, int64)()
+    moved = ne(lu.exchanges(y), places)
+    one = full(1, x.type.with_shape(moved.shape))
+    parity = ReduceProd((moved.type.rank - 1,))(select(moved, -one, one))
+    return matrix.diagonal_of(matrix.rows(y, 0, x.shape[-1])), parity
+
+
+@function
+def det(x: ArrayLike, /) -> Any:
+    """The determinants of square matrices `[..., n, n]`, `[...]`.
+
+    The gradient, the matrix of cofactors, exists for singular matrices too; second derivatives are
+    NaN there.
+    """
+    (x,) = matrices("det", x)
+    pivots, parity = _pivots("det", x)
+    return ops.Det()(x, parity * ReduceProd((pivots.type.rank - 1,))(pivots))
+
+
+@function
+def slogdet(x: ArrayLike, /) -> Any:
+    """The sign of the determinant and the logarithm of its magnitude: (sign, logabsdet).
+
+    Of a singular matrix they are 0 and -inf; it has no gradient, which is refused.
+    """
+    (x,) = matrices("slogdet", x)
+    pivots, parity = _pivots("slogdet", x)
+    last = (pivots.type.rank - 1,)
+    signs = parity * ReduceProd(last)(sign(pivots))
+    return SlogdetResult(signs, ops.LogAbsDet()(x, ReduceSum(last)(log(size(pivots)))))
+
+
+@function
+def cond(x: ArrayLike, /, p: int | float | str | None = None) -> Any:
+    """The condition number of matrices: `norm(x) norm(x^-1)` in the norm p of `matrix_norm`; the
+    ratio of the largest and the least singular value by default."""
+    (x,) = matrices("cond", x)
+    if p is None or p in (2, -2):
+        s = ops.Svdvals()(x)
+        k = s.shape[-1]
+        largest, least = (reshape(matrix.columns(s, i, i + 1), s.shape[:-1]) for i in (0, k - 1))
+        return least / largest if p == -2 else largest / least
+    return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
+
+
+@function
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
+    """The diagonals of the matrices `[..., m, n]`; those above for positive offsets."""
+    x = as_node(x)
+    if x.type.rank < 2:
+        raise ShapeError(f"diagonal takes matrices, or stacks of them, not {x.type}")
+    (m, n), k = x.shape[-2:], integer(offset, "diagonal: the offset")
+    if isinstance(m, Dim) or isinstance(n, Dim):
+        if m != n or k:
+            raise ShapeError(f"of {x.type}, whose sizes are not known, only offset 0 of squares")
+        length: int | Dim = m
+    else:
+        length = max(min(m + min(k, 0), n - max(k, 0)), 0)
+    flat = reshape(x, (*x.shape[:-2], m * n))
+    start = k if k >= 0 else -k * n
+    step = number(n + 1, int64, (length,))
+    places = Iota((length,), 0, int64)() * step + start
+    return Gather(x.type.rank - 2)(flat, places)
+
+
+@function
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sums of the diagonals of matrices; of integers in 64 bits, unless a dtype is given."""
+    return total(diagonal(as_node(x), offset=offset), axis=-1, dtype=dtype)
+
+
+@function
+def diag(x: ArrayLike, /, k: int = 0) -> Any:
+    """A square matrix with the vector x as its k-th diagonal, or the k-th diagonal of a matrix."""
+    x, k = as_node(x), integer(k, "diag: the diagonal")
+    if x.type.rank == 2:
+        return diagonal(x, offset=k)
+    if x.type.rank != 1:
+        raise ShapeError(f"diag takes a vector or a matrix, not {x.type}")
+    wide = pad(x, (max(-k, 0),), (max(k, 0),))
+    shape = (wide.shape[0], wide.shape[0])
+    i, j = Iota(shape, 0, int64)(), Iota(shape, 1, int64)()
+    hit = eq(j, i + k)
+    return select(hit, expand(wide, shape, (1,)), full(0, x.type.with_shape(shape)))

@@ -1,0 +1,30 @@
+"""Factorisations of matrices, and what is solved with them; stacks of matrices throughout."""
+
+from retrograd.ops.linalg.cholesky import Cholesky
+from retrograd.ops.linalg.determinant import Cofactor, Det, LogAbsDet
+from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
+from retrograd.ops.linalg.expm import Expm
+from retrograd.ops.linalg.lu import LU, Inv, Solve
+from retrograd.ops.linalg.pinv import Pinv
+from retrograd.ops.linalg.qr import QR, Complement
+from retrograd.ops.linalg.svd import SVD, Svdvals
+from retrograd.ops.linalg.triangular import TriangularSolve
+
+__all__ = [
+    "LU",
+    "QR",
+    "SVD",
+    "Cholesky",
+    "Cofactor",
+    "Complement",
+    "Det",
+    "Eigh",
+    "Eigvalsh",
+    "Expm",
+    "Inv",
+    "LogAbsDet",
+    "Pinv",
+    "Solve",
+    "Svdvals",
+    "TriangularSolve",
+]

@@ -1,0 +1,78 @@
+"""`cholesky`, the square root of a positive definite matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.ir import Node, TensorType, declare
+from retrograd.ops.linalg.matrix import (
+    MatrixOp,
+    Refused,
+    check_matrices,
+    halved,
+    lower,
+    product,
+    symmetric,
+    transpose,
+)
+from retrograd.ops.linalg.triangular import TriangularSolve
+
+
+@declare
+class Cholesky(MatrixOp):
+    """`L` with a positive diagonal and `L L^T = (x + x^T) / 2`; `L^T` if `upper`.
+
+    It is a function of the symmetric part of x, so its gradient is symmetric. A matrix whose
+    symmetric part is not positive definite is refused when the program runs.
+    """
+
+    name = "cholesky"
+    arity = 1
+    upper: bool = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        check_matrices(self, *types, square=True)
+        return types[0]
+
+    def reference(self, *arrays: Any) -> Any:
+        return self.stacked(self._value, arrays[0].shape[-2:], *arrays)
+
+    def _value(self, x: Any) -> Any:
+        s, y = (x + x.T) / 2, np.zeros_like(x)
+        for j in range(len(x)):
+            column = s[j:, j] - y[j:, :j] @ y[j, :j]
+            if not column[0] > 0:
+                raise Refused(j + 1)
+            y[j:, j] = column / np.sqrt(column[0])
+        return y.T if self.upper else y
+
+    def reason(self, code: int) -> str:
+        return (
+            f"it is not positive definite, as its leading minor of order {code} shows; adding a "
+            "small multiple of the identity helps where rounding is to blame"
+        )
+
+    def _factor(self, y: Node) -> Node:
+        return transpose(y) if self.upper else y
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        """`L^-T sym(P) L^-1` with `P` the lower half of `L^T g`, its diagonal halved."""
+        y, g = self._factor(y), lower(self._factor(g))
+        middle = symmetric(halved(product(transpose(y), g)))
+        back = TriangularSolve(transpose=True)
+        left = back(y, middle)
+        return (back(y, transpose(left)),)
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        """`L halved(L^-1 t L^-T)`."""
+        (t,) = tangents
+        if t is None:
+            return None
+        y = self._factor(y)
+        solve = TriangularSolve()
+        left = solve(y, symmetric(t))
+        middle = solve(y, transpose(left))  # symmetric
+        return self._factor(product(y, halved(middle)))

@@ -1,0 +1,231 @@
+"""What the operations on matrices share: the matrices are the last two axes, the others stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from retrograd.errors import DTypeError, LinAlgError
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, full, int64
+from retrograd.ops.elementwise import abs, eq, le, lt, select
+from retrograd.ops.half import in_float32
+from retrograd.ops.leaf import Iota
+from retrograd.ops.matmul import matmul
+from retrograd.ops.reduce import ReduceSum
+from retrograd.ops.shape import expand, fail, permute, reshape, slice_axis, stack_front
+
+
+class MatrixOp(Op):
+    """An op on stacks of matrices: samples of a batch are one more stack."""
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        return self(*stack_front(size, batched, inputs))
+
+    def refusal(self, item: int, batch: tuple[int, ...], code: int) -> LinAlgError:
+        """The error for the matrix number `item` of a stack, for what a routine returned."""
+        where = ""
+        if batch:
+            index = ", ".join(str(int(i)) for i in np.unravel_index(item, batch))
+            where = f" [{index}]"
+        return LinAlgError(f"{self.name} of the matrix{where}: {self.reason(code)}")
+
+    def reason(self, code: int) -> str:
+        """What is wrong, for what the routine returned."""
+        raise NotImplementedError(self.name)
+
+    def stacked(self, f: Callable[..., Any], out: Sequence[int], *arrays: Any) -> Any:
+        """`f` of the matrices of the arrays, one after the other, each giving an array of the shape
+        `out`; half precision by way of float32. What it refuses is named by its
+        place."""
+
+        def value(*given: Any) -> Any:
+            batch = given[0].shape[:-2]
+            y = np.zeros((*batch, *out), given[0].dtype)
+            for item, i in enumerate(np.ndindex(batch)):
+                try:
+                    y[i] = f(*[a[i] for a in given])
+                except Refused as refused:
+                    raise self.refusal(item, batch, refused.code) from None
+            return y
+
+        with np.errstate(all="ignore"):
+            return in_float32(value, arrays)
+
+
+class Refused(Exception):
+    """A matrix that cannot be dealt with, with the number that a routine would return."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+NOT_FINITE = 1 << 30  # the number for a matrix that holds NaN or infinities
+
+
+def finite(x: Any) -> Any:
+    """An array whose numbers are all finite; others are refused, as no iteration ends well."""
+    if not np.isfinite(x).all():
+        raise Refused(NOT_FINITE)
+    return x
+
+
+def iterated(code: int) -> str:
+    """What is wrong, for the number of a routine that iterates."""
+    return "it holds NaN or infinities" if code == NOT_FINITE else "the iteration did not converge"
+
+
+def check_matrices(op: Op, *types: TensorType, square: bool = False) -> None:
+    """Refuse what is not a stack of matrices of floats, all of one dtype and stacked alike."""
+    first = types[0]
+    for t in types:
+        if not t.dtype.is_float or t.dtype is not first.dtype:
+            listed = " and ".join(map(str, types))
+            raise DTypeError(f"{op.name} takes floating matrices of one dtype, not {listed}")
+        if t.rank < 2:
+            raise fail(op, t, "it takes matrices, or stacks of them, of at least two axes")
+        if t.shape[:-2] != first.shape[:-2]:
+            raise fail(op, t, f"its leading axes are those of {first}: one matrix for each")
+    if square and first.shape[-1] != first.shape[-2]:
+        raise fail(op, first, "the matrices must be square")
+
+
+def check_tall(op: Op, x: TensorType) -> None:
+    """Refuse matrices of fewer rows than columns."""
+    m, n = x.shape[-2:]
+    if m != n and (isinstance(m, Dim) or isinstance(n, Dim) or m < n):
+        raise fail(op, x, "it takes at least as many rows as columns, as numbers or equal symbols")
+
+
+def transpose(x: Node) -> Node:
+    """The matrices transposed."""
+    n = x.type.rank
+    return permute(x, (*range(n - 2), n - 1, n - 2))
+
+
+def side_by_side(op: Op, size: int | Dim, matrices: Sequence[Node], b: Node) -> Node:
+    """An op that treats the columns of `b` alike, on a stack of these and one of `matrices` each:
+    the samples of `[size, ..., n, k]` become columns."""
+    n = b.type.rank
+    turned = permute(b, (*range(1, n - 1), 0, n - 1))
+    y = op(*matrices, reshape(turned, (*turned.shape[:-2], size * b.shape[-1])))
+    return permute(reshape(y, turned.shape), (n - 2, *range(n - 2), n - 1))
+
+
+def product(*factors: Node) -> Node:
+    """The matrix product, from the left."""
+    y = factors[0]
+    for x in factors[1:]:
+        y = matmul(y, x)
+    return y
+
+
+def _positions(shape: Shape) -> tuple[Node, Node]:
+    n = len(shape)
+    return Iota(shape, n - 2, int64)(), Iota(shape, n - 1, int64)()
+
+
+def lower(x: Node, strict: bool = False) -> Node:
+    """The elements below the diagonal and, unless `strict`, those on it."""
+    i, j = _positions(x.shape)
+    return select(lt(j, i) if strict else le(j, i), x, full(0, x.type))
+
+
+def upper(x: Node, strict: bool = False) -> Node:
+    """The elements above the diagonal and, unless `strict`, those on it."""
+    i, j = _positions(x.shape)
+    return select(lt(i, j) if strict else le(i, j), x, full(0, x.type))
+
+
+def halved(x: Node) -> Node:
+    """The lower half with half of the diagonal: `x = halved(x) + halved(x)^T` for symmetric x."""
+    i, j = _positions(x.shape)
+    return select(eq(i, j), 0.5 * x, lower(x))
+
+
+def symmetric(x: Node) -> Node:
+    """The symmetric part of matrices."""
+    half: Node = 0.5 * (x + transpose(x))
+    return half
+
+
+def identity(like: TensorType) -> Node:
+    """Matrices of a type, with ones on the diagonal."""
+    i, j = _positions(like.shape)
+    return select(eq(i, j), full(1, like), full(0, like))
+
+
+def rows(x: Node, start: int | Dim, stop: int | Dim) -> Node:
+    """Some rows of the matrices."""
+    return slice_axis(x, -2, start, stop)
+
+
+def columns(x: Node, start: int | Dim, stop: int | Dim) -> Node:
+    """Some columns of the matrices."""
+    return slice_axis(x, -1, start, stop)
+
+
+def diagonal(x: Node) -> Node:
+    """Square matrices with the vectors `x[..., n]` as their diagonals."""
+    n = x.type.rank
+    wide = expand(x, (*x.shape, x.shape[-1]), (n,))
+    i, j = _positions(wide.shape)
+    return select(eq(i, j), wide, full(0, wide.type))
+
+
+def diagonal_of(x: Node) -> Node:
+    """The diagonals of square matrices."""
+    i, j = _positions(x.shape)
+    return ReduceSum((x.type.rank - 1,))(select(eq(i, j), x, full(0, x.type)))
+
+
+def scaled_columns(x: Node, factors: Node) -> Node:
+    """`x diag(factors)`."""
+    scaled: Node = x * expand(factors, x.shape, (x.type.rank - 2,))
+    return scaled
+
+
+LEADING = 0.6  # of the largest component; few vectors of note have components in this ratio
+
+
+def orientation(v: Any) -> Any:
+    """The signs that make positive, in each column of an array, the first component that is at
+    least `LEADING` times the largest: so vectors that are known up to their sign are the same
+    everywhere, and do not jump where rounding decides which component is the largest."""
+    size = np.abs(v)
+    leading = size >= LEADING * np.max(size, axis=0, initial=0)
+    first = np.argmax(leading, axis=0) if v.size else np.zeros(v.shape[1], int)
+    chosen = v[first, np.arange(v.shape[1])] if v.size else np.ones(v.shape[1])
+    return np.where(chosen < 0, -1, 1).astype(v.dtype)
+
+
+def epsilon(x: Node) -> float:
+    """The distance from 1 to the next number of a dtype."""
+    return float(ml_dtypes.finfo(x.dtype.dtype).eps)  # type: ignore[no-untyped-call]
+
+
+def tolerance(values: Node) -> Node:
+    """Below what eigenvalues, or singular values, are not told apart: `8 eps sum(|values|)`."""
+    least: Node = 8 * epsilon(values) * ReduceSum((values.type.rank - 1,))(abs(values))
+    return least
+
+
+def along(x: Node, like: Node) -> Node:
+    """A number for each matrix, or vector, as the elements of one like another."""
+    return expand(x, like.shape, tuple(range(x.type.rank, like.type.rank)))
+
+
+def gaps(w: Node) -> Node:
+    """`F[i, j] = 1 / (w[j] - w[i])`; 0 where the two are not told apart, and on the diagonal."""
+    n, shape = w.type.rank, (*w.shape, w.shape[-1])
+    difference = expand(w, shape, (n - 1,)) - expand(w, shape, (n,))
+    return inverse_above(difference, along(tolerance(w), difference))
+
+
+def inverse_above(x: Node, least: Node) -> Node:
+    """`1 / x`; 0 where `|x|` is not larger than `least`."""
+    small = le(abs(x), least)
+    return select(small, full(0, x.type), 1 / select(small, full(1, x.type), x))
