@@ -31,6 +31,7 @@ from retrograd.frontend.activations import (
 )
 from retrograd.frontend.context import backend, no_grad, num_threads
 from retrograd.frontend.convolution import conv, conv_transpose
+from retrograd.frontend.counting import bincount, histogram, repeat
 from retrograd.frontend.creation import (
     arange,
     asarray,
@@ -40,13 +41,20 @@ from retrograd.frontend.creation import (
     from_dlpack,
     full,
     full_like,
-    isdtype,
     linspace,
     ones,
     ones_like,
     tensor,
     zeros,
     zeros_like,
+)
+from retrograd.frontend.dtypes import (
+    __array_namespace_info__,
+    can_cast,
+    finfo,
+    iinfo,
+    isdtype,
+    result_type,
 )
 from retrograd.frontend.elementwise import (
     abs,
@@ -122,7 +130,7 @@ from retrograd.frontend.elementwise import (
     where,
 )
 from retrograd.frontend.graph import Graph, GraphBuilder, load_graph, trace
-from retrograd.frontend.indexing import one_hot, scatter_add, take, take_along_axis
+from retrograd.frontend.indexing import one_hot, take, take_along_axis
 from retrograd.frontend.jit import jit
 from retrograd.frontend.linalg import einsum, matmul, outer, tensordot, vecdot, vector_norm
 from retrograd.frontend.manipulation import (
@@ -136,7 +144,6 @@ from retrograd.frontend.manipulation import (
     moveaxis,
     pad,
     permute_dims,
-    repeat,
     reshape,
     roll,
     split,
@@ -148,6 +155,16 @@ from retrograd.frontend.manipulation import (
     triu,
     unstack,
 )
+from retrograd.frontend.ordering import (
+    argsort,
+    digitize,
+    median,
+    percentile,
+    quantile,
+    searchsorted,
+    sort,
+    topk,
+)
 from retrograd.frontend.pooling import avg_pool, max_pool
 from retrograd.frontend.recording import cache_stats
 from retrograd.frontend.reductions import (
@@ -155,8 +172,7 @@ from retrograd.frontend.reductions import (
     any,
     argmax,
     argmin,
-    cumsum,
-    cumulative_sum,
+    count_nonzero,
     logsumexp,
     max,
     mean,
@@ -165,6 +181,41 @@ from retrograd.frontend.reductions import (
     std,
     sum,
     var,
+)
+from retrograd.frontend.scans import (
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    diff,
+    logcumsumexp,
+)
+from retrograd.frontend.scattering import (
+    put_along_axis,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_set,
+)
+from retrograd.frontend.searching import (
+    argwhere,
+    isin,
+    nonzero,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
+from retrograd.frontend.segments import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    segment_softmax,
+    segment_sum,
 )
 from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
@@ -189,8 +240,16 @@ from retrograd.ir import (
 from retrograd.ir import bool_ as bool
 
 __version__ = "0.1.0"
+__array_api_version__ = "2024.12"
+
+e = 2.718281828459045
+inf = float("inf")
+nan = float("nan")
+newaxis = None
+pi = 3.141592653589793
 
 __all__ = [
+    "__array_namespace_info__",
     "BackendError",
     "CycleError",
     "DTypeError",
@@ -219,6 +278,8 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
+    "argwhere",
     "asarray",
     "asin",
     "asinh",
@@ -230,6 +291,7 @@ __all__ = [
     "backend",
     "backends",
     "bfloat16",
+    "bincount",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -240,6 +302,7 @@ __all__ = [
     "broadcast_arrays",
     "broadcast_to",
     "cache_stats",
+    "can_cast",
     "cbrt",
     "ceil",
     "clip",
@@ -248,10 +311,18 @@ __all__ = [
     "conv_transpose",
     "cos",
     "cosh",
+    "count_nonzero",
+    "cummax",
+    "cummin",
+    "cumprod",
     "cumsum",
+    "cumulative_prod",
     "cumulative_sum",
     "data",
+    "diff",
+    "digitize",
     "divide",
+    "e",
     "einsum",
     "elu",
     "empty",
@@ -264,6 +335,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "eye",
+    "finfo",
     "flip",
     "float16",
     "float32",
@@ -277,7 +349,10 @@ __all__ = [
     "grad",
     "greater",
     "greater_equal",
+    "histogram",
     "hypot",
+    "iinfo",
+    "inf",
     "int16",
     "int32",
     "int64",
@@ -285,6 +360,7 @@ __all__ = [
     "io",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "jit",
@@ -302,6 +378,7 @@ __all__ = [
     "log_sigmoid",
     "log_softmax",
     "logaddexp",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -313,14 +390,18 @@ __all__ = [
     "max_pool",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "min",
     "minimum",
     "moveaxis",
     "multiply",
+    "nan",
     "negative",
+    "newaxis",
     "no_grad",
     "nn",
+    "nonzero",
     "not_equal",
     "num_threads",
     "one_hot",
@@ -329,20 +410,36 @@ __all__ = [
     "optim",
     "outer",
     "pad",
+    "percentile",
     "permute_dims",
+    "pi",
     "pow",
     "prod",
+    "put_along_axis",
+    "quantile",
     "random",
     "reciprocal",
     "relu",
     "remainder",
     "repeat",
     "reshape",
+    "result_type",
     "rms_norm",
     "roll",
     "round",
     "rsqrt",
     "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
+    "scatter_set",
+    "searchsorted",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_prod",
+    "segment_softmax",
+    "segment_sum",
     "sigmoid",
     "sign",
     "silu",
@@ -350,6 +447,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "sort",
     "spec",
     "split",
     "sqrt",
@@ -368,6 +466,7 @@ __all__ = [
     "tensor",
     "tensordot",
     "tile",
+    "topk",
     "trace",
     "tree",
     "tril",
@@ -377,6 +476,10 @@ __all__ = [
     "uint32",
     "uint64",
     "uint8",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "unstack",
     "value_and_grad",
     "var",

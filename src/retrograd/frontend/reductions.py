@@ -1,11 +1,10 @@
-"""Reductions over axes, and running sums."""
+"""Reductions over axes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.errors import ShapeError
 from retrograd.frontend.broadcasting import as_node, floating, keep_dims, normal_axes, normal_axis
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
@@ -29,7 +28,7 @@ from retrograd.ops.shape import expand, reshape
 Axis = int | Sequence[int] | None
 
 
-def _summed(x: Node) -> DType:
+def summed(x: Node) -> DType:
     """The dtype a sum is taken in: small integers and booleans are widened."""
     if x.dtype.is_float:
         return x.dtype
@@ -48,7 +47,7 @@ def sum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     Booleans and integers are summed in 64 bits unless a dtype is given.
     """
     x = as_node(x)
-    x = el.cast(x, _summed(x) if dtype is None else as_dtype(dtype))
+    x = el.cast(x, summed(x) if dtype is None else as_dtype(dtype))
     return _over(ops.ReduceSum, x, axis, keepdims, "sum")
 
 
@@ -59,7 +58,7 @@ def prod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, keepdims: bool =
     Its gradient is exact where elements are zero.
     """
     x = as_node(x)
-    x = el.cast(x, _summed(x) if dtype is None else as_dtype(dtype))
+    x = el.cast(x, summed(x) if dtype is None else as_dtype(dtype))
     return _over(ops.ReduceProd, x, axis, keepdims, "prod")
 
 
@@ -171,15 +170,12 @@ def argmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> 
 
 
 @function
-def cumulative_sum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Any:
-    """Running sum along an axis; an array with one axis needs no axis."""
-    x = as_node(x)
-    x = el.cast(x, _summed(x) if dtype is None else as_dtype(dtype))
-    if axis is None and x.type.rank == 1:
-        axis = 0
-    if axis is None:
-        raise ShapeError(f"cumulative_sum of the shape {x.shape} needs an axis")
-    return ops.CumSum(normal_axis(axis, x.type.rank, "cumulative_sum"))(x)
+def count_nonzero(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """How many elements are not zero along the given axes, all by default; int64. NaN is not zero.
 
-
-cumsum = cumulative_sum
+    >>> import retrograd as rg
+    >>> rg.count_nonzero([[0, 1], [2, 3]], axis=1).tolist()
+    [1, 2]
+    """
+    x = el.cast(el.cast(as_node(x), bool_), int64)
+    return _over(ops.ReduceSum, x, axis, keepdims, "count_nonzero")

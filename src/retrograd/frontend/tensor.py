@@ -8,13 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from retrograd.errors import DTypeError, GradientError, ShapeError, TraceError
+from retrograd.errors import DTypeError, GradientError, OptionError, ShapeError, TraceError
 from retrograd.frontend import (
     activations,
     indexing,
     linalg,
     manipulation,
     reductions,
+    scans,
     updates,
 )
 from retrograd.frontend import elementwise as el
@@ -57,6 +58,17 @@ class Tensor(Lazy):
     def size(self) -> int | Dim:
         """The number of elements."""
         return self._type.size
+
+    @property
+    def device(self) -> str:
+        """Where the elements are: on the CPU."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """This tensor, on a device: there is "cpu"."""
+        if device != "cpu" or stream is not None:
+            raise OptionError(f"tensors are on the CPU, not on device {device!r}")
+        return self
 
     @property
     def requires_grad(self) -> bool:
@@ -269,7 +281,7 @@ class Tensor(Lazy):
         reductions.sum, reductions.prod, reductions.mean, reductions.var, reductions.std
     )  # fmt: skip
     max, min, any, all = reductions.max, reductions.min, reductions.any, reductions.all
-    argmax, argmin, cumsum = reductions.argmax, reductions.argmin, reductions.cumulative_sum
+    argmax, argmin, cumsum = reductions.argmax, reductions.argmin, scans.cumulative_sum
     logsumexp = reductions.logsumexp
     softmax, log_softmax = activations.softmax, activations.log_softmax
     matmul, squeeze, expand_dims = linalg.matmul, manipulation.squeeze, manipulation.expand_dims

@@ -13,7 +13,10 @@ from retrograd.ops import (
     pool,
     random,
     reduce,
+    scan,
+    scatter,
     shape,
+    sort,
     windows,
 )
 
@@ -27,6 +30,9 @@ __all__ = [
     "pool",
     "random",
     "reduce",
+    "scan",
+    "scatter",
     "shape",
+    "sort",
     "windows",
 ]

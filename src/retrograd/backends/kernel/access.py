@@ -93,9 +93,37 @@ def touches(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     loops = list(nest.loops)
     if nest.kind == "gemm":
         return _of_product(nest)
+    if nest.kind == "scatter":
+        return _of_scatter(nest)
+    if nest.kind in ("sort", "argsort"):
+        return _of_rows(nest)
     reads = [_touch(v.attr, v.args[0], loops) for v in live(nest) if v.op == "load"]
+    reads += [Touch(buffer) for buffer in nest.info.get("buffers", ())]
     writes = [_touch(s.buffer, s.offset, loops) for s in nest.stores]
     return reads, writes
+
+
+def _of_rows(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+    """The same of sorting: a row of each buffer."""
+    n = nest.info["n"].attr
+    own = [(s.buffer, n) for s in nest.stores]
+    rows = nest.outer if nest.loops else 1
+    own += [(b, b.type.size // rows if rows != 0 else n) for b in nest.info["work"]]
+    reads = [Touch(b, n, 0, n) for b in nest.info.get("buffers", ())]
+    return reads, [Touch(b, size, 0, size) for b, size in own]
+
+
+def _of_scatter(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+    """The same of a scatter, whose positions are not known: what belongs to an iteration, or, where
+    threads share the places that are written, to a place."""
+    (store,), each = nest.stores, nest.info["each"]
+    loads = [v for v in live(nest) if v.op == "load"]
+    if "places" in nest.info:
+        reads = [Touch(v.attr) for v in loads]
+    else:
+        reads = [_touch(v.attr, v.args[0], list(nest.loops)) for v in loads]
+    own = Touch(store.buffer, each, 0, each)
+    return [*reads, own], [own]
 
 
 def _touch(buffer: Buffer, position: Value, loops: list[int | Dim], extra: int | Dim = 1) -> Touch:

@@ -166,6 +166,9 @@ def _settle(band: Band, cost: float) -> None:
     if band.rows == 0 or cost < GRAIN:
         band.rows = 0
         return
+    if any("places" in n.info for k in band.kernels for n in k.nests):
+        band.blocks = 0  # each block goes through all positions: the fewer, the better
+        return
     touched: int | Dim = 0
     for buffer in band.reads | band.writes:
         touched = touched + buffer.bytes

@@ -7,6 +7,7 @@ in order. Nothing here depends on the machine or on the language that an emitter
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from retrograd.backends.kernel.band import make_bands, place_barriers
 from retrograd.backends.kernel.body import Body
@@ -23,12 +24,12 @@ from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.memory import Layout, Lifetime, layout
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, Shape, evaluate
+from retrograd.ir import Dim, Graph, Node, Shape, TensorType, evaluate
 
 GROUPS = 3  # kernels of one domain that an elementwise node may join
 
 # Ops whose validity depends on the values of symbolic sizes.
-SIZED = frozenset(("slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin"))
+SIZED = frozenset(("slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin", "argsort"))
 
 
 class Plan:
@@ -106,7 +107,9 @@ class Plan:
                 groups[node.shape] = [*near[1 - GROUPS :], home]
                 lowered.append(home)
             else:
-                lowered.append(Kernel([node], Lowering(node, self.buffers).nests(), [buffer]))
+                lowering = Lowering(node, self.buffers, partial(self._scratch, node))
+                nests = lowering.nests()
+                lowered.append(Kernel([node], nests, [buffer, *lowering.spare]))
         for item in lowered:
             if isinstance(item, Group):
                 outs = [self.buffers[n] for n in item.nodes]
@@ -117,6 +120,11 @@ class Plan:
         buffer = Buffer(kind, len(numbered), node.type, node)
         numbered.append(buffer)
         self.buffers[node] = buffer
+
+    def _scratch(self, node: Node, type: TensorType) -> Buffer:
+        """Memory that the kernel of a node works in."""
+        self.temporaries.append(Buffer("temporary", len(self.temporaries), type, node))
+        return self.temporaries[-1]
 
     def _copy(self, node: Node, buffer: Buffer) -> Nest:
         body = Body()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrograd.backends.kernel import Buffer, Nest, Store, Value, live
+from retrograd.backends.kernel import LANES, Buffer, Nest, Store, Value, live
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.at import At
 from retrograd.backends.llvm.elementwise import ELEMENTWISE, EXACT
@@ -126,12 +126,13 @@ class KernelWriter(Writer):
         if nest.vec < 0:
             return 1
         varying = [v for v in self.uses if self.varies(v)]
-        if nest.kind != "row" and any(self.strides[s.offset] != 1 for s in nest.stores):
+        rows = nest.kind in ("row", "along")
+        if not rows and any(self.strides[s.offset] != 1 for s in nest.stores):
             return 1
-        if nest.kind != "row" and any(v.op in ("idiv", "imod") for v in varying):
+        if not rows and any(v.op in ("idiv", "imod") for v in varying):
             return 1  # divisions of vectors are divisions one by one
-        lanes = 16 if nest.kind == "row" else self.machine.width
-        if nest.kind != "row":
+        lanes = LANES if rows else self.machine.width
+        if not rows:
             data = [v.dtype.itemsize for v in varying if self.strides[v] is None]
             if data and max(data) == 8:
                 lanes = max(lanes // 2, 2)
@@ -157,12 +158,12 @@ class KernelWriter(Writer):
 
     def bounds(self, number: int) -> tuple[str, str]:
         """Where a loop starts and ends."""
-        if number == 0 and self.band_rows != 0:
+        if number == 0 and self.band_rows != 0 and "places" not in self.nest.info:
             return self.range()
         return "0", self.size(self.nest.loops[number])
 
     def range(self) -> tuple[str, str]:
-        """The part of the outermost loop that is to be done."""
+        """The part of the outermost loop that is to be done, or of the places of a scatter."""
         times = self.nest.outer // self.band_rows
         if times == 1:
             return "%lo", "%hi"

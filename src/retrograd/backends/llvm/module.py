@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from retrograd.backends.kernel import Buffer, Kernel, Nest, Plan
-from retrograd.backends.llvm import index, matmul, reduce
+from retrograd.backends.llvm import index, matmul, reduce, scan, sorting
 from retrograd.backends.llvm.driver import Driver
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
@@ -23,8 +23,12 @@ NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
     "row": reduce.reduction,
     "column": reduce.reduction,
     "arg": reduce.argument,
-    "scan": reduce.scan,
+    "scan": scan.scan,
+    "along": scan.along,
     "scatter": index.scatter,
+    "sort": sorting.sort,
+    "argsort": sorting.argsort,
+    "search": sorting.search,
     "check": index.check,
     "gemm": matmul.gemm,
 }
