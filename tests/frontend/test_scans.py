@@ -26,8 +26,8 @@ def test_against_numpy(data):
         found = f(x, axis=axis, include_initial=initial).numpy()
         expected = g(x, axis=axis, include_initial=initial)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    for f, g in ((rg.cummax, np.maximum), (rg.cummin, np.minimum)):
-        np.testing.assert_array_equal(f(x, axis=axis).numpy(), g.accumulate(x, axis))
+    for extreme, ufunc in ((rg.cummax, np.maximum), (rg.cummin, np.minimum)):
+        np.testing.assert_array_equal(extreme(x, axis=axis).numpy(), ufunc.accumulate(x, axis))
     log = rg.logcumsumexp(x, axis=axis).numpy()
     np.testing.assert_allclose(log, np.logaddexp.accumulate(x, axis), rtol=1e-12, atol=1e-12)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from retrograd.autodiff import pullback
 from retrograd.errors import DTypeError, IndexRangeError
 from retrograd.frontend.broadcasting import as_node, broadcast_to
@@ -76,7 +78,8 @@ class At:
         key = self._key
         if self._mask is not None:
             mask = self._mask
-            if len(getattr(value, "shape", ())) <= len(self._x.shape) - mask.type.rank:
+            rank = len(value.shape) if hasattr(value, "shape") else np.ndim(value)
+            if rank <= len(self._x.shape) - mask.type.rank:
                 key = (mask,)
             else:
                 key = plain_key(key, self._x.shape)
