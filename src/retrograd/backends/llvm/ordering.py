@@ -1,45 +1,86 @@
 """Functions that sort words, as LLVM text; `sorting.py` says how numbers become words.
 
-A word is an unsigned integer. Few words are sorted by insertion, many by radix from the lowest
-digit to the highest; both keep the order of equal words. Digits in which all words agree are
-skipped.
+A word is an unsigned integer. Words of 32 and 64 bits are sorted in vectors (`network.py`) where
+there are few, or where the CPU can; others by insertion and, where there are many, by radix from
+the lowest digit to the highest, which skips digits in which all words agree.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
+from retrograd.backends.llvm import network
 from retrograd.backends.llvm.writer import Writer
 
-INSERTION = 40  # words from which on radix is faster
+INSERTION = 40  # words up to which insertion is faster than radix
 DIGIT = 8  # bits
 DIGITS = 1 << DIGIT
 
 
 @cache
-def sorter(bits: int, low: int) -> tuple[str, ...]:
-    """The definitions of `@sort.uBITS.LOW(a, b, n)`: sorts `n` words at `a` by their bits from
-    `low` on, which differ from those below in nothing that matters; `b` is as much memory to work
-    in. The one to call comes first."""
+def sorter(bits: int, low: int, width: int) -> tuple[str, ...]:
+    """The declarations of `@sort.uBITS.LOW(a, b, n)`, which sorts `n` words at `a` by their bits
+    from `low` on, and of what it calls; `b` is as much memory to work in. The bits below `low` are
+    in order already, or the same. `width` is that of the machine."""
     name = f"sort.u{bits}.{low}"
-    w = Writer(lambda _: None)
+    found: dict[str, None] = {}
+
+    def define(own: str, parameters: str, w: Writer, result: str = "void") -> None:
+        head = f"define internal {result} @{name}{own}({parameters}) noinline nounwind"
+        found[f"{head} {{\n{w.text()}\n}}"] = None
+
+    def writer() -> Writer:
+        return Writer(lambda text: found.setdefault(text))
+
+    most = network.MOST.get(width, 0) if bits in (32, 64) else 0
+    wide = most > 0 and width == network.WIDE
+    w = writer()
     few, many = w.label(), w.label()
-    w.branch(w.new(f"icmp slt i64 %n, {INSERTION}"), few, many)
+    w.branch(w.new(f"icmp sle i64 %n, {most or INSERTION}"), few, many)
     w.start_block(few)
     w.line(f"call void @{name}.few(ptr %a, i64 %n)")
     w.line("ret void")
     w.start_block(many)
-    w.line(f"call void @{name}.many(ptr %a, ptr %b, i64 %n)")
+    if wide:
+        w.declare("i64 @llvm.ctlz.i64(i64, i1)")
+        zeros = w.new("call i64 @llvm.ctlz.i64(i64 %n, i1 false)")
+        depth = w.new(f"mul i64 {w.new(f'sub i64 64, {zeros}')}, 2")
+        w.line(f"call void @{name}.quick(ptr %a, ptr %b, i64 %n, i64 {depth})")
+    else:
+        w.line(f"call void @{name}.many(ptr %a, ptr %b, i64 %n)")
     w.line("ret void")
-    return (
-        _function(name, "ptr %a, ptr %b, i64 %n", w),
-        _function(f"{name}.few", "ptr %a, i64 %n", _insertion(bits)),
-        _function(f"{name}.many", "ptr %a, ptr %b, i64 %n", _radix(bits, low)),
-    )
+    define("", "ptr %a, ptr %b, i64 %n", w)
+    define(".many", "ptr %a, ptr %b, i64 %n", _radix(bits, low))
+    if not most:
+        define(".few", "ptr %a, i64 %n", _insertion(bits))
+        return tuple(found)
+    w = writer()
+    _choose(w, name, network.sizes(bits, most))
+    define(".few", "ptr %a, i64 %n", w)
+    for size in network.sizes(bits, most):
+        w = writer()
+        network.network(w, bits, size)
+        define(f".{size}", "ptr %a, i64 %n", w)
+    if wide:
+        w = writer()
+        network.partition(w, bits)
+        define(".part", f"ptr %a, ptr %b, i64 %n, i{bits} %pivot", w, "i64")
+        w = writer()
+        network.quicksort(w, bits, name)
+        define(".quick", "ptr %a, ptr %b, i64 %n, i64 %depth", w)
+    return tuple(found)
 
 
-def _function(name: str, parameters: str, w: Writer) -> str:
-    return f"define internal void @{name}({parameters}) noinline nounwind {{\n{w.text()}\n}}"
+def _choose(w: Writer, name: str, sizes: tuple[int, ...]) -> None:
+    """Call the smallest network that is large enough."""
+    for size in sizes:
+        fits, on = w.label(), w.label()
+        w.branch(w.new(f"icmp sle i64 %n, {size}"), fits, on)
+        w.start_block(fits)
+        w.line(f"call void @{name}.{size}(ptr %a, i64 %n)")
+        w.line("ret void")
+        w.start_block(on)
+    w.line("unreachable")
 
 
 def _insertion(bits: int) -> Writer:

@@ -96,7 +96,7 @@ def sort(w: KernelWriter, nest: Nest) -> None:
     (store,), (spare,) = nest.stores, nest.info["work"]
     dtype = store.buffer.type.dtype
     w.begin(nest)
-    name, definitions = row_sorter(dtype, nest.info["descending"])
+    name, definitions = row_sorter(dtype, nest.info["descending"], w.machine.width)
     for text in definitions:
         w.declare(text)
 
@@ -110,14 +110,14 @@ def sort(w: KernelWriter, nest: Nest) -> None:
 
 
 @cache
-def row_sorter(dtype: DType, descending: bool) -> tuple[str, tuple[str, ...]]:
+def row_sorter(dtype: DType, descending: bool, width: int) -> tuple[str, tuple[str, ...]]:
     """The name of the function that sorts `n` elements at `a`, with as many at `b` to work in, and
     the definitions it needs."""
     bits = 8 * dtype.itemsize
     name = f"sort.{dtype.code}.{'down' if descending else 'up'}"
     core = f"sort.u{bits}.0"
     w = Writer(lambda _: None)
-    count, definitions = "%n", sorter(bits, 0)
+    count, definitions = "%n", sorter(bits, 0, width)
     if dtype.is_float:
         definitions += (_setting_aside(dtype, descending), _putting_back(dtype))
         special = _special(w, dtype)
@@ -262,8 +262,7 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
     half = max(32, 8 * source.type.dtype.itemsize)
     bits = 2 * half
     kind = f"i{bits}"
-    core, *rest = sorter(bits, half)
-    for text in (core, *rest):
+    for text in sorter(bits, half, w.machine.width):
         w.declare(text)
     w.begin(nest)
     words = work[0] if half == 64 else store.buffer
