@@ -11,11 +11,14 @@ import numpy as np
 from retrograd.errors import DTypeError, GradientError, OptionError, ShapeError, TraceError
 from retrograd.frontend import (
     activations,
+    counting,
     indexing,
     linalg,
     manipulation,
+    ordering,
     reductions,
     scans,
+    searching,
     updates,
 )
 from retrograd.frontend import elementwise as el
@@ -282,7 +285,11 @@ class Tensor(Lazy):
     )  # fmt: skip
     max, min, any, all = reductions.max, reductions.min, reductions.any, reductions.all
     argmax, argmin, cumsum = reductions.argmax, reductions.argmin, scans.cumulative_sum
-    logsumexp = reductions.logsumexp
+    logsumexp, cumprod = reductions.logsumexp, scans.cumulative_prod
+    sort, argsort, topk, median, quantile = (
+        ordering.sort, ordering.argsort, ordering.topk, ordering.median, ordering.quantile
+    )  # fmt: skip
+    nonzero, repeat = searching.nonzero, counting.repeat
     softmax, log_softmax = activations.softmax, activations.log_softmax
     matmul, squeeze, expand_dims = linalg.matmul, manipulation.squeeze, manipulation.expand_dims
     swapaxes, flip = manipulation.swapaxes, manipulation.flip
