@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -87,11 +88,15 @@ def all(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def count(x: Node, axes: Sequence[int], minus: int | float = 0) -> Node:
-    """The number of elements along axes, less a correction, as a scalar of x's dtype."""
+    """The number of elements along axes, as a scalar of x's dtype; less a correction, where NaN
+    stands for what is not positive."""
     n = product(x.shape[a] for a in axes)
+    scalar = TensorType(x.dtype, ())
     if isinstance(n, Dim):
-        return SizeOf(n, x.dtype)() - minus
-    return full(n - minus, TensorType(x.dtype, ()))
+        left = SizeOf(n, x.dtype)() - minus
+        some = el.gt(left, full(0, scalar))
+        return el.select(some, left, full(math.nan, scalar)) if minus else left
+    return full(n - minus if n > minus or not minus else math.nan, scalar)
 
 
 @function
@@ -117,7 +122,8 @@ def expand_scalar(x: Node, like: Node) -> Node:
 def var(
     x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, keepdims: bool = False
 ) -> Any:
-    """Variance over the given axes: the mean square deviation, divided by `n - correction`."""
+    """Variance over the given axes: the mean square deviation, divided by `n - correction`; NaN
+    where that is not positive."""
     x = floating(x)
     axes = normal_axes(axis, x.type.rank, "var")
     deviation = x - expand(mean_over(x, axes), x.shape, axes)
