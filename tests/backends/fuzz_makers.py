@@ -278,7 +278,8 @@ def order(f: Fuzz) -> Made:
         return None
     axis, down = f.r.randrange(x.type.rank), f.r.random() < 0.5
     if f.known(x) and f.r.random() < 0.4:
-        return ArgSort(axis, down)(x), True
+        count = f.r.choice((-1, -1, 0, 1 if f.positive(x.shape[axis]) else 0))
+        return ArgSort(axis, down, count)(x), True
     return Sort(axis, down)(x), f.known(x)
 
 

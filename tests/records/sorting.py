@@ -28,6 +28,11 @@ def samples(kind: Any) -> Iterator[Sample]:
         for shape, axis in SHAPES:
             x = rng.permutation(int(np.prod(shape))).reshape(shape) * 0.25 - 1
             yield Sample(kind(axis, descending), (x,), True)
+        if kind is ArgSort:
+            for count, shape in ((0, (3,)), (1, (2, 5)), (3, (4, 3)), (5, (2, 200)), (9, (700,))):
+                x = draw(rng, shape, float64)
+                yield Sample(ArgSort(len(shape) - 1, descending, count), (x,))
+                yield Sample(ArgSort(0, descending, 1), (x.astype(np.float32),))
         special = np.array([0.0, np.nan, -0.0, np.inf, -np.inf, 1.0, -np.nan, 0.0, -1.0, -0.0])
         for dtype in (d for d in DTYPES if d.is_float):
             for copies in (1, 20):
@@ -55,7 +60,16 @@ def ordered(op: Any, x: Array) -> Array:
         values = [number(v) for v in rows[i]]
         at[i] = sorted(range(len(values)), key=lambda t, v=values: key(v[t]))  # type: ignore[misc]
     y = at if op.name == "argsort" else np.take_along_axis(rows, at, -1)
+    if getattr(op, "count", -1) != -1:
+        y = y[..., : op.count]
     return np.asarray(np.moveaxis(y, -1, op.axis))
+
+
+SHORT = [
+    Failure(ArgSort(0), (f64(2**32),), ShapeError),
+    Failure(ArgSort(0, False, 4), (f64(3),), ShapeError),
+    Failure(ArgSort(0, False, -2), (f64(3),), ShapeError),
+]
 
 
 def order(kind: Any) -> Record:
@@ -68,11 +82,13 @@ def order(kind: Any) -> Record:
             Failure(kind(1), (f64(3),), ShapeError),
             Failure(kind(-1), (f64(3),), ShapeError),
             Failure(kind(0), (f64(),), ShapeError),
-            *([Failure(kind(0), (f64(2**32),), ShapeError)] if kind is ArgSort else []),
+            *(SHORT if kind is ArgSort else []),
         ),
         symbolic=(
             Symbolic(kind(1), (f64(N, M),), (*SIZES, {"N": 2, "M": 300})),
             Symbolic(kind(0, True), (f64(N, M),), SIZES),
+            *([Symbolic(ArgSort(1, True, 1), (f64(N, M),), SIZES)] if kind is ArgSort else []),
+            *([Symbolic(ArgSort(0, False, M), (f64(N + M),), SIZES)] if kind is ArgSort else []),
         ),
     )
 

@@ -19,7 +19,7 @@ from retrograd.ir import Dim, Node, TensorType, float64, full, int64, product
 from retrograd.ops import elementwise as el
 from retrograd.ops.index import Gather, gather_along
 from retrograd.ops.leaf import SizeOf, constant
-from retrograd.ops.shape import expand, permute, reshape, slice_axis
+from retrograd.ops.shape import expand, permute, reshape
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
 
 Axis = int | tuple[int, ...] | None
@@ -84,13 +84,8 @@ def _topk(x: ArrayLike, k: int, axis: int, largest: bool, /) -> Any:
     count, n = integer(k, "topk: the number of elements"), x.shape[at]
     if count < 0 or (not isinstance(n, Dim) and count > n):
         raise ShapeError(f"topk of {count} elements along axis {at} of the shape {x.shape}")
-    positions = slice_axis(ArgSort(at, bool(largest))(x), at, 0, count)
-    return _picked(x, positions, at), positions
-
-
-def _picked(x: Node, positions: Node, axis: int) -> Node:
-    """Elements at positions along an axis, of which there may be fewer."""
-    return gather_along(x, positions, axis)
+    positions = ArgSort(at, bool(largest), count)(x)
+    return gather_along(x, positions, at), positions
 
 
 @function

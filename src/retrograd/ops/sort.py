@@ -8,12 +8,13 @@ element goes to where it came from.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, Node, Op, TensorType, declare, int64
+from retrograd.ir import Dim, Node, Op, TensorType, as_dtype, declare, int64
 from retrograd.ops.half import is_half
 from retrograd.ops.index import gather_along, scatter_along
 from retrograd.ops.shape import fail, stack_front
@@ -72,22 +73,37 @@ class Sort(Op):
 class ArgSort(Sort):
     """The permutation, int64, that sorts the elements along an axis; equal ones keep their order.
 
-    An axis of 2**32 elements or more is refused.
+    With a `count`, the first so many of its places; -1 means all. An axis of 2**32 elements or more
+    is refused.
     """
 
     name = "argsort"
     axis: int
     descending: bool = False
+    count: int | Dim = -1
 
     def infer(self, *types: TensorType) -> TensorType:
         x = super().infer(*types)
         n = x.shape[self.axis]
         if isinstance(n, int) and n >= MOST:
             raise fail(self, x, "the axis has more elements than are numbered")
-        return x.with_dtype(int64)
+        if self.count == -1:
+            return x.with_dtype(int64)
+        if any(not isinstance(d, Dim) and d < 0 for d in (self.count, n - self.count)):
+            raise fail(self, x, f"{self.count} places are not among the {n} of its axis")
+        shape = (*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])
+        return TensorType(int64, shape)
 
     def reference(self, *arrays: Any) -> Any:
-        return self.order(arrays[0])
+        (x,) = arrays
+        order = self.order(x)
+        if self.count == -1:
+            return order
+        self.infer(TensorType(as_dtype(x.dtype), x.shape))
+        return np.take(order, np.arange(index(self.count)), self.axis)
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        return ArgSort(self.axis + 1, self.descending, self.count)(*inputs)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         return (None,)

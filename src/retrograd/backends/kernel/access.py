@@ -106,9 +106,9 @@ def touches(nest: Nest) -> tuple[list[Touch], list[Touch]]:
 def _of_rows(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     """The same of sorting: a row of each buffer."""
     n = nest.info["n"].attr
-    own = [(s.buffer, n) for s in nest.stores]
     rows = nest.outer if nest.loops else 1
-    own += [(b, b.type.size // rows if rows != 0 else n) for b in nest.info["work"]]
+    written = [*(s.buffer for s in nest.stores), *nest.info["work"]]
+    own = [(b, b.type.size // rows if rows != 0 else n) for b in written]
     reads = [Touch(b, n, 0, n) for b in nest.info.get("buffers", ())]
     return reads, [Touch(b, size, 0, size) for b, size in own]
 

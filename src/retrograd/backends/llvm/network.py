@@ -181,7 +181,7 @@ def _counted(v: Vectors, mask: str) -> str:
 
 
 def quicksort(w: Writer, bits: int, name: str) -> None:
-    """The body of `@name.quick(a, b, n, depth)`: parts are sorted alone, the right one in turn.
+    """The body of `@name.quick(a, b, n, depth, need)`: parts are sorted alone, as far as needed.
 
     The pivot is the middle of a vector of words, taken at even distances. Where none is less, those
     equal to it are split off. Words that take too many parts are sorted by radix.
@@ -212,13 +212,18 @@ def quicksort(w: Writer, bits: int, name: str) -> None:
     equal = w.new(f"call i64 @{name}.part(ptr %a, ptr %b, i64 %n, {v.scalar} {above})")
     w.jump(both)
     w.start_block(some)
-    w.line(f"call void @{name}.quick(ptr %a, ptr %b, i64 {left}, i64 {depth})")
+    w.line(f"call void @{name}.quick(ptr %a, ptr %b, i64 {left}, i64 {depth}, i64 %need)")
     w.jump(both)
     w.start_block(both)
     start = w.new(f"phi i64 [ {equal}, %{on} ], [ {left}, %{some} ]")
-    rest = w.new(f"sub i64 %n, {start}")
+    rest, need = w.new(f"sub i64 %n, {start}"), w.new(f"sub i64 %need, {start}")
+    go, done = w.label(), w.label()
+    w.branch(w.new(f"icmp sgt i64 {need}, 0"), go, done)
+    w.start_block(go)
     at = v.place("%a", start)
-    w.line(f"tail call void @{name}.quick(ptr {at}, ptr %b, i64 {rest}, i64 {depth})")
+    w.line(f"call void @{name}.quick(ptr {at}, ptr %b, i64 {rest}, i64 {depth}, i64 {need})")
+    w.jump(done)
+    w.start_block(done)
     w.line("ret void")
 
 

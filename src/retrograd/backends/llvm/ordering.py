@@ -19,8 +19,9 @@ DIGITS = 1 << DIGIT
 
 @cache
 def sorter(bits: int, low: int, width: int) -> tuple[str, ...]:
-    """The declarations of `@sort.uBITS.LOW(a, b, n)`, which sorts `n` words at `a` by their bits
-    from `low` on, and of what it calls; `b` is as much memory to work in. The bits below `low` are
+    """The declarations of `@sort.uBITS.LOW(a, b, n, need)`, which sorts `n` words at `a` by their
+    bits from `low` on, the first `need` of them at least, and of what it calls; `b` is as much
+    memory to work in. The bits below `low` are
     in order already, or the same. `width` is that of the machine."""
     name = f"sort.u{bits}.{low}"
     found: dict[str, None] = {}
@@ -45,11 +46,11 @@ def sorter(bits: int, low: int, width: int) -> tuple[str, ...]:
         w.declare("i64 @llvm.ctlz.i64(i64, i1)")
         zeros = w.new("call i64 @llvm.ctlz.i64(i64 %n, i1 false)")
         depth = w.new(f"mul i64 {w.new(f'sub i64 64, {zeros}')}, 2")
-        w.line(f"call void @{name}.quick(ptr %a, ptr %b, i64 %n, i64 {depth})")
+        w.line(f"call void @{name}.quick(ptr %a, ptr %b, i64 %n, i64 {depth}, i64 %need)")
     else:
         w.line(f"call void @{name}.many(ptr %a, ptr %b, i64 %n)")
     w.line("ret void")
-    define("", "ptr %a, ptr %b, i64 %n", w)
+    define("", "ptr %a, ptr %b, i64 %n, i64 %need", w)
     define(".many", "ptr %a, ptr %b, i64 %n", _radix(bits, low))
     if not most:
         define(".few", "ptr %a, i64 %n", _insertion(bits))
@@ -67,7 +68,7 @@ def sorter(bits: int, low: int, width: int) -> tuple[str, ...]:
         define(".part", f"ptr %a, ptr %b, i64 %n, i{bits} %pivot", w, "i64")
         w = writer()
         network.quicksort(w, bits, name)
-        define(".quick", "ptr %a, ptr %b, i64 %n, i64 %depth", w)
+        define(".quick", "ptr %a, ptr %b, i64 %n, i64 %depth, i64 %need", w)
     return tuple(found)
 
 

@@ -132,7 +132,7 @@ def row_sorter(dtype: DType, descending: bool, width: int) -> tuple[str, tuple[s
         count = w.new(f"phi i64 [ %n, %{before} ], [ {some}, %{aside} ]")
         front = w.new(f"phi i64 [ 0, %{before} ], [ {front}, %{aside} ]")
     _each(w, dtype, descending, count, turned=False)
-    w.line(f"call void @{core}(ptr %a, ptr %b, i64 {count})")
+    w.line(f"call void @{core}(ptr %a, ptr %b, i64 {count}, i64 {count})")
     _each(w, dtype, descending, count, turned=True)
     if dtype.is_float:
         again, done = w.label(), w.label()
@@ -265,15 +265,15 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
     for text in sorter(bits, half, w.machine.width):
         w.declare(text)
     w.begin(nest)
-    words = work[0] if half == 64 else store.buffer
+    words = work[0] if len(work) > 1 else store.buffer
     spare = work[-1]
 
     def row(_: Carried) -> Carried:
-        at, n = w.scalar(store.offset), w.scalar(info["n"])
+        at, n, count = w.scalar(store.value), w.scalar(info["n"]), w.scalar(info["count"])
         scale = half // 32  # 64-bit elements of a buffer for one word
         start = w.new(f"mul nsw i64 {at}, {scale}") if scale > 1 else at
         a, b = w.address(words, start), w.address(spare, start)
-        x, y = w.address(source, at), w.address(store.buffer, at)
+        x, y = w.address(source, at), w.address(store.buffer, w.scalar(store.offset))
         keys = Keys(w, source.type.dtype, info["descending"])
         loop = w.open_loop(n)
         key = keys.total(keys.load(x, loop.counter))
@@ -283,8 +283,8 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
         word = w.new(f"or {kind} {w.new(f'shl {kind} {key}, {half}')}, {position}")
         w.line(f"store {kind} {word}, ptr {element(w, kind, a, loop.counter)}, align 8")
         w.close_loop(loop)
-        w.line(f"call void @sort.u{bits}.{half}(ptr {a}, ptr {b}, i64 {n})")
-        loop = w.open_loop(n)
+        w.line(f"call void @sort.u{bits}.{half}(ptr {a}, ptr {b}, i64 {n}, i64 {count})")
+        loop = w.open_loop(count)
         word = w.new(f"load {kind}, ptr {element(w, kind, a, loop.counter)}, align 8")
         if bits > 64:
             word = w.new(f"trunc {kind} {word} to i64")
