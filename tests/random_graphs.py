@@ -34,7 +34,8 @@ from retrograd.ir import (
 )
 from retrograd.ops.leaf import Constant, Iota, input_node
 from retrograd.ops.matmul import DotGeneral
-from retrograd.ops.reduce import CumSum, ReduceAny, ReduceMax, ReduceMin, ReduceSum
+from retrograd.ops.reduce import ReduceAny, ReduceMax, ReduceMin, ReduceSum
+from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
 
 Array = np.ndarray[Any, Any]

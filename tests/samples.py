@@ -18,10 +18,24 @@ from tests.records import (
     linalg,
     movement,
     reductions,
+    scans,
+    sorting,
 )
 from tests.records.record import Failure, Record, Sample, Symbolic
 
 __all__ = ["RECORDS", "Failure", "Record", "Sample", "Symbolic"]
 
 TOPICS = (elementwise, complexes, movement, reductions, indexing, convolutions, leaves, linalg)
+TOPICS = (
+    elementwise,
+    complexes,
+    movement,
+    reductions,
+    scans,
+    indexing,
+    sorting,
+    convolutions,
+    leaves,
+    linalg,
+)
 RECORDS: dict[str, Record] = {r.name: r for topic in TOPICS for r in topic.records()}

@@ -12,7 +12,8 @@ from retrograd.ops.elementwise import ELEMENTWISE, select
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.matmul import DotGeneral
-from retrograd.ops.reduce import CumSum, LogSumExp, ReduceProd, ReduceSum
+from retrograd.ops.reduce import LogSumExp, ReduceProd, ReduceSum
+from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
 
 Array = np.ndarray[Any, Any]

@@ -34,6 +34,7 @@ from retrograd.frontend.complex import angle, conj, imag, real
 from retrograd.frontend.complex import make_complex as complex
 from retrograd.frontend.context import backend, no_grad, num_threads
 from retrograd.frontend.convolution import conv, conv_transpose
+from retrograd.frontend.counting import bincount, histogram, repeat
 from retrograd.frontend.creation import (
     arange,
     asarray,
@@ -43,13 +44,20 @@ from retrograd.frontend.creation import (
     from_dlpack,
     full,
     full_like,
-    isdtype,
     linspace,
     ones,
     ones_like,
     tensor,
     zeros,
     zeros_like,
+)
+from retrograd.frontend.dtypes import (
+    __array_namespace_info__,
+    can_cast,
+    finfo,
+    iinfo,
+    isdtype,
+    result_type,
 )
 from retrograd.frontend.elementwise import (
     abs,
@@ -125,7 +133,7 @@ from retrograd.frontend.elementwise import (
     where,
 )
 from retrograd.frontend.graph import Graph, GraphBuilder, load_graph, trace
-from retrograd.frontend.indexing import one_hot, scatter_add, take, take_along_axis
+from retrograd.frontend.indexing import one_hot, take, take_along_axis
 from retrograd.frontend.jit import jit
 from retrograd.frontend.linalg.norms import vector_norm
 from retrograd.frontend.linalg.scalars import diag, diagonal
@@ -140,7 +148,6 @@ from retrograd.frontend.manipulation import (
     moveaxis,
     pad,
     permute_dims,
-    repeat,
     reshape,
     roll,
     split,
@@ -152,6 +159,16 @@ from retrograd.frontend.manipulation import (
     triu,
     unstack,
 )
+from retrograd.frontend.ordering import (
+    argsort,
+    digitize,
+    median,
+    percentile,
+    quantile,
+    searchsorted,
+    sort,
+    topk,
+)
 from retrograd.frontend.pooling import avg_pool, max_pool
 from retrograd.frontend.products import cross, einsum, kron, matmul, outer, tensordot, vecdot
 from retrograd.frontend.recording import cache_stats
@@ -160,8 +177,7 @@ from retrograd.frontend.reductions import (
     any,
     argmax,
     argmin,
-    cumsum,
-    cumulative_sum,
+    count_nonzero,
     logsumexp,
     max,
     mean,
@@ -170,6 +186,41 @@ from retrograd.frontend.reductions import (
     std,
     sum,
     var,
+)
+from retrograd.frontend.scans import (
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    diff,
+    logcumsumexp,
+)
+from retrograd.frontend.scattering import (
+    put_along_axis,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_set,
+)
+from retrograd.frontend.searching import (
+    argwhere,
+    isin,
+    nonzero,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
+from retrograd.frontend.segmented import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    segment_softmax,
+    segment_sum,
 )
 from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
@@ -196,6 +247,13 @@ from retrograd.ir import (
 from retrograd.ir import bool_ as bool
 
 __version__ = "0.1.0"
+__array_api_version__ = "2024.12"
+
+e = 2.718281828459045
+inf = float("inf")
+nan = float("nan")
+newaxis = None
+pi = 3.141592653589793
 
 __all__ = [
     "angle",
@@ -206,6 +264,7 @@ __all__ = [
     "fft",
     "imag",
     "real",
+    "__array_namespace_info__",
     "BackendError",
     "CycleError",
     "DTypeError",
@@ -235,6 +294,8 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
+    "argwhere",
     "asarray",
     "asin",
     "asinh",
@@ -246,6 +307,7 @@ __all__ = [
     "backend",
     "backends",
     "bfloat16",
+    "bincount",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -256,6 +318,7 @@ __all__ = [
     "broadcast_arrays",
     "broadcast_to",
     "cache_stats",
+    "can_cast",
     "cbrt",
     "ceil",
     "clip",
@@ -265,12 +328,20 @@ __all__ = [
     "cos",
     "cosh",
     "cross",
+    "count_nonzero",
+    "cummax",
+    "cummin",
+    "cumprod",
     "cumsum",
+    "cumulative_prod",
     "cumulative_sum",
     "data",
     "diag",
     "diagonal",
+    "diff",
+    "digitize",
     "divide",
+    "e",
     "einsum",
     "elu",
     "empty",
@@ -283,6 +354,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "eye",
+    "finfo",
     "flip",
     "float16",
     "float32",
@@ -296,7 +368,10 @@ __all__ = [
     "grad",
     "greater",
     "greater_equal",
+    "histogram",
     "hypot",
+    "iinfo",
+    "inf",
     "int16",
     "int32",
     "int64",
@@ -304,6 +379,7 @@ __all__ = [
     "io",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "jit",
@@ -323,6 +399,7 @@ __all__ = [
     "log_sigmoid",
     "log_softmax",
     "logaddexp",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -334,14 +411,18 @@ __all__ = [
     "max_pool",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "min",
     "minimum",
     "moveaxis",
     "multiply",
+    "nan",
     "negative",
+    "newaxis",
     "no_grad",
     "nn",
+    "nonzero",
     "not_equal",
     "num_threads",
     "one_hot",
@@ -350,20 +431,36 @@ __all__ = [
     "optim",
     "outer",
     "pad",
+    "percentile",
     "permute_dims",
+    "pi",
     "pow",
     "prod",
+    "put_along_axis",
+    "quantile",
     "random",
     "reciprocal",
     "relu",
     "remainder",
     "repeat",
     "reshape",
+    "result_type",
     "rms_norm",
     "roll",
     "round",
     "rsqrt",
     "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
+    "scatter_set",
+    "searchsorted",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_prod",
+    "segment_softmax",
+    "segment_sum",
     "sigmoid",
     "sign",
     "silu",
@@ -371,6 +468,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "sort",
     "spec",
     "split",
     "sqrt",
@@ -389,6 +487,7 @@ __all__ = [
     "tensor",
     "tensordot",
     "tile",
+    "topk",
     "trace",
     "tree",
     "tril",
@@ -398,6 +497,10 @@ __all__ = [
     "uint32",
     "uint64",
     "uint8",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "unstack",
     "value_and_grad",
     "var",

@@ -18,7 +18,6 @@ from retrograd.ops.random import RandomBits
 from retrograd.ops.reduce import (
     ArgMax,
     ArgMin,
-    CumSum,
     LogSumExp,
     ReduceAll,
     ReduceAny,
@@ -27,7 +26,19 @@ from retrograd.ops.reduce import (
     ReduceProd,
     ReduceSum,
 )
+from retrograd.ops.scan import (
+    CumArgMax,
+    CumArgMin,
+    CumMax,
+    CumMin,
+    CumProd,
+    CumSum,
+    LinearScan,
+    LogCumSumExp,
+)
+from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import Concat, Flip, Pad, Permute, Reshape, Slice, expand
+from retrograd.ops.sort import ArgSort, SearchSorted, Sort
 from retrograd.ops.windows import Fold, Windows
 
 if TYPE_CHECKING:
@@ -249,8 +260,41 @@ def running(f: Fuzz) -> Made:
     x = f.pick(lambda x: x.type.rank > 0 and x.dtype is not bool_)
     if x is None:
         return None
-    y = CumSum(f.r.randrange(x.type.rank), f.r.random() < 0.5)(x)
-    return y, f.known(x) and not x.dtype.is_float
+    axis, reverse = f.r.randrange(x.type.rank), f.r.random() < 0.5
+    if f.known(x) and f.r.random() < 0.3:
+        return f.r.choice((CumArgMax, CumArgMin))(axis, reverse)(x), True
+    ops = [CumSum, CumSum, CumMax, CumMin, CumProd, LinearScan]
+    op = f.r.choice([*ops, LogCumSumExp] if x.dtype.is_float else ops)
+    exact = f.known(x) and (op in (CumMax, CumMin) or not x.dtype.is_float)
+    bounded = f.do("sin", x) if x.dtype.is_float else x
+    if op is LinearScan:
+        return op(axis, reverse)(bounded, x), exact
+    return op(axis, reverse)(bounded if op is CumProd else x), exact
+
+
+def order(f: Fuzz) -> Made:
+    x = f.pick(lambda x: x.type.rank > 0)
+    if x is None:
+        return None
+    axis, down = f.r.randrange(x.type.rank), f.r.random() < 0.5
+    if f.known(x) and f.r.random() < 0.4:
+        count = f.r.choice((-1, -1, 0, 1 if f.positive(x.shape[axis]) else 0))
+        return ArgSort(axis, down, count)(x), True
+    return Sort(axis, down)(x), f.known(x)
+
+
+def find(f: Fuzz) -> Made:
+    x = f.pick(lambda x: x.type.rank > 0 and f.known(x))
+    shared = 0 if x is None else f.r.choice((0, x.type.rank - 1))
+    values = x and f.pick(
+        lambda v: v.dtype is x.dtype and f.known(v) and v.shape[:shared] == x.shape[:shared]
+    )
+    if x is None or values is None:
+        return None
+    row = Sort(x.type.rank - 1)(x)
+    if shared == 0:
+        row = Sort(0)(Reshape((x.type.size,))(x))
+    return SearchSorted(f.r.random() < 0.5, shared)(row, values), True
 
 
 # -- gathers, scatters, contractions --------------------------------------------------------------
@@ -293,7 +337,11 @@ def scatter(f: Fuzz) -> Made:
     updates = f.pick(lambda u: u.shape == shape and u.dtype is x.dtype) or Gather(axis, shared)(
         x, i
     )
-    return ScatterAdd(axis, shared)(x, i, updates), f.known(x, updates) and not x.dtype.is_float
+    op = f.r.choice((ScatterAdd, ScatterAdd, ScatterSet, ScatterMul, ScatterMax, ScatterMin))
+    exact = f.known(x, updates) and (op not in (ScatterAdd, ScatterMul) or not x.dtype.is_float)
+    if op is ScatterMul and x.dtype.is_float:
+        updates = f.do("sin", updates)
+    return op(axis, shared)(x, i, updates), exact
 
 
 def contract(f: Fuzz) -> Made:
@@ -387,12 +435,13 @@ def steer(f: Fuzz) -> Made:
 MAKERS: tuple[Maker, ...] = (
     *[unary] * 4, *[binary] * 7, compare, choose, choose, convert, convert, leaf, count,
     *[widen] * 3, reshape, reshape, permute, permute, cut, flip, surround, join,
-    *[reduce] * 4, extremum, running, select_rows, scatter, contract, contract, contract,
+    *[reduce] * 4, extremum, running, running, order, find, select_rows, scatter, scatter,
+    contract, contract, contract,
     windows, pool, convolve, convolve, noise, steer,
 )  # fmt: skip
 
 # What networks are made of.
 ROWS: tuple[Maker, ...] = (
     *[unary] * 3, *[binary] * 6, choose, convert, *[widen] * 4, permute, *[reduce] * 4,
-    *[contract] * 4, select_rows, scatter, running, extremum, reshape, join, cut,
+    *[contract] * 4, select_rows, scatter, running, extremum, order, find, reshape, join, cut,
 )  # fmt: skip

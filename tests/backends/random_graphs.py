@@ -25,7 +25,8 @@ from retrograd.ops.elementwise import ELEMENTWISE, cast
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.matmul import DotGeneral
-from retrograd.ops.reduce import ArgMax, CumSum, LogSumExp, ReduceMax, ReduceSum
+from retrograd.ops.reduce import ArgMax, LogSumExp, ReduceMax, ReduceSum
+from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import Concat, Flip, Pad, Permute, Reshape, Slice, expand
 from tests.backends.agreement import sample
 

@@ -14,7 +14,8 @@ from retrograd.ops.elementwise import exp, tanh
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
-from retrograd.ops.reduce import CumSum, ReduceSum
+from retrograd.ops.reduce import ReduceSum
+from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import Flip, Permute, expand
 from tests.backends.agreement import sample
 from tests.random_graphs import random_arrays, random_graph, same_values

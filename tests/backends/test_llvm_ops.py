@@ -33,7 +33,6 @@ from retrograd.ops.random import RandomBits
 from retrograd.ops.reduce import (
     ArgMax,
     ArgMin,
-    CumSum,
     LogSumExp,
     ReduceAll,
     ReduceAny,
@@ -42,6 +41,7 @@ from retrograd.ops.reduce import (
     ReduceProd,
     ReduceSum,
 )
+from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
 from tests.backends.agreement import GuardedProgram, assert_same, sample
 

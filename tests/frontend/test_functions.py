@@ -303,3 +303,12 @@ def test_normalisations():
 def test_wrong_calls(call, error):
     with pytest.raises(error):
         call()
+
+
+@pytest.mark.parametrize(("n", "correction"), [(0, 0), (0, 1), (1, 1), (2, 3), (1, 0), (3, 1.5)])
+def test_variance_of_too_few_is_nan(n, correction):
+    x = np.arange(n, dtype=np.float64)
+    f = rg.jit(lambda x: rg.var(x, correction=correction), shapes={"x": "N"})
+    expected = np.nan if n <= correction else np.sum((x - x.mean()) ** 2) / (n - correction)
+    for y in (rg.var(x, correction=correction), f(x), rg.std(x, correction=correction) ** 2):
+        np.testing.assert_allclose(y.numpy(), expected, rtol=1e-12)

@@ -29,7 +29,8 @@ from retrograd.ops.elementwise import (
 )
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import input_node
-from retrograd.ops.reduce import CumSum, ReduceMax, ReduceMin, ReduceProd, ReduceSum
+from retrograd.ops.reduce import ReduceMax, ReduceMin, ReduceProd, ReduceSum
+from retrograd.ops.scan import CumSum
 from retrograd.verify.rules import check_result
 
 INTEGERS = [d for d in DTYPES if d.is_integer]

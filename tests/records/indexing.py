@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from retrograd.ir import (
 )
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from tests.records.common import NUMBERS, SIZES, M, N, b1, f64, i64
 from tests.records.elementwise import wrap
 from tests.records.record import (
@@ -56,10 +57,16 @@ def index_samples(name: str) -> Iterator[Sample]:
                 inputs: tuple[Any, ...] = (x, np.asarray(index, counts.dtype))
                 if name == "gather":
                     yield Sample(Gather(axis, shared), inputs, dtype is float64)
-                elif dtype is not bool_:
+                elif dtype is not bool_ or name == "scatter_set":
                     result = shape[:axis] + index_shape[shared:] + shape[axis + 1 :]
-                    inputs += (draw(rng, result, dtype),)
-                    yield Sample(ScatterAdd(axis, shared), inputs, dtype is float64)
+                    updates = draw(rng, result, dtype)
+                    if dtype is float64 and name in ("scatter_max", "scatter_min"):
+                        # Apart, so that there are no kinks near.
+                        drawn = rng.permutation(x.size + updates.size) * 0.25 - 2
+                        x = drawn[: x.size].reshape(shape)
+                        updates = drawn[x.size :].reshape(result)
+                    one = (x, inputs[1], updates)
+                    yield Sample(SCATTERS[name](axis, shared), one, dtype is float64)
 
 
 def places(op: Any, x: Array, index: Array) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -81,11 +88,27 @@ def gathered(op: Any, x: Array, index: Array) -> Array:
     return y
 
 
+SCATTERS: dict[str, Any] = {
+    "scatter_add": ScatterAdd,
+    "scatter_set": ScatterSet,
+    "scatter_mul": ScatterMul,
+    "scatter_max": ScatterMax,
+    "scatter_min": ScatterMin,
+}
+MEET: dict[str, Callable[[Any, Any], Any]] = {
+    "scatter_add": lambda old, new: old + new,
+    "scatter_set": lambda old, new: new,
+    "scatter_mul": lambda old, new: old * new,
+    "scatter_max": lambda old, new: max(old, new),
+    "scatter_min": lambda old, new: min(old, new),
+}
+
+
 def scattered(op: Any, x: Array, index: Array, updates: Array) -> Array:
     y = x.copy()
     for i, at in places(op, x, index):
         with np.errstate(over="ignore"):
-            y[at] = y[at] + updates[i]
+            y[at] = MEET[op.name](y[at], updates[i])
     return y
 
 
@@ -109,23 +132,28 @@ GATHER = Record(
         Symbolic(Gather(1, 1), (f64(N, M), i64(N, 3)), SIZES),
     ),
 )
-SCATTER = Record(
-    "scatter_add",
-    partial(index_samples, "scatter_add"),
-    scattered,
-    (0, 2),
-    failures=(
-        Failure(ScatterAdd(0), (f64(3), f64(2), f64(2)), DTypeError),
-        Failure(ScatterAdd(0), (f64(3), i64(2), TensorType(float32, (2,))), DTypeError),
-        Failure(ScatterAdd(0), (f64(3), i64(2), f64(3)), ShapeError),
-        Failure(ScatterAdd(1), (f64(3), i64(2), f64(3)), ShapeError),
-        Failure(ScatterAdd(0), (b1(3), i64(2), b1(2)), DTypeError),
-    ),
-    symbolic=(
-        Symbolic(ScatterAdd(0), (f64(N + 2, 2), i64(M), f64(M, 2)), SIZES, below=2),
-        Symbolic(ScatterAdd(1, 1), (f64(N, M), i64(N, 3), f64(N, 3)), SIZES),
-    ),
-)
+
+
+def scatter(name: str) -> Record:
+    kind = SCATTERS[name]
+    bad = () if name == "scatter_set" else (Failure(kind(0), (b1(3), i64(2), b1(2)), DTypeError),)
+    return Record(
+        name,
+        partial(index_samples, name),
+        scattered,
+        (0, 2),
+        failures=(
+            Failure(kind(0), (f64(3), f64(2), f64(2)), DTypeError),
+            Failure(kind(0), (f64(3), i64(2), TensorType(float32, (2,))), DTypeError),
+            Failure(kind(0), (f64(3), i64(2), f64(3)), ShapeError),
+            Failure(kind(1), (f64(3), i64(2), f64(3)), ShapeError),
+            *bad,
+        ),
+        symbolic=(
+            Symbolic(kind(0), (f64(N + 2, 2), i64(M), f64(M, 2)), SIZES, below=2),
+            Symbolic(kind(1, 1), (f64(N, M), i64(N, 3), f64(N, 3)), SIZES),
+        ),
+    )
 
 
 DOTS: list[tuple[Any, list[tuple[int, ...]]]] = [
@@ -195,4 +223,4 @@ DOT = Record(
 
 
 def records() -> list[Record]:
-    return [GATHER, SCATTER, DOT]
+    return [GATHER, *map(scatter, SCATTERS), DOT]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +23,6 @@ from retrograd.ir import (
 from retrograd.ops.reduce import (
     ArgMax,
     ArgMin,
-    CumSum,
     LogSumExp,
     ReduceAll,
     ReduceAny,
@@ -146,28 +144,6 @@ def argument(name: str, kind: Any, f: Callable[[list[Any]], Any]) -> Record:
     )
 
 
-def running(op: Any, x: Array) -> Array:
-    rows = np.moveaxis(np.empty_like(x), op.axis, -1)
-    source = np.moveaxis(x, op.axis, -1)
-    for i in np.ndindex(rows.shape[:-1]):
-        values = [number(v) for v in source[i]]
-        ordered = values[::-1] if op.reverse else values
-        total = list(itertools.accumulate(ordered))
-        if np.issubdtype(x.dtype, np.integer):
-            total = [wrap(v, x.dtype) for v in total]
-        rows[i] = total[::-1] if op.reverse else total
-    return np.asarray(np.moveaxis(rows, -1, op.axis))
-
-
-def cumsum_samples() -> Iterator[Sample]:
-    rng = rng_for("cumsum")
-    for reverse in (False, True):
-        for dtype in NUMBERS:
-            yield Sample(CumSum(0, reverse), (draw(rng, (7,), dtype),), dtype is float64)
-        for shape, axis in (((3, 4), 1), ((2, 1, 3, 2), 2), ((0, 3), 0), ((3, 0), 0), ((1,), 0)):
-            yield Sample(CumSum(axis, reverse), (draw(rng, shape, float64),), True)
-
-
 def total(values: list[Any]) -> Any:
     return math.fsum(values) if values and isinstance(values[0], float) else sum(values)
 
@@ -187,21 +163,6 @@ REDUCTIONS = [
     reduction("reduce_all", ReduceAll, all, (bool_,)),
     argument("argmax", ArgMax, max),
     argument("argmin", ArgMin, min),
-    Record(
-        "cumsum",
-        cumsum_samples,
-        running,
-        (0,),
-        failures=(
-            Failure(CumSum(1), (f64(3),), ShapeError),
-            Failure(CumSum(0), (f64(),), ShapeError),
-            Failure(CumSum(0), (TensorType(bool_, (3,)),), DTypeError),
-        ),
-        symbolic=(
-            Symbolic(CumSum(1), (f64(N, M),), SIZES),
-            Symbolic(CumSum(0, True), (f64(N, M),), SIZES),
-        ),
-    ),
 ]
 
 

@@ -11,7 +11,7 @@ from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Dim, Shape, TensorType, as_dtype, as_shape, bool_, float32, int64
+from retrograd.ir import Dim, Shape, TensorType, as_dtype, as_shape, float32, int64
 from retrograd.ir import full as full_node
 from retrograd.ops.leaf import Iota
 
@@ -55,11 +55,12 @@ def asarray(
     return Tensor.of(array)
 
 
-def from_dlpack(x: Any, /) -> Tensor:
-    """A tensor sharing the memory of another library's array."""
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor sharing the memory of another library's array; with `copy`, holding a copy."""
+    _on_cpu(device)
     if not hasattr(x, "__dlpack__"):
         raise DTypeError(f"from_dlpack takes an array with __dlpack__, not {type(x).__name__}")
-    return asarray(np.from_dlpack(x))
+    return asarray(np.from_dlpack(x, copy=copy))
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -81,17 +82,17 @@ def _shape(shape: Any) -> Shape:
     return as_shape(shape.value().tolist() if isinstance(shape, Lazy) else shape)
 
 
-def zeros(shape: Any, *, dtype: Any = float32, device: Any = None) -> Tensor:
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of zeros."""
     return full(shape, 0, dtype=dtype or float32, device=device)
 
 
-def ones(shape: Any, *, dtype: Any = float32, device: Any = None) -> Tensor:
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of ones."""
     return full(shape, 1, dtype=dtype or float32, device=device)
 
 
-def empty(shape: Any, *, dtype: Any = float32, device: Any = None) -> Tensor:
+def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor whose values do not matter; they are zeros."""
     return zeros(shape, dtype=dtype, device=device)
 
@@ -184,25 +185,3 @@ def eye(
     rows, columns = _shape((n_rows, n_rows if n_cols is None else n_cols))
     kind = as_dtype(dtype or float32)
     return Tensor.of(np.eye(rows, columns, k, dtype=kind.dtype))  # type: ignore[arg-type]
-
-
-def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind: a dtype, a name as "real floating", or a tuple of these."""
-    if isinstance(kind, tuple):
-        return any(isdtype(dtype, k) for k in kind)
-    found = as_dtype(dtype)
-    kinds = {
-        "bool": found is bool_,
-        "signed integer": found.kind == "int",
-        "unsigned integer": found.kind == "uint",
-        "integral": found.is_integer,
-        "real floating": found.is_float,
-        "complex floating": found.is_complex,
-        "numeric": found is not bool_,
-    }
-    if isinstance(kind, str) and kind in kinds:
-        return kinds[kind]
-    try:
-        return found is as_dtype(kind)
-    except DTypeError:
-        raise ValueError(f"{kind!r} is not a kind of dtype; there are {', '.join(kinds)}") from None

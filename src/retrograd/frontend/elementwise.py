@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.errors import DTypeError
+from retrograd.errors import DTypeError, OptionError
 from retrograd.frontend.broadcasting import (
     as_node,
     broadcast_shapes,
@@ -277,9 +277,11 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
 
 
 @function
-def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True) -> Any:
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """`x` converted to another dtype. Floats become integers by truncation, limited to the range of
-    the dtype; NaN becomes 0."""
+    the dtype; NaN becomes 0. Tensors are not changed, so that `copy` makes no difference."""
+    if device not in (None, "cpu"):
+        raise OptionError(f"tensors are on the CPU, not on device {device!r}")
     return ops.cast(as_node(x), as_dtype(dtype))
 
 

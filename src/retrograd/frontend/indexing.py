@@ -1,4 +1,4 @@
-"""Indexing: `x[...]`, `take`, one-hot and scatter-add."""
+"""Indexing: `x[...]`, `take` and one-hot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, IndexRangeError, ShapeError
+from retrograd.errors import DTypeError, IndexRangeError, ShapeError, TraceError
 from retrograd.frontend.broadcasting import (
     as_node,
     broadcast_shapes,
@@ -21,7 +21,7 @@ from retrograd.frontend.recording import Lazy
 from retrograd.ir import Dim, Node, Shape, as_dtype, as_shape, bool_, float32, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
-from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.index import Gather
 from retrograd.ops.leaf import Iota, constant
 
 
@@ -108,10 +108,22 @@ def _plain_item(k: Any) -> Any:
     if isinstance(k, bool | np.bool_) or (getattr(k, "dtype", None) == bool_ and not k.shape):
         raise DTypeError("a single boolean is no index; use an integer, a slice or a mask")
     if isinstance(k, Lazy):
-        return k.value() if k.dtype is bool_ else k
+        return _known_mask(k) if k.dtype is bool_ else k
     if isinstance(k, np.ndarray):
         return k if k.dtype == np.bool_ else np.array(as_array(k))
     return k
+
+
+def _known_mask(k: Lazy) -> np.ndarray[Any, Any]:
+    """The values of a mask, which selects as many elements as are true."""
+    try:
+        return k.value()
+    except TraceError:
+        raise TraceError(
+            f"a mask of the shape {k.shape} that is traced selects a number of elements that is "
+            "not known; use rg.where(mask, x, other), x[rg.nonzero(mask, size=n)], or "
+            "x.at[mask].set(value)"
+        ) from None
 
 
 def _complete(key: tuple[Any, ...], x: Node) -> list[Any]:
@@ -233,7 +245,8 @@ def _by_arrays(x: Node, items: list[Any]) -> Node:
     return ops.permute(y, order)
 
 
-def _index(indices: ArrayLike, what: str) -> Node:
+def index_of(indices: ArrayLike, what: str) -> Node:
+    """A node of indices."""
     index = as_node(indices)
     if not index.dtype.is_integer:
         raise DTypeError(f"{what} takes integers as indices, not {index.dtype}")
@@ -243,7 +256,7 @@ def _index(indices: ArrayLike, what: str) -> Node:
 @function
 def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Any:
     """Elements of x at the given positions along an axis; indices may have any shape."""
-    x, index = as_node(x), _index(indices, "take")
+    x, index = as_node(x), index_of(indices, "take")
     if axis is None and x.type.rank != 1:
         raise ShapeError(f"take from the shape {x.shape} needs an axis")
     return Gather(normal_axis(0 if axis is None else axis, x.type.rank, "take"))(x, index)
@@ -252,7 +265,7 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Any:
 @function
 def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Any:
     """`y[i, j, ...] = x[i, indices[i, j, ...], ...]`: other axes run together and broadcast."""
-    x, index = as_node(x), _index(indices, "take_along_axis")
+    x, index = as_node(x), index_of(indices, "take_along_axis")
     rank = x.type.rank
     if index.type.rank != rank:
         raise ShapeError(f"take_along_axis of {x.shape} by indices {index.shape}: ranks differ")
@@ -263,20 +276,6 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Any:
         broadcast_to(ops.permute(n, (*others, at)), (*lead, n.shape[at])) for n in (x, index)
     )
     return ops.permute(Gather(rank - 1, rank - 1)(x, index), ops.inverse((*others, at)))
-
-
-@function
-def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
-    """x with updates added at the given positions along an axis; positions may repeat.
-
-    `updates` has the shape of x with the axis replaced by the axes of `indices`. The order of
-    addition is fixed.
-    """
-    x, index = as_node(x), _index(indices, "scatter_add")
-    at = normal_axis(axis, x.type.rank, "scatter_add")
-    shape = x.shape[:at] + index.shape + x.shape[at + 1 :]
-    update = of_dtype(updates, x, "scatter_add")
-    return ScatterAdd(at)(x, index, broadcast_to(update, shape))
 
 
 def of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
@@ -291,7 +290,7 @@ def of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
 def one_hot(indices: ArrayLike, num_classes: int, /, *, dtype: Any = float32) -> Any:
     """1 at the position of each index along a new last axis, 0 elsewhere; an index outside of
     0 to num_classes - 1 gives zeros only."""
-    index = el.cast(_index(indices, "one_hot"), int64)
+    index = el.cast(index_of(indices, "one_hot"), int64)
     shape = (*index.shape, *as_shape((num_classes,)))
     counter = Iota(shape, len(shape) - 1, int64)()
     return el.cast(el.eq(ops.expand(index, shape, (len(shape) - 1,)), counter), as_dtype(dtype))

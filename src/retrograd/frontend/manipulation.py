@@ -217,18 +217,6 @@ def roll(x: ArrayLike, /, shift: Any, axis: Any = None) -> Any:
 
 
 @function
-def repeat(x: ArrayLike, repeats: int, /, axis: int | None = None) -> Any:
-    """Each element repeated `repeats` times along an axis; None flattens first."""
-    x = as_node(x)
-    (count,) = as_shape((repeats,))
-    if axis is None:
-        x, axis = ops.reshape(x, (x.type.size,)), 0
-    at = normal_axis(axis, x.type.rank, "repeat")
-    wide = ops.expand(x, (*x.shape[: at + 1], count, *x.shape[at + 1 :]), (at + 1,))
-    return ops.reshape(wide, (*x.shape[:at], x.shape[at] * count, *x.shape[at + 1 :]))
-
-
-@function
 def tile(x: ArrayLike, repetitions: int | Sequence[int], /) -> Any:
     """x laid side by side the given number of times along each axis."""
     x = as_node(x)

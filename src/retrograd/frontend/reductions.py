@@ -1,11 +1,11 @@
-"""Reductions over axes, and running sums."""
+"""Reductions over axes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.errors import ShapeError
 from retrograd.frontend.broadcasting import as_node, floating, keep_dims, normal_axes, normal_axis
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
@@ -30,7 +30,7 @@ from retrograd.ops.shape import expand, reshape
 Axis = int | Sequence[int] | None
 
 
-def _summed(x: Node) -> DType:
+def summed(x: Node) -> DType:
     """The dtype a sum is taken in: small integers and booleans are widened."""
     if x.dtype.is_inexact:
         return x.dtype
@@ -49,7 +49,7 @@ def sum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     Booleans and integers are summed in 64 bits unless a dtype is given.
     """
     x = as_node(x)
-    x = el.cast(x, _summed(x) if dtype is None else as_dtype(dtype))
+    x = el.cast(x, summed(x) if dtype is None else as_dtype(dtype))
     return _over(ops.ReduceSum, x, axis, keepdims, "sum")
 
 
@@ -60,7 +60,7 @@ def prod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, keepdims: bool =
     Its gradient is exact where elements are zero.
     """
     x = as_node(x)
-    x = el.cast(x, _summed(x) if dtype is None else as_dtype(dtype))
+    x = el.cast(x, summed(x) if dtype is None else as_dtype(dtype))
     return _over(ops.ReduceProd, x, axis, keepdims, "prod")
 
 
@@ -89,11 +89,15 @@ def all(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def count(x: Node, axes: Sequence[int], minus: int | float = 0) -> Node:
-    """The number of elements along axes, less a correction, as a scalar of x's dtype."""
+    """The number of elements along axes, as a scalar of x's dtype; less a correction, where NaN
+    stands for what is not positive."""
     n = product(x.shape[a] for a in axes)
     if isinstance(n, Dim):
-        return el.cast(SizeOf(n, x.dtype.real)() - minus, x.dtype)
-    return full(n - minus, TensorType(x.dtype, ()))
+        left = SizeOf(n, x.dtype.real)() - minus
+        some = el.gt(left, full(0, left.type))
+        left = el.select(some, left, full(math.nan, left.type)) if minus else left
+        return el.cast(left, x.dtype)
+    return full(n - minus if n > minus or not minus else math.nan, TensorType(x.dtype, ()))
 
 
 @function
@@ -119,8 +123,8 @@ def expand_scalar(x: Node, like: Node) -> Node:
 def var(
     x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, keepdims: bool = False
 ) -> Any:
-    """Variance over the given axes: the mean square deviation, divided by `n - correction`; of
-    complex numbers that of the absolute deviation, a real number."""
+    """Variance over the given axes: the mean square deviation, divided by `n - correction`; NaN
+    where that is not positive. Of complex numbers that of the absolute deviation, a real number."""
     x = floating(x)
     axes = normal_axes(axis, x.type.rank, "var")
     deviation = x - expand(mean_over(x, axes), x.shape, axes)
@@ -176,15 +180,12 @@ def argmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> 
 
 
 @function
-def cumulative_sum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Any:
-    """Running sum along an axis; an array with one axis needs no axis."""
-    x = as_node(x)
-    x = el.cast(x, _summed(x) if dtype is None else as_dtype(dtype))
-    if axis is None and x.type.rank == 1:
-        axis = 0
-    if axis is None:
-        raise ShapeError(f"cumulative_sum of the shape {x.shape} needs an axis")
-    return ops.CumSum(normal_axis(axis, x.type.rank, "cumulative_sum"))(x)
+def count_nonzero(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """How many elements are not zero along the given axes, all by default; int64. NaN is not zero.
 
-
-cumsum = cumulative_sum
+    >>> import retrograd as rg
+    >>> rg.count_nonzero([[0, 1], [2, 3]], axis=1).tolist()
+    [1, 2]
+    """
+    x = el.cast(el.cast(as_node(x), bool_), int64)
+    return _over(ops.ReduceSum, x, axis, keepdims, "count_nonzero")

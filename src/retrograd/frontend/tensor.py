@@ -8,13 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from retrograd.errors import DTypeError, GradientError, ShapeError, TraceError
+from retrograd.errors import DTypeError, GradientError, OptionError, ShapeError, TraceError
 from retrograd.frontend import (
     activations,
+    counting,
     indexing,
     linalg,
     manipulation,
+    ordering,
     reductions,
+    scans,
+    searching,
     updates,
 )
 from retrograd.frontend import complex as complex_parts
@@ -58,6 +62,17 @@ class Tensor(Lazy):
     def size(self) -> int | Dim:
         """The number of elements."""
         return self._type.size
+
+    @property
+    def device(self) -> str:
+        """Where the elements are: on the CPU."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """This tensor, on a device: there is "cpu"."""
+        if device != "cpu" or stream is not None:
+            raise OptionError(f"tensors are on the CPU, not on device {device!r}")
+        return self
 
     @property
     def requires_grad(self) -> bool:
@@ -273,8 +288,12 @@ class Tensor(Lazy):
         reductions.sum, reductions.prod, reductions.mean, reductions.var, reductions.std
     )  # fmt: skip
     max, min, any, all = reductions.max, reductions.min, reductions.any, reductions.all
-    argmax, argmin, cumsum = reductions.argmax, reductions.argmin, reductions.cumulative_sum
-    logsumexp = reductions.logsumexp
+    argmax, argmin, cumsum = reductions.argmax, reductions.argmin, scans.cumulative_sum
+    logsumexp, cumprod = reductions.logsumexp, scans.cumulative_prod
+    sort, argsort, topk, median, quantile = (
+        ordering.sort, ordering.argsort, ordering.topk, ordering.median, ordering.quantile
+    )  # fmt: skip
+    nonzero, repeat = searching.nonzero, counting.repeat
     softmax, log_softmax = activations.softmax, activations.log_softmax
     matmul, squeeze, expand_dims = linalg.matmul, manipulation.squeeze, manipulation.expand_dims
     swapaxes, flip = manipulation.swapaxes, manipulation.flip

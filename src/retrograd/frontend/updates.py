@@ -1,67 +1,151 @@
-"""Functional updates: what `x.at[key].set(value)` and `x.at[key].add(value)` compute. On nodes."""
+"""Functional updates: what `x.at[key].set(value)` and its kin compute. On nodes."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from retrograd.autodiff import pullback
-from retrograd.errors import DTypeError, ShapeError
+from retrograd.errors import DTypeError, IndexRangeError
 from retrograd.frontend.broadcasting import as_node, broadcast_to
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.indexing import apart, getitem, of_dtype, together
-from retrograd.ir import Dim, Node, TensorType, bool_, full, int64
+from retrograd.frontend.recording import Lazy
+from retrograd.ir import Node, bool_, full, int64
 from retrograd.ops import elementwise as el
-from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.index import ScatterAdd
 from retrograd.ops.leaf import Iota, input_node
-from retrograd.ops.shape import reshape
+from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
+from retrograd.ops.shape import expand, reshape
+
+SCATTERS: dict[str, Any] = {
+    "set": ScatterSet,
+    "add": ScatterAdd,
+    "multiply": ScatterMul,
+    "min": ScatterMin,
+    "max": ScatterMax,
+}
+MEET = {"add": el.add, "multiply": el.mul, "min": el.min, "max": el.max}
 
 
 class At:
-    """What `x.at` returns: takes a key and then `set` or `add`."""
+    """What `x.at` returns: takes a key, and then says what happens there.
 
-    def __init__(self, x: Any, indices: Any = (), key: tuple[Any, ...] = (...,)) -> None:
+    Where index arrays name an element more than once, all values take their turn, in order. A
+    boolean mask whose values are not known, inside of `jit`, takes a value that needs no positions:
+    a number, or an array of the axes that the mask does not have.
+    """
+
+    def __init__(self, x: Any, key: Any = ...) -> None:
         self._x = x
-        self._indices = indices
         self._key = key
 
     def __getitem__(self, key: Any) -> At:
-        return At(self._x, *apart(key, self._x.shape))
+        return At(self._x, key)
+
+    def get(self) -> Any:
+        """`x[key]`."""
+        return self._x[self._key]
 
     def set(self, value: Any) -> Any:
         """A copy of x in which `x[key]` is `value`; the last one where the key names an element
         more than once."""
-        return updated(self._x, self._indices, value, self._key, "set")
+        return self._updated(value, "set")
 
     def add(self, value: Any) -> Any:
         """A copy of x in which `value` is added to `x[key]`, as often as the key names it."""
-        return updated(self._x, self._indices, value, self._key, "add")
+        return self._updated(value, "add")
+
+    def multiply(self, value: Any) -> Any:
+        """A copy of x in which `x[key]` is multiplied by `value`, as often as the key names it."""
+        return self._updated(value, "multiply")
+
+    def min(self, value: Any) -> Any:
+        """A copy of x in which `x[key]` is at most `value`. Ties share the gradient."""
+        return self._updated(value, "min")
+
+    def max(self, value: Any) -> Any:
+        """A copy of x in which `x[key]` is at least `value`. Ties share the gradient."""
+        return self._updated(value, "max")
+
+    def _updated(self, value: Any, mode: str) -> Any:
+        x, key = self._x, self._key
+        if isinstance(key, Lazy) and key.dtype is bool_ and key.shape:
+            rank = len(value.shape) if hasattr(value, "shape") else np.ndim(value)
+            if rank <= len(x.shape) - len(key.shape):
+                return masked(x, key, value, mode)
+        return updated(x, *apart(key, x.shape), value, mode)
 
 
 @function
 def updated(
-    x: ArrayLike, indices: ArrayLike, value: ArrayLike, key: tuple[Any, ...], mode: str, /
+    x: ArrayLike, indices: ArrayLike, key: tuple[Any, ...], value: ArrayLike, mode: str, /
 ) -> Any:
-    """x with `x[key]` replaced (`mode` "set") or added to ("add").
+    """x with `x[key]` combined with a value; `mode` is one of `SCATTERS`.
 
-    Where index arrays name an element more than once, "add" adds every time, in order, and "set"
-    keeps the last value, as NumPy does.
+    Where index arrays name an element more than once, each value takes its turn, in order: "set"
+    keeps the last one, as NumPy does.
     """
-    x = as_node(x)
+    x = _of_numbers(x, mode)
+    key = items = together(indices, key)
     probe = input_node(x.type)
-    key = together(indices, key)
     picked = getitem(probe, key)
     value = broadcast_to(of_dtype(value, x, "x.at[...]"), picked.shape)
-    by_arrays = any(isinstance(k, Node) for k in key)
-    if x.dtype.is_float and not by_arrays:
+    if not any(isinstance(k, Node) for k in items):
+        return _distinct(x, key, picked, probe, value, mode)
+    axis = _only_axis(items)
+    if axis is not None:
+        return SCATTERS[mode](axis)(x, items[axis], value)
+    counter = reshape(Iota((x.type.size,), 0, int64)(), x.shape)
+    at, flat = (reshape(n, (picked.type.size,)) for n in (getitem(counter, key), value))
+    return reshape(SCATTERS[mode](0)(reshape(x, (x.type.size,)), at, flat), x.shape)
+
+
+def _only_axis(items: tuple[Any, ...]) -> int | None:
+    """The axis of a key that is an index array on one axis, and everything on the others."""
+    at = [i for i, k in enumerate(items) if isinstance(k, Node)]
+    rest = [k for k in items if not isinstance(k, Node)]
+    whole = all(isinstance(k, slice) and k == slice(None) for k in rest)
+    return at[0] if len(at) == 1 and whole else None
+
+
+def _of_numbers(x: Any, mode: str) -> Node:
+    x = as_node(x)
+    if x.dtype is bool_ and mode != "set":
+        raise DTypeError(f"x.at[...].{mode} takes numbers, not booleans; cast first")
+    return x
+
+
+@function
+def masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike, mode: str, /) -> Any:
+    """x where a mask over its first axes is true combined with a value, of the other axes at most:
+    that needs no positions."""
+    x, mask = _of_numbers(x, mode), as_node(mask)
+    rank = mask.type.rank
+    if x.shape[:rank] != mask.shape:
+        raise IndexRangeError(f"a mask of the shape {mask.shape} for an array of {x.shape}")
+    value = of_dtype(value, x, "x.at[...]")
+    value = broadcast_to(value, x.shape)
+    wide = expand(mask, x.shape, tuple(range(rank, x.type.rank)))
+    return el.select(wide, _met(x, value, mode), x)
+
+
+def _met(old: Node, value: Node, mode: str) -> Node:
+    """Elements after a value has met each."""
+    return value if mode == "set" else MEET[mode](old, value)
+
+
+def _distinct(x: Node, key: Any, picked: Node, probe: Node, value: Node, mode: str) -> Node:
+    """A key of slices, which names no element twice."""
+    if mode not in ("set", "add"):
+        value, mode = MEET[mode](getitem(x, key), value), "set"
+    if x.dtype.is_inexact:
         return _transposed(x, picked, probe, value, mode)
     counter = reshape(Iota((x.type.size,), 0, int64)(), x.shape)
     at, flat = (reshape(n, (picked.type.size,)) for n in (getitem(counter, key), value))
-    if mode == "add":
-        if x.dtype is bool_:
-            raise DTypeError("x.at[...].add adds numbers, not booleans; cast first")
-        return reshape(ScatterAdd(0)(reshape(x, (x.type.size,)), at, flat), x.shape)
-    return _replaced(x, at, flat, by_arrays)
+    return reshape(SCATTERS[mode](0)(reshape(x, (x.type.size,)), at, flat), x.shape)
 
 
 def _transposed(x: Node, picked: Node, probe: Node, value: Node, mode: str) -> Node:
@@ -70,40 +154,3 @@ def _transposed(x: Node, picked: Node, probe: Node, value: Node, mode: str) -> N
     assert spread is not None
     assert hit is not None
     return x + spread if mode == "add" else el.select(el.ne(hit, full(0, x.type)), spread, x)
-
-
-def _replaced(x: Node, at: Node, value: Node, repeated: bool) -> Node:
-    """x with the elements at flat positions replaced, the last value where positions repeat."""
-    size = x.type.size
-    carrier = int64 if x.dtype is bool_ else x.dtype
-    nothing = full(0, TensorType(carrier, (size,)))
-    value = el.cast(value, carrier)
-    if repeated:
-        value = el.select(_is_last(at, size), value, full(0, value.type))
-    count = ScatterAdd(0)(full(0, TensorType(int64, (size,))), at, full(1, at.type))
-    spread = reshape(ScatterAdd(0)(nothing, at, value), x.shape)
-    hit = reshape(el.gt(count, full(0, count.type)), x.shape)
-    return el.select(hit, el.cast(spread, x.dtype), x)
-
-
-def _is_last(at: Node, size: int | Dim) -> Node:
-    """Whether no later position is the same.
-
-    The numbers of the positions compete bit by bit, from the highest: those without the bit are out
-    where another at the same place has it.
-    """
-    (n,) = at.shape
-    if isinstance(n, Dim):
-        raise ShapeError(
-            f"x.at[...].set by index arrays of symbolic size {n}; use x.at[...].add, or give the "
-            "size a number"
-        )
-    number = el.cast(Iota((n,), 0, int64)(), int64)
-    alive = full(True, TensorType(bool_, (n,)))
-    for bit in reversed(range(max(n - 1, 0).bit_length())):
-        odd = el.bitwise_and(el.shift_right(number, full(bit, number.type)), full(1, number.type))
-        has = el.bitwise_and(alive, el.ne(odd, full(0, number.type)))
-        count = ScatterAdd(0)(full(0, TensorType(int64, (size,))), at, el.cast(has, int64))
-        rival = el.gt(Gather(0)(count, at), full(0, number.type))
-        alive = el.bitwise_and(alive, el.bitwise_or(has, el.bitwise_not(rival)))
-    return alive

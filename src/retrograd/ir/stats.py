@@ -37,7 +37,7 @@ _TRANSCENDENTAL = frozenset((
 # Reductions and scans: one operation for each element that goes in.
 _PER_INPUT = frozenset((
     "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all", "argmax",
-    "argmin", "cumsum", "fold",
+    "argmin", "cumsum", "cumprod", "cummax", "cummin", "cumargmax", "cumargmin", "fold",
 ))
 # fmt: on
 # Factorisations and what is solved with them, for each matrix of m x n, with k columns in the
@@ -183,7 +183,7 @@ def _work(node: Node) -> tuple[str, Count]:
         return "flops", 0
     if op in _TRANSCENDENTAL:
         return "transcendentals", node.type.size
-    if op == "logsumexp":
+    if op in ("logsumexp", "logcumsumexp"):
         return "transcendentals", node.inputs[0].type.size
     if op == "dot_general":
         a, contracted = node.inputs[0], node.attrs["a_contract"]
@@ -198,7 +198,11 @@ def _work(node: Node) -> tuple[str, Count]:
         return "flops", product(lead) * _MATRICES[op](m, n, columns)
     if op in _PER_INPUT:
         return "flops", node.inputs[0].type.size
-    if op == "scatter_add":
+    if op == "linear_scan":
+        return "flops", 2 * node.type.size
+    if op == "scatter_set":
+        return "flops", 0
+    if op.startswith("scatter_"):
         return "flops", node.inputs[2].type.size
     return "flops", node.type.size
 

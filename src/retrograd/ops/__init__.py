@@ -16,7 +16,10 @@ from retrograd.ops import (
     pool,
     random,
     reduce,
+    scan,
+    scatter,
     shape,
+    sort,
     windows,
 )
 
@@ -33,6 +36,9 @@ __all__ = [
     "pool",
     "random",
     "reduce",
+    "scan",
+    "scatter",
     "shape",
+    "sort",
     "windows",
 ]

@@ -1,4 +1,5 @@
-"""Indexing by data: `gather` reads, `scatter_add` writes; each is the other's transpose.
+"""Indexing by data: `gather` reads, `scatter_add` writes; each is the other's transpose. Other ways
+for updates to meet what is there are in `scatter.py`.
 
 An index counts from the front, or from the back where it is negative. One outside of the axis is an
 error when the program runs, on every backend.
@@ -13,10 +14,10 @@ import numpy as np
 
 from retrograd.errors import DTypeError, IndexRangeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare, full
-from retrograd.ops.shape import fail, permute, stack_front
+from retrograd.ops.shape import fail, inverse, permute, stack_front
 
 
-def _check(op: Gather | ScatterAdd, x: TensorType, index: TensorType) -> None:
+def _check(op: Gather | Scatter, x: TensorType, index: TensorType) -> None:
     if not index.dtype.is_integer:
         raise DTypeError(f"{op.name} takes integers as indices, not {index}")
     if not 0 <= op.shared <= op.axis < x.rank or op.shared > index.rank:
@@ -25,12 +26,12 @@ def _check(op: Gather | ScatterAdd, x: TensorType, index: TensorType) -> None:
         raise fail(op, x, f"the indices {index} have other shared axes")
 
 
-def _result(op: Gather | ScatterAdd, x: Shape, index: Shape) -> Shape:
+def _result(op: Gather | Scatter, x: Shape, index: Shape) -> Shape:
     """The shape of what is read or written: `axis` replaced by the index's own axes."""
     return x[: op.axis] + index[op.shared :] + x[op.axis + 1 :]
 
 
-def _positions(op: Gather | ScatterAdd, x: Any, index: Any) -> tuple[Any, ...]:
+def _positions(op: Gather | Scatter, x: Any, index: Any) -> tuple[Any, ...]:
     """NumPy's index for the elements concerned; checks the range."""
     size = x.shape[op.axis]
     outside = (index < -size) | (index >= size)
@@ -40,7 +41,8 @@ def _positions(op: Gather | ScatterAdd, x: Any, index: Any) -> tuple[Any, ...]:
         )
     own = index.ndim - op.shared
     grid = np.ogrid[tuple(slice(n) for n in _result(op, x.shape, index.shape))]
-    at = index.astype(np.int64).reshape(
+    at = index.astype(np.int64)
+    at = np.where(at < 0, at + size, at).reshape(
         index.shape[: op.shared]
         + (1,) * (op.axis - op.shared)
         + index.shape[op.shared :]
@@ -89,39 +91,74 @@ class Gather(Op):
         return Gather(self.axis + 1, self.shared + 1)(x, index)
 
 
-@declare
-class ScatterAdd(Op):
-    """Add updates into an array at given positions, in the order of the updates.
+class Scatter(Op):
+    """Updates that meet what is there, at given positions, in the order of the updates.
 
-    `y = x`, then `y[s..., p..., index[s..., i...], q...] += updates[s..., p..., i..., q...]`.
-    Positions may repeat; the order of addition is fixed, so the result is reproducible to the bit.
+    `y = x`, then for one update after the other `y[s..., p..., index[s..., i...], q...]` becomes
+    its combination with `updates[s..., p..., i..., q...]`. Positions may repeat; the order is
+    fixed, so the result is reproducible to the bit.
     """
 
-    name = "scatter_add"
     arity = 3
     axis: int
-    shared: int = 0
+    shared: int
+    booleans = True  # whether it takes them
 
     def infer(self, *types: TensorType) -> TensorType:
         x, index, updates = types
         _check(self, x, index)
-        if x.dtype is bool_:
-            raise DTypeError(f"scatter_add adds numbers, not {x}; cast first")
+        if x.dtype is bool_ and not self.booleans:
+            raise DTypeError(f"{self.name} takes numbers, not {x}; cast first")
         expected = x.with_shape(_result(self, x.shape, index.shape))
         if updates != expected:
             if updates.dtype is not x.dtype:
-                raise DTypeError(f"scatter_add into {x} takes updates of its dtype, not {updates}")
+                raise DTypeError(f"{self.name} into {x} takes updates of its dtype, not {updates}")
             raise fail(self, x, f"the updates must be {expected}, not {updates}")
         return x
 
     def reference(self, *arrays: Any) -> Any:
         x, index, updates = arrays
         y = x.copy()
-        np.add.at(y, _positions(self, x, index), updates)
+        with np.errstate(all="ignore"):
+            self.meet(y, _positions(self, x, index), updates)
         return y
 
+    def meet(self, y: Any, at: tuple[Any, ...], updates: Any) -> None:
+        """Let updates meet what is in an array, in place."""
+        raise NotImplementedError(self.name)
+
+    def read(self, x: Node, index: Node) -> Node:
+        """The elements that updates meet."""
+        return Gather(self.axis, self.shared)(x, index)
+
+    def add(self, x: Node, index: Node, updates: Node) -> Node:
+        """The sum of updates, where this op would put them."""
+        return ScatterAdd(self.axis, self.shared)(x, index, updates)
+
+    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
+        kind: Any = type(self)
+        x, index, updates = inputs
+        if self.shared == 0 and not batched[1]:
+            x, updates = stack_front(size, (batched[0], batched[2]), (x, updates))
+            return kind(self.axis + 1)(x, index, updates)  # type: ignore[no-any-return]
+        stacks = stack_front(size, batched, (x, index, updates))
+        return kind(self.axis + 1, self.shared + 1)(*stacks)  # type: ignore[no-any-return]
+
+
+@declare
+class ScatterAdd(Scatter):
+    """Add updates into an array at given positions, in the order of the updates."""
+
+    name = "scatter_add"
+    booleans = False
+    axis: int
+    shared: int = 0
+
+    def meet(self, y: Any, at: tuple[Any, ...], updates: Any) -> None:
+        np.add.at(y, at, updates)
+
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        return g, None, Gather(self.axis, self.shared)(g, inputs[1])
+        return g, None, self.read(g, inputs[1])
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         (tx, _, tu), (x, index, updates) = tangents, inputs
@@ -130,11 +167,23 @@ class ScatterAdd(Op):
         tx = full(0, x.type) if tx is None else tx
         return self(tx, index, full(0, updates.type) if tu is None else tu)
 
-    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
-        x, index, updates = inputs
-        if self.shared == 0 and not batched[1]:
-            x, updates = stack_front(size, (batched[0], batched[2]), (x, updates))
-            return ScatterAdd(self.axis + 1)(x, index, updates)
-        return ScatterAdd(self.axis + 1, self.shared + 1)(
-            *stack_front(size, batched, (x, index, updates))
-        )
+
+def gather_along(x: Node, index: Node, axis: int) -> Node:
+    """`y[p..., k, q...] = x[p..., index[p..., k, q...], q...]`, all other axes together."""
+    order = _last(x.type.rank, axis)
+    rank = x.type.rank - 1
+    return permute(Gather(rank, rank)(permute(x, order), permute(index, order)), inverse(order))
+
+
+def scatter_along(g: Node, index: Node, axis: int, like: TensorType) -> Node:
+    """The transpose of `gather_along`: `g` added up where it was read from."""
+    order = _last(like.rank, axis)
+    rank = like.rank - 1
+    zero = full(0, TensorType(g.dtype, tuple(like.shape[i] for i in order)))
+    added = ScatterAdd(rank, rank)(zero, permute(index, order), permute(g, order))
+    return permute(added, inverse(order))
+
+
+def _last(rank: int, axis: int) -> tuple[int, ...]:
+    """The permutation that puts an axis last."""
+    return (*(i for i in range(rank) if i != axis), axis)

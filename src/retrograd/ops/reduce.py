@@ -1,4 +1,4 @@
-"""Reductions and running sums. A reduction drops its axes; `expand` puts them back.
+"""Reductions. A reduction drops its axes; `expand` puts them back.
 
 Over no elements, sum is 0, prod 1, any False, all True, logsumexp -inf; max, min, argmax and argmin
 have no value there, which is an error as soon as the shape says so.
@@ -19,7 +19,6 @@ from retrograd.ir import (
     Op,
     TensorType,
     as_dtype,
-    bool_,
     declare,
     full,
     int64,
@@ -40,7 +39,7 @@ from retrograd.ops.elementwise import (
 )
 from retrograd.ops.half import in_float32
 from retrograd.ops.leaf import Iota
-from retrograd.ops.shape import Concat, Linear, expand, fail, inverse, pad, permute, reshape
+from retrograd.ops.shape import Concat, expand, fail, inverse, pad, permute, reshape
 from retrograd.ops.shape import slice_axis as part
 
 
@@ -305,39 +304,6 @@ class ArgMin(ArgMax):
         (x,) = arrays
         self.infer(TensorType(as_dtype(x.dtype), x.shape))
         return np.argmin(x, axis=self.axis).astype(np.int64)
-
-
-@declare
-class CumSum(Linear):
-    """Running sum along an axis, from the front or, reversed, from the back."""
-
-    name = "cumsum"
-    axis: int
-    reverse: bool = False
-
-    def infer(self, *types: TensorType) -> TensorType:
-        (x,) = types
-        if not 0 <= self.axis < x.rank:
-            raise fail(self, x, f"the axis must lie within its {x.rank}")
-        if x.dtype is bool_:
-            raise DTypeError(f"cumsum takes numbers, not {x}; cast first")
-        return x
-
-    def reference(self, *arrays: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return in_float32(self._value, arrays)
-
-    def _value(self, x: Any) -> Any:
-        if not self.reverse:
-            return np.cumsum(x, axis=self.axis, dtype=x.dtype)
-        back = np.flip(x, self.axis)
-        return np.flip(np.cumsum(back, axis=self.axis, dtype=x.dtype), self.axis)
-
-    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        return (CumSum(self.axis, not self.reverse)(g),)
-
-    def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
-        return CumSum(self.axis + 1, self.reverse)(*inputs)
 
 
 def reduce_sum(x: Node, axes: Sequence[int]) -> Node:

@@ -21,18 +21,20 @@ from retrograd.backends.llvm import LLVMProgram
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, TensorType, float32, float64
 from retrograd.ops.elementwise import Cast, Elementwise
-from retrograd.ops.index import ScatterAdd
+from retrograd.ops.index import Scatter
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import Inv, Solve
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
-from retrograd.ops.reduce import ArgMax, CumSum, Reduction
+from retrograd.ops.reduce import ArgMax, Reduction
+from retrograd.ops.scan import Scan
+from retrograd.ops.sort import SearchSorted, Sort
 
 CAPACITY = 1024  # programs that are remembered; the oldest is forgotten
 _PROGRAMS: OrderedDict[Any, Program] = OrderedDict()
 _LOCK = threading.RLock()
 
-_FREE = (Reduction, ArgMax, CumSum)  # one operand; no attribute holds a size
+_FREE = (Reduction, ArgMax, Scan, Sort)  # no attribute holds a size
 
 
 def run(node: Node, arrays: list[Array]) -> Array:
@@ -49,15 +51,15 @@ def run(node: Node, arrays: list[Array]) -> Array:
     if isinstance(prim, _FREE):
         slim = _without_ones(node, arrays[0])
         if slim is not None:
-            return _program(slim, "free")([arrays[0].reshape(slim.inputs[0].shape)])[0].reshape(
-                node.shape
-            )
+            inner = slim.inputs[0].shape
+            return _program(slim, "free")([a.reshape(inner) for a in arrays])[0].reshape(node.shape)
     if isinstance(prim, DotGeneral) and (slim := _slim_product(node, arrays)) is not None:
         slender = [a.reshape(x.shape) for a, x in zip(arrays, slim.inputs, strict=True)]
         return _program(slim, "paired")(slender)[0].reshape(node.shape)
     if isinstance(prim, MatrixOp):
         return _program(node, _named(node))(arrays)[0]
-    return _program(node, "paired" if isinstance(prim, ScatterAdd) else "")(arrays)[0]
+    paired = isinstance(prim, Scatter | SearchSorted)
+    return _program(node, "paired" if paired else "")(arrays)[0]
 
 
 def _named(node: Node) -> str:
@@ -75,8 +77,8 @@ def _named(node: Node) -> str:
 
 
 def _without_ones(node: Node, x: Array) -> Node | None:
-    """The node on an operand without the axes of size 1, which a compiler that knows the sizes does
-    not loop over either; None where only such axes are reduced."""
+    """The node on operands, all of one shape, without the axes of size 1, which a compiler that
+    knows the sizes does not loop over either; None where only such axes are reduced."""
     prim: Any = node.prim
     many = [i for i, n in enumerate(x.shape) if n != 1]
     single = not isinstance(prim, Reduction)
@@ -85,7 +87,8 @@ def _without_ones(node: Node, x: Array) -> Node | None:
         return None
     op = replace(prim, axis=axes[0]) if single else replace(prim, axes=tuple(axes))
     x_type = node.inputs[0].type
-    return op(input_node(x_type.with_shape(tuple([x.shape[i] for i in many]))))
+    slim = x_type.with_shape(tuple([x.shape[i] for i in many]))
+    return op(*[input_node(slim) for _ in node.inputs])
 
 
 def _slim_product(node: Node, arrays: list[Array]) -> Node | None:
@@ -151,8 +154,12 @@ def _types(node: Node, kind: str) -> list[TensorType]:
                  *zip(prim.a_batch, prim.b_batch, strict=True))  # fmt: skip
         for i, j in pairs:
             sizes[1][j] = sizes[0][i]
-    if isinstance(prim, ScatterAdd):
+    if isinstance(prim, Scatter):
         x, index, _ = sizes
         index[: prim.shared] = x[: prim.shared]
         sizes[2] = [*x[: prim.axis], *index[prim.shared :], *x[prim.axis + 1 :]]
+    if isinstance(prim, SearchSorted):
+        sizes[1][: prim.shared] = sizes[0][: prim.shared]
+    if isinstance(prim, Scan):
+        sizes[1:] = [sizes[0]] * (len(sizes) - 1)
     return [t.with_shape(tuple(s)) for t, s in zip(types, sizes, strict=True)]

@@ -101,7 +101,10 @@ def not_negative(size: int | Dim) -> bool:
 
 def loops_of(nest: Nest, summed: bool = False) -> list[int | Dim]:
     """The loops of a nest; of a matrix product those over the batch, then that over the rows of the
-    result, or, with `summed`, that over the products that are added."""
+    result, or, with `summed`, that over the products that are added; of a scatter whose places
+    threads share, the places."""
+    if "places" in nest.info:
+        return [nest.info["places"]]
     loops = list(nest.loops)
     if nest.kind == "gemm":
         loops.append(nest.info["k" if summed else "m"].attr)
@@ -114,8 +117,13 @@ def touches(nest: Nest, summed: bool = False) -> tuple[list[Touch], list[Touch]]
         return _of_product(nest, summed)
     if nest.kind == "call":
         return _of_call(nest)
+    if nest.kind == "scatter":
+        return _of_scatter(nest)
+    if nest.kind in ("sort", "argsort"):
+        return _of_rows(nest)
     known: dict[Value, Linear | None] = {}
     reads = [Touch(v.attr, linear(v.args[0], known)) for v in live(nest) if v.op == "load"]
+    reads += [Touch(buffer, None) for buffer in nest.info.get("buffers", ())]
     return reads, [Touch(s.buffer, linear(s.offset, known)) for s in nest.stores]
 
 
@@ -147,12 +155,37 @@ def _along(nest: Nest, buffer: Buffer, start: Value, step: int | Dim, extra: int
     return Touch(buffer, Linear(form.start, {**form.steps, len(nest.loops): step}), extra)
 
 
+def _row(buffer: Buffer, size: int | Dim) -> Touch:
+    """An access to so many elements in each iteration of the first loop."""
+    return Touch(buffer, Linear(0, {0: size}), size)
+
+
+def _of_rows(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+    """The accesses of sorting: a row of each buffer."""
+    n = nest.info["n"].attr
+    rows = nest.outer if nest.loops else 1
+    written = [*(s.buffer for s in nest.stores), *nest.info["work"]]
+    own = [_row(b, b.type.size // rows if rows != 0 else n) for b in written]
+    return [_row(b, n) for b in nest.info.get("buffers", ())], own
+
+
+def _of_scatter(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+    """The accesses of a scatter, whose positions are not known: what belongs to an iteration, or,
+    where threads share the places that are written, to a place."""
+    (store,), each = nest.stores, nest.info["each"]
+    loads = [v for v in live(nest) if v.op == "load"]
+    shared = "places" in nest.info
+    reads = [Touch(v.attr, None if shared else linear(v.args[0])) for v in loads]
+    own = _row(store.buffer, each)
+    return [*reads, own], [own]
+
+
 def _of_call(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     """The accesses of a routine, which touches of every buffer what belongs to the item at hand."""
     found = []
     for buffer in nest.info["buffers"]:
         each = buffer.type.size // nest.loops[0]
-        found.append(Touch(buffer, Linear(0, {0: each}), each))
+        found.append(_row(buffer, each))
     given = len(nest.operands)
     return found[:given], found[given:]
 

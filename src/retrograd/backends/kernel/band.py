@@ -182,6 +182,9 @@ def _settle(band: Band, cost: float) -> None:
     if band.within:
         band.blocks = band.elements * _pieces(band)
         return
+    if any("places" in n.info for k in band.kernels for n in k.nests):
+        band.blocks = 0  # each block goes through all positions: the fewer, the better
+        return
     touched: int | Dim = 0
     for buffer in band.reads | band.writes:
         touched = touched + buffer.bytes

@@ -16,6 +16,8 @@ PRODUCT = 0.0125  # a multiply-add of a contraction
 BYTE = 0.06  # a byte read or written
 FAR = 1 << 25  # bytes that no cache holds
 TYPICAL = 1024  # what a named size is taken for, where its value is not known
+SORTED = {"sort": 8.0, "argsort": 15.0}  # an element
+SEARCHED = 60.0  # a value that is looked for
 SLOW = frozenset(("div", "sqrt", "rsqrt", "reciprocal", "zdiv", "mod", "floor_div", "idiv", "imod"))
 # fmt: off
 FUNCTIONS = frozenset((
@@ -54,8 +56,11 @@ def nanoseconds(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> float
         if nest.kind in ("gemm", "call") or nest.op == "dot":
             time += PRODUCT / 2 * known(operations(nest), sizes)
             continue
+        if nest.kind in SORTED:
+            time += SORTED[nest.kind] * known(product((*nest.loops, nest.info["n"].attr)), sizes)
+            continue
         depth = max(len(nest.loops), 1)
-        each = CHEAP * (nest.kind != "map")
+        each = SEARCHED if nest.kind == "search" else CHEAP * (nest.kind != "map")
         for v in live(nest):
             if v.depth == depth and v.op not in INDEXING:
                 each += FUNCTION if v.op in FUNCTIONS else DIVISION if v.op in SLOW else CHEAP

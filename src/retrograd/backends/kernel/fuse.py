@@ -31,11 +31,16 @@ READERS = 6  # different indices, or kernels, that may read one view
 FAR = 1 << 20  # bytes from which on loading a value takes longer than to compute a cheap one
 CONCAT_PARTS = 4  # a concat of more parts is copied part by part
 
+SCANS = frozenset(
+    ("cumsum", "cumprod", "cummax", "cummin", "cumargmax", "cumargmin", "linear_scan")
+)
 REDUCTIONS = frozenset(
     ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
 )
 INTERNAL = frozenset(("check_index", "store", "call"))
-ROOTS = REDUCTIONS | {"argmax", "argmin", "dot_general", "cumsum", "scatter_add"} | INTERNAL
+SCATTERS = frozenset(("scatter_add", "scatter_set", "scatter_mul", "scatter_max", "scatter_min"))
+ORDERED = frozenset(("sort", "argsort", "searchsorted"))
+ROOTS = REDUCTIONS | {"argmax", "argmin", "dot_general"} | SCANS | SCATTERS | ORDERED | INTERNAL
 VIEWS = frozenset(("expand", "permute", "slice", "flip", "pad", "concat", "reshape", "gather"))
 LEAVES = frozenset(("constant", "iota", "size_of"))
 # Cheap enough to be computed twice rather than stored and loaded.

@@ -6,14 +6,17 @@ lowered as it is.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.backends.kernel import linalg
 from retrograd.backends.kernel.buffer import accumulator_of
-from retrograd.backends.kernel.contraction import contraction
+from retrograd.backends.kernel.contraction import Store, contraction
 from retrograd.backends.kernel.convolution import convolution
 from retrograd.backends.kernel.folding import folding
+from retrograd.backends.kernel.fuse import SCATTERS
+from retrograd.backends.kernel.scanning import logcumsumexp
 from retrograd.backends.kernel.windows import (
     max_pool,
     max_pool_index,
@@ -34,7 +37,7 @@ from retrograd.ir import (
     made_by,
 )
 from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
-from retrograd.ops.shape import expand
+from retrograd.ops.shape import expand, inverse, permute
 
 
 class CheckIndex(Op):
@@ -88,6 +91,28 @@ def indexed(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     return Node(node.prim, (x, safe, *rest), node.type, node.scope, node.source, node.origin)
 
 
+def ordered(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """Sort along the last axis."""
+    (x,), axis = inputs, node.attrs["axis"]
+    last = x.type.rank - 1
+    if axis == last:
+        return node if x is node.inputs[0] else node.with_inputs(inputs)
+    order = (*(i for i in range(last + 1) if i != axis), axis)
+    moved = dataclasses.replace(node.prim, axis=last)(reordered(x, order))  # type: ignore[type-var]
+    return permute(moved, inverse(order))
+
+
+def searched(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """Search in rows that are in memory."""
+    row, values = inputs
+    if row.op != "input":
+        stored = known.get(("row", row))
+        if stored is None:
+            stored = known["row", row] = Store()(row)
+        row = stored
+    return node.with_inputs((row, values))
+
+
 def permutation(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """A permutation of a permutation is one, or none: rules make the inner ones."""
     same = inputs[0] is node.inputs[0]
@@ -96,8 +121,12 @@ def permutation(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
 
 RULES: dict[str, Rule] = {
     "logsumexp": logsumexp,
+    "logcumsumexp": logcumsumexp,
     "gather": indexed,
-    "scatter_add": indexed,
+    **dict.fromkeys(SCATTERS, indexed),
+    "sort": ordered,
+    "argsort": ordered,
+    "searchsorted": searched,
     "dot_general": contraction,
     "conv": convolution,
     "fold": folding,

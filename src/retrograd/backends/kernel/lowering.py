@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from retrograd.backends.kernel import ordering, scanning
 from retrograd.backends.kernel.body import Body, Index, Value
 from retrograd.backends.kernel.buffer import Buffer, accumulator_of
-from retrograd.backends.kernel.fuse import CONCAT_PARTS, REDUCTIONS
+from retrograd.backends.kernel.fuse import CONCAT_PARTS, REDUCTIONS, SCANS, SCATTERS
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
 from retrograd.backends.kernel.views import Operand, as_product, sums_along, wants_routine
-from retrograd.ir import Dim, Node, Shape, product
+from retrograd.ir import Dim, Node, Shape, TensorType, product
 from retrograd.ops.matmul import DotGeneral
 
 
 class Lowering:
     """Makes the nests of one stored node."""
 
-    def __init__(self, node: Node, stored: Mapping[Node, Buffer]) -> None:
+    def __init__(
+        self, node: Node, stored: Mapping[Node, Buffer], scratch: Callable[[TensorType], Buffer]
+    ) -> None:
         self.node = node
         self.stored = stored
         self.out = stored[node]
+        self.spare: list[Buffer] = []  # memory that only the nests use
+        self._scratch = scratch
+
+    def scratch(self, type: TensorType) -> Buffer:
+        """Memory for the nests to work in."""
+        self.spare.append(self._scratch(type))
+        return self.spare[-1]
 
     def nests(self) -> list[Nest]:
         node = self.node
@@ -41,12 +51,13 @@ class Lowering:
         domain: Shape,
         value: Callable[[Reader, Index], Value],
         place: Callable[[Body, Index], Value] | None = None,
+        into: Buffer | None = None,
     ) -> Nest:
         body = Body()
         loops, index = loops_over(body, domain)
         offset = place(body, index) if place else body.offset(index, domain)
         element = value(Reader(body, self.stored), index)
-        return mapping(loops, body, [Store(self.out, offset, element)])
+        return mapping(loops, body, [Store(into or self.out, offset, element)])
 
     def copy_of(self, x: Node) -> Nest:
         """`x`, written to where the result goes."""
@@ -119,22 +130,6 @@ class Lowering:
         nest.vec = len(kept) - 1 if axis != x.type.rank - 1 else -1
         return [nest]
 
-    def scan(self) -> list[Nest]:
-        (x,), axis = self.node.inputs, self.node.attrs["axis"]
-        body = Body()
-        others = [i for i in range(x.type.rank) if i != axis]
-        counters = {i: body.loop(k) for k, i in enumerate((*others, axis))}
-        if self.node.attrs["reverse"]:
-            counters[axis] = body.sub(body.size(x.shape[axis] - 1), counters[axis])
-        index = tuple(counters[i] for i in range(x.type.rank))
-        element = Reader(body, self.stored).read(x, index)
-        store = Store(self.out, body.offset(index, x.shape), element)
-        loops = [x.shape[i] for i in (*others, axis)]
-        nest = Nest("scan", loops, body, [store], kept=len(others))
-        nest.vec = len(others) - 1 if axis != x.type.rank - 1 else -1
-        nest.accumulator = accumulator_of(x.dtype)
-        return [nest]
-
     # -- scatter and contraction --------------------------------------------------------------
     def scatter(self) -> list[Nest]:
         x, position, updates = self.node.inputs
@@ -149,8 +144,15 @@ class Lowering:
         store = Store(self.out, offset, reader.read(updates, index))
         # Positions along the last axis differ, unless it is the one that is scattered.
         side_by_side = bool(index) and axis != x.type.rank - 1 and updates.shape[-1] != 1
-        vec = len(loops) - 1 if side_by_side else -1
-        return [start, Nest("scatter", loops, body, [store], vec=vec)]
+        nest = Nest("scatter", loops, body, [store], vec=len(loops) - 1 if side_by_side else -1)
+        nest.op = self.node.op
+        # What stands before the axis is independent; where nothing does, threads share the places
+        # that are written, and each goes through all positions.
+        apart = next((i for i in range(axis) if updates.shape[i] != 1), axis)
+        nest.info["each"] = product(x.shape[apart + 1 :])
+        if apart == axis:
+            nest.info["at"], nest.info["places"] = at, x.shape[axis]
+        return [start, nest]
 
     def contraction(self) -> list[Nest]:
         node = self.node
@@ -212,8 +214,11 @@ class Lowering:
 SPECIAL: dict[str, Callable[[Lowering], list[Nest]]] = {
     "argmax": Lowering.extremum,
     "argmin": Lowering.extremum,
-    "cumsum": Lowering.scan,
-    "scatter_add": Lowering.scatter,
+    **dict.fromkeys(SCANS, scanning.scan),
+    **dict.fromkeys(SCATTERS, Lowering.scatter),
+    "sort": ordering.sort,
+    "argsort": ordering.argsort,
+    "searchsorted": ordering.search,
     "check_index": Lowering.check,
     "dot_general": Lowering.contraction,
 }

@@ -9,6 +9,10 @@ the meaning, whatever the emitter, the sizes, or what else is fused:
   `l` with `l + LANES/2`, and so on by halves.
 - "column": `vec` is the last kept loop. Each result takes the reduced elements one after the other.
 
+A scan "along" a row takes blocks of `LANES` elements, from the end if it is reversed. Within a
+block each lane is combined with the lane 1 before it, then 2, 4 and 8, then all with the last
+result of the block before.
+
 Products of a contraction (`op` "dot") are added with one rounding, where the machine can; those of
 a matrix product ("gemm") likewise, each result taking its products one after the other.
 """
@@ -30,6 +34,11 @@ INDEXING = frozenset(
     ["loop", "size", "iadd", "isub", "imul", "idiv", "imod", "ilt", "ige", "isel", "const", "load"]
 )
 
+# Kinds whose outermost loop, if it is not reduced, has iterations that may run in any order.
+INDEPENDENT = frozenset(
+    ["map", "row", "column", "arg", "scan", "along", "sort", "argsort", "search", "gemm"]
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Store:
@@ -49,8 +58,12 @@ class Nest:
     | map | the domain | the stores |
     | row, column | kept, reduced | `stores[0]` takes the reduced value |
     | arg | kept, reduced | the same, with the position of the extremum |
-    | scan | kept, scanned | `stores[0]` takes the running sum |
-    | scatter | the updates | `stores[0]` adds to what is there |
+    | scan | kept, scanned | `stores[0]` takes the running value |
+    | along | kept, scanned | the same along a row, in vectors |
+    | scatter | the updates | `stores[0]` meets what is there |
+    | sort | rows | a row is sorted in place |
+    | argsort | rows | the positions of a row's elements in order |
+    | search | the values | the place of a value in a sorted row |
     | check | the indices | `stores[0]` takes the position, or the run ends |
     | gemm | the batch | a matrix product |
     | call | the batch | a call of a routine, see `call.py` |
@@ -79,7 +92,10 @@ class Nest:
             return size
         if self.kind == "call":
             return self.loops[0] if self.loops else 0
-        independent = self.kind in ("map", "row", "column", "arg", "scan", "gemm")
+        if self.kind == "scatter":
+            places: int | Dim = self.info["places"] if "places" in self.info else self.loops[0]
+            return places
+        independent = self.kind in INDEPENDENT
         return self.loops[0] if independent and (self.kept or self.kind == "gemm") else 0
 
     @property

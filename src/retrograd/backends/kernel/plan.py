@@ -7,6 +7,7 @@ in order. Nothing here depends on the machine or on the language that an emitter
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from retrograd.backends.kernel.band import Band, make_bands, place_barriers
 from retrograd.backends.kernel.body import Body
@@ -25,7 +26,7 @@ from retrograd.backends.kernel.memory import Layout, Lifetime, layout
 from retrograd.backends.kernel.nest import WORK_BYTES, Nest, Store, loops_over, mapping
 from retrograd.backends.kernel.recompute import recompute
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, Shape, evaluate, spec, uint8
+from retrograd.ir import Dim, Graph, Node, Shape, TensorType, evaluate, spec, uint8
 from retrograd.ops.leaf import input_node
 
 GROUPS = 3  # kernels of one domain that an elementwise node may join
@@ -34,7 +35,7 @@ GROUPS = 3  # kernels of one domain that an elementwise node may join
 # fmt: off
 SIZED = frozenset((
     "slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin", "windows", "fold", "conv",
-    "max_pool", "max_pool_index",
+    "max_pool", "max_pool_index", "argsort",
 ))
 # fmt: on
 
@@ -127,7 +128,9 @@ class Plan:
                 for kernel in kernels:
                     made |= dict.fromkeys(kernel.outs, len(lowered) - 1)
             else:
-                lowered.append(Kernel([node], Lowering(node, self.buffers).nests(), [buffer]))
+                lowering = Lowering(node, self.buffers, partial(self._scratch, node))
+                nests = lowering.nests()
+                lowered.append(Kernel([node], nests, [buffer, *lowering.spare]))
         for item in lowered:
             if isinstance(item, Group):
                 outs = [self.buffers[n] for n in item.nodes]
@@ -142,6 +145,11 @@ class Plan:
         buffer = Buffer(kind, len(numbered), node.type, node)
         numbered.append(buffer)
         self.buffers[node] = buffer
+
+    def _scratch(self, node: Node, type: TensorType) -> Buffer:
+        """Memory that the kernel of a node works in."""
+        self.temporaries.append(Buffer("temporary", len(self.temporaries), type, node))
+        return self.temporaries[-1]
 
     def _copy(self, node: Node, buffer: Buffer) -> Nest:
         body = Body()

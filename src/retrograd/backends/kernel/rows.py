@@ -58,7 +58,7 @@ class Rows:
         found = 0
         for nest in self.kernel.nests:
             loops = loops_of(nest)
-            kept = loops if nest.kind == "gemm" else loops[: nest.kept]
+            kept = loops if nest.kind == "gemm" else loops[: nest.kept or 1]
             if nest.outer == 0 or any(isinstance(d, Dim) for d in kept):
                 return 0
             found = gcd(found, prod(d for d in kept if isinstance(d, int)))

@@ -13,6 +13,7 @@ from typing import Any
 
 from retrograd.backends.kernel.buffer import accumulator_of
 from retrograd.backends.kernel.contraction import Store
+from retrograd.backends.kernel.fuse import SCATTERS
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, full, product, provenance
 from retrograd.ops.elementwise import bitwise_and, bitwise_not, bitwise_or, cast, eq, ne, select
 from retrograd.ops.elementwise import max as maximum
@@ -24,7 +25,7 @@ from retrograd.ops.windows import Windows, count, full_size, span
 UNROLLED = 36  # elements of the largest window that is unrolled
 ADDED = 25  # and of the largest whose overlap-add is
 # Ops whose results are in memory whatever reads them.
-KEPT = frozenset(("input", "store", "dot_general", "scatter_add"))
+KEPT = frozenset(("input", "store", "dot_general", *SCATTERS))
 
 
 def typed(op: Op, inputs: Sequence[Node], type: TensorType) -> Node:

@@ -9,21 +9,43 @@ from retrograd.backends.llvm.elementwise import ELEMENTWISE
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, walk
 
+# How an update meets what is there, by the name of the scatter.
+_MEETS = {"scatter_add": "add", "scatter_mul": "mul", "scatter_max": "max", "scatter_min": "min"}
+
 
 def scatter(w: KernelWriter, nest: Nest) -> None:
-    """Add updates one after the other, in row-major order."""
+    """Let updates meet what is there, one after the other, in row-major order. Where threads share
+    the places, each takes the updates of its own."""
     (store,) = nest.stores
     dtype = store.buffer.type.dtype
     w.begin(nest)
+    low, high = w.places
 
-    def inside(_: Carried) -> Carried:
-        pointer = w.address(store.buffer, w.scalar(store.offset))
-        before = types.load(w, pointer, dtype, w.lanes, w.mask)
-        after = ELEMENTWISE["add"](At(w, dtype, w.lanes), before, w.vector(store.value))
-        w.write(types.rounded(w, after, dtype, w.lanes), store)
+    def meet(_: Carried) -> Carried:
+        value = w.vector(store.value)
+        if nest.op in _MEETS:
+            pointer = w.address(store.buffer, w.scalar(store.offset))
+            before = types.load(w, pointer, dtype, w.lanes, w.mask)
+            value = ELEMENTWISE[_MEETS[nest.op]](At(w, dtype, w.lanes), before, value)
+            value = types.rounded(w, value, dtype, w.lanes)
+        w.write(value, store)
         return []
 
-    walk(w, 0, len(nest.loops), inside)
+    def own(_: Carried) -> Carried:
+        at = w.scalar(nest.info["at"])
+        go, skip = w.label(), w.label()
+        above, below = w.new(f"icmp sge i64 {at}, {low}"), w.new(f"icmp slt i64 {at}, {high}")
+        w.branch(w.new(f"and i1 {above}, {below}"), go, skip)
+        w.start_block(go)
+        walk(w, nest.info["at"].depth, len(nest.loops), meet)
+        w.jump(skip)
+        w.start_block(skip)
+        return []
+
+    if high:
+        walk(w, 0, nest.info["at"].depth, own)
+    else:
+        walk(w, 0, len(nest.loops), meet)
 
 
 def check(w: KernelWriter, nest: Nest) -> None:

@@ -14,7 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrograd.backends.kernel import Buffer, Nest, Store, Value, cut_of, live, loops_of, sum_cut
+from retrograd.backends.kernel import (
+    LANES,
+    Buffer,
+    Nest,
+    Store,
+    Value,
+    cut_of,
+    live,
+    loops_of,
+    sum_cut,
+)
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.at import At
 from retrograd.backends.llvm.elementwise import ELEMENTWISE, EXACT
@@ -147,12 +157,13 @@ class KernelWriter(Writer):
         if nest.vec < 0:
             return 1
         varying = [v for v in self.uses if self.varies(v)]
-        if nest.kind != "row" and any(self.strides[s.offset] != 1 for s in nest.stores):
+        rows = nest.kind in ("row", "along")
+        if not rows and any(self.strides[s.offset] != 1 for s in nest.stores):
             return 1
-        if nest.kind != "row" and any(v.op in ("idiv", "imod") for v in varying):
+        if not rows and any(v.op in ("idiv", "imod") for v in varying):
             return 1  # divisions of vectors are divisions one by one
-        lanes = 16 if nest.kind == "row" else self.machine.width
-        if nest.kind != "row":
+        lanes = LANES if rows else self.machine.width
+        if not rows:
             data = [v.dtype.itemsize for v in varying if self.strides[v] is None]
             if data and max(data) == 8:
                 lanes = max(lanes // 2, 2)
@@ -179,6 +190,7 @@ class KernelWriter(Writer):
     def _cut(self) -> None:
         """Find out which part of which loops the rows are that are to be done."""
         self.ranges: dict[int, tuple[str, str]] = {}
+        self.places = "", ""  # the part of the places of a scatter
         self.first = ""  # of the rows that are added up: nothing is there yet
         rows = self.band_rows
         if rows == 0:
@@ -203,6 +215,9 @@ class KernelWriter(Writer):
                     one = self.new(f"urem i64 {at}, {loops[k]}")
                     at = self.new(f"udiv i64 {at}, {loops[k]}")
                 self.ranges[k] = one, self.new(f"add i64 {one}, 1")
+        if "places" in self.nest.info:
+            self.places = lo, hi
+            return
         self.ranges[cut.loop] = lo, hi
         if self.summing:
             self.first = self.new(f"icmp eq i64 {lo}, 0")

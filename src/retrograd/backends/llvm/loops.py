@@ -96,6 +96,20 @@ def _lanes(
     return _last_lanes(w, number, last, rest_length, inside, values)
 
 
+def backwards(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    """Whole vectors from the end of the loop on, then what is left at its start, under a mask."""
+    _, end = w.bounds(number)
+    whole = w.new(f"sdiv i64 {end}, {w.lanes}") if not end.isdigit() else str(int(end) // w.lanes)
+    loop = w.open_loop(whole, 1, "0", list(zip(kinds, values, strict=True)))
+    passed = w.new(f"mul nsw i64 {w.new(f'add nsw i64 {loop.counter}, 1')}, {w.lanes}")
+    at = w.new(f"sub nsw i64 {end}, {passed}")
+    w.close_loop(loop, _at(w, number, [at], inside, loop.values))
+    done = w.new(f"mul nsw i64 {whole}, {w.lanes}")
+    return _last_lanes(w, number, "0", w.new(f"sub nsw i64 {end}, {done}"), inside, loop.values)
+
+
 def _last_lanes(
     w: KernelWriter, number: int, at: str, rest: str, inside: Inside, values: Carried
 ) -> Carried:

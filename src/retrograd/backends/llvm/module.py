@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
-from retrograd.backends.llvm import index, invoke, matmul, reduce
+from retrograd.backends.llvm import index, invoke, matmul, reduce, scan, sorting
 from retrograd.backends.llvm.alike import Likeness
 from retrograd.backends.llvm.driver import Driver
 from retrograd.backends.llvm.kernels import KernelWriter
@@ -26,8 +26,12 @@ NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
     "row": reduce.reduction,
     "column": reduce.reduction,
     "arg": reduce.argument,
-    "scan": reduce.scan,
+    "scan": scan.scan,
+    "along": scan.along,
     "scatter": index.scatter,
+    "sort": sorting.sort,
+    "argsort": sorting.argsort,
+    "search": sorting.search,
     "check": index.check,
     "gemm": matmul.gemm,
     "call": invoke.call,

@@ -1,4 +1,4 @@
-"""Maps, reductions, extremum positions and running sums."""
+"""Maps, reductions and extremum positions."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ class Accumulation:
     def _neutral_text(self) -> str:
         if self.dtype is bool_:
             return {"reduce_all": "1", "reduce_min": "1"}.get(self.op, "0")
-        return types.literal(self._neutral(), self.dtype)
+        return types.literal(self.neutral_value(), self.dtype)
 
-    def _neutral(self) -> float:
+    def neutral_value(self) -> float:
         if self.op in ("reduce_sum", "dot"):
             return -0.0 if self.dtype.is_float else 0
         if self.op == "reduce_prod":
@@ -191,15 +191,15 @@ def argument(w: KernelWriter, nest: Nest) -> None:
         kind, whole = types.register_type(dtype, w.lanes), types.register_type(int64, w.lanes)
         old, position = carried
         value = w.vector(store.value)
-        better = _better(w, nest.op, dtype, value, old)
+        wins = better(w, nest.op, dtype, value, old)
         counter = w.counters[last][0]
         bits = types.register_type(bool_, w.lanes)
         first = w.new(f"icmp eq i64 {counter}, 0")
         yes = types.splat("i1", "true", w.lanes)
-        better = w.new(f"select i1 {first}, {bits} {yes}, {bits} {better}")
-        best = w.new(f"select {bits} {better}, {kind} {value}, {kind} {old}")
+        wins = w.new(f"select i1 {first}, {bits} {yes}, {bits} {wins}")
+        best = w.new(f"select {bits} {wins}, {kind} {value}, {kind} {old}")
         here = types.broadcast(w, counter, int64, w.lanes)
-        at = w.new(f"select {bits} {better}, {whole} {here}, {whole} {position}")
+        at = w.new(f"select {bits} {wins}, {whole} {here}, {whole} {position}")
         return [best, at]
 
     def result(_: Carried) -> Carried:
@@ -213,7 +213,8 @@ def argument(w: KernelWriter, nest: Nest) -> None:
     walk(w, 0, nest.kept, result)
 
 
-def _better(w: KernelWriter, op: str, dtype: DType, value: str, old: str) -> str:
+def better(w: KernelWriter, op: str, dtype: DType, value: str, old: str) -> str:
+    """Whether a value takes the place of the extremum so far: a NaN does, once."""
     kind, more = types.register_type(dtype, w.lanes), op == "argmax"
     bits = types.register_type(bool_, w.lanes)
     if not dtype.is_float:
@@ -223,22 +224,3 @@ def _better(w: KernelWriter, op: str, dtype: DType, value: str, old: str) -> str
     nan, had = (w.new(f"fcmp uno {kind} {x}, {x}") for x in (value, old))
     not_had = w.new(f"xor {bits} {had}, {types.splat('i1', 'true', w.lanes)}")
     return w.new(f"or {bits} {better}, {w.new(f'and {bits} {nan}, {not_had}')}")
-
-
-def scan(w: KernelWriter, nest: Nest) -> None:
-    """Running sums along the innermost loop, one element after the other."""
-    (store,) = nest.stores
-    assert nest.accumulator is not None
-    w.begin(nest)
-    a = Accumulation(w, "reduce_sum", nest.accumulator)
-
-    def step(carried: Carried) -> Carried:
-        total = a.combine(carried[0], w.vector(store.value))
-        w.write(types.convert(w, total, a.dtype, store.buffer.type.dtype, w.lanes), store)
-        return [total]
-
-    def result(_: Carried) -> Carried:
-        walk(w, nest.kept, len(nest.loops), step, [a.type], [a.neutral])
-        return []
-
-    walk(w, 0, nest.kept, result)

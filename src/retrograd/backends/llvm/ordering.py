@@ -1,0 +1,200 @@
+"""Functions that sort words, as LLVM text; `sorting.py` says how numbers become words.
+
+A word is an unsigned integer. Words of 32 and 64 bits are sorted in vectors (`network.py`) where
+there are few, or where the CPU can; others by insertion and, where there are many, by radix from
+the lowest digit to the highest, which skips digits in which all words agree.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from retrograd.backends.llvm import network
+from retrograd.backends.llvm.writer import Writer
+
+INSERTION = 40  # words up to which insertion is faster than radix
+DIGIT = 8  # bits
+DIGITS = 1 << DIGIT
+
+
+@cache
+def sorter(bits: int, low: int, width: int) -> tuple[str, ...]:
+    """The declarations of `@sort.uBITS.LOW(a, b, n, need)`, which sorts `n` words at `a` by their
+    bits from `low` on, the first `need` of them at least, and of what it calls; `b` is as much
+    memory to work in. The bits below `low` are
+    in order already, or the same. `width` is that of the machine."""
+    name = f"sort.u{bits}.{low}"
+    found: dict[str, None] = {}
+
+    def define(own: str, parameters: str, w: Writer, result: str = "void") -> None:
+        head = f"define internal {result} @{name}{own}({parameters}) noinline nounwind"
+        found[f"{head} {{\n{w.text()}\n}}"] = None
+
+    def writer() -> Writer:
+        return Writer(lambda text: found.setdefault(text))
+
+    most = network.MOST.get(width, 0) if bits in (32, 64) else 0
+    wide = most > 0 and width == network.WIDE
+    w = writer()
+    few, many = w.label(), w.label()
+    w.branch(w.new(f"icmp sle i64 %n, {most or INSERTION}"), few, many)
+    w.start_block(few)
+    w.line(f"call void @{name}.few(ptr %a, i64 %n)")
+    w.line("ret void")
+    w.start_block(many)
+    if wide:
+        w.declare("i64 @llvm.ctlz.i64(i64, i1)")
+        zeros = w.new("call i64 @llvm.ctlz.i64(i64 %n, i1 false)")
+        depth = w.new(f"mul i64 {w.new(f'sub i64 64, {zeros}')}, 2")
+        w.line(f"call void @{name}.quick(ptr %a, ptr %b, i64 %n, i64 {depth}, i64 %need)")
+    else:
+        w.line(f"call void @{name}.many(ptr %a, ptr %b, i64 %n)")
+    w.line("ret void")
+    define("", "ptr %a, ptr %b, i64 %n, i64 %need", w)
+    define(".many", "ptr %a, ptr %b, i64 %n", _radix(bits, low))
+    if not most:
+        define(".few", "ptr %a, i64 %n", _insertion(bits))
+        return tuple(found)
+    w = writer()
+    _choose(w, name, network.sizes(bits, most))
+    define(".few", "ptr %a, i64 %n", w)
+    for size in network.sizes(bits, most):
+        w = writer()
+        network.network(w, bits, size)
+        define(f".{size}", "ptr %a, i64 %n", w)
+    if wide:
+        w = writer()
+        network.partition(w, bits)
+        define(".part", f"ptr %a, ptr %b, i64 %n, i{bits} %pivot", w, "i64")
+        w = writer()
+        network.quicksort(w, bits, name)
+        define(".quick", "ptr %a, ptr %b, i64 %n, i64 %depth, i64 %need", w)
+    return tuple(found)
+
+
+def _choose(w: Writer, name: str, sizes: tuple[int, ...]) -> None:
+    """Call the smallest network that is large enough."""
+    for size in sizes:
+        fits, on = w.label(), w.label()
+        w.branch(w.new(f"icmp sle i64 %n, {size}"), fits, on)
+        w.start_block(fits)
+        w.line(f"call void @{name}.{size}(ptr %a, i64 %n)")
+        w.line("ret void")
+        w.start_block(on)
+    w.line("unreachable")
+
+
+def _insertion(bits: int) -> Writer:
+    """Each word moves in front of those before it that are greater."""
+    w, kind = Writer(lambda _: None), f"i{bits}"
+    loop = w.open_loop("%n", 1, "1")
+    word = w.new(f"load {kind}, ptr {element(w, kind, '%a', loop.counter)}, align {align(bits)}")
+    before = w.block
+    head, check, move, done = (w.label() for _ in range(4))
+    w.jump(head)
+    w.start_block(head)
+    w.line(f"%at = phi i64 [ {loop.counter}, %{before} ], [ %down, %{move} ]")
+    w.branch(w.new("icmp sgt i64 %at, 0"), check, done)
+    w.start_block(check)
+    w.line("%down = add nsw i64 %at, -1")
+    other = w.new(f"load {kind}, ptr {element(w, kind, '%a', '%down')}, align {align(bits)}")
+    w.branch(w.new(f"icmp ugt {kind} {other}, {word}"), move, done)
+    w.start_block(move)
+    w.line(f"store {kind} {other}, ptr {element(w, kind, '%a', '%at')}, align {align(bits)}")
+    w.jump(head)
+    w.start_block(done)
+    w.line(f"store {kind} {word}, ptr {element(w, kind, '%a', '%at')}, align {align(bits)}")
+    w.close_loop(loop)
+    w.line("ret void")
+    return w
+
+
+def _radix(bits: int, low: int) -> Writer:
+    w, kind = Writer(lambda _: None), f"i{bits}"
+    passes = (bits - low) // DIGIT
+    table = w.reserve(f"[{passes * DIGITS} x i64]")
+    loop = w.open_loop(str(passes * DIGITS), 8)
+    place = w.new(f"getelementptr i64, ptr {table}, i64 {loop.counter}")
+    w.line(f"store <8 x i64> zeroinitializer, ptr {place}, align 64")
+    w.close_loop(loop)
+    loop = w.open_loop("%n")
+    word = w.new(f"load {kind}, ptr {element(w, kind, '%a', loop.counter)}, align {align(bits)}")
+    for p in range(passes):
+        place = _counter(w, table, p, _digit(w, bits, word, low + p * DIGIT))
+        count = w.new(f"load i64, ptr {place}, align 8")
+        w.line(f"store i64 {w.new(f'add nuw i64 {count}, 1')}, ptr {place}, align 8")
+    w.close_loop(loop)
+    here, there = "%a", "%b"
+    for p in range(passes):
+        here, there = _pass(w, bits, low, p, table, here, there)
+    moved, done = w.label(), w.label()
+    w.branch(w.new(f"icmp eq ptr {here}, %a"), done, moved)
+    w.start_block(moved)
+    loop = w.open_loop("%n")
+    word = w.new(f"load {kind}, ptr {element(w, kind, '%b', loop.counter)}, align {align(bits)}")
+    w.line(f"store {kind} {word}, ptr {element(w, kind, '%a', loop.counter)}, align {align(bits)}")
+    w.close_loop(loop)
+    w.jump(done)
+    w.start_block(done)
+    w.line("ret void")
+    return w
+
+
+def _pass(
+    w: Writer, bits: int, low: int, p: int, table: str, here: str, there: str
+) -> tuple[str, str]:
+    """Move the words to their places by one digit, unless they agree in it; returns where they are
+    then, and the other memory."""
+    kind = f"i{bits}"
+    move, end = w.label(), w.label()
+    word = w.new(f"load {kind}, ptr {here}, align {align(bits)}")
+    place = _counter(w, table, p, _digit(w, bits, word, low + p * DIGIT))
+    alike = w.new(f"load i64, ptr {place}, align 8")
+    before = w.block
+    w.branch(w.new(f"icmp eq i64 {alike}, %n"), end, move)
+    w.start_block(move)
+    loop = w.open_loop(str(DIGITS), 1, "0", [("i64", "0")])
+    place = _counter(w, table, p, loop.counter)
+    count = w.new(f"load i64, ptr {place}, align 8")
+    w.line(f"store i64 {loop.values[0]}, ptr {place}, align 8")
+    w.close_loop(loop, [w.new(f"add nuw i64 {loop.values[0]}, {count}")])
+    loop = w.open_loop("%n")
+    word = w.new(f"load {kind}, ptr {element(w, kind, here, loop.counter)}, align {align(bits)}")
+    place = _counter(w, table, p, _digit(w, bits, word, low + p * DIGIT))
+    at = w.new(f"load i64, ptr {place}, align 8")
+    w.line(f"store {kind} {word}, ptr {element(w, kind, there, at)}, align {align(bits)}")
+    w.line(f"store i64 {w.new(f'add nuw i64 {at}, 1')}, ptr {place}, align 8")
+    w.close_loop(loop)
+    after = w.block
+    w.jump(end)
+    w.start_block(end)
+    pairs = ((here, there), (there, here))
+    now = [w.new(f"phi ptr [ {same}, %{before} ], [ {new}, %{after} ]") for same, new in pairs]
+    return now[0], now[1]
+
+
+def _digit(w: Writer, bits: int, word: str, shift: int) -> str:
+    """A digit of a word, as i64."""
+    kind = f"i{bits}"
+    if shift:
+        word = w.new(f"lshr {kind} {word}, {shift}")
+    if bits > 64:
+        word = w.new(f"trunc {kind} {word} to i64")
+    elif bits < 64:
+        word = w.new(f"zext {kind} {word} to i64")
+    return w.new(f"and i64 {word}, {DIGITS - 1}")
+
+
+def _counter(w: Writer, table: str, p: int, digit: str) -> str:
+    row = w.new(f"getelementptr i64, ptr {table}, i64 {p * DIGITS}")
+    return w.new(f"getelementptr i64, ptr {row}, i64 {digit}")
+
+
+def element(w: Writer, kind: str, base: str, at: str) -> str:
+    """The address of an element."""
+    return w.new(f"getelementptr {kind}, ptr {base}, i64 {at}")
+
+
+def align(bits: int) -> int:
+    """Bytes to which words in memory are aligned."""
+    return min(bits // 8, 8)

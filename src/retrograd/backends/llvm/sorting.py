@@ -1,0 +1,351 @@
+"""Sorting rows, and searching in sorted ones.
+
+Numbers are compared as unsigned integers: `Keys` turns bits into a key of the same order, NaN last.
+`sort` turns a row into keys in place, sorts them and turns them back. Two things would be lost on
+the way, which of two zeros it was and the bits of a NaN: where a row has any, these elements are
+set aside, in their order, and put back between the negative numbers and the positive ones, and at
+the end. `argsort` sorts words of a key and the position below it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from retrograd.backends.kernel import Nest
+from retrograd.backends.llvm import types
+from retrograd.backends.llvm.kernels import KernelWriter
+from retrograd.backends.llvm.loops import Carried, walk
+from retrograd.backends.llvm.ordering import align, element, sorter
+from retrograd.backends.llvm.writer import Writer
+from retrograd.ir import DType, bfloat16, float16, float32, float64
+
+# Bits of a float without its sign above which it is a NaN.
+_INFINITY = {float16: 0x7C00, bfloat16: 0x7F80, float32: 0x7F800000, float64: 0x7FF0000000000000}
+WIDTH = 8  # elements of a vector
+
+
+class Keys:
+    """How the numbers of a dtype become unsigned keys, in one lane or several."""
+
+    def __init__(self, w: Writer, dtype: DType, descending: bool = False, lanes: int = 1) -> None:
+        self.w = w
+        self.dtype = dtype
+        self.lanes = lanes
+        self.descending = descending
+        self.bits = 8 * dtype.itemsize
+        self.kind = types.widened(f"i{self.bits}", lanes)
+        self.sign = 1 << (self.bits - 1)
+
+    def number(self, value: int) -> str:
+        """A constant in every lane."""
+        wrapped = (value + self.sign) % (2 * self.sign) - self.sign
+        return types.splat(f"i{self.bits}", str(wrapped), self.lanes)
+
+    def do(self, op: str, a: str, b: str | int) -> str:
+        return self.w.new(f"{op} {self.kind} {a}, {b if isinstance(b, str) else self.number(b)}")
+
+    def choose(self, condition: str, a: str, b: str) -> str:
+        flags = types.widened("i1", self.lanes)
+        return self.w.new(f"select {flags} {condition}, {self.kind} {a}, {self.kind} {b}")
+
+    def is_nan(self, x: str) -> str:
+        size = self.do("and", x, self.sign - 1)
+        return self.do("icmp ugt", size, _INFINITY[self.dtype])
+
+    def is_zero(self, x: str) -> str:
+        return self.do("icmp eq", self.do("and", x, self.sign - 1), 0)
+
+    def of(self, x: str) -> str:
+        """The key of the bits of a number, in the order that the dtype's values have."""
+        if self.dtype.is_float:
+            signs = self.do("ashr", x, self.bits - 1)
+            x = self.do("xor", x, self.do("or", signs, self.sign))
+        elif self.dtype.kind == "int":
+            x = self.do("xor", x, self.sign)
+        return self.do("xor", x, -1) if self.descending else x
+
+    def back(self, key: str) -> str:
+        """The bits of the number of a key."""
+        x = self.do("xor", key, -1) if self.descending else key
+        if self.dtype.is_float:
+            signs = self.do("ashr", self.do("xor", x, -1), self.bits - 1)
+            return self.do("xor", x, self.do("or", signs, self.sign))
+        return self.do("xor", x, self.sign) if self.dtype.kind == "int" else x
+
+    def total(self, x: str) -> str:
+        """A key that equal numbers share: one for both zeros, one for every NaN."""
+        if not self.dtype.is_float:
+            return self.of(x)
+        nan = self.is_nan(x)
+        x = self.choose(self.is_zero(x), self.number(0), x)
+        return self.choose(nan, self.number(-1), self.of(x))
+
+    def load(self, base: str, at: str) -> str:
+        return self.w.new(f"load {self.kind}, ptr {self.place(base, at)}, align {align(self.bits)}")
+
+    def store(self, x: str, base: str, at: str) -> None:
+        self.w.line(f"store {self.kind} {x}, ptr {self.place(base, at)}, align {align(self.bits)}")
+
+    def place(self, base: str, at: str) -> str:
+        return element(self.w, f"i{self.bits}", base, at)
+
+
+# -- values ----------------------------------------------------------------------------------------
+def sort(w: KernelWriter, nest: Nest) -> None:
+    """Sort rows in place."""
+    (store,), (spare,) = nest.stores, nest.info["work"]
+    dtype = store.buffer.type.dtype
+    w.begin(nest)
+    name, definitions = row_sorter(dtype, nest.info["descending"], w.machine.width)
+    for text in definitions:
+        w.declare(text)
+
+    def row(_: Carried) -> Carried:
+        at = w.scalar(store.offset)
+        places = ", ".join(f"ptr {w.address(b, at)}" for b in (store.buffer, spare))
+        w.line(f"call void @{name}({places}, i64 {w.scalar(nest.info['n'])})")
+        return []
+
+    walk(w, 0, len(nest.loops), row)
+
+
+@cache
+def row_sorter(dtype: DType, descending: bool, width: int) -> tuple[str, tuple[str, ...]]:
+    """The name of the function that sorts `n` elements at `a`, with as many at `b` to work in, and
+    the definitions it needs."""
+    bits = 8 * dtype.itemsize
+    name = f"sort.{dtype.code}.{'down' if descending else 'up'}"
+    core = f"sort.u{bits}.0"
+    w = Writer(lambda _: None)
+    count, definitions = "%n", sorter(bits, 0, width)
+    if dtype.is_float:
+        definitions += (_setting_aside(dtype, descending), _putting_back(dtype))
+        special = _special(w, dtype)
+        aside, on = w.label(), w.label()
+        before = w.block
+        w.branch(special, aside, on)
+        w.start_block(aside)
+        kinds = w.new(f"call {{i64, i64}} @{name}.aside(ptr %a, ptr %b, i64 %n)")
+        some, front = (w.new(f"extractvalue {{i64, i64}} {kinds}, {i}") for i in (0, 1))
+        w.jump(on)
+        w.start_block(on)
+        count = w.new(f"phi i64 [ %n, %{before} ], [ {some}, %{aside} ]")
+        front = w.new(f"phi i64 [ 0, %{before} ], [ {front}, %{aside} ]")
+    _each(w, dtype, descending, count, turned=False)
+    w.line(f"call void @{core}(ptr %a, ptr %b, i64 {count}, i64 {count})")
+    _each(w, dtype, descending, count, turned=True)
+    if dtype.is_float:
+        again, done = w.label(), w.label()
+        w.branch(w.new(f"icmp eq i64 {count}, %n"), done, again)
+        w.start_block(again)
+        w.line(
+            f"call void @sort.{dtype.code}.zeros(ptr %a, ptr %b, i64 {count}, i64 {front}, i64 %n)"
+        )
+        w.jump(done)
+        w.start_block(done)
+    w.line("ret void")
+    head = f"define internal void @{name}(ptr %a, ptr %b, i64 %n) noinline nounwind"
+    return name, (f"{head} {{\n{w.text()}\n}}", *definitions)
+
+
+def _each(w: Writer, dtype: DType, descending: bool, count: str, turned: bool) -> None:
+    """Turn the first elements into keys, or back."""
+    if not turned and not descending and not dtype.is_float and dtype.kind != "int":
+        return
+    if turned and not descending and not dtype.is_float and dtype.kind != "int":
+        return
+    whole = w.new(f"and i64 {count}, {-WIDTH}")
+    for lanes, start, end in ((WIDTH, "0", whole), (1, whole, count)):
+        keys = Keys(w, dtype, descending, lanes)
+        loop = w.open_loop(end, lanes, start)
+        x = keys.load("%a", loop.counter)
+        keys.store(keys.back(x) if turned else keys.of(x), "%a", loop.counter)
+        w.close_loop(loop)
+
+
+def _special(w: Writer, dtype: DType) -> str:
+    """Whether there is a NaN or a negative zero."""
+    whole = w.new(f"and i64 %n, {-WIDTH}")
+    found = ""
+    for lanes, start, end in ((WIDTH, "0", whole), (1, whole, "%n")):
+        keys = Keys(w, dtype, lanes=lanes)
+        flags = types.widened("i1", lanes)
+        first = types.splat("i1", "false", lanes)
+        loop = w.open_loop(end, lanes, start, [(flags, first)])
+        x = keys.load("%a", loop.counter)
+        negative = keys.do("icmp eq", x, keys.sign)
+        own = w.new(f"or {flags} {negative}, {keys.is_nan(x)}")
+        w.close_loop(loop, [w.new(f"or {flags} {own}, {loop.values[0]}")])
+        any_lane = loop.values[0]
+        if lanes > 1:
+            packed = w.new(f"bitcast {flags} {any_lane} to i{lanes}")
+            any_lane = w.new(f"icmp ne i{lanes} {packed}, 0")
+        found = w.new(f"or i1 {found}, {any_lane}") if found else any_lane
+    return found
+
+
+@cache
+def _setting_aside(dtype: DType, descending: bool) -> str:
+    """Zeros and NaN are moved to the end of the row, each in their order. Returns how many elements
+    are left, and how many of these come before zero."""
+    w = Writer(lambda _: None)
+    keys = Keys(w, dtype)
+    # Zeros go to b from the front, NaN behind them in a second walk.
+    counters = [("i64", "0")] * 3
+    loop = w.open_loop("%n", 1, "0", counters)
+    kept, zeros, front = loop.values
+    x = keys.load("%a", loop.counter)
+    zero, nan = keys.is_zero(x), keys.is_nan(x)
+    keys.store(x, "%b", zeros)  # overwritten, unless it is a zero
+    keys.store(x, "%a", kept)
+    plain = w.new(f"xor i1 {w.new(f'or i1 {zero}, {nan}')}, true")
+    before = keys.do("icmp sgt" if descending else "icmp slt", x, 0)
+    before = w.new(f"and i1 {before}, {plain}")
+    more = [w.new(f"zext i1 {c} to i64") for c in (plain, zero, before)]
+    sums = [w.new(f"add i64 {a}, {b}") for a, b in zip((kept, zeros, front), more, strict=True)]
+    # NaN wait in b, from the back: there is room for all elements.
+    aside, on = w.label(), w.label()
+    w.branch(nan, aside, on)
+    w.start_block(aside)
+    seen = w.new(f"sub i64 {loop.counter}, {w.new(f'add i64 {kept}, {zeros}')}")
+    keys.store(x, "%b", w.new(f"sub i64 {w.new('sub i64 %n, 1')}, {seen}"))
+    w.jump(on)
+    w.start_block(on)
+    w.close_loop(loop, sums)
+    place = w.open_loop(zeros)
+    x = keys.load("%b", place.counter)
+    keys.store(x, "%a", w.new(f"add i64 {kept}, {place.counter}"))
+    w.close_loop(place)
+    start = w.new(f"add i64 {kept}, {zeros}")
+    place = w.open_loop("%n", 1, start)
+    behind = w.new(f"sub i64 {place.counter}, {start}")
+    x = keys.load("%b", w.new(f"sub i64 {w.new('sub i64 %n, 1')}, {behind}"))
+    keys.store(x, "%a", place.counter)
+    w.close_loop(place)
+    pair = w.new(f"insertvalue {{i64, i64}} poison, i64 {kept}, 0")
+    w.line(f"ret {{i64, i64}} {w.new(f'insertvalue {{i64, i64}} {pair}, i64 {front}, 1')}")
+    name = f"sort.{dtype.code}.{'down' if descending else 'up'}.aside"
+    head = f"define internal {{i64, i64}} @{name}(ptr %a, ptr %b, i64 %n) noinline nounwind"
+    return f"{head} {{\n{w.text()}\n}}"
+
+
+@cache
+def _putting_back(dtype: DType) -> str:
+    """Zeros are moved from behind the first `kept` elements to behind the first `front` ones."""
+    w = Writer(lambda _: None)
+    keys = Keys(w, dtype)
+    loop = w.open_loop("%n", 1, "%kept", [("i64", "0")])
+    x = keys.load("%a", loop.counter)
+    keys.store(x, "%b", loop.values[0])
+    more = w.new(f"zext i1 {keys.is_zero(x)} to i64")
+    w.close_loop(loop, [w.new(f"add i64 {loop.values[0]}, {more}")])
+    zeros = loop.values[0]
+    loop = w.open_loop(w.new("sub i64 %kept, %front"))
+    at = w.new(f"sub i64 {w.new('sub i64 %kept, 1')}, {loop.counter}")
+    keys.store(keys.load("%a", at), "%a", w.new(f"add i64 {at}, {zeros}"))
+    w.close_loop(loop)
+    loop = w.open_loop(zeros)
+    x = keys.load("%b", loop.counter)
+    keys.store(x, "%a", w.new(f"add i64 %front, {loop.counter}"))
+    w.close_loop(loop)
+    w.line("ret void")
+    parameters = "ptr %a, ptr %b, i64 %kept, i64 %front, i64 %n"
+    head = f"define internal void @sort.{dtype.code}.zeros({parameters}) noinline nounwind"
+    return f"{head} {{\n{w.text()}\n}}"
+
+
+# -- positions -------------------------------------------------------------------------------------
+def argsort(w: KernelWriter, nest: Nest) -> None:
+    """Write the positions of a row's elements in order. Words are two halves: key and position."""
+    (store,), info = nest.stores, nest.info
+    (source,), work = info["buffers"], info["work"]
+    half = max(32, 8 * source.type.dtype.itemsize)
+    bits = 2 * half
+    kind = f"i{bits}"
+    for text in sorter(bits, half, w.machine.width):
+        w.declare(text)
+    w.begin(nest)
+    words = work[0] if len(work) > 1 else store.buffer
+    spare = work[-1]
+
+    def row(_: Carried) -> Carried:
+        at, n, count = w.scalar(store.value), w.scalar(info["n"]), w.scalar(info["count"])
+        scale = half // 32  # 64-bit elements of a buffer for one word
+        start = w.new(f"mul nsw i64 {at}, {scale}") if scale > 1 else at
+        a, b = w.address(words, start), w.address(spare, start)
+        x, y = w.address(source, at), w.address(store.buffer, w.scalar(store.offset))
+        keys = Keys(w, source.type.dtype, info["descending"])
+        loop = w.open_loop(n)
+        key = keys.total(keys.load(x, loop.counter))
+        if keys.bits < bits:
+            key = w.new(f"zext {keys.kind} {key} to {kind}")
+        position = loop.counter if bits == 64 else w.new(f"zext i64 {loop.counter} to {kind}")
+        word = w.new(f"or {kind} {w.new(f'shl {kind} {key}, {half}')}, {position}")
+        w.line(f"store {kind} {word}, ptr {element(w, kind, a, loop.counter)}, align 8")
+        w.close_loop(loop)
+        w.line(f"call void @sort.u{bits}.{half}(ptr {a}, ptr {b}, i64 {n}, i64 {count})")
+        loop = w.open_loop(count)
+        word = w.new(f"load {kind}, ptr {element(w, kind, a, loop.counter)}, align 8")
+        if bits > 64:
+            word = w.new(f"trunc {kind} {word} to i64")
+        else:
+            word = w.new(f"and i64 {word}, {2**half - 1}")
+        w.line(f"store i64 {word}, ptr {element(w, 'i64', y, loop.counter)}, align 8")
+        w.close_loop(loop)
+        return []
+
+    walk(w, 0, len(nest.loops), row)
+
+
+def search(w: KernelWriter, nest: Nest) -> None:
+    """By halves: as many steps for each value, whatever it is."""
+    (store,), info = nest.stores, nest.info
+    (source,) = info["buffers"]
+    dtype = source.type.dtype
+    w.begin(nest)
+
+    def one(_: Carried) -> Carried:
+        keys = Keys(w, dtype)
+        base = w.address(source, w.scalar(info["base"]))
+        value = keys.total(_bits(w, w.scalar(store.value), dtype))
+        before = "icmp ule" if info["right"] else "icmp ult"
+        found = _halving(w, keys, base, w.scalar(info["n"]), value, before)
+        w.line(f"store i64 {found}, ptr {w.address(store.buffer, w.scalar(store.offset))}, align 8")
+        return []
+
+    walk(w, 0, len(nest.loops), one)
+
+
+def _halving(w: Writer, keys: Keys, base: str, n: str, value: str, before: str) -> str:
+    """How many of `n` keys come before a value. What is left halves until it is one."""
+    name, start = w.label(), w.block
+    first = w.new(f"add i64 {n}, 1")  # the answers that are left
+    w.jump(f"{name}.head")
+    w.start_block(f"{name}.head")
+    w.line(f"%{name}.left = phi i64 [ {first}, %{start} ], [ %{name}.rest, %{name}.step ]")
+    w.line(f"%{name}.at = phi i64 [ 0, %{start} ], [ %{name}.next, %{name}.step ]")
+    w.branch(w.new(f"icmp ugt i64 %{name}.left, 1"), f"{name}.step", f"{name}.end")
+    w.start_block(f"{name}.step")
+    half = w.new(f"lshr i64 %{name}.left, 1")
+    probe = w.new(f"add i64 %{name}.at, {half}")
+    key = keys.total(keys.load(base, w.new(f"sub i64 {probe}, 1")))
+    up = w.new(f"{before} {keys.kind} {key}, {value}")
+    w.line(f"%{name}.next = select i1 {up}, i64 {probe}, i64 %{name}.at")
+    w.line(f"%{name}.rest = sub i64 %{name}.left, {half}")
+    w.jump(f"{name}.head")
+    w.start_block(f"{name}.end")
+    return f"%{name}.at"
+
+
+def _bits(w: Writer, x: str, dtype: DType) -> str:
+    """The bits that a register has in memory."""
+    kind, memory = types.register_type(dtype), types.memory_type(dtype)
+    if not dtype.is_float:
+        return w.new(f"zext i1 {x} to i8") if kind == "i1" else x
+    if dtype is float16:
+        x = w.new(f"fptrunc float {x} to half")
+        return w.new(f"bitcast half {x} to i16")
+    if dtype is bfloat16:
+        wide = w.new(f"lshr i32 {w.new(f'bitcast float {x} to i32')}, 16")
+        return w.new(f"trunc i32 {wide} to i16")
+    return w.new(f"bitcast {memory} {x} to i{8 * dtype.itemsize}")

@@ -1,0 +1,76 @@
+"""Compiled sorting: patterns that upset pivots and digits, around the sizes where the way changes,
+with guards around all memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from retrograd.backends.llvm import network, ordering, sorting
+from retrograd.ir import Dim, Graph, spec
+from retrograd.ops.leaf import input_node
+from retrograd.ops.sort import ArgSort, Sort
+from tests.backends.agreement import GuardedProgram
+
+PATTERNS = {
+    "random": lambda r, n: r.standard_normal(n) * 100,
+    "sorted": lambda r, n: np.arange(n),
+    "reversed": lambda r, n: np.arange(n)[::-1],
+    "equal": lambda r, n: np.zeros(n),
+    "few": lambda r, n: r.integers(0, 3, n),
+    "pipe": lambda r, n: np.minimum(np.arange(n), np.arange(n)[::-1]),
+    "teeth": lambda r, n: np.arange(n) % 17,
+}
+SIZES = (0, 1, 7, 8, 9, 16, 33, 64, 65, 127, 128, 129, 200, 1000, 3001)
+
+
+def marked(r, x):
+    """The numbers with special values among them."""
+    x, n = x.copy(), len(x)
+    if n and x.dtype.kind == "f":
+        for value in (np.nan, -0.0, 0.0, np.inf, -np.inf, -np.nan):
+            x[r.integers(0, n, n // 10 + 1)] = value
+    elif n:
+        ends = np.iinfo(x.dtype)
+        for value in (ends.min, ends.max):
+            x[r.integers(0, n, n // 5 + 1)] = value
+    return x
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "int8", "int32", "uint32", "int64", "uint64"]
+)
+def test_patterns(dtype, descending):
+    x = input_node(spec((Dim("N"),), dtype))
+    graph = Graph([x], [Sort(0, descending)(x), ArgSort(0, descending)(x)])
+    program = GuardedProgram(graph)
+    r = np.random.default_rng(0)
+    for name, pattern in PATTERNS.items():
+        for n in SIZES:
+            plain = np.abs(pattern(r, n)) if dtype.startswith("u") else pattern(r, n)
+            plain = plain.astype(dtype)
+            for a in (plain, marked(r, plain)):
+                keys = a if not descending else -a if a.dtype.kind == "f" else ~a
+                order = np.argsort(keys, kind="stable")
+                values, found = program([a])
+                np.testing.assert_array_equal(found, order, f"{name}, {n}")
+                assert values.tobytes() == a[order].tobytes(), (name, n)
+    program.check_guards()
+
+
+def test_bad_pivots_end_in_radix(monkeypatch):
+    """Where every part is cut off at its end, the depth runs out, and radix takes over."""
+    monkeypatch.setattr(network, "_middle", lambda v: v.w.new(f"load {v.scalar}, ptr %a, align 4"))
+    caches = (ordering.sorter, sorting.row_sorter)
+    for cache in caches:
+        cache.cache_clear()
+    try:
+        x = input_node(spec((5000,), "float32"))
+        a = np.random.default_rng(0).permutation(5000).astype(np.float32)
+        for start in (a, np.sort(a), np.sort(a)[::-1].copy()):
+            (y,) = GuardedProgram(Graph([x], [Sort(0)(x)]))([start])
+            np.testing.assert_array_equal(y, np.sort(a))
+    finally:
+        for cache in caches:
+            cache.cache_clear()
