@@ -200,7 +200,7 @@ def test_an_exception_while_it_runs(monkeypatch):
     s = make()
     shaped = type(next(iter(f._traces.values())).program.last)
 
-    def interrupted(self, addresses):
+    def interrupted(self, addresses, arrays):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as m:

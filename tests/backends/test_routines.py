@@ -33,7 +33,7 @@ from retrograd.ops.linalg import (
     Solve,
     TriangularSolve,
 )
-from retrograd.ops.reduce import CumSum
+from retrograd.ops.scan import CumSum
 from tests.backends.agreement import GuardedProgram, assert_same
 
 

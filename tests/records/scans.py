@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import DType, TensorType, bool_, float32, float64, int32
+from retrograd.ir import DType, TensorType, bool_, complex128, float32, float64, int32
 from retrograd.ops.scan import (
     CumArgMax,
     CumArgMin,
@@ -76,7 +76,7 @@ def samples(name: str, kind: Any, dtypes: Sequence[DType], distinct: bool) -> It
 
     for reverse in (False, True):
         for dtype in dtypes:
-            yield Sample(kind(0, reverse), inputs((7,), dtype), dtype is float64)
+            yield Sample(kind(0, reverse), inputs((7,), dtype), dtype in (float64, complex128))
         for shape, axis in SHAPES:
             small = math.prod(shape) < 30
             yield Sample(kind(axis, reverse), inputs(shape, float64), small)
@@ -125,16 +125,17 @@ def first_or(f: Step) -> Step:
     return lambda state, x: x if state is None else f(state, x)
 
 
+COMPARED = tuple(d for d in NUMBERS if not d.is_complex)
 RECORDS = [
     scan("cumsum", CumSum, running(first_or(lambda s, x: s + x))),
     scan("cumprod", CumProd, running(first_or(lambda s, x: s * x))),
     scan("linear_scan", LinearScan, running(lambda s, a, b: b if s is None else a * s + b),
          wrt=(0, 1)),
     scan("logcumsumexp", LogCumSumExp, running(log_added), FLOATS),
-    scan("cummax", CumMax, running(first_or(max)), distinct=True),
-    scan("cummin", CumMin, running(first_or(min)), distinct=True),
-    scan("cumargmax", CumArgMax, attained(lambda x, best: x > best), wrt=()),
-    scan("cumargmin", CumArgMin, attained(lambda x, best: x < best), wrt=()),
+    scan("cummax", CumMax, running(first_or(max)), COMPARED, distinct=True),
+    scan("cummin", CumMin, running(first_or(min)), COMPARED, distinct=True),
+    scan("cumargmax", CumArgMax, attained(lambda x, best: x > best), COMPARED, wrt=()),
+    scan("cumargmin", CumArgMin, attained(lambda x, best: x < best), COMPARED, wrt=()),
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Node, Op, TensorType, declare, full, int64
-from retrograd.ops.elementwise import FLOAT, NUMBER, drop_if, eq, exp, zmul
+from retrograd.ops.elementwise import COMPLEX, FLOAT, NUMBER, drop_if, eq, exp, zmul
 from retrograd.ops.half import in_float32
 from retrograd.ops.index import gather_along, scatter_along
 from retrograd.ops.shape import fail, pad, slice_axis, stack_front
@@ -91,6 +91,7 @@ class CumSum(Scan):
     name = "cumsum"
     axis: int
     reverse: bool = False
+    kinds = NUMBER + COMPLEX
 
     def forward(self, *arrays: Any) -> Any:
         return np.cumsum(arrays[0], axis=self.axis, dtype=arrays[0].dtype)
@@ -114,6 +115,7 @@ class LinearScan(Scan):
     arity = 2
     axis: int
     reverse: bool = False
+    kinds = NUMBER + COMPLEX
 
     def forward(self, *arrays: Any) -> Any:
         a, b = (np.moveaxis(x, self.axis, 0) for x in arrays)
@@ -142,6 +144,7 @@ class CumProd(Scan):
     name = "cumprod"
     axis: int
     reverse: bool = False
+    kinds = NUMBER + COMPLEX
 
     def forward(self, *arrays: Any) -> Any:
         return np.cumprod(arrays[0], axis=self.axis, dtype=arrays[0].dtype)

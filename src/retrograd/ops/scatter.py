@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.errors import DTypeError
 from retrograd.ir import Node, TensorType, declare, full, int64, product
 from retrograd.ops.elementwise import (
     add,
@@ -68,11 +69,21 @@ def numbered(updates: Node, axis: int, own: int) -> Node:
     return expand(number, shape, others)
 
 
+def real_numbers(op: Scatter, x: TensorType) -> TensorType:
+    """The type of what is scattered into; complex numbers are refused."""
+    if x.dtype.is_complex:
+        raise DTypeError(f"{op.name} takes real numbers, not {x}")
+    return x
+
+
 class ScatterExtremum(Scatter):
     """Keep the extremum of what is there and the updates; NaN if one is NaN. Those that are equal
     to it share the gradient."""
 
     booleans = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return real_numbers(self, super().infer(*types))
 
     def _shares(self, y: Node, x: Node, index: Node, updates: Node) -> tuple[Node, Node]:
         """The partial derivatives by x and by the updates."""
@@ -130,6 +141,9 @@ class ScatterMul(Scatter):
     booleans = False
     axis: int
     shared: int = 0
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return real_numbers(self, super().infer(*types))
 
     def meet(self, y: Any, at: tuple[Any, ...], updates: Any) -> None:
         np.multiply.at(y, at, updates)

@@ -38,6 +38,8 @@ class Sort(Op):
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
+        if x.dtype.is_complex:
+            raise DTypeError(f"{self.name} compares real numbers, not {x}")
         if not 0 <= self.axis < x.rank:
             raise fail(self, x, f"the axis must lie within its {x.rank}")
         return x
@@ -129,6 +131,8 @@ class SearchSorted(Op):
 
     def infer(self, *types: TensorType) -> TensorType:
         row, values = types
+        if row.dtype.is_complex:
+            raise DTypeError(f"searchsorted compares real numbers, not {row}")
         if row.dtype is not values.dtype:
             raise DTypeError(f"searchsorted takes inputs of one dtype, not {row} and {values}")
         if row.rank != self.shared + 1 or values.rank < self.shared:

@@ -137,7 +137,7 @@ def call_kernels(node: Node, stored: Mapping[Node, Buffer], new: Callable[[Node]
         "routine": prim.routine,
         "buffers": [*(stored[x] for x in operands), out, *extra],
         "given": len(operands),
-        "places": (*(place(x.shape) for x in operands), place(node.shape)),
+        "starts": (*(place(x.shape) for x in operands), place(node.shape)),
         "sizes": tuple(body.size(s) for s in prim.sizes),
         "work": body.size(prim.work),
         "item": body.loop(0) if loops else body.size(0),

@@ -122,7 +122,7 @@ class Plan:
                 groups[node.shape] = [*near[1 - GROUPS :], home]
                 lowered.append(home)
             elif node.op == "call":
-                fill = Lowering(node, self.buffers).copy_of
+                fill = Lowering(node, self.buffers, partial(self._scratch, node)).copy_of
                 kernels = call_kernels(node, self.buffers, self._temporary, fill)
                 lowered += kernels
                 for kernel in kernels:

@@ -45,7 +45,7 @@ def call(w: KernelWriter, nest: Nest) -> None:
     sizes = [w.scalar(s) for s in info["sizes"]]
 
     def inside(_: Carried) -> Carried:
-        pointers = [w.address(b, w.scalar(p)) for b, p in zip(data, info["places"], strict=True)]
+        pointers = [w.address(b, w.scalar(p)) for b, p in zip(data, info["starts"], strict=True)]
         listed = ", ".join([*(f"ptr {p}" for p in (*pointers, work)), *(f"i64 {s}" for s in sizes)])
         code = w.new(f"call i64 @{symbol}({listed})")
         if info["refuses"]:

@@ -10,20 +10,20 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from retrograd.backends.pairs.fourier import fourier
-from retrograd.backends.pairs.functions import FUNCTIONS, Pair
+from retrograd.backends.pairs.functions import FUNCTIONS, Pair, add, mul, zmul
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, Node, Provenance, TensorType, full, made_by, product
 from retrograd.ops import elementwise as e
 from retrograd.ops.leaf import Constant, constant, input_node
 from retrograd.ops.reduce import ReduceProd, ReduceSum
-from retrograd.ops.shape import Concat, expand, permute, reshape, slice_axis
+from retrograd.ops.shape import Concat, expand, pad, permute, reshape, slice_axis
 
 Parts = Node | Pair
 
 # Linear operations with real coefficients: the same is done to both parts.
 PLANEWISE = frozenset((
     "alias", "concat", "cumsum", "expand", "flip", "fold", "gather", "pad", "permute", "reduce_sum",
-    "reshape", "scatter_add", "select", "slice", "stop_gradient", "windows",
+    "reshape", "scatter_add", "scatter_set", "select", "slice", "stop_gradient", "windows",
 ))  # fmt: skip
 
 
@@ -147,7 +147,39 @@ def _product_over(node: Node, parts: Sequence[Parts]) -> Pair:
     return reshape(a, shape), reshape(b, shape)
 
 
+def _running(node: Node, parts: Sequence[Parts]) -> Pair:
+    """A recurrence `y = a y + b` by doubling: `(a, b)` after another is `(a a', a b' + b)`. Running
+    products are those of b = 0 with the first element for a start."""
+    axis, up = node.attrs["axis"], node.attrs["reverse"]
+    known: list[Pair] = [p for p in parts if isinstance(p, tuple)]
+    n = node.shape[axis]
+    if not isinstance(n, int):
+        raise BackendError(f"{node.op} of complex numbers needs a known size: {node.describe()}")
+    factor, rest = known[0], known[1] if len(known) > 1 else None
+    step = 1
+    while step < n:
+        before = _moved(factor, axis, step, up, 1)
+        if rest is not None:
+            rest = add(zmul(_moved(rest, axis, step, up, 0), factor), rest)
+        factor = mul(factor, before)
+        step *= 2
+    return factor if rest is None else rest
+
+
+def _moved(z: Pair, axis: int, step: int, up: bool, value: float) -> Pair:
+    """What stands `step` places before each; where there is nothing, a real number."""
+    rank, n = z[0].type.rank, z[0].shape[axis]
+    none, some = (0,) * rank, tuple(step if i == axis else 0 for i in range(rank))
+    low, high = (none, some) if up else (some, none)
+    wide = [pad(p, low, high, value=v) for p, v in zip(z, (value, 0), strict=True)]
+    start = step if up else 0
+    x, y = (slice_axis(p, axis, start, start + n) for p in wide)
+    return x, y
+
+
 RULES: dict[str, Rule] = {
+    "cumprod": _running,
+    "linear_scan": _running,
     "complex": lambda node, parts: tuple(parts),  # type: ignore[dict-item,return-value]
     "real": lambda node, parts: parts[0][0],  # type: ignore[index]
     "imag": lambda node, parts: parts[0][1],  # type: ignore[index]
