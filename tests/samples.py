@@ -9,10 +9,10 @@ their own folders.
 
 from __future__ import annotations
 
-from tests.records import convolutions, elementwise, indexing, leaves, movement, reductions
+from tests.records import convolutions, elementwise, indexing, leaves, movement, reductions, special
 from tests.records.record import Failure, Record, Sample, Symbolic
 
 __all__ = ["RECORDS", "Failure", "Record", "Sample", "Symbolic"]
 
-TOPICS = (elementwise, movement, reductions, indexing, convolutions, leaves)
+TOPICS = (elementwise, special, movement, reductions, indexing, convolutions, leaves)
 RECORDS: dict[str, Record] = {r.name: r for topic in TOPICS for r in topic.records()}

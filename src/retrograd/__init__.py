@@ -17,7 +17,7 @@ from retrograd.errors import (
     StaleTapeError,
     TraceError,
 )
-from retrograd.frontend import random, tree
+from retrograd.frontend import random, special, tree
 from retrograd.frontend.activations import (
     elu,
     gelu,
@@ -351,6 +351,7 @@ __all__ = [
     "softmax",
     "softplus",
     "spec",
+    "special",
     "split",
     "sqrt",
     "square",

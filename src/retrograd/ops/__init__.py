@@ -14,6 +14,7 @@ from retrograd.ops import (
     random,
     reduce,
     shape,
+    special,
     windows,
 )
 
@@ -28,5 +29,6 @@ __all__ = [
     "random",
     "reduce",
     "shape",
+    "special",
     "windows",
 ]

@@ -109,7 +109,8 @@ class Select(Elementwise):
 ELEMENTWISE: dict[str, Elementwise] = {}
 
 
-def _add(op: Elementwise) -> Elementwise:
+def add_elementwise(op: Elementwise) -> Elementwise:
+    """Make an op known by its name."""
     ELEMENTWISE[op.name] = op
     register(op.name, lambda: op)
     return op
@@ -122,7 +123,7 @@ def unary(
     kinds: Sequence[str] = FLOAT,
     result: DType | None = None,
 ) -> Elementwise:
-    return _add(Elementwise(name, reference, (derivative,), kinds, result))
+    return add_elementwise(Elementwise(name, reference, (derivative,), kinds, result))
 
 
 def binary(
@@ -133,11 +134,11 @@ def binary(
     kinds: Sequence[str] = NUMBER,
     result: DType | None = None,
 ) -> Elementwise:
-    return _add(Elementwise(name, reference, (da, db), kinds, result))
+    return add_elementwise(Elementwise(name, reference, (da, db), kinds, result))
 
 
 def compare(name: str, reference: Callable[..., Any]) -> Elementwise:
-    return _add(Elementwise(name, reference, (None, None), ANY, bool_))
+    return add_elementwise(Elementwise(name, reference, (None, None), ANY, bool_))
 
 
 def _in_double(f: Callable[[float], float]) -> Callable[[Any], Any]:
@@ -280,9 +281,9 @@ max = binary("max", np.maximum, lambda g, y, a, b: select(eq(a, b), 0.5 * g, dro
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)), ANY)
 min = binary("min", np.minimum, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)),
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)), ANY)
-select = _add(Select("select", np.where, (
+select = add_elementwise(Select("select", np.where, (
     None, lambda g, y, c, a, b: keep_if(c, g), lambda g, y, c, a, b: drop_if(c, g)), ANY))
-clamp = _add(Elementwise("clamp", lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi), (
+clamp = add_elementwise(Elementwise("clamp", lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi), (
     lambda g, y, x, lo, hi: drop_if((x <= lo) | (x >= hi), g),
     lambda g, y, x, lo, hi: keep_if((x <= lo) & (lo < hi), g),
     lambda g, y, x, lo, hi: keep_if((x >= hi) | (lo >= hi), g)), NUMBER))
