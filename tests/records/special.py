@@ -89,9 +89,38 @@ MANY = {
 }  # fmt: skip
 
 
+MANY |= {
+    "portable_log": (in_mp(mp.log), [(0.2, 3)]),
+    "portable_exp": (in_mp(mp.exp), [(-2, 2)]),
+    "portable_atan": (in_mp(mp.atan), [(0.2, 3)]),
+    "portable_log_factorial": (
+        in_mp(lambda k: mp.loggamma(k + 1)), [(0.2, 3)], None, (), False, 64,
+    ),
+}  # fmt: skip
+# Samples as functions of the parameters: no differences tell these derivatives.
+IMPLICIT = {
+    "implicit_gamma": (lambda a, z: z, BOTH, ()),
+    "implicit_log_gamma": (lambda a, z: z, BOTH, ()),
+    "implicit_beta": (lambda a, b, z: z, SHAPE, ()),
+    "implicit_von_mises": (lambda k, z: z, BOTH, ()),
+}
+
+
+def von_mises_slope(k: Any, x: Any) -> Any:
+    """By the integral of the density from -pi to x."""
+    ratio = mp.besseli(1, k) / mp.besseli(0, k)
+    below = mp.quad(
+        lambda t: mp.exp(k * (mp.cos(t) - mp.cos(x))) * (mp.cos(t) - ratio), [-mp.pi, x]
+    )
+    return -below
+
+
+MANY["von_mises_slope"] = (in_mp(von_mises_slope), BOTH, (1,), (), False, 8)
 # Inputs with a derivative that is NaN or, in a parameter of a derivative, has none itself.
 UNCHECKED = {
     "zeta": (0,),
+    "von_mises_slope": (0,),
+    **{name: (0, 1) if name == "implicit_beta" else (0,) for name in IMPLICIT},
     "gammainc_da": (0,),
     "gammainc_daa": (0,),
     **{f"betainc_d{order}": (0, 1) for order in ("a", "b", "aa", "ab", "bb")},
@@ -101,5 +130,5 @@ UNCHECKED = {
 def records() -> list[Record]:
     return [
         replace(record, unchecked=UNCHECKED.get(record.name, ()))
-        for record in [*table(UNARY), *table(MANY)]
+        for record in [*table(UNARY), *table(MANY), *table(IMPLICIT)]
     ]

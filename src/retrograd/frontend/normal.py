@@ -39,12 +39,16 @@ PPND7 = (
 
 def inverse_normal_cdf(key: Node, shape: Any, dtype: DType) -> Node:
     """Normal numbers of a shape from a key; float64, or float32 for every smaller dtype."""
-    wide = dtype is float64
-    q = _centred64(key, shape) if wide else _centred32(key, shape)
+    return quantile(_centred64(key, shape) if dtype is float64 else _centred32(key, shape))
+
+
+def quantile(q: Node, log_tail: Node | None = None) -> Node:
+    """The normal quantile of `q + 1/2`; minus the logarithm of `1/2 - |q|` may be given."""
+    wide = q.dtype is float64
     table: Sequence[Sequence[Sequence[float]]] = PPND16 if wide else PPND7
     size = el.abs(q)
     central = q * _ratio(table[0], 0.180625 - q * q)
-    r = el.sqrt(_minus_log(0.5 - size, 12 if wide else 6))
+    r = el.sqrt(log_tail or _minus_log(0.5 - size, 12 if wide else 6))
     far = el.select(r > 5.0, _ratio(table[2], r - 5.0), _ratio(table[1], r - 1.6))
     tail = el.select(q < 0, -far, far)
     return el.select(el.le(size, full(0.425, size.type)), central, tail)
@@ -71,13 +75,14 @@ def _ratio(table: Sequence[Sequence[float]], x: Node) -> Node:
 
 
 def _polynomial(coefficients: Sequence[float], x: Node) -> Node:
+    """The constant coefficient first; by Horner's rule."""
     total = full(coefficients[-1], x.type)
     for c in reversed(coefficients[:-1]):
         total = total * x + c
     return total
 
 
-def _minus_log(p: Node, terms: int) -> Node:
+def _minus_log(p: Node, terms: int = 12) -> Node:
     """`-log(p)` for 2**-63 < p < 1: scale to [1/2, 1) by exact products, then the series of
     `log(m) = log(c) + 2 atanh((m - c) / (m + c))` around `c = sqrt(1/2)`."""
     exponent = full(0, p.type)
@@ -88,4 +93,5 @@ def _minus_log(p: Node, terms: int) -> Node:
     c = math.sqrt(0.5)
     s = (p - c) / (p + c)
     series = _polynomial([1 / (2 * k + 1) for k in range(terms)], s * s)
-    return exponent * math.log(2) - (2 * s * series + math.log(c))
+    y: Node = exponent * math.log(2) - (2 * s * series + math.log(c))
+    return y

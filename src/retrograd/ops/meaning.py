@@ -50,7 +50,7 @@ def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 class Arrays:
     """NumPy's doubles, as the formulas of `incomplete` want them."""
 
-    exp, expm1, log, log1p, sqrt = np.exp, np.expm1, np.log, np.log1p, np.sqrt
+    exp, expm1, log, log1p, sqrt, sin = np.exp, np.expm1, np.log, np.log1p, np.sqrt, np.sin
     choose = staticmethod(np.where)
 
     def expm1_rest(self, x: Any) -> Any:
@@ -89,6 +89,9 @@ class Arrays:
         k = np.arange(2, 45)
         c = (-1.0) ** k * (scipy("zeta")(k.astype(float)) - 1) / k
         return t * _polynomial(t, [1 - np.euler_gamma, *c])
+
+    def bessel_ratio(self, k: Any) -> Any:
+        return scipy("i1e")(k) / scipy("i0e")(k)
 
     def loop(self, count: int, body: Callable[..., tuple[Any, ...]], *state: Any) -> Any:
         for _ in range(count):

@@ -19,10 +19,14 @@ a sum of positive terms. `I_x(a, b)` is treated alike, on the scale of `log(t / 
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.ops.incomplete import beta, gamma
+from retrograd.ops.incomplete import beta, circle, gamma
 from retrograd.ops.incomplete.quadrature import Maths
 
 __all__ = ["FUNCTIONS", "Maths"]
 
 # By the names of the ops: `_dx` is the derivative in `x`, `_daa` the second in `a`.
-FUNCTIONS: dict[str, Callable[..., Any]] = {**gamma.FUNCTIONS, **beta.FUNCTIONS}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **gamma.FUNCTIONS,
+    **beta.FUNCTIONS,
+    **circle.FUNCTIONS,
+}

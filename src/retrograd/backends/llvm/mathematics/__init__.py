@@ -6,7 +6,7 @@ written where they are used, long ones as functions of the module.
 """
 
 from retrograd.backends.llvm.at import Emit
-from retrograd.backends.llvm.mathematics import bessel, entropy, gamma, incomplete, normal
+from retrograd.backends.llvm.mathematics import bessel, entropy, gamma, incomplete, normal, portable
 from retrograd.backends.llvm.mathematics.exponential import (
     cosh,
     exp,
@@ -86,4 +86,5 @@ FUNCTIONS: dict[str, Emit] = {
     "bessel_j": bessel.bessel_j,
     "bessel_ie": bessel.bessel_ie,
     **incomplete.FUNCTIONS,
+    **portable.FUNCTIONS,
 }

@@ -19,7 +19,7 @@ from retrograd.backends.llvm.mathematics.term import (
     formula,
     polynomial,
 )
-from retrograd.backends.llvm.mathematics.wide import called, exp, is_odd, loop, special
+from retrograd.backends.llvm.mathematics.wide import called, exp, is_odd, loop, sin, special
 
 # fmt: off
 # J_0(x) and J_1(x) / x in x^2 - 32
@@ -64,12 +64,12 @@ _Q1 = (
 )
 # fmt: on
 HIGHEST = 31  # order; only derivatives of J_0, J_1, I_0 and I_1 ask for more than the first
-_sin, _cos = called("sin", trigonometric.sin), called("cos", trigonometric.cos)
+_cos = called("cos", trigonometric.cos)
 
 
 def _far(a: Term) -> tuple[Term, Term, Term, Term]:
     """The sum of sine and cosine, their difference, `1 / sqrt(pi x)`, `64 / x^2`."""
-    s, c = _sin(a), _cos(a)
+    s, c = sin(a), _cos(a)
     inverse = 1.0 / a
     return s + c, s - c, (inverse * (1 / math.pi)).sqrt(), inverse * inverse * 64.0
 
@@ -164,6 +164,14 @@ def _bessel_ie(n: Term, x: Term) -> Term:
     y = choose(a < 30.0, close, far)
     y = choose(is_odd(m) & (x < 0.0), -y, y)
     return _checked(choose(x.is_nan(), x, y), m)
+
+
+_call_ie = called("bessel_ie", formula(lambda n, x: _bessel_ie(n, x)))
+
+
+def unit_ratio(k: Term) -> Term:
+    """`I_1(k) / I_0(k)`"""
+    return _call_ie(k.like(1), k) / _call_ie(k.like(0), k)
 
 
 j0 = special("bessel_j0", _j0)

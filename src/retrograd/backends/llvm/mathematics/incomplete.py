@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.backends.llvm.at import Emit
-from retrograd.backends.llvm.mathematics import gamma, wide
+from retrograd.backends.llvm.mathematics import bessel, gamma, wide
 from retrograd.backends.llvm.mathematics.term import Term, choose, polynomial
 from retrograd.ops import incomplete
 
@@ -19,6 +19,7 @@ class _Registers:
     expm1 = staticmethod(wide.expm1)
     log = staticmethod(wide.log)
     log1p = staticmethod(wide.log1p)
+    sin = staticmethod(wide.sin)
     expm1_rest = staticmethod(wide.expm1_rest)
     log1p_rest = staticmethod(wide.log1p_rest)
     stirling = staticmethod(gamma.stirling)
@@ -30,6 +31,9 @@ class _Registers:
 
     def sqrt(self, x: Term) -> Term:
         return x.sqrt()
+
+    def bessel_ratio(self, k: Term) -> Term:
+        return bessel.unit_ratio(k)
 
     def log_gamma_near_two(self, t: Term) -> Term:
         return t * polynomial(t, gamma.LGAMMA)

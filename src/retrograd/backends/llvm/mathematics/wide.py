@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.backends.llvm.at import At, Emit, outlined
-from retrograd.backends.llvm.mathematics import exponential, logarithm, power
+from retrograd.backends.llvm.mathematics import exponential, logarithm, power, trigonometric
 from retrograd.backends.llvm.mathematics.exponential import excess_rest
 from retrograd.backends.llvm.mathematics.logarithm import log_rest
 from retrograd.backends.llvm.mathematics.term import SINGLE, Term, choose, formula, polynomial
@@ -55,6 +55,7 @@ expm1 = called("expm1", exponential.expm1)
 log = called("log", logarithm.log)
 log1p = called("log1p", logarithm.log1p)
 pow = called("pow", power.pow)
+sin = called("sin", trigonometric.sin)
 
 
 def loop(count: int | str, body: Callable[..., tuple[Term, ...]], *state: Term) -> Any:
