@@ -124,6 +124,20 @@ def lgamma(x: Any) -> Any:
     return np.where(np.isneginf(x), np.inf, scipy("gammaln")(x))
 
 
+@in_double
+def betaln(a: Any, b: Any) -> Any:
+    """By Stirling's formula where both are positive, where no large numbers cancel."""
+    low, high = np.where(a < b, a, b), np.where(a < b, b, a)
+    good = (low > 0) & (low + high < np.inf)
+    u, v = np.where(good, low, 1.0), np.where(good, high, 1.0)
+    c, m = u + v, Arrays()
+    y = (0.5 - v) * np.log1p(u / v) + (u - 0.5) * np.log(u) - u * np.log(c)
+    y = y + 0.5 * math.log(2 * math.pi) + (m.stirling(u) - m.stirling(c) + m.stirling(v))
+    w = lgamma(a) + lgamma(b) - lgamma(a + b)
+    w = np.where((low + high == np.inf) & (low > 0), -np.inf, np.where(low == 0, np.inf, w))
+    return np.where(good, y, w)
+
+
 def trigamma(x: Any) -> Any:
     return zeta(np.full_like(x, 2), x)
 

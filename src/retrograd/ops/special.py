@@ -36,6 +36,7 @@ from retrograd.ops.meaning import (
     from_scipy,
     in_double,
 )
+from retrograd.ops.meaning import betaln as betaln_of
 from retrograd.ops.meaning import (
     lgamma as lgamma_of,
 )
@@ -101,7 +102,7 @@ digamma = unary("digamma", from_scipy("digamma"), lambda g, y, x: zmul(g, trigam
 trigamma = unary("trigamma", trigamma_of, lambda g, y, x: zmul(g, -2 * zeta(like(3, x), x)))
 zeta = binary("zeta", zeta_of, lambda g, y, s, q: undefined(g),
               lambda g, y, s, q: -zmul(g, s * zeta(s + 1, q)), FLOAT)
-betaln = binary("betaln", from_scipy("betaln"),
+betaln = binary("betaln", betaln_of,
                 lambda g, y, a, b: zmul(g, digamma(a) - digamma(a + b)),
                 lambda g, y, a, b: zmul(g, digamma(b) - digamma(a + b)), FLOAT)
 

@@ -16,6 +16,7 @@ from retrograd.ops.incomplete.quadrature import (
     integrals,
     least,
     log_ratio,
+    squared_score,
 )
 
 
@@ -99,11 +100,13 @@ def _beta_moment(
     if len(order) == 1:
         return kappa[order]() * moments[0] + moments[slot[order]]
     k, j = kappa[order[0]](), kappa[order[1]]()
-    spread = m.trigamma(c)
     if order[0] == order[1]:
-        spread = spread - m.trigamma(p if order[0] == "a" else q)
+        z, own = (x, p) if order[0] == "a" else (y, q)
+        square = squared_score(m, k, m.log(z) + m.digamma(c), own)
+    else:
+        square = k * j
     mixed = k * moments[slot[order[1]]] + j * moments[slot[order[0]]]
-    return (k * j + spread) * moments[0] + mixed + moments[slot[order]]
+    return (square + m.trigamma(c)) * moments[0] + mixed + moments[slot[order]]
 
 
 def _beta_width(m: Maths, p: Any, q: Any, x: Any, y: Any, lack: Any) -> Any:

@@ -16,6 +16,7 @@ from retrograd.ops.incomplete.quadrature import (
     integrals,
     least,
     log_ratio,
+    squared_score,
 )
 
 
@@ -66,7 +67,8 @@ def gamma_tails(m: Maths, a: Any, x: Any, order: int) -> tuple[Any, Any]:
     kappa = log_ratio(m, x - top, x, top) + m.digamma_rest(top)
     if order == 1:
         return right, density * (part + scale * (kappa * moments[0] + moments[1]))
-    second = (kappa * kappa - m.trigamma(top)) * moments[0] + kappa * 2.0 * moments[1] + moments[2]
+    square = squared_score(m, kappa, m.log(x), top)
+    second = square * moments[0] + kappa * 2.0 * moments[1] + moments[2]
     return right, density * (part + scale * second)
 
 

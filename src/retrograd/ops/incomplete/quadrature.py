@@ -80,6 +80,15 @@ def log_ratio(m: Maths, excess: Any, x: Any, a: Any) -> Any:
     return m.choose(near, m.log1p(m.choose(near, excess / a, a * 0.0)), m.log(x) - m.log(a))
 
 
+def squared_score(m: Maths, kappa: Any, rest: Any, a: Any) -> Any:
+    """`kappa^2 - psi'(a)` of `kappa = rest - psi(a)`; for `a < 1` by way of `a + 1`: squares of
+    `1 / a` cancel."""
+    inverse = 1.0 / a
+    above = rest - m.digamma(a + 1.0)
+    low = above * above + above * 2.0 * inverse - m.trigamma(a + 1.0)
+    return m.choose(a < 1.0, low, kappa * kappa - m.trigamma(a))
+
+
 def equal(x: Any, value: float) -> Any:
     return (x <= value) & (x >= value)
 
