@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import OptionError, ShapeError
-from retrograd.frontend import sampling
+from retrograd.frontend import counting, sampling
 from retrograd.frontend.broadcasting import normal_axis
 from retrograd.frontend.creation import arange, asarray
 from retrograd.frontend.elementwise import ArrayLike
@@ -113,15 +113,15 @@ class Distributions:
 
     def poisson(self, rate: ArrayLike, shape: Any = None) -> Tensor:
         """Counts k of probability `rate**k exp(-rate) / k!`, int64; no gradient."""
-        return sampling.poisson(self._draw_key(), rate, shape)
+        return counting.poisson(self._draw_key(), rate, shape)
 
     def binomial(self, n: ArrayLike, p: ArrayLike, shape: Any = None) -> Tensor:
         """How many of n trials succeed, each with probability p; int64; no gradient."""
-        return sampling.binomial(self._draw_key(), n, p, shape)
+        return counting.binomial(self._draw_key(), n, p, shape)
 
     def geometric(self, p: ArrayLike, shape: Any = None) -> Tensor:
         """How many trials it takes to the first success, from 1 on; int64; no gradient."""
-        return sampling.geometric(self._draw_key(), p, shape)
+        return counting.geometric(self._draw_key(), p, shape)
 
     def gumbel_softmax(
         self, logits: ArrayLike, tau: float = 1.0, hard: bool = False, *, axis: int = -1
@@ -168,7 +168,7 @@ class Distributions:
         return take(given, order[:count].reshape(size), axis=0)
 
     def _weighed(self, p: Tensor, size: Any) -> Tensor:
-        return sampling.by_probability(self._draw_key(), p, size)
+        return counting.by_probability(self._draw_key(), p, size)
 
     def _raced(self, p: Tensor) -> Tensor:
-        return asarray(np.argsort(sampling.races(self._draw_key(), p).numpy(), kind="stable"))
+        return asarray(np.argsort(counting.races(self._draw_key(), p).numpy(), kind="stable"))

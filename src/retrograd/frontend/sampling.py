@@ -25,7 +25,7 @@ from retrograd.frontend.function import function
 from retrograd.frontend.linalg import matmul
 from retrograd.frontend.manipulation import positions
 from retrograd.frontend.normal import inverse_normal_cdf, quantile
-from retrograd.ir import Dim, Node, TensorType, as_shape, float32, float64, full, int64
+from retrograd.ir import Dim, Node, TensorType, as_shape, float32, float64, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import implicit
 from retrograd.ops.control import StopGradient
@@ -34,10 +34,9 @@ from retrograd.ops.portable import (
     portable_atan,
     portable_exp,
     portable_log,
-    portable_log_factorial,
 )
 from retrograd.ops.random import RandomBits
-from retrograd.ops.reduce import ArgMax, CumSum, LogSumExp, ReduceMax, ReduceSum
+from retrograd.ops.reduce import ArgMax, LogSumExp, ReduceMax
 from retrograd.ops.shape import expand, pad, permute, reshape, slice_axis
 
 PROPOSALS = 32  # acceptance is at least 0.66
@@ -58,7 +57,7 @@ def unit(key: Node, shape: Any) -> Node:
     return ((high * 2.0**26 + low) + 0.5) * 2.0**-52
 
 
-def _given(shape: Any, *parameters: ArrayLike) -> tuple[list[Node], list[Node], Any]:
+def given(shape: Any, *parameters: ArrayLike) -> tuple[list[Node], list[Node], Any]:
     """Parameters in the shape of the result, in their dtype; and as constants in doubles."""
     nodes = together(*parameters, floating=True)
     size = nodes[0].shape if shape is None else as_shape(shape)
@@ -82,7 +81,7 @@ def _located(draw: Node, loc: Node, scale: Node) -> Node:
     return el.cast(draw, loc.dtype) * scale + loc
 
 
-def _first_accepted(values: Node, accepted: Node) -> Node:
+def first_accepted(values: Node, accepted: Node) -> Node:
     """Along axis 0, the first value that is accepted."""
     first = ArgMax(0)(el.cast(accepted, float32))
     rank = values.type.rank
@@ -92,7 +91,7 @@ def _first_accepted(values: Node, accepted: Node) -> Node:
     return reshape(Gather(rank - 1, rank - 1)(stacked, index), first.shape)
 
 
-def _several(x: Node, count: int) -> Node:
+def several(x: Node, count: int) -> Node:
     return expand(x, (count, *x.shape), (0,))
 
 
@@ -126,14 +125,14 @@ STANDARD: dict[str, Callable[[Node], Node]] = {
 @function
 def located(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, name: str, shape: Any) -> Any:
     """A distribution of location and scale."""
-    (at, by), _, size = _given(shape, loc, scale)
+    (at, by), _, size = given(shape, loc, scale)
     return _located(STANDARD[name](unit(key, size)), at, by)
 
 
 @function
 def cauchy(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Any) -> Any:
     """The quotient of two normal numbers."""
-    (at, by), _, size = _given(shape, loc, scale)
+    (at, by), _, size = given(shape, loc, scale)
     a, b = (inverse_normal_cdf(k, size, float64) for k in keys(key, 2))
     return _located(a / b, at, by)
 
@@ -141,7 +140,7 @@ def cauchy(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Any) -> Any:
 @function
 def lognormal(key: ArrayLike, mean: ArrayLike, std: ArrayLike, shape: Any) -> Any:
     """`exp(mean + std z)`"""
-    (at, by), (m, s), size = _given(shape, mean, std)
+    (at, by), (m, s), size = given(shape, mean, std)
     z = inverse_normal_cdf(key, size, float64)
     value = el.cast(portable_exp(m + s * z), at.dtype)
     return _moving(value, at + by * el.cast(z, at.dtype))
@@ -157,7 +156,7 @@ def truncated_normal(
     key: ArrayLike, mean: ArrayLike, std: ArrayLike, low: float, high: float, shape: Any
 ) -> Any:
     """By inversion; the bounds in standard deviations from the mean, on the side of the tail."""
-    (at, by), _, size = _given(shape, mean, std)
+    (at, by), _, size = given(shape, mean, std)
     mirrored = low > 0
     a, b = (-high, -low) if mirrored else (low, high)
     below, above = (0.5 * math.erfc(-x / math.sqrt(2)) for x in (a, b))
@@ -179,12 +178,12 @@ def _gamma_draw(key: Node, a: Node) -> tuple[Node, Node]:
     k = keys(key, 3)
     x = inverse_normal_cdf(k[0], (count, *shape), float64)
     u = unit(k[1], (count, *shape))
-    t = 1.0 + _several(c, count) * x
+    t = 1.0 + several(c, count) * x
     inside = t > 0.0
     v = el.select(inside, t * t * t, full(1, t.type))
-    wide = _several(d, count)
+    wide = several(d, count)
     bound = 0.5 * x * x + wide * (1.0 - v + portable_log(v))
-    v = _first_accepted(v, inside & (-minus_log(u) < bound))
+    v = first_accepted(v, inside & (-minus_log(u) < bound))
     boost = minus_log(unit(k[2], shape)) / el.select(small, a, full(1, a.type))
     boost = el.select(small, -boost, full(0, a.type))
     value = d * v * portable_exp(boost)
@@ -195,7 +194,7 @@ def _gamma_draw(key: Node, a: Node) -> tuple[Node, Node]:
 @function
 def gamma(key: ArrayLike, a: ArrayLike, scale: ArrayLike, shape: Any) -> Any:
     """Of shape `a`, times a scale."""
-    (p, s), (wide, _), _ = _given(shape, a, scale)
+    (p, s), (wide, _), _ = given(shape, a, scale)
     draw, _ = _gamma_draw(key, wide)
     return implicit.implicit_gamma(p, el.cast(draw, p.dtype)) * s
 
@@ -203,7 +202,7 @@ def gamma(key: ArrayLike, a: ArrayLike, scale: ArrayLike, shape: Any) -> Any:
 @function
 def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any) -> Any:
     """`X / (X + Y)` of gamma samples, in logarithms."""
-    (p, q), (wide_p, wide_q), _ = _given(shape, a, b)
+    (p, q), (wide_p, wide_q), _ = given(shape, a, b)
     one, two = keys(key, 2)
     gap = _gamma_draw(two, wide_q)[1] - _gamma_draw(one, wide_p)[1]
     e = portable_exp(-el.abs(gap))
@@ -214,7 +213,7 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any) -> Any:
 @function
 def dirichlet(key: ArrayLike, a: ArrayLike, shape: Any) -> Any:
     """Gamma samples divided by their sum, along the last axis."""
-    (p,), (wide,), _ = _given(shape, a)
+    (p,), (wide,), _ = given(shape, a)
     _, logs = _gamma_draw(key, wide)
     axis = (p.type.rank - 1,)
     e = portable_exp(logs - expand(ReduceMax(axis)(logs), logs.shape, axis))
@@ -251,7 +250,7 @@ def chi2(key: ArrayLike, df: ArrayLike, shape: Any) -> Any:
 @function
 def gumbel_softmax(key: ArrayLike, logits: ArrayLike, tau: float, hard: bool, axis: int) -> Any:
     """Of the logits plus Gumbel noise; with `hard` straight through."""
-    (x,), _, size = _given(None, logits)
+    (x,), _, size = given(None, logits)
     y = softmax((x + el.cast(_gumbel(unit(key, size)), x.dtype)) / tau, axis=axis)
     if not hard:
         return y
@@ -285,34 +284,9 @@ def together_dtype(*values: ArrayLike) -> list[Node]:
 
 
 @function
-def by_probability(key: ArrayLike, p: ArrayLike, shape: Any) -> Any:
-    """Numbers of the elements of p, drawn with these probabilities, by inversion."""
-    (wide,) = (el.cast(together(p, floating=True)[0], float64),)
-    if wide.type.rank != 1 or wide.shape[0] == 0:
-        raise ShapeError(f"choice: the probabilities are a vector, not of shape {wide.shape}")
-    total = CumSum(0)(wide)
-    last = slice_axis(total, 0, wide.shape[0] - 1, wide.shape[0])
-    size = as_shape(shape)
-    u = unit(key, size) * broadcast_to(reshape(last, ()), size)
-    rank = len(size)
-    every = (*size, wide.shape[0])
-    above = expand(u, every, (rank,)) >= expand(total, every, tuple(range(rank)))
-    count = ReduceSum((rank,))(el.cast(above, int64))
-    return el.min(count, full(wide.shape[0] - 1, count.type))
-
-
-@function
-def races(key: ArrayLike, p: ArrayLike) -> Any:
-    """Exponential times of rates p: the first to arrive are a sample without replacement (P. S.
-    Efraimidis, P. G. Spirakis, 2006)."""
-    rates = el.cast(together(p, floating=True)[0], float64)
-    return minus_log(unit(key, rates.shape)) / rates
-
-
-@function
 def student_t(key: ArrayLike, df: ArrayLike, shape: Any) -> Any:
     """A normal number divided by the root of the mean of `df` squares of others."""
-    (p,), (wide,), size = _given(shape, df)
+    (p,), (wide,), size = given(shape, df)
     one, two = keys(key, 2)
     half = 0.5 * p
     draw, _ = _gamma_draw(one, 0.5 * wide)
@@ -324,130 +298,20 @@ def student_t(key: ArrayLike, df: ArrayLike, shape: Any) -> Any:
 def von_mises(key: ArrayLike, mean: ArrayLike, k: ArrayLike, shape: Any) -> Any:
     """By D. J. Best and N. I. Fisher, "Efficient simulation of the von Mises distribution", Applied
     Statistics 28 (1979)."""
-    (m, p), (_, wide), size = _given(shape, mean, k)
+    (m, p), (_, wide), size = given(shape, mean, k)
     every = (PROPOSALS, *size)
     kappa = el.max(wide, full(1e-6, wide.type))
     tau = 1.0 + el.sqrt(1.0 + 4.0 * kappa * kappa)
     rho = (tau - el.sqrt(2.0 * tau)) / (2.0 * kappa)
-    r = _several((1.0 + rho * rho) / (2.0 * rho), PROPOSALS)
+    r = several((1.0 + rho * rho) / (2.0 * rho), PROPOSALS)
     k1, k2, k3, k4 = keys(key, 4)
     a, b = (inverse_normal_cdf(j, every, float64) for j in (k1, k2))
     z = a / el.sqrt(a * a + b * b)  # the cosine of a uniform angle
     f = (1.0 + r * z) / (r + z)
-    c = _several(kappa, PROPOSALS) * (r - f)
+    c = several(kappa, PROPOSALS) * (r - f)
     u = unit(k3, every)
     accepted = (c * (2.0 - c) > u) | (portable_log(c / u) + 1.0 > c)
-    f = el.clamp(_first_accepted(f, accepted), full(-1, wide.type), full(1, wide.type))
+    f = el.clamp(first_accepted(f, accepted), full(-1, wide.type), full(1, wide.type))
     angle = 2.0 * portable_atan(el.sqrt((1.0 - f) / (1.0 + f + 2.0**-60)))
     angle = el.select(unit(k4, size) < 0.5, -angle, angle)
     return implicit.implicit_von_mises(p, el.cast(_where(wide >= 0.0, angle), p.dtype)) + m
-
-
-# -- counts --------------------------------------------------------------------------------------
-@function
-def geometric(key: ArrayLike, p: ArrayLike, shape: Any) -> Any:
-    """How many trials up to the first success, from 1 on."""
-    _, (wide,), size = _given(shape, p)
-    certain = wide >= 1.0
-    q = el.select(certain, full(0.5, wide.type), 1.0 - wide)
-    u = unit(key, size)
-    count = el.floor(minus_log(u) / minus_log(q)) + 1.0
-    return _counted((wide > 0.0) & (wide <= 1.0), el.select(certain, full(1, u.type), count))
-
-
-def _counted(c: Node, count: Node) -> Node:
-    """Counts as integers; -1 where the parameters are out of their range."""
-    return el.cast(el.select(c, count, full(-1, count.type)), int64)
-
-
-def _by_inversion(u: Node, first: Node, ratio: Callable[[Node, float], Node], terms: int) -> Node:
-    """The least k with `u < P(0) + ... + P(k)`, with `P(k) = P(k - 1) ratio(k)`."""
-    total, term, count = first, first, full(0, u.type)
-    for k in range(1, terms):
-        count = count + el.cast(u >= total, float64)
-        term = ratio(term, float(k))
-        total = total + term
-    return count
-
-
-@function
-def poisson(key: ArrayLike, rate: ArrayLike, shape: Any) -> Any:
-    """By inversion below 10; else by transformed rejection (W. Hoermann, "The transformed rejection
-    method for generating Poisson random variables", 1993)."""
-    _, (lam,), size = _given(shape, rate)
-    large = lam >= 10.0
-    k1, k2, k3 = keys(key, 3)
-    low = el.select(large, full(1, lam.type), lam)
-    small = _by_inversion(
-        unit(k1, size), portable_exp(-low), lambda term, k: term * low * (1 / k), 64
-    )
-    high = _several(el.select(large, lam, full(10, lam.type)), PROPOSALS)
-    b = 0.931 + 2.53 * el.sqrt(high)
-    a = -0.059 + 0.02483 * b
-    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
-    u = unit(k2, high.shape) - 0.5
-    v = unit(k3, high.shape)
-    us = 0.5 - el.abs(u)
-    k = el.floor((2.0 * a / us + b) * u + high + 0.43)
-    quick = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2.0))
-    possible = (k >= 0.0) & ((us >= 0.013) | (v <= us))
-    whole = el.max(k, full(0, k.type))
-    left = portable_log(v * inverse_alpha / (a / (us * us) + b))
-    right = whole * portable_log(high) - high - portable_log_factorial(whole)
-    drawn = _first_accepted(k, quick | (possible & (left <= right)))
-    return _counted(lam >= 0.0, el.select(large, drawn, small))
-
-
-@function
-def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Any) -> Any:
-    """By inversion where the mean is below 10; else by transformed rejection (W. Hoermann, "The
-    generation of binomial random variates", 1993). Of the rarer of success and failure."""
-    _, (trials, chance), size = _given(shape, el.cast(as_node(n), float64), p)
-    flipped = chance > 0.5
-    q = el.select(flipped, 1.0 - chance, chance)
-    large = trials * q >= 10.0
-    k1, k2, k3 = keys(key, 3)
-    small_n = el.select(large, full(1, q.type), trials)
-    small_q = el.select(large, full(0.5, q.type), q)
-    odds = small_q / (1.0 - small_q)
-    first = portable_exp(-small_n * minus_log(1.0 - small_q))
-    first = el.select(el.is_zero(small_q), full(1, q.type), first)
-    small = _by_inversion(
-        unit(k1, size), first, lambda term, k: term * (small_n - (k - 1)) * odds * (1 / k), 64
-    )
-    small = el.min(small, small_n)
-    drawn = _large_binomial(
-        k2, k3,
-        _several(el.select(large, trials, full(40, q.type)), PROPOSALS),
-        _several(el.select(large, q, full(0.5, q.type)), PROPOSALS),
-    )  # fmt: skip
-    count = el.select(large, drawn, small)
-    possible = (trials >= 0.0) & (chance >= 0.0) & (chance <= 1.0)
-    return _counted(possible, el.select(flipped, trials - count, count))
-
-
-def _large_binomial(k1: Node, k2: Node, n: Node, p: Node) -> Node:
-    root = el.sqrt(n * p * (1.0 - p))
-    b = 1.15 + 2.53 * root
-    a = -0.0873 + 0.0248 * b + 0.01 * p
-    c = n * p + 0.5
-    top = 0.92 - 4.2 / b
-    alpha = (2.83 + 5.1 / b) * root
-    log_odds = portable_log(p / (1.0 - p))
-    mode = el.floor((n + 1.0) * p)
-    u = unit(k1, n.shape) - 0.5
-    v = unit(k2, n.shape)
-    us = 0.5 - el.abs(u)
-    k = el.floor((2.0 * a / us + b) * u + c)
-    quick = (us >= 0.07) & (v <= top)
-    possible = (k >= 0.0) & (k <= n)
-    whole = el.clamp(k, full(0, k.type), n)
-    left = portable_log(v * alpha / (a / (us * us) + b))
-    right = (
-        portable_log_factorial(mode)
-        + portable_log_factorial(n - mode)
-        - portable_log_factorial(whole)
-        - portable_log_factorial(n - whole)
-        + (whole - mode) * log_odds
-    )
-    return _first_accepted(k, possible & (quick | (left <= right)))
