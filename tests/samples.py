@@ -20,12 +20,12 @@ from tests.records import (
     reductions,
     scans,
     sorting,
+    special,
 )
 from tests.records.record import Failure, Record, Sample, Symbolic
 
 __all__ = ["RECORDS", "Failure", "Record", "Sample", "Symbolic"]
 
-TOPICS = (elementwise, complexes, movement, reductions, indexing, convolutions, leaves, linalg)
 TOPICS = (
     elementwise,
     complexes,
@@ -37,5 +37,6 @@ TOPICS = (
     convolutions,
     leaves,
     linalg,
+    special,
 )
 RECORDS: dict[str, Record] = {r.name: r for topic in TOPICS for r in topic.records()}

@@ -33,7 +33,7 @@ PUBLIC = ["nn", "optim", "io", "data", "train", "cli", "__main__"]
 BENCH = SOURCE.parent / "retrograd_bench"
 BENCH_FILES = sorted(BENCH.rglob("*.py"))
 # The only imports inside functions: what they bring in is large and not needed by every program.
-LAZY = {"llvmlite", "scipy_openblas32", "rich", "typer"}
+LAZY = {"llvmlite", "scipy_openblas32", "scipy", "rich", "typer"}
 
 
 def room(path: Path) -> str:

@@ -18,7 +18,7 @@ from retrograd.errors import (
     StaleTapeError,
     TraceError,
 )
-from retrograd.frontend import fft, linalg, random, tree
+from retrograd.frontend import fft, linalg, random, special, tree
 from retrograd.frontend.activations import (
     elu,
     gelu,
@@ -470,6 +470,7 @@ __all__ = [
     "softplus",
     "sort",
     "spec",
+    "special",
     "split",
     "sqrt",
     "square",

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from retrograd.ir import Node, bool_, float32, float64, int32, int64, product, uint8, uint32
+from retrograd.ops import elementwise, implicit, portable
+from retrograd.ops import special as special_ops
 from retrograd.ops.control import Alias, StopGradient
 from retrograd.ops.conv import Conv
-from retrograd.ops.elementwise import cast
+from retrograd.ops.elementwise import ELEMENTWISE, Elementwise, cast
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import DotGeneral
@@ -62,6 +64,15 @@ PAIRS = ("add", "sub", "mul", "max", "min")
 SMOOTH_PAIRS = ("logaddexp", "hypot", "atan2")
 INTEGER_PAIRS = ("floor_div", "mod", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left",
                  "shift_right", "pow")  # fmt: skip
+SPECIAL = sorted(
+    {
+        op.name
+        for module in (special_ops, implicit, portable)
+        for op in vars(module).values()
+        if isinstance(op, Elementwise)
+    }
+    - {name for name in vars(elementwise) if name in ELEMENTWISE}
+)
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -91,6 +102,19 @@ def unary(f: Fuzz) -> Made:
         return f.do(f.r.choice((*FLAT, *JUMPING)), x), True
     name = f.r.choice((*FLAT, *SMOOTH))
     return f.do(name, x), name in FLAT and f.known(x)
+
+
+def special(f: Fuzz) -> Made:
+    """A special function of numbers between 1/4 and 3/4; the order is 2 of those that have one."""
+    x = f.pick(lambda x: x.dtype.is_float)
+    if x is None:
+        return None
+    u = f.do("sigmoid", x) * 0.5 + 0.25
+    op = ELEMENTWISE[f.r.choice(SPECIAL)]
+    args = [u] * len(op.derivatives)
+    if op.name in ("zeta", "bessel_j", "bessel_ie"):
+        args[0] = f.number(2, x)
+    return op(*args) * 0.05, False
 
 
 def binary(f: Fuzz) -> Made:
@@ -437,7 +461,7 @@ MAKERS: tuple[Maker, ...] = (
     *[widen] * 3, reshape, reshape, permute, permute, cut, flip, surround, join,
     *[reduce] * 4, extremum, running, running, order, find, select_rows, scatter, scatter,
     contract, contract, contract,
-    windows, pool, convolve, convolve, noise, steer,
+    windows, pool, convolve, convolve, noise, steer, special, special,
 )  # fmt: skip
 
 # What networks are made of.

@@ -25,6 +25,7 @@ from retrograd.ir import (
     uint32,
     uint64,
 )
+from retrograd.ops import incomplete
 from retrograd.ops.elementwise import ELEMENTWISE, Cast
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import Iota, constant, input_node
@@ -54,6 +55,10 @@ def graph_of(op, *types) -> Graph:
     return Graph(inputs, [op(*inputs)])
 
 
+# Compared with mpmath in test_special_math: near zeros they and NumPy's differ by more ulp.
+OSCILLATING = {"digamma", "j0", "j1", "bessel_j", *incomplete.FUNCTIONS}
+
+
 @pytest.mark.parametrize("dtype", REALS, ids=str)
 def test_elementwise(dtype: DType) -> None:
     """All elementwise ops of a dtype in one graph: special values, then moderate ones."""
@@ -63,7 +68,7 @@ def test_elementwise(dtype: DType) -> None:
     for op in ELEMENTWISE.values():
         if op.name == "select":
             outputs.append(op(condition, *inputs[1:]))
-        elif dtype.kind in op.kinds:
+        elif dtype.kind in op.kinds and op.name not in OSCILLATING:
             outputs.append(op(*inputs[: op.arity]))
     graph = Graph([*inputs, condition], outputs)
     c = sample((61,), bool_)

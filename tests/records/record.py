@@ -92,6 +92,8 @@ class Record:
     # independent(op, *arrays) computes the result, to compare with op.reference(*arrays).
     independent: Callable[..., Any] | None
     wrt: tuple[int, ...] = ()  # inputs that floating samples are differentiable in
+    # Inputs with a derivative that is NaN, or has none itself: not compared with differences.
+    unchecked: tuple[int, ...] = ()
     order: int = 2  # order to which derivatives are compared with finite differences
     # Error of the reference in units of the dtype's epsilon: relative, and absolute.
     ulps: float = 8

@@ -16,6 +16,7 @@ from typing import Any
 from retrograd.ir import DType, Node, float32, float64, full, int32, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops.random import RandomBits
+from retrograd.ops.series import PPND16
 from retrograd.ops.shape import reshape, slice_axis
 
 # Numerator and denominator coefficients, constant term first, for the centre |u - 1/2| <= 0.425,
@@ -34,42 +35,20 @@ PPND7 = (
         (1.0, 0.24197894225, 0.012258202635),
     ),
 )
-PPND16 = (
-    (
-        (3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
-         1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
-         3.3430575583588128105e4, 2.5090809287301226727e3),
-        (1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3,
-         2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4,
-         5.2264952788528545610e3),
-    ),
-    (
-        (1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0,
-         3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1,
-         2.27238449892691845833e-2, 7.74545014278341407640e-4),
-        (1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
-         1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
-         1.05075007164441684324e-9),
-    ),
-    (
-        (6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0,
-         2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
-         2.71155556874348757815e-5, 2.01033439929228813265e-7),
-        (1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
-         7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
-         2.04426310338993978564e-15),
-    ),
-)  # fmt: skip
 
 
 def inverse_normal_cdf(key: Node, shape: Any, dtype: DType) -> Node:
     """Normal numbers of a shape from a key; float64, or float32 for every smaller dtype."""
-    wide = dtype is float64
-    q = _centred64(key, shape) if wide else _centred32(key, shape)
+    return quantile(_centred64(key, shape) if dtype is float64 else _centred32(key, shape))
+
+
+def quantile(q: Node, log_tail: Node | None = None) -> Node:
+    """The normal quantile of `q + 1/2`; minus the logarithm of `1/2 - |q|` may be given."""
+    wide = q.dtype is float64
     table: Sequence[Sequence[Sequence[float]]] = PPND16 if wide else PPND7
     size = el.abs(q)
     central = q * _ratio(table[0], 0.180625 - q * q)
-    r = el.sqrt(_minus_log(0.5 - size, 12 if wide else 6))
+    r = el.sqrt(log_tail or _minus_log(0.5 - size, 12 if wide else 6))
     far = el.select(r > 5.0, _ratio(table[2], r - 5.0), _ratio(table[1], r - 1.6))
     tail = el.select(q < 0, -far, far)
     return el.select(el.le(size, full(0.425, size.type)), central, tail)
@@ -96,13 +75,14 @@ def _ratio(table: Sequence[Sequence[float]], x: Node) -> Node:
 
 
 def _polynomial(coefficients: Sequence[float], x: Node) -> Node:
+    """The constant coefficient first; by Horner's rule."""
     total = full(coefficients[-1], x.type)
     for c in reversed(coefficients[:-1]):
         total = total * x + c
     return total
 
 
-def _minus_log(p: Node, terms: int) -> Node:
+def _minus_log(p: Node, terms: int = 12) -> Node:
     """`-log(p)` for 2**-63 < p < 1: scale to [1/2, 1) by exact products, then the series of
     `log(m) = log(c) + 2 atanh((m - c) / (m + c))` around `c = sqrt(1/2)`."""
     exponent = full(0, p.type)
@@ -113,4 +93,5 @@ def _minus_log(p: Node, terms: int) -> Node:
     c = math.sqrt(0.5)
     s = (p - c) / (p + c)
     series = _polynomial([1 / (2 * k + 1) for k in range(terms)], s * s)
-    return exponent * math.log(2) - (2 * s * series + math.log(c))
+    y: Node = exponent * math.log(2) - (2 * s * series + math.log(c))
+    return y

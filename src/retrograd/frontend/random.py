@@ -11,6 +11,7 @@ from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import as_node, broadcast_to, integer
 from retrograd.frontend.context import is_tracing
 from retrograd.frontend.conversion import as_array, integer_range
+from retrograd.frontend.distributions import Distributions
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.normal import inverse_normal_cdf
@@ -35,7 +36,7 @@ from retrograd.ops.shape import reshape, slice_axis
 _FRESH = RandomBits((2,))
 
 
-class Generator:
+class Generator(Distributions):
     """A stream of random numbers, given by a seed.
 
     Every call draws the next numbers of the stream. The bits come from Threefry-2x32 counters, and

@@ -11,6 +11,7 @@ from retrograd.frontend.tensor import Tensor
 from retrograd.nn import functional, init
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
+from retrograd.nn.noise import check_probability
 from retrograd.nn.parameter import Parameter
 
 
@@ -49,7 +50,7 @@ class MultiHeadAttention(Module):
             raise ShapeError(
                 f"MultiHeadAttention: embed_dim {embed_dim} is no multiple of {num_heads} heads"
             )
-        functional.check_probability(dropout)
+        check_probability(dropout)
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.dropout = dropout

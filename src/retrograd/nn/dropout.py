@@ -8,6 +8,7 @@ from retrograd.frontend.random import Generator
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn import functional, init
 from retrograd.nn.module import Module
+from retrograd.nn.noise import check_probability
 
 
 class Dropout(Module):
@@ -22,7 +23,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5, *, generator: Generator | None = None) -> None:
         super().__init__()
-        functional.check_probability(p)
+        check_probability(p)
         self.p = p
         self.generator = (generator or init.default_generator()).split()
 

@@ -14,13 +14,15 @@ from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim
 
 
-def _floats(value: Any) -> Tensor:
+def as_floats(value: Any) -> Tensor:
+    """As a tensor of floats."""
     x = rg.asarray(value)
     return x if x.dtype.is_float else x.astype(rg.float32)
 
 
-def _pair(input: Any, target: Any, what: str) -> tuple[Tensor, Tensor]:
-    x, t = _floats(input), rg.asarray(target)
+def pair(input: Any, target: Any, what: str) -> tuple[Tensor, Tensor]:
+    """Input and target of one shape, as floats."""
+    x, t = as_floats(input), rg.asarray(target)
     if x.shape != t.shape:
         raise ShapeError(
             f"{what}: the input has the shape {x.shape}, the target {t.shape}; make them equal"
@@ -28,7 +30,8 @@ def _pair(input: Any, target: Any, what: str) -> tuple[Tensor, Tensor]:
     return x, t if t.dtype.is_float else t.astype(x.dtype)
 
 
-def _reduced(loss: Tensor, reduction: str) -> Tensor:
+def reduced(loss: Tensor, reduction: str) -> Tensor:
+    """The loss as `reduction` says."""
     if reduction == "mean":
         return loss.mean()
     if reduction == "sum":
@@ -41,24 +44,24 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
 # -- regression ----------------------------------------------------------------------------------
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """`(x - t)**2`."""
-    x, t = _pair(input, target, "mse_loss")
-    return _reduced(rg.square(x - t), reduction)
+    x, t = pair(input, target, "mse_loss")
+    return reduced(rg.square(x - t), reduction)
 
 
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """`|x - t|`."""
-    x, t = _pair(input, target, "l1_loss")
-    return _reduced(rg.abs(x - t), reduction)
+    x, t = pair(input, target, "l1_loss")
+    return reduced(rg.abs(x - t), reduction)
 
 
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """`d**2 / 2` where `d = |x - t|` is at most delta, `delta (d - delta / 2)` beyond."""
-    x, t = _pair(input, target, "huber_loss")
-    _positive("huber_loss", "delta", delta)
+    x, t = pair(input, target, "huber_loss")
+    positive("huber_loss", "delta", delta)
     d = rg.abs(x - t)
     near = rg.minimum(d, delta)
     # d**2 / 2 and delta (d - delta / 2) in one, with no branch that could overflow unused.
-    return _reduced(near * (d - 0.5 * near), reduction)
+    return reduced(near * (d - 0.5 * near), reduction)
 
 
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
@@ -66,11 +69,12 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     `l1_loss`."""
     if beta == 0:
         return l1_loss(input, target, reduction)
-    _positive("smooth_l1_loss", "beta", beta)
+    positive("smooth_l1_loss", "beta", beta)
     return huber_loss(input, target, reduction, beta) / beta
 
 
-def _positive(what: str, name: str, value: float) -> None:
+def positive(what: str, name: str, value: float) -> None:
+    """Raise unless an option is positive."""
     if not value > 0:
         raise OptionError(f"{what}: {name} is positive, not {value}")
 
@@ -92,7 +96,7 @@ def cross_entropy(
     targets, or over the samples where targets are probabilities. `label_smoothing` s mixes the
     targets with the uniform distribution, `(1 - s) target + s / C`.
     """
-    x, t = _floats(input), rg.asarray(target)
+    x, t = as_floats(input), rg.asarray(target)
     _check_classes(x, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise OptionError(f"label_smoothing is between 0 and 1, not {label_smoothing}")
@@ -110,7 +114,7 @@ def cross_entropy(
     loss = -_times_log(t, weighted).sum(axis=axis)
     if label_smoothing:
         loss = (1 - label_smoothing) * loss - label_smoothing * weighted.mean(axis=axis)
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
 def nll_loss(
@@ -121,7 +125,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`-input[target]` for log probabilities `[N, C, ...]`; see `cross_entropy`."""
-    x, t = _floats(input), rg.asarray(target)
+    x, t = as_floats(input), rg.asarray(target)
     _check_classes(x, "nll_loss")
     w = _class_weight(weight, x, min(1, x.ndim - 1))
     return _by_index(x, t, w, ignore_index, reduction, 0.0, "nll_loss")
@@ -177,7 +181,7 @@ def _by_index(
         loss = (1 - smoothing) * loss + smoothing * rg.where(counts, spread, 0.0)
     if reduction == "mean":
         return loss.sum() / weights.sum()
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
 def from_front(index: Tensor, size: int | Dim) -> Tensor:
@@ -194,9 +198,9 @@ def binary_cross_entropy(
     """`-(t log x + (1 - t) log(1 - x))` for probabilities x. As in PyTorch no logarithm is below
     -100; where it is held there, its gradient is 0. `binary_cross_entropy_with_logits` has no such
     limit and is preferable."""
-    x, t = _pair(input, target, "binary_cross_entropy")
+    x, t = pair(input, target, "binary_cross_entropy")
     loss = -(t * _log_above(x) + (1 - t) * _log_above(1 - x))
-    return _reduced(loss if weight is None else loss * weight, reduction)
+    return reduced(loss if weight is None else loss * weight, reduction)
 
 
 def _log_above(x: Tensor) -> Tensor:
@@ -210,19 +214,19 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """`binary_cross_entropy(sigmoid(x), t)` for logits x, exact in both tails. `pos_weight`
     multiplies the part of the positive class."""
-    x, t = _pair(input, target, "binary_cross_entropy_with_logits")
+    x, t = pair(input, target, "binary_cross_entropy_with_logits")
     tail = rg.softplus(-x)
     if pos_weight is not None:
         tail = tail * ((rg.asarray(pos_weight).astype(x.dtype) - 1) * t + 1)
     loss = (1 - t) * x + tail
-    return _reduced(loss if weight is None else loss * weight, reduction)
+    return reduced(loss if weight is None else loss * weight, reduction)
 
 
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """`t (log t - x)` for log probabilities x and probabilities t, or log probabilities t with
     `log_target`. `reduction="batchmean"`, the divergence, divides the sum by the size of axis 0;
     "mean" divides by the number of elements."""
-    x, t = _pair(input, target, "kl_div")
+    x, t = pair(input, target, "kl_div")
     if log_target:
         loss = _times_log(rg.exp(t), t - x)
     else:
@@ -232,7 +236,7 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
         if x.ndim == 0:
             raise ShapeError("kl_div: 'batchmean' divides by the size of axis 0, there is none")
         return loss.sum() / x.shape[0]
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
 def _times_log(p: Tensor, logp: Tensor) -> Tensor:
@@ -245,6 +249,6 @@ def hinge_loss(
     input: Any, target: Any, reduction: str = "mean", margin: float = 1.0, squared: bool = False
 ) -> Tensor:
     """`max(0, margin - t x)` for targets -1 and 1; or its square."""
-    x, t = _pair(input, target, "hinge_loss")
+    x, t = pair(input, target, "hinge_loss")
     loss = rg.relu(margin - t * x)
-    return _reduced(rg.square(loss) if squared else loss, reduction)
+    return reduced(rg.square(loss) if squared else loss, reduction)

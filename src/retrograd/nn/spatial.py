@@ -15,13 +15,21 @@ from retrograd.ir import Dim, provenance
 Function = Callable[..., Tensor]
 
 
-def _named(f: Function, name: str, doc: str) -> Function:
+def named(f: Function, name: str, doc: str) -> Function:
+    """A function made for a number of axes, with its name and docstring."""
     f.__name__ = f.__qualname__ = name
     f.__doc__ = doc
     return f
 
 
-def _check(what: str, x: Any, rank: int) -> Tensor:
+def known_size(what: str, n: int | Dim) -> int:
+    """A size that must be a number."""
+    if isinstance(n, Dim):
+        raise ShapeError(f"{what} needs axes of known size, not {n}")
+    return n
+
+
+def checked(what: str, x: Any, rank: int) -> Tensor:
     """The input: samples or not, channels, and the axes to slide along."""
     given: Tensor = rg.asarray(x)
     if given.ndim not in (rank + 1, rank + 2):
@@ -34,7 +42,7 @@ def _check(what: str, x: Any, rank: int) -> Tensor:
     return given
 
 
-def _sizes(value: Any, rank: int) -> Any:
+def sizes_of(value: Any, rank: int) -> Any:
     """A size for each axis, so that it is known how many there are."""
     return value if isinstance(value, tuple | list) else (value,) * rank
 
@@ -51,10 +59,10 @@ def _conv(rank: int) -> Function:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
-        x = _check(name, input, rank)
+        x = checked(name, input, rank)
         return rg.conv(x, weight, bias, stride, padding, dilation, groups)
 
-    return _named(
+    return named(
         conv,
         name,
         f"Convolution along {rank} axes: input `[N, C, *S]`, weight `[O, C / groups, *K]`, bias "
@@ -75,10 +83,10 @@ def _conv_transpose(rank: int) -> Function:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
-        x = _check(name, input, rank)
+        x = checked(name, input, rank)
         return rg.conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation)
 
-    return _named(
+    return named(
         conv_transpose,
         name,
         f"The transpose of `conv{rank}d`: input `[N, C, *S]`, weight `[C, O / groups, *K]`, bias "
@@ -98,11 +106,11 @@ def _max_pool(rank: int) -> Function:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        x = _check(name, input, rank)
-        sizes = _sizes(kernel_size, rank)
+        x = checked(name, input, rank)
+        sizes = sizes_of(kernel_size, rank)
         return rg.max_pool(x, sizes, stride, padding, dilation, ceil_mode, return_indices)
 
-    return _named(
+    return named(
         max_pool,
         name,
         f"The maximum of each window along the last {rank} axes, and with `return_indices` where "
@@ -122,13 +130,13 @@ def _avg_pool(rank: int) -> Function:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        x = _check(name, input, rank)
-        sizes = _sizes(kernel_size, rank)
+        x = checked(name, input, rank)
+        sizes = sizes_of(kernel_size, rank)
         return rg.avg_pool(
             x, sizes, stride, padding, ceil_mode, count_include_pad, divisor_override
         )
 
-    return _named(
+    return named(
         avg_pool,
         name,
         f"The mean of each window along the last {rank} axes; see `rg.avg_pool`.",
@@ -139,8 +147,8 @@ def _adaptive_avg_pool(rank: int) -> Function:
     name = f"adaptive_avg_pool{rank}d"
 
     def adaptive_avg_pool(input: Any, output_size: Any) -> Tensor:
-        x = _check(name, input, rank)
-        sizes = tuple(_sizes(output_size, rank))
+        x = checked(name, input, rank)
+        sizes = tuple(sizes_of(output_size, rank))
         if len(sizes) != rank or any(s is not None and s < 1 for s in sizes):
             raise OptionError(
                 f"{name}: output_size is at least 1 for each of {rank} axes, or None to keep "
@@ -151,7 +159,7 @@ def _adaptive_avg_pool(rank: int) -> Function:
                 x = _averaged(name, x, axis, size)
         return x
 
-    return _named(
+    return named(
         adaptive_avg_pool,
         name,
         f"The last {rank} axes averaged to the sizes given: element i of n is the mean of elements "

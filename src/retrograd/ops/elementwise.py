@@ -118,7 +118,8 @@ class Select(Elementwise):
 ELEMENTWISE: dict[str, Elementwise] = {}
 
 
-def _add(op: Elementwise) -> Elementwise:
+def add_elementwise(op: Elementwise) -> Elementwise:
+    """Make an op known by its name."""
     ELEMENTWISE[op.name] = op
     register(op.name, lambda: op)
     return op
@@ -131,7 +132,7 @@ def unary(
     kinds: Sequence[str] = FLOAT,
     result: DType | None = None,
 ) -> Elementwise:
-    return _add(Elementwise(name, reference, (derivative,), kinds, result))
+    return add_elementwise(Elementwise(name, reference, (derivative,), kinds, result))
 
 
 def binary(
@@ -142,11 +143,11 @@ def binary(
     kinds: Sequence[str] = NUMBER,
     result: DType | None = None,
 ) -> Elementwise:
-    return _add(Elementwise(name, reference, (da, db), kinds, result))
+    return add_elementwise(Elementwise(name, reference, (da, db), kinds, result))
 
 
 def compare(name: str, reference: Callable[..., Any], kinds: Sequence[str] = ANY) -> Elementwise:
-    return _add(Elementwise(name, reference, (None, None), kinds, bool_))
+    return add_elementwise(Elementwise(name, reference, (None, None), kinds, bool_))
 
 
 def _in_double(f: Callable[[float], float]) -> Callable[[Any], Any]:
@@ -309,9 +310,9 @@ max = binary("max", _max, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)), ANY)
 min = binary("min", _min, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)),
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)), ANY)
-select = _add(Select("select", np.where, (
+select = add_elementwise(Select("select", np.where, (
     None, lambda g, y, c, a, b: keep_if(c, g), lambda g, y, c, a, b: drop_if(c, g)), ANY + COMPLEX))
-clamp = _add(Elementwise("clamp", lambda x, lo, hi: _min(_max(x, lo), hi), (
+clamp = add_elementwise(Elementwise("clamp", lambda x, lo, hi: _min(_max(x, lo), hi), (
     lambda g, y, x, lo, hi: drop_if((x <= lo) | (x >= hi), g),
     lambda g, y, x, lo, hi: keep_if((x <= lo) & (lo < hi), g),
     lambda g, y, x, lo, hi: keep_if((x >= hi) | (lo >= hi), g)), NUMBER))

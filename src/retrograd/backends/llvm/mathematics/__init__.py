@@ -6,6 +6,7 @@ written where they are used, long ones as functions of the module.
 """
 
 from retrograd.backends.llvm.at import Emit
+from retrograd.backends.llvm.mathematics import bessel, entropy, gamma, incomplete, normal, portable
 from retrograd.backends.llvm.mathematics.exponential import (
     cosh,
     exp,
@@ -62,4 +63,28 @@ FUNCTIONS: dict[str, Emit] = {
     "asinh": asinh,
     "acosh": acosh,
     "atanh": atanh,
+    "gamma": gamma.gamma,
+    "lgamma": gamma.lgamma,
+    "digamma": gamma.digamma,
+    "trigamma": gamma.trigamma,
+    "zeta": gamma.zeta,
+    "betaln": gamma.betaln,
+    "erfcx": normal.erfcx,
+    "ndtr": normal.ndtr,
+    "ndtri": normal.ndtri,
+    "erfinv": normal.erfinv,
+    "erfcinv": normal.erfcinv,
+    "logit": entropy.logit,
+    "xlogy": entropy.xlogy,
+    "xlog1py": entropy.xlog1py,
+    "entr": entropy.entr,
+    "rel_entr": entropy.rel_entr,
+    "j0": bessel.j0,
+    "j1": bessel.j1,
+    "i0e": bessel.i0e,
+    "i1e": bessel.i1e,
+    "bessel_j": bessel.bessel_j,
+    "bessel_ie": bessel.bessel_ie,
+    **incomplete.FUNCTIONS,
+    **portable.FUNCTIONS,
 }

@@ -71,6 +71,11 @@ def excess(r: Term) -> Term:
     return fma(r * r, polynomial(r, _EXP[r.format.dtype.name]), r)
 
 
+def excess_rest(r: Term) -> Term:
+    """`exp(r) - 1 - r` of a reduced argument."""
+    return r * r * polynomial(r, _EXP[r.format.dtype.name])
+
+
 def power_of_two(n: Term, form: Format) -> Term:
     """`2^n` from integers whose low bits are `n + bias`, within the normal range."""
     return (n << form.mantissa).floats()

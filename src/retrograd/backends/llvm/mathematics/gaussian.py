@@ -82,7 +82,7 @@ def _erf(x: Term) -> Term:
     return choose(a < 1.0, _erf_near(x), far.with_sign_of(x))
 
 
-def _scaled_erfc(a: Term, c: float) -> Term:
+def scaled_erfc(a: Term, c: float) -> Term:
     """`exp(a^2) erfc(a)`. The argument of the polynomial is `1 - 2c / (a + c)`: what was lost in
     the sum and in the quotient is made up for, since its slope is steep where `a` is small."""
     below = a + c
@@ -104,7 +104,7 @@ def _erfc(x: Term) -> Term:
     square = bounded * bounded
     n, r = reduced(-square, 2 * form.bias)
     r = r - fma(bounded, bounded, -square)
-    q = _scaled_erfc(bounded, _CENTRE[name])
+    q = scaled_erfc(bounded, _CENTRE[name])
     y = scaled(fma(excess(r), q, q), n, form)
     y = choose(x < 0.0, 2.0 - y, y)
     return choose(a < 0.47, 1.0 - _erf_near(x), y)

@@ -66,6 +66,12 @@ def log_of_one_and(f: Term, low: Term | None = None) -> Term:
     return f + fma(z, -0.5, tail)
 
 
+def log_rest(f: Term) -> Term:
+    """`log(1 + f) - f`, for `1 + f` between sqrt(1/2) and sqrt(2)."""
+    z = f * f
+    return fma(z, -0.5, z * f * polynomial(f, _LOG[f.format.dtype.name]))
+
+
 def with_exponent(k: Term, f: Term) -> Term:
     """`k ln 2 + log(1 + f)`."""
     high, low = _LN2[k.format.dtype.name]

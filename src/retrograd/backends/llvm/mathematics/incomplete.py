@@ -1,0 +1,46 @@
+"""The incomplete gamma and beta functions and their derivatives: the formulas of `ops.incomplete`
+in registers of doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.backends.llvm.at import Emit
+from retrograd.backends.llvm.mathematics import bessel, gamma, wide
+from retrograd.backends.llvm.mathematics.term import Term, choose, polynomial
+from retrograd.ops import incomplete
+
+
+class _Registers:
+    """Doubles in registers, as the formulas want them."""
+
+    exp = staticmethod(wide.exp)
+    expm1 = staticmethod(wide.expm1)
+    log = staticmethod(wide.log)
+    log1p = staticmethod(wide.log1p)
+    sin = staticmethod(wide.sin)
+    expm1_rest = staticmethod(wide.expm1_rest)
+    log1p_rest = staticmethod(wide.log1p_rest)
+    stirling = staticmethod(gamma.stirling)
+    digamma = staticmethod(gamma.digamma_positive)
+    digamma_rest = staticmethod(gamma.digamma_rest)
+    trigamma = staticmethod(gamma.trigamma_positive)
+    choose = staticmethod(choose)
+    loop = staticmethod(wide.loop)
+
+    def sqrt(self, x: Term) -> Term:
+        return x.sqrt()
+
+    def bessel_ratio(self, k: Term) -> Term:
+        return bessel.unit_ratio(k)
+
+    def log_gamma_near_two(self, t: Term) -> Term:
+        return t * polynomial(t, gamma.LGAMMA)
+
+
+def _emit(name: str, f: Callable[..., Any]) -> Emit:
+    return wide.special(name, lambda *xs: f(_Registers(), *xs))
+
+
+FUNCTIONS: dict[str, Emit] = {name: _emit(name, f) for name, f in incomplete.FUNCTIONS.items()}

@@ -1,0 +1,219 @@
+"""Activations as functions, with PyTorch's names and arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as rg
+from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.random import Generator
+from retrograd.frontend.tensor import Tensor
+from retrograd.nn import init
+
+# Constants of self-normalizing networks (Klambauer et al., arXiv:1706.02515).
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def floating(value: Any) -> Tensor:
+    """As a tensor of floats."""
+    x = rg.asarray(value)
+    return x if x.dtype.is_float else x.astype(rg.float32)
+
+
+def relu(input: Any) -> Tensor:
+    """`max(x, 0)`."""
+    return rg.relu(input)
+
+
+def relu6(input: Any) -> Tensor:
+    """`min(max(x, 0), 6)`; the derivative at 0 and 6 is 0."""
+    return rg.clip(floating(input), 0.0, 6.0)
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01) -> Tensor:
+    """`x` where positive, `negative_slope * x` elsewhere."""
+    return rg.leaky_relu(input, negative_slope)
+
+
+def prelu(input: Any, weight: Any) -> Tensor:
+    """`x` where positive, `weight * x` elsewhere; a weight for all, or one for each channel, which
+    are axis 1."""
+    x, w = floating(input), rg.asarray(weight)
+    if w.ndim > 1 or (w.size != 1 and (x.ndim < 2 or w.shape[0] != x.shape[1])):
+        raise ShapeError(
+            f"prelu: the weight, {w.shape}, is one number or one for each channel (axis 1) of the "
+            f"input, {x.shape}"
+        )
+    w = w.reshape((-1,) + (1,) * max(x.ndim - 2, 0)) if w.size != 1 else w.reshape(())
+    return rg.where(x > 0, x, w * x)
+
+
+def rrelu(
+    input: Any,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """`leaky_relu` with a slope for each element, uniform between `lower` and `upper`, in training,
+    and their mean elsewhere."""
+    x = floating(input)
+    if not training:
+        return rg.leaky_relu(x, (lower + upper) / 2)
+    source = generator or init.default_generator()
+    return rg.where(x > 0, x, source.uniform(x.shape, lower, upper, dtype=x.dtype) * x)
+
+
+def elu(input: Any, alpha: float = 1.0) -> Tensor:
+    """`x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
+    return rg.elu(input, alpha)
+
+
+def celu(input: Any, alpha: float = 1.0) -> Tensor:
+    """`x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere (Barron, arXiv:1704.07483)."""
+    x = floating(input)
+    return rg.where(x > 0, x, alpha * rg.expm1(x / alpha))
+
+
+def selu(input: Any) -> Tensor:
+    """`scale * elu(x, alpha)` with the constants that keep mean 0 and variance 1 (Klambauer et al.,
+    arXiv:1706.02515)."""
+    x = floating(input)
+    return rg.where(x > 0, SELU_SCALE * x, SELU_SCALE * SELU_ALPHA * rg.expm1(x))
+
+
+def gelu(input: Any, approximate: str = "none") -> Tensor:
+    """`x Phi(x)`; with `approximate="tanh"` the formula with tanh."""
+    return rg.gelu(input, approximate)
+
+
+def silu(input: Any) -> Tensor:
+    """`x sigmoid(x)`."""
+    return rg.silu(input)
+
+
+def mish(input: Any) -> Tensor:
+    """`x tanh(softplus(x))` (Misra, arXiv:1908.08681)."""
+    x = floating(input)
+    return x * rg.tanh(rg.softplus(x))
+
+
+def glu(input: Any, dim: int = -1) -> Tensor:
+    """`a sigmoid(b)` of the halves a and b of an axis (Dauphin et al., arXiv:1612.08083)."""
+    x = floating(input)
+    if x.ndim == 0 or x.shape[dim] % 2:
+        raise ShapeError(f"glu: axis {dim} of the input, {x.shape}, must have an even size")
+    a, b = rg.split(x, 2, axis=dim)
+    return a * rg.sigmoid(b)
+
+
+def sigmoid(input: Any) -> Tensor:
+    """`1 / (1 + exp(-x))`."""
+    return rg.sigmoid(input)
+
+
+def hardsigmoid(input: Any) -> Tensor:
+    """`relu6(x + 3) / 6`."""
+    return relu6(floating(input) + 3.0) / 6
+
+
+def hardswish(input: Any) -> Tensor:
+    """`x relu6(x + 3) / 6` (Howard et al., arXiv:1905.02244)."""
+    x = floating(input)
+    return x * relu6(x + 3.0) / 6
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """`x` limited to the range; the derivative at its ends is 0."""
+    if not min_val <= max_val:
+        raise OptionError(f"hardtanh: min_val, {min_val}, is not above max_val, {max_val}")
+    return rg.clip(floating(input), min_val, max_val)
+
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """`x` where `|x| > lambd`, 0 elsewhere."""
+    x = floating(input)
+    return rg.where(rg.abs(x) > lambd, x, 0.0)
+
+
+def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """`x` moved towards 0 by lambd, but not beyond it."""
+    if lambd < 0:
+        raise OptionError(f"softshrink: lambd is not negative, {lambd} is")
+    x = floating(input)
+    return rg.where(x > lambd, x - lambd, rg.where(x < -lambd, x + lambd, 0.0))
+
+
+def tanhshrink(input: Any) -> Tensor:
+    """`x - tanh(x)`."""
+    x = floating(input)
+    return x - rg.tanh(x)
+
+
+def softsign(input: Any) -> Tensor:
+    """`x / (1 + |x|)`."""
+    x = floating(input)
+    return x / (1 + rg.abs(x))
+
+
+def threshold(input: Any, threshold: float, value: float) -> Tensor:
+    """`x` where it is above the threshold, `value` elsewhere."""
+    x = rg.asarray(input)
+    return rg.where(x > threshold, x, value)
+
+
+def logsigmoid(input: Any) -> Tensor:
+    """`log(sigmoid(x))`, accurate in both tails."""
+    return rg.log_sigmoid(input)
+
+
+def tanh(input: Any) -> Tensor:
+    """The hyperbolic tangent."""
+    return rg.tanh(input)
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """`log(1 + exp(beta x)) / beta`, and x where `beta x` is above the threshold."""
+    x = floating(input)
+    return rg.where(x * beta > threshold, x, rg.softplus(x * beta) / beta)
+
+
+def softmax(input: Any, dim: int = -1) -> Tensor:
+    """`exp(x) / sum(exp(x))` along an axis."""
+    return rg.softmax(input, axis=dim)
+
+
+def softmin(input: Any, dim: int = -1) -> Tensor:
+    """`softmax(-x)`."""
+    return rg.softmax(-floating(input), axis=dim)
+
+
+def log_softmax(input: Any, dim: int = -1) -> Tensor:
+    """`x - logsumexp(x)` along an axis."""
+    return rg.log_softmax(input, axis=dim)
+
+
+def gumbel_softmax(
+    logits: Any,
+    tau: float = 1.0,
+    hard: bool = False,
+    dim: int = -1,
+    generator: Generator | None = None,
+) -> Tensor:
+    """`softmax((logits + g) / tau)` with Gumbel noise g: samples of a relaxed categorical variable
+    (Jang, Gu, Poole, arXiv:1611.01144).
+
+    With `hard` the result is one-hot, at the largest element, and its gradient that of the soft
+    one (straight through).
+    """
+    if not tau > 0:
+        raise OptionError(f"gumbel_softmax: tau is positive, not {tau}")
+    x = floating(logits)
+    u = (generator or init.default_generator()).uniform(x.shape, dtype=rg.float64)
+    noise = -rg.log(-rg.log(u + 2.0**-54)).astype(x.dtype)
+    y = rg.softmax((x + noise) / tau, axis=dim)
+    if not hard:
+        return y
+    size = y.shape[dim]
+    one = rg.moveaxis(rg.one_hot(rg.argmax(y, axis=dim), size, dtype=y.dtype), -1, dim)
+    return one + (y - rg.stop_gradient(y))

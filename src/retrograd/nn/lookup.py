@@ -1,0 +1,204 @@
+"""Linear maps, lookups and attention as functions, with PyTorch's names and arguments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from ml_dtypes import finfo
+
+import retrograd as rg
+from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.frontend.random import Generator
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import provenance
+from retrograd.nn.losses import from_front
+from retrograd.nn.noise import dropout
+from retrograd.nn.spatial import known_size
+
+
+def _at() -> str:
+    """Where we are, for messages: the scope of the layer."""
+    scope = provenance().scope
+    return f" in {scope}" if scope else ""
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
+    """`x @ weight.T + bias`: `[..., in]`, weight `[out, in]`, bias `[out]` give `[..., out]`."""
+    x, weight = rg.asarray(input), rg.asarray(weight)
+    if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
+        raise ShapeError(
+            f"linear{_at()}: the last axis of the input, {x.shape}, must have the size that the "
+            f"weight, {weight.shape}, has on its last: the weight is (out_features, in_features)"
+        )
+    y = x @ weight.mT
+    return y if bias is None else y + bias
+
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+    """`x1^T W[k] x2 + bias[k]` along the last axes: `[..., A]`, `[..., B]`, weight `[K, A, B]`,
+    bias `[K]` give `[..., K]`."""
+    a, b, w = rg.asarray(input1), rg.asarray(input2), rg.asarray(weight)
+    if w.ndim != 3 or a.shape[:-1] != b.shape[:-1] or (a.shape[-1:] + b.shape[-1:]) != w.shape[1:]:
+        raise ShapeError(
+            f"bilinear{_at()}: inputs {a.shape} and {b.shape} need a weight (out, in1, in2) of "
+            f"their last axes, not {w.shape}"
+        )
+    y = rg.einsum("...a,kab,...b->...k", a, w, b)
+    return y if bias is None else y + bias
+
+
+def one_hot(tensor: Any, num_classes: int) -> Tensor:
+    """1 at each index along a new last axis, 0 elsewhere; int64."""
+    return rg.one_hot(tensor, num_classes, dtype=rg.int64)
+
+
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
+    """Rows of `weight` (`[num, dim]`) at the given indices: `[...]` gives `[..., dim]`.
+
+    Indices out of range, negative ones too, are an `IndexRangeError`. The row `padding_idx` gets
+    no gradient.
+    """
+    index, weight = rg.asarray(input), rg.asarray(weight)
+    if not index.dtype.is_integer:
+        raise DTypeError(f"embedding{_at()} takes integer indices, not {index.dtype}")
+    if weight.ndim != 2:
+        raise ShapeError(f"embedding{_at()}: the weight is a matrix, not of shape {weight.shape}")
+    y = rg.take(weight, from_front(index, weight.shape[0]), axis=0)
+    if padding_idx is None:
+        return y
+    row = padding_idx + weight.shape[0] if padding_idx < 0 else padding_idx
+    return rg.where(rg.expand_dims(index == row, axis=-1), rg.stop_gradient(y), y)
+
+
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    mode: str = "mean",
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Rows of `weight` (`[num, dim]`) summed, averaged or maximised over bags: `[bags, dim]`.
+
+    The indices are `[bags, size]`, or one vector of all bags behind one another, which start at
+    `offsets`, known numbers; with `include_last_offset` the last of these is the end. Indices equal
+    to `padding_idx` count for nothing. An empty bag gives 0. `per_sample_weights` multiply the rows
+    of a sum.
+    """
+    index, table = rg.asarray(input), rg.asarray(weight)
+    if mode not in ("sum", "mean", "max"):
+        raise OptionError(f"embedding_bag{_at()}: mode is 'sum', 'mean' or 'max', not {mode!r}")
+    if per_sample_weights is not None and mode != "sum":
+        raise OptionError(f"embedding_bag{_at()}: per_sample_weights are for mode 'sum'")
+    if index.ndim not in (1, 2) or (index.ndim == 1) == (offsets is None):
+        raise ShapeError(
+            f"embedding_bag{_at()}: indices [bags, size], or a vector with offsets, not "
+            f"{index.shape}"
+        )
+    factors = None if per_sample_weights is None else rg.asarray(per_sample_weights)
+    if factors is not None and factors.shape != index.shape:
+        raise ShapeError(
+            f"embedding_bag{_at()}: a weight for each of the indices {index.shape}, not "
+            f"{factors.shape}"
+        )
+    for n in index.shape:
+        known_size("embedding_bag", n)
+    members, inside = _bags(index, offsets, include_last_offset)
+    if factors is not None:
+        factors = rg.take(factors.reshape((-1,)), members, axis=0)
+    chosen = rg.take(index.reshape((-1,)), members, axis=0)
+    counts: Any = rg.asarray(inside)
+    if padding_idx is not None:
+        row = padding_idx + table.shape[0] if padding_idx < 0 else padding_idx
+        counts = counts & (chosen != row)
+    rows = embedding(rg.where(counts, chosen, 0), table)
+    if factors is not None:
+        rows = rows * rg.expand_dims(factors.astype(rows.dtype), axis=-1)
+    some = rg.expand_dims(counts, axis=-1)
+    if mode == "max":
+        most = rg.max(rg.where(some, rows, -math.inf), axis=1)
+        return rg.where(rg.any(some, axis=1), most, 0.0)
+    total = rg.where(some, rows, 0.0).sum(axis=1)
+    if mode == "sum":
+        return total
+    number = counts.astype(rows.dtype).sum(axis=1, keepdims=True)
+    return total / rg.maximum(number, 1.0)
+
+
+def _bags(index: Tensor, offsets: Any, ended: bool) -> tuple[Any, Any]:
+    """The positions of the members of each bag, `[bags, most]`, and which of these count."""
+    size: Any = index.size
+    if index.ndim == 2:
+        members = np.arange(size).reshape(index.shape)
+        return members, np.ones(members.shape, bool)
+    starts = rg.asarray(offsets).numpy().astype(np.int64)
+    ends = np.append(starts[1:], [] if ended else [size]).astype(np.int64)
+    starts = starts[: len(ends)]
+    good = starts.ndim == 1 and bool((starts >= 0).all() and (ends >= starts).all())
+    if not good or bool((ends > size).any()) or (len(starts) and starts[0] != 0):
+        raise ShapeError(
+            f"embedding_bag{_at()}: offsets rise from 0 to at most {size}, not {starts.tolist()}"
+        )
+    members = starts[:, None] + np.arange(max(int((ends - starts).max(initial=0)), 1))
+    inside = members < ends[:, None]
+    return np.where(inside, members, 0), inside
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """`softmax(query key^T * scale) value` (Vaswani et al., arXiv:1706.03762).
+
+    `[..., L, E]`, `[..., S, E]`, `[..., S, V]` give `[..., L, V]`; leading axes broadcast. `scale`
+    is `1 / sqrt(E)` by default. `attn_mask` broadcasts to `[..., L, S]`: a boolean one is true
+    where a query may look at a key, a floating one is added to the scores. With `is_causal` query
+    i looks at keys 0 to i. A query that a boolean mask leaves no key gives 0.
+    """
+    q, k, v = rg.asarray(query), rg.asarray(key), rg.asarray(value)
+    if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ShapeError(
+            f"attention{_at()} of query {q.shape}, key {k.shape}, value {v.shape}: query and key "
+            "must agree in the last axis, key and value in the last but one"
+        )
+    width = q.shape[-1]
+    scores = (q * (1 / math.sqrt(width) if scale is None else scale)) @ k.mT
+    probabilities = _attention_weights(scores, attn_mask, is_causal)
+    return dropout(probabilities, dropout_p, dropout_p > 0, generator) @ v
+
+
+def _attention_weights(scores: Tensor, mask: Any, causal: bool) -> Tensor:
+    lowest = float(finfo(scores.dtype.dtype).min)
+    allowed = None
+    if causal:
+        allowed = rg.tril(rg.ones(scores.shape[-2:], dtype=rg.bool))
+    if mask is None:
+        return rg.softmax(scores if allowed is None else rg.where(allowed, scores, lowest))
+    mask = rg.asarray(mask)
+    _check_mask(mask, scores)
+    if mask.dtype.is_float:
+        scores = scores + mask.astype(scores.dtype)
+        return rg.softmax(scores if allowed is None else rg.where(allowed, scores, lowest))
+    allowed = mask if allowed is None else mask & allowed
+    # The second where makes rows without any key 0 and keeps their gradient finite.
+    return rg.where(allowed, rg.softmax(rg.where(allowed, scores, lowest)), 0.0)
+
+
+def _check_mask(mask: Tensor, scores: Tensor) -> None:
+    if not (mask.dtype.is_float or mask.dtype is rg.bool):
+        raise DTypeError(f"attention{_at()}: a mask is boolean or floating, not {mask.dtype}")
+    sizes = zip(reversed(mask.shape), reversed(scores.shape), strict=False)
+    if mask.ndim > scores.ndim or any(m not in (1, n) for m, n in sizes):
+        raise ShapeError(
+            f"attention{_at()}: the mask, {mask.shape}, does not broadcast to {scores.shape}, "
+            "(..., queries, keys)"
+        )

@@ -1,0 +1,354 @@
+"""Resampling and rearranging of images as functions, with PyTorch's names and arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import retrograd as rg
+from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.tensor import Tensor
+from retrograd.nn.activating import floating
+from retrograd.nn.spatial import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    continued,
+    known_size,
+)
+
+CUBIC = -0.75  # the free parameter of the cubic kernel (Keys 1981), as in most libraries; -1/2 with
+CUBIC_ANTIALIAS = -0.5  # antialiasing
+RANKS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+
+
+def interpolate(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """`[N, C, *S]` resampled to `size`, or to `floor(S * scale_factor)`.
+
+    Modes: "nearest" (`floor(i * scale)`), "nearest-exact", "linear", "bilinear", "bicubic",
+    "trilinear", "area" (`adaptive_avg_pool`). With `align_corners` the centres of the corner
+    elements coincide, else the outer edges of the arrays do; beyond the edge the last element is
+    repeated. `scale_factor` is the scale itself unless `recompute_scale_factor`. With `antialias`
+    (bilinear, bicubic) the kernel is stretched by the scale where the result is smaller.
+    """
+    x = rg.asarray(input)
+    rank = x.ndim - 2
+    x = x if x.dtype.is_float or mode.startswith("nearest") else floating(x)
+    if rank not in (1, 2, 3) or RANKS.get(mode, rank) != rank:
+        raise ShapeError(f"interpolate: mode {mode!r} does not fit an input of shape {x.shape}")
+    if mode not in (*RANKS, "nearest", "nearest-exact", "area"):
+        raise OptionError(f"interpolate: there is no mode {mode!r}")
+    if align_corners is not None and mode not in RANKS:
+        raise OptionError(f"interpolate: align_corners has no meaning with mode {mode!r}")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise OptionError(f"interpolate: antialias is for bilinear and bicubic, not {mode!r}")
+    shape = [known_size("interpolate", n) for n in x.shape[2:]]
+    sizes, scales = _sizes(shape, size, scale_factor, bool(recompute_scale_factor))
+    if mode == "area":
+        pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1]
+        return pool(x, sizes)
+    for axis, (n, new, scale) in enumerate(zip(shape, sizes, scales, strict=True), 2):
+        if mode.startswith("nearest"):
+            at = np.arange(new) + (0.5 if mode == "nearest-exact" else 0.0)
+            near = np.minimum(np.floor(_single(at * _single(scale))), n - 1)
+            x = rg.take(x, near.astype(np.int64), axis=axis)
+        else:
+            taps = _taps(n, new, scale, bool(align_corners), mode == "bicubic", antialias)
+            x = _weighted(x, axis, *taps)
+    return x
+
+
+def _single(x: Any) -> Any:
+    """Positions of nearest neighbours are counted in single precision, lest they differ from those
+    of other libraries."""
+    return np.float32(x)
+
+
+def _sizes(
+    shape: Sequence[int], size: Any, factor: Any, recompute: bool
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """The new sizes, and the distance of new elements in units of old ones."""
+    if (size is None) == (factor is None):
+        raise OptionError("interpolate: give either size or scale_factor")
+    rank = len(shape)
+    given = size if factor is None else factor
+    values = tuple(given) if isinstance(given, tuple | list) else (given,) * rank
+    if len(values) != rank or any(not v > 0 for v in values):
+        raise OptionError(f"interpolate: a positive number for each of {rank} axes, not {given!r}")
+    if factor is None:
+        return tuple(int(v) for v in values), tuple(
+            n / v for n, v in zip(shape, values, strict=True)
+        )
+    sizes = tuple(math.floor(n * v) for n, v in zip(shape, values, strict=True))
+    if recompute:
+        return sizes, tuple(n / v for n, v in zip(shape, sizes, strict=True))
+    return sizes, tuple(1 / v for v in values)
+
+
+def _taps(
+    n: int, new: int, scale: float, corners: bool, cubic: bool, antialias: bool
+) -> tuple[Any, Any]:
+    """For each new element the old ones, `[new, taps]`, and their weights."""
+    if corners:
+        scale = (n - 1) / (new - 1) if new > 1 else 0.0
+        place = np.arange(new) * scale
+    else:
+        place = (np.arange(new) + 0.5) * scale - 0.5
+    if antialias:
+        return _stretched(n, place, scale, cubic)
+    if not cubic and not corners:
+        place = np.maximum(place, 0)
+    first = np.floor(place).astype(np.int64)
+    steps = np.arange(-1, 3) if cubic else np.arange(2)
+    at = first[:, None] + steps
+    kernel = _cubic if cubic else _linear
+    return np.clip(at, 0, n - 1), kernel(place[:, None] - at, CUBIC)
+
+
+def _stretched(n: int, place: Any, scale: float, cubic: bool) -> tuple[Any, Any]:
+    """Taps of a kernel that is as wide as the new elements are apart; those outside count not."""
+    width = max(scale, 1.0)
+    reach = math.ceil((2 if cubic else 1) * width) + 1
+    at = np.floor(place).astype(np.int64)[:, None] + np.arange(-reach, reach + 1)
+    kernel = _cubic if cubic else _linear
+    weights = kernel((place[:, None] - at) / width, CUBIC_ANTIALIAS)
+    weights = np.where((at >= 0) & (at < n), weights, 0.0)
+    return np.clip(at, 0, n - 1), weights / weights.sum(1, keepdims=True)
+
+
+def _linear(d: Any, _: float) -> Any:
+    return np.maximum(1 - np.abs(d), 0)
+
+
+def _cubic(d: Any, a: float) -> Any:
+    """The kernel of cubic convolution."""
+    d = np.abs(d)
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = a * (((d - 5) * d + 8) * d - 4)
+    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+
+
+def _weighted(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
+    """The sums of weighted elements along an axis, one tap after another."""
+    total: Any = 0.0
+    shape = (-1,) + (1,) * (x.ndim - 1 - axis)
+    for k in range(at.shape[1]):
+        w = weights[:, k].reshape(shape)
+        if w.any():
+            total = total + rg.take(x, at[:, k], axis=axis) * rg.asarray(w).astype(x.dtype)
+    return total if isinstance(total, Tensor) else rg.take(x, at[:, 0], axis=axis) * 0.0
+
+
+def upsample(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """The former name of `interpolate`."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` with mode "nearest"."""
+    return interpolate(input, size, scale_factor)
+
+
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` with mode "bilinear" and aligned corners."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+# -- grids ---------------------------------------------------------------------------------------
+def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
+    """The places that `grid_sample` should read for an affine map: theta `[N, 2, 3]` and size
+    `(N, C, H, W)` give `[N, H, W, 2]`; `[N, 3, 4]` and `(N, C, D, H, W)` give `[N, D, H, W, 3]`."""
+    matrix = floating(theta)
+    rank = len(size) - 2
+    if rank not in (2, 3) or matrix.shape != (size[0], rank, rank + 1):
+        raise ShapeError(
+            f"affine_grid: theta is [N, 2, 3] for sizes (N, C, H, W), [N, 3, 4] for (N, C, D, H, "
+            f"W), not {matrix.shape} for {tuple(size)}"
+        )
+    lines = []
+    for n in size[2:]:
+        line = np.linspace(-1, 1, n) if n > 1 else np.zeros(n)
+        lines.append(line if align_corners else line * (n - 1) / n)
+    axes = np.meshgrid(*lines, indexing="ij")
+    points = np.stack([*reversed(axes), np.ones(axes[0].shape)], axis=-1).reshape(-1, rank + 1)
+    grid = rg.asarray(points).astype(matrix.dtype) @ matrix.mT
+    return grid.reshape((size[0], *size[2:], rank))
+
+
+def grid_sample(
+    input: Any,
+    grid: Any,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """The input `[N, C, H, W]` at the places of a grid `[N, *P, 2]` of (x, y) between -1 and 1, or
+    `[N, C, D, H, W]` at `[N, *P, 3]` of (x, y, z): `[N, C, *P]`.
+
+    Modes "bilinear" (in three axes too), "nearest" (no gradient in the grid), "bicubic" (two axes).
+    Outside there are zeros, the nearest element ("border"), or a mirror image ("reflection").
+    The gradient in the grid counts the border itself as outside.
+    """
+    x, places = floating(input), floating(grid)
+    rank = x.ndim - 2
+    if rank not in (2, 3) or places.ndim != x.ndim or places.shape[-1] != rank:
+        raise ShapeError(
+            f"grid_sample: [N, C, H, W] and a grid [N, H, W, 2], or an axis more each and 3, not "
+            f"{x.shape} and {places.shape}"
+        )
+    if places.shape[0] != x.shape[0]:
+        raise ShapeError(f"grid_sample: {x.shape} and {places.shape} differ in samples")
+    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and rank == 3):
+        raise OptionError(f"grid_sample: there is no mode {mode!r} for {rank} axes")
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise OptionError(f"grid_sample: there is no padding_mode {padding_mode!r}")
+    corners = bool(align_corners)
+    shape = [known_size("grid_sample", n) for n in x.shape[2:]]
+    at = []
+    for axis, n in enumerate(shape):
+        u = places[..., rank - 1 - axis]
+        u = (u + 1) * ((n - 1) / 2) if corners else ((u + 1) * n - 1) / 2
+        at.append(u if mode == "bicubic" else _inside(u, n, padding_mode, corners))
+    taps = [_grid_taps(u, mode) for u in at]
+    flat = x.reshape((x.shape[0], x.shape[1], -1))
+    total: Any = 0.0
+    for chosen in product(*taps):
+        total = total + _corner(flat, shape, chosen, mode, padding_mode, corners)
+    return total
+
+
+def _inside(u: Tensor, n: int, mode: str, corners: bool) -> Tensor:
+    """Places moved inside as the padding mode says."""
+    if mode == "zeros":
+        return u
+    if mode == "reflection":
+        low, high = (0.0, n - 1.0) if corners else (-0.5, n - 0.5)
+        span = high - low
+        if span == 0:
+            return u * 0.0
+        r = rg.remainder(u - low, 2 * span)
+        u = rg.where(r > span, 2 * span - r, r) + low
+    return rg.clip(u, 0.0, n - 1.0)
+
+
+def _grid_taps(u: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None]]:
+    """Old elements, as floats, and their weights; None for 1."""
+    if mode == "nearest":
+        return [(rg.round(u), None)]
+    first = rg.floor(u)
+    t = u - first
+    if mode == "bilinear":
+        return [(first, 1 - t), (first + 1, t)]
+    a = CUBIC
+    weights = (
+        a * ((((t + 1) - 5) * (t + 1) + 8) * (t + 1) - 4),
+        ((a + 2) * t - (a + 3)) * t * t + 1,
+        ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1,
+        a * ((((2 - t) - 5) * (2 - t) + 8) * (2 - t) - 4),
+    )
+    return [(first + (k - 1.0), w) for k, w in enumerate(weights)]
+
+
+def _corner(
+    flat: Tensor, shape: Sequence[int], taps: Any, mode: str, padding: str, corners: bool
+) -> Tensor:
+    """The elements at one corner of the cells, times their weights, zeros outside."""
+    index: Any = 0
+    weight: Any = None
+    valid: Any = True
+    for n, (u, w) in zip(shape, taps, strict=True):
+        u = rg.stop_gradient(u)
+        if mode == "bicubic":
+            u = rg.round(_inside(u, n, padding, corners))
+        valid = valid & (u >= 0) & (u <= n - 1.0)
+        index = index * n + rg.clip(u, 0.0, n - 1.0).astype(rg.int64)
+        if w is not None:
+            weight = w if weight is None else weight * w
+    points = index.shape[1:]
+    found = rg.take_along_axis(flat, index.reshape((index.shape[0], 1, -1)), axis=2)
+    found = found.reshape((*flat.shape[:2], *points))
+    keep = rg.expand_dims(valid, axis=1)
+    if weight is None:
+        return rg.where(keep, found, 0.0)
+    return rg.where(keep, found, 0.0) * rg.expand_dims(weight, axis=1)
+
+
+# -- rearranging ---------------------------------------------------------------------------------
+def pad(
+    input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
+    """The input continued: `pad` has (before, after) for the last axis, then for the one before it,
+    and so on; negative numbers cut off. Modes "constant" (by `value`), "reflect", "replicate",
+    "circular"."""
+    x = rg.asarray(input)
+    widths = [int(p) for p in pad]
+    if len(widths) % 2 or len(widths) > 2 * x.ndim:
+        raise ShapeError(f"pad: (before, after) for up to {x.ndim} axes, not {tuple(pad)}")
+    pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)][::-1]
+    added = [(max(low, 0), max(high, 0)) for low, high in pairs]
+    if mode == "constant":
+        y = rg.pad(x, [(0, 0)] * (x.ndim - len(pairs)) + added, value=value or 0)
+    elif mode not in ("reflect", "replicate", "circular"):
+        raise OptionError(f"pad: there is no mode {mode!r}")
+    elif value is not None:
+        raise OptionError(f"pad: a value is for mode 'constant', not {mode!r}")
+    else:
+        y = continued(x, added, mode)
+    if min(widths, default=0) >= 0:
+        return y
+    sizes = y.shape[y.ndim - len(pairs) :]
+    if any(n + min(a, 0) + min(b, 0) < 0 for n, (a, b) in zip(sizes, pairs, strict=True)):
+        raise ShapeError(f"pad: {tuple(pad)} cuts off more than there is of {x.shape}")
+    ends = zip(sizes, pairs, strict=True)
+    return y[(..., *(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in ends))]
+
+
+def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
+    """`[..., C r^2, H, W]` to `[..., C, H r, W r]` (Shi et al., arXiv:1609.05158)."""
+    x, r = rg.asarray(input), upscale_factor
+    if x.ndim < 3 or r < 1 or x.shape[-3] % (r * r):
+        raise ShapeError(f"pixel_shuffle by {r}: the channels of {x.shape} must divide by {r * r}")
+    *lead, c, h, w = x.shape
+    k = len(lead)
+    y = x.reshape((*lead, c // (r * r), r, r, h, w))
+    y = rg.permute_dims(y, (*range(k), k, k + 3, k + 1, k + 4, k + 2))
+    return y.reshape((*lead, c // (r * r), h * r, w * r))
+
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
+    """`[..., C, H r, W r]` to `[..., C r^2, H, W]`, the inverse of `pixel_shuffle`."""
+    x, r = rg.asarray(input), downscale_factor
+    if x.ndim < 3 or r < 1 or x.shape[-1] % r or x.shape[-2] % r:
+        raise ShapeError(f"pixel_unshuffle by {r}: the last axes of {x.shape} must divide by {r}")
+    *lead, c, h, w = x.shape
+    k = len(lead)
+    y = x.reshape((*lead, c, h // r, r, w // r, r))
+    y = rg.permute_dims(y, (*range(k), k, k + 2, k + 4, k + 1, k + 3))
+    return y.reshape((*lead, c * r * r, h // r, w // r))
+
+
+def channel_shuffle(input: Any, groups: int) -> Tensor:
+    """Channels, axis 1, of g groups of k exchanged: `[N, g k, ...]` read as `[N, k, g, ...]`."""
+    x = rg.asarray(input)
+    if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
+        raise ShapeError(f"channel_shuffle: {groups} groups of the channels of {x.shape}")
+    grouped = x.reshape((x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
+    return rg.swapaxes(grouped, 1, 2).reshape(x.shape)

@@ -1,0 +1,134 @@
+"""Records of the special functions: mpmath's functions, and where they are smooth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import mpmath
+
+from tests.records.elementwise import in_mp, table
+from tests.records.record import Record
+
+mp = mpmath.mp
+
+
+def derivative(f: Callable[..., Any], *orders: int) -> Callable[..., Any]:
+    """A derivative of a function of mpmath's numbers, by differences with many digits."""
+
+    def g(*xs: Any) -> Any:
+        with mp.workdps(50):
+            return mp.diff(f, xs, orders, h=mp.mpf(10) ** -14)
+
+    return g
+
+
+def lower_gamma(a: Any, x: Any) -> Any:
+    return mp.gammainc(a, 0, x, regularized=True)
+
+
+def lower_beta(a: Any, b: Any, x: Any) -> Any:
+    return mp.betainc(a, b, 0, x, regularized=True)
+
+
+def log_beta(a: Any, b: Any) -> Any:
+    return mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
+
+
+UNARY = {
+    "gamma": (in_mp(mp.gamma), [(0.4, 3)]),
+    "lgamma": (in_mp(lambda x: mp.log(abs(mp.gamma(x)))), [(0.2, 4)], None, (), False, 8),
+    "digamma": (in_mp(mp.digamma), [(0.3, 4)], None, (), False, 8),
+    "trigamma": (in_mp(lambda x: mp.polygamma(1, x)), [(0.3, 4)]),
+    "erfcx": in_mp(lambda x: mp.exp(x * x) * mp.erfc(x)),
+    "ndtr": in_mp(mp.ncdf),
+    "ndtri": (in_mp(lambda p: mp.sqrt(2) * mp.erfinv(2 * p - 1)), [(0.2, 0.8)]),
+    "erfinv": (in_mp(mp.erfinv), [(-0.9, 0.9)]),
+    "erfcinv": (in_mp(lambda x: mp.erfinv(1 - x)), [(0.2, 1.8)]),
+    "logit": (in_mp(lambda x: mp.log(x / (1 - x))), [(0.1, 0.9)]),
+    "entr": (in_mp(lambda x: -x * mp.log(x)), [(0.2, 3)]),
+    "j0": (in_mp(lambda x: mp.besselj(0, x)), [(-9, 9)], None, (), False, 16),
+    "j1": (in_mp(lambda x: mp.besselj(1, x)), [(-9, 9)], None, (), False, 16),
+    "i0e": (in_mp(lambda x: mp.besseli(0, x) * mp.exp(-abs(x))), [(-3, 3)], None, [0]),
+    "i1e": (in_mp(lambda x: mp.besseli(1, x) * mp.exp(-abs(x))), [(-3, 3)], None, [0]),
+}
+BOTH = [(0.3, 2.5)]
+SHAPE = [(0.3, 0.9)]
+MANY = {
+    "zeta": (in_mp(mp.zeta), [(2.1, 4), (0.4, 3)], (1,)),
+    "betaln": (in_mp(log_beta), BOTH, None, (), False, 8),
+    "xlogy": (in_mp(lambda a, b: a * mp.log(b)), BOTH),
+    "xlog1py": (in_mp(lambda a, b: a * mp.log1p(b)), BOTH),
+    "rel_entr": (in_mp(lambda a, b: a * mp.log(a / b)), BOTH),
+    # An order that is not whole has no value.
+    "bessel_j": (in_mp(mp.besselj), [(2, 2), (-9, 9)], (1,), (), False, 16),
+    "bessel_ie": (
+        in_mp(lambda n, x: mp.besseli(n, x) * mp.exp(-abs(x))),
+        [(2, 2), (-3, 3)],
+        (1,),
+        [0],
+    ),
+    "gammainc": (in_mp(lower_gamma), BOTH),
+    "gammaincc": (in_mp(lambda a, x: mp.gammainc(a, x, regularized=True)), BOTH),
+    "gammainc_dx": (in_mp(lambda a, x: x ** (a - 1) * mp.exp(-x) / mp.gamma(a)), BOTH),
+    # The third derivative in a parameter is not offered.
+    "gammainc_da": (in_mp(derivative(lower_gamma, 1, 0)), BOTH, (1,)),
+    "gammainc_daa": (in_mp(derivative(lower_gamma, 2, 0)), SHAPE, (1,), (), False, 8),
+    "betainc": (in_mp(lower_beta), SHAPE),
+    "betainc_dx": (
+        in_mp(lambda a, b, x: x ** (a - 1) * (1 - x) ** (b - 1) / mp.beta(a, b)),
+        SHAPE,
+    ),
+    **{
+        f"betainc_d{'a' * i}{'b' * j}": (
+            in_mp(derivative(lower_beta, i, j, 0)), SHAPE, (2,), (), False, 8,
+        )
+        for i, j in ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
+    },
+}  # fmt: skip
+
+
+MANY |= {
+    "portable_log": (in_mp(mp.log), [(0.2, 3)]),
+    "portable_exp": (in_mp(mp.exp), [(-2, 2)]),
+    "portable_atan": (in_mp(mp.atan), [(0.2, 3)]),
+    "portable_log_factorial": (
+        in_mp(lambda k: mp.loggamma(k + 1)), [(0.2, 3)], None, (), False, 64,
+    ),
+}  # fmt: skip
+# Samples as functions of the parameters: no differences tell these derivatives.
+IMPLICIT = {
+    "implicit_gamma": (lambda a, z: z, BOTH, ()),
+    "implicit_log_gamma": (lambda a, z: z, BOTH, ()),
+    "implicit_beta": (lambda a, b, z: z, SHAPE, ()),
+    "implicit_von_mises": (lambda k, z: z, BOTH, ()),
+}
+
+
+def von_mises_slope(k: Any, x: Any) -> Any:
+    """By the integral of the density from -pi to x."""
+    ratio = mp.besseli(1, k) / mp.besseli(0, k)
+    below = mp.quad(
+        lambda t: mp.exp(k * (mp.cos(t) - mp.cos(x))) * (mp.cos(t) - ratio), [-mp.pi, x]
+    )
+    return -below
+
+
+MANY["von_mises_slope"] = (in_mp(von_mises_slope), BOTH, (1,), (), False, 8)
+# Inputs with a derivative that is NaN or, in a parameter of a derivative, has none itself.
+UNCHECKED = {
+    "zeta": (0,),
+    "von_mises_slope": (0,),
+    **{name: (0, 1) if name == "implicit_beta" else (0,) for name in IMPLICIT},
+    "gammainc_da": (0,),
+    "gammainc_daa": (0,),
+    **{f"betainc_d{order}": (0, 1) for order in ("a", "b", "aa", "ab", "bb")},
+}
+
+
+def records() -> list[Record]:
+    return [
+        replace(record, unchecked=UNCHECKED.get(record.name, ()))
+        for record in [*table(UNARY), *table(MANY), *table(IMPLICIT)]
+    ]
