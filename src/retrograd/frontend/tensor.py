@@ -126,7 +126,7 @@ class Tensor(Lazy):
         view.setflags(write=False)
         return view
 
-    def item(self) -> bool | int | float | complex:
+    def item(self) -> Any:
         """The value of a tensor with one element, as a Python number."""
         array = self.value()
         if array.size != 1:
@@ -167,18 +167,18 @@ class Tensor(Lazy):
         return bool(self.item())
 
     def __int__(self) -> int:
-        return int(self.item())  # type: ignore[arg-type]  # Python refuses complex numbers
+        return int(self.item())
 
     def __complex__(self) -> complex:
         return complex(self.item())
 
     def __float__(self) -> float:
-        return float(self.item())  # type: ignore[arg-type]
+        return float(self.item())
 
     def __index__(self) -> int:
         if not self.dtype.is_integer:
             raise TypeError(f"a {self.dtype} tensor cannot be used as an index")
-        return int(self.item())  # type: ignore[arg-type]
+        return int(self.item())
 
     def __len__(self) -> int:
         if not self.shape:
