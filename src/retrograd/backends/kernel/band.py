@@ -189,10 +189,13 @@ def _settle(band: Band, cost: float) -> None:
     for buffer in band.reads | band.writes:
         touched = touched + buffer.bytes
     nests = [n for k in band.kernels for n in k.nests]
-    alone = len(nests) == 1 and nests[0].kind == "gemm" and not nests[0].loops
+    products = [n for n in nests if n.kind == "gemm" and not n.loops]
+    alone = len(nests) == len(products) == 1
     if alone or isinstance(touched, Dim) or isinstance(band.rows, Dim):
         band.blocks = 0
         band.piece = 0 if alone else _piece(band, touched)
+        if products and band.piece:  # each block copies all of the right matrix
+            band.piece = max(band.piece, PRODUCT_ROWS)
         return
     blocks = max(touched // CACHE, 2)
     blocks = min(blocks, max(int(cost / BLOCK), 2), _most_blocks(band))
