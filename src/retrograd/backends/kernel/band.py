@@ -195,7 +195,8 @@ def _settle(band: Band, cost: float) -> None:
         band.blocks = 0
         band.piece = 0 if alone else _piece(band, touched)
         if products and band.piece:  # each block copies all of the right matrix
-            band.piece = max(band.piece, PRODUCT_ROWS)
+            few = isinstance(band.rows, int) and band.rows < 4 * PRODUCT_ROWS
+            band.piece = 0 if few else max(band.piece, PRODUCT_ROWS)
         return
     blocks = max(touched // CACHE, 2)
     blocks = min(blocks, max(int(cost / BLOCK), 2), _most_blocks(band))
