@@ -15,7 +15,7 @@ PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-torch lint format bench env clean distclean
+.PHONY: help demo test test-all test-torch lint format docs bench env clean distclean
 
 help:
 	@echo 'make demo        train the GPT on the bundled names, print samples, draw its gradient'
@@ -24,6 +24,7 @@ help:
 	@echo 'make test-torch  install PyTorch (large), then the tests that compare with it'
 	@echo 'make lint        ruff check, ruff format --check, mypy'
 	@echo 'make format      mend what ruff can mend'
+	@echo 'make docs        docs/operations.md, made anew from the operations'
 	@echo 'make bench       every workload beside the peers that are installed; BENCH="W1 --threads 1"'
 	@echo 'make env         only the environment, with everything a developer needs'
 	@echo 'make clean       remove caches, builds and the output of the demo'
@@ -44,11 +45,14 @@ test-torch: $(TORCH)
 lint: $(DEV)
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
-	$(BIN)/python -m mypy src tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py)))
+	$(BIN)/python -m mypy src tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py scripts/*.py)))
 
 format: $(DEV)
 	$(BIN)/python -m ruff check --fix
 	$(BIN)/python -m ruff format
+
+docs: $(BASE)
+	$(BIN)/python -m scripts.operations
 
 bench: $(BASE)
 	$(BIN)/retrograd bench $(BENCH)
@@ -57,7 +61,7 @@ env: $(DEV)
 
 clean:
 	rm -rf build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks examples scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
 	rm -rf $(VENV) src/retrograd.egg-info
