@@ -66,6 +66,12 @@ hypot = _binary("hypot", "`sqrt(x1**2 + x2**2)` without overflow; gradient 0 at 
                 ops.hypot, floating=True)
 logaddexp = _binary("logaddexp", "`log(exp(x1) + exp(x2))` without overflow.", ops.logaddexp,
                     floating=True)
+copysign = _binary("copysign", "The size of x1 with the sign of x2, that of a zero or a NaN included. "
+                   "The gradient with respect to x1 is 1 or -1, 0 at 0; that of x2 is 0.",
+                   ops.copysign, floating=True)
+nextafter = _binary("nextafter", "The number of the dtype next to x1 in the direction of x2; x2 "
+                    "where they are equal. It has no derivative: gradients are 0.", ops.nextafter,
+                    floating=True)
 equal = _binary("equal", "`x1 == x2`.", ops.eq)
 not_equal = _binary("not_equal", "`x1 != x2`.", ops.ne)
 less = _binary("less", "`x1 < x2`.", ops.lt)
@@ -79,6 +85,8 @@ bitwise_left_shift = _binary("bitwise_left_shift", "`x1 << x2`.", ops.shift_left
 bitwise_right_shift = _binary("bitwise_right_shift", "`x1 >> x2`.", ops.shift_right)
 
 negative = _unary("negative", "`-x`.", ops.neg, floating=False)
+signbit = _unary("signbit", "Whether the sign is negative, that of a zero or a NaN included.",
+                 ops.signbit)
 exp = _unary("exp", "e to the power x.", ops.exp)
 exp2 = _unary("exp2", "2 to the power x.", ops.exp2)
 expm1 = _unary("expm1", "`exp(x) - 1`, accurate near 0.", ops.expm1)
@@ -170,6 +178,15 @@ def sign(x: ArrayLike, /) -> Any:
     size = ops.hypot(real(x), imag(x))
     size = ops.one_if(ops.is_zero(size), size)
     return complex_(real(x) / size, imag(x) / size)
+
+
+@function
+def positive(x: ArrayLike, /) -> Any:
+    """`+x`: the numbers as they are; booleans are refused."""
+    (x,) = together(x)
+    if x.dtype is bool_:
+        raise DTypeError("booleans have no sign; cast them to a number")
+    return x
 
 
 @function

@@ -277,7 +277,8 @@ class Tensor(Lazy):
     )  # fmt: skip
     __lt__, __le__ = operator(el.less), operator(el.less_equal)
     __gt__, __ge__ = operator(el.greater), operator(el.greater_equal)
-    __neg__, __abs__, __invert__ = el.negative, el.abs, el.bitwise_invert
+    __pos__, __neg__, __abs__ = el.positive, el.negative, el.abs
+    __invert__ = el.bitwise_invert
 
     abs, exp, log, sqrt, rsqrt, sin, cos, tanh = (
         el.abs, el.exp, el.log, el.sqrt, el.rsqrt, el.sin, el.cos, el.tanh

@@ -115,6 +115,14 @@ class Select(Elementwise):
         return a
 
 
+class NextAfter(Elementwise):
+    """Every format has neighbours of its own, half precision too."""
+
+    def reference(self, *arrays: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return self._reference(*arrays)
+
+
 ELEMENTWISE: dict[str, Elementwise] = {}
 
 
@@ -222,6 +230,7 @@ cosh: Elementwise
 sigmoid: Elementwise
 eq: Elementwise
 select: Elementwise
+copysign: Elementwise
 
 # fmt: off
 # Products that a zero cotangent absorbs. Where it does they do not depend on `b`, hence the third,
@@ -245,6 +254,10 @@ mod = binary("mod", _mod, lambda g, y, a, b: g, lambda g, y, a, b: -zmul(g, roun
 neg = unary("neg", np.negative, lambda g, y, x: -g, NUMBER + COMPLEX)
 abs = unary("abs", np.abs, lambda g, y, x: zmul(g, sign(x)), NUMBER)
 sign = unary("sign", np.sign, lambda g, y, x: full(0, g.type), NUMBER)
+copysign = binary("copysign", np.copysign,
+                  lambda g, y, a, b: zmul(g, sign(a) * copysign(full(1, a.type), b)), None, FLOAT)
+signbit = unary("signbit", np.signbit, None, FLOAT, bool_)
+nextafter = add_elementwise(NextAfter("nextafter", np.nextafter, (None, None), FLOAT))
 floor = unary("floor", np.floor, lambda g, y, x: full(0, g.type))
 ceil = unary("ceil", np.ceil, lambda g, y, x: full(0, g.type))
 trunc = unary("trunc", np.trunc, lambda g, y, x: full(0, g.type))
