@@ -332,7 +332,7 @@ def test_products_and_norms_of_complex_numbers(backend: str) -> None:
         for ord in (2, 1, 3, 0.5, 0, np.inf, -np.inf, -1):
             cases.append((rg.linalg.vector_norm(z, axis=1, ord=ord), np.linalg.norm(Z, ord, 1)))
         kinds: tuple[Any, ...] = ("fro", 1, -1, np.inf, -np.inf)
-        for kind in kinds:
+        for kind in (*kinds, 2, -2, "nuc"):
             cases.append((rg.linalg.matrix_norm(z, ord=kind), np.linalg.norm(Z, kind)))
         for found, right in cases:
             assert found.dtype == right.dtype
@@ -341,6 +341,51 @@ def test_products_and_norms_of_complex_numbers(backend: str) -> None:
         np.testing.assert_allclose(sizes.numpy(), Z / np.linalg.norm(Z), rtol=1e-13)
         zero = rg.grad(lambda z: rg.linalg.vector_norm(z))(rg.zeros(2, dtype=rg.complex64))
         assert zero.tolist() == [0, 0]
+
+
+def test_linear_algebra_of_complex_matrices() -> None:
+    a = (Z @ W.T + np.stack([Z @ Z.T, W @ Z.T])).astype(np.complex128)
+    hermitian = a @ np.conj(np.swapaxes(a, -1, -2))
+    m, h = rg.asarray(a), rg.asarray(hermitian)
+    cases = [
+        (rg.linalg.inv(m), np.linalg.inv(a)),
+        (rg.linalg.solve(m, a[0]), np.linalg.solve(a, a[0])),
+        (rg.linalg.solve(m[0], a[1, 0]), np.linalg.solve(a[0], a[1, 0])),
+        (rg.linalg.pinv(Z), np.linalg.pinv(Z)),
+        (rg.linalg.matrix_rank(m), np.linalg.matrix_rank(a)),
+        (rg.linalg.matrix_rank(a[0][:, :1] * a[1][:1]), np.int64(1)),
+        (rg.linalg.svdvals(m), np.linalg.svdvals(a)),
+        (rg.linalg.svdvals(Z), np.linalg.svdvals(Z)),
+        (rg.linalg.eigvalsh(h), np.linalg.eigvalsh(hermitian)),
+        (rg.linalg.matrix_power(m, -3), np.linalg.matrix_power(a, -3)),
+    ]
+    for found, right in cases:
+        assert found.dtype == right.dtype
+        np.testing.assert_allclose(found.numpy(), right, rtol=1e-9, atol=1e-10)
+    with pytest.raises(rg.LinAlgError):
+        rg.linalg.inv(rg.tensor([[1, 1j], [1j, -1]])).numpy()
+    assert rg.linalg.vector_norm(rg.zeros((2, 0)), axis=1, ord=np.inf).tolist() == [0, 0]
+    assert (rg.tensor([1j, 2]) == 1j).tolist() == [True, False]
+
+
+GRADIENTS: dict[str, Any] = {
+    "inv": lambda m, z: abs(m.linalg.inv(z)).sum(),
+    "solve": lambda m, z: abs(m.linalg.solve(z, z * z)).sum(),
+    "pinv": lambda m, z: abs(m.linalg.pinv(z[:, :2])).sum(),
+    "svdvals": lambda m, z: (m.linalg.svdvals(z) ** 3).sum(),
+    "eigvalsh": lambda m, z: (m.linalg.eigvalsh(z @ m.conj(z.mT)) ** 2).sum(),
+    "norm": lambda m, z: m.linalg.matrix_norm(z, ord=2),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_of_complex_matrices_are_those_of_pytorch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    f = GRADIENTS[name]
+    t = torch.tensor(Z[:, :3], requires_grad=True)
+    f(torch, t).backward()
+    found = rg.grad(lambda z: f(rg, z))(rg.asarray(Z[:, :3].copy()))
+    np.testing.assert_allclose(found.numpy(), t.grad.resolve_conj().numpy(), rtol=1e-9, atol=1e-10)
 
 
 def test_signs_of_odd_complex_numbers() -> None:

@@ -33,7 +33,7 @@ def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
     """`==` or `!=`, which Python answers by identity where the other is nothing to compute with."""
 
     def compare(self: Tensor, other: Any) -> Any:
-        if isinstance(other, bool | int | float | list | tuple | Dim) or hasattr(
+        if isinstance(other, bool | int | float | complex | list | tuple | Dim) or hasattr(
             other, "__array__"
         ):
             return f(self, other)

@@ -9,12 +9,12 @@ from retrograd.frontend.broadcasting import as_node, floating, keep_dims, normal
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.elementwise import abs as magnitude
 from retrograd.frontend.function import function
+from retrograd.frontend.linalg.factors import svdvals
 from retrograd.frontend.reductions import root
 from retrograd.ir import Node, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import reduce
 from retrograd.ops.control import StopGradient
-from retrograd.ops.linalg import Svdvals
 from retrograd.ops.shape import permute, reshape
 
 INFINITY = float("inf")
@@ -38,6 +38,8 @@ def _norm(size: Node, axes: tuple[int, ...], order: float) -> Node:
     if not axes:
         return size
     if order == float("inf"):
+        if any(size.shape[a] == 0 for a in axes):
+            return reduce.ReduceSum(axes)(size)  # the largest of none is 0
         return reduce.ReduceMax(axes)(size)
     if order == float("-inf"):
         return reduce.ReduceMin(axes)(size)
@@ -97,7 +99,7 @@ def _matrix_norm(x: Node, order: int | float | str | None) -> Node:
         sums = reduce.ReduceSum((along,))(magnitude(x))
         return _extreme(sums, order > 0)
     if order in (2, -2, "nuc"):
-        values = Svdvals()(x)
+        values = svdvals(x)
         if order == "nuc":
             return reduce.ReduceSum((n - 2,))(values)
         return _extreme(values, order == 2)
