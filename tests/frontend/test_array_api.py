@@ -467,3 +467,20 @@ def test_gradients_pass_through_a_cast_that_does_nothing() -> None:
 
     x = rg.tensor([1.0, 2.0])
     assert rg.grad(f)(x).tolist() == rg.jit(rg.grad(f))(x).tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+def test_distinct_complex_numbers(backend: str) -> None:
+    parts = np.array([0.0, 1.0, -0.0, -1.0, 2.0])
+    z = parts[RNG.integers(0, 5, 60)] + 1j * np.zeros(60)
+    z.imag = parts[RNG.integers(0, 5, 60)]
+    z[7] = z[30] = complex(1, np.nan)
+    with rg.backend(backend):
+        found = rg.unique_all(z.reshape(6, 10))
+        values = found.values.numpy()
+        np.testing.assert_array_equal(values, np.unique(z, equal_nan=False))
+        np.testing.assert_array_equal(values[found.inverse_indices.numpy()], z.reshape(6, 10))
+        np.testing.assert_array_equal(z[found.indices.numpy()], values)
+        counts = np.unique(z, equal_nan=False, return_counts=True)[1]
+        np.testing.assert_array_equal(found.counts.numpy(), counts)
+        assert rg.unique_values(rg.zeros(0, dtype=rg.complex64)).shape == (0,)
