@@ -74,38 +74,107 @@ def test_finite_special_points(name: str) -> None:
 
 
 def value(text: str) -> float:
-    return float(text)
+    """A number, or a multiple of pi."""
+    if "p" not in text:
+        return float(text)
+    factor, _, below = text.partition("p")
+    return float(factor.removesuffix("*") or 1) * math.pi / float(below.removeprefix("/") or 1)
 
 
-# What the array API standard says of infinities and NaN: the point, then the real and the imaginary
-# part of the result; `?` where the standard leaves it open.
+# What the array API standard says of zeros, infinities and NaN: the point, then the real and the
+# imaginary part of the result. pi is written as p; `-x` and `conj(x)` follow.
 TABLE = {
-    "exp": ["0 0 1 0", "1 inf nan nan", "inf 0 inf 0", "-inf 2 -0.0 0.0", "-inf inf 0 0",
-            "inf inf inf nan", "inf nan inf nan", "nan 0 nan 0", "nan 1 nan nan"],
-    "log": ["0 0 -inf 0", "1 inf inf 1.5707963267948966", "-inf 1 inf 3.141592653589793",
-            "inf 1 inf 0", "-inf inf inf 2.356194490192345", "inf inf inf 0.7853981633974483",
-            "inf nan inf nan", "nan 1 nan nan"],
-    "sqrt": ["0 0 0 0", "1 inf inf inf", "nan inf inf inf", "inf 1 inf 0", "-inf 1 0 inf",
-             "inf nan inf nan", "nan 1 nan nan"],
-    "sinh": ["0 0 0 0", "0 inf 0 nan", "1 inf nan nan", "inf 0 inf 0", "inf inf inf nan",
-             "inf nan inf nan", "nan 0 nan 0", "nan 1 nan nan"],
-    "cosh": ["0 0 1 0", "1 inf nan nan", "inf 0 inf 0", "inf inf inf nan", "inf nan inf nan",
-             "nan 0 nan 0", "nan 1 nan nan"],
-    "tanh": ["0 0 0 0", "1 inf nan nan", "inf 1 1 0", "inf inf 1 0", "inf nan 1 0", "nan 0 nan 0",
-             "nan 1 nan nan"],
-    "expm1": ["0 0 0 0", "1 inf nan nan", "inf 0 inf 0", "-inf 2 -1 0", "-inf inf -1 0",
-              "inf inf inf nan", "nan 0 nan 0"],
+    "acos": ["0 0 p/2 -0", "0 nan p/2 nan", "1 inf p/2 -inf", "1 nan nan nan", "-inf 1 p -inf",
+             "inf 1 0 -inf", "-inf inf 3*p/4 -inf", "inf inf p/4 -inf", "inf nan nan ~inf",
+             "-inf nan nan ~inf", "nan 1 nan nan", "nan inf nan -inf", "nan nan nan nan"],
+    "acosh": ["0 0 0 p/2", "1 inf inf p/2", "0 nan nan ~p/2", "1 nan nan nan", "-inf 1 inf p",
+              "inf 1 inf 0", "-inf inf inf 3*p/4", "inf inf inf p/4", "inf nan inf nan",
+              "-inf nan inf nan", "nan 1 nan nan", "nan inf inf nan", "nan nan nan nan"],
+    "asinh": ["0 0 0 0", "1 inf inf p/2", "1 nan nan nan", "inf 1 inf 0", "inf inf inf p/4",
+              "inf nan inf nan", "nan 0 nan 0", "nan 1 nan nan", "nan inf ~inf nan",
+              "nan nan nan nan"],
+    "atanh": ["0 0 0 0", "0 nan 0 nan", "1 0 inf 0", "1 inf 0 p/2", "1 nan nan nan", "inf 1 0 p/2",
+              "inf inf 0 p/2", "inf nan 0 nan", "nan 1 nan nan", "nan inf ~0 p/2",
+              "nan nan nan nan"],
+    "cosh": ["0 0 1 0", "0 inf nan ~0", "0 nan nan ~0", "1 inf nan nan", "1 nan nan nan",
+             "inf 0 inf 0", "inf 2 -inf inf", "inf inf inf nan", "inf nan inf nan", "nan 0 nan ~0",
+             "nan 1 nan nan", "nan inf nan nan", "nan nan nan nan"],
+    "sinh": ["0 0 0 0", "0 inf ~0 nan", "0 nan ~0 nan", "1 inf nan nan", "1 nan nan nan",
+             "inf 0 inf 0", "inf 2 -inf inf", "inf inf ~inf nan", "inf nan ~inf nan", "nan 0 nan 0",
+             "nan 1 nan nan", "nan inf nan nan", "nan nan nan nan"],
+    "tanh": ["0 0 0 0", "1 inf nan nan", "0 inf 0 nan", "1 nan nan nan", "0 nan 0 nan",
+             "inf 1 1 0", "inf inf 1 ~0", "inf nan 1 ~0", "nan 0 nan 0", "nan 1 nan nan",
+             "nan nan nan nan"],
+    "exp": ["0 0 1 0", "1 inf nan nan", "1 nan nan nan", "inf 0 inf 0", "-inf 2 -0 0",
+            "inf 2 -inf inf", "-inf inf ~0 ~0", "inf inf ~inf nan", "-inf nan ~0 ~0",
+            "inf nan ~inf nan", "nan 0 nan 0", "nan 1 nan nan", "nan nan nan nan"],
+    "expm1": ["0 0 0 0", "1 inf nan nan", "1 nan nan nan", "inf 0 inf 0", "-inf 2 -1 0",
+              "inf 2 -inf inf", "-inf inf -1 ~0", "inf inf ~inf nan", "-inf nan -1 ~0",
+              "inf nan ~inf nan", "nan 0 nan 0", "nan 1 nan nan", "nan nan nan nan"],
+    "log": ["-0 0 -inf p", "0 0 -inf 0", "1 inf inf p/2", "1 nan nan nan", "-inf 1 inf p",
+            "inf 1 inf 0", "-inf inf inf 3*p/4", "inf inf inf p/4", "inf nan inf nan",
+            "-inf nan inf nan", "nan 1 nan nan", "nan inf inf nan", "nan nan nan nan"],
+    "log1p": ["-1 0 -inf 0", "1 inf inf p/2", "1 nan nan nan", "-inf 1 inf p", "inf 1 inf 0",
+              "-inf inf inf 3*p/4", "inf inf inf p/4", "inf nan inf nan", "-inf nan inf nan",
+              "nan 1 nan nan", "nan inf inf nan", "nan nan nan nan"],
+    "sqrt": ["0 0 0 0", "-0 0 0 0", "1 inf inf inf", "nan inf inf inf", "1 nan nan nan",
+             "-inf 1 0 inf", "inf 1 inf 0", "-inf nan nan ~inf", "inf nan inf nan", "nan 1 nan nan",
+             "nan nan nan nan"],
 }  # fmt: skip
+ODD_FUNCTIONS = ("asinh", "atanh", "sinh", "tanh")
+# Functions the standard gives by others: f(z) = a * g(i z).
+TURNED = {"asin": (-1j, "asinh"), "atan": (-1j, "atanh"), "sin": (-1j, "sinh"),
+          "tan": (-1j, "tanh"), "cos": (1, "cosh")}  # fmt: skip
 
 
+def fits(found: float, text: str, sign: int = 1) -> bool:
+    """Whether a part is what a table says; after `~` its sign is open."""
+    wanted = sign * value(text.removeprefix("~"))
+    if math.isnan(wanted):
+        return math.isnan(found)
+    if text.startswith("~"):
+        found = math.copysign(found, wanted)
+    if wanted == 0:
+        return found == 0 and math.copysign(1, found) == math.copysign(1, wanted)
+    return math.isclose(found, wanted, rel_tol=1e-15)
+
+
+def at(name: str, z: complex, backend: str) -> complex:
+    array = np.array([z])
+    found = compiled(name, array) if backend == "llvm" else expected(name, array)
+    return complex(found[0])
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("name", TABLE)
-def test_special_values_of_the_standard(name: str) -> None:
+def test_special_values_of_the_standard(name: str, backend: str) -> None:
     for row in TABLE[name]:
-        x, y, re, im = map(float, row.split())
-        found = compiled(name, np.array([complex(x, y)]))[0]
-        for p, q in ((found.real, re), (found.imag, im)):
-            same = math.isnan(p) if math.isnan(q) else math.isclose(p, q, abs_tol=1e-15)
-            assert same, f"{name}({x}, {y}) = {found}, not ({re}, {im})"
+        x, y, re, im = row.split()
+        z = complex(value(x), value(y))
+        cases = [(z, 1, 1), (z.conjugate(), 1, -1)]
+        if name in ODD_FUNCTIONS:
+            cases += [(-z, -1, -1), (-z.conjugate(), -1, 1)]
+        for w, s, t in cases:
+            found = at(name, w, backend)
+            good = fits(found.real, re, s) and fits(found.imag, im, t)
+            assert good, f"{name}({w}) = {found}, not {s} * {re} + {t} * {im} i"
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.parametrize("name", TURNED)
+def test_functions_that_are_others_of_a_turned_number(name: str, backend: str) -> None:
+    factor, other = TURNED[name]
+    for z in GRID:
+        found = at(name, complex(z), backend)
+        turned = at(other, complex(-z.imag, z.real), backend)
+        right = turned if factor == 1 else complex(turned.imag, -turned.real)
+        for p, q in ((found.real, right.real), (found.imag, right.imag)):
+            open_sign = math.isnan(right.real) or math.isnan(right.imag) or q == 0
+            p, q = (abs(p), abs(q)) if open_sign else (p, q)
+            assert (math.isnan(p) and math.isnan(q)) or math.isclose(p, q, rel_tol=1e-14), (
+                z,
+                found,
+            )
 
 
 @pytest.mark.parametrize("dtype", [complex64, complex128], ids=str)

@@ -25,12 +25,17 @@ def test_limits(dtype):
     elif dtype.is_integer:
         info, known = rg.iinfo(rg.zeros(2, dtype=dtype)), np.iinfo(dtype.dtype)
     else:
-        for f in (rg.finfo, rg.iinfo):
+        for f in (rg.iinfo,) if dtype.is_complex else (rg.finfo, rg.iinfo):
             with pytest.raises(rg.DTypeError):
                 f(dtype)
         return
     assert (info.bits, info.max, info.min) == (known.bits, known.max, known.min)
     assert info.dtype is dtype
+
+
+def test_limits_of_complex_dtypes_are_those_of_their_parts():
+    assert rg.finfo(rg.complex64) == rg.finfo(rg.float32)
+    assert rg.finfo(rg.ones(2, dtype=rg.complex128)) == rg.finfo(rg.float64)
 
 
 def test_limits_of_bfloat16():
@@ -45,7 +50,7 @@ def test_promotion_within_kinds_is_numpys():
     for a in NUMPY:
         for b in NUMPY:
             joined = np.result_type(a.dtype, b.dtype)
-            alike = a.is_float is b.is_float and (a.name == "bool") is (b.name == "bool")
+            alike = a.is_inexact is b.is_inexact and (a.name == "bool") is (b.name == "bool")
             if alike and not (a.is_integer and joined.kind == "f"):
                 assert rg.result_type(a, b) is rg.result_type(b, a)
                 assert rg.result_type(a, b) == joined

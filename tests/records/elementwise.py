@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import ml_dtypes
 import mpmath
 import numpy as np
 
@@ -27,6 +28,7 @@ from retrograd.ir import (
 from retrograd.ops.elementwise import ELEMENTWISE, Cast
 from tests.records.record import (
     BOOLS,
+    FLOATS,
     INTEGERS,
     SHAPES,
     Array,
@@ -217,6 +219,7 @@ UNARY = {
     "sigmoid": in_mp(lambda x: 1 / (1 + mp.exp(-x))),
     "softplus": in_mp(lambda x: mp.log1p(mp.exp(x))),
     "isnan": math.isnan,
+    "signbit": lambda x: math.copysign(1, x) < 0,
     "isinf": math.isinf,
     "isfinite": math.isfinite,
     "bitwise_not": lambda x: not x if isinstance(x, bool) else ~x,
@@ -256,6 +259,7 @@ BINARY = {
     ),
     "hypot": (in_mp(mp.hypot), [(0.2, 2), (-2, 2)]),
     "atan2": (in_mp(mp.atan2), [(0.2, 2), (-2, 2)]),
+    "copysign": (math.copysign, [(-2, 2)], None, [0]),
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -298,6 +302,39 @@ def shifted(op: Any, a: Array, b: Array) -> Array:
     if op.name == "shift_left":
         return each(lambda x, n: _shift(x, n, bits), op, a, b)
     return each(lambda x, n: x >> n if n >= 0 else (-1 if x < 0 else 0), op, a, b)
+
+
+def next_samples() -> Iterator[Sample]:
+    rng, op = rng_for("nextafter"), ELEMENTWISE["nextafter"]
+    for dtype in FLOATS:
+        info = ml_dtypes.finfo(dtype.dtype)
+        tiny = float(info.smallest_subnormal)
+        odd = [math.nan, math.inf, 0.0, tiny, 3 * tiny, float(info.tiny), float(info.max), 1.0, 1.5]
+        ends = np.array([s * x for x in odd for s in (1, -1)]).astype(dtype.dtype)
+        a, b = np.meshgrid(ends, ends)
+        yield Sample(op, (a, b))
+        yield Sample(op, (draw(rng, (40,), dtype), draw(rng, (40,), dtype)))
+    for shape in SHAPES:
+        yield Sample(op, (draw(rng, shape, float32), draw(rng, shape, float32)))
+
+
+def next_number(op: Any, a: Array, b: Array) -> Array:
+    """By counting: with the sign taken off, the bits of floats are ordered like the floats."""
+    whole = np.dtype(f"i{a.dtype.itemsize}")
+    lowest = np.iinfo(whole).min
+    y = np.empty_like(a)
+    for i in np.ndindex(a.shape):
+        x, to = float(a[i]), float(b[i])
+        if math.isnan(x) or math.isnan(to) or x == to:
+            y[i] = x + to if x != to else b[i]
+            continue
+        bits = int(a[i].view(whole))
+        place = bits if bits >= 0 else lowest - bits
+        place += 1 if to > x else -1
+        # Between the first positive and the first negative number stand two zeros.
+        back = place if place > 0 or (place == 0 and x > 0) else lowest - place
+        y[i] = np.array(back, whole).view(a.dtype)
+    return y
 
 
 def to_dtype(op: Any, x: Array) -> Array:
@@ -381,6 +418,16 @@ def records() -> list[Record]:
             symbolic=(Symbolic(Cast(float64), (double,), ({"N": 3}, {"N": 0})),),
         ),
     ]
+    following = ELEMENTWISE["nextafter"]
+    special.append(
+        Record(
+            "nextafter",
+            next_samples,
+            next_number,
+            failures=failures(following, 2),
+            symbolic=(Symbolic(following, (double, double), ({"N": 3}, {"N": 0})),),
+        )
+    )
     for name in ("shift_left", "shift_right"):
         op = ELEMENTWISE[name]
         kind = TensorType(int32, (n,))

@@ -11,7 +11,7 @@ from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Dim, Shape, TensorType, as_dtype, as_shape, float32, int64
+from retrograd.ir import Dim, Shape, TensorType, as_dtype, as_shape, complex64, float32, int64
 from retrograd.ir import full as full_node
 from retrograd.ops.leaf import Iota
 
@@ -133,12 +133,14 @@ def arange(
             raise ShapeError("arange to a symbolic size counts from 0 in steps of 1")
         return Tensor(Iota((stop,), 0, as_dtype(dtype or int64))())
     first, end, by = (_number(v, "arange") for v in (start, stop, step))
+    if any(isinstance(v, complex) for v in (first, end, by)):
+        raise DTypeError(f"arange counts real numbers, not from {first} to {end} in steps of {by}")
     if by == 0 or not all(map(math.isfinite, (first, end, by))):
         raise ShapeError(f"arange from {first} to {end} in steps of {by} has no end")
     if not all(isinstance(v, int) for v in (first, end, by)):
         n = max(math.ceil((end - first) / by), 0)
         return Tensor.of(as_array(first + by * np.arange(n), dtype or float32))
-    numbers = range(first, end, by)  # type: ignore[arg-type]
+    numbers = range(first, end, by)
     kind = as_dtype(dtype or int64)
     for v in (numbers[0], numbers[-1]) if numbers else ():
         as_array(v, kind)  # refuses what the dtype cannot hold
@@ -148,15 +150,14 @@ def arange(
     return Tensor.of(steps + np.asarray(first % 2**64, np.uint64).astype(kind.dtype))  # mod 2**64
 
 
-def _number(value: Any, what: str) -> int | float:
+def _number(value: Any, what: str) -> Any:
     """A Python number, of whatever holds one."""
     if isinstance(value, int):
         return int(value)
     array = as_array(value)
     if array.ndim:
         raise ShapeError(f"{what} takes numbers, not an array of shape {array.shape}")
-    number: int | float = array.item()
-    return number
+    return array.item()
 
 
 def linspace(
@@ -169,12 +170,14 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """`num` evenly spaced numbers from start to stop, stop included if `endpoint`."""
+    """`num` evenly spaced numbers from start to stop, stop included if `endpoint`; float32, or
+    complex64 where one of both is complex, unless a dtype is given."""
     _on_cpu(device)
     (count,) = _shape((num,))
     first, last = _number(start, "linspace"), _number(stop, "linspace")
     values = np.linspace(first, last, count, endpoint=endpoint)
-    return Tensor.of(as_array(values, dtype or float32))
+    kind = complex64 if isinstance(first, complex) or isinstance(last, complex) else float32
+    return Tensor.of(as_array(values, dtype or kind))
 
 
 def eye(

@@ -19,6 +19,7 @@ from retrograd.ir import (
     Node,
     as_dtype,
     bool_,
+    complex64,
     float32,
     int64,
 )
@@ -52,13 +53,14 @@ class IntegerInfo:
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """The limits of a floating dtype, or of that of an array.
+    """The limits of a floating dtype, or of that of an array; of a complex one those of its parts.
 
     >>> import retrograd as rg
     >>> rg.finfo(rg.float32).bits
     32
     """
     dtype = _dtype_of(type)
+    dtype = dtype.real if dtype.is_complex else dtype
     if not dtype.is_float:
         raise DTypeError(f"finfo is about floating dtypes, not {dtype}; see iinfo")
     info = ml_dtypes.finfo(dtype.dtype)
@@ -93,7 +95,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     joined: DType | None = None
     numbers = []
     for x in arrays_and_dtypes:
-        if isinstance(x, bool | int | float | Dim) and not isinstance(x, np.generic):
+        if isinstance(x, bool | int | float | complex | Dim) and not isinstance(x, np.generic):
             numbers.append(x)
             continue
         dtype = _dtype_of(x)
@@ -105,8 +107,8 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether a dtype, or that of an array, is promoted to another when they meet, within a kind or
-    from bool to bool: no value is lost.
+    """Whether a dtype, or that of an array, is promoted to another when they meet: within a kind,
+    and from floats to complex numbers whose parts hold them. No value is lost.
 
     >>> import retrograd as rg
     >>> rg.can_cast(rg.int8, rg.int16), rg.can_cast(rg.int16, rg.int8)
@@ -115,7 +117,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     source, target = _dtype_of(from_), as_dtype(to)
     if source is target:
         return True
-    if source.is_float is not target.is_float or bool_ in (source, target):
+    if source.is_inexact is not target.is_inexact or bool_ in (source, target):
         return False
     try:
         return promote(source, target) is target
@@ -167,7 +169,12 @@ class NamespaceInfo:
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
         """The dtypes of arrays that are made of Python numbers."""
         _on_cpu(device)
-        return {"real floating": float32, "integral": int64, "indexing": int64}
+        return {
+            "real floating": float32,
+            "complex floating": complex64,
+            "integral": int64,
+            "indexing": int64,
+        }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
         """The dtypes by name, those of a kind if one is given."""

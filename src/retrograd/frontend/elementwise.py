@@ -15,6 +15,7 @@ from retrograd.frontend.broadcasting import (
 )
 from retrograd.frontend.conversion import integer_range
 from retrograd.frontend.function import function
+from retrograd.frontend.recording import Lazy
 from retrograd.ir import Node, as_dtype, bool_, full
 from retrograd.ops import elementwise as ops
 from retrograd.ops.complex import complex_, imag, real
@@ -66,6 +67,12 @@ hypot = _binary("hypot", "`sqrt(x1**2 + x2**2)` without overflow; gradient 0 at 
                 ops.hypot, floating=True)
 logaddexp = _binary("logaddexp", "`log(exp(x1) + exp(x2))` without overflow.", ops.logaddexp,
                     floating=True)
+copysign = _binary("copysign", "The size of x1 with the sign of x2, be that a zero or a NaN. "
+                   "The gradient with respect to x1 is 1 or -1, 0 at 0; that of x2 is 0.",
+                   ops.copysign, floating=True)
+nextafter = _binary("nextafter", "The number of the dtype next to x1 in the direction of x2; x2 "
+                    "where they are equal. It has no derivative: gradients are 0.", ops.nextafter,
+                    floating=True)
 equal = _binary("equal", "`x1 == x2`.", ops.eq)
 not_equal = _binary("not_equal", "`x1 != x2`.", ops.ne)
 less = _binary("less", "`x1 < x2`.", ops.lt)
@@ -79,6 +86,8 @@ bitwise_left_shift = _binary("bitwise_left_shift", "`x1 << x2`.", ops.shift_left
 bitwise_right_shift = _binary("bitwise_right_shift", "`x1 >> x2`.", ops.shift_right)
 
 negative = _unary("negative", "`-x`.", ops.neg, floating=False)
+signbit = _unary("signbit", "Whether the sign is negative, that of a zero or a NaN included.",
+                 ops.signbit)
 exp = _unary("exp", "e to the power x.", ops.exp)
 exp2 = _unary("exp2", "2 to the power x.", ops.exp2)
 expm1 = _unary("expm1", "`exp(x) - 1`, accurate near 0.", ops.expm1)
@@ -163,13 +172,31 @@ def abs(x: ArrayLike, /) -> Any:
 
 @function
 def sign(x: ArrayLike, /) -> Any:
-    """-1, 0 or 1, elementwise; of complex numbers `x / |x|`, 0 at 0."""
+    """-1, 0 or 1, elementwise; of complex numbers `x / |x|`, 0 at 0, and NaN in both parts where
+    one is NaN or both are infinite."""
     (x,) = together(x)
     if not x.dtype.is_complex:
         return ops.sign(x)
-    size = ops.hypot(real(x), imag(x))
-    size = ops.one_if(ops.is_zero(size), size)
-    return complex_(real(x) / size, imag(x) / size)
+    parts = real(x), imag(x)
+    size = ops.hypot(*parts)
+    far, zero = ops.isinf(size), full(0, size.type)
+    # Beside an infinite part a finite one is nothing; of a number that is NaN so are both parts.
+    a, b = (ops.select(far, ops.select(ops.isinf(p), ops.sign(p), p * zero), p) for p in parts)
+    both = ops.isinf(parts[0]) & ops.isinf(parts[1])
+    odd = ops.isnan(parts[0]) | ops.isnan(parts[1]) | both
+    size = ops.one_if(ops.is_zero(size) | far, size)
+    size = ops.select(odd, full(math.nan, size.type), size)
+    zeros = ops.is_zero(a) & ops.is_zero(b)
+    return complex_(*(ops.select(zeros, zero, p / size) for p in (a, b)))
+
+
+@function
+def positive(x: ArrayLike, /) -> Any:
+    """`+x`: the numbers as they are; booleans are refused."""
+    (x,) = together(x)
+    if x.dtype is bool_:
+        raise DTypeError("booleans have no sign; cast them to a number")
+    return x
 
 
 @function
@@ -276,13 +303,22 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     return ops.clamp(*together(x, lowest if min is None else min, highest if max is None else max))
 
 
-@function
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """`x` converted to another dtype. Floats become integers by truncation, limited to the range of
-    the dtype; NaN becomes 0. Tensors are not changed, so that `copy` makes no difference."""
+    the dtype; NaN becomes 0. Tensors are not changed, so that a copy differs in identity only: with
+    `copy=False` a tensor of the dtype is returned itself."""
     if device not in (None, "cpu"):
         raise OptionError(f"tensors are on the CPU, not on device {device!r}")
+    if not copy and isinstance(x, Lazy) and x.dtype is as_dtype(dtype):
+        return x
+    return _astype(x, dtype)
+
+
+def _cast(x: ArrayLike, dtype: Any, /) -> Any:
     return ops.cast(as_node(x), as_dtype(dtype))
+
+
+_astype = _named(_cast, "astype", astype.__doc__ or "")
 
 
 @function

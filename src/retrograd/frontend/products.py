@@ -23,6 +23,7 @@ from retrograd.frontend.manipulation import positions
 from retrograd.ir import Dim, Node, Shape, bool_, evaluate, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import reduce
+from retrograd.ops.complex import conj
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import Concat, expand, permute, reshape, slice_axis
 
@@ -92,10 +93,13 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
 
 @function
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
-    """Sum of products along one axis; the others broadcast."""
+    """Sum of products along one axis, `sum(conj(x1) * x2)`; the others broadcast.
+
+    Of complex vectors the first is conjugated, so that `vecdot(x, x)` is `|x|**2`.
+    """
     a, b = _operands("vecdot", x1, x2)
     shape = broadcast_shapes(a.shape, b.shape)
-    a, b = broadcast_to(a, shape), broadcast_to(b, shape)
+    a, b = broadcast_to(conj(a), shape), broadcast_to(b, shape)
     return reduce.ReduceSum((normal_axis(axis, len(shape), "vecdot"),))(a * b)
 
 

@@ -6,6 +6,7 @@ values that are known; inside of `jit` and other transforms `size` has to be giv
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from retrograd.errors import ShapeError, TraceError
@@ -18,6 +19,7 @@ from retrograd.frontend.recording import Lazy
 from retrograd.frontend.reductions import count_nonzero
 from retrograd.ir import Dim, Node, TensorType, bool_, full, int64, product
 from retrograd.ops import elementwise as el
+from retrograd.ops.complex import imag, real
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.leaf import Iota, SizeOf
 from retrograd.ops.reduce import ReduceSum
@@ -153,12 +155,23 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Any
 
 
+def _ascending(row: Node) -> Node:
+    """An order in which equal elements are neighbours; of complex numbers by the real parts, and
+    where these are equal by the imaginary ones; NaN in one of both comes last."""
+    if not row.dtype.is_complex or row.shape[0] == 0:
+        return ArgSort(0)(real(row) if row.dtype.is_complex else row)
+    x, y = real(row), imag(row)
+    first = el.select(el.isnan(y), full(math.nan, x.type), x)
+    by_height = ArgSort(0)(y)
+    return Gather(0)(by_height, ArgSort(0)(Gather(0)(first, by_height)))
+
+
 @function
 def _groups(x: ArrayLike, /) -> Any:
     """The order of the flattened elements, which of them begin a group of equal ones, and the
     number of groups."""
     row = flat(as_node(x))
-    order = ArgSort(0)(row)
+    order = _ascending(row)
     rows = Gather(0)(row, order)
     (n,) = rows.shape
     first = el.ne(slice_axis(rows, 0, 1, n), slice_axis(rows, 0, 0, n - 1)) if n != 0 else None
@@ -187,7 +200,8 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None) -> UniqueAll:
     """The distinct elements in ascending order, where each occurs first in the flattened x, which
     of them each element of x is, and how often each occurs; positions and counts are int64.
 
-    Every NaN is distinct from the others; 0.0 and -0.0 are equal. With `size`, so many: where there
+    Every NaN is distinct from the others; 0.0 and -0.0 are equal. Complex numbers are ordered by
+    their real parts, then by the imaginary ones. With `size`, so many: where there
     are fewer, the first is repeated, with a count of 0.
 
     >>> import retrograd as rg

@@ -33,7 +33,7 @@ def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
     """`==` or `!=`, which Python answers by identity where the other is nothing to compute with."""
 
     def compare(self: Tensor, other: Any) -> Any:
-        if isinstance(other, bool | int | float | list | tuple | Dim) or hasattr(
+        if isinstance(other, bool | int | float | complex | list | tuple | Dim) or hasattr(
             other, "__array__"
         ):
             return f(self, other)
@@ -277,7 +277,8 @@ class Tensor(Lazy):
     )  # fmt: skip
     __lt__, __le__ = operator(el.less), operator(el.less_equal)
     __gt__, __ge__ = operator(el.greater), operator(el.greater_equal)
-    __neg__, __abs__, __invert__ = el.negative, el.abs, el.bitwise_invert
+    __pos__, __neg__, __abs__ = el.positive, el.negative, el.abs
+    __invert__ = el.bitwise_invert
 
     abs, exp, log, sqrt, rsqrt, sin, cos, tanh = (
         el.abs, el.exp, el.log, el.sqrt, el.rsqrt, el.sin, el.cos, el.tanh

@@ -115,6 +115,14 @@ class Select(Elementwise):
         return a
 
 
+class NextAfter(Elementwise):
+    """Every format has neighbours of its own, half precision too."""
+
+    def reference(self, *arrays: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return self._reference(*arrays)
+
+
 ELEMENTWISE: dict[str, Elementwise] = {}
 
 
@@ -159,6 +167,17 @@ def _in_double(f: Callable[[float], float]) -> Callable[[Any], Any]:
 def _sigmoid(x: Any) -> Any:
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
+
+
+def _expm1(x: Any) -> Any:
+    """Of complex numbers whose real part is not finite NumPy has NaN where more is known."""
+    y = np.expm1(x)
+    return np.where(np.isfinite(x.real), y, np.exp(x) - 1) if x.dtype.kind == "c" else y
+
+
+def _nextafter(a: Any, b: Any) -> Any:
+    """Of equal numbers the second, as in C; of zeros in half precision NumPy takes the first."""
+    return np.where(a == b, b, np.nextafter(a, b))
 
 
 def _floor_div(a: Any, b: Any) -> Any:
@@ -222,6 +241,7 @@ cosh: Elementwise
 sigmoid: Elementwise
 eq: Elementwise
 select: Elementwise
+copysign: Elementwise
 
 # fmt: off
 # Products that a zero cotangent absorbs. Where it does they do not depend on `b`, hence the third,
@@ -245,6 +265,10 @@ mod = binary("mod", _mod, lambda g, y, a, b: g, lambda g, y, a, b: -zmul(g, roun
 neg = unary("neg", np.negative, lambda g, y, x: -g, NUMBER + COMPLEX)
 abs = unary("abs", np.abs, lambda g, y, x: zmul(g, sign(x)), NUMBER)
 sign = unary("sign", np.sign, lambda g, y, x: full(0, g.type), NUMBER)
+copysign = binary("copysign", np.copysign,
+                  lambda g, y, a, b: zmul(g, sign(a) * copysign(full(1, a.type), b)), None, FLOAT)
+signbit = unary("signbit", np.signbit, None, FLOAT, bool_)
+nextafter = add_elementwise(NextAfter("nextafter", _nextafter, (None, None), FLOAT))
 floor = unary("floor", np.floor, lambda g, y, x: full(0, g.type))
 ceil = unary("ceil", np.ceil, lambda g, y, x: full(0, g.type))
 trunc = unary("trunc", np.trunc, lambda g, y, x: full(0, g.type))
@@ -257,7 +281,7 @@ rsqrt = unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, y, x: zmul(g, -0.5 * 
 cbrt = unary("cbrt", np.cbrt, lambda g, y, x: zdiv(zdiv(g, 3 * y), y))
 exp = unary("exp", np.exp, lambda g, y, x: zmul(g, y), FIELD)
 exp2 = unary("exp2", np.exp2, lambda g, y, x: zmul(g, y) * math.log(2), FIELD)
-expm1 = unary("expm1", np.expm1, lambda g, y, x: zmul(g, exp(x)), FIELD)
+expm1 = unary("expm1", _expm1, lambda g, y, x: zmul(g, exp(x)), FIELD)
 log = unary("log", np.log, lambda g, y, x: zdiv(g, x), FIELD)
 log2 = unary("log2", np.log2, lambda g, y, x: zdiv(g, x) * (1 / math.log(2)), FIELD)
 log10 = unary("log10", np.log10, lambda g, y, x: zdiv(g, x) * (1 / math.log(10)), FIELD)

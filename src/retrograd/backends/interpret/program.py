@@ -24,6 +24,7 @@ EXACT = frozenset((
     # arithmetic that is rounded correctly, comparisons, choice, bits
     "add", "sub", "mul", "neg", "abs", "sqrt", "zmul", "zzmul", "zdiv",
     "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "select",
+    "copysign", "signbit", "nextafter",
     "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
     "div", "reciprocal", "floor", "ceil", "trunc", "round", "cast",
     # movement and counting

@@ -47,7 +47,7 @@ LEAVES = frozenset(("constant", "iota", "size_of"))
 # fmt: off
 CHEAP = frozenset((
     "add", "sub", "mul", "neg", "abs", "cast", "select", "relu", "eq", "ne", "lt", "le", "gt", "ge",
-    "max", "min", "bitwise_and", "bitwise_or", "bitwise_not",
+    "max", "min", "bitwise_and", "bitwise_or", "bitwise_not", "copysign", "signbit",
 ))
 # fmt: on
 

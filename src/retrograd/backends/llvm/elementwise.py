@@ -12,7 +12,7 @@ import math
 
 from retrograd.backends.llvm import mathematics
 from retrograd.backends.llvm.at import At, Emit
-from retrograd.ir import bool_
+from retrograd.ir import bool_, float32, int32, int64
 
 
 def arithmetic(floats: str, integers: str) -> Emit:
@@ -81,6 +81,52 @@ def sign(at: At, x: str) -> str:
     rest = at.choose(zero, at.number(0), x)  # a NaN stays
     rest = at.choose(negative, at.number(-1), rest)
     return at.choose(positive, at.number(1), rest)
+
+
+def _bits(at: At, x: str) -> tuple[At, str]:
+    """The bits of a float as a signed integer, and where integers of that width are written."""
+    whole = At(at.w, int64 if at.scalar == "double" else int32, at.lanes)
+    return whole, at.w.new(f"bitcast {at.type} {x} to {whole.type}")
+
+
+def sign_bit(at: At, x: str) -> str:
+    whole, found = _bits(at, x)
+    return whole.compare("", "lt", found, whole.number(0))
+
+
+# By name: the step in the bits of the register from a number to the next, and the least positive
+# number. Half precision is held as `float`, where its numbers are evenly spaced by bits too, except
+# those of float16 that are below its normal range.
+STEPS = {
+    "float64": (1, 2.0**-1074),
+    "float32": (1, 2.0**-149),
+    "bfloat16": (1 << 16, 2.0**-133),
+    "float16": (1 << 13, 2.0**-24),
+}
+
+
+def next_after(at: At, a: str, b: str) -> str:
+    step, least = STEPS[at.dtype.name]
+    in_float16 = at.dtype.name == "float16"
+    at = At(at.w, float32, at.lanes) if at.dtype.is_half else at
+    zero = at.number(0)
+    up = at.compare("olt", "", a, b)
+    grows = at.logic("xor", up, at.compare("olt", "", a, zero))
+    size = at.call("fabs", a)
+    if in_float16:  # infinity is where the number after the largest would be
+        size = at.call("minimum", size, at.number(2.0**16))
+    whole, found = _bits(at, size)
+    found = whole.do("add", found, whole.choose(grows, whole.number(step), whole.number(-step)))
+    moved = at.w.new(f"bitcast {whole.type} {found} to {at.type}")
+    if in_float16:
+        small = at.compare("ole", "", size, at.number(2.0**-14))
+        by = at.choose(grows, at.number(least), at.number(-least))
+        moved = at.choose(small, at.do("fadd", size, by), moved)
+    moved = at.call("copysign", moved, a)
+    first = at.call("copysign", at.number(least), b)
+    moved = at.choose(at.compare("oeq", "", a, zero), first, moved)
+    moved = at.choose(at.compare("oeq", "", a, b), b, moved)
+    return at.choose(at.compare("uno", "", a, b), at.do("fadd", a, b), moved)
 
 
 def relu(at: At, x: str) -> str:
@@ -193,6 +239,9 @@ ELEMENTWISE: dict[str, Emit] = {
     "neg": neg,
     "abs": absolute,
     "sign": sign,
+    "copysign": lambda at, a, b: at.call("copysign", a, b),
+    "signbit": sign_bit,
+    "nextafter": next_after,
     "floor": intrinsic("floor"),
     "ceil": intrinsic("ceil"),
     "trunc": intrinsic("trunc"),
@@ -230,6 +279,7 @@ ELEMENTWISE: dict[str, Emit] = {
 EXACT = frozenset((
     "neg", "abs", "sign", "floor", "ceil", "trunc", "round", "relu", "eq", "ne", "lt", "le", "gt",
     "ge", "isnan", "isinf", "isfinite", "max", "min", "select", "clamp",
+    "copysign", "signbit",
 ))
 # fmt: on
 

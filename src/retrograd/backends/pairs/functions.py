@@ -158,8 +158,8 @@ def log1p(z: Pair) -> Pair:
 
 def sinh(z: Pair) -> Pair:
     x, y = z
-    wild = e.isinf(x) & e.bitwise_not(e.isfinite(y))
-    first = e.select(e.is_zero(x) | wild, x, e.sinh(x) * e.cos(y))
+    wild = (e.isinf(x) | e.is_zero(x)) & e.bitwise_not(e.isfinite(y))
+    first = e.select(wild, x, e.sinh(x) * e.cos(y))
     return first, e.select(e.is_zero(y), y, e.cosh(x) * e.sin(y))
 
 
@@ -167,7 +167,7 @@ def cosh(z: Pair) -> Pair:
     x, y = z
     wild = e.isinf(x) & e.bitwise_not(e.isfinite(y))
     first = e.select(wild, e.abs(x), e.cosh(x) * e.cos(y))
-    flat = e.is_zero(x) | e.is_zero(y)
+    flat = (e.is_zero(x) | e.is_zero(y)) & e.bitwise_not(e.isfinite(x) & e.isfinite(y))
     none = e.select(is_negative(x), -with_sign(full(0, x.type), y), with_sign(full(0, x.type), y))
     return first, e.select(flat, none, e.sinh(x) * e.sin(y))
 
@@ -181,8 +181,10 @@ def tanh(z: Pair) -> Pair:
     near = secant * e.sqrt(1 + s * s) * s / below, t / below
     one = with_sign(full(1, x.type), x)
     tail = 4 * e.sin(y) * e.cos(y) * e.exp(-2 * e.abs(x))
-    far = one, e.select(e.isinf(x), full(0, x.type), tail)
+    lost = e.isinf(x) & e.bitwise_not(e.isfinite(y))
+    far = one, e.select(lost, full(0, x.type), tail)
     first, second = choose(e.abs(x) > limit, far, near)
+    first = e.select(e.is_zero(x) & e.bitwise_not(e.isfinite(y)), x, first)
     flat = e.is_zero(y)
     return e.select(flat, e.tanh(x), first), e.select(flat, y, second)
 
@@ -197,21 +199,40 @@ def _minus_and_plus(z: Pair) -> tuple[Pair, Pair]:
     return sqrt((1 - x, -y)), sqrt((1 + x, y))
 
 
+def _infinite(z: Pair) -> Node:
+    return e.isinf(z[0]) | e.isinf(z[1])
+
+
+def _unknown_height(z: Pair) -> Node:
+    """Whether the number is on the imaginary axis, where is NaN."""
+    return e.is_zero(z[0]) & e.isnan(z[1])
+
+
 def asin(z: Pair) -> Pair:
+    x, y = z
     minus, plus = _minus_and_plus(z)
     below = minus[0] * plus[0] - minus[1] * plus[1]
-    return e.atan2(z[0], below), e.asinh(minus[0] * plus[1] - minus[1] * plus[0])
+    found = e.atan2(x, below), e.asinh(minus[0] * plus[1] - minus[1] * plus[0])
+    far = e.atan2(x, e.abs(y)), with_sign(full(math.inf, x.type), y)
+    return choose(_infinite(z), far, choose(_unknown_height(z), z, found))
 
 
 def acos(z: Pair) -> Pair:
+    x, y = z
     minus, plus = _minus_and_plus(z)
-    return 2 * e.atan2(minus[0], plus[0]), e.asinh(plus[0] * minus[1] - plus[1] * minus[0])
+    found = 2 * e.atan2(minus[0], plus[0]), e.asinh(plus[0] * minus[1] - plus[1] * minus[0])
+    far = e.atan2(e.abs(y), x), -with_sign(full(math.inf, x.type), y)
+    axis = full(math.pi / 2, x.type), y
+    return choose(_infinite(z), far, choose(_unknown_height(z), axis, found))
 
 
 def acosh(z: Pair) -> Pair:
     x, y = z
     low, high = sqrt((x - 1, y)), sqrt((x + 1, y))
-    return e.asinh(low[0] * high[0] + low[1] * high[1]), 2 * e.atan2(low[1], high[0])
+    found = e.asinh(low[0] * high[0] + low[1] * high[1]), 2 * e.atan2(low[1], high[0])
+    far = full(math.inf, x.type), e.atan2(y, x)
+    axis = y, full(math.pi / 2, x.type)
+    return choose(_infinite(z), far, choose(_unknown_height(z), axis, found))
 
 
 def atanh(z: Pair) -> Pair:
@@ -226,7 +247,10 @@ def atanh(z: Pair) -> Pair:
     far = e.select(e.isinf(size), full(0, a.type), a / size / size)
     angle = 0.5 * e.atan2(2 * y, (1 - a) * (1 + a) - b * b)
     right = with_sign(full(math.pi / 2, a.type), y)
-    return with_sign(e.select(wide, far, first), x), e.select(wide, right, angle)
+    found = with_sign(e.select(wide, far, first), x), e.select(wide, right, angle)
+    # An infinite number whose height is NaN has no angle.
+    found = found[0], e.select(e.isnan(y), y, found[1])
+    return choose(_unknown_height(z), z, found)
 
 
 def _scaled(f: Callable[[Pair], Pair], factor: float) -> Callable[[Pair], Pair]:

@@ -8,6 +8,7 @@ from retrograd.errors import OptionError
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.operands import matrices
+from retrograd.frontend.linalg.plane import doubled, once
 from retrograd.ir import Dim, Node, int64
 from retrograd.ops import linalg as ops
 from retrograd.ops.elementwise import cast, eq
@@ -157,9 +158,10 @@ def eigh(x: ArrayLike, /) -> Any:
 
 @function
 def eigvalsh(x: ArrayLike, /) -> Any:
-    """The eigenvalues of symmetric matrices `[..., n, n]` in ascending order; see `eigh`."""
-    (x,) = matrices("eigvalsh", x)
-    return ops.Eigvalsh()(x)
+    """The eigenvalues of symmetric matrices `[..., n, n]` in ascending order, of complex matrices
+    of hermitian ones; see `eigh`."""
+    (x,) = matrices("eigvalsh", x, plane=True)
+    return once(ops.Eigvalsh()(doubled(x))) if x.dtype.is_complex else ops.Eigvalsh()(x)
 
 
 @function
@@ -190,5 +192,5 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
 @function
 def svdvals(x: ArrayLike, /) -> Any:
     """The singular values of matrices `[..., m, n]`, `[..., min(m, n)]`, descending."""
-    (x,) = matrices("svdvals", x)
-    return ops.Svdvals()(x)
+    (x,) = matrices("svdvals", x, plane=True)
+    return once(ops.Svdvals()(doubled(x))) if x.dtype.is_complex else ops.Svdvals()(x)

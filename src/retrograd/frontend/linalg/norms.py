@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from retrograd.errors import OptionError, ShapeError
-from retrograd.frontend.broadcasting import as_node, keep_dims, normal_axes, normal_axis
+from retrograd.frontend.broadcasting import as_node, floating, keep_dims, normal_axes, normal_axis
 from retrograd.frontend.elementwise import ArrayLike
+from retrograd.frontend.elementwise import abs as magnitude
 from retrograd.frontend.function import function
+from retrograd.frontend.linalg.factors import svdvals
 from retrograd.frontend.reductions import root
-from retrograd.ir import Node, float32, full
+from retrograd.ir import Node, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import reduce
 from retrograd.ops.control import StopGradient
-from retrograd.ops.linalg import Svdvals
 from retrograd.ops.shape import permute, reshape
 
 INFINITY = float("inf")
@@ -26,18 +27,19 @@ def vector_norm(
     """`sum(|x|**ord)**(1/ord)` over axes; the maximum of |x| for inf, the minimum for -inf.
 
     The Euclidean norm is scaled by the largest element, so squares neither overflow nor underflow,
-    and the gradient at 0 is 0.
+    and the gradient at 0 is 0. Of complex numbers it is a real number.
     """
-    x = as_node(x)
-    x = x if x.dtype.is_float else el.cast(x, float32)
+    x = floating(x)
     axes = normal_axes(axis, x.type.rank, "vector_norm")
-    return keep_dims(_norm(el.abs(x), axes, ord), x.shape, axes, keepdims)
+    return keep_dims(_norm(magnitude(x), axes, ord), x.shape, axes, keepdims)
 
 
 def _norm(size: Node, axes: tuple[int, ...], order: float) -> Node:
     if not axes:
         return size
     if order == float("inf"):
+        if any(size.shape[a] == 0 for a in axes):
+            return reduce.ReduceSum(axes)(size)  # the largest of none is 0
         return reduce.ReduceMax(axes)(size)
     if order == float("-inf"):
         return reduce.ReduceMin(axes)(size)
@@ -80,8 +82,7 @@ def matrix_norm(
     | 1, -1 | the same along a column |
     | 2, -2 | the largest, the least singular value |
     """
-    x = as_node(x)
-    x = x if x.dtype.is_float else el.cast(x, float32)
+    x = floating(x)
     n = x.type.rank
     if n < 2:
         raise ShapeError(f"matrix_norm takes matrices, or stacks of them, not {x.type}")
@@ -92,13 +93,13 @@ def matrix_norm(
 def _matrix_norm(x: Node, order: int | float | str | None) -> Node:
     n = x.type.rank
     if order in ("fro", None):
-        return euclidean(x, (n - 2, n - 1))
+        return euclidean(magnitude(x) if x.dtype.is_complex else x, (n - 2, n - 1))
     if order in (1, -1, INFINITY, -INFINITY):
         along = n - 2 if order in (1, -1) else n - 1
-        sums = reduce.ReduceSum((along,))(el.abs(x))
+        sums = reduce.ReduceSum((along,))(magnitude(x))
         return _extreme(sums, order > 0)
     if order in (2, -2, "nuc"):
-        values = Svdvals()(x)
+        values = svdvals(x)
         if order == "nuc":
             return reduce.ReduceSum((n - 2,))(values)
         return _extreme(values, order == 2)

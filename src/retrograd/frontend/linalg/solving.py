@@ -8,15 +8,18 @@ from retrograd.errors import ShapeError
 from retrograd.frontend.broadcasting import as_node, broadcast_to, integer
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
+from retrograd.frontend.linalg.factors import svdvals
 from retrograd.frontend.linalg.operands import floats, matrices, stacked_alike
+from retrograd.frontend.linalg.plane import doubled, halved, stacked_parts
 from retrograd.ir import Dim, Node, full, int64, product
 from retrograd.ops import linalg as ops
+from retrograd.ops.complex import real
 from retrograd.ops.elementwise import cast, gt, select
 from retrograd.ops.index import Gather
 from retrograd.ops.linalg import lu, matrix
 from retrograd.ops.linalg import svd as singular
 from retrograd.ops.reduce import ReduceMax, ReduceSum
-from retrograd.ops.shape import reshape
+from retrograd.ops.shape import reshape, slice_axis
 
 
 class LstsqResult(NamedTuple):
@@ -66,16 +69,22 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     >>> rg.linalg.solve(rg.tensor([[2.0, 1.0], [0.0, 4.0]]), rg.tensor([4.0, 8.0])).tolist()
     [1.0, 2.0]
     """
-    a, b = floats(x1, x2)
+    a, b = floats(x1, x2, plane=True)
     _square("solve", a)
+    if a.dtype.is_complex:
+        right = stacked_parts(_right_side("solve", a, b))
+        return _like_given(halved(_solved(doubled(a), right), a.shape[-1]), b)
     return _like_given(_solved(a, _right_side("solve", a, b)), b)
 
 
 @function
 def inv(x: ArrayLike, /) -> Any:
     """The inverse of square matrices; `LinAlgError` names one that is singular."""
-    (x,) = matrices("inv", x)
+    (x,) = matrices("inv", x, plane=True)
     _square("inv", x)
+    if x.dtype.is_complex:
+        y = inv(doubled(x))
+        return halved(slice_axis(y, -1, 0, x.shape[-1]), x.shape[-1])
     return ops.Inv()(x, ops.LU()(x))
 
 
@@ -127,7 +136,13 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     Singular values up to `rtol` times the largest count as zero; by default `max(m, n) eps`. The
     derivative is that at constant rank, and exact for any rank and any singular values.
     """
-    (x,) = matrices("pinv", x)
+    (x,) = matrices("pinv", x, plane=True)
+    if x.dtype.is_complex:
+        m, n = x.shape[-2:]
+        if rtol is None and isinstance(m, int) and isinstance(n, int):
+            rtol = max(m, n) * matrix.epsilon(real(x))
+        p = _pinv(doubled(x), rtol)[0]
+        return halved(slice_axis(p, -1, 0, m), n)
     return _pinv(x, rtol)[0]
 
 
@@ -158,8 +173,9 @@ def _cutoff(s: Node, x: Node, rtol: Any) -> Node:
 @function
 def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     """How many singular values exceed `rtol` times the largest, by default `max(m, n) eps`."""
-    (x,) = matrices("matrix_rank", x)
-    s = ops.Svdvals()(x)
+    (x,) = matrices("matrix_rank", x, plane=True)
+    s = svdvals(x)
+    x = real(x)
     return ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol)), int64))
 
 
@@ -200,7 +216,7 @@ def expm(x: ArrayLike, /) -> Any:
 @function
 def matrix_power(x: ArrayLike, n: int, /) -> Any:
     """The n-th power of square matrices; of the inverse, where n is negative."""
-    (x,) = matrices("matrix_power", x)
+    (x,) = matrices("matrix_power", x, plane=True)
     _square("matrix_power", x)
     times = integer(n, "matrix_power: the power")
     if times == 0:
