@@ -17,7 +17,7 @@ import retrograd as rg
 from retrograd.backends.backend import Array
 from retrograd.backends.kernel import Plan, band, cost, recompute, views
 from retrograd.backends.kernel.kernel import copied
-from retrograd.backends.kernel.rows import Sums, element
+from retrograd.backends.kernel.rows import Rows, Sums, element
 from retrograd.ir import Graph
 from retrograd.nn import functional as F
 from retrograd.passes import optimize
@@ -275,3 +275,23 @@ def test_half_precision_is_not_added_up_in_parts(tiny):
         plain = GuardedProgram(graph)
     for y, r in zip(program(arrays), plain(arrays), strict=True):
         assert y.tobytes() == r.tobytes()
+
+
+def test_parts_of_a_concat_are_no_rows_of_it(monkeypatch):
+    """A kernel whose nests each write a part of a buffer is not cut into rows of this buffer."""
+    for name, value in {"GRAIN": 0, "ROW": 4, "LEAST_ROWS": 1, "BLOCK": 1e-3, "CACHE": 64}.items():
+        monkeypatch.setattr(band, name, value)
+    x = np.random.default_rng(0).integers(1, 200, (17, 17)).astype(np.uint8)
+
+    def f(x):
+        parts = rg.concat([x, *[rg.bitwise_invert(x)] * 5])
+        return rg.remainder(parts, parts | 1)
+
+    program = GuardedProgram(rg.trace(f, x))
+    (kernel,) = (k for k in program.plan.kernels if len(k.nests) == 6)
+    assert Rows(kernel).count == 0
+    assert not Rows(kernel).divides(289, set())
+    found = program([x])[0]
+    program.check_guards()
+    y = np.concatenate([x, *[~x] * 5])
+    np.testing.assert_array_equal(found, y % (y | 1))

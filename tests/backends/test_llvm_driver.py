@@ -7,14 +7,15 @@ import pytest
 
 from retrograd import num_threads
 from retrograd.autodiff import gradient
-from retrograd.backends.kernel import Plan
+from retrograd.backends.kernel import EACH, Plan
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.llvm.alike import Likeness, Unknown
 from retrograd.backends.llvm.drive_text import BAND, END
 from retrograd.backends.llvm.engine import engine
 from retrograd.backends.llvm.module import Module
-from retrograd.ir import Dim, Graph, Node, float32, spec
+from retrograd.ir import Dim, Graph, Node, float32, int64, spec
 from retrograd.ops.elementwise import div, mul, tanh
+from retrograd.ops.index import ScatterAdd
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import LogSumExp, ReduceSum
@@ -119,14 +120,12 @@ DRIVE = ctypes.CFUNCTYPE(
 )
 
 
-@pytest.mark.parametrize(("rows", "blocks", "element", "chain", "told"), [
-    (64, 7, 0, 1, 7), (3, 8, 0, 1, 8), (0, 4, 0, 1, 4), (60, 12, 10, 1, 12), (60, 12, 10, 2, 12),
-    (100, -8, 0, 1, 12), (15, -8, 0, 1, 2), (1, -8, 0, 1, 1), (0, -8, 0, 1, 0),
-])  # fmt: skip
-@pytest.mark.parametrize("threads", [1, 2, 3, 16])
-def test_blocks_of_a_band(rows, blocks, element, chain, told, threads):
-    """Every row once, in order, no block across elements, blocks that add up in one thread."""
+def run_band(
+    rows: int, blocks: int, element: int, chain: int, threads: int
+) -> list[tuple[int, int, int]]:
+    """The calls that threads make of a kernel, one thread after the other: who, and which rows."""
     found: list[tuple[int, int, int]] = []
+    mine = [0]
     mine = [0]
 
     def kernel(block: int, slots: int, lo: int, hi: int) -> int:
@@ -142,6 +141,17 @@ def test_blocks_of_a_band(rows, blocks, element, chain, told, threads):
     for mine[0] in range(threads):
         places = memory.ctypes.data, mine[0], threads, None, table.ctypes.data, kernels.ctypes.data
         assert run(*places) == 0
+    return found
+
+
+@pytest.mark.parametrize(("rows", "blocks", "element", "chain", "told"), [
+    (64, 7, 0, 1, 7), (3, 8, 0, 1, 8), (0, 4, 0, 1, 4), (60, 12, 10, 1, 12), (60, 12, 10, 2, 12),
+    (100, -8, 0, 1, 12), (15, -8, 0, 1, 2), (1, -8, 0, 1, 1), (0, -8, 0, 1, 0),
+])  # fmt: skip
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+def test_blocks_of_a_band(rows, blocks, element, chain, told, threads):
+    """Every row once, in order, no block across elements, blocks that add up in one thread."""
+    found = run_band(rows, blocks, element, chain, threads)
     count = told
     assert len(found) == count
     assert [lo for _, lo, _ in found] == [0, *[hi for _, _, hi in found]][:count]
@@ -153,3 +163,28 @@ def test_blocks_of_a_band(rows, blocks, element, chain, told, threads):
         assert len({thread for thread, _, _ in found[k : k + chain]}) == 1
     shares = [sum(thread == t for thread, _, _ in found) for t in range(threads)]
     assert max(shares) - min(shares) <= chain
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_each_thread_looks_at_the_positions_of_a_scatter_once(threads):
+    """However many places it has: every block of them goes through all positions."""
+    x, v = (input_node(spec((n, 64), float32)) for n in (100_000, 1000))
+    i = input_node(spec((1000,), int64))
+    graph = Graph([x, i, v], [ScatterAdd(0)(x, i, v)])
+    (band,) = (b for b in Plan(graph).bands if any("places" in n.info for n in b.kernels[0].nests))
+    assert band.rows == 100_000
+    assert band.blocks == 0
+    assert band.piece == EACH
+    blocks = run_band(100_000, -band.piece, 0, 1, threads)
+    assert [(hi - lo) // (100_000 // threads) for _, lo, hi in blocks] == [1] * threads
+    assert_same(
+        graph, [sample(x.shape, float32), np.arange(0, 99_000, 99), sample(v.shape, float32)]
+    )
+
+
+def test_threads_do_not_share_the_places_of_single_elements():
+    """To look at all positions is most of the work."""
+    x, v = (input_node(spec((n,), float32)) for n in (100_000, 200_000))
+    i = input_node(spec((200_000,), int64))
+    graph = Graph([x, i, v], [ScatterAdd(0)(x, i, v)])
+    assert all(band.rows == 0 for band in Plan(graph).bands)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from retrograd.backends import on_real
-from retrograd.backends.kernel import band, views
+from retrograd.backends.kernel import band, nest, views
 from retrograd.backends.llvm import LLVMProgram, engine
 from retrograd.backends.llvm import program as programs
 from retrograd.backends.llvm.machine import LEVELS, Machine, level_asked
@@ -101,6 +101,7 @@ def small_bands(monkeypatch):
             ("ROW", r.choice((4, 16, 1 << 19))),
         ):  # fmt: skip
             monkeypatch.setattr(band, name, value)
+        monkeypatch.setattr(nest, "PLACE", 1)
         monkeypatch.setattr(programs, "GRAIN", 0, raising=False)
         by_routine(monkeypatch, r.random() < 0.5)
 

@@ -9,6 +9,7 @@ from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.ir import (
     DTYPES,
+    Dim,
     DType,
     Graph,
     Node,
@@ -17,6 +18,7 @@ from retrograd.ir import (
     float16,
     float32,
     float64,
+    full,
     int8,
     int32,
     int64,
@@ -174,6 +176,18 @@ def test_movement(dtype: DType) -> None:
     check(Concat(1), (2, 3), (2, 1))
     check(Concat(1), *[(2, k % 4) for k in range(9)])
     check(Concat(0), (0,), (0,))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("rows", [3, Dim("N")], ids=["static", "symbolic"])
+def test_concat_of_many_parts_that_are_the_same_everywhere(rows, axis):
+    """What is written does not depend on the place, but the place does."""
+    x, s = input_node(spec((rows, 4), float32)), input_node(spec((), float32))
+    shape = (rows, 2) if axis else (2, 4)
+    parts = [Expand(shape, (0, 1))(s * s) for _ in range(6)]
+    zeros = [full(0, spec((rows, 4), float32)) for _ in range(6)]
+    graph = Graph([x, s], [Concat(axis)(x, *parts), Concat(axis)(x, *zeros)])
+    assert_same(graph, [sample((3, 4), float32), np.array(3, np.float32)])
 
 
 @pytest.mark.parametrize("dtype", [float32, float16, bfloat16, int64, int8], ids=str)

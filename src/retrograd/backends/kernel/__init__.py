@@ -5,7 +5,7 @@ package knows nothing of any such language.
 """
 
 from retrograd.backends.kernel.access import loops_of
-from retrograd.backends.kernel.band import GRAIN, Band
+from retrograd.backends.kernel.band import EACH, GRAIN, Band
 from retrograd.backends.kernel.body import Body, Value
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.backends.kernel.kernel import Kernel
@@ -16,6 +16,7 @@ from retrograd.backends.kernel.rows import cut_of, sum_cut
 
 __all__ = [
     "ALIGNMENT",
+    "EACH",
     "GRAIN",
     "LANES",
     "Band",

@@ -35,6 +35,7 @@ BLOCK = 20_000  # the least for a block
 CACHE = 1 << 19  # bytes that a block may touch
 ROW = 1 << 19  # bytes from which on a row is cut further
 LEAST_ROWS = 8  # of a band of several kernels
+EACH = 1 << 62  # rows of a piece, where each thread takes one, however many rows there are
 PRODUCT_ROWS = 64  # of a matrix product that is cut into blocks
 MOST_KERNELS = 200  # of a band: the time to compile its loop grows faster than they do
 WINDOW = 40  # kernels that may be overtaken by one that joins a band
@@ -44,8 +45,9 @@ WINDOW = 40  # kernels that may be overtaken by one that joins a band
 class Band:
     """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
     it depends on sizes that are not known: then about `piece` rows are a block; if that is 0 too,
-    each thread takes one block, as of a matrix product by itself, which goes through its rows in an
-    order of its own. `local` are the buffers that each thread has a block of.
+    each thread takes one block, or a few, as of a matrix product by itself, which goes through its
+    rows in an order of its own; one and no more if it is `EACH`. `local` are the buffers that each
+    thread has a block of.
 
     No block has rows of two elements, of `within` rows each, unless that is 0. The kernels in
     `summing` add up over the rows of an element: its blocks are for one thread, in order."""
@@ -183,7 +185,7 @@ def _settle(band: Band, cost: float) -> None:
         band.blocks = band.elements * _pieces(band)
         return
     if any("places" in n.info for k in band.kernels for n in k.nests):
-        band.blocks = 0  # each block goes through all positions: the fewer, the better
+        band.blocks, band.piece = 0, EACH  # for each block, all positions are looked at
         return
     touched: int | Dim = 0
     for buffer in band.reads | band.writes:

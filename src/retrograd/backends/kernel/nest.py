@@ -27,6 +27,7 @@ from retrograd.backends.kernel.buffer import Buffer
 from retrograd.ir import Dim, DType, Shape, product
 
 LANES = 16  # partial results of a row reduction
+PLACE = 16  # elements of a place from which on threads share the places of a scatter
 WORK_BYTES = 1 << 19  # that a thread needs for copies of parts of the matrices that it multiplies
 
 # Instructions that are no arithmetic of the user's.
@@ -93,10 +94,16 @@ class Nest:
         if self.kind == "call":
             return self.loops[0] if self.loops else 0
         if self.kind == "scatter":
-            places: int | Dim = self.info["places"] if "places" in self.info else self.loops[0]
-            return places
+            return self._independent_of_scatter()
         independent = self.kind in INDEPENDENT
         return self.loops[0] if independent and (self.kept or self.kind == "gemm") else 0
+
+    def _independent_of_scatter(self) -> int | Dim:
+        if "places" not in self.info:
+            return self.loops[0]
+        # Every thread looks at all positions: worth it only where much is done at each.
+        each, places = self.info["each"], self.info["places"]
+        return 0 if isinstance(each, int) and each < PLACE else places
 
     @property
     def operands(self) -> list[Buffer]:
@@ -152,10 +159,13 @@ def mapping(loops: list[int | Dim], body: Body, stores: list[Store]) -> Nest:
 
 
 def _collapse(nest: Nest) -> None:
-    """Make one loop of a nest whose counters serve nothing but one and the same position."""
+    """Make one loop of a nest whose counters serve nothing but one and the same position, which
+    counts the iterations. A part of a larger array, as of a concat, has places of another kind."""
     if len(nest.loops) < 2:
         return
-    shared = nest.stores[0].offset
+    shared, counters = nest.stores[0].offset, range(len(nest.loops))
+    if shared is not nest.body.offset(tuple(map(nest.body.loop, counters)), nest.loops):
+        return
     seen: set[Value] = {shared}
     todo = [v for s in nest.stores for v in (s.offset, s.value)]
     while todo:

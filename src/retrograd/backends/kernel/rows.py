@@ -13,6 +13,7 @@ in one go, so its bits are the same.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from math import gcd, prod
 
@@ -34,18 +35,14 @@ class Rows:
         self.reads: list[tuple[Nest, Touch]] = []
         self.writes: list[tuple[Nest, Touch]] = []
         self.count: int | Dim = 0
-        for k, nest in enumerate(kernel.nests):
-            length = nest.outer
-            if length == 0:
-                self.count = 0
-                return
+        if any(nest.outer == 0 for nest in kernel.nests):
+            return
+        for nest in kernel.nests:
             reads, writes = touches(nest)
-            if not all(_by_outer(nest, t) for t in writes):
-                self.count = 0
-                return
             self.reads += [(nest, t) for t in reads]
             self.writes += [(nest, t) for t in writes]
-            self.count = common(self.count, length) if k else length
+        if all(_by_outer(nest, t) for nest, t in self.writes):
+            self.count = functools.reduce(common, (nest.outer for nest in kernel.nests))
 
     def follows(self, written: set[Buffer]) -> bool:
         """Whether it reads of these buffers only the row at hand."""
@@ -198,6 +195,8 @@ def share(buffer: Buffer, rows: int | Dim) -> int | Dim:
 
 def common(a: int | Dim, b: int | Dim) -> int | Dim:
     """The largest number known to divide both; 0 if none is known."""
+    if 0 in (a, b):
+        return 0
     if isinstance(a, int) and isinstance(b, int):
         return gcd(a, b)
     for x, y in ((a, b), (b, a)):

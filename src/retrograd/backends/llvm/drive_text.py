@@ -25,6 +25,7 @@ Then follow operations, each beginning with its number and its length in words:
 Rows are -1 - slot where the block holds their number. Blocks are -n for one for each n rows, but
 two at least, where there are two rows: a number that does not depend on the threads. They are 0 for
 one for each thread, or more where there are many rows: a run has to be able to stop among them.
+They are -2^62 for one for each thread.
 
 A call is the number of the kernel's address, the result of the run if it fails, its place among the
 counters, how many slots it uses, and these slots. Kernels are `i64 (ptr block, ptr slots, i64 lo,
@@ -38,6 +39,7 @@ block.
 
 from __future__ import annotations
 
+from retrograd.backends.kernel import EACH
 from retrograd.backends.llvm.team_text import VOTE
 
 HEAD, CALL, LOCAL = 4, 4, 7  # words before operations, slots of a call, local buffers of a band
@@ -127,6 +129,11 @@ shares:
   %more = call i64 @llvm.umax.i64(i64 %long, i64 %threads)
   ret i64 %more
 count:
+  %all = icmp eq i64 %word, -{EACH}
+  br i1 %all, label %one, label %divide
+one:
+  ret i64 %threads
+divide:
   %size = sub i64 0, %word
   %many = udiv i64 %rows, %size
   %least = call i64 @llvm.umin.i64(i64 %rows, i64 2)
