@@ -42,6 +42,7 @@ from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import Concat, Flip, Pad, Permute, Reshape, Slice, expand
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
 from retrograd.ops.windows import Fold, Windows
+from tests.backends.fuzz_library import library, plane
 
 if TYPE_CHECKING:
     from tests.backends.fuzz_graphs import Fuzz
@@ -131,6 +132,17 @@ def binary(f: Fuzz) -> Made:
     if name in ("div", "zdiv", "atan2"):
         y = away(f, y)
     return f.do(name, x, y), exact and name not in SMOOTH_PAIRS
+
+
+def signs(f: Fuzz) -> Made:
+    """Of numbers: NaN has a sign, but none that counts."""
+    x = f.pick(lambda x: x.dtype.is_float and f.known(x))
+    y = x and f.pick(lambda y: y.type == x.type and f.known(y))
+    if x is None or y is None:
+        return None
+    x, y = (f.do("select", f.do("eq", v, v), v, f.number(1, v)) for v in (x, y))
+    name = f.r.choice(("copysign", "nextafter", "signbit"))
+    return f.do(name, *([x] if name == "signbit" else [x, y])), True
 
 
 def compare(f: Fuzz) -> Made:
@@ -461,7 +473,7 @@ MAKERS: tuple[Maker, ...] = (
     *[widen] * 3, reshape, reshape, permute, permute, cut, flip, surround, join,
     *[reduce] * 4, extremum, running, running, order, find, select_rows, scatter, scatter,
     contract, contract, contract,
-    windows, pool, convolve, convolve, noise, steer, special, special,
+    windows, pool, convolve, convolve, noise, steer, special, special, signs, library, plane,
 )  # fmt: skip
 
 # What networks are made of.

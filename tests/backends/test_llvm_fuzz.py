@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from retrograd.backends import on_real
+from retrograd.backends import on_real, real_graph
 from retrograd.backends.kernel import band, nest, views
 from retrograd.backends.llvm import LLVMProgram, engine
 from retrograd.backends.llvm import program as programs
@@ -67,7 +67,7 @@ def by_routine(patch: pytest.MonkeyPatch, always: bool) -> None:
 
 # -- agreement ------------------------------------------------------------------------------------
 def agrees(f: Fuzz, graph: Graph, seed: int) -> None:
-    assert_agrees(f, graph, GuardedProgram(graph), seed)
+    assert_agrees(f, graph, GuardedProgram(real_graph(graph)), seed)
 
 
 @pytest.mark.parametrize("seeds", blocks(6, 30), ids=str)
@@ -111,13 +111,13 @@ def small_bands(monkeypatch):
 def threads_agree(settle: Callable[[random.Random], None], shared: list[int]):
     def check(f: Fuzz, graph: Graph, seed: int) -> None:
         settle(random.Random(seed))
-        found = [Threaded(graph, n) for n in COUNTS]
+        found = [Threaded(real_graph(graph), n) for n in COUNTS]
         shared.append(found[0].recipe.facts.scratch)
         assert_equal_bits(f, [*found, *found], seed)  # each twice: frames are used again
         assert_agrees(f, graph, found[-1], seed)
         with pytest.MonkeyPatch.context() as usual:
             usual.setattr(band, "GRAIN", 1e18)
-            plain = GuardedProgram(graph)
+            plain = GuardedProgram(real_graph(graph))
         assert not plain.recipe.facts.threaded
         assert_equal_bits(f, [plain, found[1]], seed)
 
@@ -189,7 +189,7 @@ def machines_agree(groups: list[list[engine.Engine]]):
             for own in group:
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(engine, "_ENGINE", own)
-                    made.append(GuardedProgram(graph))
+                    made.append(GuardedProgram(real_graph(graph)))
             if made:
                 assert_agrees(f, graph, made[-1], seed)
                 assert_equal_bits(f, made, seed)
