@@ -7,8 +7,6 @@ import pytest
 
 import retrograd as rg
 
-torch = pytest.importorskip("torch", reason="gradients are compared with PyTorch's")
-
 
 @pytest.fixture(params=["reference", "llvm"], autouse=True)
 def backend(request):
@@ -104,6 +102,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_are_those_of_pytorch(name: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     f = FUNCTIONS[name]
     a, b = numbers(3, 4), numbers(3, 4, seed=1)
     tz, tw = (torch.tensor(x, requires_grad=True) for x in (a, b))
@@ -145,9 +144,7 @@ def test_second_derivatives_and_directions() -> None:
     expected = (g(a + h * t).numpy() - g(a - h * t).numpy()) / (2 * h)
     np.testing.assert_allclose(along.numpy(), expected, rtol=1e-7)
     out, pull = rg.vjp(lambda z: z * z, a)
-    torch_in = torch.tensor(a, requires_grad=True)
-    (torch_in * torch_in).backward(torch.tensor(t))
-    np.testing.assert_allclose(pull(t)[0].numpy(), torch_in.grad.numpy(), rtol=1e-13)
+    np.testing.assert_allclose(pull(t)[0].numpy(), t * np.conj(2 * a), rtol=1e-13)
     np.testing.assert_allclose(out.numpy(), a * a, rtol=1e-14)
 
 

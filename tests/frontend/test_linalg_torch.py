@@ -10,7 +10,7 @@ import pytest
 
 import retrograd as rg
 
-torch: Any = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
 Array = np.ndarray[Any, Any]
 
 

@@ -10,8 +10,6 @@ from hypothesis.extra import numpy as hnp
 
 import retrograd as rg
 
-torch = pytest.importorskip("torch")
-
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5)
 SPECIAL = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, np.inf, -np.inf, np.nan, 1e-40])
 DTYPES = [np.bool_, np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64, np.float16,
@@ -63,6 +61,7 @@ def test_wide_keys_and_extremes():
 
 
 def test_gradients_against_torch():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     rng = np.random.default_rng(0)
     x, seed = rng.standard_normal((3, 9)), rng.standard_normal((3, 9))
     t = torch.tensor(x, requires_grad=True)
@@ -80,6 +79,7 @@ def test_gradients_against_torch():
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_searchsorted(side):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     rng = np.random.default_rng(0)
     for n in (0, 1, 2, 3, 7, 64, 1000):
         row = np.sort(np.round(rng.standard_normal(n), 1))

@@ -10,8 +10,6 @@ from hypothesis.extra import numpy as hnp
 
 import retrograd as rg
 
-torch = pytest.importorskip("torch")
-
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5)
 FLOATS = st.floats(-4, 4, width=32)
 
@@ -47,6 +45,7 @@ def test_integers_are_summed_in_64_bits(dtype):
     ("name", "dim"), [("cumsum", 0), ("cumprod", 0), ("logcumsumexp", 0), ("cummax", 0)]
 )
 def test_gradients_against_torch(name, dim, n):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     x = np.random.default_rng(n).standard_normal((n, 3))
     if name == "cumprod" and n > 2:
         x[n // 2, 0] = x[1, 1] = x[2, 1] = 0  # one zero, and two

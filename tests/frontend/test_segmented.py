@@ -7,8 +7,6 @@ import pytest
 
 import retrograd as rg
 
-torch = pytest.importorskip("torch")
-
 REDUCE = {"sum": "sum", "mean": "mean", "prod": "prod", "max": "amax", "min": "amin"}
 EMPTY = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -np.inf, "min": np.inf}
 
@@ -25,6 +23,7 @@ def cases():
 
 @pytest.mark.parametrize("name", REDUCE)
 def test_values_and_gradients_against_torch(name):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     f = getattr(rg, f"segment_{name}")
     for x, ids, k in cases():
         t = torch.tensor(x, requires_grad=True)
@@ -45,6 +44,7 @@ def test_values_and_gradients_against_torch(name):
 
 
 def test_softmax():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     for x, ids, k in cases():
         found = rg.segment_softmax(x, ids, k).numpy()
         for s in range(k):

@@ -146,7 +146,7 @@ def test_training_gives_the_bits_of_one_program(n):
 @pytest.mark.torch
 @pytest.mark.parametrize("backend", ["llvm", "reference"])
 def test_a_recurrent_network_against_torch(backend):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     rng = np.random.default_rng(0)
     w, u, b, x = (rng.normal(size=s) * 0.4 for s in [(6, 6), (3, 6), (6,), (5, 3)])
 

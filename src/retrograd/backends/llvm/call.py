@@ -141,7 +141,10 @@ class Way:
             left = (own, root, -2, -1) if later else (own, root)
             rows += [Put(CONSTANT, owner), Put(INSTANCE, Pending, left)]
             root = own + 1
-        place = lambda r: r + first if r < 0 else r + first - m if r >= m else r  # noqa: E731
+
+        def place(r: int) -> int:
+            return r + first if r < 0 else r + first - m if r >= m else r
+
         listed: list[int] = []
         for put in rows:
             keys = [w.ref(k) for k in put.keys] or [0] * len(put.items)

@@ -207,7 +207,10 @@ def _counts(bind: Bind) -> bool:
     """Whether `bind` sees who else refers to an array, and whose memory it is."""
     want = expected([(np.dtype(np.float32), (2,))], {0: 1})
     block = np.zeros(1, np.int64)
-    fits = lambda a: bind(a, want.ctypes.data, block.ctypes.data, 1, NDARRAY) == 0  # noqa: E731
+
+    def fits(arrays: list[Any]) -> bool:
+        return bind(arrays, want.ctypes.data, block.ctypes.data, 1, NDARRAY) == 0
+
     alone, shared = [np.zeros(2, np.float32)], [np.zeros(2, np.float32)]
     holder = (shared[0], shared[0][:])
     view, locked = [np.zeros(4, np.float32)[:2]], [np.zeros(2, np.float32)]
