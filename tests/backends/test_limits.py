@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.backends import limits
+from retrograd.backends import limits, real_graph
 from retrograd.backends.interpret import InterpretedProgram
 from retrograd.backends.kernel import band
 from retrograd.backends.llvm import LLVMProgram
@@ -60,7 +60,7 @@ def test_the_predicted_peak_is_what_a_call_allocates(monkeypatch, count):
     scratch = 0
     for seed in range(40):
         f = Fuzz(seed, symbolic=seed % 4 == 3, rows=seed % 2 == 0)
-        program = Measured(f.graph(20))
+        program = Measured(real_graph(f.graph(20)))
         program.wanted = count
         scratch += program.recipe.facts.scratch
         for sizes in f.bindings:
