@@ -66,19 +66,20 @@ clean:
 distclean: clean
 	rm -rf $(VENV) src/retrograd.egg-info
 
-# The environment is made once; what is in it is brought up to date when pyproject.toml has changed.
+# The environment is made once; what is in it is brought up to date when one of these has changed.
 # Installing a set renews the stamps of the sets within it.
+SOURCES := pyproject.toml setup.py $(wildcard src/retrograd/accelerate/*.[ch])
 
-$(BASE): pyproject.toml | $(BIN)/pip
+$(BASE): $(SOURCES) | $(BIN)/pip
 	$(call install,retrograd,,$(BASE))
 
-$(TEST): pyproject.toml | $(BIN)/pip
+$(TEST): $(SOURCES) | $(BIN)/pip
 	$(call install,retrograd and its test tools,[test],$(BASE) $(TEST))
 
-$(DEV): pyproject.toml | $(BIN)/pip
+$(DEV): $(SOURCES) | $(BIN)/pip
 	$(call install,retrograd and its developer tools,[dev],$(BASE) $(TEST) $(DEV))
 
-$(TORCH): pyproject.toml | $(BIN)/pip
+$(TORCH): $(SOURCES) | $(BIN)/pip
 	$(call install,retrograd with its test tools and PyTorch,[torch],$(BASE) $(TEST) $(TORCH))
 
 is_new_enough = -c 'import sys; sys.exit(sys.version_info < (3, 11))'

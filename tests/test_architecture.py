@@ -18,6 +18,7 @@ CORE = {"ir"}
 RULES = {
     "errors": set(),
     "files": set(),
+    "accelerate": set(),
     "ir": set(),
     "ops": CORE,
     "autodiff": CORE | {"ops"},
@@ -25,10 +26,10 @@ RULES = {
     "inspect": CORE,
     "backends": CORE | {"ops", "passes"},
     "verify": CORE | {"ops", "autodiff", "backends"},
-    "frontend": CORE | {"ops", "autodiff", "passes", "backends", "inspect"},
+    "frontend": CORE | {"accelerate", "ops", "autodiff", "passes", "backends", "inspect"},
 }
 # Rooms built on the public interface only, and on each other in this order.
-PUBLIC = ["nn", "optim", "io", "data", "train", "cli", "__main__"]
+PUBLIC = ["nn", "optim", "io", "data", "gnn", "train", "cli", "__main__"]
 # A package beside this one: a peer is measured in a process that has not imported retrograd.
 BENCH = SOURCE.parent / "retrograd_bench"
 BENCH_FILES = sorted(BENCH.rglob("*.py"))

@@ -1,0 +1,6 @@
+"""Compiled twins of the innermost recording paths, where a C compiler was found at installation.
+
+Each C file beside this one becomes the module of its name behind an underscore (`setup.py`).
+Nothing here is needed: whoever imports one falls back to the same behaviour in Python, and tests
+run on both.
+"""
