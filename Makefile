@@ -15,7 +15,7 @@ PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-torch lint format docs bench env clean distclean
+.PHONY: help demo test test-all test-torch lint format docs ui bench env clean distclean
 
 help:
 	@echo 'make demo        train the GPT on the bundled names, print samples, draw its gradient'
@@ -25,6 +25,7 @@ help:
 	@echo 'make lint        ruff check, ruff format --check, mypy'
 	@echo 'make format      mend what ruff can mend'
 	@echo 'make docs        docs/operations.md, made anew from the operations'
+	@echo 'make ui          the explorer, built anew from its TypeScript; needs Node'
 	@echo 'make bench       every workload beside the peers that are installed; BENCH="W1 --threads 1"'
 	@echo 'make env         only the environment, with everything a developer needs'
 	@echo 'make clean       remove caches, builds and the output of the demo'
@@ -53,6 +54,9 @@ format: $(DEV)
 
 docs: $(BASE)
 	$(BIN)/python -m scripts.operations
+
+ui:
+	cd src/retrograd/inspect/ui && npm ci --no-audit --no-fund && npm run build
 
 bench: $(BASE)
 	$(BIN)/retrograd bench $(BENCH)

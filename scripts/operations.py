@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import retrograd as rg
 from retrograd import ops
 from retrograd.errors import RetrogradError
+from retrograd.inspect.formula import formula
 from retrograd.ir import DTYPES, REGISTRY, DType, Node, Op, TensorType, bool_, float64
 from retrograd.ops.elementwise import ELEMENTWISE, Select
 from retrograd.ops.leaf import input_node
 from scripts.entries import GRADIENTS, MATHEMATICS, PUBLIC, use, with_own_dtype
-from scripts.expression import formula
 
 PAGE = Path(__file__).parent.parent / "docs" / "operations.md"
 LONGEST = 130  # characters of a gradient that is written out

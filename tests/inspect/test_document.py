@@ -45,13 +45,14 @@ def test_is_json_and_pure(name):
 def test_says_what_each_node_is():
     doc = document(graphs.worked_example(), outputs=["da", "db", "dd"])
     by_op = {r["op"]: r for r in doc["nodes"]}
-    assert (doc["format"], doc["version"]) == ("retrograd-graph", 1)
+    assert (doc["format"], doc["version"]) == ("retrograd-graph", 2)
     assert by_op["input"]["role"] == "input"
     assert by_op["mul"]["role"] == "forward"
     assert by_op["zmul"]["role"] == "gradient"
     assert by_op["constant"]["role"] == "constant"
-    assert by_op["mul"]["source"]["text"] == "return rg.relu(a * b + d)"
-    assert by_op["mul"]["source"]["file"].endswith("graphs.py")
+    place = doc["sources"][by_op["mul"]["source"]]
+    assert place["text"] == "return rg.relu(a * b + d)"
+    assert place["file"].endswith("graphs.py")
     assert doc["output_names"] == ["da", "db", "dd"]
     assert sum(doc["ops"].values()) == len(graphs.worked_example().nodes)
 

@@ -8,6 +8,7 @@ from retrograd.backends.backend import Array, Backend, Program, bind
 from retrograd.backends.interpret import TieredProgram
 from retrograd.backends.llvm import MISSED, LLVMProgram, Pending, call, caller
 from retrograd.backends.pairs import has_complex, on_real, real_arrays, real_graph
+from retrograd.backends.profiled import PROFILED, RUNS, ProfiledProgram, Run
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import BackendError
 from retrograd.ir import Graph
@@ -15,11 +16,15 @@ from retrograd.passes import optimize
 
 __all__ = [
     "MISSED",
+    "PROFILED",
+    "RUNS",
     "Array",
     "Backend",
     "LLVMProgram",
     "Pending",
     "Program",
+    "ReferenceProgram",
+    "Run",
     "available",
     "bind",
     "call",
@@ -41,6 +46,10 @@ BACKENDS: dict[str, Backend] = {
 }
 
 
+def _profiled(graph: Graph) -> Program:
+    return on_real(graph, ProfiledProgram)
+
+
 def available() -> list[str]:
     """Names of the backends that can run here."""
     return list(BACKENDS)
@@ -49,7 +58,7 @@ def available() -> list[str]:
 def find(name: str) -> Backend:
     """The backend of this name; `BackendError` lists those there are."""
     try:
-        return BACKENDS[name]
+        return BACKENDS[name] if name != PROFILED else _profiled
     except KeyError:
         raise BackendError(
             f"there is no backend named {name!r} here; there are {', '.join(BACKENDS)}"

@@ -3,10 +3,10 @@ function, `GraphBuilder` declares one."""
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,16 @@ from retrograd.backends import (
 )
 from retrograd.backends.kernel import GRAIN, Plan
 from retrograd.backends.threads import threads_here
-from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
+from retrograd.errors import FormatError, ShapeError, TraceError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.frontend import tree
+from retrograd.frontend.arguments import argument, argument_names
 from retrograd.frontend.broadcasting import as_node
 from retrograd.frontend.context import current_backend, tracing
 from retrograd.frontend.conversion import as_array
+from retrograd.frontend.explore import Backward, again, explored, with_backward
 from retrograd.frontend.recording import Data, Lazy, evaluate, leaf
+from retrograd.frontend.showing import show_page
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node, TensorType, as_dtype, as_shape, substitute
 from retrograd.ops.control import Alias
@@ -52,11 +55,13 @@ class Graph(ir.Graph):
     [2.0, 4.0, 6.0]
     """
 
-    __slots__ = ("_programs",)
+    __slots__ = ("_made_of", "_programs")
 
     def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node], name: str = "") -> None:
         super().__init__(inputs, outputs, name)
         self._programs: dict[str, Program] = {}
+        # Of a gradient graph: the graph it is the gradient of, the outputs, and with respect to.
+        self._made_of: tuple[Graph, list[Node], list[Node]] | None = None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Run the graph. Arguments are given in the order of `inputs` or by name; inputs that have
@@ -100,7 +105,7 @@ class Graph(ir.Graph):
         if not args and not named:
             return Plan(optimize(real_graph(self))).explain()
         arrays = [
-            _argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
+            argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
         ]
         program = LLVMProgram(real_graph(self), timed=True, simplify=True)
         sizes = bind(self.inputs, arrays)
@@ -113,7 +118,7 @@ class Graph(ir.Graph):
 
     def _run(self, backend: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
         arrays = [
-            _argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
+            argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
         ]
         results = tuple(Tensor.of(a) for a in self._program(backend)(arrays))
         return results[0] if len(results) == 1 else results
@@ -143,7 +148,14 @@ class Graph(ir.Graph):
         It has the inputs of this graph, then a cotangent for each output that is not a scalar. An
         input the outputs do not depend on gets zeros; `depends_on` tells.
         """
-        return autodiff.gradient(self, self._listed(outputs), self._listed(wrt))
+        ends, wanted = self._listed(outputs), self._listed(wrt)
+        made = autodiff.gradient(self, ends, wanted)
+        made._made_of = (
+            self,
+            [y for y in self.outputs if y.dtype.is_inexact] if ends is None else ends,
+            [x for x in self.inputs if x.dtype.is_inexact] if wanted is None else wanted,
+        )
+        return made
 
     def _listed(self, given: Any) -> list[Node] | None:
         if given is None:
@@ -176,9 +188,89 @@ class Graph(ir.Graph):
         """The graph as a standalone picture; larger graphs are grouped by scope."""
         return drawing.to_svg(self, max_nodes)
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write a page with the picture, a search and the details of every node, in one file."""
-        write_atomically(path, drawing.to_html(self).encode(), "page")
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        inputs: Any = None,
+        *,
+        gradient: bool = True,
+        profile: bool = False,
+        compare: ir.Graph | None = None,
+    ) -> None:
+        """Write the explorer's page of this graph: one file that needs nothing but a browser.
+
+        A graph with a real scalar as its first output is shown together with its gradient, unless
+        `gradient` is False; a gradient graph as what it is. With `inputs`, a value for each input
+        in order, or by name, the page has every value and gradient, and can play the backward pass
+        with numbers; inputs that have a value of their own may be left out. `profile` adds the
+        compiler's kernels, their times if there are inputs, and the memory. `compare` is another
+        graph: the page shows what was added, removed and changed from this one to that.
+
+        >>> import retrograd as rg
+        >>> g = rg.trace(lambda a, b: rg.relu(a * b), rg.spec(()), rg.spec(()))
+        >>> g.to_html("/tmp/product.html", inputs=(2.0, 3.0))
+        """
+        doc = self.to_document(inputs, gradient=gradient, profile=profile, compare=compare)
+        write_atomically(path, drawing.page(doc).encode(), "page")
+
+    def show(
+        self,
+        *args: Any,
+        gradient: bool = True,
+        profile: bool = False,
+        compare: ir.Graph | None = None,
+        path: str | os.PathLike[str] | None = None,
+        open: bool = True,
+        **named: Any,
+    ) -> Path:
+        """Show this graph in the browser, or in the notebook; with arguments as for a call, with
+        the values and gradients of every node. Options as in `to_html`. Returns the file, which is
+        `path` or a temporary one; `open=False` only writes it.
+        """
+        given: Any = None
+        if args or named:
+            given = dict(zip(self.inputs, self._matched(args, named), strict=True))
+        doc = self.to_document(given, gradient=gradient, profile=profile, compare=compare)
+        return show_page(doc, path, open)
+
+    def _repr_html_(self) -> str | None:
+        """The explorer as an element of a notebook; None, so that the text is shown, of a graph
+        that is too large to be part of one."""
+        if len(self) > drawing.EMBEDDED:
+            return None
+        return drawing.frame(drawing.page(self.to_document()))
+
+    def to_document(
+        self,
+        inputs: Any = None,
+        *,
+        gradient: bool = True,
+        profile: bool = False,
+        compare: ir.Graph | None = None,
+    ) -> drawing.Document:
+        """What the page of `to_html` shows, as dicts and lists that JSON can hold: the format is
+        described in `docs/document-format.md`. Options as there."""
+        if compare is not None:
+            return drawing.compared(drawing.document(self), drawing.document(compare))
+        if self._made_of is not None:
+            what = again(self, *self._made_of)
+        else:
+            what = with_backward(self) if gradient else Backward(self)
+        return explored(what, self._arrays(inputs), profile)
+
+    def _arrays(self, inputs: Any) -> list[Array] | None:
+        """Arrays of the inputs, where all are given or have values of their own."""
+        if inputs is None:
+            if not self.inputs or not all(isinstance(x.prim, Data) for x in self.inputs):
+                return None
+            values = self._matched((), {})
+        elif isinstance(inputs, Mapping) and all(isinstance(k, Node) for k in inputs):
+            values = [inputs[x] for x in self.inputs]
+        elif isinstance(inputs, Mapping):
+            values = self._matched((), dict(inputs))
+        else:
+            values = self._matched(inputs if isinstance(inputs, tuple | list) else [inputs], {})
+        return [argument(x, v) for x, v in zip(self.inputs, values, strict=True)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph as text; `load_graph` reads it. The file appears whole or not at all.
@@ -214,18 +306,6 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
     except UnicodeDecodeError as error:
         raise FormatError(f"{os.fspath(path)} is not a graph: it is not UTF-8 text") from error
     return Graph.parse(text)
-
-
-def _argument(x: Node, value: Any) -> Array:
-    """A value as an array of an input's dtype. Python numbers are converted, arrays must match."""
-    if isinstance(value, Lazy):
-        return value.value()
-    if isinstance(value, np.ndarray):
-        return value
-    array = as_array(value, x.dtype)
-    if np.asarray(value).dtype.kind == "f" and x.dtype.is_integer:
-        raise DTypeError(f"input {x.name!r} is {x.type}, but the value given is {value!r}")
-    return array
 
 
 def trace(f: Callable[..., Any], *args: Any) -> Graph:
@@ -284,29 +364,6 @@ def _type_of(x: Any) -> TensorType:
         return x._type
     array = as_array(x)
     return TensorType(as_dtype(array.dtype), array.shape)
-
-
-def positional(f: Callable[..., Any]) -> tuple[list[str], str]:
-    """The names of the parameters that can be given by position, and of the one that takes what is
-    beyond them, if there is one."""
-    try:
-        parameters = inspect.signature(f).parameters.values()
-    except (TypeError, ValueError):  # of some functions written in C nothing is known
-        return [], ""
-    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
-    return [p.name for p in parameters if p.kind in by_position], "".join(rest)
-
-
-def argument_names(f: Callable[..., Any], args: Sequence[Any]) -> list[str]:
-    """A name for each leaf of the arguments: the parameter's, and the path inside it."""
-    known, rest = positional(f)
-    beyond = [f"{rest or 'args'}[{i}]" for i in range(len(args) - len(known))]
-    return [
-        name + path
-        for name, arg in zip([*known, *beyond], args, strict=False)
-        for path in tree.paths(arg)
-    ]
 
 
 class GraphBuilder:

@@ -14,6 +14,7 @@ import numpy as np
 from retrograd.backends import MISSED, Array, Pending, compile_graph
 from retrograd.errors import DTypeError, TraceError
 from retrograd.frontend import tree
+from retrograd.frontend.arguments import argument_names, positional
 from retrograd.frontend.broadcasting import Number, as_node
 from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of
 from retrograd.frontend.context import (
@@ -25,7 +26,7 @@ from retrograd.frontend.context import (
     tracing,
 )
 from retrograd.frontend.conversion import as_array
-from retrograd.frontend.graph import argument_names, captures, positional
+from retrograd.frontend.graph import captures
 from retrograd.frontend.programs import JIT
 from retrograd.frontend.ready import Gone
 from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle

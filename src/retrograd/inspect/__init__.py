@@ -3,10 +3,31 @@
 Depends on the IR alone; every function takes any `Graph`, a gradient graph just as well.
 """
 
-from retrograd.inspect.document import document
+from retrograd.inspect.compare import compared
+from retrograd.inspect.document import VERSION, Document, document, shown
 from retrograd.inspect.dot import to_dot
 from retrograd.inspect.draw import draw
-from retrograd.inspect.html import to_html
+from retrograd.inspect.measure import summary
+from retrograd.inspect.packed import dumps, loads, strict
+from retrograd.inspect.page import EMBEDDED, frame, page, page_of, to_html
 from retrograd.inspect.svg import to_svg
 
-__all__ = ["document", "draw", "to_dot", "to_html", "to_svg"]
+__all__ = [
+    "EMBEDDED",
+    "VERSION",
+    "Document",
+    "compared",
+    "document",
+    "draw",
+    "dumps",
+    "frame",
+    "loads",
+    "page",
+    "page_of",
+    "shown",
+    "strict",
+    "summary",
+    "to_dot",
+    "to_html",
+    "to_svg",
+]

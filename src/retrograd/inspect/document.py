@@ -1,33 +1,11 @@
 """The graph as a plain structure for programs that draw or search it: `document(graph)`.
 
-It holds dicts, lists, strings, numbers and None only, so `json.dumps` writes it. Version 1:
+It holds dicts, lists, strings, numbers and None only, so JSON holds it; `files.py` of this folder
+writes and reads it. `docs/document-format.md` is the reference of the format, whose version is
+`VERSION`.
 
-    format, version   "retrograd-graph", 1
-    name              the graph's name
-    nodes             a list in topological order, in which `id` is the position:
-      id              int; the number that `str(graph)` prints, but for nodes not computed
-      op, family      "reduce_sum", and the topic it belongs to: "reduce"
-      name            the user's name for the node, or ""
-      attrs           short text: "axes=(1,)"; of a constant, its value
-      type, shape     "f32[N, 3]", "N×3" ("" for a scalar)
-      scope           module path, or ""
-      source          {"file", "line", "function", "text"}, or null
-      origin          id of the forward node that a gradient node belongs to, or null
-      inputs          ids, one for each use
-      role            "input", "parameter" (an input with a value of its own), "constant",
-                      "forward", "gradient", or "update" (made of gradients, by the user)
-      order           0, or how often differentiated: 2 for the gradient of a gradient
-      outputs         positions among the graph's outputs, usually []
-      computed        false for a forward node that is shown because gradient nodes belong to it
-                      although the graph does not need its value
-    edges             {"from", "to", "slot", "shape"}: input number `slot` of node `to`
-    scopes            {"path", "name", "parent", "nodes"}: outer before inner, `parent` a position
-                      in this list or null, `nodes` the ids of the nodes directly inside
-    inputs, outputs   ids, in order
-    output_names      a name for each output, "" where none is known
-    ops               how many nodes there are of each op, the most frequent first
-
-Nodes that are not computed come after the graph's own nodes, which never use them.
+Nodes that are not computed come after the graph's own nodes, which never use them, and the nodes of
+bodies, the graphs that an operation holds, come last.
 """
 
 from __future__ import annotations
@@ -39,14 +17,16 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import ShapeError
+from retrograd.inspect.bodies import with_bodies
 from retrograd.inspect.missing import Relatives, relatives
+from retrograd.inspect.rules import Rules
 from retrograd.inspect.scopes import scopes
 from retrograd.ir import Graph, Node, Source
 
 Document = dict[str, Any]
 Record = dict[str, Any]
 
-VERSION = 1
+VERSION = 2
 LONGEST = 60  # characters of attributes shown
 READABLE = 6  # elements of an array shown
 
@@ -61,10 +41,12 @@ def document(
     """
     if outputs is not None and len(outputs) != len(graph.outputs):
         raise ShapeError(f"{len(outputs)} names for a graph of {len(graph.outputs)} outputs")
-    kin = relatives(graph, forward)
-    nodes = [*graph.nodes, *kin.missing]
+    nodes, kin = shown(graph, forward)
     number = {node: i for i, node in enumerate(nodes)}
-    records = _records(graph, nodes, number, kin)
+    tables = Tables()
+    records = _records(graph, nodes, number, kin, tables)
+    own = Counter(r["op"] for r in records if r["computed"])
+    with_bodies(nodes, records, tables, _records)
     edges = [
         {"from": x, "to": r["id"], "slot": slot, "shape": records[x]["shape"]}
         for r in records
@@ -81,15 +63,35 @@ def document(
         "inputs": [number[x] for x in graph.inputs],
         "outputs": [number[y] for y in graph.outputs],
         "output_names": names,
-        "ops": dict(Counter(r["op"] for r in records if r["computed"]).most_common()),
+        "ops": dict(own.most_common()),
+        "sources": tables.sources.listed,
+        "rules": tables.rules.listed,
     }
 
 
+def shown(graph: Graph, forward: Graph | None = None) -> tuple[list[Node], Relatives]:
+    """The nodes of the document, without those of bodies, in the order of their ids."""
+    kin = relatives(graph, forward)
+    return [*graph.nodes, *kin.missing], kin
+
+
+class Tables:
+    """What many nodes share, listed once."""
+
+    def __init__(self) -> None:
+        self.sources = _Sources()
+        self.rules = Rules()
+
+
 def _records(
-    graph: Graph, nodes: Sequence[Node], number: dict[Node, int], kin: Relatives
+    graph: Graph,
+    nodes: Sequence[Node],
+    number: dict[Node, int],
+    kin: Relatives,
+    tables: Tables,
 ) -> list[Record]:
     """One record for each node."""
-    given, places = set(graph.inputs), _Sources()
+    given = set(graph.inputs)
     found: list[Record] = []
     positions: dict[Node, list[int]] = {}
     for i, y in enumerate(graph.outputs):
@@ -109,13 +111,16 @@ def _records(
                 "type": str(node.type),
                 "shape": "×".join(map(str, node.shape)),
                 "scope": node.scope,
-                "source": places(node.source),
+                "source": tables.sources(node.source),
                 "origin": None if origin is None else number[origin],
                 "inputs": [number[kin.same.get(x, x)] for x in inputs],
                 "role": _role(node, node in given, orders[node]),
                 "order": orders[node],
                 "outputs": positions.get(node, []),
                 "computed": i < own,
+                "rule": None if node in given else tables.rules(node),
+                "body": None,
+                "gradient": None,
             }
         )
     _mark_updates(found[:own])
@@ -169,6 +174,8 @@ def _attributes(node: Node) -> str:
             continue
         if value == () or (key in fields and value is fields[key].default):
             continue
+        if any(isinstance(v, Graph) for v in (value if isinstance(value, tuple) else (value,))):
+            continue  # shown as a body
         text = _value(value) if isinstance(value, np.ndarray) else str(value)
         parts.append(f"{key}={text}")
     return _shortened(", ".join(parts))
@@ -194,17 +201,27 @@ class _Sources:
     """Source lines, each place looked up once: finding a line number walks a table."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, int], Record] = {}
+        self.listed: list[Record] = []
+        self._known: dict[tuple[Any, int], int] = {}
 
-    def __call__(self, source: Source | None) -> Record | None:
+    def __call__(self, source: Source | None) -> int | None:
         if source is None:
             return None
         key = source.code, source.lasti
         if key not in self._known:
-            self._known[key] = {
-                "file": source.file,
-                "line": source.line,
-                "function": source.function,
-                "text": source.text,
-            }
+            self._known[key] = len(self.listed)
+            self.listed.append(
+                {
+                    "file": source.file,
+                    "line": source.line,
+                    "function": source.function,
+                    "text": source.text,
+                }
+            )
         return self._known[key]
+
+
+def place_of(record: Record, doc: Document) -> Record | None:
+    """The source line of a node of a document."""
+    at = record["source"]
+    return None if at is None else doc["sources"][at]

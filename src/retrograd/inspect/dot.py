@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from retrograd.inspect.document import Document, Record, document
+from retrograd.inspect.document import Document, Record, document, place_of
 from retrograd.ir import Graph
 
 # Fill and border by role.
@@ -72,7 +72,7 @@ def _node(r: Record, doc: Document) -> str:
     label = "\n".join(filter(None, [title, r["attrs"], r["type"], results]))
     style = "" if r["computed"] else ', style="rounded,dashed"'
     wide = ", penwidth=2" if r["outputs"] else ""
-    place = r["source"] or {"file": "", "line": 0, "text": ""}
+    place = place_of(r, doc) or {"file": "", "line": 0, "text": ""}
     tip = f"{place['file']}:{place['line']} {place['text']}" if place["line"] else r["op"]
     return (
         f"n{r['id']} [label={_quoted(label)}, fillcolor={_quoted(fill)}, color={_quoted(line)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from retrograd.errors import FormatError
 from retrograd.files import StrPath, write_atomically
 from retrograd.inspect.dot import to_dot
-from retrograd.inspect.html import to_html
+from retrograd.inspect.page import to_html
 from retrograd.inspect.svg import to_svg
 from retrograd.ir import Graph
 

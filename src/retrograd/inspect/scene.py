@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from retrograd.inspect.document import Document, Record
+from retrograd.inspect.document import Document, Record, place_of
 from retrograd.inspect.scopes import prefixes
 
 FEWEST = 4  # groups by source line; of fewer a picture says nothing
@@ -85,7 +85,7 @@ def _boxes(doc: Document, shown: Sequence[Record], folded: set[int]) -> list[Box
             inputs=[(position[x], records[x]["shape"]) for x in r["inputs"] if x not in folded],
             short=_cut(r["name"] or r["op"], 14),
             scope=r["scope"],
-            tooltip=_tooltip(r),
+            tooltip=_tooltip(r, doc),
             results=[_result(k, r, doc) for k in r["outputs"]],
             computed=r["computed"],
             number=f"%{r['id']}" if r["computed"] else "",
@@ -111,7 +111,7 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _tooltip(r: Record) -> str:
+def _tooltip(r: Record, doc: Document) -> str:
     call = f"{r['op']}({r['attrs']})" if r["attrs"] else r["op"]
     lines = [f"%{r['id']} {r['name']}".rstrip() if r["computed"] else r["name"]]
     lines += [call, r["type"]]
@@ -119,12 +119,12 @@ def _tooltip(r: Record) -> str:
         lines.append(f"in {r['scope']}")
     if not r["computed"]:
         lines.append("its value is not needed, so this graph does not compute it")
-    return "\n".join([*filter(None, lines), *_place(r)])
+    return "\n".join([*filter(None, lines), *_place(r, doc)])
 
 
-def _place(r: Record) -> list[str]:
+def _place(r: Record, doc: Document) -> list[str]:
     """The source line, by the last part of the file's path: pictures are shown to others."""
-    at = r["source"]
+    at = place_of(r, doc)
     if at is None:
         return []
     file = at["file"].replace("\\", "/").rpartition("/")[2]
@@ -136,7 +136,7 @@ def _place(r: Record) -> list[str]:
 
 def _groups(doc: Document, shown: Sequence[Record], max_nodes: int) -> list[Box]:
     """A box for the forward and one for the gradient nodes of each group."""
-    group = _grouping(shown, max_nodes)
+    group = _grouping(doc, shown, max_nodes)
     index: dict[tuple[tuple[str, str], bool], int] = {}
     boxes: list[Box] = []
     place: dict[int, int] = {}
@@ -195,14 +195,14 @@ def _tail(name: str, length: int) -> str:
 Grouping = Callable[[Record], tuple[str, str]]  # the kind of the group, and its name
 
 
-def _grouping(shown: Sequence[Record], most: int) -> Grouping:
+def _grouping(doc: Document, shown: Sequence[Record], most: int) -> Grouping:
     """The finest grouping of at most this many boxes: by scope, cut off at some depth, else by
     source line or function, else by position. Named inputs stand alone as long as they may."""
     paths = {s: prefixes(s) for s in {r["scope"] for r in shown}}
     deepest = max(map(len, paths.values()), default=0)
     for alone in (True, False):
         for depth in range(deepest, -2, -1):
-            group = _by_scope(paths, depth, alone)
+            group = _by_scope(doc, paths, depth, alone)
             count = len({(group(r), _is_second(r)) for r in shown})
             if count <= most and (count >= FEWEST or depth > 0):
                 return group
@@ -213,7 +213,7 @@ def _grouping(shown: Sequence[Record], most: int) -> Grouping:
     return lambda r: ("part", f"part {rank[r['id']] + 1}")
 
 
-def _by_scope(paths: dict[str, list[str]], depth: int, alone: bool) -> Grouping:
+def _by_scope(doc: Document, paths: dict[str, list[str]], depth: int, alone: bool) -> Grouping:
     """By the outer `depth` levels of the scope; outside of all scopes, and for the depth 0, by
     source line; for the depth -1 by function."""
 
@@ -223,7 +223,7 @@ def _by_scope(paths: dict[str, list[str]], depth: int, alone: bool) -> Grouping:
             return "scope", levels[-1]
         if r["op"] == "input":
             return "input", r["name"] if alone and r["name"] else "inputs"
-        at = r["source"]
+        at = place_of(r, doc)
         if at is None:
             return "source", "elsewhere"
         if depth < 0:

@@ -8,6 +8,7 @@ fused. "At least" is what arithmetic or memory alone would take, whichever is mo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from retrograd.backends.kernel.band import Band
 from retrograd.backends.kernel.call import Call
@@ -33,9 +34,25 @@ def describe_band(band: Band) -> str:
     return what
 
 
-def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
-    """One line on a kernel."""
-    nest = kernel.nests[-1]
+class Facts(NamedTuple):
+    """What a kernel computes and what that takes. Of unknown sizes, counts are `Dim`s."""
+
+    ops: dict[str, int]
+    operations: int | Dim
+    bytes: int | Dim
+    least: float  # nanoseconds
+
+    @property
+    def fused(self) -> str:
+        return " ".join(f"{op}*{n}" if n > 1 else op for op, n in self.ops.items())
+
+    @property
+    def definite(self) -> bool:
+        return not isinstance(self.operations, Dim) and not isinstance(self.bytes, Dim)
+
+
+def facts(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> Facts:
+    """The facts on a kernel."""
     ops: dict[str, int] = {}
     work: int | Dim = 0
     least = 0.0
@@ -51,13 +68,22 @@ def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
     least = max(least, known(moved, sizes) * BYTE)
     if sizes is not None:
         work, moved = evaluate(work, sizes), evaluate(moved, sizes)
-    fused = " ".join(f"{op}*{n}" if n > 1 else op for op, n in ops.items())
-    results = ", ".join(f"{n.name or f'%{n.id}'}: {n.type} = {_op(n)}" for n in kernel.nodes)
+    return Facts(ops, work, moved, least)
+
+
+def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
+    """One line on a kernel."""
+    nest, found = kernel.nests[-1], facts(kernel, sizes)
+    inside = f" ({found.fused})" if found.ops else ""
+    time = f", at least {found.least / 1e3:.2f} us" if found.definite else ""
+    counts = f"{found.bytes} bytes, {found.operations} operations"
     domain = " x ".join(map(str, nest.loops)) or "1"
-    inside = f" ({fused})" if fused else ""
-    unknown = isinstance(work, Dim) or isinstance(moved, Dim)
-    time = "" if unknown else f", at least {least / 1e3:.2f} us"
-    return f"{nest.kind:7} {results} [{domain}]{inside}; {moved} bytes, {work} operations{time}"
+    return f"{nest.kind:7} {results(kernel)} [{domain}]{inside}; {counts}{time}"
+
+
+def results(kernel: Kernel) -> str:
+    """What a kernel stores, in words."""
+    return ", ".join(f"{n.name or f'%{n.id}'}: {n.type} = {_op(n)}" for n in kernel.nodes)
 
 
 def _op(node: Node) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from retrograd.ir import Node
+from retrograd.ir import Node, reachable
 
 # Operators: sign and how tightly it binds. `zmul` and `zdiv` are product and quotient but where the
 # left side is zero, which the page says once.
@@ -36,8 +36,18 @@ Written = tuple[str, int]  # the text, and how tightly its outermost operator bi
 
 
 def formula(node: Node, names: Mapping[Node, str]) -> str:
-    """The node as a formula in the nodes that have names."""
+    """The node as a formula in the nodes that have names. See `terms` for how long it gets."""
     return _write(node, names)[0]
+
+
+def terms(node: Node, names: Mapping[Node, str]) -> int:
+    """How many operations the formula has: those used twice are written twice, so they may be
+    exponentially more than the nodes."""
+    below = [n for n in reachable([node], stop=names.keys()) if n not in names]
+    count: dict[Node, int] = {}
+    for n in below:
+        count[n] = 1 + sum(count.get(x, 0) for x in n.inputs)
+    return count.get(node, 0)
 
 
 def _write(node: Node, names: Mapping[Node, str]) -> Written:

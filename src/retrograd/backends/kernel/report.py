@@ -1,0 +1,97 @@
+"""A plan as data for people to look at: kernels with what was fused into them, memory over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from retrograd.backends.kernel.explain import facts, results
+from retrograd.backends.kernel.kernel import Kernel
+from retrograd.backends.kernel.memory import layout
+from retrograd.backends.kernel.plan import Plan
+from retrograd.ir import Dim, Node, evaluate
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """One kernel. `nodes` are those it stores, then those fused into it. Numbers that depend on
+    sizes which are not known are None, and so is the time of a kernel that was not measured."""
+
+    nodes: list[Node]
+    text: str
+    ops: str
+    bytes: int | None
+    operations: int | None
+    least: float | None  # nanoseconds
+    measured: float | None  # nanoseconds
+    band: int
+
+
+@dataclass(frozen=True)
+class ArenaReport:
+    """Memory for temporaries: bytes in use at each time, what is reserved, and who lives when."""
+
+    used: list[int]
+    peak: int
+    lives: list[tuple[Node, int, int, int]]  # node, first and last time, bytes
+
+
+def kernel_reports(
+    plan: Plan, sizes: Mapping[str, int] | None = None, measured: Sequence[float] | None = None
+) -> list[KernelReport]:
+    """The kernels of a plan, in the order in which they run."""
+    found, taken = [], set[Node]()
+    band_of = {id(k): i for i, band in enumerate(plan.bands) for k in band.kernels}
+    for number, kernel in enumerate(plan.kernels):
+        told = facts(kernel, sizes)
+        definite = told.definite
+        nodes = [*kernel.nodes, *(n for n in _fused(plan, kernel) if n not in taken)]
+        taken.update(nodes)
+        found.append(
+            KernelReport(
+                nodes,
+                results(kernel),
+                told.fused,
+                _count(told.bytes),
+                _count(told.operations),
+                told.least if definite else None,
+                measured[number] if measured is not None else None,
+                band_of[id(kernel)],
+            )
+        )
+    return found
+
+
+def arena_report(plan: Plan, sizes: Mapping[str, int]) -> ArenaReport:
+    """Memory over the times of a plan: those of its kernels, or of what threads do between
+    barriers."""
+    placed = layout(plan.lifetimes, sizes)
+    times = 1 + max((life.last for life in plan.lifetimes), default=-1)
+    change = [0] * (times + 1)
+    lives = []
+    for life in plan.lifetimes:
+        size = evaluate(life.bytes, sizes)
+        change[life.first] += size
+        change[life.last + 1] -= size
+        lives.append((life.buffer.node, life.first, life.last, size))
+    used, now = [], 0
+    for step in change[:times]:
+        now += step
+        used.append(now)
+    return ArenaReport(used, placed.arena, lives)
+
+
+def _fused(plan: Plan, kernel: Kernel) -> list[Node]:
+    """Nodes that are computed where the kernel reads them."""
+    seen = dict[Node, None]()
+    todo = list(kernel.nodes)
+    while todo:
+        for x in todo.pop().inputs:
+            if x not in seen and x not in plan.buffers:
+                seen[x] = None
+                todo.append(x)
+    return list(seen)
+
+
+def _count(n: int | Dim) -> int | None:
+    return None if isinstance(n, Dim) else n

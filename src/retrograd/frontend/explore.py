@@ -1,0 +1,212 @@
+"""Documents of graphs for the explorer: with the backward pass, its steps, values, and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from retrograd import inspect
+from retrograd.autodiff import Visit, gradient_steps
+from retrograd.backends import (
+    Array,
+    LLVMProgram,
+    ReferenceProgram,
+    bind,
+    real_arrays,
+    real_graph,
+)
+from retrograd.backends.kernel import Plan
+from retrograd.backends.kernel.report import arena_report, kernel_reports
+from retrograd.errors import RetrogradError
+from retrograd.inspect import Document
+from retrograd.ir import Graph, Node
+from retrograd.passes import optimize
+
+
+@dataclass
+class Backward:
+    """A graph that holds a backward pass: `visits` are the steps it was made by, in order, and
+    `forward` the graph it is of. `note` says why there is none."""
+
+    graph: Graph
+    forward: Graph | None = None
+    visits: list[Visit] = field(default_factory=list)
+    outputs: list[str] | None = None
+    note: str = ""
+
+
+def with_backward(graph: Graph) -> Backward:
+    """A forward graph together with the gradient of its first output, where that is a real scalar;
+    any other graph as it is."""
+    if any(n.origin is not None for n in graph.body):
+        return Backward(graph)
+    wanted = [x for x in graph.inputs if x.dtype.is_inexact]
+    loss = graph.outputs[0] if graph.outputs else None
+    if loss is None or not wanted or loss.shape != () or not loss.dtype.is_float:
+        return Backward(graph)
+    try:
+        back, visits = gradient_steps(graph, [loss], wanted)
+    except (RetrogradError, NotImplementedError) as error:
+        return Backward(graph, note=f"The backward pass is not shown: {error}")
+    names = [*(y.name for y in graph.outputs), *(f"∂{x.name}" for x in wanted)]
+    both = Graph(graph.inputs, [*graph.outputs, *back.outputs], graph.name)
+    return Backward(both, graph, visits, names)
+
+
+def again(graph: Graph, forward: Graph, ends: Sequence[Node], wanted: Sequence[Node]) -> Backward:
+    """A gradient graph made once more from what it was made of, to see the steps."""
+    cotangents = graph.inputs[len(forward.inputs) :]
+    made, visits = gradient_steps(forward, ends, wanted, cotangents)
+    if made.structure() != graph.structure():
+        return Backward(graph, forward)
+    return Backward(made, forward, visits, [f"∂{x.name}" for x in wanted])
+
+
+def explored(
+    what: Backward,
+    arrays: Sequence[Array] | None = None,
+    profile: bool = False,
+) -> Document:
+    """The document of a graph; given arrays for its inputs, with all values and gradients, and with
+    `profile` the times of the kernels as well."""
+    graph = what.graph
+    doc = inspect.document(graph, what.forward, what.outputs)
+    nodes, kin = inspect.shown(graph, what.forward)
+    number = {n: i for i, n in enumerate(nodes)}
+    number.update({n: number[twin] for n, twin in kin.same.items() if twin in number})
+    _add_steps(doc, what, number)
+    if what.note:
+        doc["note"] = what.note
+    if arrays is not None:
+        doc["values"] = recorded(Graph(graph.inputs, nodes, graph.name), arrays, number)
+    if profile:
+        add_kernels(doc, graph, arrays)
+    return doc
+
+
+def _add_steps(doc: Document, what: Backward, number: Mapping[Node, int]) -> None:
+    """The steps of the reverse walk, and for each node the node that holds its gradient."""
+    steps: list[dict[str, Any]] = []
+    records = doc["nodes"]
+    for v in what.visits:
+        shown = [v.node, v.upstream, *(x for _, part, total in v.parts for x in (part, total))]
+        if any(x not in number for x in shown):
+            continue  # of a node whose gradient nobody asked for
+        here = number[v.node]
+        if records[here]["gradient"] is None:
+            records[here]["gradient"] = number[v.upstream]
+        parts = []
+        for slot, part, total in v.parts:
+            to = v.node.inputs[slot]
+            if to not in number:
+                continue
+            parts.append([slot, number[to], number[part], number[total]])
+            records[number[to]]["gradient"] = number[total]
+        if v.node.inputs:
+            steps.append({"node": here, "upstream": number[v.upstream], "parts": parts})
+    if steps:
+        doc["steps"] = steps
+
+
+def recorded(
+    graph: Graph, arrays: Sequence[Array], number: Mapping[Node, int]
+) -> dict[str, dict[str, Any]]:
+    """What every node of a graph computes from these inputs, in summary, by id."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def see(node: Node, value: Array, operands: Sequence[Array]) -> None:
+        if node in number:
+            found[str(number[node])] = inspect.summary(_plain(value))
+
+    used = {x for n in graph.body for x in n.inputs}
+    ends = [n for n in graph.nodes if n not in used]  # all that has to be kept to the end
+    ReferenceProgram(Graph(graph.inputs, ends), see)(arrays)
+    return found
+
+
+def _plain(a: Array) -> Array:
+    return a if a.dtype.kind in "biufc" else a.astype(np.float32)
+
+
+def add_kernels(doc: Document, graph: Graph, arrays: Sequence[Array] | None) -> None:
+    """The kernels the compiler makes of a graph, measured if there are arrays to run it on."""
+    if arrays is None:
+        plan = Plan(optimize(real_graph(graph)))
+        sizes: dict[str, int] | None = None if graph.dim_names else {}
+        put_kernels(doc, graph, plan, sizes, None)
+        return
+    program = LLVMProgram(real_graph(graph), timed=True, simplify=True)
+    times = program.measure(real_arrays(list(arrays)))
+    put_kernels(doc, graph, program.plan, bind(graph.inputs, arrays), times)
+
+
+def put_kernels(
+    doc: Document,
+    graph: Graph,
+    plan: Plan,
+    sizes: Mapping[str, int] | None,
+    times: Sequence[float] | None,
+) -> None:
+    """Kernels and memory of a plan as part of a document of the graph it was made from."""
+    where = _Whereabouts(graph)
+    taken: set[int] = set()
+    kernels = []
+    for k in kernel_reports(plan, sizes, times):
+        ids = [i for n in k.nodes if (i := where(n, taken)) is not None]
+        kernels.append(
+            {
+                "nodes": ids,
+                "text": k.text,
+                "ops": k.ops,
+                "bytes": k.bytes,
+                "operations": k.operations,
+                "least_ns": k.least,
+                "ns": k.measured,
+                "band": k.band,
+            }
+        )
+    doc["kernels"] = kernels
+    if sizes is not None:
+        arena = arena_report(plan, sizes)
+        lives = [
+            {"name": n.name or n.op, "node": None, "first": a, "last": b, "bytes": size}
+            for n, a, b, size in arena.lives
+        ]
+        doc["arena"] = {"times": arena.used, "peak": arena.peak, "buffers": lives}
+
+
+class _Whereabouts:
+    """Which node of a graph a node of its compiled form stands for: passes make nodes anew, but
+    keep where they are from. Of several that may be meant, the first that is not taken."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._exact: dict[Any, list[int]] = {}
+        self._near: dict[Any, list[int]] = {}
+        self._same = {n: i for i, n in enumerate(graph.nodes)}
+        for i, n in enumerate(graph.nodes):
+            if n.inputs:
+                self._exact.setdefault((n.op, n.type, *_from(n)), []).append(i)
+                self._near.setdefault((n.type, *_from(n)), []).append(i)
+
+    def __call__(self, node: Node, taken: set[int]) -> int | None:
+        if node in self._same:
+            found = self._same[node]
+            taken.add(found)
+            return found if node.inputs else None
+        for table, key in (
+            (self._exact, (node.op, node.type, *_from(node))),
+            (self._near, (node.type, *_from(node))),
+        ):
+            for i in table.get(key, ()):
+                if i not in taken:
+                    taken.add(i)
+                    return i
+        return None
+
+
+def _from(node: Node) -> tuple[Any, ...]:
+    at = node.source
+    return node.scope, at and at.code, at and at.lasti, node.origin is not None

@@ -1,0 +1,195 @@
+// What is known of the selected node or scope.
+
+import type { App, Spread } from "./app";
+import { button, make } from "./dom";
+import type { NodeRecord, Summary } from "./types";
+import { bytes, count, fill, show, time, toNumber } from "./text";
+
+export class Details {
+  private readonly app: App;
+  private readonly panel: HTMLElement;
+
+  constructor(app: App, panel: HTMLElement) {
+    this.app = app;
+    this.panel = panel;
+    app.onSelect.push(() => this.show());
+    this.show();
+  }
+
+  show(): void {
+    const { selected } = this.app;
+    this.panel.replaceChildren();
+    if (selected === -1) this.overview();
+    else if (selected < 0) this.scope(~selected);
+    else this.node(selected);
+  }
+
+  private fact(list: HTMLElement, name: string, ...value: (Node | string)[]): void {
+    list.append(make("dt", {}, name), make("dd", {}, ...value));
+  }
+
+  private overview(): void {
+    const { model } = this.app, doc = model.doc;
+    this.panel.append(make("h2", {}, "Graph"));
+    if (doc.problem) this.problem();
+    const list = make("dl");
+    this.fact(list, "nodes", `${model.nodes.filter((r) => r.computed).length.toLocaleString("en")}`);
+    this.fact(list, "inputs", String(doc.inputs.length));
+    this.fact(list, "outputs", String(doc.outputs.length));
+    const ops = Object.entries(doc.ops).slice(0, 10).map(([op, n]) => `${op} ${n}`).join(", ");
+    this.fact(list, "operations", ops || "none");
+    this.panel.append(list, make("p", { class: "hint" },
+      "Click a node to read it. Double-click a scope to open or close it. Drag to move, wheel to zoom; the keys are under “?”."));
+    if (doc.outputs.length) {
+      this.panel.append(make("h3", {}, "Outputs"));
+      this.panel.append(this.links([...new Set(doc.outputs)].slice(0, 40), (id) => model.nodes[id].outputs.map((k) => doc.output_names[k]).filter(Boolean).join(", ") || model.titles[id]));
+    }
+  }
+
+  private problem(): void {
+    const p = this.app.model.doc.problem;
+    if (!p) return;
+    this.panel.append(make("div", { class: "problem", role: "alert" },
+      make("strong", {}, p.title), make("p", {}, p.text), p.remedy && make("p", {}, p.remedy),
+      button("Show the node", "Show the node", () => void this.app.focus(p.node))));
+  }
+
+  private scope(id: number): void {
+    const { model } = this.app, s = model.scopes[id];
+    this.panel.append(make("h2", {}, s.path.includes("⟨") ? s.name : s.path));
+    const list = make("dl");
+    this.fact(list, "nodes", s.count.toLocaleString("en"));
+    if (s.backward) this.fact(list, "of these", `${s.forward} forward, ${s.backward} backward`);
+    const inside = (n: number): boolean => { for (let x = n; x >= 0; x = model.scopes[x].parent) if (x === id) return true; return false; };
+    const ops = new Map<string, number>();
+    const within = model.scopes.map((x) => inside(x.id));
+    for (const r of model.nodes) if (within[model.scopeOf[r.id]] && !model.folded[r.id]) ops.set(r.op, (ops.get(r.op) ?? 0) + 1);
+    this.fact(list, "operations", [...ops].sort((a, b) => b[1] - a[1]).slice(0, 12).map(([op, n]) => `${op} ${n}`).join(", "));
+    this.panel.append(list, button(this.app.open[id] ? "Close" : "Open", "Open or close this scope", () => void this.app.toggle(id).then(() => this.show())));
+  }
+
+  private node(id: number): void {
+    const { model } = this.app, r = model.nodes[id], doc = model.doc;
+    this.panel.append(make("h2", {}, model.titles[id]));
+    if (doc.problem?.node === id) this.problem();
+    const warning = this.app.view.marks.warnings.get(id);
+    if (warning && doc.problem?.node !== id) this.panel.append(make("p", { class: "warning" }, warning));
+    if (r.change && r.change !== "same") this.panel.append(make("p", { class: `change ${r.change}` }, r.change + (r.was ? `; it was ${r.was}` : "")));
+    const list = make("dl");
+    this.fact(list, "number", `%${id}`);
+    this.fact(list, "operation", r.op);
+    this.fact(list, "type", r.type);
+    if (r.attrs) this.fact(list, "attributes", r.attrs);
+    this.fact(list, "role", r.role + (r.order > 1 ? ` of order ${r.order}` : "") + (r.computed ? "" : ", not computed by this graph"));
+    if (r.scope) this.fact(list, "scope", r.scope);
+    if (r.outputs.length) this.fact(list, "output", r.outputs.map((k) => doc.output_names[k] || String(k)).join(", "));
+    const size = model.bytes(id);
+    if (size !== undefined) this.fact(list, "memory", bytes(size));
+    const k = model.kernelOf[id];
+    if (k >= 0 && doc.kernels) this.fact(list, "kernel", `${k}: ${doc.kernels[k].text}`, doc.kernels[k].ns === null ? "" : `, ${time(doc.kernels[k].ns)}`);
+    this.panel.append(list);
+    this.source(r);
+    this.rule(r);
+    this.spreads();
+    this.measures(r);
+    if (r.origin !== null) this.section("Gradient of", [r.origin]);
+    if (r.gradient !== null && r.gradient !== undefined) this.section("Its gradient", [r.gradient]);
+    const beside = model.nodes.filter((n) => n.origin === id).map((n) => n.id).filter((x) => !model.folded[x]);
+    this.section("Computed from", r.inputs);
+    this.section("Used by", [...new Set(model.users[id])]);
+    this.section("Nodes of its backward rule", beside);
+  }
+
+  private section(title: string, ids: number[]): void {
+    if (!ids.length) return;
+    this.panel.append(make("h3", {}, ids.length > 1 ? `${title} (${ids.length})` : title), this.links(ids.slice(0, 60)));
+  }
+
+  links(ids: number[], text = (id: number) => this.app.model.titles[id]): HTMLElement {
+    const list = make("ul", { class: "links" });
+    for (const id of ids) {
+      const r = this.app.model.nodes[id];
+      const go = () => void this.app.focus(this.app.model.folded[id] ? this.app.model.users[id][0] ?? id : id);
+      list.append(make("li", {}, make("button", { type: "button", class: "link", click: go },
+        make("span", { class: "id" }, `%${id}`), " ", text(id), make("small", {}, ` ${r.type}`))));
+    }
+    return list;
+  }
+
+  private source(r: NodeRecord): void {
+    if (r.source === null) return;
+    const s = this.app.model.doc.sources[r.source], place = `${s.file}:${s.line}`;
+    const same = () => this.app.onFind?.(`line:${s.line} ${s.file.split(/[\\/]/).pop()}`);
+    this.panel.append(make("h3", {}, "Source"), make("p", { class: "place" }, `${place} in ${s.function}`),
+      s.text ? make("pre", { class: "source" }, s.text) : "",
+      make("p", {}, button("Nodes of this line", "Find all nodes made by this line", same), " ", this.copy("Copy place", place)));
+  }
+
+  private copy(text: string, content: string): HTMLElement {
+    const b = button(text, `${text}: ${content}`, () => {
+      navigator.clipboard?.writeText(content).then(() => { b.textContent = "Copied"; }, () => { b.textContent = content; }) ?? (b.textContent = content);
+    });
+    return b;
+  }
+
+  private rule(r: NodeRecord): void {
+    if (r.rule === null || !r.inputs.length) return;
+    const { model } = this.app, rule = model.doc.rules[r.rule];
+    const name = (key: string) => (key === "g" ? "g" : key === "y" ? "y" : model.label(r.inputs[Number(key)]));
+    const box = make("div", { class: "rule" }, make("p", {}, make("i", {}, "y"), ` = ${fill(rule.forward, name)}`));
+    const back = rule.back.map((t, i) => (t === null ? null : make("p", {}, `∂${model.label(r.inputs[i])} += ${fill(t, name)}`)));
+    if (back.some(Boolean)) box.append(...back.filter((x): x is HTMLParagraphElement => x !== null));
+    this.panel.append(make("h3", {}, "Rule"), box);
+  }
+
+  private spreads(): void {
+    const kinds: [Spread, string, string][] = [
+      ["near", "Neighbours", "Only the edges of this node"], ["upstream", "Upstream", "All it is computed from (u)"],
+      ["downstream", "Downstream", "All that uses it (d)"], ["paths", "Paths to the loss", "All paths between it and the loss, and the gradients on them (p)"],
+    ];
+    const row = make("div", { class: "segments", role: "group", "aria-label": "Highlight" });
+    for (const [kind, text, title] of kinds) row.append(button(text, title, () => this.app.setSpread(kind), { "aria-pressed": String(this.app.spread === kind) }));
+    this.panel.append(make("h3", {}, "Highlight"), row);
+    const marked = this.app.view.marks.highlight;
+    if (marked) this.panel.append(make("p", { class: "hint" }, `${count(marked.size, "node")} highlighted`));
+  }
+
+  private measures(r: NodeRecord): void {
+    const { model } = this.app, value = model.summary(r.id), g = model.second[r.id] ? undefined : model.summary(r.gradient);
+    if (value) this.panel.append(make("h3", {}, model.second[r.id] ? "Recorded value of this gradient node" : "Recorded value"), summaryView(value));
+    if (g) this.panel.append(make("h3", {}, "Recorded gradient"), summaryView(g, true));
+  }
+}
+
+export function summaryView(s: Summary, gradient = false): HTMLElement {
+  const box = make("div", { class: "summary" });
+  if (s.data) {
+    const text = s.data.map((x) => (typeof x === "boolean" ? String(x) : show(toNumber(x), 6))).join(", ");
+    box.append(make("p", { class: "numbers" }, s.size === undefined ? text : `[${text}]`));
+  }
+  if (s.size === undefined) return box;
+  const list = make("dl");
+  const facts: [string, number | undefined][] = [["size", s.size], ["min", s.min], ["max", s.max], ["mean", s.mean], ["norm", s.norm], ["zeros", s.zeros], ["NaN", s.nan], ["infinite", s.inf]];
+  for (const [name, x] of facts) if (x !== undefined) list.append(make("dt", {}, name), make("dd", { class: name === "NaN" || name === "infinite" ? "bad" : "" }, name === "size" ? x.toLocaleString("en") : show(x)));
+  if (s.bad) list.append(make("dt", {}, "first at"), make("dd", { class: "bad" }, `[${s.bad.join(", ")}]`));
+  box.append(list);
+  if (s.hist && s.hist.length > 1) box.append(histogram(s.hist, s.min as number, s.max as number, gradient));
+  return box;
+}
+
+export function histogram(counts: number[], low: number, high: number, gradient = false): HTMLElement {
+  const most = Math.max(...counts), w = 240, h = 56, svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", `0 0 ${w} ${h}`);
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `histogram from ${show(low)} to ${show(high)}, at most ${most} in a bin`);
+  svg.setAttribute("class", gradient ? "histogram gradient" : "histogram");
+  counts.forEach((n, i) => {
+    const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect"), tall = n ? Math.max(1, (n / most) * h) : 0;
+    for (const [k, v] of Object.entries({ x: (i * w) / counts.length + 0.5, y: h - tall, width: w / counts.length - 1, height: tall })) bar.setAttribute(k, String(v));
+    const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+    title.textContent = `${n}`;
+    bar.append(title);
+    svg.append(bar);
+  });
+  return make("figure", { class: "hist" }, svg, make("figcaption", {}, make("span", {}, show(low)), make("span", {}, show(high))));
+}

@@ -1,0 +1,67 @@
+// Layouts from the worker, or, where a browser does not start one, from this thread.
+
+import { Layouter, type Placed, type Structure } from "./layout";
+import type { Model } from "./model";
+import LayoutWorker from "./worker?worker&inline";
+
+export function structureOf(model: Model): Structure {
+  const starts = new Int32Array(model.nodes.length + 1);
+  model.nodes.forEach((r, i) => (starts[i + 1] = starts[i] + r.inputs.length));
+  const inputs = new Int32Array(starts[model.nodes.length]);
+  model.nodes.forEach((r, i) => inputs.set(r.inputs, starts[i]));
+  return {
+    count: model.nodes.length, scopeOf: model.scopeOf, unit: model.unit, folded: model.folded,
+    second: model.second, inputs, starts,
+    parents: Int32Array.from(model.scopes, (s) => s.parent),
+    backward: Int32Array.from(model.scopes, (s) => s.backward),
+  };
+}
+
+export class Engine {
+  private worker: Worker | undefined;
+  private local: Layouter | undefined;
+  private readonly structure: Structure;
+  private ticket = 0;
+  private waiting = new Map<number, (placed: Placed) => void>();
+
+  constructor(model: Model) {
+    this.structure = structureOf(model);
+    if (model.nodes.length < 600) return; // starting a worker takes longer
+    try {
+      this.worker = new LayoutWorker();
+      this.worker.onmessage = (event: MessageEvent<{ ticket: number; placed: Placed }>) => {
+        this.waiting.get(event.data.ticket)?.(event.data.placed);
+        this.waiting.delete(event.data.ticket);
+      };
+      this.worker.onerror = (event) => { event.preventDefault(); this.giveUp(); };
+      this.worker.postMessage({ structure: this.structure });
+    } catch {
+      this.giveUp();
+    }
+  }
+
+  private giveUp(): void {
+    this.worker = undefined;
+    const waiting = [...this.waiting.values()];
+    this.waiting.clear();
+    if (this.last) for (const resolve of waiting) resolve(this.compute(...this.last));
+  }
+
+  private last: [Uint8Array, boolean] | undefined;
+
+  private compute(open: Uint8Array, beside: boolean): Placed {
+    this.local ??= new Layouter(this.structure);
+    return this.local.place(open, beside);
+  }
+
+  place(open: Uint8Array, beside: boolean): Promise<Placed> {
+    this.last = [open.slice(), beside];
+    const worker = this.worker;
+    if (!worker) return Promise.resolve(this.compute(open, beside));
+    const ticket = ++this.ticket;
+    return new Promise((resolve) => {
+      this.waiting.set(ticket, resolve);
+      worker.postMessage({ ticket, open: open.slice(), beside });
+    });
+  }
+}

@@ -1,0 +1,40 @@
+// The document that Python writes; docs/document-format.md describes it.
+
+export interface Source { file: string; line: number; function: string; text: string }
+export interface Rule { forward: string; back: (string | null)[] }
+
+export type Role = "input" | "parameter" | "constant" | "forward" | "gradient" | "update";
+export type Num = number | "nan" | "inf" | "-inf";
+export type Change = "same" | "added" | "changed" | "removed";
+
+export interface NodeRecord {
+  id: number; op: string; family: string; name: string; attrs: string; type: string; shape: string;
+  scope: string; source: number | null; origin: number | null; inputs: number[]; role: Role;
+  order: number; outputs: number[]; computed: boolean; rule: number | null; body: number | null;
+  gradient?: number | null; change?: Change; was?: string;
+}
+
+export interface Summary {
+  data?: (Num | boolean)[]; size?: number; min?: number; max?: number; mean?: number; norm?: number;
+  zeros?: number; hist?: number[]; nan?: number; inf?: number; bad?: number[];
+}
+
+// [slot, the input, the contribution, the sum so far]
+export type Part = [number, number, number, number];
+export interface Step { node: number; upstream: number; parts: Part[] }
+
+export interface Kernel {
+  nodes: number[]; text: string; ops: string; bytes: number | null; operations: number | null;
+  least_ns: number | null; ns: number | null; band: number;
+}
+
+export interface Arena { times: number[]; peak: number; buffers: { name: string; node: number | null; first: number; last: number; bytes: number }[] }
+
+export interface Problem { node: number; title: string; text: string; remedy: string }
+
+export interface GraphDocument {
+  format: string; version: number; name: string; nodes: NodeRecord[]; inputs: number[];
+  outputs: number[]; output_names: string[]; ops: Record<string, number>; sources: Source[];
+  rules: Rule[]; values?: Record<string, Summary>; steps?: Step[]; kernels?: Kernel[];
+  arena?: Arena; focus?: number | null; problem?: Problem; compared?: string[];
+}

@@ -1,0 +1,509 @@
+// The picture: a canvas that draws what is in sight, with as much detail as can be read.
+
+import { NODE_H, NODE_W, type Placed } from "./layout";
+import type { Model } from "./model";
+import type { Scheme } from "./colour";
+import { brief, count, short } from "./text";
+
+export interface Marks { // what is emphasised; undefined where nothing is
+  selected: number; hovered: number; highlight?: Set<number>; step?: { node: number; parents: number[] };
+  warnings: Map<number, string>; sums?: Map<number, string>; group?: Set<number>;
+}
+
+export interface Camera { x: number; y: number; scale: number }
+
+interface Ink { back: string; text: string; faint: string; line: string; box: string; accent: string; gradient: string; warn: string }
+
+const STUB = 34, LONG = 620;
+const FAR = 0.33, TINY = 0.1; // scales below which there is no text, no outline
+
+export class View {
+  readonly canvas: HTMLCanvasElement;
+  camera: Camera = { x: 0, y: 0, scale: 1 };
+  placed: Placed | undefined;
+  marks: Marks = { selected: -1, hovered: -1, warnings: new Map() };
+  showShapes = true;
+  private scheme: Scheme;
+  private readonly model: Model;
+  private readonly pen: CanvasRenderingContext2D;
+  private ink: Ink;
+  private frame = 0;
+  private boxes: Float32Array = new Float32Array(0); // of edges: left, top, right, bottom
+  onDraw: (() => void) | undefined;
+
+  constructor(canvas: HTMLCanvasElement, model: Model, scheme: Scheme) {
+    this.canvas = canvas;
+    this.model = model;
+    this.scheme = scheme;
+    this.pen = canvas.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;
+    this.ink = this.colours();
+  }
+
+  private colours(): Ink {
+    const style = getComputedStyle(document.documentElement);
+    const get = (name: string) => style.getPropertyValue(name).trim();
+    return {
+      back: get("--back"), text: get("--text"), faint: get("--faint"), line: get("--line"), box: get("--box"),
+      accent: get("--accent"), gradient: get("--gradient"), warn: get("--warn"),
+    };
+  }
+
+  restyle(scheme: Scheme): void {
+    this.scheme = scheme;
+    this.ink = this.colours();
+    this.redraw();
+  }
+
+  show(placed: Placed): void {
+    this.placed = placed;
+    this.measure();
+    this.redraw();
+  }
+
+  resize(): void {
+    const ratio = window.devicePixelRatio || 1, box = this.canvas.getBoundingClientRect();
+    const w = Math.max(1, Math.round(box.width * ratio)), h = Math.max(1, Math.round(box.height * ratio));
+    if (this.canvas.width !== w || this.canvas.height !== h) { this.canvas.width = w; this.canvas.height = h; }
+    this.draw();
+  }
+
+  redraw(): void {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => { this.frame = 0; this.draw(); });
+  }
+
+  get width(): number { return this.canvas.clientWidth || 1; }
+  get height(): number { return this.canvas.clientHeight || 1; }
+
+  toWorld(px: number, py: number): [number, number] {
+    const c = this.camera;
+    return [(px - this.width / 2) / c.scale + c.x, (py - this.height / 2) / c.scale + c.y];
+  }
+
+  toScreen(x: number, y: number): [number, number] {
+    const c = this.camera;
+    return [(x - c.x) * c.scale + this.width / 2, (y - c.y) * c.scale + this.height / 2];
+  }
+
+  fit(): void {
+    const p = this.placed;
+    if (!p) return;
+    const scale = Math.min(1.15, (this.width - 40) / Math.max(p.width, 1), (this.height - 40) / Math.max(p.height, 1));
+    this.camera = { x: p.width / 2, y: p.height / 2, scale: Math.max(scale, 0.002) };
+    this.redraw();
+  }
+
+  zoom(factor: number, px = this.width / 2, py = this.height / 2): void {
+    const [x, y] = this.toWorld(px, py), c = this.camera;
+    c.scale = Math.max(0.002, Math.min(4, c.scale * factor));
+    c.x = x - (px - this.width / 2) / c.scale;
+    c.y = y - (py - this.height / 2) / c.scale;
+    this.redraw();
+  }
+
+  /** The box of a node, or of a closed or open scope given as ~id. */
+  box(item: number): [number, number, number, number] | undefined {
+    const p = this.placed;
+    if (!p) return undefined;
+    const found: [number, number, number, number] = item >= 0
+      ? [p.x[item], p.y[item], NODE_W, NODE_H] : [p.sx[~item], p.sy[~item], p.sw[~item], p.sh[~item]];
+    if (item < 0 && Number.isNaN(found[2])) { found[2] = 210; found[3] = 60; }
+    return Number.isNaN(found[0]) ? undefined : found;
+  }
+
+  /** Closed scopes have a place but were not laid out inside. */
+  private scopeBox(s: number): [number, number, number, number] {
+    const p = this.placed as Placed;
+    return [p.sx[s], p.sy[s], Number.isNaN(p.sw[s]) ? 210 : p.sw[s], Number.isNaN(p.sh[s]) ? 60 : p.sh[s]];
+  }
+
+  at(px: number, py: number, open: Uint8Array): number | undefined {
+    const p = this.placed;
+    if (!p) return undefined;
+    const [x, y] = this.toWorld(px, py), slack = this.camera.scale < FAR ? 3 / this.camera.scale : 0;
+    for (let i = p.x.length - 1; i >= 0; i--) {
+      if (x >= p.x[i] - slack && x <= p.x[i] + NODE_W + slack && y >= p.y[i] - slack && y <= p.y[i] + NODE_H + slack) return i;
+    }
+    let best: number | undefined, least = Infinity;
+    for (let s = 1; s < p.sx.length; s++) {
+      if (Number.isNaN(p.sx[s])) continue;
+      const [bx, by, bw, bh] = this.scopeBox(s);
+      const inside = x >= bx && x <= bx + bw && y >= by && y <= by + bh;
+      if (inside && bw * bh < least && (!open[s] || y <= by + 30 || this.camera.scale < FAR)) { best = ~s; least = bw * bh; }
+    }
+    return best;
+  }
+
+  /** Where edges begin and end, by their sides, and which belong to what. */
+  private ends(e: number): [number, number, number, number] {
+    const p = this.placed as Placed, u = p.from[e], v = p.to[e], kind = p.kind[e];
+    const a = u >= 0 ? this.box(u) : this.scopeBox(~u), b = v >= 0 ? this.box(v) : this.scopeBox(~v);
+    if (!a || !b) return [NaN, NaN, NaN, NaN];
+    const n = v >= 0 ? this.model.nodes[v].inputs.length : 1;
+    const port = v >= 0 ? (p.slot[e] + 1) / (n + 1) : kind === 0 ? 0.3 : 0.7;
+    const start = u >= 0 ? 0.5 : kind === 1 ? 0.7 : 0.3;
+    if (kind === 1) return [a[0] + a[2] * start, a[1], b[0] + b[2] * port, b[1] + b[3]];
+    if (kind === 2 && u >= 0) return [a[0] + a[2], a[1] + a[3] / 2, b[0], b[1] + (b[3] * (p.slot[e] + 1)) / (n + 1)];
+    return [a[0] + a[2] * start, a[1] + a[3], b[0] + b[2] * port, b[1]];
+  }
+
+  private measure(): void {
+    const p = this.placed as Placed, n = p.from.length;
+    this.boxes = new Float32Array(4 * n);
+    for (let e = 0; e < n; e++) this.boxes.set(this.ends(e), 4 * e);
+    const near = new Map<number, number[]>();
+    for (let e = 0; e < n; e++) for (const item of [p.from[e], p.to[e]]) {
+      const known = near.get(item);
+      if (known) known.push(e); else near.set(item, [e]);
+    }
+    this.incident = near;
+  }
+
+  private incident = new Map<number, number[]>();
+
+  edgesOf(item: number): number[] { return this.incident.get(item) ?? []; }
+
+  private isStub(e: number): boolean {
+    const p = this.placed as Placed, b = this.boxes, i = 4 * e;
+    if (p.kind[e] === 2) {
+      const v = p.to[e];
+      return !(v >= 0 && this.model.unit[v] === p.from[e]);
+    }
+    return Math.abs(b[i + 3] - b[i + 1]) + 0.6 * Math.abs(b[i + 2] - b[i]) > LONG && p.from[e] >= 0 && p.to[e] >= 0;
+  }
+
+  private curve(pen: CanvasRenderingContext2D | Path2D, e: number): void {
+    const b = this.boxes, i = 4 * e, kind = (this.placed as Placed).kind[e];
+    const [x0, y0, x1, y1] = [b[i], b[i + 1], b[i + 2], b[i + 3]];
+    pen.moveTo(x0, y0);
+    if (kind === 2 && (this.placed as Placed).from[e] >= 0) {
+      const bend = Math.max(16, Math.min(120, Math.abs(x1 - x0) / 2));
+      pen.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
+      return;
+    }
+    const sign = kind === 1 ? -1 : 1;
+    const bend = Math.max(14, Math.min(110, Math.abs(y1 - y0) / 2)) * sign;
+    pen.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
+  }
+
+  private stub(pen: CanvasRenderingContext2D, e: number): void {
+    const b = this.boxes, i = 4 * e, kind = (this.placed as Placed).kind[e];
+    const sideways = kind === 2 && (this.placed as Placed).from[e] >= 0;
+    const step = kind === 1 ? -STUB : STUB;
+    if (sideways) {
+      pen.moveTo(b[i + 2] - STUB / 2, b[i + 3]); pen.lineTo(b[i + 2], b[i + 3]);
+    } else {
+      pen.moveTo(b[i], b[i + 1]); pen.lineTo(b[i], b[i + 1] + step / 2);
+      pen.moveTo(b[i + 2], b[i + 3] - step / 2); pen.lineTo(b[i + 2], b[i + 3]);
+    }
+  }
+
+  draw(): void {
+    const p = this.placed, pen = this.pen;
+    const ratio = this.canvas.width / this.width, { x, y, scale } = this.camera;
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.fillStyle = this.ink.back;
+    pen.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    if (!p) return;
+    const k = ratio * scale;
+    pen.setTransform(k, 0, 0, k, this.canvas.width / 2 - x * k, this.canvas.height / 2 - y * k);
+    const half = [this.width / 2 / scale, this.height / 2 / scale];
+    this.paint(pen, [x - half[0], y - half[1], x + half[0], y + half[1]], scale);
+    this.onDraw?.();
+  }
+
+  /** Draws what lies in a part of the world. Also what exports use. */
+  paint(pen: CanvasRenderingContext2D, area: [number, number, number, number], scale: number): void {
+    const p = this.placed as Placed;
+    this.paintScopes(pen, area, scale);
+    const marked = this.marks.highlight;
+    pen.globalAlpha = 1;
+    this.paintEdges(pen, area, scale);
+    const inSight: number[] = [];
+    const [l, t, r, b] = area;
+    for (let i = 0; i < p.x.length; i++) {
+      if (p.x[i] + NODE_W >= l && p.x[i] <= r && p.y[i] + NODE_H >= t && p.y[i] <= b) inSight.push(i);
+    }
+    if (scale < FAR && inSight.length > 400) this.paintFar(pen, inSight, scale);
+    else for (const i of inSight) { pen.globalAlpha = marked && !marked.has(i) ? 0.28 : 1; this.paintNode(pen, i, scale); }
+    pen.globalAlpha = 1;
+    this.paintEmphasis(pen, area, scale);
+  }
+
+  private paintFar(pen: CanvasRenderingContext2D, ids: number[], scale: number): void {
+    const p = this.placed as Placed, marked = this.marks.highlight;
+    const byColour = new Map<string, number[]>();
+    for (const i of ids) {
+      const c = (marked && !marked.has(i) ? "-" : "+") + this.scheme.of(i);
+      const known = byColour.get(c);
+      if (known) known.push(i); else byColour.set(c, [i]);
+    }
+    for (const [c, members] of byColour) {
+      pen.globalAlpha = c[0] === "-" ? 0.25 : 1;
+      pen.fillStyle = c.slice(1);
+      for (const i of members) pen.fillRect(p.x[i], p.y[i], NODE_W, NODE_H);
+    }
+    pen.globalAlpha = 1;
+    if (scale < TINY) return;
+    pen.strokeStyle = this.ink.line;
+    pen.lineWidth = 1;
+    for (const i of ids) pen.strokeRect(p.x[i], p.y[i], NODE_W, NODE_H);
+  }
+
+  private paintScopes(pen: CanvasRenderingContext2D, [l, t, r, b]: number[], scale: number): void {
+    const p = this.placed as Placed, marked = this.marks.highlight;
+    const order = this.model.scopes.filter((s) => s.id > 0 && !Number.isNaN(p.sx[s.id]));
+    const reps = marked ? new Set([...marked].map((i) => p.stands[i]).filter((v) => v < -1).map((v) => ~v)) : undefined;
+    for (const s of depthFirst(order)) {
+      const [x, y, w, h] = this.scopeBox(s.id);
+      if (x > r || x + w < l || y > b || y + h < t) continue;
+      const closed = Number.isNaN(p.sw[s.id]), selected = this.marks.selected === ~s.id, hovered = this.marks.hovered === ~s.id;
+      pen.globalAlpha = closed && reps && !reps.has(s.id) ? 0.3 : 1;
+      pen.lineWidth = selected ? 2.5 / Math.min(1, scale * 1.5) : hovered ? 2 : 1;
+      pen.strokeStyle = selected || hovered ? this.ink.accent : this.ink.line;
+      roundRect(pen, x, y, w, h, closed ? 10 : 12);
+      pen.fillStyle = closed ? this.ink.box : this.openFill(s.id);
+      pen.fill();
+      if (closed && s.backward && s.forward && scale > TINY) {
+        pen.save();
+        pen.clip();
+        pen.fillStyle = this.ink.gradient;
+        pen.globalAlpha *= 0.13;
+        pen.fillRect(x + w * 0.5, y, w * 0.5, h);
+        pen.restore();
+      }
+      pen.stroke();
+      const size = w * scale;
+      if (size < 46) continue;
+      pen.fillStyle = this.ink.text;
+      pen.textAlign = "left";
+      const zoomed = closed ? 1 : Math.min(4, Math.max(1, 0.55 / scale));
+      pen.font = `600 ${13 * zoomed}px system-ui, sans-serif`;
+      const room = (w - 20) / (7.2 * zoomed);
+      pen.fillText(short(s.name, Math.max(3, Math.floor(room))), x + 12, y + (closed ? 24 : 18 * zoomed));
+      if (!closed || scale < FAR) continue;
+      pen.font = "11.5px system-ui, sans-serif";
+      pen.fillStyle = this.ink.faint;
+      const text = s.backward ? `${s.forward.toLocaleString("en")} forward` : count(s.count, "node");
+      pen.fillText(text, x + 12, y + 44);
+      if (s.backward) pen.fillText(`${s.backward.toLocaleString("en")} backward`, x + w / 2 + 10, y + 44);
+    }
+    pen.globalAlpha = 1;
+  }
+
+  private openFill(s: number): string {
+    let depth = 0;
+    for (let p = this.model.scopes[s].parent; p > 0; p = this.model.scopes[p].parent) depth++;
+    const dark = document.documentElement.dataset.theme === "dark";
+    return dark ? `hsl(220 12% ${12 + 3 * Math.min(depth, 5)}%)` : `hsl(216 30% ${97.5 - 2 * Math.min(depth, 6)}%)`;
+  }
+
+  private paintEdges(pen: CanvasRenderingContext2D, [l, t, r, b]: number[], scale: number): void {
+    const p = this.placed as Placed, box = this.boxes, marked = this.marks.highlight;
+    const whole: number[][] = [[], [], []], stubs: number[][] = [[], [], []];
+    for (let e = 0; e < p.from.length; e++) {
+      const i = 4 * e, x0 = box[i], y0 = box[i + 1], x1 = box[i + 2], y1 = box[i + 3];
+      if (!(Math.min(x0, x1) - 60 <= r && Math.max(x0, x1) + 60 >= l && Math.min(y0, y1) - 60 <= b && Math.max(y0, y1) + 60 >= t)) continue;
+      (this.isStub(e) ? stubs : whole)[p.kind[e]].push(e);
+    }
+    const total = whole[0].length + whole[1].length + whole[2].length;
+    if (scale < 0.06 && total > 3000) return;
+    const straight = scale < 0.2 && total > 1500;
+    pen.globalAlpha = marked ? 0.25 : scale < TINY ? 0.5 : 1;
+    for (const kind of [2, 0, 1]) {
+      pen.strokeStyle = kind === 1 ? this.ink.gradient : this.ink.faint;
+      pen.lineWidth = Math.max(1, 0.7 / scale) * (kind === 2 ? 0.7 : 1.1);
+      pen.setLineDash(kind === 2 && scale > FAR ? [4, 4] : []);
+      pen.beginPath();
+      for (const e of whole[kind]) {
+        if (straight) { pen.moveTo(box[4 * e], box[4 * e + 1]); pen.lineTo(box[4 * e + 2], box[4 * e + 3]); } else this.curve(pen, e);
+      }
+      if (scale > TINY) for (const e of stubs[kind]) this.stub(pen, e);
+      pen.stroke();
+    }
+    pen.setLineDash([]);
+    if (scale > FAR) { this.paintArrows(pen, [...whole[0], ...whole[1], ...whole[2], ...stubs[0], ...stubs[1], ...stubs[2]]); this.paintStubNames(pen, [...stubs[2], ...stubs[0], ...stubs[1]]); }
+    if (scale > 0.6 && this.showShapes) this.paintShapes(pen, [...whole[0], ...whole[1]]);
+    pen.globalAlpha = 1;
+  }
+
+  private paintArrows(pen: CanvasRenderingContext2D, edges: number[]): void {
+    const p = this.placed as Placed, b = this.boxes;
+    for (const e of edges) {
+      const i = 4 * e, x = b[i + 2], y = b[i + 3], kind = p.kind[e];
+      pen.fillStyle = kind === 1 ? this.ink.gradient : this.ink.faint;
+      pen.beginPath();
+      pen.moveTo(x, y);
+      if (kind === 2 && p.from[e] >= 0) { pen.lineTo(x - 6, y - 3); pen.lineTo(x - 6, y + 3); }
+      else { const s = kind === 1 ? 7 : -7; pen.lineTo(x - 3.5, y + s); pen.lineTo(x + 3.5, y + s); }
+      pen.fill();
+    }
+  }
+
+  private paintStubNames(pen: CanvasRenderingContext2D, edges: number[]): void {
+    const p = this.placed as Placed, b = this.boxes;
+    if (this.camera.scale < 0.55) return;
+    pen.font = "10px system-ui, sans-serif";
+    pen.fillStyle = this.ink.faint;
+    for (const e of edges) {
+      const i = 4 * e, name = short(this.model.label(p.first[e]), 10), kind = p.kind[e];
+      if (kind === 2 && p.from[e] >= 0) { pen.textAlign = "right"; pen.fillText(name, b[i + 2] - STUB / 2 - 2, b[i + 3] + 3); }
+      else { pen.textAlign = "center"; pen.fillText(name, b[i + 2], b[i + 3] + (kind === 1 ? STUB / 2 + 9 : -STUB / 2 - 2)); }
+    }
+  }
+
+  private paintShapes(pen: CanvasRenderingContext2D, edges: number[]): void {
+    const p = this.placed as Placed, b = this.boxes;
+    pen.font = "10px system-ui, sans-serif";
+    pen.textAlign = "left";
+    const seen = new Set<string>();
+    for (const e of edges) {
+      const i = 4 * e, shape = this.model.nodes[p.first[e]].shape;
+      const text = p.many[e] > 1 ? `${p.many[e]} values` : shape;
+      if (!text) continue;
+      const x = b[i] * 0.35 + b[i + 2] * 0.65 + 4, y = b[i + 1] * 0.45 + b[i + 3] * 0.55 + 3;
+      const key = `${p.from[e]} ${Math.round(x / 40)} ${Math.round(y / 12)}`;
+      if (seen.has(key)) continue;
+      seen.add(key);
+      pen.fillStyle = p.kind[e] === 1 ? this.ink.gradient : this.ink.faint;
+      pen.fillText(text, x, y);
+    }
+  }
+
+  private paintNode(pen: CanvasRenderingContext2D, id: number, scale: number): void {
+    const p = this.placed as Placed, r = this.model.nodes[id], x = p.x[id], y = p.y[id];
+    const output = r.outputs.length > 0, second = this.model.second[id];
+    pen.fillStyle = this.scheme.of(id);
+    roundRect(pen, x, y, NODE_W, NODE_H, r.inputs.length === 0 ? NODE_H / 2 : 7);
+    pen.fill();
+    pen.strokeStyle = r.change === "removed" ? this.ink.warn : second ? this.ink.gradient : this.ink.line;
+    pen.lineWidth = output ? 2.4 : 1;
+    if (!r.computed || r.change === "removed") pen.setLineDash([5, 4]);
+    pen.stroke();
+    pen.setLineDash([]);
+    if (scale < FAR) return;
+    pen.textAlign = "center";
+    pen.fillStyle = this.ink.text;
+    pen.font = "600 12.5px system-ui, sans-serif";
+    pen.fillText(short(this.model.titles[id], 21), x + NODE_W / 2, y + 17);
+    if (scale < 0.5) return;
+    pen.font = "11px ui-monospace, SFMono-Regular, Menlo, monospace";
+    pen.fillStyle = this.ink.faint;
+    pen.fillText(short(this.second(id), 22), x + NODE_W / 2, y + 33);
+    if (output) {
+      const names = r.outputs.map((k) => this.model.doc.output_names[k] || `output ${k}`).filter((n) => n !== r.name).join(", ");
+      pen.font = "600 11px system-ui, sans-serif";
+      pen.fillStyle = second ? this.ink.gradient : this.ink.accent;
+      pen.textAlign = "left";
+      pen.fillText(short(names, 22), x + 6, second ? y - 4 : y + NODE_H + 13);
+    }
+  }
+
+  /** The second line: the value, where it is short, else the type. */
+  private second(id: number): string {
+    const r = this.model.nodes[id], v = this.model.summary(id);
+    const sum = this.marks.sums?.get(id);
+    if (v?.data && v.size === undefined) {
+      const g = sum ?? (this.marks.sums ? undefined : this.gradientText(id));
+      return g ? `${brief(v)}  ∂ ${g}` : brief(v);
+    }
+    if (sum) return `∂ ${sum}`;
+    return r.attrs && r.inputs.length ? `${r.type} ${r.attrs}` : r.type;
+  }
+
+  private gradientText(id: number): string | undefined {
+    const g = this.model.nodes[id].gradient;
+    return g === undefined || g === null || this.model.second[id] ? undefined : brief(this.model.summary(g)) || undefined;
+  }
+
+  /** What is laid out as SVG elements. */
+  record(out: string[], ink: Record<string, string>, xml: (text: string) => string): void {
+    const p = this.placed as Placed, n1 = (x: number) => x.toFixed(1);
+    const shown = this.model.scopes.filter((s) => s.id > 0 && !Number.isNaN(p.sx[s.id]));
+    for (const s of depthFirst(shown)) {
+      const [x, y, w, h] = this.scopeBox(s.id), closed = Number.isNaN(p.sw[s.id]);
+      out.push(`<rect x="${n1(x)}" y="${n1(y)}" width="${n1(w)}" height="${n1(h)}" rx="10" fill="${closed ? ink.box : this.openFill(s.id)}" stroke="${ink.line}"/>`);
+      out.push(`<text x="${n1(x + 12)}" y="${n1(y + (closed ? 24 : 18))}" font-size="13" font-weight="600" fill="${ink.text}">${xml(s.name)}</text>`);
+      if (closed) out.push(`<text x="${n1(x + 12)}" y="${n1(y + 44)}" font-size="11.5" fill="${ink.faint}">${xml(count(s.count, "node"))}</text>`);
+    }
+    for (let e = 0; e < p.from.length; e++) {
+      const [x0, y0, x1, y1] = this.boxes.subarray(4 * e, 4 * e + 4), kind = p.kind[e];
+      if (Number.isNaN(x0)) continue;
+      const bend = Math.max(14, Math.min(110, Math.abs(y1 - y0) / 2)) * (kind === 1 ? -1 : 1), sideways = kind === 2 && p.from[e] >= 0;
+      const d = this.isStub(e) ? (sideways ? `M${n1(x1 - STUB / 2)} ${n1(y1)}H${n1(x1)}` : `M${n1(x0)} ${n1(y0)}v${kind === 1 ? -STUB / 2 : STUB / 2}M${n1(x1)} ${n1(y1)}v${kind === 1 ? STUB / 2 : -STUB / 2}`)
+        : sideways ? `M${n1(x0)} ${n1(y0)}C${n1((x0 + x1) / 2)} ${n1(y0)} ${n1((x0 + x1) / 2)} ${n1(y1)} ${n1(x1)} ${n1(y1)}`
+        : `M${n1(x0)} ${n1(y0)}C${n1(x0)} ${n1(y0 + bend)} ${n1(x1)} ${n1(y1 - bend)} ${n1(x1)} ${n1(y1)}`;
+      out.push(`<path d="${d}" fill="none" stroke="${kind === 1 ? ink.gradient : ink.faint}"${kind === 2 ? ' stroke-dasharray="4 4"' : ""}/>`);
+    }
+    for (let i = 0; i < p.x.length; i++) {
+      if (Number.isNaN(p.x[i])) continue;
+      const r = this.model.nodes[i], x = p.x[i], y = p.y[i];
+      out.push(`<rect x="${n1(x)}" y="${n1(y)}" width="${NODE_W}" height="${NODE_H}" rx="${r.inputs.length ? 7 : NODE_H / 2}" fill="${this.scheme.of(i)}" stroke="${this.model.second[i] ? ink.gradient : ink.line}"${r.outputs.length ? ' stroke-width="2.4"' : ""}${r.computed ? "" : ' stroke-dasharray="5 4"'}/>`);
+      out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 17)}" text-anchor="middle" font-size="12.5" font-weight="600" fill="${ink.text}">${xml(short(this.model.titles[i], 21))}</text>`);
+      out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 33)}" text-anchor="middle" font-size="11" fill="${ink.faint}">${xml(short(this.second(i), 22))}</text>`);
+    }
+  }
+
+  private paintEmphasis(pen: CanvasRenderingContext2D, [l, t, r, b]: number[], scale: number): void {
+    const p = this.placed as Placed, m = this.marks;
+    const ring = (id: number, colour: string, width: number, pad: number) => {
+      const box = id >= 0 ? this.box(p.stands[id] === -1 ? id : p.stands[id] >= 0 ? p.stands[id] : ~~p.stands[id]) : this.box(id);
+      if (!box) return;
+      pen.strokeStyle = colour;
+      pen.lineWidth = width / Math.min(1, Math.max(scale, 0.02) * 1.4);
+      roundRect(pen, box[0] - pad, box[1] - pad, box[2] + 2 * pad, box[3] + 2 * pad, 9);
+      pen.stroke();
+    };
+    const lines = (item: number) => {
+      for (const e of this.edgesOf(item)) {
+        const i = 4 * e;
+        if (Number.isNaN(this.boxes[i])) continue;
+        pen.strokeStyle = p.kind[e] === 1 ? this.ink.gradient : this.ink.accent;
+        pen.lineWidth = Math.max(1.8, 1.2 / scale);
+        pen.setLineDash(p.kind[e] === 2 ? [6, 4] : []);
+        pen.beginPath();
+        this.curve(pen, e);
+        pen.stroke();
+      }
+      pen.setLineDash([]);
+    };
+    if (m.group) for (const id of m.group) if (p.x[id] < r && p.x[id] + NODE_W > l && p.y[id] < b && p.y[id] + NODE_H > t) ring(id, this.ink.accent, 1.6, 3);
+    for (const [id] of m.warnings) {
+      const item = p.stands[id];
+      const box = item >= 0 ? this.box(item) : item < -1 ? this.scopeBox(~item) : undefined;
+      if (!box || box[0] > r || box[0] + box[2] < l || box[1] > b || box[1] + box[3] < t) continue;
+      pen.fillStyle = this.ink.warn;
+      pen.beginPath();
+      pen.arc(box[0] + box[2] - 2, box[1] + 2, Math.max(6, 3 / scale), 0, 7);
+      pen.fill();
+      if (scale < FAR) continue;
+      pen.fillStyle = "#fff";
+      pen.font = "700 10px system-ui, sans-serif";
+      pen.textAlign = "center";
+      pen.fillText("!", box[0] + box[2] - 2, box[1] + 5.5);
+    }
+    if (m.hovered !== -1) { lines(m.hovered); if (m.hovered >= 0) ring(m.hovered, this.ink.accent, 1.5, 2); }
+    if (m.selected !== -1) { lines(m.selected >= 0 ? (p.stands[m.selected] === -1 ? m.selected : p.stands[m.selected]) : m.selected); ring(m.selected, this.ink.accent, 2.6, 3); }
+    if (m.step) {
+      for (const x of m.step.parents) ring(x, this.ink.gradient, 2, 3);
+      ring(m.step.node, this.ink.gradient, 4, 5);
+    }
+  }
+}
+
+function depthFirst<T extends { id: number; parent: number }>(scopes: T[]): T[] {
+  const within = new Map<number, T[]>();
+  for (const s of scopes) { const known = within.get(s.parent); if (known) known.push(s); else within.set(s.parent, [s]); }
+  const found: T[] = [], todo = [...(within.get(0) ?? [])].reverse();
+  while (todo.length) {
+    const s = todo.pop() as T;
+    found.push(s);
+    todo.push(...(within.get(s.id) ?? []).slice().reverse());
+  }
+  return found;
+}
+
+export function roundRect(pen: CanvasRenderingContext2D, x: number, y: number, w: number, h: number, r: number): void {
+  pen.beginPath();
+  pen.roundRect(x, y, w, h, r);
+}

@@ -1,0 +1,14 @@
+// Records in the bundle which sources it was built from, so that a test without Node can tell
+// whether it is current: the SHA-256 of names and contents, in order.
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+
+const names = [
+  ...["package.json", "package-lock.json", "tsconfig.json", "vite.config.js", "stamp.mjs"],
+  ...readdirSync("src").map((name) => `src/${name}`),
+].sort();
+const hash = createHash("sha256");
+for (const name of names) hash.update(name + "\n").update(readFileSync(name)).update("\n");
+const path = "../static/explorer.js";
+const text = readFileSync(path, "utf8").replace(/\n?\/\/ sources [0-9a-f]+\n?$/, "").trimEnd();
+writeFileSync(path, `${text}\n// sources ${hash.digest("hex")}\n`);
