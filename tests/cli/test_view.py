@@ -24,7 +24,7 @@ def run(*arguments):
 def shown(path):
     """The document in a page."""
     text = path.read_text(encoding="utf-8")
-    return loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+    return loads(re.findall(r'id="data">(.*?)</script>', text, re.S)[0])
 
 
 def fetched(url):
@@ -94,7 +94,7 @@ def test_serves_and_follows_the_file(saved):
     )
     try:
         line = process.stdout.readline()
-        url = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)[0]
+        url = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)[0]
         assert '"op":"tanh"' in fetched(url)[1]
         assert fetched(url.split("token")[0])[0] == 403
         saved.write_text("graph {", encoding="utf-8")  # damaged for a moment: the page stays

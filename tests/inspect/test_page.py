@@ -10,6 +10,7 @@ import pytest
 from retrograd.inspect import document, frame, loads, page, to_html
 from tests.inspect import graphs
 
+ICON = ("link", {"rel": "icon", "href": "data:,"})  # else a browser asks the server for one
 VOID = {"meta", "input", "br", "link", "img", "hr"}
 
 
@@ -46,6 +47,8 @@ def test_parses_and_refers_to_nothing_outside(name):
     page = Page(text)
     assert page.open == []
     for tag, attrs in page.elements:
+        if (tag, attrs) == ICON:
+            continue
         assert tag not in ("link", "img", "iframe", "object", "embed", "base", "form")
         assert not {"src", "href", "action", "style"} & attrs.keys()
         assert not any(key.startswith("on") for key in attrs)

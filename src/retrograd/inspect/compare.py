@@ -2,8 +2,8 @@
 
 Nodes are the same if they compute the same: operation, attributes, type, name, and inputs that are
 the same. Of the others, two of one operation made at the same place, scope and source line, in the
-same role, are one node that was changed; so are two of one name, or, if neither was moved to another
-scope, of one operation and type. The rest was added or removed.
+same role, are one node that was changed; so are two of one name, or, within one scope, of one
+operation and type. The rest was added or removed.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import type { Model } from "./model";
 import { View } from "./view";
 import { count, show } from "./text";
 
-const READABLE = 42; // boxes that a graph opens with, about
+const READABLE = 30; // boxes that a graph opens with, about
 
 export type Spread = "near" | "upstream" | "downstream" | "paths";
 

@@ -3,7 +3,7 @@
 // coordinates are computed anew, from the sizes. Runs in a worker.
 
 export const NODE_W = 150, NODE_H = 42, SCOPE_W = 210, SCOPE_H = 60;
-const GAP_X = 22, GAP_Y = 34, BESIDE = 34, SMALL_GAP = 12, PAD = 18, TITLE = 26, WIDEST = 2600;
+const GAP_X = 22, GAP_Y = 34, BESIDE = 34, SMALL_GAP = 12, PAD = 18, TITLE = 26, WIDEST = 2600, TALLEST = 20000;
 
 export interface Structure {
   count: number; scopeOf: Int32Array; unit: Int32Array; folded: Uint8Array; second: Uint8Array;
@@ -342,11 +342,28 @@ function coordinates(
       spread(row, wanted, size, gapX, x);
     }
   }
+  const tall = fold(rows, size, gapX, gapY, x, y, top - gapY);
   let least = Infinity, most = -Infinity;
   for (const row of rows) for (const m of row) { least = Math.min(least, x[m]); most = Math.max(most, x[m] + size[m][0]); }
   if (!rows.length) return { x, y, w: 0, h: 0 };
   for (let i = 0; i < x.length; i++) x[i] -= least;
-  return { x, y, w: most - least, h: top - gapY };
+  return { x, y, w: most - least, h: tall };
+}
+
+/** Breaks what is far taller than wide into columns, beside one another; returns the height. */
+function fold(rows: number[][], size: [number, number][], gapX: number, gapY: number, x: Float32Array, y: Float32Array, height: number): number {
+  let least = Infinity, most = -Infinity;
+  for (const row of rows) for (const m of row) { least = Math.min(least, x[m]); most = Math.max(most, x[m] + size[m][0]); }
+  const width = most - least, columns = Math.round(Math.sqrt(height / Math.max(width, 1) / 1.2));
+  if (height < TALLEST || columns < 3) return height;
+  let column = 0, start = 0, tall = 0;
+  for (const row of rows) {
+    const begin = Math.min(...row.map((m) => y[m])), end = Math.max(...row.map((m) => y[m] + size[m][1]));
+    if (begin - start > height / columns) { column++; start = begin; }
+    for (const m of row) { y[m] -= start; x[m] += column * (width + 4 * gapX); }
+    tall = Math.max(tall, end - start + gapY);
+  }
+  return tall - gapY;
 }
 
 /** The centres that are nearest to the wanted ones, in the mean square, without overlap. */

@@ -8,6 +8,7 @@ const USUAL = {
   inputs: [] as number[], role: "forward", order: 0, outputs: [] as number[], computed: true,
   rule: null, body: null,
 } as const;
+const LEAVES = 40; // inputs and constants in a scope beyond which they are put into groups
 const CROWD = 300; // members of a scope beyond which they are put into parts
 const PART = 64; // members of such a part
 
@@ -111,6 +112,7 @@ export class Model {
     for (const r of this.nodes) this.scopes[this.scopeOf[r.id]].nodes.push(r.id);
     this.mergeOnlyChildren();
     for (const scope of [...this.scopes]) this.divide(scope);
+    for (const scope of [...this.scopes]) this.groupLeaves(scope);
     this.countAll();
   }
 
@@ -167,7 +169,7 @@ export class Model {
       for (let i = 0; i < level.length; i += PART / 2) {
         const chunk = level.slice(i, i + PART / 2);
         const first = this.scopes[chunk[0]], last = this.scopes[chunk[chunk.length - 1]];
-        const id = this.addScope(`${scope.path}⟨${i}…⟩`, `${first.name.split(" · ")[0]} … ${last.name.split(" · ")[0]}`, scope.id);
+        const id = this.addScope(`${scope.path}⟨${i}…⟩`, `${first.name.split("–")[0]}–${last.name.split("–")[1].split(" ")[0]}`, scope.id);
         for (const c of chunk) this.scopes[c].parent = id;
         this.scopes[id].children = chunk;
         next.push(id);
@@ -184,6 +186,31 @@ export class Model {
     const kept: number[] = [];
     for (const x of scope.nodes) {
       const home = part.get(this.unit[x]);
+      if (home === undefined) kept.push(x);
+      else { this.scopeOf[x] = home; this.scopes[home].nodes.push(x); }
+    }
+    scope.nodes = kept;
+  }
+
+  /** Puts many inputs and constants of a scope into groups, by the first part of their names. */
+  private groupLeaves(scope: Scope): void {
+    const leaves = scope.nodes.filter((x) => this.unit[x] === x && !this.folded[x] && this.nodes[x].inputs.length === 0);
+    if (leaves.length <= LEAVES) return;
+    const groups = new Map<string, number[]>();
+    for (const x of leaves) {
+      const r = this.nodes[x], name = r.role === "constant" ? "constants" : r.name.split(/[[.]/)[0] || "inputs";
+      const known = groups.get(name);
+      if (known) known.push(x); else groups.set(name, [x]);
+    }
+    const moved = new Map<number, number>();
+    for (const [name, members] of groups) {
+      if (members.length < 4) continue;
+      const id = this.addScope(`${scope.path}⟨${name}⟩`, name, scope.id);
+      for (const x of members) moved.set(x, id);
+    }
+    const kept: number[] = [];
+    for (const x of scope.nodes) {
+      const home = moved.get(this.unit[x]);
       if (home === undefined) kept.push(x);
       else { this.scopeOf[x] = home; this.scopes[home].nodes.push(x); }
     }

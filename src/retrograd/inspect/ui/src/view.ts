@@ -1,7 +1,8 @@
 // The picture: a canvas that draws what is in sight, with as much detail as can be read.
 
 import { NODE_H, NODE_W, type Placed } from "./layout";
-import type { Model } from "./model";
+import { Grid } from "./grid";
+import type { Model, Scope } from "./model";
 import type { Scheme } from "./colour";
 import { brief, count, short } from "./text";
 
@@ -15,7 +16,7 @@ export interface Camera { x: number; y: number; scale: number }
 interface Ink { back: string; text: string; faint: string; line: string; box: string; accent: string; gradient: string; warn: string }
 
 const STUB = 34, LONG = 620;
-const FAR = 0.33, TINY = 0.1; // scales below which there is no text, no outline
+const FAR = 0.33, NAMES = 0.2, TINY = 0.1; // scales below which there is no text, no outline
 
 export class View {
   readonly canvas: HTMLCanvasElement;
@@ -150,7 +151,21 @@ export class View {
   private measure(): void {
     const p = this.placed as Placed, n = p.from.length;
     this.boxes = new Float32Array(4 * n);
-    for (let e = 0; e < n; e++) this.boxes.set(this.ends(e), 4 * e);
+    this.shownScopes = depthFirst(this.model.scopes.filter((s) => s.id > 0 && !Number.isNaN(p.sx[s.id])));
+    this.stubs = new Uint8Array(n);
+    this.edgeGrid = new Grid(n);
+    this.nodeGrid = new Grid(p.x.length);
+    for (let i = 0; i < p.x.length; i++) if (!Number.isNaN(p.x[i])) this.nodeGrid.add(i, p.x[i], p.y[i], p.x[i] + NODE_W, p.y[i] + NODE_H);
+    for (let e = 0; e < n; e++) {
+      const [x0, y0, x1, y1] = this.ends(e);
+      this.boxes.set([x0, y0, x1, y1], 4 * e);
+      if (Number.isNaN(x0)) continue;
+      if (this.isStub(e)) {
+        this.stubs[e] = 1;
+        this.edgeGrid.add(e, x0 - 60, y0 - 60, x0 + 60, y0 + 60);
+        this.edgeGrid.add(e, x1 - 60, y1 - 60, x1 + 60, y1 + 60);
+      } else this.edgeGrid.add(e, Math.min(x0, x1) - 60, Math.min(y0, y1) - 60, Math.max(x0, x1) + 60, Math.max(y0, y1) + 60);
+    }
     const near = new Map<number, number[]>();
     for (let e = 0; e < n; e++) for (const item of [p.from[e], p.to[e]]) {
       const known = near.get(item);
@@ -159,6 +174,10 @@ export class View {
     this.incident = near;
   }
 
+  private shownScopes: Scope[] = [];
+  private stubs = new Uint8Array(0);
+  private edgeGrid = new Grid(0);
+  private nodeGrid = new Grid(0);
   private incident = new Map<number, number[]>();
 
   edgesOf(item: number): number[] { return this.incident.get(item) ?? []; }
@@ -169,7 +188,7 @@ export class View {
       const v = p.to[e];
       return !(v >= 0 && this.model.unit[v] === p.from[e]);
     }
-    return Math.abs(b[i + 3] - b[i + 1]) + 0.6 * Math.abs(b[i + 2] - b[i]) > LONG && p.from[e] >= 0 && p.to[e] >= 0;
+    return Math.abs(b[i + 3] - b[i + 1]) + 0.6 * Math.abs(b[i + 2] - b[i]) > (p.from[e] >= 0 && p.to[e] >= 0 ? LONG : 1.5 * LONG);
   }
 
   private curve(pen: CanvasRenderingContext2D | Path2D, e: number): void {
@@ -221,10 +240,11 @@ export class View {
     this.paintEdges(pen, area, scale);
     const inSight: number[] = [];
     const [l, t, r, b] = area;
-    for (let i = 0; i < p.x.length; i++) {
+    const candidates = this.nodeGrid.near(area) ?? p.x.keys();
+    if (NODE_W * scale > 1) for (const i of candidates) { // below that, the scopes say it all
       if (p.x[i] + NODE_W >= l && p.x[i] <= r && p.y[i] + NODE_H >= t && p.y[i] <= b) inSight.push(i);
     }
-    if (scale < FAR && inSight.length > 400) this.paintFar(pen, inSight, scale);
+    if (scale < FAR && inSight.length > 300) this.paintFar(pen, inSight, scale);
     else for (const i of inSight) { pen.globalAlpha = marked && !marked.has(i) ? 0.28 : 1; this.paintNode(pen, i, scale); }
     pen.globalAlpha = 1;
     this.paintEmphasis(pen, area, scale);
@@ -252,10 +272,10 @@ export class View {
 
   private paintScopes(pen: CanvasRenderingContext2D, [l, t, r, b]: number[], scale: number): void {
     const p = this.placed as Placed, marked = this.marks.highlight;
-    const order = this.model.scopes.filter((s) => s.id > 0 && !Number.isNaN(p.sx[s.id]));
     const reps = marked ? new Set([...marked].map((i) => p.stands[i]).filter((v) => v < -1).map((v) => ~v)) : undefined;
-    for (const s of depthFirst(order)) {
+    for (const s of this.shownScopes) {
       const [x, y, w, h] = this.scopeBox(s.id);
+      if (w * scale < 1 && h * scale < 1) continue;
       if (x > r || x + w < l || y > b || y + h < t) continue;
       const closed = Number.isNaN(p.sw[s.id]), selected = this.marks.selected === ~s.id, hovered = this.marks.hovered === ~s.id;
       pen.globalAlpha = closed && reps && !reps.has(s.id) ? 0.3 : 1;
@@ -274,12 +294,12 @@ export class View {
       }
       pen.stroke();
       const size = w * scale;
-      if (size < 46) continue;
+      if (size < 46 || h * scale < 14) continue;
       pen.fillStyle = this.ink.text;
       pen.textAlign = "left";
       const zoomed = closed ? 1 : Math.min(4, Math.max(1, 0.55 / scale));
       pen.font = `600 ${13 * zoomed}px system-ui, sans-serif`;
-      const room = (w - 20) / (7.2 * zoomed);
+      const room = (w - 20) / (8 * zoomed);
       pen.fillText(short(s.name, Math.max(3, Math.floor(room))), x + 12, y + (closed ? 24 : 18 * zoomed));
       if (!closed || scale < FAR) continue;
       pen.font = "11.5px system-ui, sans-serif";
@@ -298,16 +318,16 @@ export class View {
     return dark ? `hsl(220 12% ${12 + 3 * Math.min(depth, 5)}%)` : `hsl(216 30% ${97.5 - 2 * Math.min(depth, 6)}%)`;
   }
 
-  private paintEdges(pen: CanvasRenderingContext2D, [l, t, r, b]: number[], scale: number): void {
+  private paintEdges(pen: CanvasRenderingContext2D, [l, t, r, b]: [number, number, number, number], scale: number): void {
     const p = this.placed as Placed, box = this.boxes, marked = this.marks.highlight;
     const whole: number[][] = [[], [], []], stubs: number[][] = [[], [], []];
-    for (let e = 0; e < p.from.length; e++) {
+    if (scale < 0.06 && p.from.length > 3000) return;
+    for (const e of this.edgeGrid.near([l, t, r, b]) ?? p.from.keys()) {
       const i = 4 * e, x0 = box[i], y0 = box[i + 1], x1 = box[i + 2], y1 = box[i + 3];
       if (!(Math.min(x0, x1) - 60 <= r && Math.max(x0, x1) + 60 >= l && Math.min(y0, y1) - 60 <= b && Math.max(y0, y1) + 60 >= t)) continue;
-      (this.isStub(e) ? stubs : whole)[p.kind[e]].push(e);
+      (this.stubs[e] ? stubs : whole)[p.kind[e]].push(e);
     }
     const total = whole[0].length + whole[1].length + whole[2].length;
-    if (scale < 0.06 && total > 3000) return;
     const straight = scale < 0.2 && total > 1500;
     pen.globalAlpha = marked ? 0.25 : scale < TINY ? 0.5 : 1;
     for (const kind of [2, 0, 1]) {
@@ -381,12 +401,16 @@ export class View {
     if (!r.computed || r.change === "removed") pen.setLineDash([5, 4]);
     pen.stroke();
     pen.setLineDash([]);
-    if (scale < FAR) return;
+    if (scale < NAMES) return;
     pen.textAlign = "center";
     pen.fillStyle = this.ink.text;
+    if (scale < 0.5) { // one word, as large as the box
+      pen.font = "600 21px system-ui, sans-serif";
+      pen.fillText(short(this.model.nodes[id].name.split(".").slice(-2).join(".") || this.model.nodes[id].op, 12), x + NODE_W / 2, y + 28);
+      return;
+    }
     pen.font = "600 12.5px system-ui, sans-serif";
     pen.fillText(short(this.model.titles[id], 21), x + NODE_W / 2, y + 17);
-    if (scale < 0.5) return;
     pen.font = "11px ui-monospace, SFMono-Regular, Menlo, monospace";
     pen.fillStyle = this.ink.faint;
     pen.fillText(short(this.second(id), 22), x + NODE_W / 2, y + 33);
@@ -419,8 +443,7 @@ export class View {
   /** What is laid out as SVG elements. */
   record(out: string[], ink: Record<string, string>, xml: (text: string) => string): void {
     const p = this.placed as Placed, n1 = (x: number) => x.toFixed(1);
-    const shown = this.model.scopes.filter((s) => s.id > 0 && !Number.isNaN(p.sx[s.id]));
-    for (const s of depthFirst(shown)) {
+    for (const s of this.shownScopes) {
       const [x, y, w, h] = this.scopeBox(s.id), closed = Number.isNaN(p.sw[s.id]);
       out.push(`<rect x="${n1(x)}" y="${n1(y)}" width="${n1(w)}" height="${n1(h)}" rx="10" fill="${closed ? ink.box : this.openFill(s.id)}" stroke="${ink.line}"/>`);
       out.push(`<text x="${n1(x + 12)}" y="${n1(y + (closed ? 24 : 18))}" font-size="13" font-weight="600" fill="${ink.text}">${xml(s.name)}</text>`);
@@ -430,7 +453,7 @@ export class View {
       const [x0, y0, x1, y1] = this.boxes.subarray(4 * e, 4 * e + 4), kind = p.kind[e];
       if (Number.isNaN(x0)) continue;
       const bend = Math.max(14, Math.min(110, Math.abs(y1 - y0) / 2)) * (kind === 1 ? -1 : 1), sideways = kind === 2 && p.from[e] >= 0;
-      const d = this.isStub(e) ? (sideways ? `M${n1(x1 - STUB / 2)} ${n1(y1)}H${n1(x1)}` : `M${n1(x0)} ${n1(y0)}v${kind === 1 ? -STUB / 2 : STUB / 2}M${n1(x1)} ${n1(y1)}v${kind === 1 ? STUB / 2 : -STUB / 2}`)
+      const d = this.stubs[e] ? (sideways ? `M${n1(x1 - STUB / 2)} ${n1(y1)}H${n1(x1)}` : `M${n1(x0)} ${n1(y0)}v${kind === 1 ? -STUB / 2 : STUB / 2}M${n1(x1)} ${n1(y1)}v${kind === 1 ? STUB / 2 : -STUB / 2}`)
         : sideways ? `M${n1(x0)} ${n1(y0)}C${n1((x0 + x1) / 2)} ${n1(y0)} ${n1((x0 + x1) / 2)} ${n1(y1)} ${n1(x1)} ${n1(y1)}`
         : `M${n1(x0)} ${n1(y0)}C${n1(x0)} ${n1(y0 + bend)} ${n1(x1)} ${n1(y1 - bend)} ${n1(x1)} ${n1(y1)}`;
       out.push(`<path d="${d}" fill="none" stroke="${kind === 1 ? ink.gradient : ink.faint}"${kind === 2 ? ' stroke-dasharray="4 4"' : ""}/>`);
@@ -468,13 +491,16 @@ export class View {
       pen.setLineDash([]);
     };
     if (m.group) for (const id of m.group) if (p.x[id] < r && p.x[id] + NODE_W > l && p.y[id] < b && p.y[id] + NODE_H > t) ring(id, this.ink.accent, 1.6, 3);
+    const told = new Set<number>();
     for (const [id] of m.warnings) {
       const item = p.stands[id];
+      if (told.has(item)) continue;
+      told.add(item);
       const box = item >= 0 ? this.box(item) : item < -1 ? this.scopeBox(~item) : undefined;
       if (!box || box[0] > r || box[0] + box[2] < l || box[1] > b || box[1] + box[3] < t) continue;
       pen.fillStyle = this.ink.warn;
       pen.beginPath();
-      pen.arc(box[0] + box[2] - 2, box[1] + 2, Math.max(6, 3 / scale), 0, 7);
+      pen.arc(box[0] + box[2] - 2, box[1] + 2, Math.max(6, Math.min(3 / scale, m.warnings.size > 50 ? 16 : 60)), 0, 7);
       pen.fill();
       if (scale < FAR) continue;
       pen.fillStyle = "#fff";

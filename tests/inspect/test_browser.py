@@ -1,0 +1,468 @@
+"""The explorer as a person uses it: clicked and typed in a headless Chromium."""
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.inspect import document, loads, page
+from retrograd.inspect.server import PageServer
+from retrograd.train.gpt import GPT, GPTConfig, token_loss
+from tests.inspect import graphs
+from tests.inspect.browsing import Visit, browser
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture
+def visit(chromium):
+    open_visits = []
+
+    def go(address, **options):
+        found = Visit(chromium, str(address), **options)
+        open_visits.append(found)
+        return found
+
+    yield go
+    for v in open_visits:
+        v.close()
+
+
+def relu_product(a, b, d):
+    return rg.relu(a * b + d)
+
+
+def model_loss(w1, w2, unused, x):
+    h = rg.tanh(x @ w1)
+    return rg.mean((h @ w2) ** 2) + 0.0 * rg.sum(unused)
+
+
+@pytest.fixture(scope="module")
+def worked(folder):
+    path = folder / "worked.html"
+    graph = rg.trace(relu_product, *[rg.spec(())] * 3)
+    graph.to_html(path, inputs=(2.0, -3.0, 10.0), profile=True)
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def gpt(folder):
+    model = GPT(GPTConfig(depth=4, width=32), rg.random.Generator(0))
+    tokens = rg.tensor(np.random.default_rng(0).integers(0, 27, (2, 16)).astype(np.int32))
+    graph = rg.trace(token_loss, model, tokens, tokens)
+    path = folder / "gpt.html"
+    graph.to_html(path, inputs=[*model.parameters(), tokens, tokens])
+    return path.as_uri()
+
+
+# -- read ------------------------------------------------------------------------------------------
+
+
+def test_opens_from_a_file_with_everything_named(visit, worked):
+    v = visit(worked)
+    assert v.page.locator("h1").inner_text() == "relu_product"
+    assert v.page.get_by_role("application").get_attribute("aria-label")
+    for name in ("Search", "Colour by"):
+        assert v.page.get_by_label(name, exact=True).is_visible()
+    nameless = v.page.evaluate(
+        "[...document.querySelectorAll('button, input, select, canvas, [role]')].filter((e) => "
+        "!e.getAttribute('aria-label') && !e.textContent.trim() && !e.title && !e.labels?.length"
+        " && e.getAttribute('role') !== 'status').length"
+    )
+    assert nameless == 0
+
+
+def test_backward_nodes_stand_beside_their_forward_nodes(visit, worked):
+    v = visit(worked)
+    pairs = v.state(
+        "app.model.nodes.filter((r) => r.origin !== null && !app.model.folded[r.id])"
+        ".map((r) => [app.view.box(r.origin), app.view.box(r.id)])"
+    )
+    assert pairs
+    for forward, backward in pairs:
+        assert backward[0] > forward[0] + forward[2]  # to the right of it
+        assert abs(backward[1] - forward[1]) < 150
+    v.page.get_by_role("button", name="Show the backward pass folded").click()
+    v.page.wait_for_timeout(150)
+    gone = v.state("app.model.nodes.filter((r) => r.origin !== null && app.view.box(r.id)).length")
+    assert gone == 0
+
+
+def test_a_click_tells_all_about_a_node(visit, worked):
+    v = visit(worked)
+    mul = v.node("r.op === 'mul'")
+    v.click(mul)
+    text = v.details
+    for part in ("mul", "f32[]", "return rg.relu(a * b + d)", "∂a += g * b", "−6"):
+        assert part in text, part
+    assert v.page.url.endswith(f"#node={mul}")
+    v.page.keyboard.press("Escape")
+    assert "Graph" in v.details
+
+
+def test_scopes_open_by_double_click_and_stay_where_they_are(visit, gpt):
+    v = visit(gpt)
+    norm = v.scope("GPT.norm")
+    v.state("app.view.fit()")
+    before = v.place(norm)
+    count = v.state("[...app.view.placed.x].filter((x) => !isNaN(x)).length")
+    v.open_by_mouse(norm)
+    assert v.state("[...app.view.placed.x].filter((x) => !isNaN(x)).length") > count
+    left, top = (
+        v.state(f"app.view.toScreen(...app.view.box({norm}).slice(0, 2))[{k}]") for k in (0, 1)
+    )
+    scale = v.state("app.view.camera.scale")
+    canvas = v.page.locator("canvas").bounding_box()
+    assert left + canvas["x"] == pytest.approx(before[0] - 105 * scale, abs=2)
+    assert top + canvas["y"] == pytest.approx(before[1] - 14 * scale, abs=2)
+    v.page.mouse.dblclick(left + canvas["x"] + 8, top + canvas["y"] + 4)
+    v.page.wait_for_timeout(120)
+    assert v.state("[...app.view.placed.x].filter((x) => !isNaN(x)).length") == count
+
+
+def test_the_order_of_boxes_does_not_depend_on_what_is_open(visit, gpt):
+    v = visit(gpt)
+    members = "app.model.scopes[0].nodes.filter((x) => app.view.box(x) && app.model.unit[x] === x)"
+    box = "app.view.box"
+    order = f"{members}.sort((a, b) => {box}(a)[1] - {box}(b)[1] || {box}(a)[0] - {box}(b)[0])"
+    before = v.state(order)
+    v.page.get_by_role("button", name="Open all scopes").click()
+    v.page.wait_for_timeout(300)
+    assert v.state(order) == before
+    v.page.get_by_role("button", name="Close all scopes").click()
+    v.page.wait_for_timeout(200)
+    assert v.state(order) == before
+
+
+def test_colours_say_what_is_asked(visit, worked):
+    v = visit(worked)
+    seen = set()
+    for mode in ("op", "dtype", "scope", "time", "memory", "gradient norm", "value norm", "kernel"):
+        v.page.get_by_label("Colour by").select_option(mode)
+        assert v.page.locator(".legend .entry").count() > 0
+        seen.add(v.page.locator(".legend").inner_text())
+    assert len(seen) > 5
+
+
+def test_light_and_dark(visit, worked):
+    v = visit(worked, color_scheme="dark")
+    assert v.page.locator("html").get_attribute("data-theme") == "dark"
+    dark = v.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    v.page.get_by_role("button", name="Light or dark").click()
+    assert v.page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+
+
+def test_the_keyboard_alone_is_enough(visit, gpt):
+    v = visit(gpt)
+    v.page.locator("canvas").focus()
+    v.page.keyboard.press("ArrowDown")
+    first = v.state("app.selected")
+    assert first != -1
+    for key in ("ArrowDown", "ArrowRight", "ArrowUp", "ArrowLeft"):
+        v.page.keyboard.press(key)
+    assert v.page.locator("[role=status].unseen").inner_text()
+    v.page.keyboard.press("/")
+    v.page.keyboard.type("attention.key")
+    v.page.keyboard.press("Enter")
+    v.page.wait_for_timeout(300)
+    assert "key" in v.details
+    v.page.locator("canvas").focus()
+    v.page.keyboard.press("o")
+    v.page.wait_for_timeout(200)
+    assert v.state("app.selected") < -1
+    v.page.keyboard.press("?")
+    assert v.page.get_by_role("dialog").is_visible()
+    v.page.keyboard.press("Escape")
+    v.page.get_by_role("tab", name="Outline").click()
+    v.page.locator("[role=treeitem]").first.focus()
+    v.page.keyboard.press("ArrowDown")
+    v.page.keyboard.press("Enter")
+
+
+# -- find ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "op"),
+    [("relu", "relu"), ("op:mul", "mul"), ("name:d", "input"), ("return rg.relu a*b", ""),
+     ("type:b1", "gt"), ("role:gradient op:zmul", "zmul")],
+)  # fmt: skip
+def test_search(visit, worked, query, op):
+    v = visit(worked)
+    v.page.get_by_label("Search", exact=True).fill(query)
+    if not op:
+        v.page.wait_for_selector("text=0 nodes for")
+        return
+    v.page.wait_for_selector("[data-node]")
+    v.page.get_by_label("Search", exact=True).press("Enter")
+    v.page.wait_for_timeout(150)
+    assert v.state("app.model.nodes[app.selected].op") == op
+
+
+def test_search_by_source_line_and_shape(visit, gpt):
+    v = visit(gpt)
+    v.page.get_by_label("Search", exact=True).fill("shape:27x32")
+    v.page.wait_for_selector("[data-node]")
+    assert "tokens.weight" in v.page.locator(".list").inner_text()
+    v.click(v.node("r.inputs.length && r.source !== null && app.view.box(r.id)"))
+    v.page.get_by_role("button", name="Find all nodes made by this line").click()
+    v.page.wait_for_selector("[data-node]")
+    assert v.page.get_by_label("Search", exact=True).input_value().startswith("line:")
+
+
+def test_upstream_downstream_and_paths_to_the_loss(visit, worked):
+    v = visit(worked)
+    a, d = (v.node(f"r.name === '{n}'") for n in "ad")
+    v.click(a)
+    v.page.get_by_role("button", name="All paths between it and the loss").click()
+    marked = set(v.state("[...app.view.marks.highlight]"))
+    ops = {v.state(f"app.model.nodes[{i}].op") for i in marked}
+    assert {"mul", "add", "relu"} <= ops
+    assert d not in marked
+    assert v.node("r.name === 'b'") not in marked
+    gradient = v.state(f"app.model.nodes[{a}].gradient")
+    assert gradient in marked
+    assert v.state(f"app.model.nodes[{d}].gradient") in marked  # on the way of the gradient to a
+    v.page.get_by_role("button", name="All it is computed from").click()
+    assert v.state("[...app.view.marks.highlight]") == [a]
+    v.page.get_by_role("button", name="All that uses it").click()
+    assert len(v.state("[...app.view.marks.highlight]")) > 3
+
+
+def test_parameters_by_gradient_norm_with_what_is_wrong(visit, folder):
+    graph = rg.trace(model_loss, *[rg.spec(s) for s in ((3, 4), (4, 2), (5,), (2, 3))])
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=s).astype(np.float32) for s in ((3, 4), (4, 2), (5,), (2, 3))]
+    graph.to_html(folder / "dead.html", inputs=values)
+    v = visit((folder / "dead.html").as_uri())
+    v.page.get_by_role("tab", name="Parameters").click()
+    rows = v.page.locator(".list li").all_inner_texts()
+    assert "dead" in rows[-1]
+    assert "unused" in rows[-1]
+    norms = v.state("app.model.doc.inputs.map((i) => app.model.norm(app.model.nodes[i].gradient))")
+    loss = graph.gradient()(*values)
+    expected = [float(np.linalg.norm(g.numpy())) for g in loss]
+    assert norms == pytest.approx(expected, rel=1e-4)
+    assert v.state("app.view.marks.warnings.size") == 1
+    v.page.locator(".list li").first.locator("button").click()
+    assert v.state("app.selected") == v.state("app.model.doc.inputs")[int(np.argmax(expected))]
+
+
+# -- step ------------------------------------------------------------------------------------------
+
+
+def test_the_worked_example_reads_like_a_page_of_a_textbook(visit, worked):
+    v = visit(worked)
+    v.page.get_by_role("button", name="Step through the backward pass").click()
+    page_ = v.page.locator(".stepping")
+    text = page_.inner_text()
+    assert "Step 1: visit" in text
+    assert "relu(%4) = relu(4) = 4" in text
+    assert "∂%4 += where(%4 > 0" in text
+    v.page.get_by_role("button", name="One step forward").click()
+    text = page_.inner_text()
+    assert "%3 + d = (−6) + 10 = 4" in text
+    v.page.get_by_role("button", name="One step forward").click()
+    text = page_.inner_text()
+    for part in ("a * b = 2 * (−3) = −6", "∂a += ∂%3 * b", "= 1 * (−3) = −3", "∂b is now 2"):
+        assert part in text, part
+    assert v.state("app.view.marks.step.node") == v.node("r.op === 'mul'")
+    v.page.get_by_role("button", name="One step back").click()
+    assert "Step 2" in page_.inner_text()
+    v.page.get_by_label("Step of the backward pass").fill("1")
+    assert "Step 1" in page_.inner_text()
+    v.page.get_by_label("Speed").select_option("20")
+    v.page.get_by_role("button", name="Play the backward pass").click()
+    v.page.wait_for_selector("text=3 / 3", timeout=5000)
+    v.page.get_by_role("button", name="To the start").click()
+    assert "starts from" in page_.inner_text()
+    v.page.get_by_role("button", name="Close the player").click()
+    assert not page_.is_visible()
+
+
+def test_contributions_are_added_up(visit, folder):
+    graph = rg.trace(lambda x: x * x + x, rg.spec(()))
+    graph.to_html(folder / "sum.html", inputs=(3.0,))
+    v = visit((folder / "sum.html").as_uri())
+    v.page.keyboard.press("s")
+    v.page.get_by_role("button", name="To the end").click()
+    text = v.page.locator(".stepping").inner_text()
+    assert "∂x is now 7" in text
+    assert "added to what was there" in text
+
+
+# -- measure, compare, take away -------------------------------------------------------------------
+
+
+def test_recorded_values_and_histograms(visit, gpt):
+    v = visit(gpt)
+    v.page.get_by_label("Search", exact=True).fill("model.head.weight")
+    v.page.get_by_label("Search", exact=True).press("Enter")
+    v.page.wait_for_selector("svg.histogram")
+    text = v.details.lower()
+    assert "recorded value" in text
+    assert "recorded gradient" in text
+    assert v.page.locator("svg.histogram").count() == 2
+
+
+def test_kernels_and_memory(visit, worked, folder):
+    v = visit(worked)
+    v.page.get_by_role("tab", name="Kernels").click()
+    assert "measured" in v.page.locator(".list").inner_text()
+    v.page.locator("[data-kernel]").first.click()
+    v.page.wait_for_timeout(150)
+    assert v.page.get_by_label("Colour by").input_value() == "kernel"
+    assert len(v.state("[...app.view.marks.group]")) >= 1
+    graph = rg.trace(lambda x: rg.sum(rg.softmax(x @ x) @ x), rg.spec((64, 64)))
+    graph.to_html(folder / "arena.html", profile=True)
+    v = visit((folder / "arena.html").as_uri())
+    v.page.get_by_role("tab", name="Kernels").click()
+    assert v.page.locator(".arena svg").is_visible()
+
+
+def test_comparison(visit, folder):
+    one = rg.trace(lambda x: rg.sum(rg.tanh(x)), rg.spec((3,)))
+    two = rg.trace(lambda x: rg.sum(rg.exp(x) * 2.0), rg.spec((3,)))
+    one.to_html(folder / "compare.html", compare=two)
+    v = visit((folder / "compare.html").as_uri())
+    text = v.page.locator(".list").inner_text().lower()
+    assert "removed (1)" in text
+    assert "tanh" in text
+    assert v.page.get_by_label("Colour by").input_value() == "change"
+    v.page.locator(".list [data-node]").first.click()
+    assert "added" in v.details
+
+
+def test_take_away(visit, worked):
+    v = visit(worked)
+    drawing = ET.fromstring(v.saved("SVG picture").read_text(encoding="utf-8"))
+    texts = {e.text for e in drawing.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"a", "b", "d", "mul", "add", "relu"} <= texts
+    assert v.saved("PNG picture").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    dot = v.saved("DOT for Graphviz").read_text(encoding="utf-8")
+    assert dot.startswith("digraph {")
+    assert "mul" in dot
+    doc = loads(v.saved("JSON document").read_bytes())
+    assert doc["name"] == "relu_product"
+    assert len(doc["steps"]) == 3
+    mul = v.node("r.op === 'mul'")
+    v.click(mul)
+    v.page.get_by_role("button", name="Take away").click()
+    v.page.get_by_role("menuitem", name="Link to the node").click()
+    link = v.page.get_by_label("Link", exact=True).input_value()
+    again = visit(link)
+    assert again.state("app.selected") == mul
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+EVIL = "</script><img src=x onerror=window.hacked=1><script>window.hacked=1</script>\"'&amp;"
+
+
+def test_names_with_markup_are_shown_and_not_run(visit, folder):
+    path = folder / "evil.html"
+    doc = document(graphs.hostile())
+    doc["name"] = EVIL
+    for r in doc["nodes"]:
+        r["name"] = r["scope"] = r["attrs"] = EVIL
+        r["source"] = 0
+    doc["sources"] = [{"file": EVIL, "line": 1, "function": EVIL, "text": EVIL}]
+    doc["problem"] = {"node": 1, "title": EVIL, "text": EVIL, "remedy": EVIL}
+    path.write_text(page(doc), encoding="utf-8", errors="replace")
+    v = visit(path.as_uri())
+    for i in (0, 1):
+        v.state(f"void app.focus({i})")
+        v.page.wait_for_timeout(150)
+        assert EVIL in v.details
+        v.page.mouse.move(*v.place(i))
+    v.page.get_by_label("Search", exact=True).fill("img")
+    v.page.wait_for_selector("[data-node]")
+    assert v.page.evaluate("window.hacked") is None
+    assert v.page.locator("img").count() == 0
+    ET.fromstring(v.saved("SVG picture").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", graphs.ALL)
+def test_every_kind_of_graph_draws(visit, folder, name):
+    path = folder / f"{name}.html"
+    path.write_text(page(document(graphs.ALL[name]())), encoding="utf-8", errors="replace")
+    v = visit(path.as_uri())
+    v.state("void app.setAll(true)")
+    v.page.wait_for_timeout(100)
+    boxes = v.state(
+        "app.model.nodes.filter((r) => !app.model.folded[r.id])"
+        ".map((r) => app.view.box(r.id) ?? null)"
+    )
+    assert None not in boxes
+    places = {(round(b[0]), round(b[1])) for b in boxes}
+    assert len(places) == len(boxes)
+
+
+def test_a_document_of_another_version_says_so(chromium, folder):
+    doc = document(graphs.single()) | {"version": 99}
+    (folder / "new.html").write_text(page(doc), encoding="utf-8")
+    tab = chromium.new_page()
+    tab.goto((folder / "new.html").as_uri())
+    assert "version 99" in tab.get_by_role("alert").inner_text()
+    tab.close()
+
+
+def test_inside_a_notebook(chromium, folder):
+    path = folder / "notebook.html"
+    graph = rg.trace(relu_product, *[rg.spec(())] * 3)
+    path.write_text(f"<!DOCTYPE html><p>cell</p>{graph._repr_html_()}", encoding="utf-8")
+    errors = []
+    tab = chromium.new_page(viewport={"width": 1200, "height": 800})
+    tab.on("pageerror", lambda e: errors.append(str(e)))
+    tab.goto(path.as_uri())
+    inner = tab.frame_locator("iframe")
+    inner.locator("html[data-ready]").wait_for(timeout=20_000)
+    assert inner.locator("h1").inner_text() == "relu_product"
+    assert errors == []
+    tab.close()
+
+
+def test_served_and_reloaded(visit):
+    texts = [
+        page(document(graphs.single()), live=True),
+        page(document(graphs.parallel()), live=True),
+    ]
+    server = PageServer(lambda: texts[0])
+    try:
+        v = visit(server.url)
+        assert v.state("app.model.nodes.length") == 1
+        texts.pop(0)
+        server.stream.publish("changed")
+        v.page.wait_for_function("window.explorer?.app.model.nodes.length === 2", timeout=10_000)
+    finally:
+        v.page.goto("about:blank")
+        server.close()
+
+
+# -- size ------------------------------------------------------------------------------------------
+
+
+def test_a_gpt_opens_closed_and_can_be_opened_whole(visit, gpt):
+    v = visit(gpt)
+    shown = v.state("[...app.view.placed.x].filter((x) => !isNaN(x)).length")
+    assert shown < 80
+    v.page.get_by_role("button", name="Open all scopes").click()
+    v.page.wait_for_timeout(500)
+    hidden = v.state(
+        "app.model.nodes.filter((r) => !app.model.folded[r.id] && !app.view.box(r.id)).length"
+    )
+    assert hidden == 0
+    assert v.state("app.view.placed.from.length") > 500
