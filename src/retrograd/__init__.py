@@ -51,6 +51,7 @@ from retrograd.frontend.creation import (
     zeros,
     zeros_like,
 )
+from retrograd.frontend.dashboard import dashboard
 from retrograd.frontend.dtypes import (
     __array_namespace_info__,
     can_cast,
@@ -175,6 +176,7 @@ from retrograd.frontend.ordering import (
 )
 from retrograd.frontend.pooling import avg_pool, max_pool
 from retrograd.frontend.products import cross, einsum, kron, matmul, outer, tensordot, vecdot
+from retrograd.frontend.profiling import profile
 from retrograd.frontend.recording import cache_stats
 from retrograd.frontend.reductions import (
     all,
@@ -340,6 +342,7 @@ __all__ = [
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
+    "dashboard",
     "data",
     "diag",
     "diagonal",
@@ -443,6 +446,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "profile",
     "put_along_axis",
     "quantile",
     "random",

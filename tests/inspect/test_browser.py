@@ -466,3 +466,36 @@ def test_a_gpt_opens_closed_and_can_be_opened_whole(visit, gpt):
     )
     assert hidden == 0
     assert v.state("app.view.placed.from.length") > 500
+
+
+# -- live training ---------------------------------------------------------------------------------
+
+
+def test_a_dashboard_is_updated_and_its_buttons_reach_the_run(visit, folder):
+    with rg.dashboard("a run", open=False, controls=("stop", "checkpoint")) as board:
+        w = np.random.default_rng(0).normal(size=(40, 20))
+        board.log(1, loss=3.0, grads={"w": w}, params={"w": w})
+        v = visit(board.url)
+        loss = v.page.locator("[data-chart=loss]")
+        assert "3" in loss.locator(".now").inner_text()
+        for step in range(2, 30):
+            board.log(step, loss=3.0 / step, grads={"w": w / step})
+            v.page.wait_for_timeout(30)
+        board.message("<b>saved</b>")
+        v.page.wait_for_selector("text=<b>saved</b>")
+        assert v.page.locator("[data-chart='gradient norms'] path.curve").count() == 1
+        assert v.page.locator("[data-chart='steps per second']").is_visible()
+        assert v.page.locator("[data-hist='∂w'] svg.histogram").is_visible()
+        v.page.get_by_role("button", name="Save a checkpoint").click()
+        v.page.wait_for_function("document.querySelector('[role=status]').textContent.length")
+        v.page.wait_for_timeout(200)
+        assert board.take_checkpoint()
+        v.page.get_by_role("button", name="Stop after this step").click()
+        v.page.wait_for_timeout(200)
+        assert board.stopping
+        loss.get_by_role("button", name="Logarithmic scale").click()
+        board.save(folder / "board.html")
+    v.page.wait_for_selector("text=ended after step")
+    kept = visit((folder / "board.html").as_uri())
+    assert kept.page.locator("[data-chart=loss] path.curve").count() == 1
+    assert kept.page.get_by_role("button", name="Stop after this step").count() == 0

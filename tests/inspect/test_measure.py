@@ -9,7 +9,7 @@ from retrograd.inspect import strict, summary
 
 
 def test_a_number_is_itself():
-    assert summary(np.float32(1.5)) == {"data": [1.5]}
+    assert summary(np.asarray(1.5, np.float32)) == {"data": [1.5]}
     assert summary(np.array([[7]])) == {"data": [7]}
     assert summary(np.array(True)) == {"data": [True]}
     assert strict(summary(np.array(np.inf))) == {"data": ["inf"]}

@@ -6,19 +6,21 @@ import threading
 
 import pytest
 
-from retrograd.inspect.server import HOST, PageServer
+from retrograd.inspect.server import HOST, REMEMBERED, PageServer, Stream
 
 
 @pytest.fixture
-def server():
-    asked = []
+def asked():
+    return []
 
+
+@pytest.fixture
+def server(asked):
     def control(text):
         asked.append(text)
         return text == "stop"
 
     made = PageServer(lambda: "<p>page</p>", control=control)
-    made.asked = asked
     yield made
     made.close()
 
@@ -47,11 +49,11 @@ def test_the_page_with_the_token(server):
 
 @pytest.mark.parametrize("query", ["", "?token=", "?token=wrong", "?other=1", "?token=%ff%00ü"])
 @pytest.mark.parametrize("path", ["/", "/events", "/control", "/../../etc/passwd"])
-def test_403_without_the_token(server, path, query):
+def test_403_without_the_token(server, asked, path, query):
     query = query.encode("ascii", "replace").decode()
     assert request(server, path + query)[0] == 403
     assert request(server, path + query, "POST", body="stop")[0] == 403
-    assert server.asked == []
+    assert asked == []
 
 
 def test_a_part_of_the_token_is_not_the_token(server):
@@ -74,19 +76,19 @@ def test_another_host_name_is_refused(server):
         assert request(server, f"/?{token(server)}", headers={"Host": host})[0] == 403
 
 
-def test_another_origin_controls_nothing(server):
+def test_another_origin_controls_nothing(server, asked):
     path = f"/control?{token(server)}"
     evil = {"Origin": "http://evil.example"}
     assert request(server, path, "POST", evil, "stop")[0] == 403
     assert request(server, path, "POST", {"Origin": server.url.split("/?")[0]}, "stop")[0] == 204
     assert request(server, path, "POST", body="nonsense")[0] == 400
     assert request(server, path, "POST", body="x" * 5000)[0] == 413
-    assert server.asked == ["stop", "nonsense"]
+    assert asked == ["stop", "nonsense"]
 
 
 def test_listens_on_the_loopback_only(server):
     assert server._server.socket.getsockname()[0] == "127.0.0.1"
-    others = {a[4][0] for a in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    others = {str(a[4][0]) for a in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
     for address in others - {"127.0.0.1"}:
         with pytest.raises(OSError, match=r"refused|timed out|unreachable"):
             socket.create_connection((address, server.port), timeout=0.5)
@@ -133,3 +135,15 @@ def test_garbage_does_not_end_it(server):
         line.sendall(b"\x00\xff nonsense\r\n\r\n")
         line.recv(1000)
     assert request(server, f"/?{token(server)}")[0] == 200
+
+
+def test_a_long_stream_is_forgotten_from_its_beginning():
+    stream = Stream()
+    for i in range(3 * REMEMBERED):
+        stream.publish("log", str(i))
+    assert len(stream) == 3 * REMEMBERED
+    first, events = stream.take(0, 0)
+    assert 0 < first < len(stream)
+    assert events[-1] == ("log", str(3 * REMEMBERED - 1))
+    assert events[0] == ("log", str(first))
+    assert stream.take(len(stream), 0) == (len(stream), [])

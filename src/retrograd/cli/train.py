@@ -7,6 +7,8 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -68,6 +70,9 @@ def train_gpt(
     val_every: Annotated[int, _size("Steps between validations.")] = TrainConfig.val_every,
     samples: Annotated[int, typer.Option(min=0, help="Texts to print at the end.")] = 20,
     temperature: Temperature = 0.5,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Show the run on a page in the browser.")
+    ] = False,
     drawing: Annotated[
         Path | None,
         typer.Option(help="Draw the gradient graph to this .html or .svg.", show_default="none"),
@@ -93,14 +98,16 @@ def train_gpt(
         if resume and data is None:
             source = gpt.source_of(out)
             data = None if source is None else Path(source)
-        outcome = gpt.train(
-            _documents(data, console),
-            out,
-            resume=resume,
-            reporter=reporter(console),
-            source=None if data is None else str(data.absolute()),
-            **options,
-        )
+        with _board(dashboard, out, console) as board:
+            outcome = gpt.train(
+                _documents(data, console),
+                out,
+                resume=resume,
+                reporter=reporter(console),
+                source=None if data is None else str(data.absolute()),
+                board=board,
+                **options,
+            )
         _tell_end(outcome, out, time.perf_counter() - started, console)
         if outcome.signal is not None:
             raise typer.Exit(128 + outcome.signal)
@@ -109,6 +116,18 @@ def train_gpt(
             make_directory(drawing.parent)
             gpt.draw_gradient(outcome.trainer, drawing)
             console.print(f"The graph of the gradient is drawn in {drawing}")
+
+
+@contextmanager
+def _board(wanted: bool, out: Path, console: Console) -> Iterator[Any]:
+    """A dashboard, if one is wanted; when the run has ended, it is left as a file beside it."""
+    if not wanted:
+        yield None
+        return
+    with rg.dashboard(f"training in {out}", controls=("stop", "checkpoint")) as board:
+        console.print(f"Dashboard: {board.url}")
+        yield board
+        board.save(make_directory(out) / "dashboard.html")
 
 
 def _is_given(ctx: typer.Context, name: str) -> bool:
@@ -136,7 +155,7 @@ def _documents(data: Path | None, console: Console) -> list[str]:
 
 def _tell_end(outcome: gpt.Outcome, out: Path, seconds: float, console: Console) -> None:
     trainer = outcome.trainer
-    if outcome.signal is not None:
+    if trainer.step < trainer.config.steps:
         again = [command(), "train", "gpt", "--out", str(out), "--resume"]
         console.print(
             f"Stopped at step {trainer.step} of {trainer.config.steps}; all is saved in "

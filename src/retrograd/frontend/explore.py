@@ -192,8 +192,8 @@ class _Whereabouts:
                 self._near.setdefault((n.type, *_from(n)), []).append(i)
 
     def __call__(self, node: Node, taken: set[int]) -> int | None:
-        if node in self._same:
-            found = self._same[node]
+        found = self._same.get(node)
+        if found is not None and found not in taken:
             taken.add(found)
             return found if node.inputs else None
         for table, key in (

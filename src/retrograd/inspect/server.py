@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 HOST = "127.0.0.1"
 ALIVE = 15.0  # seconds between signs of life of a stream
+REMEMBERED = 5000  # events of a stream, at least
 LONGEST = 1000  # bytes of a request's body
 
 
@@ -27,16 +28,20 @@ class Stream:
 
     def __init__(self) -> None:
         self._events: list[tuple[str, str]] = []
+        self._forgotten = 0  # of the oldest, where there are too many
         self._news = threading.Condition()
         self.closed = False
 
     def __len__(self) -> int:
-        return len(self._events)
+        return self._forgotten + len(self._events)
 
     def publish(self, name: str, text: str = "") -> None:
         """Tell all who listen, now and later. The text is one line."""
         with self._news:
             self._events.append((name, text))
+            if len(self._events) > 2 * REMEMBERED:
+                self._forgotten += REMEMBERED
+                del self._events[:REMEMBERED]
             self._news.notify_all()
 
     def close(self) -> None:
@@ -45,11 +50,13 @@ class Stream:
             self.closed = True
             self._news.notify_all()
 
-    def take(self, start: int, timeout: float) -> list[tuple[str, str]]:
-        """The events from number `start` on, after waiting for one if there is none."""
+    def take(self, start: int, timeout: float) -> tuple[int, list[tuple[str, str]]]:
+        """The events from number `start` on, after waiting for one if there is none, and the number
+        of the first: a later one where those before are forgotten."""
         with self._news:
-            self._news.wait_for(lambda: len(self._events) > start or self.closed, timeout)
-            return self._events[start:]
+            self._news.wait_for(lambda: len(self) > start or self.closed, timeout)
+            first = max(start, self._forgotten)
+            return first, self._events[first - self._forgotten :]
 
 
 class PageServer:
@@ -186,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         try:
             while True:
-                news = stream.take(at, ALIVE)
+                at, news = stream.take(at, ALIVE)
                 for name, text in news:
                     at += 1
                     self.wfile.write(f"id: {at}\nevent: {name}\ndata: {text}\n\n".encode())

@@ -12,6 +12,7 @@ from retrograd.inspect import draw
 from retrograd.io import CheckpointManager
 from retrograd.train.gpt.model import GPT, token_loss
 from retrograd.train.gpt.trainer import Trainer
+from retrograd.train.gpt.watcher import Dashboard, Watcher
 from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.progress import Reporter, Silent
 
@@ -38,6 +39,7 @@ def train(
     resume: bool = False,
     reporter: Reporter | None = None,
     source: str | None = None,
+    board: Dashboard | None = None,
     **options: Any,
 ) -> Outcome:
     """Train a GPT on the documents, with checkpoints in the directory `out`.
@@ -47,7 +49,8 @@ def train(
     `out/previous`) when it saves its first; with `resume`, the latest checkpoint in `out` is gone
     on from, to the same bits as if it had never stopped.
 
-    Ctrl-C (SIGINT) and SIGTERM end the run after the current step, with a checkpoint.
+    Ctrl-C (SIGINT) and SIGTERM end the run after the current step, with a checkpoint; so does the
+    stop button of a `board`, which is shown the run.
     """
     manager = CheckpointManager(out, fresh=not resume)
     if resume:
@@ -60,30 +63,39 @@ def train(
     tell.start(trainer.step, trainer.config.steps)
     try:
         with stop_requests() as stop:
-            path, loss = _loop(trainer, manager, tell, stop)
+            path, loss = _loop(trainer, manager, tell, stop, Watcher(board))
     finally:
         tell.close()
     return Outcome(trainer, path, loss, stop.signal)
 
 
 def _loop(
-    trainer: Trainer, manager: CheckpointManager, tell: Reporter, stop: StopRequest
+    trainer: Trainer,
+    manager: CheckpointManager,
+    tell: Reporter,
+    stop: StopRequest,
+    watcher: Watcher,
 ) -> tuple[Path, float | None]:
     """Steps until the last or a request to stop; the last checkpoint and its validation loss."""
     config = trainer.config
     if not trainer.corpus.validation:
         tell.message("There is only one document: none is held out to measure a validation loss.")
-    while trainer.step < config.steps and not stop:
+    ended = bool(stop)
+    while trainer.step < config.steps and not ended:
         loss, tokens = trainer.advance()
         tell.update(trainer.step, loss, tokens)
-        if trainer.step < config.steps and not stop:
-            saving = trainer.step % config.checkpoint_every == 0
+        watcher.update(trainer, loss, tokens)
+        ended = bool(stop) or watcher.stopping
+        if trainer.step < config.steps and not ended:
+            saving = trainer.step % config.checkpoint_every == 0 or watcher.wants_checkpoint()
             found = None
             if saving or trainer.step % config.val_every == 0:
                 found = _validate(trainer, tell)
+                watcher.validated(trainer.step, found)
             if saving:
-                trainer.save(manager, found)
-    found = None if stop else _validate(trainer, tell)
+                watcher.saved(trainer.save(manager, found))
+    found = None if ended else _validate(trainer, tell)
+    watcher.validated(trainer.step, found)
     return trainer.save(manager, found), found
 
 

@@ -89,6 +89,7 @@ class Trainer:
         self.step = 0
         self._update = rg.jit(self._update_model, shapes=SHAPES)
         self._total_loss = rg.jit(_total_loss)
+        self._gradients = rg.jit(rg.grad(token_loss), shapes=SHAPES)
 
     def _update_model(self, model: GPT, state: Any, tokens: Any, targets: Any) -> Any:
         loss, grads = rg.value_and_grad(token_loss)(model, tokens, targets)
@@ -109,6 +110,11 @@ class Trainer:
         self.model, self.state = model, state
         self.step += 1
         return value, int(np.count_nonzero(targets >= 0))
+
+    def gradients(self) -> GPT:
+        """The gradients of the loss of the next step's batch, in the places of the parameters."""
+        tokens, targets = self.corpus.batch(self.step, self.config.batch)
+        return self._gradients(self.model, tokens, targets)
 
     def validation_loss(self) -> float | None:
         """The mean of `-log p` over all tokens held out; None where there are none."""

@@ -6,7 +6,7 @@ import type { Num, Summary } from "./types";
 import { count, show, toNumber } from "./text";
 
 interface Event_ { step: number; time: number; scalars?: Record<string, Num>; norms?: Record<string, Num>; summaries?: Record<string, Summary>; message?: string; state?: string }
-interface Data { format: string; title: string; events: Event_[]; controls: string[] }
+interface Data { format: string; title: string; events: Event_[]; controls: string[]; next: number }
 
 const W = 560, H = 200, LEFT = 58, BOTTOM = 22;
 
@@ -123,7 +123,7 @@ export function dashboard(data: Data, root: HTMLElement): void {
   for (const e of data.events) take(e);
   document.documentElement.dataset.ready = "1";
   if (!location.protocol.startsWith("http") || !token) return;
-  const events = new EventSource(`events?token=${encodeURIComponent(token)}&from=${data.events.length}`);
+  const events = new EventSource(`events?token=${encodeURIComponent(token)}&from=${data.next}`);
   events.addEventListener("log", (e) => take(JSON.parse((e as MessageEvent<string>).data) as Event_));
   events.addEventListener("bye", () => { events.close(); ended = true; status.textContent = `ended after step ${seen}`; for (const b of controls.querySelectorAll("button")) b.disabled = true; });
   events.onerror = () => { if (!ended) status.textContent = "the run cannot be reached"; };

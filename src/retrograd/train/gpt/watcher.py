@@ -1,0 +1,59 @@
+"""What a dashboard is shown of a run, and what it asks for."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from retrograd.frontend.dashboard import Dashboard
+from retrograd.train.gpt.trainer import Trainer
+
+PAUSE = 1.0  # seconds between gradients: they are computed for the page alone
+
+__all__ = ["Dashboard", "Watcher"]
+
+
+class Watcher:
+    """Shows a run to a dashboard, if there is one."""
+
+    def __init__(self, board: Dashboard | None) -> None:
+        self._board = board
+        self._tokens = 0
+        self._since = time.monotonic()
+        self._looked = float("-inf")
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the stop button was pressed."""
+        return self._board is not None and self._board.stopping
+
+    def wants_checkpoint(self) -> bool:
+        """Whether the checkpoint button was pressed since this was last asked."""
+        return self._board is not None and self._board.take_checkpoint()
+
+    def update(self, trainer: Trainer, loss: float, tokens: int) -> None:
+        """After each step: its loss and speed, and once in a while gradients and parameters."""
+        board, now = self._board, time.monotonic()
+        if board is None:
+            return
+        self._tokens += tokens
+        scalars = {"loss": loss}
+        if now - self._looked < PAUSE:
+            board.log(trainer.step, **scalars)
+            return
+        passed = now - self._since
+        if self._looked > 0 and passed > 0:
+            scalars["tokens per second"] = self._tokens / passed
+        board.log(trainer.step, grads=trainer.gradients(), params=trainer.model, **scalars)
+        self._tokens, self._since = 0, time.monotonic()
+        self._looked = self._since
+
+    def validated(self, step: int, loss: float | None) -> None:
+        """A validation loss, where there is one."""
+        if self._board is not None and loss is not None:
+            self._board.log(step, **{"validation loss": loss})
+
+    def saved(self, path: Path) -> None:
+        """A checkpoint was written."""
+        if self._board is not None:
+            self._board.message(f"checkpoint: {path}")
