@@ -13,13 +13,18 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
+def chromium_path() -> str | None:
+    """The Chromium of this machine, if there is one."""
+    return next((p for p in map(shutil.which, NAMES) if p), None)
+
+
 @contextmanager
 def browser() -> Iterator[Any]:
     """A browser, or a skip that says what is missing."""
     api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed (extra: browser)"
     )
-    path = next((p for p in map(shutil.which, NAMES) if p), None)
+    path = chromium_path()
     if path is None:
         pytest.skip("there is no Chromium here")
     with api.sync_playwright() as playwright:

@@ -32,6 +32,7 @@ export class Details {
     const { model } = this.app, doc = model.doc;
     this.panel.append(make("h2", {}, "Graph"));
     if (doc.problem) this.problem();
+    if (doc.note) this.panel.append(make("p", { class: "hint" }, doc.note));
     const list = make("dl");
     this.fact(list, "nodes", `${model.nodes.filter((r) => r.computed).length.toLocaleString("en")}`);
     this.fact(list, "inputs", String(doc.inputs.length));

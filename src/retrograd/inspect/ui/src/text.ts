@@ -20,6 +20,12 @@ export function short(text: string, length: number): string {
   return text.length <= length ? text : text.slice(0, length - 1) + "…";
 }
 
+/** Of a path, the end says more than the beginning. */
+export function tail(text: string, length: number): string {
+  if (text.startsWith("∂") && text.length > length) return "∂" + tail(text.slice(1), length - 1);
+  return text.length <= length || !/[.\]]/.test(text) ? short(text, length) : "…" + text.slice(text.length - length + 1);
+}
+
 export function count(n: number, what: string): string {
   return `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
 }

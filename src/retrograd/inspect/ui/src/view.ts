@@ -4,7 +4,7 @@ import { NODE_H, NODE_W, type Placed } from "./layout";
 import { Grid } from "./grid";
 import type { Model, Scope } from "./model";
 import type { Scheme } from "./colour";
-import { brief, count, short } from "./text";
+import { brief, count, short, tail } from "./text";
 
 export interface Marks { // what is emphasised; undefined where nothing is
   selected: number; hovered: number; highlight?: Set<number>; step?: { node: number; parents: number[] };
@@ -320,6 +320,7 @@ export class View {
 
   private paintEdges(pen: CanvasRenderingContext2D, [l, t, r, b]: [number, number, number, number], scale: number): void {
     const p = this.placed as Placed, box = this.boxes, marked = this.marks.highlight;
+    const lit = marked && this.litItems(marked), bright: number[][] = [[], [], []];
     const whole: number[][] = [[], [], []], stubs: number[][] = [[], [], []];
     if (scale < 0.06 && p.from.length > 3000) return;
     for (const e of this.edgeGrid.near([l, t, r, b]) ?? p.from.keys()) {
@@ -336,16 +337,43 @@ export class View {
       pen.setLineDash(kind === 2 && scale > FAR ? [4, 4] : []);
       pen.beginPath();
       for (const e of whole[kind]) {
+        if (lit?.has(p.from[e]) && lit.has(p.to[e])) { bright[kind].push(e); continue; }
         if (straight) { pen.moveTo(box[4 * e], box[4 * e + 1]); pen.lineTo(box[4 * e + 2], box[4 * e + 3]); } else this.curve(pen, e);
       }
       if (scale > TINY) for (const e of stubs[kind]) this.stub(pen, e);
       pen.stroke();
     }
+    for (const kind of [2, 0, 1]) { // between what is highlighted
+      if (!bright[kind].length) continue;
+      pen.globalAlpha = 1;
+      pen.strokeStyle = kind === 1 ? this.ink.gradient : this.ink.text;
+      pen.lineWidth = Math.max(1.4, 1 / scale);
+      pen.setLineDash(kind === 2 ? [5, 4] : []);
+      pen.beginPath();
+      for (const e of bright[kind]) this.curve(pen, e);
+      pen.stroke();
+    }
+    pen.globalAlpha = marked ? 0.45 : 1;
     pen.setLineDash([]);
     if (scale > FAR) { this.paintArrows(pen, [...whole[0], ...whole[1], ...whole[2], ...stubs[0], ...stubs[1], ...stubs[2]]); this.paintStubNames(pen, [...stubs[2], ...stubs[0], ...stubs[1]]); }
     if (scale > 0.6 && this.showShapes) this.paintShapes(pen, [...whole[0], ...whole[1]]);
     pen.globalAlpha = 1;
   }
+
+  /** What is seen in the places of highlighted nodes. */
+  private litItems(marked: Set<number>): Set<number> {
+    if (this.litFor !== marked || this.litIn !== this.placed) {
+      const stands = (this.placed as Placed).stands;
+      this.lit = new Set([...marked].map((i) => stands[i]));
+      this.litFor = marked;
+      this.litIn = this.placed;
+    }
+    return this.lit;
+  }
+
+  private lit = new Set<number>();
+  private litFor: Set<number> | undefined;
+  private litIn: Placed | undefined;
 
   private paintArrows(pen: CanvasRenderingContext2D, edges: number[]): void {
     const p = this.placed as Placed, b = this.boxes;
@@ -410,7 +438,7 @@ export class View {
       return;
     }
     pen.font = "600 12.5px system-ui, sans-serif";
-    pen.fillText(short(this.model.titles[id], 21), x + NODE_W / 2, y + 17);
+    pen.fillText(tail(this.model.titles[id], 21), x + NODE_W / 2, y + 17);
     pen.font = "11px ui-monospace, SFMono-Regular, Menlo, monospace";
     pen.fillStyle = this.ink.faint;
     pen.fillText(short(this.second(id), 22), x + NODE_W / 2, y + 33);
@@ -419,7 +447,7 @@ export class View {
       pen.font = "600 11px system-ui, sans-serif";
       pen.fillStyle = second ? this.ink.gradient : this.ink.accent;
       pen.textAlign = "left";
-      pen.fillText(short(names, 22), x + 6, second ? y - 4 : y + NODE_H + 13);
+      pen.fillText(tail(names, 22), x + 6, second ? y - 4 : y + NODE_H + 13);
     }
   }
 
@@ -462,7 +490,7 @@ export class View {
       if (Number.isNaN(p.x[i])) continue;
       const r = this.model.nodes[i], x = p.x[i], y = p.y[i];
       out.push(`<rect x="${n1(x)}" y="${n1(y)}" width="${NODE_W}" height="${NODE_H}" rx="${r.inputs.length ? 7 : NODE_H / 2}" fill="${this.scheme.of(i)}" stroke="${this.model.second[i] ? ink.gradient : ink.line}"${r.outputs.length ? ' stroke-width="2.4"' : ""}${r.computed ? "" : ' stroke-dasharray="5 4"'}/>`);
-      out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 17)}" text-anchor="middle" font-size="12.5" font-weight="600" fill="${ink.text}">${xml(short(this.model.titles[i], 21))}</text>`);
+      out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 17)}" text-anchor="middle" font-size="12.5" font-weight="600" fill="${ink.text}">${xml(tail(this.model.titles[i], 21))}</text>`);
       out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 33)}" text-anchor="middle" font-size="11" fill="${ink.faint}">${xml(short(this.second(i), 22))}</text>`);
     }
   }
