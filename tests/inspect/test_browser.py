@@ -11,6 +11,7 @@ from retrograd.inspect.server import PageServer
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
 from tests.inspect import graphs
 from tests.inspect.browsing import Visit, browser
+from tests.inspect.test_bodies import looped
 
 pytestmark = pytest.mark.browser
 
@@ -409,6 +410,20 @@ def test_every_kind_of_graph_draws(visit, folder, name):
     assert None not in boxes
     places = {(round(b[0]), round(b[1])) for b in boxes}
     assert len(places) == len(boxes)
+
+
+def test_the_body_of_a_loop_opens_as_a_scope(visit, folder):
+    (folder / "loop.html").write_text(page(document(looped())), encoding="utf-8")
+    v = visit((folder / "loop.html").as_uri())
+    v.page.get_by_role("button", name="Close all scopes").click()
+    v.page.wait_for_timeout(100)
+    sine = v.node("r.op === 'sin'")
+    assert v.state(f"app.view.box({sine}) ?? null") is None
+    v.page.get_by_label("Search", exact=True).fill("op:sin")
+    v.page.get_by_label("Search", exact=True).press("Enter")
+    v.page.wait_for_timeout(200)
+    assert v.state(f"app.view.box({sine})") is not None
+    assert "repeat#1" in v.details
 
 
 def test_a_document_of_another_version_says_so(chromium, folder):
