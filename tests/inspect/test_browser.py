@@ -206,7 +206,7 @@ def test_search(visit, worked, query, op):
     if not op:
         v.page.wait_for_selector("text=0 nodes for")
         return
-    v.page.wait_for_selector("[data-node]")
+    v.page.wait_for_selector(".links [data-node]")
     v.page.get_by_label("Search", exact=True).press("Enter")
     v.page.wait_for_timeout(150)
     assert v.state("app.model.nodes[app.selected].op") == op
@@ -215,11 +215,11 @@ def test_search(visit, worked, query, op):
 def test_search_by_source_line_and_shape(visit, gpt):
     v = visit(gpt)
     v.page.get_by_label("Search", exact=True).fill("shape:27x32")
-    v.page.wait_for_selector("[data-node]")
+    v.page.wait_for_selector(".links [data-node]")
     assert "tokens.weight" in v.page.locator(".list").inner_text()
     v.click(v.node("r.inputs.length && r.source !== null && app.view.box(r.id)"))
     v.page.get_by_role("button", name="Find all nodes made by this line").click()
-    v.page.wait_for_selector("[data-node]")
+    v.page.wait_for_selector(".links [data-node]")
     assert v.page.get_by_label("Search", exact=True).input_value().startswith("line:")
 
 
@@ -390,7 +390,7 @@ def test_names_with_markup_are_shown_and_not_run(visit, folder):
         assert EVIL in v.details
         v.page.mouse.move(*v.place(i))
     v.page.get_by_label("Search", exact=True).fill("img")
-    v.page.wait_for_selector("[data-node]")
+    v.page.wait_for_selector(".links [data-node]")
     assert v.page.evaluate("window.hacked") is None
     assert v.page.locator("img").count() == 0
     ET.fromstring(v.saved("SVG picture").read_text(encoding="utf-8"))
