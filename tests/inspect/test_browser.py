@@ -495,7 +495,7 @@ def test_a_dashboard_is_updated_and_its_buttons_reach_the_run(visit, folder):
         assert "3" in loss.locator(".now").inner_text()
         for step in range(2, 30):
             board.log(step, loss=3.0 / step, grads={"w": w / step})
-            v.page.wait_for_timeout(30)
+            v.page.wait_for_timeout(40)
         board.message("<b>saved</b>")
         v.page.wait_for_selector("text=<b>saved</b>")
         assert v.page.locator("[data-chart='gradient norms'] path.curve").count() == 1

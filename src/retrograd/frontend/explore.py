@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -159,7 +160,7 @@ def put_kernels(
         kernels.append(
             {
                 "nodes": ids,
-                "text": k.text,
+                "text": re.sub(r"%\d+: ", "", k.text),  # numbers of nodes inside the compiler
                 "ops": k.ops,
                 "bytes": k.bytes,
                 "operations": k.operations,

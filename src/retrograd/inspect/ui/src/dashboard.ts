@@ -113,8 +113,11 @@ export function dashboard(data: Data, root: HTMLElement): void {
     if (e.message) messages.prepend(make("li", {}, e.message));
     if (e.state === "ended") ended = true;
     if (e.scalars || e.norms) {
-      if (first && e.time > first.time && e.step > first.step) chart("steps per second").add("steps per second", e.step, (e.step - first.step) / (e.time - first.time));
-      first = e;
+      if (!first) first = e;
+      else if (e.time - first.time >= 0.5 && e.step > first.step) { // over a while: single steps tell of the clock
+        chart("steps per second").add("steps per second", e.step, (e.step - first.step) / (e.time - first.time));
+        first = e;
+      }
       seen = e.step;
     }
     status.textContent = ended ? `ended after step ${seen}` : seen < 0 ? "waiting for the first step" : `step ${seen}`;

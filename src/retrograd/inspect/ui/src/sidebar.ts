@@ -86,7 +86,7 @@ export class Sidebar {
       const moved = k.bytes === null ? "" : ` · ${bytes(k.bytes)}`;
       return make("li", {}, make("button", { type: "button", class: "link", click: () => this.showKernel(i), "data-kernel": String(i) },
         make("span", { class: "id" }, `k${i}`), " ", make("span", {}, k.text),
-        make("small", { class: "more" }, `${measured ? "" : "at least "}${time(cost(i))}${moved} · ${k.ops || "copy"}`)), bar);
+        make("small", { class: "more" }, `${measured ? "" : "at least "}${time(cost(i))}${moved}${k.ops ? ` · ${k.ops}` : ""}`)), bar);
     });
     this.body.replaceChildren(
       make("p", { class: "hint" }, `${count(kernels.length, "kernel")}, ${time(total)} ${measured ? "measured" : "at least; give inputs to measure"}. A kernel's nodes are computed in one loop.`),
