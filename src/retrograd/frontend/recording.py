@@ -17,8 +17,10 @@ from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import (
     PENDING,
     SPENT,
+    UNUSED,
     VALUES,
     Data,
+    checksum,
     is_spent,
     known,
     known_as,
@@ -130,6 +132,12 @@ class Lazy:
             made._ready = array
         return made
 
+    def share(self) -> None:
+        """Note that the user can edit the array of this constant."""
+        prim = self._own.prim
+        assert isinstance(prim, Data)
+        prim.mark = UNUSED
+
     @property
     def node(self) -> Node:
         """The node of the graph that this handle stands for."""
@@ -142,6 +150,22 @@ class Lazy:
         return own
 
     _node = node
+
+    def used(self) -> Node:
+        """The node, for an operation to use. If the user can edit the array, what it holds now is
+        noted; if it was edited since another operation used it, that one keeps the leaf of before,
+        so that a gradient finds out."""
+        node = self.node
+        prim = node.prim
+        if not isinstance(prim, Data) or prim.mark is None:
+            return node
+        mark = checksum(prim.array)
+        if prim.mark not in (UNUSED, mark):
+            self.become_leaf(prim.array)
+            prim = self._own.prim
+            assert isinstance(prim, Data)
+        prim.mark = mark
+        return self._own
 
     @property
     def _type(self) -> TensorType:
@@ -251,7 +275,10 @@ class Lazy:
         """Stand for an array at hand from here on."""
         form = self._form
         node = self._own if form is None else form.node
-        self._stand_for(known_as(array, node, spent))
+        made = known_as(array, node, spent)
+        if isinstance(node.prim, Data) and node.prim.array is array:
+            made.prim.mark = node.prim.mark  # type: ignore[attr-defined]
+        self._stand_for(made)
 
     def _stand_for(self, node: Node) -> None:
         if self._form is None:

@@ -10,6 +10,7 @@ import numpy as np
 from retrograd.autodiff import contributions
 from retrograd.backends import Array
 from retrograd.errors import DTypeError, RetrogradError, ShapeError
+from retrograd.frontend.backward import check_edits
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import evaluate, leaf
 from retrograd.frontend.tape.entry import Entry
@@ -115,7 +116,8 @@ def steps(
 
 
 def arrays(nodes: Sequence[Node]) -> list[Array]:
-    """The values of nodes, computed in one program."""
+    """The values of nodes, computed in one program from arrays that nobody has edited."""
+    check_edits(nodes)
     handles = [Tensor(n) for n in nodes]
     evaluate(handles)
     return [h.numpy() for h in handles]
