@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import data, io, nn, optim
+from retrograd import data, io, nn, optim, testing
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -249,6 +249,7 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
+from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -371,6 +372,7 @@ __all__ = [
     "full_like",
     "gelu",
     "grad",
+    "gradcheck",
     "greater",
     "greater_equal",
     "histogram",
@@ -431,6 +433,7 @@ __all__ = [
     "nextafter",
     "not_equal",
     "num_threads",
+    "numerical_gradient",
     "one_hot",
     "ones",
     "ones_like",
@@ -495,6 +498,7 @@ __all__ = [
     "tanh",
     "tensor",
     "tensordot",
+    "testing",
     "tile",
     "topk",
     "trace",
