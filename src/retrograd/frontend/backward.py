@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from retrograd.autodiff import pullback, seeds
+from retrograd.backends import CHECKED
 from retrograd.errors import GradientError, ShapeError, TraceError
+from retrograd.frontend.context import current_backend
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import add, stop_gradient
 from retrograd.frontend.forms import Form
@@ -57,7 +59,7 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     for handle, g in zip(leaves.values(), found, strict=False):
         if g is not None:
             _accumulate(handle, g, root)
-    if shared:  # now, before the user edits them
+    if shared or current_backend() == CHECKED:  # now, before the user edits them or goes on
         evaluate([h._grad for h in leaves.values() if h._grad is not None])
     if not (retain_graph or node in leaves):
         root.spend()
