@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import data, io, nn, optim, testing
+from retrograd import data, io, nn, optim, solvers, testing
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -250,6 +250,7 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
+from retrograd.solvers import minimize
 from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
@@ -423,6 +424,7 @@ __all__ = [
     "median",
     "meshgrid",
     "min",
+    "minimize",
     "minimum",
     "moveaxis",
     "multiply",
@@ -481,6 +483,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "solvers",
     "sort",
     "spec",
     "special",
