@@ -2,13 +2,14 @@
 
 from retrograd.autodiff.batching import batch, batched
 from retrograd.autodiff.forward import pushforward, tangent
-from retrograd.autodiff.reverse import depends, gradient, pullback, seeds
+from retrograd.autodiff.reverse import contributions, depends, gradient, pullback, seeds
 from retrograd.autodiff.steps import Visit, gradient_steps
 
 __all__ = [
     "Visit",
     "batch",
     "batched",
+    "contributions",
     "depends",
     "gradient",
     "gradient_steps",

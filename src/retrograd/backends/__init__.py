@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from retrograd.backends.backend import Array, Backend, Program, bind
+from retrograd.backends.checked import CHECKED, CheckedProgram, check_given, checked
 from retrograd.backends.interpret import TieredProgram
 from retrograd.backends.llvm import MISSED, LLVMProgram, Pending, call, caller
 from retrograd.backends.pairs import has_complex, on_real, real_arrays, real_graph
@@ -15,6 +16,7 @@ from retrograd.ir import Graph
 from retrograd.passes import optimize
 
 __all__ = [
+    "CHECKED",
     "MISSED",
     "PROFILED",
     "RUNS",
@@ -29,6 +31,8 @@ __all__ = [
     "bind",
     "call",
     "caller",
+    "check_given",
+    "checked",
     "compile_graph",
     "find",
     "on_real",
@@ -42,26 +46,24 @@ __all__ = [
 # others get it optimised.
 BACKENDS: dict[str, Backend] = {
     "reference": ReferenceProgram,
+    CHECKED: CheckedProgram,  # of `rg.debug`
+    PROFILED: lambda graph: on_real(graph, ProfiledProgram),  # of `rg.profile`
     "llvm": lambda graph: on_real(graph, lambda g: LLVMProgram(g, simplify=True)),
 }
 
 
-def _profiled(graph: Graph) -> Program:
-    return on_real(graph, ProfiledProgram)
-
-
 def available() -> list[str]:
     """Names of the backends that can run here."""
-    return list(BACKENDS)
+    return [name for name in BACKENDS if name not in (CHECKED, PROFILED)]
 
 
 def find(name: str) -> Backend:
     """The backend of this name; `BackendError` lists those there are."""
     try:
-        return BACKENDS[name] if name != PROFILED else _profiled
+        return BACKENDS[name]
     except KeyError:
         raise BackendError(
-            f"there is no backend named {name!r} here; there are {', '.join(BACKENDS)}"
+            f"there is no backend named {name!r} here; there are {', '.join(available())}"
         ) from None
 
 
