@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.frontend.failure import show_failure
 from retrograd.inspect import document, loads, page
 from retrograd.inspect.server import PageServer
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
@@ -481,6 +482,24 @@ def test_a_gpt_opens_closed_and_can_be_opened_whole(visit, gpt):
     )
     assert hidden == 0
     assert v.state("app.view.placed.from.length") > 500
+
+
+# -- debug -----------------------------------------------------------------------------------------
+
+
+def test_a_failure_opens_at_its_node_and_says_why(visit, folder):
+    x = rg.tensor([4.0, 0.0], requires_grad=True)
+    with pytest.raises(rg.NonFiniteError) as caught, rg.debug():
+        rg.sum(rg.sqrt(x)).backward()
+    show_failure(caught.value, folder / "nan.html", open=False)
+    v = visit((folder / "nan.html").as_uri())
+    assert v.state("app.selected") == v.state("app.model.doc.focus")
+    alert = v.page.get_by_role("alert").inner_text()
+    assert "gives inf in 1 of 2" in alert
+    assert "likely cause" in alert
+    assert "remedy" in alert
+    assert "∞" in v.details
+    assert v.state("app.view.marks.warnings.size") >= 1
 
 
 # -- live training ---------------------------------------------------------------------------------

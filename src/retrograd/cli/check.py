@@ -10,7 +10,9 @@ from typing import Annotated, Any
 import typer
 
 import retrograd as rg
+from retrograd.errors import NonFiniteError
 from retrograd.frontend import tree
+from retrograd.frontend.failure import show_failure
 
 
 def check(
@@ -22,6 +24,14 @@ def check(
             show_default=False,
         ),
     ],
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the first value that is not finite is shown, if there is one: a page of "
+            "the explorer that opens at it.",
+            show_default="no",
+        ),
+    ] = None,
 ) -> None:
     """Check a saved graph, or run a function and find its first NaN or infinity.
 
@@ -32,7 +42,7 @@ def check(
     """
     module, colon, name = target.rpartition(":")
     if colon and name.isidentifier() and not Path(target).exists():
-        _check_function(module, name)
+        _check_function(module, name, page)
     else:
         _check_file(Path(target))
 
@@ -53,13 +63,19 @@ def _check_file(path: Path) -> None:
     typer.echo(f"its gradient has {gradient.stats().nodes} nodes; they are right, too")
 
 
-def _check_function(module: str, name: str) -> None:
+def _check_function(module: str, name: str, page: Path | None) -> None:
     function = _function(module, name)
-    with rg.debug():
-        leaves = tree.flatten(function())[0]
-        for x in leaves:
-            if isinstance(x, rg.Tensor):
-                x.numpy()
+    try:
+        with rg.debug():
+            leaves = tree.flatten(function())[0]
+            for x in leaves:
+                if isinstance(x, rg.Tensor):
+                    x.numpy()
+    except NonFiniteError as error:
+        if page is not None and error.node is not None:
+            show_failure(error, page, open=False)
+            error.add_note(f"The page is in {page}")
+        raise
     typer.echo(f"{module}:{name}: every value is finite")
 
 

@@ -52,7 +52,7 @@ def with_backward(graph: Graph) -> Backward:
         back, visits = gradient_steps(graph, [loss], wanted)
     except (RetrogradError, NotImplementedError) as error:
         return Backward(graph, note=f"The backward pass is not shown: {error}")
-    names = [*(y.name for y in graph.outputs), *(f"∂{x.name}" for x in wanted)]
+    names = [*(y.name for y in graph.outputs), *_gradient_names(wanted, graph)]
     both = Graph(graph.inputs, [*graph.outputs, *back.outputs], graph.name)
     return Backward(both, graph, visits, names)
 
@@ -63,7 +63,12 @@ def again(graph: Graph, forward: Graph, ends: Sequence[Node], wanted: Sequence[N
     made, visits = gradient_steps(forward, ends, wanted, cotangents)
     if made.structure() != graph.structure():
         return Backward(graph, forward)
-    return Backward(made, forward, visits, [f"∂{x.name}" for x in wanted])
+    return Backward(made, forward, visits, _gradient_names(wanted, forward))
+
+
+def _gradient_names(wanted: Sequence[Node], graph: Graph) -> list[str]:
+    position = {x: i for i, x in enumerate(graph.inputs)}
+    return [f"∂{x.name or f'%{position.get(x, x.id)}'}" for x in wanted]
 
 
 def explored(

@@ -208,7 +208,7 @@ class Graph(ir.Graph):
 
         >>> import retrograd as rg
         >>> g = rg.trace(lambda a, b: rg.relu(a * b), rg.spec(()), rg.spec(()))
-        >>> g.to_html("/tmp/product.html", inputs=(2.0, 3.0))
+        >>> g.to_html(getfixture("tmp_path") / "product.html", inputs=(2.0, 3.0))
         """
         doc = self.to_document(inputs, gradient=gradient, profile=profile, compare=compare)
         write_atomically(path, drawing.page(doc).encode(), "page")

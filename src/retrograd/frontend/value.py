@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from retrograd.autodiff import pullback
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import DTypeError, GradientError
 from retrograd.frontend.recording import leaf
+from retrograd.frontend.value_graph import value_graph
 from retrograd.ir import Graph, Node, TensorType, float64, full
 from retrograd.ops import elementwise as el
 
@@ -92,6 +95,14 @@ class Value:
         """Set `.grad` of this value and of everything it was computed from to 0."""
         for v in _ancestors([self]):
             v.grad = 0.0
+
+    def show(self, path: str | os.PathLike[str] | None = None, open: bool = True) -> Path:
+        """Show what this value was computed from and its backward pass, step by step with numbers,
+        in the browser or in the notebook; `path` and `open` as of `Graph.show`.
+
+        >>> page = (Value(2.0, label="a") * Value(-3.0, label="b")).show(open=False)
+        """
+        return value_graph(self).show(path=path, open=open)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._prev:

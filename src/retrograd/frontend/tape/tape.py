@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar, Token
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -310,3 +312,28 @@ class Tape:
         inputs = [e.node for e in self._entries if e.op == "input"]
         ends = [e.node for e in self._entries if e.id not in used and e.parents]
         return closed(inputs, ends, "tape")
+
+    def show(
+        self,
+        out: Any = None,
+        *,
+        profile: bool = False,
+        path: str | os.PathLike[str] | None = None,
+        open: bool = True,
+    ) -> Path:
+        """Show the recording in the browser, or in the notebook, with all values; of `out`, an id
+        or a tensor, by default the last result nobody used, also the gradient, step by step, where
+        it is a real scalar. Returns the page's file; options as of `Graph.show`.
+
+        >>> tape = Tape()
+        >>> x = tape.leaf(3.0, name="x")
+        >>> page = tape.show(x * x, open=False)
+        """
+        graph = self.graph()
+        ends = list(reversed(graph.outputs))
+        if out is not None:
+            ends = [self._entries[self._id(out)].node]
+            graph = closed([e.node for e in self._entries if e.op == "input"], ends, "tape")
+            ends = list(graph.outputs)
+        shown = Graph(graph.inputs, ends, "tape")
+        return shown.show(profile=profile, path=path, open=open)
