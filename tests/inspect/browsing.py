@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,18 @@ class Visit:
     def state(self, expression: str) -> Any:
         """Something of the running program, for what a canvas does not tell."""
         return self.page.evaluate(f"(() => {{ const {{app}} = explorer; return {expression}; }})()")
+
+    def until(self, condition: str, seconds: float = 30) -> None:
+        """Wait until something is so. By asking again: the page's policy lets nothing be waited
+        for inside of it."""
+        test = f"typeof explorer !== 'undefined' && ((app) => Boolean({condition}))(explorer.app)"
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with suppress(Exception):  # of a page that is being loaded nothing can be asked
+                if self.page.evaluate(test):
+                    return
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"waited for {condition}")
 
     def place(self, item: int) -> tuple[float, float]:
         """Where the middle of a box is in the window; a scope is given as `-1 - id`."""

@@ -462,7 +462,7 @@ def test_served_and_reloaded(visit):
         assert v.state("app.model.nodes.length") == 1
         texts.pop(0)
         server.stream.publish("changed")
-        v.page.wait_for_function("window.explorer?.app.model.nodes.length === 2", timeout=10_000)
+        v.until("app.model.nodes.length === 2")
     finally:
         v.page.goto("about:blank")
         server.close()
@@ -521,7 +521,6 @@ def test_a_dashboard_is_updated_and_its_buttons_reach_the_run(visit, folder):
         assert v.page.locator("[data-chart='steps per second']").is_visible()
         assert v.page.locator("[data-hist='∂w'] svg.histogram").is_visible()
         v.page.get_by_role("button", name="Save a checkpoint").click()
-        v.page.wait_for_function("document.querySelector('[role=status]').textContent.length")
         v.page.wait_for_timeout(200)
         assert board.take_checkpoint()
         v.page.get_by_role("button", name="Stop after this step").click()
@@ -533,3 +532,25 @@ def test_a_dashboard_is_updated_and_its_buttons_reach_the_run(visit, folder):
     kept = visit((folder / "board.html").as_uri())
     assert kept.page.locator("[data-chart=loss] path.curve").count() == 1
     assert kept.page.get_by_role("button", name="Stop after this step").count() == 0
+
+
+@pytest.mark.slow
+def test_fifty_thousand_nodes_open_and_can_be_gone_through(visit, folder):
+    path = folder / "large.html"
+    path.write_text(page(document(graphs.chain_with_gradient(17_000))), encoding="utf-8")
+    v = visit(path.as_uri())
+    assert v.state("app.model.nodes.length") > 50_000
+    assert v.state("[...app.view.placed.x].filter((x) => !isNaN(x)).length") < 100
+    v.page.get_by_label("Search", exact=True).fill("%30000")
+    v.page.get_by_label("Search", exact=True).press("Enter")
+    v.until("app.selected === 30000")
+    v.page.mouse.move(700, 400)
+    v.page.mouse.down()
+    v.page.mouse.move(500, 300, steps=10)
+    v.page.mouse.up()
+    v.page.mouse.wheel(0, 400)
+    v.page.get_by_role("tab", name="Outline").click()
+    v.page.get_by_role("button", name="Open all scopes").click()
+    v.until("app.open.every((x) => x)")
+    v.state("app.ready")
+    v.page.get_by_role("button", name="Fit").click()
