@@ -63,6 +63,7 @@ def test_data_is_whole(name):
     graph = graphs.ALL[name]()
     (_, script), _ = Page(to_html(graph)).scripts
     assert loads(script) == document(graph)
+    assert not set("<>&") & set(script)  # `</script ` and `<!--` end or change it, too
 
 
 @pytest.mark.parametrize("name", graphs.ALL)
