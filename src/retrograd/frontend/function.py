@@ -22,8 +22,8 @@ from retrograd.frontend.leaves import leaf
 from retrograd.frontend.page import CURRENT
 from retrograd.frontend.programs import LITERAL
 from retrograd.frontend.recall import (
+    LARGEST,
     MISSED,
-    Operation,
     collected,
     free_number,
     hold,
@@ -31,6 +31,7 @@ from retrograd.frontend.recall import (
     recall,
     single,
 )
+from retrograd.frontend.recorder import Operation, number_key, served
 from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.source import user_source
 from retrograd.ir import Node, Provenance, Source, made_by, provenance
@@ -116,7 +117,7 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
         found = single(op, x)
         return found if found is not MISSED else slow(x)
 
-    return call
+    return served(call, op)
 
 
 # What an operation does as an operator, and with its operands exchanged.
@@ -135,18 +136,20 @@ def reflected(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> Callable[..., Any]:
     """A function of two arrays."""
-    method = _method(Operation(f, numbers), slow)
-    swapped = _method(Operation(f, numbers, True), lambda x, other: slow(other, x))
+    op, exchanged = Operation(f, numbers), Operation(f, numbers, True)
+    method = _method(op, slow)
+    swapped = _method(exchanged, lambda x, other: slow(other, x))
 
     @functools.wraps(f)
-    def call(x1: Any, x2: Any, /) -> Any:
+    def both(x1: Any, x2: Any, /) -> Any:
         if isinstance(x1, Lazy):
             return method(x1, x2)
         if isinstance(x2, Lazy) and (x1.__class__ is float or x1.__class__ is int):
             return swapped(x2, x1)
         return slow(x1, x2)
 
-    _METHODS[call] = method, swapped
+    call = served(both, op, exchanged, two=True)
+    _METHODS[call] = served(method, op, two=True), served(swapped, exchanged, two=True)
     return call
 
 
@@ -180,8 +183,12 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
                 found = form.uses[op][second]
                 if other._requires_grad:
                     tracked = True
-            elif kind is int or other in literal or not (numbers and form.takes_numbers):
-                found = form.uses[op][kind, repr(other)]
+            elif (
+                other in literal
+                or not (numbers and form.takes_numbers)
+                or (kind is int and abs(other) > LARGEST)
+            ):
+                found = form.uses[op][number_key(other)]
             else:
                 if not page.open:
                     raise KeyError

@@ -29,6 +29,7 @@ from retrograd.frontend.page import NOWHERE, PAGES, Page, flush, materialise
 from retrograd.frontend.past import past_of, whole
 from retrograd.frontend.programs import LOCK, cache_stats, detached, needed, program_for
 from retrograd.frontend.ready import complete
+from retrograd.frontend.recorder import HandleBase
 from retrograd.ir import DType, Node, Provenance, Shape, TensorType, made_by
 from retrograd.ops.control import StopGradient
 
@@ -69,20 +70,18 @@ def dissolve_pages() -> None:
             continue
         held = page.alive()
         if held:
-            page.kept = [weakref.ref(h) for h in held]
+            page.stay(held)
             materialise(held[0])
         page.close()
 
 
-class Lazy:
+class Lazy(HandleBase):
     """A handle on a value: what the user holds. `Tensor` adds the operators.
 
     It stands for `_form` on `_page`, or for a node, `_own`. `Data` nodes are values at hand.
     """
 
-    __slots__ = (
-        "__weakref__", "_form", "_grad", "_own", "_page", "_ready", "_requires_grad", "_root",
-    )  # fmt: skip
+    __slots__ = ()
 
     handle_class: ClassVar[type[Lazy]]  # the class results are wrapped in: Tensor
 

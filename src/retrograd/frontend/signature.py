@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import ShapeError
+from retrograd.frontend.recorder import FUNCTIONS
 from retrograd.ir import Dim, TensorType
 
 # What is part of the signature without being asked to. Functions are compared by identity.
@@ -17,7 +18,7 @@ CONSTANT = (
     bool,
     str,
     bytes,
-    types.FunctionType,
+    *FUNCTIONS,
     types.BuiltinFunctionType,
     types.MethodType,
     type,
