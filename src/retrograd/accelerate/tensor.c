@@ -38,18 +38,21 @@ typedef struct {
     PyObject *weak;
 } Handle;
 
-typedef struct {
+typedef struct Form {
     PyObject_HEAD
     PyObject *uses;
+    PyObject *op, *other; /* the first use that was looked up, NULL before: the operation, what it */
+    Py_ssize_t number;    /* combines this with (NULL: the number of this number), */
+    struct Form *result;  /* and what comes of it */
     char floating, takes_numbers;
 } Form;
 
 typedef struct {
     PyObject_HEAD
-    PyObject *slots, *numbers;
+    PyObject *slots, *numbers; /* a list: there may be None for a number that was not used */
     Links handles;
     PyObject **forms; /* of the handles made since the last look */
-    Py_ssize_t listed, room, before, limit, next;
+    Py_ssize_t listed, room, before, limit;
     char open;
 } Page;
 
@@ -179,12 +182,18 @@ static int form_traverse(Form *self, visitproc visit, void *arg)
 {
     Py_VISIT(TYPE(self));
     Py_VISIT(self->uses);
+    Py_VISIT(self->op);
+    Py_VISIT(self->other);
+    Py_VISIT(self->result);
     return 0;
 }
 
 static int form_clear(Form *self)
 {
     Py_CLEAR(self->uses);
+    Py_CLEAR(self->op);
+    Py_CLEAR(self->other);
+    Py_CLEAR(self->result);
     return 0;
 }
 
@@ -229,7 +238,7 @@ static PyObject *page_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     self->handles.previous = self->handles.next = &self->handles;
     self->slots = PyDict_New();
-    self->numbers = PyDict_New();
+    self->numbers = PyList_New(0);
     if (self->slots == NULL || self->numbers == NULL) {
         Py_DECREF(self);
         return NULL;
@@ -364,7 +373,10 @@ static PyObject *page_stay(Page *self, PyObject *unused)
 
 static PyObject *page_take(Page *self, PyObject *unused)
 {
-    return PyLong_FromSsize_t(self->next++);
+    Py_ssize_t n = PyList_Size(self->numbers);
+    if (n < 0 || PyList_Append(self->numbers, Py_None) < 0)
+        return NULL;
+    return PyLong_FromSsize_t(n);
 }
 
 static PyObject *page_count_from(Page *self, PyObject *number)
@@ -372,8 +384,27 @@ static PyObject *page_count_from(Page *self, PyObject *number)
     Py_ssize_t n = PyLong_AsSsize_t(number);
     if (n == -1 && PyErr_Occurred())
         return NULL;
-    self->next = n;
+    while (PyList_Size(self->numbers) < n)
+        if (PyList_Append(self->numbers, Py_None) < 0)
+            return NULL;
     Py_RETURN_NONE;
+}
+
+static PyObject *page_numbers_from(Page *self, PyObject *number)
+{
+    PyObject *result;
+    Py_ssize_t n = PyLong_AsSsize_t(number);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
+    result = PyDict_New();
+    for (Py_ssize_t i = n; result != NULL && i < PyList_Size(self->numbers); i++) {
+        PyObject *x = PyList_GetItem(self->numbers, i);
+        PyObject *k = x != Py_None ? PyLong_FromSsize_t(i) : NULL;
+        if (x != Py_None && (k == NULL || PyDict_SetItem(result, k, x) < 0))
+            Py_CLEAR(result);
+        Py_XDECREF(k);
+    }
+    return result;
 }
 
 static PyObject *page_begin(Page *self, PyObject *unused)
@@ -398,6 +429,7 @@ static PyMethodDef page_methods[] = {
     {"stay", (PyCFunction)page_stay, METH_O, "Go on listing handles that `alive` gave."},
     {"take", (PyCFunction)page_take, METH_NOARGS, "The number of the next number."},
     {"count_from", (PyCFunction)page_count_from, METH_O, "Let the next number be this one."},
+    {"numbers_from", (PyCFunction)page_numbers_from, METH_O, "Numbers from this one on."},
     {"begin", (PyCFunction)page_begin, METH_NOARGS, "Record here from now on."},
     {"end", (PyCFunction)page_end, METH_NOARGS, "Record nothing here from now on."},
     {NULL},
@@ -405,7 +437,7 @@ static PyMethodDef page_methods[] = {
 
 static PyMemberDef page_members[] = {
     {"slots", T_OBJECT_EX, offsetof(Page, slots), 0, NULL},
-    {"numbers", T_OBJECT_EX, offsetof(Page, numbers), 0, NULL},
+    {"numbers", T_OBJECT_EX, offsetof(Page, numbers), READONLY, NULL},
     {"limit", T_PYSSIZET, offsetof(Page, limit), 0, NULL},
     {"open", T_BOOL, offsetof(Page, open), READONLY, NULL},
     {NULL},
@@ -477,15 +509,47 @@ static Form *form_on(Page *page, Handle *h)
     return is_form(form) ? (Form *)form : NULL;
 }
 
-/* The form that an operation leads to from a form, borrowed. */
+/* The form that an operation leads to from a form, borrowed. What leads anywhere leads there for
+   good, so the first answer is kept at hand. */
 static Form *result_of(Form *form, PyObject *op, PyObject *other)
 {
     PyObject *found = NULL, *table = NULL;
+    if (form->op == op && form->other == other)
+        return form->result;
     if (form->uses != NULL)
         table = PyDict_GetItemWithError(form->uses, op);
     if (table != NULL)
         found = PyDict_GetItemWithError(table, other);
-    return is_form(found) ? (Form *)found : NULL;
+    if (!is_form(found))
+        return NULL;
+    if (form->op == NULL) {
+        Py_INCREF(op);
+        Py_INCREF(other);
+        Py_INCREF(found);
+        form->op = op;
+        form->other = other;
+        form->result = (Form *)found;
+    }
+    return (Form *)found;
+}
+
+/* The same for an operation with number k of a recording. */
+static Form *result_of_number(Form *form, PyObject *op, Py_ssize_t k)
+{
+    PyObject *number;
+    Form *found;
+    if (form->op == op && form->other == NULL && form->number == k)
+        return form->result;
+    number = PyLong_FromSsize_t(k);
+    if (number == NULL)
+        return NULL;
+    found = result_of(form, op, number);
+    if (form->other == number) {
+        Py_CLEAR(form->other);
+        form->number = k;
+    }
+    Py_DECREF(number);
+    return found;
 }
 
 /* Whether a result requires a gradient; -1: gradients are off, or it failed. */
@@ -553,7 +617,7 @@ static int is_free(PyObject *number)
 
 static PyObject *with_number(Function *f, PyObject *op, Handle *x, PyObject *number)
 {
-    PyObject *result = NULL, *k;
+    PyObject *result = NULL, *key;
     Form *form, *found;
     int tracked;
     Page *page = page_for(x);
@@ -561,18 +625,14 @@ static PyObject *with_number(Function *f, PyObject *op, Handle *x, PyObject *num
         return NULL;
     form = form_on(page, x);
     if (form != NULL && f->numbers && form->takes_numbers && is_free(number)) {
-        k = PyLong_FromSsize_t(page->next);
-        found = k != NULL ? result_of(form, op, k) : NULL;
+        found = result_of_number(form, op, PyList_Size(page->numbers));
         tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
-        if (tracked >= 0 && PyDict_SetItem(page->numbers, k, number) == 0) {
-            page->next++;
+        if (tracked >= 0 && PyList_Append(page->numbers, number) == 0)
             result = hold(page, found, tracked);
-        }
-        Py_XDECREF(k);
     }
     else if (form != NULL) {
-        k = key_of(number);
-        found = k != NULL ? result_of(form, op, k) : NULL;
+        key = key_of(number);
+        found = key != NULL ? result_of(form, op, key) : NULL;
         tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
         if (tracked >= 0)
             result = hold(page, found, tracked);

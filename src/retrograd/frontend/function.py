@@ -93,7 +93,12 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
     op, create, enabled = Operation(f, False), object.__new__, _GRAD.get
 
     @functools.wraps(f)
-    def call(x: Any, /) -> Any:
+    def complete(x: Any, /) -> Any:
+        found = single(op, x)
+        return found if found is not MISSED else slow(x)
+
+    @functools.wraps(f)
+    def quick(x: Any, /) -> Any:
         try:
             handle_class = Lazy.handle_class
             page, form = x._page, x._form
@@ -114,10 +119,9 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
             return new
         except (AttributeError, KeyError):
             pass
-        found = single(op, x)
-        return found if found is not MISSED else slow(x)
+        return complete(x)
 
-    return served(call, op)
+    return served(quick, complete, op)
 
 
 # What an operation does as an operator, and with its operands exchanged.
@@ -141,16 +145,16 @@ def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> C
     swapped = _method(exchanged, lambda x, other: slow(other, x))
 
     @functools.wraps(f)
-    def both(x1: Any, x2: Any, /) -> Any:
+    def call(x1: Any, x2: Any, /) -> Any:
         if isinstance(x1, Lazy):
             return method(x1, x2)
         if isinstance(x2, Lazy) and (x1.__class__ is float or x1.__class__ is int):
             return swapped(x2, x1)
         return slow(x1, x2)
 
-    call = served(both, op, exchanged, two=True)
-    _METHODS[call] = served(method, op, two=True), served(swapped, exchanged, two=True)
-    return call
+    found = served(call, call, op, exchanged, two=True)
+    _METHODS[found] = method, swapped
+    return found
 
 
 def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
@@ -161,7 +165,11 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
     """
     numbers, create, enabled, literal = op.numbers, object.__new__, _GRAD.get, LITERAL
 
-    def method(self: Any, other: Any) -> Any:
+    def complete(self: Any, other: Any) -> Any:
+        found = pair(op, self, other)
+        return found if found is not MISSED else slow(self, other)
+
+    def quick(self: Any, other: Any) -> Any:
         try:
             handle_class = Lazy.handle_class
             form = self._form
@@ -208,10 +216,9 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
             return new
         except (AttributeError, KeyError):
             pass
-        found = pair(op, self, other)
-        return found if found is not MISSED else slow(self, other)
+        return complete(self, other)
 
-    return method
+    return served(quick, complete, op, two=True)
 
 
 def _locate(error: RetrogradError, name: str, source: Source | None) -> None:

@@ -338,12 +338,13 @@ def replayed(
     found = page.place.calls.get(call)
     if found is not None:
         results, numbers, last = found
-        page.numbers.update(numbers)
         page.count_from(last + 1)
+        for k, x in numbers.items():
+            page.numbers[k] = x
         return [hold(page, f, False) for f in results]
     made = make()
     if all(h._page is page for h in made):
-        numbers = {k: x for k, x in page.numbers.items() if k > first}
+        numbers = page.numbers_from(first + 1)
         page.place.calls[call] = [h._form for h in made], numbers, page.take()
     return made
 

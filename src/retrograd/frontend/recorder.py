@@ -66,7 +66,7 @@ class PageBase:
     def __init__(self) -> None:
         self.open = False
         self.slots: dict[Node, Form] = {}  # the forms of arrays
-        self.numbers: dict[int, float] = {}
+        self.numbers: dict[int, float] = {}  # by `take`; compiled, it is a list
         self.handles: list[Lazy] = []  # those made since the last look
         self.kept: list[weakref.ref[Lazy]] = []  # handles that an earlier look left here
         self.before = 0  # how many handles were made before those that are listed
@@ -113,6 +113,10 @@ class PageBase:
         """Let the next number be this one."""
         self.take = itertools.count(number).__next__
 
+    def numbers_from(self, number: int) -> dict[int, float]:
+        """Numbers from this one on."""
+        return {k: x for k, x in self.numbers.items() if k >= number}
+
 
 def _refuse(handle: Lazy) -> None:
     """Nothing is recorded on a page that is closed."""
@@ -146,31 +150,35 @@ class NumberKey:
     __slots__ = ()
 
 
-INTEGERS: dict[int, NumberKey] = {}
-FLOATS: dict[str, NumberKey] = {}
+INTEGERS: dict[Any, NumberKey] = {}  # by value
+FLOATS: dict[Any, NumberKey] = {}  # by text
 KEYS = 10_000  # of each; beyond, all are forgotten, and forms that they led to are made again
 
 
 def number_key(value: float) -> NumberKey:
     """The key of a number: by value, but 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
-    table, key = (INTEGERS, value) if value.__class__ is int else (FLOATS, repr(value))
-    found = table.get(key)  # type: ignore[attr-defined]
+    whole = value.__class__ is int
+    table, key = (INTEGERS if whole else FLOATS), (value if whole else repr(value))
+    found = table.get(key)
     if found is None:
         if len(table) >= KEYS:
             table.clear()
-        found = table.setdefault(key, NumberKey())  # type: ignore[attr-defined]
-    return found  # type: ignore[no-any-return]
+        found = table.setdefault(key, NumberKey())
+    return found
 
 
-def served(f: F, op: Operation, swapped: Operation | None = None, two: bool = False) -> F:
-    """A function of one or two arrays, behind its compiled twin if there is one. `f` answers by
-    itself whatever the twin does not.
+def served(
+    quick: F, complete: F, op: Operation, swapped: Operation | None = None, two: bool = False
+) -> F:
+    """A function of one or two arrays that is quick where it can be, and `complete` else: the one
+    that is given, or its compiled twin.
 
     `swapped` is the operation with its operands exchanged, where the first may be a number.
     """
     if compiled is None:
-        return f
-    return functools.wraps(f)(compiled.Function(f, op, swapped, two))  # type: ignore[return-value]
+        return quick
+    twin = compiled.Function(complete, op, swapped, two)
+    return functools.wraps(complete)(twin)  # type: ignore[return-value]
 
 
 def install(handles: type, pages: type, forms: type, current: Any, enabled: Any) -> None:
