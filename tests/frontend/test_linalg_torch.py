@@ -107,7 +107,8 @@ def numbers(*shape: int) -> Array:
     """Complex matrices, well conditioned."""
     rng = np.random.default_rng(shape)
     x, y = rng.uniform(-1, 1, shape), rng.uniform(-1, 1, shape)
-    return np.asarray(x + 1j * y + np.eye(*shape[-2:]) * (2 + np.arange(shape[-1])))
+    m, n = shape[-2:]
+    return np.asarray(x + 1j * y + np.eye(m, n) * (2 + np.arange(n)))
 
 
 def definite(*shape: int) -> Array:

@@ -92,9 +92,11 @@ class CheckCall(Op):
 def by_reference(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """A node as a call of its op's reference, in Python: a rule for ops that are rare, or whose
     work dwarfs the call."""
-    prim, types = node.prim, [x.type for x in inputs]
+    prim: Op = node.prim
+    types = [x.type for x in inputs]
     if isinstance(prim, Paired):  # the reference takes complex numbers, which are the same memory
-        prim, types = prim.inner, prim.inner_types(*types)
+        types = prim.inner_types(*types)
+        prim = prim.inner
     given = [input_node(t) for t in types]
     graph = Graph(given, [prim(*given)])
     sizes = [Dim(name) for name in graph.dim_names]

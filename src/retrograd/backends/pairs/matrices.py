@@ -38,7 +38,9 @@ class Paired(Op):
         return TensorType(y.dtype.real, (*y.shape, 2)) if y.dtype.is_complex else y
 
     def bind(self, sizes: Any) -> Op:
-        return dataclasses.replace(self, inner=self.inner.bind(sizes))
+        inner = self.inner.bind(sizes)
+        assert isinstance(inner, MatrixOp)
+        return Paired(inner, self.given)
 
     def reference(self, *arrays: Any) -> Any:
         y = self.inner.reference(*[_complex(a) if self.given else a for a in arrays])
