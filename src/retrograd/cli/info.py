@@ -13,6 +13,7 @@ import retrograd as rg
 PACKAGES = (
     "numpy",
     "llvmlite",
+    "scipy",
     "scipy-openblas32",
     "ml_dtypes",
     "optree",
