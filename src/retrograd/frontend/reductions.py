@@ -141,7 +141,7 @@ def std(
 ) -> Any:
     """Standard deviation over the given axes: the square root of `var`. Its gradient is 0 where the
     deviation is."""
-    return root(el.sqrt, var(as_node(x), axis, correction, keepdims))
+    return root(el.sqrt, var(as_node(x), axis, correction, keepdims=keepdims))
 
 
 def root(f: Callable[[Node], Node], x: Node) -> Node:
