@@ -107,7 +107,9 @@ GRADIENTS = {
     "inv": "a: `-y^T g y^T`",
     "det": "x: `g * cofactor(x)`",
     "logabsdet": "x: `g * x^-T`",
-    "cofactor": "`(<y, g> y - y g^T y) / det(x)`",
+    "cofactor": "`cofactor_slope(x, g)`",
+    "cofactor_slope": "t: `cofactor_slope(x, g)`, x: with `c = cofactor(x)` the derivative of "
+    "`(<c, t> c - c t^T c) / det(x)` along `g`",
     "expm": "the upper right block of `expm([[x^T, g], [0, x^T]])`",
     "complement": "`-y g^T q`",
 }
@@ -171,6 +173,9 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "det": ({}, "x[3,3] d[]"),
     "logabsdet": ({}, "x[3,3] d[]"),
     "cofactor": ({}, "x[3,3]"),
+    "cofactor_slope": ({}, "x[3,3] t[3,3]"),
+    "eig": ({}, "x[3,3]"),
+    "eigvals": ({}, "x[3,3]"),
     "eigh": ({}, "x[3,3]"),
     "eigvalsh": ({}, "x[3,3]"),
     "expm": ({}, "x[3,3]"),

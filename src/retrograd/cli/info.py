@@ -14,6 +14,7 @@ from retrograd.accelerate import NAMES, is_compiled
 PACKAGES = (
     "numpy",
     "llvmlite",
+    "scipy",
     "scipy-openblas32",
     "ml_dtypes",
     "optree",
