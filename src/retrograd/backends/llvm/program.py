@@ -23,6 +23,7 @@ from retrograd.backends.llvm.interrupt import LONG, interruptible
 from retrograd.backends.llvm.module import Module
 from retrograd.backends.llvm.python import failure
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
+from retrograd.backends.llvm.subnormal import exactly
 from retrograd.backends.threads import threads_here
 from retrograd.errors import BackendError, IndexRangeError, LinAlgError, RetrogradError
 from retrograd.ir import Graph, TensorType, evaluate
@@ -216,7 +217,8 @@ class LLVMProgram:
         self._simplify = simplify
         self._plan: Plan | None = None
         compiler = engine()
-        self.recipe, self._code = self._prepare(compiler, timed)
+        with exactly():
+            self.recipe, self._code = self._prepare(compiler, timed)
         facts = self.recipe.facts
         self.constants = [readable(a) for a in self.recipe.constants]
         self.recipe = replace(self.recipe, constants=[])
