@@ -32,7 +32,7 @@ from retrograd.frontend.activations import (
 )
 from retrograd.frontend.complex import angle, conj, imag, real
 from retrograd.frontend.complex import make_complex as complex
-from retrograd.frontend.context import backend, no_grad, num_threads
+from retrograd.frontend.context import backend, flush_subnormals, no_grad, num_threads
 from retrograd.frontend.convolution import conv, conv_transpose
 from retrograd.frontend.counting import bincount, histogram, repeat
 from retrograd.frontend.creation import (
@@ -370,6 +370,7 @@ __all__ = [
     "float64",
     "floor",
     "floor_divide",
+    "flush_subnormals",
     "from_dlpack",
     "full",
     "full_like",

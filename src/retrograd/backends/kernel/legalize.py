@@ -146,15 +146,16 @@ RULES: dict[str, Rule] = {
 }
 
 
-def legalize(graph: Graph) -> Graph:
-    """The graph in ops that the planner lowers; provenance and outputs' order kept."""
+def legalize(graph: Graph, light: bool = False) -> Graph:
+    """The graph in ops that the planner lowers; provenance and outputs' order kept. For `light`
+    see `Plan`."""
     if not any(node.op in RULES for node in graph.nodes):
         return graph
     known: dict[Any, Node] = {}
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
         rewrite = RULES.get(node.op)
-        if rewrite is not None:
+        if rewrite is not None and not (light and rewrite is contraction):
             with made_by(Provenance(node.scope, node.source, node)):
                 return rewrite(node, inputs, known)
         if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):

@@ -48,12 +48,15 @@ class Plan:
 
     `outputs[k]` is the buffer of the graph's k-th output; `constants` are arrays the program keeps.
     Of the inputs listed in `donate`, those that outputs may overwrite become these outputs'
-    buffers: `donated` maps such outputs to inputs.
+    buffers: `donated` maps such outputs to inputs. A `light` plan is for little work, where it is
+    the time to compile that counts: nothing is cut into blocks, contractions are loops. Results
+    are the same to the bit.
     """
 
-    def __init__(self, graph: Graph, donate: Collection[int] = ()) -> None:
+    def __init__(self, graph: Graph, donate: Collection[int] = (), light: bool = False) -> None:
         self.source = graph
-        self.graph = legalize(graph)
+        self.light = light
+        self.graph = legalize(graph, light)
         self.buffers: dict[Node, Buffer] = {}
         self.inputs: list[Buffer] = []
         self.outputs: list[Buffer] = []
@@ -67,7 +70,7 @@ class Plan:
         for node, buffer in copies:
             self.kernels.append(Kernel([node], [self._copy(node, buffer)], [buffer]))
         self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
-        self.bands = make_bands(self.kernels)
+        self.bands = [Band([k]) for k in self.kernels] if light else make_bands(self.kernels)
         again = recompute(self.kernels, self.bands, self.temporaries)
         if len(again) > len(self.kernels):
             self.bands = make_bands(again)
@@ -128,7 +131,7 @@ class Plan:
                 for kernel in kernels:
                     made |= dict.fromkeys(kernel.outs, len(lowered) - 1)
             else:
-                lowering = Lowering(node, self.buffers, partial(self._scratch, node))
+                lowering = Lowering(node, self.buffers, partial(self._scratch, node), self.light)
                 nests = lowering.nests()
                 lowered.append(Kernel([node], nests, [buffer, *lowering.spare]))
         for item in lowered:

@@ -34,7 +34,9 @@ class Driver:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.plan = module.plan
-        self.stoppable = bool(self.plan.graph.dim_names) or self.plan.nanoseconds({}) >= LONG
+        named = bool(self.plan.graph.dim_names)
+        long = named or self.plan.nanoseconds({}) >= LONG
+        self.stoppable = long and not self.plan.light
         # A run may stop until it overwrites what the caller would want to keep.
         taken = {self.plan.inputs[j] for j in self.plan.donated.values()}
         writing = [k for k, band in enumerate(self.plan.bands) if not taken.isdisjoint(band.writes)]
