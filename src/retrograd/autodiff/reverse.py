@@ -6,12 +6,21 @@ in which its users are visited, which is fixed by the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
-from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
+from retrograd.ir import (
+    Graph,
+    Node,
+    Provenance,
+    TensorType,
+    TupleType,
+    full,
+    made_by,
+    reachable,
+)
 from retrograd.ops.complex import conj
 from retrograd.ops.leaf import input_node
 
@@ -22,11 +31,18 @@ def active(outputs: Sequence[Node], wrt: Collection[Node], stop: Collection[Node
     """Nodes of floating or complex dtype on a path from `wrt` to the outputs, inputs first."""
     found: dict[Node, None] = {}
     for node in reachable(outputs, stop):
-        if node.dtype.is_inexact and (
+        if has_derivative(node.type) and (
             node in wrt or (node not in stop and any(x in found for x in node.inputs))
         ):
             found[node] = None
     return list(found)
+
+
+def has_derivative(type: TensorType) -> bool:
+    """Whether there are derivatives of values of a type."""
+    if isinstance(type, TupleType):
+        return any(t.dtype.is_inexact for t in type.items)
+    return type.dtype.is_inexact
 
 
 def pullback(
@@ -46,10 +62,18 @@ def pullback(
     """
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
-    found: dict[Node, Node] = {}
+    found: dict[Any, Node] = {}
+    several: dict[Node, list[Node | None]] = {}  # the cotangents of nodes of several results
 
     def accumulate(x: Node, g: Node) -> None:
         found[x] = found[x] + g if x in found else g
+
+    def scatter(x: Node, gs: Mapping[int, Node]) -> None:
+        """Add to cotangents of a node of several results."""
+        known = several.setdefault(x, [None] * len(x.type.items))  # type: ignore[attr-defined]
+        for i, g in gs.items():
+            before = known[i]
+            known[i] = g if before is None else before + g
 
     for y, g in zip(outputs, cotangents, strict=True):
         if g.type != y.type:
@@ -58,12 +82,15 @@ def pullback(
             with made_by(Provenance(y.scope, y.source, y)):
                 accumulate(y, conj(g))
     for node in reversed(path):
-        if node not in found or node in stop:
+        if node in stop or not (node in found or node in several):
             continue
         with made_by(Provenance(node.scope, node.source, node)):
-            parts = node.prim.vjp(found[node], node, *node.inputs)
+            parts = node.prim.vjp(found.get(node) or several[node], node, *node.inputs)
             for x, part in zip(node.inputs, parts, strict=True):
                 if part is None or x not in on_path:
+                    continue
+                if isinstance(part, dict):
+                    scatter(x, part)
                     continue
                 if part.type != x.type:
                     raise GradientError(
