@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 from retrograd.autodiff.names import fresh
-from retrograd.autodiff.reverse import has_derivative
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, TupleType, full, made_by, reachable
 from retrograd.ops.leaf import input_node
@@ -29,7 +28,7 @@ def pushforward(
             raise GradientError(f"integers and booleans have no tangent: {x.describe()}")
         found[x] = t
     for node in reachable(outputs, {*stop, *found}):
-        if node in found or node in stop or not has_derivative(node.type):
+        if node in found or node in stop or not node.type.is_inexact:
             continue
         parts = [found.get(x) for x in node.inputs]
         if all(part is None for part in parts):

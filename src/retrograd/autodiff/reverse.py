@@ -11,16 +11,7 @@ from typing import Any, TypeVar
 
 from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
-from retrograd.ir import (
-    Graph,
-    Node,
-    Provenance,
-    TensorType,
-    TupleType,
-    full,
-    made_by,
-    reachable,
-)
+from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.complex import conj
 from retrograd.ops.leaf import input_node
 
@@ -31,18 +22,11 @@ def active(outputs: Sequence[Node], wrt: Collection[Node], stop: Collection[Node
     """Nodes of floating or complex dtype on a path from `wrt` to the outputs, inputs first."""
     found: dict[Node, None] = {}
     for node in reachable(outputs, stop):
-        if has_derivative(node.type) and (
+        if node.type.is_inexact and (
             node in wrt or (node not in stop and any(x in found for x in node.inputs))
         ):
             found[node] = None
     return list(found)
-
-
-def has_derivative(type: TensorType) -> bool:
-    """Whether there are derivatives of values of a type."""
-    if isinstance(type, TupleType):
-        return any(t.dtype.is_inexact for t in type.items)
-    return type.dtype.is_inexact
 
 
 def pullback(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from retrograd.control.body import closed
 from retrograd.ir import Node, TupleType, reachable
@@ -40,7 +40,7 @@ class Residuals:
         linear: Collection[Node],
     ) -> None:
         constants, _, xs = scan.parts(own)
-        self._kind = {x: "constant" for x in constants} | {x: "step" for x in xs}
+        self._kind = dict.fromkeys(constants, "constant") | dict.fromkeys(xs, "step")
         self._values = dict(zip(own, inputs, strict=True))
         self._own = set(own)
         self._forward = set(reachable(outputs, self._own))

@@ -11,7 +11,6 @@ import numpy as np
 from retrograd.control.body import (
     closed,
     fresh,
-    inexact,
     inputs_like,
     need,
     pulled,
@@ -24,9 +23,8 @@ from retrograd.control.body import (
 )
 from retrograd.control.residuals import Residuals
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, declare, substitute
+from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, declare
 from retrograd.ops.control import items
-from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand, permute
 
 

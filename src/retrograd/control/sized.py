@@ -17,7 +17,6 @@ from retrograd.control.body import (
     stacked,
     types_of,
     wide,
-    zeros,
 )
 from retrograd.control.scan import Scan
 from retrograd.errors import ShapeError

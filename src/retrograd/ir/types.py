@@ -37,6 +37,11 @@ class TensorType:
         return product(self.shape)
 
     @property
+    def is_inexact(self) -> bool:
+        """Whether values of this type have derivatives."""
+        return self.dtype.is_inexact
+
+    @property
     def is_static(self) -> bool:
         return not any(isinstance(d, Dim) for d in self.shape)
 
@@ -85,6 +90,10 @@ class TupleType(TensorType):
         self.shape = (0,)
         self.items = tuple(items)
         self._hash = hash(self.items)
+
+    @property
+    def is_inexact(self) -> bool:
+        return any(t.is_inexact for t in self.items)
 
     @property
     def is_static(self) -> bool:
