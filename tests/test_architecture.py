@@ -26,7 +26,7 @@ RULES = {
     "passes": CORE | {"ops", "control"},
     "inspect": CORE,
     "backends": CORE | {"ops", "control", "passes"},
-    "verify": CORE | {"ops", "autodiff", "backends"},
+    "verify": CORE | {"ops", "autodiff", "control", "backends"},
     "frontend": CORE
     | {"accelerate", "ops", "autodiff", "control", "passes", "backends", "inspect"},
 }

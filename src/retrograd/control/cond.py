@@ -100,7 +100,11 @@ class Cond(Op):
             first, second = ([s for _, s in found] for _, found in parts)
             flags = [a or b for a, b in zip(first, second, strict=True)]
             graphs = [
-                closed(ends, [wide(y, s, size) if f else y for (y, s), f in zip(found, flags, strict=True)], "")
+                closed(
+                    ends,
+                    [wide(y, s, size) if f else y for (y, s), f in zip(found, flags, strict=True)],
+                    "",
+                )
                 for ends, found in parts
             ]
             return items(Cond(*graphs)(condition, *operands))

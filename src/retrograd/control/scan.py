@@ -103,18 +103,29 @@ class Scan(Op):
         sums = [i for i in range(self.constants) if found[i] is not None]
         into = [i for i in range(self.constants + self.carries, len(own)) if found[i] is not None]
         totals = inputs_like([own[i] for i in sums], "d_")
-        back = [x if (x := found[self.constants + k]) is not None else zeros(own[self.constants + k].type) for k in moving]
+        back = [
+            x
+            if (x := found[self.constants + k]) is not None
+            else zeros(own[self.constants + k].type)
+            for k in moving
+        ]
         back += [total + found[i] for total, i in zip(totals, sums, strict=True)]  # type: ignore[operator]
         back += [found[i] for i in into]  # type: ignore[misc]
         saved = Residuals(self, y, inputs, own, outputs, back, {*d_carry, *d_ys, *totals})
         scan = Scan(
-            closed([*saved.constants, *d_carry, *totals, *saved.steps, *d_ys], saved.outputs, "pullback"),
+            closed(
+                [*saved.constants, *d_carry, *totals, *saved.steps, *d_ys],
+                saved.outputs,
+                "pullback",
+            ),
             len(d_carry) + len(totals),
             len(saved.steps) + len(d_ys),
             self.length,
             not self.reverse,
         )
-        begin = [x if (x := g[k]) is not None else zeros(carry_in[j].type) for j, k in enumerate(moving)]
+        begin = [
+            x if (x := g[k]) is not None else zeros(carry_in[j].type) for j, k in enumerate(moving)
+        ]
         begin += [zeros(x.type) for x in totals]
         ends = [g[self.carries + k] for k in given]
         new = items(scan(*saved.constant_values, *begin, *saved.step_values, *ends))

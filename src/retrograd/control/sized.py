@@ -102,5 +102,3 @@ class Sized(Op):
         given = [next(second) if s else next(first) for s in batched]
         body = closed([*fixed, *moving], items(self(*given)), self.body.name)
         return items(Scan(body, 0, len(moving), size)(*same, *stacks))
-
-

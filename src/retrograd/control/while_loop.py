@@ -136,7 +136,10 @@ class WhileLoop(Op):
         known = [*tests[:first], *tests[first + len(t_constants) :][: self.carries]]
         test = closed(tests, inline(self.test, known), self.test.name)
         loop = replace(
-            self, test=test, body=closed(ends, results, "tangent"), carries=self.carries + len(t_carries)
+            self,
+            test=test,
+            body=closed(ends, results, "tangent"),
+            carries=self.carries + len(t_carries),
         )
 
         def tangent(i: int) -> Node:

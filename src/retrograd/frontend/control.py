@@ -94,8 +94,8 @@ def _length(xs: Values, length: int | Dim | None) -> int | Dim:
     for i, x in enumerate(xs.nodes):
         if not x.shape:
             raise ShapeError(
-                f"scan goes through xs along the first axis, but {xs.label(i)} is a scalar; a value "
-                f"that is the same in every step is used by f without being passed {at()}"
+                f"scan goes through xs along the first axis, but {xs.label(i)} is a scalar; "
+                f"a value that is the same in every step f uses without being given it {at()}"
             )
         if size is not None and x.shape[0] != size:
             raise ShapeError(
@@ -267,7 +267,10 @@ def cond(pred: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) ->
         listed = [x.type for x in given.nodes]
         branches = [_Branch(h, (listed, given.structure)) for h in (f, g)]
         same_structure(
-            "cond", "what the second function returned", branches[1].structure, branches[0].structure
+            "cond",
+            "what the second function returned",
+            branches[1].structure,
+            branches[0].structure,
         )
         _agree(*branches)
         captured = together(c for b in branches for c in b.body.captured(b.nodes))

@@ -255,9 +255,7 @@ def _whole(type: str) -> TensorType:
     return result
 
 
-def _operation(
-    op: str, result: TensorType, rest: str, graphs: Mapping[str, Any]
-) -> tuple[Op, str]:
+def _operation(op: str, result: TensorType, rest: str, graphs: Mapping[str, Any]) -> tuple[Op, str]:
     """The operation and the scope told by a name and what stands behind the inputs."""
     factory, values, reader, scope = lookup(op), dict[str, Any](), Reader(rest, 0, graphs), ""
     fields = getattr(factory, "__dataclass_fields__", {})

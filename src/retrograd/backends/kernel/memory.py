@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.ir import Dim, evaluate
 
-
 Time = tuple[int, ...]
 
 

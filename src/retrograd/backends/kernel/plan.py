@@ -195,9 +195,9 @@ def lifetimes(
     todo = [((time,), k) for time, k in reversed(timed)]
     while todo:
         time, kernel = todo.pop()
-        inner = [(i, k) for r in regions_of(kernel) for i, k in enumerate(sum(r.blocks, []))]
-        todo += [((*time, at, i), k) for at, (i, k) in reversed(list(enumerate(inner)))]
-        own = {b for _, k in inner for b in k.outs} if inner else set[Buffer]()
+        inner = [k for r in regions_of(kernel) for block in r.blocks for k in block]
+        todo += [((*time, at), k) for at, k in reversed(list(enumerate(inner)))]
+        own = {b for k in inner for b in k.outs}
         for buffer in (*kernel.outs, *kernel.reads):
             if which(buffer) and buffer not in own:
                 first = times.get(buffer, (time,))[0]

@@ -27,9 +27,9 @@ two at least, where there are two rows: a number that does not depend on the thr
 one for each thread, or more where there are many rows: a run has to be able to stop among them.
 They are -2^62 for one for each thread.
 
-A call is the number of the kernel's address, the result of the run if it fails, or 0 where the kernel
-returns that itself, its place among the
-counters, how many slots it uses, and these slots. Kernels are `i64 (ptr block, ptr slots, i64 lo,
+A call is the number of the kernel's address, the result of the run if it fails, or 0 where the
+kernel returns that itself, its place among the counters, how many slots it uses, and these slots.
+Kernels are `i64 (ptr block, ptr slots, i64 lo,
 i64 hi)`, with the rows to do. They return 0, or something else where an index check failed.
 
 Of a local buffer each thread has only the rows at hand, in its scratch memory; a row of no bytes is

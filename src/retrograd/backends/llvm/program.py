@@ -13,26 +13,16 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
-from retrograd.backends.kernel.call import PYTHON, CheckCall
-from retrograd.backends.kernel.legalize import CheckIndex
-from retrograd.backends.limits import arrays_of, check_memory, scaled
+from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import entry_of, expected
+from retrograd.backends.llvm.failures import failure_of
 from retrograd.backends.llvm.identity import program_key
 from retrograd.backends.llvm.interrupt import LONG, interruptible
 from retrograd.backends.llvm.module import Module
-from retrograd.backends.llvm.python import failure
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
 from retrograd.backends.threads import threads_here
-from retrograd.control import Sized, WhileLoop
-from retrograd.errors import (
-    BackendError,
-    IndexRangeError,
-    LinAlgError,
-    LoopLimitError,
-    MemoryLimitError,
-    RetrogradError,
-)
+from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.passes import optimize
 
@@ -372,40 +362,7 @@ class LLVMProgram:
 
     def failure(self, check: int, value: int, arrays: Sequence[Array]) -> BaseException:
         """What to raise for a check that failed with this value."""
-        node = self.plan.checks[check]
-        prim = node.prim
-        if isinstance(prim, Sized):
-            return MemoryLimitError(
-                f"{scaled(value)} were not to be had for what depends on the size {prim.dim}, which "
-                f"became known while the program ran: {node.describe()}"
-            )
-        if isinstance(prim, WhileLoop):
-            return LoopLimitError(f"{prim.refusal(0, (), 1)}: {node.describe()}")
-        if isinstance(prim, CheckCall):
-            found = failure(value & 0xFFFFFFFF) if prim.routine.startswith(PYTHON) else None
-            if found is not None and not isinstance(found, RetrogradError):
-                return found
-            if found is None:
-                item, code = (value >> 32) - 1, value & 0xFFFFFFFF
-                batch = tuple(evaluate(d, self._sizes(arrays)) for d in prim.batch_shape)
-                found = prim.target.prim.refusal(item, batch, code)
-            message = f"{found}: {prim.target.describe()}"
-            if isinstance(found, LinAlgError):
-                return LinAlgError(message, str(found))
-            return type(found)(message)
-        assert isinstance(prim, CheckIndex)
-        size = evaluate(prim.size, self._sizes(arrays))
-        index = self.plan.checks[check].inputs[0]
-        if index.dtype.kind == "uint" and value < 0:
-            value += 2**64
-        axis = prim.target.attrs["axis"]
-        return IndexRangeError(
-            f"{prim.target.op} with the index {value} on axis {axis} of size {size}: "
-            f"{prim.target.describe()}"
-        )
-
-    def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
-        return bind(self.graph.inputs, arrays)
+        return failure_of(self.plan.checks[check], value, bind(self.graph.inputs, arrays))
 
     # -- about the program --------------------------------------------------------------------
     @property

@@ -38,8 +38,8 @@ class Facts:
     """Of a program, what is numbers and names.
 
     The block of slots holds the addresses of inputs, outputs, constants, temporaries and cursors,
-    in this order, then the values of the sizes, the status, the address of the times, and the word that
-    stops a run.
+    in this order, then the values of the sizes, the status, the address of the times, and the word
+    that stops a run.
     """
 
     object: str  # the key of the code
