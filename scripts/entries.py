@@ -221,7 +221,7 @@ def _holding(op: str, dtype: DType) -> Use:
         condition = TensorType(bool_, ())
         return lookup(op)(passing, passing), {"condition": condition, "operands": t}
     if op == "while_loop":
-        test = Graph([x], [Constant(np.bool(False), ())()])
+        test = Graph([x], [Constant(np.array(False), ())()])
         return lookup(op)(test, passing, 1), {"carries": t}
     if op == "sized":
         return lookup(op)(passing, "n"), {"size": TensorType(int64, ()), "operands": t}

@@ -67,7 +67,8 @@ class Result(Op):
         return Result(lambda dtype: self.make(dtype).bind(sizes), self.index, self.dtype)
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
-        found: Node = self.prim.batch(size, batched, *inputs)[self.index]
+        results: Any = self.prim.batch(size, batched, *inputs)
+        found: Node = results[self.index]
         own = [x.type.with_shape(x.shape[s:]) for x, s in zip(inputs, batched, strict=True)]
         rank = self(*[input_node(t) for t in own]).type.rank
         return wide(found, found.type.rank > rank, size)

@@ -76,7 +76,7 @@ class Scan(Op):
         constants, carry, xs = self.parts(arrays)
         assert isinstance(self.length, int)
         outs = [y.type for y in self.body.outputs[self.carries :]]
-        ys = [np.zeros((self.length, *t.shape), t.dtype.dtype) for t in outs]  # type: ignore[arg-type]
+        ys = [np.zeros((self.length, *t.shape), t.dtype.dtype) for t in outs]
         for t in range(self.length)[:: -1 if self.reverse else 1]:
             results = run(self.body, [*constants, *carry, *[x[t] for x in xs]])
             carry = results[: self.carries]
@@ -109,7 +109,7 @@ class Scan(Op):
             else zeros(own[self.constants + k].type)
             for k in moving
         ]
-        back += [total + found[i] for total, i in zip(totals, sums, strict=True)]  # type: ignore[operator]
+        back += [total + found[i] for total, i in zip(totals, sums, strict=True)]
         back += [found[i] for i in into]  # type: ignore[misc]
         saved = Residuals(self, y, inputs, own, outputs, back, {*d_carry, *d_ys, *totals})
         scan = Scan(

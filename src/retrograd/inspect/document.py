@@ -37,7 +37,7 @@ Nodes that are not computed come after the graph's own nodes, which never use th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,16 +135,18 @@ def _records(
                 "role": _role(node, node in given, orders[node]),
                 "order": orders[node],
                 "outputs": positions.get(node, []),
-                "graphs": {
-                    k: inner[g]
-                    for k, g in node.attrs.items()
-                    if isinstance(g, Graph) and g in inner
-                },
+                "graphs": _held(node, inner),
                 "computed": i < own,
             }
         )
     _mark_updates(found[:own])
     return found
+
+
+def _held(node: Node, inner: Mapping[Graph, int]) -> dict[str, int]:
+    """The graphs that a node's operation holds, by attribute, as positions."""
+    found = {k: inner.get(g) for k, g in node.attrs.items() if isinstance(g, Graph)}
+    return {k: position for k, position in found.items() if position is not None}
 
 
 def _orders(nodes: Iterable[Node], kin: Relatives) -> dict[Node, int]:

@@ -112,7 +112,8 @@ class Graph(Nested):
         for node in self.nodes:
             type = node.type.bind(sizes)
             if node in given:
-                prim, inputs = lookup("input")(type.dtype, type.shape), ()
+                prim = lookup("input")(type.dtype, type.shape)
+                inputs: tuple[Node, ...] = ()
             else:
                 prim, inputs = node.prim.bind(sizes), tuple([new[x] for x in node.inputs])
             origin = new.get(node.origin) if node.origin is not None else None

@@ -176,7 +176,10 @@ class Nested:
 
     __slots__ = ()
 
-    dim_names: tuple[str, ...]
+    @property
+    def dim_names(self) -> tuple[str, ...]:
+        """Names of the symbolic sizes, sorted."""
+        raise NotImplementedError
 
     def bind(self, sizes: Mapping[str, int]) -> Self:
         """The graph with every symbolic size replaced by its value, where one is given."""

@@ -59,7 +59,7 @@ class InterpretedProgram:
         sizes = bind(graph.inputs, arrays)
         if sizes != self._fitting:
             self._check_memory(sizes)
-        values: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
+        values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
         with np.errstate(all="ignore"):
             for node, f, inputs, ends in self._steps:
                 given = [values[x] for x in inputs]

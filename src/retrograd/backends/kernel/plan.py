@@ -192,7 +192,7 @@ def lifetimes(
     what its blocks leave for one another lives at times in between.
     """
     times: dict[Buffer, tuple[Time, Time]] = {}
-    todo = [((time,), k) for time, k in reversed(timed)]
+    todo: list[tuple[Time, Kernel]] = [((time,), k) for time, k in reversed(timed)]
     while todo:
         time, kernel = todo.pop()
         inner = [k for r in regions_of(kernel) for block in r.blocks for k in block]
