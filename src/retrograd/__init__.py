@@ -33,6 +33,7 @@ from retrograd.frontend.activations import (
 from retrograd.frontend.complex import angle, conj, imag, real
 from retrograd.frontend.complex import make_complex as complex
 from retrograd.frontend.context import backend, flush_subnormals, no_grad, num_threads
+from retrograd.frontend.control import cond, fori_loop, scan, while_loop
 from retrograd.frontend.convolution import conv, conv_transpose
 from retrograd.frontend.counting import bincount, histogram, repeat
 from retrograd.frontend.creation import (
@@ -330,6 +331,7 @@ __all__ = [
     "ceil",
     "clip",
     "concat",
+    "cond",
     "conv",
     "conv_transpose",
     "copysign",
@@ -371,6 +373,7 @@ __all__ = [
     "floor",
     "floor_divide",
     "flush_subnormals",
+    "fori_loop",
     "from_dlpack",
     "full",
     "full_like",
@@ -464,6 +467,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scan",
     "scatter_add",
     "scatter_max",
     "scatter_min",
@@ -528,6 +532,7 @@ __all__ = [
     "vjp",
     "vmap",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

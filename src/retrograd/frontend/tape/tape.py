@@ -177,7 +177,7 @@ class Tape:
 
     def _append(self, node: Node, requires_grad: bool) -> None:
         parents = tuple(self._ids[x] for x in node.inputs if x in self._ids)
-        inherited = node.dtype.is_inexact and node.op != "stop_gradient"
+        inherited = node.type.is_inexact and node.op != "stop_gradient"
         wanted = requires_grad or (
             inherited and any(self._entries[p].requires_grad for p in parents)
         )
