@@ -13,6 +13,7 @@ from retrograd.errors import (
     LinAlgError,
     NonFiniteError,
     OptionError,
+    RecompilationWarning,
     RetrogradError,
     ShapeError,
     StaleTapeError,
@@ -228,7 +229,19 @@ from retrograd.frontend.segmented import (
 )
 from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import grad, jvp, value_and_grad, vjp, vmap
+from retrograd.frontend.transforms import (
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 from retrograd.frontend.value import Value
 from retrograd.ir import (
     Dim,
@@ -282,6 +295,7 @@ __all__ = [
     "LinAlgError",
     "NonFiniteError",
     "OptionError",
+    "RecompilationWarning",
     "RetrogradError",
     "ShapeError",
     "StaleTapeError",
@@ -373,7 +387,9 @@ __all__ = [
     "grad",
     "greater",
     "greater_equal",
+    "hessian",
     "histogram",
+    "hvp",
     "hypot",
     "iinfo",
     "inf",
@@ -387,6 +403,9 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jit",
     "jvp",
     "layer_norm",
@@ -395,6 +414,7 @@ __all__ = [
     "less",
     "less_equal",
     "linalg",
+    "linearize",
     "linspace",
     "load_graph",
     "log",
