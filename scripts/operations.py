@@ -51,7 +51,7 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
     ("Complex numbers and Fourier transforms", (ops.complex, ops.fft), {}),
     ("Random bits", (ops.random,), {}),
     ("Leaves", (ops.leaf,), {}),
-    ("Control of differentiation", (ops.control,), {}),
+    ("Control of differentiation", (ops.control, ops.recompute), {}),
 )  # fmt: skip
 
 INTRODUCTION = """\

@@ -230,6 +230,7 @@ from retrograd.frontend.segmented import (
 from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import (
+    checkpoint,
     grad,
     hessian,
     hvp,
@@ -339,6 +340,7 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "checkpoint",
     "clip",
     "concat",
     "conv",

@@ -25,13 +25,18 @@ def batched(
         if stack.type != x.type.with_shape((size, *x.shape)):
             raise ShapeError(f"{stack.type} is not a stack of {size} samples of {x.describe()}")
     found = dict(samples)
+    moved: dict[Node, Node] = {}  # the same for every sample, but computed from other nodes now
     for node in reachable(outputs, samples.keys()):
         flags = [x in found for x in node.inputs]
-        if node in found or not any(flags):
+        if node in found or not (any(flags) or any(x in moved for x in node.inputs)):
             continue
+        inputs = [found.get(x) or moved.get(x, x) for x in node.inputs]
         with made_by(Provenance(node.scope, node.source, node.origin)):
-            found[node] = node.prim.batch(size, flags, *[found.get(x, x) for x in node.inputs])
-    return [(found.get(y, y), y in found) for y in outputs]
+            if any(flags[: node.prim.value_inputs]):
+                found[node] = node.prim.batch(size, flags, *inputs)
+            else:
+                moved[node] = node.with_inputs(inputs)
+    return [(found.get(y) or moved.get(y, y), y in found) for y in outputs]
 
 
 def batch(graph: G, stacked: Sequence[bool], size: int | Dim) -> G:

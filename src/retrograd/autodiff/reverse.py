@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 from retrograd.autodiff.names import fresh
+from retrograd.autodiff.recompute import Recomputation, has_regions
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.complex import conj
@@ -39,6 +40,7 @@ def pullback(
 
     Computes `sum_k cotangents[k]^T d outputs[k] / d wrt[i]` for each i. None means that no output
     depends on `wrt[i]` through differentiable operations. The walk does not pass nodes of `stop`.
+    What was computed in a region is computed again for it (`autodiff.recompute`).
 
     The gradient of a real L with respect to a complex z is `dL/dRe(z) + i dL/dIm(z)`: a step
     against it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends
@@ -46,6 +48,7 @@ def pullback(
     """
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
+    again = Recomputation(outputs, stop) if has_regions(path) else None
     found: dict[Node, Node] = {}
 
     def accumulate(x: Node, g: Node) -> None:
@@ -61,7 +64,8 @@ def pullback(
         if node not in found or node in stop:
             continue
         with made_by(Provenance(node.scope, node.source, node)):
-            parts = node.prim.vjp(found[node], node, *node.inputs)
+            y, inputs = (node, node.inputs) if again is None else again.seen(node, found)
+            parts = node.prim.vjp(found[node], y, *inputs)
             for x, part in zip(node.inputs, parts, strict=True):
                 if part is None or x not in on_path:
                     continue

@@ -135,8 +135,7 @@ RULES: dict[str, Rule] = {
     "max_pool_index": max_pool_index,
     "reduce_sum": sums,
     "windows": sliding,
-    "stop_gradient": same,
-    "alias": same,
+    **dict.fromkeys(("stop_gradient", "alias", "region_in", "region_out", "keep", "after"), same),
     **linalg.RULES,
 }
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
-from retrograd.backends.kernel.band import Band, make_bands, place_barriers
+from retrograd.backends.kernel.band import WINDOW, Band, make_bands, place_barriers
 from retrograd.backends.kernel.body import Body
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.backends.kernel.call import call_kernels
 from retrograd.backends.kernel.cost import nanoseconds
 from retrograd.backends.kernel.donation import take_inputs
+from retrograd.backends.kernel.early import freeing_first
 from retrograd.backends.kernel.explain import describe, describe_band
 from retrograd.backends.kernel.fuse import Fusion, is_buffer
 from retrograd.backends.kernel.group import Group, buffers_read
@@ -66,11 +67,14 @@ class Plan:
         self._make_kernels(stored)
         for node, buffer in copies:
             self.kernels.append(Kernel([node], [self._copy(node, buffer)], [buffer]))
+        window = WINDOW
+        if any(node.op == "after" for node in graph.nodes):
+            self.kernels, window = freeing_first(self.kernels), 0
         self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
-        self.bands = make_bands(self.kernels)
+        self.bands = make_bands(self.kernels, window)
         again = recompute(self.kernels, self.bands, self.temporaries)
         if len(again) > len(self.kernels):
-            self.bands = make_bands(again)
+            self.bands = make_bands(again, window)
         self.kernels = [k for band in self.bands for k in band.kernels]
         self.threaded = any(band.rows != 0 for band in self.bands)
         place_barriers(self.bands)

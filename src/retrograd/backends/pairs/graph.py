@@ -22,8 +22,9 @@ Parts = Node | Pair
 
 # Linear operations with real coefficients: the same is done to both parts.
 PLANEWISE = frozenset((
-    "alias", "concat", "cumsum", "expand", "flip", "fold", "gather", "pad", "permute", "reduce_sum",
-    "reshape", "scatter_add", "scatter_set", "select", "slice", "stop_gradient", "windows",
+    "alias", "concat", "cumsum", "expand", "flip", "fold", "gather", "keep", "pad", "permute",
+    "reduce_sum", "region_in", "region_out", "reshape", "scatter_add", "scatter_set", "select",
+    "slice", "stop_gradient", "windows",
 ))  # fmt: skip
 
 
@@ -84,6 +85,17 @@ def _planewise(node: Node, parts: Sequence[Parts]) -> Pair:
         node.prim(*[p[k] if isinstance(p, tuple) else p for p in parts]) for k in (0, 1)
     )
     return first, second
+
+
+def _after(node: Node, parts: Sequence[Parts]) -> Parts:
+    x, *others = parts
+    awaited = [q for p in others for q in (p if isinstance(p, tuple) else (p,))]
+    after = node.prim
+    return (
+        (after(x[0], *awaited), after(x[1], *awaited))
+        if isinstance(x, tuple)
+        else after(x, *awaited)
+    )
 
 
 def _bilinear(node: Node, parts: Sequence[Parts]) -> Pair:
@@ -178,6 +190,7 @@ def _moved(z: Pair, axis: int, step: int, up: bool, value: float) -> Pair:
 
 
 RULES: dict[str, Rule] = {
+    "after": _after,
     "cumprod": _running,
     "linear_scan": _running,
     "complex": lambda node, parts: tuple(parts),  # type: ignore[dict-item,return-value]
