@@ -227,15 +227,14 @@ from retrograd.frontend.segmented import (
     segment_softmax,
     segment_sum,
 )
+from retrograd.frontend.sparse import hessian, jacobian
 from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import (
     checkpoint,
     grad,
-    hessian,
     hvp,
     jacfwd,
-    jacobian,
     jacrev,
     jvp,
     linearize,
