@@ -208,6 +208,10 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "size_of": ({"size": 3, "dtype": DTYPE}, ""),
     "stop_gradient": ({}, "x[3]"),
     "alias": ({}, "x[3]"),
+    "region_in": ({}, "x[3]"),
+    "region_out": ({}, "x[3]"),
+    "keep": ({}, "x[3]"),
+    "after": ({}, "x[3] others[2]:f64"),
 }
 
 

@@ -13,6 +13,7 @@ from retrograd.errors import (
     LinAlgError,
     NonFiniteError,
     OptionError,
+    RecompilationWarning,
     RetrogradError,
     ShapeError,
     StaleTapeError,
@@ -228,9 +229,21 @@ from retrograd.frontend.segmented import (
     segment_softmax,
     segment_sum,
 )
+from retrograd.frontend.sparse import hessian, jacobian
 from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import grad, jvp, value_and_grad, vjp, vmap
+from retrograd.frontend.transforms import (
+    checkpoint,
+    grad,
+    hvp,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 from retrograd.frontend.value import Value
 from retrograd.ir import (
     Dim,
@@ -286,6 +299,7 @@ __all__ = [
     "LinAlgError",
     "NonFiniteError",
     "OptionError",
+    "RecompilationWarning",
     "RetrogradError",
     "ShapeError",
     "StaleTapeError",
@@ -329,6 +343,7 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "checkpoint",
     "clip",
     "concat",
     "cond",
@@ -382,7 +397,9 @@ __all__ = [
     "gradcheck",
     "greater",
     "greater_equal",
+    "hessian",
     "histogram",
+    "hvp",
     "hypot",
     "iinfo",
     "inf",
@@ -396,6 +413,9 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jit",
     "jvp",
     "layer_norm",
@@ -404,6 +424,7 @@ __all__ = [
     "less",
     "less_equal",
     "linalg",
+    "linearize",
     "linspace",
     "load_graph",
     "log",

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from retrograd.autodiff.names import fresh
+from retrograd.autodiff.recompute import Recomputation, has_regions
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.complex import conj
@@ -39,6 +40,7 @@ def pullback(
 
     Computes `sum_k cotangents[k]^T d outputs[k] / d wrt[i]` for each i. None means that no output
     depends on `wrt[i]` through differentiable operations. The walk does not pass nodes of `stop`.
+    What was computed in a region is computed again for it (`autodiff.recompute`).
 
     The gradient of a real L with respect to a complex z is `dL/dRe(z) + i dL/dIm(z)`: a step
     against it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends
@@ -46,6 +48,7 @@ def pullback(
     """
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
+    again = Recomputation(outputs, stop) if has_regions(path) else None
     found = Cotangents()
     for y, g in zip(outputs, cotangents, strict=True):
         if g.type != y.type:
@@ -57,7 +60,8 @@ def pullback(
         if node not in found.of or node in stop:
             continue
         with made_by(Provenance(node.scope, node.source, node)):
-            for x, part in contributions(node, found.of[node]):
+            seen = None if again is None else again.seen(node, found.of)
+            for x, part in contributions(node, found.of[node], seen):
                 if x in on_path:
                     found.add(x, part)
     return [conj(found.of[x]) if x in found.of else None for x in wrt]
@@ -80,10 +84,14 @@ class Cotangents:
             known[i] = g if known[i] is None else known[i] + g
 
 
-def contributions(node: Node, g: Any) -> Iterator[tuple[Node, Any]]:
+def contributions(
+    node: Node, g: Any, seen: tuple[Node, Sequence[Node]] | None = None
+) -> Iterator[tuple[Node, Any]]:
     """What a node with the cotangent `g` adds to the cotangents of its inputs, by the reverse rule
-    of its op; inputs without a gradient are left out."""
-    parts = node.prim.vjp(g, node, *node.inputs)
+    of its op; inputs without a gradient are left out. The rule sees the node and its inputs, or
+    what computes them again."""
+    y, inputs = seen or (node, node.inputs)
+    parts = node.prim.vjp(g, y, *inputs)
     for x, part in zip(node.inputs, parts, strict=True):
         if part is None:
             continue

@@ -153,8 +153,7 @@ RULES: dict[str, Rule] = {
     "y1": by_reference,
     "k0e": by_reference,
     "k1e": by_reference,
-    "stop_gradient": same,
-    "alias": same,
+    **dict.fromkeys(("stop_gradient", "alias", "region_in", "region_out", "keep", "after"), same),
     **dict.fromkeys(LOOPS, held),
     **linalg.RULES,
 }

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from retrograd.backends.kernel.band import Band, make_bands, place_barriers
+from retrograd.backends.kernel.band import WINDOW, Band, make_bands, place_barriers
 from retrograd.backends.kernel.block import Block
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.backends.kernel.cost import nanoseconds
 from retrograd.backends.kernel.donation import take_inputs
+from retrograd.backends.kernel.early import freeing_first
 from retrograd.backends.kernel.explain import describe, describe_band
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.memory import Layout, Lifetime, Time, layout
@@ -66,11 +67,15 @@ class Plan:
         self.constants, self.temporaries = memory.constants, memory.temporaries
         self.cursors = memory.cursors
         self.kernels = block.kernels
+        window = WINDOW
+        if any(node.op == "after" for node in graph.nodes):
+            self.kernels, window = freeing_first(self.kernels), 0
         self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
-        self.bands = [Band([k]) for k in self.kernels] if light else make_bands(self.kernels)
+        alone = [Band([k]) for k in self.kernels]
+        self.bands = alone if light else make_bands(self.kernels, window)
         again = recompute(self.kernels, self.bands, self.temporaries)
         if len(again) > len(self.kernels):
-            self.bands = make_bands(again)
+            self.bands = make_bands(again, window)
         self.kernels = [k for band in self.bands for k in band.kernels]
         self.threaded = any(band.rows != 0 for band in self.bands)
         place_barriers(self.bands)

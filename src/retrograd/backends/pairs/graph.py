@@ -24,8 +24,9 @@ Parts = Node | Pair
 
 # Linear operations with real coefficients: the same is done to both parts.
 PLANEWISE = frozenset((
-    "alias", "concat", "cumsum", "expand", "flip", "fold", "gather", "pad", "permute", "reduce_sum",
-    "reshape", "scatter_add", "scatter_set", "select", "slice", "stop_gradient", "windows",
+    "alias", "concat", "cumsum", "expand", "flip", "fold", "gather", "keep", "pad", "permute",
+    "reduce_sum", "region_in", "region_out", "reshape", "scatter_add", "scatter_set", "select",
+    "slice", "stop_gradient", "windows",
 ))  # fmt: skip
 
 
@@ -93,6 +94,17 @@ def _planewise(node: Node, parts: Sequence[Parts]) -> Pair:
 def _matrices(node: Node, parts: Sequence[Parts]) -> Parts:
     y = on_pairs(node, [_joined(p) if isinstance(p, tuple) else p for p in parts])
     return _apart(y) if node.dtype.is_complex else y
+
+
+def _after(node: Node, parts: Sequence[Parts]) -> Parts:
+    x, *others = parts
+    awaited = [q for p in others for q in (p if isinstance(p, tuple) else (p,))]
+    after = node.prim
+    return (
+        (after(x[0], *awaited), after(x[1], *awaited))
+        if isinstance(x, tuple)
+        else after(x, *awaited)
+    )
 
 
 def _bilinear(node: Node, parts: Sequence[Parts]) -> Pair:
@@ -195,6 +207,7 @@ RULES: dict[str, Rule] = {
     "det": _second,
     "logabsdet": _second,
     "pinv": _second,
+    "after": _after,
     "cumprod": _running,
     "linear_scan": _running,
     "complex": lambda node, parts: tuple(parts),  # type: ignore[dict-item,return-value]
