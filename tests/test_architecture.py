@@ -22,11 +22,13 @@ RULES = {
     "ir": set(),
     "ops": CORE,
     "autodiff": CORE | {"ops"},
-    "passes": CORE | {"ops"},
+    "control": CORE | {"ops", "autodiff"},
+    "passes": CORE | {"ops", "control"},
     "inspect": CORE,
-    "backends": CORE | {"ops", "passes"},
+    "backends": CORE | {"ops", "control", "passes"},
     "verify": CORE | {"ops", "autodiff", "backends"},
-    "frontend": CORE | {"accelerate", "ops", "autodiff", "passes", "backends", "inspect"},
+    "frontend": CORE
+    | {"accelerate", "ops", "autodiff", "control", "passes", "backends", "inspect"},
 }
 # Rooms built on the public interface only, and on each other in this order.
 PUBLIC = ["nn", "optim", "io", "data", "gnn", "solvers", "testing", "train", "cli", "__main__"]

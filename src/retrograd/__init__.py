@@ -33,6 +33,7 @@ from retrograd.frontend.activations import (
 from retrograd.frontend.complex import angle, conj, imag, real
 from retrograd.frontend.complex import make_complex as complex
 from retrograd.frontend.context import backend, no_grad, num_threads
+from retrograd.frontend.control import cond, fori_loop, scan, while_loop
 from retrograd.frontend.convolution import conv, conv_transpose
 from retrograd.frontend.counting import bincount, histogram, repeat
 from retrograd.frontend.creation import (
@@ -330,6 +331,7 @@ __all__ = [
     "ceil",
     "clip",
     "concat",
+    "cond",
     "conv",
     "conv_transpose",
     "copysign",
@@ -370,6 +372,7 @@ __all__ = [
     "float64",
     "floor",
     "floor_divide",
+    "fori_loop",
     "from_dlpack",
     "full",
     "full_like",
@@ -463,6 +466,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scan",
     "scatter_add",
     "scatter_max",
     "scatter_min",
@@ -527,6 +531,7 @@ __all__ = [
     "vjp",
     "vmap",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from retrograd.backends import CHECKED, Array, check_given, checked
-from retrograd.frontend.context import current_backend
+from retrograd.frontend.context import current_backend, is_tracing
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import (
     PENDING,
@@ -58,8 +58,9 @@ _RECORDERS: tuple[weakref.ref[Any], ...] = ()
 
 
 def recorders() -> list[Any]:
-    """The tapes that are alive: each is shown every result of a library function."""
-    if not _RECORDERS:
+    """The tapes that are alive: each is shown every result of a library function, but for those
+    inside of functions that are traced, which have no value."""
+    if not _RECORDERS or is_tracing():
         return []
     return [tape for tape in [ref() for ref in _RECORDERS] if tape is not None]
 

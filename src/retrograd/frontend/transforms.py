@@ -92,7 +92,7 @@ def is_differentiating() -> bool:
     return bool(_ACTIVE.get())
 
 
-def _tracked(nodes: Sequence[Node | None]) -> bool:
+def is_tracked(nodes: Sequence[Node | None]) -> bool:
     """Whether somebody outside may still ask for a gradient through one of these nodes: a leaf that
     requires one, or a transform around this one."""
     if not grad_enabled():
@@ -131,7 +131,7 @@ def value_and_grad(
         here = provenance()
         with made_by(Provenance(here.scope, user_source(), None)):
             found = pullback([y], seeds([y]), inner)
-        tracked = _tracked([y, *found])
+        tracked = is_tracked([y, *found])
         gradients = [
             Tensor(full(0, n.type) if g is None else g, tracked and n.dtype.is_inexact)
             for n, g in zip(inner, found, strict=True)
@@ -211,7 +211,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
         out = f(*tree.unflatten(structure, [Tensor(n, n.dtype.is_inexact) for n in inner]))
     ends, shape = tree.flatten(out)
     outputs = [to_node(y, "vjp") for y in ends]
-    tracked = _tracked(outputs)
+    tracked = is_tracked(outputs)
 
     def back(cotangent: Any) -> tuple[Any, ...]:
         given, other = tree.flatten(cotangent)
@@ -220,7 +220,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
         start = [_like(g, y, "cotangent") for g, y in zip(given, outputs, strict=True)]
         pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_inexact]
         found = pullback([y for y, _ in pairs], [g for _, g in pairs], inner)
-        again = _tracked(found)
+        again = is_tracked(found)
         gradients = [
             Tensor(full(0, n.type) if g is None else g, again)
             for n, g in zip(inner, found, strict=True)
@@ -248,7 +248,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     outputs = [to_node(y, "jvp") for y in ends]
     moving = [(n, t) for n, t in zip(inner, directions, strict=True) if n.dtype.is_inexact]
     found = pushforward(outputs, [n for n, _ in moving], [t for _, t in moving])
-    tracked = _tracked([*outputs, *found])
+    tracked = is_tracked([*outputs, *found])
     results = [
         Tensor(full(0, y.type) if t is None else t, tracked and y.dtype.is_inexact)
         for y, t in zip(outputs, found, strict=True)
