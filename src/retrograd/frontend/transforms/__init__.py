@@ -1,0 +1,24 @@
+"""Functions of functions: derivatives, batching, recomputation, rules of one's own."""
+
+from retrograd.frontend.transforms.active import is_differentiating
+from retrograd.frontend.transforms.forward import jvp, linearize
+from retrograd.frontend.transforms.gradients import grad, value_and_grad, vjp
+from retrograd.frontend.transforms.jacobians import dense_hessian as hessian
+from retrograd.frontend.transforms.jacobians import dense_jacobian as jacobian
+from retrograd.frontend.transforms.jacobians import hvp, jacfwd, jacrev
+from retrograd.frontend.transforms.vectorized import vmap
+
+__all__ = [
+    "grad",
+    "hessian",
+    "hvp",
+    "is_differentiating",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
