@@ -19,7 +19,8 @@ import numpy as np
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, TensorType, float32, float64
+from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, float32, float64
+from retrograd.ops.control import items
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.index import Scatter
 from retrograd.ops.leaf import input_node
@@ -60,6 +61,11 @@ def run(node: Node, arrays: list[Array]) -> Array:
         return _program(node, _named(node))(arrays)[0]
     paired = isinstance(prim, Scatter | SearchSorted)
     return _program(node, "paired" if paired else "")(arrays)[0]
+
+
+def run_region(node: Node, arrays: list[Array]) -> list[Array]:
+    """The results of an operation that holds graphs: compiled, as a loop runs more than once."""
+    return _program(node, "")(arrays)
 
 
 def _named(node: Node) -> str:
@@ -125,7 +131,9 @@ def _program(node: Node, kind: str) -> Program:
             found = _PROGRAMS.get(key)
             if found is None:
                 inputs = [input_node(t) for t in _types(node, kind)]
-                found = LLVMProgram(Graph(inputs, [node.prim(*inputs)]))
+                result = node.prim(*inputs)
+                several = isinstance(result.type, TupleType)
+                found = LLVMProgram(Graph(inputs, items(result) if several else [result]))
                 _PROGRAMS[key] = found
                 while len(_PROGRAMS) > CAPACITY:
                     _PROGRAMS.popitem(last=False)

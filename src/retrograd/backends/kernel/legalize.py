@@ -15,7 +15,7 @@ from retrograd.backends.kernel.buffer import accumulator_of
 from retrograd.backends.kernel.contraction import Store, contraction
 from retrograd.backends.kernel.convolution import convolution
 from retrograd.backends.kernel.folding import folding
-from retrograd.backends.kernel.fuse import SCATTERS
+from retrograd.backends.kernel.fuse import LEAVES, LOOPS, SCATTERS, is_buffer
 from retrograd.backends.kernel.scanning import logcumsumexp
 from retrograd.backends.kernel.windows import (
     max_pool,
@@ -119,6 +119,19 @@ def permutation(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
     return node if same else reordered(inputs[0], node.attrs["perm"])
 
 
+def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """An operation that holds graphs reads its operands in memory."""
+    stored = []
+    for x in inputs:
+        if x.op in LEAVES and not is_buffer(x):
+            if ("held", x) not in known:
+                known["held", x] = Store()(x)
+            x = known["held", x]
+        stored.append(x)
+    same = all(a is b for a, b in zip(stored, node.inputs, strict=True))
+    return node if same else node.with_inputs(stored)
+
+
 RULES: dict[str, Rule] = {
     "logsumexp": logsumexp,
     "logcumsumexp": logcumsumexp,
@@ -137,6 +150,7 @@ RULES: dict[str, Rule] = {
     "windows": sliding,
     "stop_gradient": same,
     "alias": same,
+    **dict.fromkeys(LOOPS, held),
     **linalg.RULES,
 }
 

@@ -15,7 +15,7 @@ from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
 from retrograd.backends.kernel.call import PYTHON, CheckCall
 from retrograd.backends.kernel.legalize import CheckIndex
-from retrograd.backends.limits import arrays_of, check_memory
+from retrograd.backends.limits import arrays_of, check_memory, scaled
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import entry_of, expected
 from retrograd.backends.llvm.identity import program_key
@@ -24,7 +24,15 @@ from retrograd.backends.llvm.module import Module
 from retrograd.backends.llvm.python import failure
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
 from retrograd.backends.threads import threads_here
-from retrograd.errors import BackendError, IndexRangeError, LinAlgError, RetrogradError
+from retrograd.control import Sized, WhileLoop
+from retrograd.errors import (
+    BackendError,
+    IndexRangeError,
+    LinAlgError,
+    LoopLimitError,
+    MemoryLimitError,
+    RetrogradError,
+)
 from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.passes import optimize
 
@@ -66,8 +74,9 @@ class Shaped:
         check_memory(self.peak, lambda: arrays_of(program.plan, sizes), sizes)
         time = self.placement.nanoseconds
         self.shared = program.shares(self.placement)
-        self.long = time >= LONG
-        self.brief = not self.shared and time < BRIEF
+        facts = recipe.facts
+        self.long = time >= LONG or facts.endless
+        self.brief = not self.shared and time < BRIEF and not facts.endless
         self.inputs = [_known(x.type, sizes) for x in program.graph.inputs]
         self.outputs = outputs = [_known(y.type, sizes) for y in program.graph.outputs]
         # A donated input is overwritten if nothing but the two lists of the call refers to it.
@@ -83,7 +92,9 @@ class Shaped:
         self.plain = program.native is not None and all(math.prod(s) for _, s in self.inputs)
         # Whether a native call can run it, see call.py. What needs much memory shares it.
         self.at_once = self.brief and self.placement.arena <= KEPT_ARENA
-        self.sizes = [evaluate(d, sizes) for d in recipe.sizes]
+        # What becomes known while the program runs is set then.
+        known = {**dict.fromkeys(facts.hidden, 1), **sizes}
+        self.sizes = [evaluate(d, known) for d in recipe.sizes]
         self.frames: list[Frame] = []  # a stack; append and pop are atomic
 
     def quick(self, arrays: list[Array]) -> list[Array] | None:
@@ -180,7 +191,7 @@ class Shaped:
         frame = Frame(recipe.slots * (1 + copies), arena, threads)
         for slot, array in enumerate(program.constants, recipe.facts.arguments):
             frame.block[slot] = array.ctypes.data
-        temporaries = slice(recipe.first_temporary, recipe.first_size)
+        temporaries = slice(recipe.first_temporary, recipe.first_cursor)
         frame.block[temporaries] = np.array(placed.offsets, np.int64) + frame.start
         frame.block[recipe.first_size : recipe.status] = self.sizes
         if program.times is not None:
@@ -361,7 +372,15 @@ class LLVMProgram:
 
     def failure(self, check: int, value: int, arrays: Sequence[Array]) -> BaseException:
         """What to raise for a check that failed with this value."""
-        prim = self.plan.checks[check].prim
+        node = self.plan.checks[check]
+        prim = node.prim
+        if isinstance(prim, Sized):
+            return MemoryLimitError(
+                f"{scaled(value)} were not to be had for what depends on the size {prim.dim}, which "
+                f"became known while the program ran: {node.describe()}"
+            )
+        if isinstance(prim, WhileLoop):
+            return LoopLimitError(f"{prim.refusal(0, (), 1)}: {node.describe()}")
         if isinstance(prim, CheckCall):
             found = failure(value & 0xFFFFFFFF) if prim.routine.startswith(PYTHON) else None
             if found is not None and not isinstance(found, RetrogradError):
