@@ -11,6 +11,7 @@ from retrograd.errors import (
     GradientError,
     IndexRangeError,
     LinAlgError,
+    LoopLimitError,
     NonFiniteError,
     OptionError,
     RecompilationWarning,
@@ -264,7 +265,7 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
-from retrograd.solvers import minimize
+from retrograd.solvers import minimize, odeint
 from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
@@ -297,6 +298,7 @@ __all__ = [
     "GraphBuilder",
     "IndexRangeError",
     "LinAlgError",
+    "LoopLimitError",
     "NonFiniteError",
     "OptionError",
     "RecompilationWarning",
@@ -463,6 +465,7 @@ __all__ = [
     "not_equal",
     "num_threads",
     "numerical_gradient",
+    "odeint",
     "one_hot",
     "ones",
     "ones_like",
