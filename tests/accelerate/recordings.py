@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Iterator
@@ -75,17 +74,37 @@ OPERATORS: tuple[Callable[[Any, Any], Any], ...] = (
 
 def operations() -> Iterator[str]:
     """Every operator with every kind of operand, twice: the second time it is looked up."""
+    others = [*[lambda x=x: x for x in NUMBERS], *TENSORS]
     for made, op in itertools.product(TENSORS, OPERATORS):
         lines = []
-        for other in (*NUMBERS, *[f() for f in TENSORS]):
-            found = [outcome(functools.partial(op, made(), other)) for _ in range(2)]
+        for other in others:
+            found = [recorded(op, made, other) for _ in range(2)]
             lines.append(found[0] if len(set(found)) == 1 else repr(found))
         yield digest(np.frombuffer("\n".join(lines).encode(), np.uint8))
     for made, f in itertools.product(
-        TENSORS, (lambda x: -x, lambda x: +x, abs, lambda x: ~x, rg.tanh, rg.exp, rg.relu)
+        TENSORS, (lambda x: -x, lambda x: +x, abs, lambda x: ~x, rg.tanh, rg.exp, rg.relu, rg.sum)
     ):
-        found = [outcome(functools.partial(f, made())) for _ in range(3)]
+        found = [recorded(f, made) for _ in range(3)]
         yield found[0] if len(set(found)) == 1 else repr(found)
+
+
+def recorded(f: Callable[..., Any], *operands: Callable[[], Any]) -> str:
+    """The outcome of an operation on an open page, where it can be looked up, with gradients on
+    and off."""
+
+    def call() -> Any:
+        return f(*[made() for made in operands])
+
+    first = ANCHOR * 1.5
+    found = outcome(call)
+    with rg.no_grad():
+        first = ANCHOR * 1.5
+        found += f" {outcome(call)}"
+    del first
+    return found
+
+
+ANCHOR = rg.tensor([0.25])
 
 
 def loops() -> Iterator[str]:

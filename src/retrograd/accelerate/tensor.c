@@ -61,7 +61,7 @@ typedef struct {
     vectorcallfunc call;
     PyObject *python, *op, *swapped; /* `swapped` is NULL where the first argument has to be a tensor */
     PyObject *attributes, *weak;
-    char two, numbers;
+    char arity, numbers; /* arity 0: one tensor, and options */
 } Function;
 
 static PyTypeObject *handle_base, *form_base, *page_base, *function_type;
@@ -69,7 +69,7 @@ static PyTypeObject *handle_base, *form_base, *page_base, *function_type;
 /* What `install` is told: the classes built on these, and what is looked up in Python. */
 static PyTypeObject *handle_class, *form_class, *page_class;
 static PyObject *current, *enabled, *integers, *floats;
-static PyObject *method_type, *name_page;
+static PyObject *method_type, *name_page, *no_options;
 
 static Handle *spare; /* linked through `form` */
 static int spares;
@@ -689,12 +689,90 @@ static PyObject *single(Function *f, Handle *x)
     return result;
 }
 
+/* Whether the value of an option is one of those that `_PLAIN` in recall.py names: to hash and
+   compare them runs no code of others. */
+static int is_plain(PyObject *x)
+{
+    return PyLong_CheckExact(x) || PyBool_Check(x) || PyUnicode_CheckExact(x) || x == Py_None
+           || x == Py_Ellipsis;
+}
+
+/* Options as `recall` in recall.py looks them up: values, their types, items by name, their types. */
+static PyObject *key_of_options(PyObject *const *options, Py_ssize_t n, PyObject *names)
+{
+    Py_ssize_t named = names != NULL ? PyTuple_Size(names) : 0;
+    PyObject *key, *values, *types;
+    for (Py_ssize_t i = 0; i < n + named; i++)
+        if (!is_plain(options[i]))
+            return NULL;
+    if (n + named == 0) {
+        Py_INCREF(no_options);
+        return no_options;
+    }
+    key = PyTuple_New(2 + 2 * named);
+    values = PyTuple_New(n);
+    types = PyTuple_New(n);
+    if (key == NULL || values == NULL || types == NULL) {
+        Py_XDECREF(key);
+        Py_XDECREF(values);
+        Py_XDECREF(types);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_INCREF(options[i]);
+        PyTuple_SetItem(values, i, options[i]);
+        Py_INCREF((PyObject *)TYPE(options[i]));
+        PyTuple_SetItem(types, i, (PyObject *)TYPE(options[i]));
+    }
+    PyTuple_SetItem(key, 0, values);
+    PyTuple_SetItem(key, 1, types);
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *item = PyTuple_Pack(2, PyTuple_GetItem(names, i), options[n + i]);
+        if (item == NULL) {
+            Py_DECREF(key);
+            return NULL;
+        }
+        PyTuple_SetItem(key, 2 + i, item);
+        Py_INCREF((PyObject *)TYPE(options[n + i]));
+        PyTuple_SetItem(key, 2 + named + i, (PyObject *)TYPE(options[n + i]));
+    }
+    return key;
+}
+
+/* A function of one tensor that is computed, with options. */
+static PyObject *with_options(Function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *result = NULL, *key;
+    Handle *x;
+    Page *page;
+    if (n < 1 || handle_class == NULL || !is_handle(args[0]))
+        return NULL;
+    x = (Handle *)args[0];
+    if (!is_form(x->form))
+        return NULL;
+    key = key_of_options(args + 1, n - 1, names);
+    page = key != NULL ? page_for(x) : NULL;
+    if (page != NULL) {
+        Form *form = form_on(page, x), *found = NULL;
+        int tracked = -1;
+        if (form != NULL && page->before + page->listed < page->limit)
+            found = result_of(form, f->op, key);
+        if (found != NULL)
+            tracked = tracks(found, x->requires_grad == Py_True);
+        if (tracked >= 0)
+            result = hold(page, found, tracked);
+        Py_DECREF(page);
+    }
+    Py_XDECREF(key);
+    return result;
+}
+
 /* A function of one or two arguments; NULL without an exception as above. */
 static PyObject *serve(Function *f, PyObject *x, PyObject *other)
 {
     if (handle_class == NULL)
         return NULL;
-    if (!f->two)
+    if (f->arity == 1)
         return is_handle(x) ? single(f, (Handle *)x) : NULL;
     if (is_handle(x))
         return pair(f, f->op, x, other);
@@ -713,11 +791,12 @@ static PyObject *function_vectorcall(PyObject *callable, PyObject *const *args, 
     Py_ssize_t n = (Py_ssize_t)(flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET);
     Py_ssize_t named = names != NULL ? PyTuple_Size(names) : 0;
     PyObject *positional, *keywords = NULL, *result = NULL;
-    if (named == 0 && n == 1 + self->two) {
-        result = serve(self, args[0], self->two ? args[1] : NULL);
-        if (result != NULL || PyErr_Occurred())
-            return result;
-    }
+    if (self->arity == 0)
+        result = with_options(self, args, n, names);
+    else if (named == 0 && n == self->arity)
+        result = serve(self, args[0], n == 2 ? args[1] : NULL);
+    if (result != NULL || PyErr_Occurred())
+        return result;
     positional = PyTuple_New(n);
     if (positional == NULL)
         return NULL;
@@ -801,24 +880,24 @@ static void function_dealloc(Function *self)
 
 static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"python", "op", "swapped", "two", NULL};
+    static char *names[] = {"python", "arity", "op", "swapped", "numbers", NULL};
     allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    PyObject *python, *op, *swapped, *numbers;
-    int two, yes;
+    PyObject *python, *op, *swapped = Py_None;
+    int arity, numbers = 0;
     Function *self;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOp", names, &python, &op, &swapped, &two))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OiO|Op", names, &python, &arity, &op,
+                                     &swapped, &numbers))
         return NULL;
-    numbers = PyObject_GetAttrString(op, "numbers");
-    if (numbers == NULL)
+    if (arity < 0 || arity > 2) {
+        PyErr_SetString(PyExc_ValueError, "functions are of 0, 1 or 2 arrays");
         return NULL;
-    yes = PyObject_IsTrue(numbers);
-    Py_DECREF(numbers);
-    self = yes < 0 ? NULL : (Function *)make(type, 0);
+    }
+    self = (Function *)make(type, 0);
     if (self == NULL)
         return NULL;
     self->call = function_vectorcall;
-    self->two = (char)two;
-    self->numbers = (char)yes;
+    self->arity = (char)arity;
+    self->numbers = (char)numbers;
     Py_INCREF(python);
     self->python = python;
     Py_INCREF(op);
@@ -1034,11 +1113,12 @@ PyMODINIT_FUNC PyInit__tensor(void)
     method_type = types != NULL ? PyObject_GetAttrString(types, "MethodType") : NULL;
     Py_XDECREF(types);
     name_page = PyUnicode_InternFromString("page");
+    no_options = Py_BuildValue("(()())");
     handle_base = add_type(module, "HandleBase", &handle_spec);
     form_base = handle_base != NULL ? add_type(module, "FormBase", &form_spec) : NULL;
     page_base = form_base != NULL ? add_type(module, "PageBase", &page_spec) : NULL;
     function_type = page_base != NULL ? add_type(module, "Function", &function_spec) : NULL;
-    if (method_type == NULL || name_page == NULL || function_type == NULL) {
+    if (method_type == NULL || name_page == NULL || no_options == NULL || function_type == NULL) {
         Py_DECREF(module);
         return NULL;
     }

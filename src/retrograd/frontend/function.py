@@ -76,16 +76,15 @@ def function(f: F, numbers: bool = False) -> F:
             _locate(error, f.__name__, source)
             raise
 
-    positional = f.__code__.co_posonlyargcount
-    if rest or f.__defaults__ or len(arrays) != positional:
-        return call  # type: ignore[return-value]
-    if f.__code__.co_kwonlyargcount or positional != f.__code__.co_argcount:
-        return call  # type: ignore[return-value]
-    if positional == 1:
-        return _of_one(f, call)  # type: ignore[return-value]
-    if positional == 2:
-        return _of_two(f, call, numbers)  # type: ignore[return-value]
-    return call  # type: ignore[return-value]
+    code = f.__code__
+    positional = code.co_posonlyargcount
+    plain = not (rest or f.__defaults__ or code.co_kwonlyargcount)
+    if plain and positional == len(arrays) == code.co_argcount:
+        if positional == 1:
+            return _of_one(f, call)  # type: ignore[return-value]
+        if positional == 2:
+            return _of_two(f, call, numbers)  # type: ignore[return-value]
+    return served(call, call, 0, f)  # type: ignore[return-value]
 
 
 def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,7 +120,7 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
             pass
         return complete(x)
 
-    return served(quick, complete, op)
+    return served(quick, complete, 1, op)
 
 
 # What an operation does as an operator, and with its operands exchanged.
@@ -152,7 +151,7 @@ def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> C
             return swapped(x2, x1)
         return slow(x1, x2)
 
-    found = served(call, call, op, exchanged, two=True)
+    found = served(call, call, 2, op, exchanged)
     _METHODS[found] = method, swapped
     return found
 
@@ -218,7 +217,7 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
             pass
         return complete(self, other)
 
-    return served(quick, complete, op, two=True)
+    return served(quick, complete, 2, op)
 
 
 def _locate(error: RetrogradError, name: str, source: Source | None) -> None:

@@ -167,17 +167,18 @@ def number_key(value: float) -> NumberKey:
     return found
 
 
-def served(
-    quick: F, complete: F, op: Operation, swapped: Operation | None = None, two: bool = False
-) -> F:
-    """A function of one or two arrays that is quick where it can be, and `complete` else: the one
-    that is given, or its compiled twin.
+def served(quick: F, complete: F, arity: int, op: Any, swapped: Operation | None = None) -> F:
+    """A function that is quick where it can be, and `complete` else: the one that is given, or its
+    compiled twin.
 
-    `swapped` is the operation with its operands exchanged, where the first may be a number.
+    It is of one or two arrays, and then `op` is an operation, and `swapped` the same with its
+    operands exchanged, where the first may be a number; or (`arity` 0) one of a tensor and options
+    that calls `recall`, and `op` the function on nodes.
     """
     if compiled is None:
         return quick
-    twin = compiled.Function(complete, op, swapped, two)
+    numbers = isinstance(op, Operation) and op.numbers
+    twin = compiled.Function(complete, arity, op, swapped, numbers)
     return functools.wraps(complete)(twin)  # type: ignore[return-value]
 
 
