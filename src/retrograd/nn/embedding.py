@@ -58,3 +58,40 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class EmbeddingBag(Embedding):
+    """The sum, mean or maximum of the vectors of bags of indices; see `functional.embedding_bag`.
+
+    >>> import retrograd as rg
+    >>> rg.nn.EmbeddingBag(10, 4, mode="sum")([1, 2, 3, 4], [0, 3]).shape
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        mode: str = "mean",
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            num_embeddings, embedding_dim, padding_idx, generator=generator, dtype=dtype
+        )
+        if mode not in ("sum", "mean", "max"):
+            raise OptionError(f"EmbeddingBag: mode is 'sum', 'mean' or 'max', not {mode!r}")
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Tensor:
+        return functional.embedding_bag(
+            input, self.weight, offsets, self.mode, per_sample_weights, self.include_last_offset,
+            self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, mode={self.mode!r}"
