@@ -18,7 +18,13 @@ from retrograd.frontend.recording import evaluate
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import is_differentiating
 from retrograd.ir import float64
-from retrograd.optim.parameters import groups, learning_leaves, reject_repeated
+from retrograd.optim.parameters import (
+    as_parts,
+    from_parts,
+    groups,
+    learning_leaves,
+    reject_repeated,
+)
 
 Rate = float | Callable[[Any], Any]
 Slots = dict[str, Tensor]
@@ -41,7 +47,8 @@ class Optimizer:
 
     `params` is a module, tensors, or a list of dicts with the key "params" and options of the
     group; None if only the pure form is used. Frozen parameters are left out. `lr` is a number or
-    a function of the number of steps taken, such as those in `optim.schedules`. In the stateful
+    a function of the number of steps taken, such as those in `optim.schedules`. A complex
+    parameter moves as its real and imaginary parts do, as in PyTorch. In the stateful
     form `opt.lr` may be changed at any time without compiling again.
     """
 
@@ -84,6 +91,16 @@ class Optimizer:
     ) -> tuple[Tensor, Slots]:
         """The parameter and its slots after a step with the gradient g."""
         raise NotImplementedError
+
+    def _step_of(
+        self, p: Tensor, g: Tensor, slots: Slots, shared: Any, options: Mapping[str, Any]
+    ) -> tuple[Tensor, Slots]:
+        """`move`; of complex numbers by their parts, each a parameter of its own."""
+        if not p.dtype.is_complex:
+            return self.move(p, g, slots, shared, options)
+        parts = {k: as_parts(x) for k, x in slots.items()}
+        new, after = self.move(as_parts(p), as_parts(g), parts, shared, options)
+        return from_parts(new), {k: from_parts(x) for k, x in after.items()}
 
     # -- stateful --------------------------------------------------------------------------------
     def _parameters(self) -> list[Tensor]:
@@ -139,7 +156,7 @@ class Optimizer:
             shared = self.prepare(step, lr, options)
             made: list[Any] = []
             for p, g, *old in given:
-                new, slots = self.move(
+                new, slots = self._step_of(
                     p, g, dict(zip(self.slots, old, strict=True)), shared, options
                 )
                 made += [new, *[slots[k] for k in self.slots]]
@@ -252,7 +269,8 @@ class Optimizer:
         options = self.defaults if not self.param_groups else self.param_groups[0]
         rate = options["lr"] if lr is None else lr
         count = _cut(state["step"])
-        lr = asarray(rate(count) if callable(rate) else rate)
+        rate = rate(count) if callable(rate) else rate
+        lr = asarray(rate, dtype=float64 if isinstance(rate, int | float) else None)
         step = count + 1
         shared = self.prepare(step, _cut(lr).astype(float64), options)
         new = list(leaves)
@@ -265,7 +283,7 @@ class Optimizer:
             if p.shape != g.shape:
                 raise ShapeError(f"update(): a parameter of {p.shape} has a gradient of {g.shape}")
             slots = {k: _cut(state[k][at]) for k in self.slots}
-            new[i], slots = self.move(p, g.astype(p.dtype), slots, shared, options)
+            new[i], slots = self._step_of(p, g.astype(p.dtype), slots, shared, options)
             for k in self.slots:
                 after[k].append(slots[k])
             at += 1
