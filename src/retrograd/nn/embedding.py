@@ -18,7 +18,8 @@ class Embedding(Module):
     """A learned vector for each of `num_embeddings` indices: `[...]` to `[..., embedding_dim]`.
 
     weight is `[num_embeddings, embedding_dim]`, normal with standard deviation 1. The vector of
-    `padding_idx` begins as 0 and is not trained.
+    `padding_idx` begins as 0 and is not trained. With `sparse` the gradient of weight is a
+    `RowSparse`, see `functional.embedding`.
 
     >>> import retrograd as rg
     >>> rg.nn.Embedding(10, 4)([[1, 2, 3]]).shape
@@ -31,6 +32,7 @@ class Embedding(Module):
         embedding_dim: int,
         padding_idx: int | None = None,
         *,
+        sparse: bool = False,
         generator: Generator | None = None,
         dtype: Any = None,
     ) -> None:
@@ -45,6 +47,7 @@ class Embedding(Module):
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
+        self.sparse = sparse
         weight = init.normal((num_embeddings, embedding_dim), generator=generator, dtype=dtype)
         if padding_idx is not None:
             array = np.array(weight.numpy())
@@ -53,7 +56,7 @@ class Embedding(Module):
         self.weight = Parameter(weight)
 
     def forward(self, input: Any) -> Tensor:
-        return functional.embedding(input, self.weight, self.padding_idx)
+        return functional.embedding(input, self.weight, self.padding_idx, self.sparse)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"

@@ -14,7 +14,8 @@ from retrograd.frontend.conversion import as_array
 from retrograd.frontend.creation import asarray, zeros_like
 from retrograd.frontend.random import Generator
 from retrograd.frontend.recall import replayed
-from retrograd.frontend.recording import evaluate
+from retrograd.frontend.recording import Array, evaluate
+from retrograd.frontend.rowsparse import RowSparse, with_rows
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import is_differentiating
 from retrograd.ir import float64
@@ -131,12 +132,34 @@ class Optimizer:
     def step(self) -> None:
         """Change every parameter that has a gradient."""
         moved: list[tuple[int, Tensor, list[Any]]] = []
+        rows: list[tuple[int, Tensor, Array, list[Tensor]]] = []
         with no_grad():
             for options, count, members in self._jobs():
                 rate = options["lr"]
                 lr = Tensor.of(np.asarray(float(rate(count) if callable(rate) else rate)))
-                moved += self._moved(Tensor.of(np.asarray(count + 1)), lr, options, members)
+                step = Tensor.of(np.asarray(count + 1))
+                whole = []
+                for i, p in members:
+                    if isinstance(g := p.grad, RowSparse):
+                        rows.append((i, p, *self._moved_rows(step, lr, options, i, p, g)))
+                    else:
+                        whole.append((i, p))
+                moved += self._moved(step, lr, options, whole) if whole else []
         evaluate([t for _, _, new in moved for t in new])
+        evaluate([t for *_, new in rows for t in new])
+        for i, p, where, (new, *slots) in rows:
+            state = self._state.setdefault(i, {}) or self._fresh(p)
+            fresh = Tensor.of(np.zeros(1)).requires_grad_()
+            fresh.replace(np.zeros(1))
+            array = with_rows(p, where, new.value(), fresh)
+            p.replace(array)
+            for k, slot in zip(self.slots, slots, strict=True):
+                other = {k: Tensor.of(np.zeros(1))}
+                array = with_rows(state[k], where, slot.value(), other[k])
+                state[k] = Tensor.of(array)
+            del array
+            self._state[i] = state
+            self._counts[i] = self._counts.get(i, 0) + 1
         for i, p, (new, *slots) in moved:
             p.replace(new.value())
             self._state[i] = dict(zip(self.slots, slots, strict=True))
@@ -169,6 +192,18 @@ class Optimizer:
             made = make()
         n = 1 + len(self.slots)
         return [(i, p, made[n * j : n * (j + 1)]) for j, (i, p) in enumerate(members)]
+
+    def _moved_rows(
+        self, step: Tensor, lr: Tensor, options: Mapping[str, Any], i: int, p: Tensor, g: RowSparse
+    ) -> tuple[Array, list[Tensor]]:
+        """Rows of a parameter, and their new values and slots."""
+        once = g.coalesce()
+        slots = self._state.get(i) or self._fresh(p)
+        some = {k: Tensor.of(x.value()[once.rows]) for k, x in slots.items()}
+        shared = self.prepare(step, lr, options)
+        given = Tensor.of(p.value()[once.rows])
+        new, after = self._step_of(given, once.values, some, shared, options)
+        return once.rows, [new, *[after[k] for k in self.slots]]
 
     def _jobs(self) -> list[tuple[dict[str, Any], int, list[tuple[int, Tensor]]]]:
         """The parameters with a gradient, by group and number of steps taken."""
