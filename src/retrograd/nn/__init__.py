@@ -1,5 +1,6 @@
 """Neural networks: modules, layers, losses, initial values."""
 
+from retrograd.frontend.rowsparse import RowSparse
 from retrograd.nn import functional, init, losses
 from retrograd.nn.activation import GELU, Flatten, ReLU, Sigmoid, SiLU, Tanh
 from retrograd.nn.activations import (
@@ -155,6 +156,7 @@ __all__ = [
     "ModuleDict",
     "ModuleList",
     "Parameter",
+    "RowSparse",
     "ParameterDict",
     "ParameterList",
     "Sequential",
