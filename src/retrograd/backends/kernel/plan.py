@@ -111,12 +111,13 @@ class Plan:
         offsets: dict[Buffer, int] = {}
         size = 0
         for band in self.bands:
-            if band.rows == 0 or band.blocks == 0:
+            if band.rows == 0 or band.block_rows == 0:
                 continue
             own = {b for b in band.writes if b.kind == "temporary" and homes[b] is band}
+            own = {b for b in own if band.row_bytes(b)}
             times = lifetimes(list(enumerate(band.kernels)), own.__contains__)
             lives = [
-                Lifetime(b, first, last, b.bytes // band.rows * band.block_rows)
+                Lifetime(b, first, last, band.row_bytes(b) * band.block_rows)
                 for b, (first, last) in times.items()
             ]
             placed = layout(lives, {})

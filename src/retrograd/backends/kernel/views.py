@@ -125,6 +125,8 @@ def wants_routine(node: Node) -> bool:
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
     summed = product(a.shape[i] for i in prim.a_contract)
     m, n = product(a.shape[i] for i in a_free), product(b.shape[j] for j in b_free)
+    if n == 1:  # a vector times a matrix: nothing is read twice, so copying it pays nowhere
+        return False
     if not in_rows(node):
         return not (less(m, FEW_TURNED) or less(m * summed * n, LITTLE))
     size = summed * n * node.dtype.itemsize

@@ -117,9 +117,7 @@ class Driver:
         blocks = band.blocks or -band.piece
         local: list[int] = []
         for buffer in band.local:
-            row = buffer.bytes // band.rows
-            assert isinstance(row, int), "where rows are not known, buffers are not local"
-            local += [self.module.slots.of(buffer), row]
+            local += [self.module.slots.of(buffer), band.row_bytes(buffer)]
         work = self.plan.work
         if work is not None and any(work in call.arguments for call in calls):
             local += [self.module.slots.of(work), 0]
