@@ -142,7 +142,7 @@ def test_third_derivatives_of_every_op(name):
             continue  # not offered
         scale = 1 + abs(b)
         assert abs(a - b) <= 1e-7 * scale, f"{sample}: {a} forward, {b} reverse"
-        moving = dict(zip(wrt, w, strict=True))
+        moving: dict[int, Any] = dict(zip(wrt, w, strict=True))
         slope = rules.difference(Graph(inputs, [second]), sample.inputs, moving)[0]
         assert abs(a - slope) <= 1e-4 * (1 + abs(slope)), f"{sample}: {a}, differences {slope}"
 
