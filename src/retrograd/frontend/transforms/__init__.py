@@ -1,6 +1,6 @@
 """Functions of functions: derivatives, batching, recomputation, rules of one's own."""
 
-from retrograd.frontend.transforms.active import is_differentiating
+from retrograd.frontend.transforms.active import is_differentiating, is_tracked, to_node
 from retrograd.frontend.transforms.checkpointing import checkpoint
 from retrograd.frontend.transforms.forward import jvp, linearize
 from retrograd.frontend.transforms.gradients import grad, value_and_grad, vjp
@@ -12,10 +12,12 @@ __all__ = [
     "grad",
     "hvp",
     "is_differentiating",
+    "is_tracked",
     "jacfwd",
     "jacrev",
     "jvp",
     "linearize",
+    "to_node",
     "value_and_grad",
     "vjp",
     "vmap",
