@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import data, io, nn, optim
+from retrograd import data, io, nn, optim, solvers, testing
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -11,6 +11,7 @@ from retrograd.errors import (
     GradientError,
     IndexRangeError,
     LinAlgError,
+    LoopLimitError,
     NonFiniteError,
     OptionError,
     RecompilationWarning,
@@ -33,7 +34,8 @@ from retrograd.frontend.activations import (
 )
 from retrograd.frontend.complex import angle, conj, imag, real
 from retrograd.frontend.complex import make_complex as complex
-from retrograd.frontend.context import backend, no_grad, num_threads
+from retrograd.frontend.context import backend, flush_subnormals, no_grad, num_threads
+from retrograd.frontend.control import cond, fori_loop, scan, while_loop
 from retrograd.frontend.convolution import conv, conv_transpose
 from retrograd.frontend.counting import bincount, histogram, repeat
 from retrograd.frontend.creation import (
@@ -52,6 +54,7 @@ from retrograd.frontend.creation import (
     zeros,
     zeros_like,
 )
+from retrograd.frontend.debugging import debug
 from retrograd.frontend.dtypes import (
     __array_namespace_info__,
     can_cast,
@@ -262,6 +265,8 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
+from retrograd.solvers import minimize, odeint
+from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -293,6 +298,7 @@ __all__ = [
     "GraphBuilder",
     "IndexRangeError",
     "LinAlgError",
+    "LoopLimitError",
     "NonFiniteError",
     "OptionError",
     "RecompilationWarning",
@@ -342,6 +348,7 @@ __all__ = [
     "checkpoint",
     "clip",
     "concat",
+    "cond",
     "conv",
     "conv_transpose",
     "copysign",
@@ -356,6 +363,7 @@ __all__ = [
     "cumulative_prod",
     "cumulative_sum",
     "data",
+    "debug",
     "diag",
     "diagonal",
     "diff",
@@ -381,11 +389,14 @@ __all__ = [
     "float64",
     "floor",
     "floor_divide",
+    "flush_subnormals",
+    "fori_loop",
     "from_dlpack",
     "full",
     "full_like",
     "gelu",
     "grad",
+    "gradcheck",
     "greater",
     "greater_equal",
     "hessian",
@@ -440,6 +451,7 @@ __all__ = [
     "median",
     "meshgrid",
     "min",
+    "minimize",
     "minimum",
     "moveaxis",
     "multiply",
@@ -452,6 +464,8 @@ __all__ = [
     "nextafter",
     "not_equal",
     "num_threads",
+    "numerical_gradient",
+    "odeint",
     "one_hot",
     "ones",
     "ones_like",
@@ -477,6 +491,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scan",
     "scatter_add",
     "scatter_max",
     "scatter_min",
@@ -497,6 +512,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "solvers",
     "sort",
     "spec",
     "special",
@@ -516,6 +532,7 @@ __all__ = [
     "tanh",
     "tensor",
     "tensordot",
+    "testing",
     "tile",
     "topk",
     "trace",
@@ -539,6 +556,7 @@ __all__ = [
     "vjp",
     "vmap",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

@@ -64,8 +64,10 @@ def needed(outputs: Iterable[Node], known: Any) -> Needed:
             raise TraceError(
                 f"a number is needed at {user_source()}, but it depends on {node.describe()}, "
                 "which stands for any array of this type while the function is traced. Use "
-                "operations such as rg.where instead of Python's if, float() or .numpy(); make the "
-                "argument static (static_argnames); or call the function without jit, vmap or trace"
+                "operations such as rg.where, rg.cond or rg.while_loop instead of Python's if, "
+                "while, float() or .numpy(); make the argument static (static_argnames); or call "
+                "the function without jit, vmap or trace. If the function has returned already, "
+                "the value was kept in spite of it: return it instead"
             )
     # Inputs by first use: when they were made differs from one step of a loop to the next.
     computed = set(order)

@@ -11,6 +11,7 @@ import numpy as np
 
 from retrograd.errors import DTypeError, FormatError, ShapeError
 from retrograd.frontend import tree
+from retrograd.frontend.recorder import FUNCTIONS
 from retrograd.ir import Dim, TensorType
 from retrograd.ir.literal import Reader
 
@@ -19,7 +20,7 @@ CONSTANT = (
     bool,
     str,
     bytes,
-    types.FunctionType,
+    *FUNCTIONS,
     types.BuiltinFunctionType,
     types.MethodType,
     type,

@@ -74,9 +74,17 @@ class Band:
 
     @property
     def block_rows(self) -> int:
-        """Rows of the largest block."""
+        """Rows of the largest block, at most; 0 where there is no limit."""
+        if not self.blocks:
+            # What is left over, less than a block, is divided among them; of two at least.
+            return 0 if self.piece == EACH else self.piece + self.piece // 2
         assert isinstance(self.rows, int)
         return -(-(self.within or self.rows) // self.pieces)
+
+    def row_bytes(self, buffer: Buffer) -> int:
+        """Bytes of a row of a buffer; 0 where they are not known."""
+        size = buffer.bytes // self.rows
+        return size if isinstance(size, int) and size * self.rows == buffer.bytes else 0
 
     def sums(self, kernel: Kernel) -> bool:
         """Whether a kernel adds up over rows."""
