@@ -235,6 +235,8 @@ from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import (
     checkpoint,
+    custom_jvp,
+    custom_vjp,
     grad,
     hvp,
     jacfwd,
@@ -362,6 +364,8 @@ __all__ = [
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
+    "custom_jvp",
+    "custom_vjp",
     "data",
     "debug",
     "diag",
