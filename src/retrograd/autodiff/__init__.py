@@ -2,17 +2,24 @@
 
 from retrograd.autodiff.batching import batch, batched
 from retrograd.autodiff.forward import pushforward, tangent
-from retrograd.autodiff.reverse import contributions, depends, gradient, pullback, seeds
-from retrograd.autodiff.steps import Visit, gradient_steps
+from retrograd.autodiff.reverse import (
+    Cotangents,
+    Visit,
+    contributions,
+    depends,
+    gradient,
+    pullback,
+    seeds,
+)
 
 __all__ = [
+    "Cotangents",
     "Visit",
     "batch",
     "batched",
     "contributions",
     "depends",
     "gradient",
-    "gradient_steps",
     "pullback",
     "pushforward",
     "seeds",

@@ -6,10 +6,11 @@ in which its users are visited, which is fixed by the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from retrograd.autodiff.names import fresh
+from retrograd.autodiff.recompute import Recomputation, has_regions
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.complex import conj
@@ -18,11 +19,21 @@ from retrograd.ops.leaf import input_node
 G = TypeVar("G", bound=Graph)
 
 
+class Visit(NamedTuple):
+    """One step of the reverse walk: a node, the cotangent that arrived at it, and for each input
+    that receives something its position, what is added, and the sum so far. Cotangents of nodes of
+    several results are lists, contributions to them those of one result."""
+
+    node: Node
+    upstream: Any
+    parts: list[tuple[int, Node, Node]]
+
+
 def active(outputs: Sequence[Node], wrt: Collection[Node], stop: Collection[Node]) -> list[Node]:
     """Nodes of floating or complex dtype on a path from `wrt` to the outputs, inputs first."""
     found: dict[Node, None] = {}
     for node in reachable(outputs, stop):
-        if node.dtype.is_inexact and (
+        if node.type.is_inexact and (
             node in wrt or (node not in stop and any(x in found for x in node.inputs))
         ):
             found[node] = None
@@ -34,11 +45,14 @@ def pullback(
     cotangents: Sequence[Node],
     wrt: Sequence[Node],
     stop: Collection[Node] = (),
+    visit: Callable[[Visit], None] | None = None,
 ) -> list[Node | None]:
     """Cotangents of `wrt` for the given cotangents of the outputs.
 
     Computes `sum_k cotangents[k]^T d outputs[k] / d wrt[i]` for each i. None means that no output
     depends on `wrt[i]` through differentiable operations. The walk does not pass nodes of `stop`.
+    What was computed in a region is computed again for it (`autodiff.recompute`). `visit` is
+    told every step of the walk.
 
     The gradient of a real L with respect to a complex z is `dL/dRe(z) + i dL/dIm(z)`: a step
     against it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends
@@ -46,35 +60,78 @@ def pullback(
     """
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
-    found: dict[Node, Node] = {}
-
-    def accumulate(x: Node, g: Node) -> None:
-        found[x] = found[x] + g if x in found else g
-
+    again = Recomputation(outputs, stop) if has_regions(path) else None
+    found = Cotangents()
     for y, g in zip(outputs, cotangents, strict=True):
         if g.type != y.type:
             raise GradientError(f"the cotangent of {y.describe()} must be {y.type}, not {g.type}")
         if y in on_path:
             with made_by(Provenance(y.scope, y.source, y)):
-                accumulate(y, conj(g))
+                found.add(y, conj(g))
     for node in reversed(path):
-        if node not in found or node in stop:
+        if node not in found.of or node in stop:
             continue
         with made_by(Provenance(node.scope, node.source, node)):
-            for x, part in contributions(node, found[node]):
+            seen = None if again is None else again.seen(node, found.of)
+            passed = []
+            for x, part in contributions(node, found.of[node], seen):
                 if x in on_path:
-                    accumulate(x, part)
-    return [conj(found[x]) if x in found else None for x in wrt]
+                    found.add(x, part)
+                    if visit is not None:
+                        passed.append((x, *_told(part, found.of[x])))
+        if visit is not None:
+            visit(Visit(node, found.of[node], _placed(node, passed)))
+    return [conj(found.of[x]) if x in found.of else None for x in wrt]
 
 
-def contributions(node: Node, g: Node) -> Iterator[tuple[Node, Node]]:
+def _told(part: Node | Mapping[int, Node], total: Any) -> tuple[Node, Node]:
+    """A contribution and the sum it has become part of."""
+    if isinstance(part, Node):
+        return part, total
+    ((i, g),) = part.items()
+    return g, total[i]
+
+
+def _placed(node: Node, passed: Sequence[tuple[Node, Node, Node]]) -> list[tuple[int, Node, Node]]:
+    """Contributions with the positions of the inputs they go to: they come in this order."""
+    found, slot = [], 0
+    for x, part, total in passed:
+        while node.inputs[slot] is not x:
+            slot += 1
+        found.append((slot, part, total))
+        slot += 1
+    return found
+
+
+class Cotangents:
+    """Cotangents of nodes, each the sum of its contributions in the order in which they come. That
+    of a node of several results is a list of theirs, None where nothing has come."""
+
+    def __init__(self) -> None:
+        self.of: dict[Node, Any] = {}
+
+    def add(self, x: Node, part: Node | Mapping[int, Node]) -> None:
+        """Add a contribution; to a node of several results a mapping from their numbers."""
+        if isinstance(part, Node):
+            self.of[x] = self.of[x] + part if x in self.of else part
+            return
+        known = self.of.setdefault(x, [None] * len(x.type.items))  # type: ignore[attr-defined]
+        for i, g in part.items():
+            known[i] = g if known[i] is None else known[i] + g
+
+
+def contributions(
+    node: Node, g: Any, seen: tuple[Node, Sequence[Node]] | None = None
+) -> Iterator[tuple[Node, Any]]:
     """What a node with the cotangent `g` adds to the cotangents of its inputs, by the reverse rule
-    of its op; inputs without a gradient are left out."""
-    parts = node.prim.vjp(g, node, *node.inputs)
+    of its op; inputs without a gradient are left out. The rule sees the node and its inputs, or
+    what computes them again."""
+    y, inputs = seen or (node, node.inputs)
+    parts = node.prim.vjp(g, y, *inputs)
     for x, part in zip(node.inputs, parts, strict=True):
         if part is None:
             continue
-        if part.type != x.type:
+        if isinstance(part, Node) and part.type != x.type:
             raise GradientError(
                 f"the reverse rule of {node.op} gave {part.type} for an input of type {x.type}: "
                 f"{node.describe()}"
@@ -109,13 +166,17 @@ def seeds(outputs: Sequence[Node]) -> list[Node]:
 
 
 def gradient(
-    graph: G, outputs: Sequence[Node] | None = None, wrt: Sequence[Node] | None = None
+    graph: G,
+    outputs: Sequence[Node] | None = None,
+    wrt: Sequence[Node] | None = None,
+    visit: Callable[[Visit], None] | None = None,
 ) -> G:
     """The graph of the gradient of `outputs` with respect to `wrt`.
 
     Its inputs are those of `graph`, then one cotangent for each output that is not a real scalar; a
     real scalar is seeded with 1. Its outputs are the gradients in the order of `wrt`, by default
-    all floating and complex inputs; zeros where the outputs do not depend on one.
+    all floating and complex inputs; zeros where the outputs do not depend on one. `visit` is told
+    the steps of the walk.
     """
     ends = [y for y in graph.outputs if y.dtype.is_inexact] if outputs is None else list(outputs)
     wanted = [x for x in graph.inputs if x.dtype.is_inexact] if wrt is None else list(wrt)
@@ -138,7 +199,7 @@ def gradient(
     start = [
         next(seed) if wanted else full(1, y.type) for y, wanted in zip(ends, given, strict=True)
     ]
-    found = pullback(ends, start, wanted, set(graph.inputs))
+    found = pullback(ends, start, wanted, set(graph.inputs), visit)
     results = [full(0, x.type) if g is None else g for x, g in zip(wanted, found, strict=True)]
     return type(graph)((*graph.inputs, *extra), results, f"gradient of {graph.name or 'graph'}")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from retrograd import inspect
-from retrograd.autodiff import Visit, gradient_steps
+from retrograd import autodiff, inspect
+from retrograd.autodiff import Visit
 from retrograd.backends import (
     Array,
     LLVMProgram,
@@ -23,7 +23,7 @@ from retrograd.backends.kernel import Plan
 from retrograd.backends.kernel.report import arena_report, kernel_reports
 from retrograd.errors import RetrogradError
 from retrograd.inspect import Document
-from retrograd.ir import Graph, Node
+from retrograd.ir import Graph, Node, TupleType
 from retrograd.passes import optimize
 
 
@@ -48,8 +48,9 @@ def with_backward(graph: Graph) -> Backward:
     loss = graph.outputs[0] if graph.outputs else None
     if loss is None or not wanted or loss.shape != () or not loss.dtype.is_float:
         return Backward(graph)
+    visits: list[Visit] = []
     try:
-        back, visits = gradient_steps(graph, [loss], wanted)
+        back = autodiff.gradient(graph, [loss], wanted, visits.append)
     except (RetrogradError, NotImplementedError) as error:
         return Backward(graph, note=f"The backward pass is not shown: {error}")
     names = [*(y.name for y in graph.outputs), *_gradient_names(wanted, graph)]
@@ -59,8 +60,8 @@ def with_backward(graph: Graph) -> Backward:
 
 def again(graph: Graph, forward: Graph, ends: Sequence[Node], wanted: Sequence[Node]) -> Backward:
     """A gradient graph made once more from what it was made of, to see the steps."""
-    cotangents = graph.inputs[len(forward.inputs) :]
-    made, visits = gradient_steps(forward, ends, wanted, cotangents)
+    visits: list[Visit] = []
+    made = autodiff.gradient(forward, ends, wanted, visits.append)
     if made.structure() != graph.structure():
         return Backward(graph, forward)
     return Backward(made, forward, visits, _gradient_names(wanted, forward))
@@ -98,21 +99,31 @@ def _add_steps(doc: Document, what: Backward, number: Mapping[Node, int]) -> Non
     steps: list[dict[str, Any]] = []
     records = doc["nodes"]
     for v in what.visits:
-        shown = [v.node, v.upstream, *(x for _, part, total in v.parts for x in (part, total))]
+        upstream = v.upstream if isinstance(v.upstream, Node) else None  # of several results
+        shown = [v.node, *(x for _, part, total in v.parts for x in (part, total))]
+        if upstream is not None:
+            shown.append(upstream)
         if any(x not in number for x in shown):
             continue  # of a node whose gradient nobody asked for
         here = number[v.node]
-        if records[here]["gradient"] is None:
-            records[here]["gradient"] = number[v.upstream]
+        if records[here]["gradient"] is None and upstream is not None:
+            records[here]["gradient"] = number[upstream]
         parts = []
         for slot, part, total in v.parts:
             to = v.node.inputs[slot]
             if to not in number:
                 continue
             parts.append([slot, number[to], number[part], number[total]])
-            records[number[to]]["gradient"] = number[total]
+            if not isinstance(to.type, TupleType):
+                records[number[to]]["gradient"] = number[total]
         if v.node.inputs:
-            steps.append({"node": here, "upstream": number[v.upstream], "parts": parts})
+            steps.append(
+                {
+                    "node": here,
+                    "upstream": None if upstream is None else number[upstream],
+                    "parts": parts,
+                }
+            )
     if steps:
         doc["steps"] = steps
 
@@ -124,7 +135,7 @@ def recorded(
     found: dict[str, dict[str, Any]] = {}
 
     def see(node: Node, value: Array, operands: Sequence[Array]) -> None:
-        if node in number:
+        if node in number and not isinstance(node.type, TupleType):
             found[str(number[node])] = inspect.summary(_plain(value))
 
     used = {x for n in graph.body for x in n.inputs}

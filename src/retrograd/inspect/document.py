@@ -21,7 +21,7 @@ from retrograd.inspect.bodies import with_bodies
 from retrograd.inspect.missing import Relatives, relatives
 from retrograd.inspect.rules import Rules
 from retrograd.inspect.scopes import scopes
-from retrograd.ir import Graph, Node, Source
+from retrograd.ir import Graph, Node, Source, TensorType, TupleType
 
 Document = dict[str, Any]
 Record = dict[str, Any]
@@ -109,7 +109,7 @@ def _records(
                 "name": node.name,
                 "attrs": "" if node in given else _attributes(node),
                 "type": str(node.type),
-                "shape": "×".join(map(str, node.shape)),
+                "shape": _shape(node.type),
                 "scope": node.scope,
                 "source": tables.sources(node.source),
                 "origin": None if origin is None else number[origin],
@@ -157,9 +157,18 @@ def _mark_updates(records: Sequence[Record]) -> None:
                 r["role"] = "update"
 
 
+def _shape(type: TensorType) -> str:
+    """Sizes; of a node of several results those of each."""
+    if isinstance(type, TupleType):
+        return ", ".join(_shape(t) or "scalar" for t in type.items)
+    return "×".join(map(str, type.shape))
+
+
 def _family(node: Node) -> str:
     """The topic of an op is the module of `retrograd.ops` that declares it."""
     package, _, topic = type(node.prim).__module__.rpartition(".")
+    if package == "retrograd.control":
+        return "control"
     return topic if package == "retrograd.ops" else "other"
 
 

@@ -187,7 +187,9 @@ def _check_extras(doc: Document) -> None:
         _expect(isinstance(steps, list), "steps", "a list")
         for i, s in enumerate(steps):
             told = isinstance(s, dict) and _id(s.get("node"), count)
-            told = told and _id(s.get("upstream"), count) and isinstance(s.get("parts"), list)
+            start = s.get("upstream") if told else None
+            told = told and (start is None or _id(start, count))
+            told = told and isinstance(s.get("parts"), list)
             parts = told and all(
                 isinstance(p, list) and len(p) == 4 and all(_id(x, count) for x in p[1:])
                 for p in s["parts"]

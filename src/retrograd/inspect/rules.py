@@ -13,7 +13,7 @@ from typing import Any
 
 from retrograd.errors import RetrogradError
 from retrograd.inspect.formula import formula, terms
-from retrograd.ir import Node, Provenance, TensorType, lookup, made_by
+from retrograd.ir import Node, Provenance, TensorType, TupleType, lookup, made_by
 
 LONGEST = 25  # operations of a formula that is written out
 SHOWN = 6  # names of operations listed instead
@@ -49,6 +49,10 @@ class Rules:
 
 def rule_of(node: Node) -> tuple[str, list[str | None]]:
     """What a node computes, and what each input receives: None where nothing flows back."""
+    if isinstance(node.type, TupleType):  # a loop or a choice, whose rule is as long as its body
+        given = ", ".join(f"‹{i}›" for i in range(len(node.inputs)))
+        told = f"the backward pass of this {node.op}"
+        return f"{node.op}({given})", [told if x.type.is_inexact else None for x in node.inputs]
     with made_by(Provenance()):
         inputs = [_stand_in(x.type) for x in node.inputs]
         y = Node(node.prim, tuple(inputs), node.type)
@@ -60,7 +64,10 @@ def rule_of(node: Node) -> tuple[str, list[str | None]]:
         except (RetrogradError, NotImplementedError):
             parts = []  # an operation that says, when asked, that it has no gradient
     known = {**names, g: "‹g›", y: "‹y›"}
-    back = [None if part is None else _written(part, known) for part in parts]
+    back: list[str | None] = [
+        "‹g›" if isinstance(part, Mapping) else None if part is None else _written(part, known)
+        for part in parts
+    ]
     return forward, back or [None] * len(inputs)
 
 

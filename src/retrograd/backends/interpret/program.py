@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, bind
-from retrograd.backends.interpret.native import run
+from retrograd.backends.interpret.native import run, run_region
+from retrograd.backends.kernel.fuse import LOOPS
 from retrograd.backends.limits import check_memory
 from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.elementwise import Elementwise
+from retrograd.passes.settle import settled
 
 # Operations whose NumPy meaning gives the bits of compiled code, in every dtype but half precision.
 EXACT = frozenset((
@@ -29,11 +31,12 @@ EXACT = frozenset((
     "div", "reciprocal", "floor", "ceil", "trunc", "round", "cast",
     # movement and counting
     "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
-    "gather", "random_bits", "stop_gradient", "alias", "reduce_any", "reduce_all",
+    "gather", "random_bits", "item", "stop_gradient", "alias", "reduce_any", "reduce_all",
+    "region_in", "region_out", "keep", "after",
 ))  # fmt: skip
 MOVING = frozenset((
     "constant", "iota", "expand", "reshape", "permute", "slice", "pad", "flip", "concat", "gather",
-    "stop_gradient", "alias", "scatter_set",
+    "stop_gradient", "alias", "scatter_set", "item", "region_in", "region_out", "keep", "after",
     # One result is right, and NumPy has it without compiling anything.
     "sort", "argsort",
 ))  # fmt: skip
@@ -43,7 +46,7 @@ class InterpretedProgram:
     """Runs a graph node by node; costs next to nothing to make."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+        self.graph = graph = settled(graph)
         self._fitting: dict[str, int] | None = None  # sizes for which there was memory
         last = {x: node for node in graph.body for x in node.inputs}
         for y in graph.outputs:
@@ -58,11 +61,13 @@ class InterpretedProgram:
         sizes = bind(graph.inputs, arrays)
         if sizes != self._fitting:
             self._check_memory(sizes)
-        values: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
+        values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
         with np.errstate(all="ignore"):
             for node, f, inputs, ends in self._steps:
                 given = [values[x] for x in inputs]
-                if f is None:
+                if node.op in LOOPS:
+                    values[node] = run_region(bound(node, sizes) if sizes else node, given)
+                elif f is None:
                     values[node] = _natively(bound(node, sizes) if sizes else node, given)
                 else:
                     values[node] = _computed(node, f, given, sizes)

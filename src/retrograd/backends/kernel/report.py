@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import bisect
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from retrograd.backends.kernel.explain import facts, results
@@ -41,11 +42,13 @@ def kernel_reports(
 ) -> list[KernelReport]:
     """The kernels of a plan, in the order in which they run."""
     found, taken = [], set[Node]()
+    stored = {b.node for b in (*plan.inputs, *plan.constants)}
+    stored |= {n for kernel in plan.every for n in kernel.nodes}
     band_of = {id(k): i for i, band in enumerate(plan.bands) for k in band.kernels}
     for number, kernel in enumerate(plan.kernels):
         told = facts(kernel, sizes)
         definite = told.definite
-        nodes = [*kernel.nodes, *(n for n in _fused(plan, kernel) if n not in taken)]
+        nodes = [*kernel.nodes, *(n for n in _fused(kernel, stored) if n not in taken)]
         taken.update(nodes)
         found.append(
             KernelReport(
@@ -63,31 +66,32 @@ def kernel_reports(
 
 
 def arena_report(plan: Plan, sizes: Mapping[str, int]) -> ArenaReport:
-    """Memory over the times of a plan: those of its kernels, or of what threads do between
-    barriers."""
+    """Memory over the moments of a plan at which temporaries come into use."""
     placed = layout(plan.lifetimes, sizes)
-    times = 1 + max((life.last for life in plan.lifetimes), default=-1)
-    change = [0] * (times + 1)
+    moments = sorted({life.first for life in plan.lifetimes})  # when something new is written
+    change = [0] * (len(moments) + 1)
     lives = []
     for life in plan.lifetimes:
         size = evaluate(life.bytes, sizes)
-        change[life.first] += size
-        change[life.last + 1] -= size
-        lives.append((life.buffer.node, life.first, life.last, size))
+        first = bisect.bisect_left(moments, life.first)
+        last = bisect.bisect_right(moments, life.last) - 1
+        change[first] += size
+        change[last + 1] -= size
+        lives.append((life.buffer.node, first, last, size))
     used, now = [], 0
-    for step in change[:times]:
+    for step in change[:-1]:
         now += step
         used.append(now)
     return ArenaReport(used, placed.arena, lives)
 
 
-def _fused(plan: Plan, kernel: Kernel) -> list[Node]:
+def _fused(kernel: Kernel, stored: Collection[Node]) -> list[Node]:
     """Nodes that are computed where the kernel reads them."""
     seen = dict[Node, None]()
     todo = list(kernel.nodes)
     while todo:
         for x in todo.pop().inputs:
-            if x not in seen and x not in plan.buffers:
+            if x not in seen and x not in stored:
                 seen[x] = None
                 todo.append(x)
     return list(seen)

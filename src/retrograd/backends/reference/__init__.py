@@ -8,7 +8,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.errors import RetrogradError
-from retrograd.ir import Graph, Node
+from retrograd.ir import Graph, Node, TupleType
 
 Watch = Callable[[Node, Array, Sequence[Array]], None]
 
@@ -39,7 +39,8 @@ class ReferenceProgram:
                 result = node.prim.bind(sizes).reference(*operands)
             except RetrogradError as error:
                 raise type(error)(f"{error}: {node.describe()}") from None
-            values[node] = np.asarray(result, node.dtype.dtype)
+            several = isinstance(node.type, TupleType)
+            values[node] = result if several else np.asarray(result, node.dtype.dtype)
             if self.watch is not None:
                 self.watch(node, values[node], operands)
             for x in node.inputs:

@@ -126,11 +126,12 @@ export class Player {
     const name = (key: string) => (key === "g" ? `∂${self}` : key === "y" ? self : m.label(r.inputs[Number(key)]));
     const number = (key: string): string => {
       const id = key === "g" ? step.upstream : key === "y" ? r.id : r.inputs[Number(key)];
+      if (id === null) return "∂";
       const constant = m.nodes[id].role === "constant" ? m.nodes[id].attrs : "";
       const text = m.summary(id) ? brief(m.summary(id)) : constant;
       return text.startsWith("−") ? `(${text})` : text;
     };
-    const scalar = (id: number) => m.number(id) !== undefined;
+    const known = (id: number | null) => id !== null && (m.number(id) !== undefined || m.nodes[id].role === "constant");
     const visit = make("p", { class: "lead" }, `Step ${this.at + 1}: visit `, make("b", {}, self), rule ? ` = ${fill(rule.forward, name)}` : "");
     if (m.number(r.id) !== undefined && rule) visit.append(` = ${fill(rule.forward, number)} = ${show(m.number(r.id))}`);
     this.page.append(visit);
@@ -144,7 +145,7 @@ export class Player {
       const inputs = [step.upstream, ...r.inputs.filter((x) => template?.includes(`‹${r.inputs.indexOf(x)}›`))];
       const result = brief(m.summary(part));
       if (template && result) {
-        const filled = inputs.every((x) => scalar(x) || m.nodes[x].role === "constant") ? ` = ${fill(template, number)}` : "";
+        const filled = inputs.every(known) ? ` = ${fill(template, number)}` : "";
         line.append(make("p", { class: "numbers" }, `${filled} = ${result}`.trim()));
       }
       const total = brief(m.summary(sum));

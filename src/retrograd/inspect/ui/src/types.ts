@@ -21,7 +21,7 @@ export interface Summary {
 
 // [slot, the input, the contribution, the sum so far]
 export type Part = [number, number, number, number];
-export interface Step { node: number; upstream: number; parts: Part[] }
+export interface Step { node: number; upstream: number | null; parts: Part[] }
 
 export interface Kernel {
   nodes: number[]; text: string; ops: string; bytes: number | null; operations: number | null;
