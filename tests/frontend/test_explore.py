@@ -75,6 +75,34 @@ def test_cotangents_of_outputs_that_are_no_scalars():
     assert doc["values"][str(doc["nodes"][x]["gradient"])]["data"] == [20.0, 400.0]
 
 
+def recurrent(w, x):
+    def cell(h, t):
+        h = rg.tanh(h @ w + t)
+        return h, rg.sum(h)
+
+    h, ys = rg.scan(cell, rg.zeros((3,)), x)
+    return rg.sum(h * h) + rg.sum(ys)
+
+
+def test_loops_have_their_bodies_steps_and_gradients():
+    graph = rg.trace(recurrent, rg.spec((3, 3)), rg.spec((5, 3)))
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=s).astype("f4") for s in ((3, 3), (5, 3))]
+    doc = graph.to_document(given, profile=True)
+    assert loads(dumps(doc)) == doc
+    scan = next(r for r in doc["nodes"] if r["op"] == "scan")
+    body = {r["op"] for r in doc["nodes"] if r["body"] == scan["id"]}
+    assert {"dot_general", "tanh", "reduce_sum"} <= body
+    step = next(s for s in doc["steps"] if s["node"] == scan["id"])
+    assert step["upstream"] is None  # of two results
+    assert [slot for slot, *_ in step["parts"]] == [0, 2]
+    for i, g in zip(doc["inputs"], graph.gradient()(*given), strict=True):
+        found = doc["values"][str(doc["nodes"][i]["gradient"])]
+        if "data" in found:
+            assert found["data"] == pytest.approx(g.numpy().reshape(-1).tolist(), rel=1e-4)
+        assert found["norm"] == pytest.approx(np.linalg.norm(g.numpy()), rel=1e-4)
+
+
 def test_values_are_those_of_the_reference():
     graph = rg.trace(lambda x, w: rg.mean(rg.tanh(x @ w)), rg.spec((5, 7)), rg.spec((7, 6)))
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ from retrograd.frontend.failure import show_failure
 from retrograd.inspect import document, loads, page
 from retrograd.inspect.server import PageServer
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
+from tests.frontend.test_explore import recurrent
 from tests.inspect import graphs
 from tests.inspect.browsing import Visit, browser
 from tests.inspect.test_bodies import looped
@@ -425,6 +426,19 @@ def test_the_body_of_a_loop_opens_as_a_scope(visit, folder):
     v.page.wait_for_timeout(200)
     assert v.state(f"app.view.box({sine})") is not None
     assert "repeat#1" in v.details
+
+
+def test_a_scan_is_drawn_and_stepped_through(visit, folder):
+    graph = rg.trace(recurrent, rg.spec((3, 3)), rg.spec((5, 3)))
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=s).astype("f4") for s in ((3, 3), (5, 3))]
+    graph.to_html(folder / "scan.html", inputs=given)
+    v = visit((folder / "scan.html").as_uri())
+    v.page.keyboard.press("s")
+    v.page.get_by_role("button", name="To the end").click()
+    text = v.page.locator(".stepping").inner_text()
+    assert "scan(" in text
+    assert "the backward pass of this scan" in text
 
 
 def test_a_document_of_another_version_says_so(chromium, folder):

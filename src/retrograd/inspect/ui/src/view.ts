@@ -143,7 +143,7 @@ export class View {
     const n = v >= 0 ? this.model.nodes[v].inputs.length : 1;
     const port = v >= 0 ? (p.slot[e] + 1) / (n + 1) : kind === 0 ? 0.3 : 0.7;
     const start = u >= 0 ? 0.5 : kind === 1 ? 0.7 : 0.3;
-    if (kind === 1) return [a[0] + a[2] * start, a[1], b[0] + b[2] * port, b[1] + b[3]];
+    if (kind === 1 && b[1] + b[3] / 2 <= a[1] + a[3] / 2) return [a[0] + a[2] * start, a[1], b[0] + b[2] * port, b[1] + b[3]];
     if (kind === 2 && u >= 0) return [a[0] + a[2], a[1] + a[3] / 2, b[0], b[1] + (b[3] * (p.slot[e] + 1)) / (n + 1)];
     return [a[0] + a[2] * start, a[1] + a[3], b[0] + b[2] * port, b[1]];
   }
@@ -182,6 +182,12 @@ export class View {
 
   edgesOf(item: number): number[] { return this.incident.get(item) ?? []; }
 
+  /** Down or up: gradients go up beside their forward nodes, and down where they have none. */
+  private direction(e: number): number {
+    const i = 4 * e;
+    return (this.placed as Placed).kind[e] === 1 && this.boxes[i + 3] <= this.boxes[i + 1] + 1 ? -1 : 1;
+  }
+
   private isStub(e: number): boolean {
     const p = this.placed as Placed, b = this.boxes, i = 4 * e;
     if (p.kind[e] === 2) {
@@ -200,15 +206,14 @@ export class View {
       pen.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
       return;
     }
-    const sign = kind === 1 ? -1 : 1;
-    const bend = Math.max(14, Math.min(110, Math.abs(y1 - y0) / 2)) * sign;
+    const bend = Math.max(14, Math.min(110, Math.abs(y1 - y0) / 2)) * this.direction(e);
     pen.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
   }
 
   private stub(pen: CanvasRenderingContext2D, e: number): void {
     const b = this.boxes, i = 4 * e, kind = (this.placed as Placed).kind[e];
     const sideways = kind === 2 && (this.placed as Placed).from[e] >= 0;
-    const step = kind === 1 ? -STUB : STUB;
+    const step = STUB * this.direction(e);
     if (sideways) {
       pen.moveTo(b[i + 2] - STUB / 2, b[i + 3]); pen.lineTo(b[i + 2], b[i + 3]);
     } else {
@@ -383,7 +388,7 @@ export class View {
       pen.beginPath();
       pen.moveTo(x, y);
       if (kind === 2 && p.from[e] >= 0) { pen.lineTo(x - 6, y - 3); pen.lineTo(x - 6, y + 3); }
-      else { const s = kind === 1 ? 7 : -7; pen.lineTo(x - 3.5, y + s); pen.lineTo(x + 3.5, y + s); }
+      else { const s = -7 * this.direction(e); pen.lineTo(x - 3.5, y + s); pen.lineTo(x + 3.5, y + s); }
       pen.fill();
     }
   }
@@ -396,7 +401,7 @@ export class View {
     for (const e of edges) {
       const i = 4 * e, name = short(this.model.label(p.first[e]), 10), kind = p.kind[e];
       if (kind === 2 && p.from[e] >= 0) { pen.textAlign = "right"; pen.fillText(name, b[i + 2] - STUB / 2 - 2, b[i + 3] + 3); }
-      else { pen.textAlign = "center"; pen.fillText(name, b[i + 2], b[i + 3] + (kind === 1 ? STUB / 2 + 9 : -STUB / 2 - 2)); }
+      else { pen.textAlign = "center"; pen.fillText(name, b[i + 2], b[i + 3] + (this.direction(e) < 0 ? STUB / 2 + 9 : -STUB / 2 - 2)); }
     }
   }
 
@@ -480,8 +485,8 @@ export class View {
     for (let e = 0; e < p.from.length; e++) {
       const [x0, y0, x1, y1] = this.boxes.subarray(4 * e, 4 * e + 4), kind = p.kind[e];
       if (Number.isNaN(x0)) continue;
-      const bend = Math.max(14, Math.min(110, Math.abs(y1 - y0) / 2)) * (kind === 1 ? -1 : 1), sideways = kind === 2 && p.from[e] >= 0;
-      const d = this.stubs[e] ? (sideways ? `M${n1(x1 - STUB / 2)} ${n1(y1)}H${n1(x1)}` : `M${n1(x0)} ${n1(y0)}v${kind === 1 ? -STUB / 2 : STUB / 2}M${n1(x1)} ${n1(y1)}v${kind === 1 ? STUB / 2 : -STUB / 2}`)
+      const bend = Math.max(14, Math.min(110, Math.abs(y1 - y0) / 2)) * this.direction(e), sideways = kind === 2 && p.from[e] >= 0;
+      const d = this.stubs[e] ? (sideways ? `M${n1(x1 - STUB / 2)} ${n1(y1)}H${n1(x1)}` : `M${n1(x0)} ${n1(y0)}v${(STUB / 2) * this.direction(e)}M${n1(x1)} ${n1(y1)}v${(-STUB / 2) * this.direction(e)}`)
         : sideways ? `M${n1(x0)} ${n1(y0)}C${n1((x0 + x1) / 2)} ${n1(y0)} ${n1((x0 + x1) / 2)} ${n1(y1)} ${n1(x1)} ${n1(y1)}`
         : `M${n1(x0)} ${n1(y0)}C${n1(x0)} ${n1(y0 + bend)} ${n1(x1)} ${n1(y1 - bend)} ${n1(x1)} ${n1(y1)}`;
       out.push(`<path d="${d}" fill="none" stroke="${kind === 1 ? ink.gradient : ink.faint}"${kind === 2 ? ' stroke-dasharray="4 4"' : ""}/>`);
