@@ -85,6 +85,20 @@ def test_the_page_of_a_failure_opens_at_the_node(tmp_path):
         failure_document(NonFiniteError("the loss is nan"))
 
 
+def test_debug_writes_the_page_wherever_the_error_comes_from(tmp_path):
+    x = rg.tensor([1.0, 0.0])
+    with pytest.raises(NonFiniteError) as caught, rg.debug(page=tmp_path / "in.html"):
+        rg.log(x).numpy()
+    assert caught.value.__notes__ == [f"The page is in {tmp_path / 'in.html'}"]
+    assert shown(tmp_path / "in.html")["problem"]["title"].startswith("log gives -inf")
+    with rg.debug(page=tmp_path / "none.html"):
+        rg.exp(x).numpy()
+    assert not (tmp_path / "none.html").exists()
+    with pytest.raises(ZeroDivisionError), rg.debug(page=tmp_path / "none.html"):
+        raise ZeroDivisionError
+    assert not (tmp_path / "none.html").exists()
+
+
 MODULE = """
 import retrograd as rg
 

@@ -10,9 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import retrograd as rg
-from retrograd.errors import NonFiniteError
 from retrograd.frontend import tree
-from retrograd.frontend.failure import show_failure
 
 
 def check(
@@ -65,17 +63,11 @@ def _check_file(path: Path) -> None:
 
 def _check_function(module: str, name: str, page: Path | None) -> None:
     function = _function(module, name)
-    try:
-        with rg.debug():
-            leaves = tree.flatten(function())[0]
-            for x in leaves:
-                if isinstance(x, rg.Tensor):
-                    x.numpy()
-    except NonFiniteError as error:
-        if page is not None and error.node is not None:
-            show_failure(error, page, open=False)
-            error.add_note(f"The page is in {page}")
-        raise
+    with rg.debug(page=page):
+        leaves = tree.flatten(function())[0]
+        for x in leaves:
+            if isinstance(x, rg.Tensor):
+                x.numpy()
     typer.echo(f"{module}:{name}: every value is finite")
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from retrograd.backends import CHECKED
-from retrograd.errors import TraceError
+from retrograd.errors import NonFiniteError, TraceError
 from retrograd.frontend.context import _BACKEND, Setting, current_backend, is_tracing
+from retrograd.frontend.failure import show_failure
 from retrograd.frontend.leaves import PENDING, leaf
 from retrograd.frontend.recording import Lazy, add_recorder, dissolve_pages, evaluate
 from retrograd.ir import Node
 
 
-def debug(f: Callable[..., Any] | None = None) -> Any:
+def debug(
+    f: Callable[..., Any] | None = None, *, page: str | os.PathLike[str] | None = None
+) -> Any:
     """Inside `with rg.debug():` operations run one by one, at once, on the reference backend, and
     the first that gives a NaN or an infinity is a `NonFiniteError`, raised at its line.
 
@@ -27,7 +31,7 @@ def debug(f: Callable[..., Any] | None = None) -> Any:
 
     `backward()` and functions compiled with `jit` are checked as well, and what is recorded inside
     and was not looked at is computed when the block ends. Only the thread that enters is concerned.
-    Also a decorator.
+    Also a decorator. With `page`, a page of the explorer that opens at the node is written there.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([4.0, 0.0], requires_grad=True)
@@ -38,16 +42,17 @@ def debug(f: Callable[..., Any] | None = None) -> Any:
     retrograd.errors.NonFiniteError: ... gives inf in 1 of 2 elements, first at [1]
     ...
     """
-    setting = Debug()
+    setting = Debug(page)
     return setting if f is None else setting(f)
 
 
 class Debug(Setting):
     """What `debug` returns."""
 
-    def __init__(self) -> None:
+    def __init__(self, page: str | os.PathLike[str] | None = None) -> None:
         super().__init__(_BACKEND, CHECKED)
         self._watches: list[_Watch] = []
+        self._page = page
 
     def __enter__(self) -> None:
         dissolve_pages()  # from here on operations make nodes, and show them
@@ -56,11 +61,18 @@ class Debug(Setting):
 
     def __exit__(self, *failure: object) -> None:
         watch = self._watches.pop()
+        found = failure[1] if len(failure) > 1 else None
         try:
             if failure[0] is None:
                 watch.look()
+        except NonFiniteError as error:
+            found = error
+            raise
         finally:
             super().__exit__(*failure)
+            if self._page is not None and isinstance(found, NonFiniteError) and found.node:
+                show_failure(found, self._page, open=False)
+                found.add_note(f"The page is in {os.fspath(self._page)}")
 
 
 class _Watch:
