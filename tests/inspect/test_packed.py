@@ -56,10 +56,17 @@ DAMAGE = [
     (lambda d: d.update(values={"x": {}}), "values"),
     (lambda d: d.update(kernels=[{"nodes": [99]}]), r"kernels\[0\]"),
     (lambda d: d.update(focus="first"), "focus"),
+    (lambda d: d.update(values={"0": {"data": ["<b>"]}}), "values, 0"),
+    (lambda d: d.update(values={"0": {"hist": "high"}}), "values, 0"),
+    (lambda d: d.update(values={"0": {"norm": None}}), "values, 0"),
+    (lambda d: d.update(kernels=[{"nodes": [], "text": 1, "ops": ""}]), r"kernels\[0\]"),
+    (lambda d: d.update(arena={"times": ["x"]}), "arena"),
+    (lambda d: d.update(problem={"node": 0}), "problem"),
+    (lambda d: d.update(compared=["a"]), "compared"),
 ]
 
 
-@pytest.mark.parametrize(("harm", "where"), DAMAGE, ids=[w for _, w in DAMAGE])
+@pytest.mark.parametrize(("harm", "where"), DAMAGE, ids=range(len(DAMAGE)))
 def test_damage_is_reported_where_it_is(harm, where):
     doc = json.loads(dumps(document(graphs.worked_example())))
     harm(doc)

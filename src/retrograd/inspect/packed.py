@@ -175,13 +175,12 @@ def _check_acyclic(nodes: Sequence[Record]) -> None:
 def _check_extras(doc: Document) -> None:
     """What only documents of runs hold."""
     count = len(doc["nodes"])
-    for key in ("values", "gradients"):
-        table = doc.get(key)
-        if table is not None:
-            fits = isinstance(table, dict) and all(
-                k.isdecimal() and int(k) < count and isinstance(v, dict) for k, v in table.items()
-            )
-            _expect(fits, key, "an object of summaries by id")
+    values = doc.get("values")
+    if values is not None:
+        _expect(isinstance(values, dict), "values", "an object of summaries by id")
+        for key, told in values.items():
+            _expect(key.isdecimal() and int(key) < count, "values", "ids of nodes")
+            _expect(_is_summary(told), f"values, {key}", "a summary")
     steps = doc.get("steps")
     if steps is not None:
         _expect(isinstance(steps, list), "steps", "a list")
@@ -201,4 +200,37 @@ def _check_extras(doc: Document) -> None:
     if kernels is not None:
         for i, k in enumerate(_listed(doc, "kernels")):
             fits = isinstance(k, dict) and _ids(k.get("nodes"), count)
-            _expect(fits, f"kernels[{i}]", "nodes")
+            fits = fits and isinstance(k.get("text"), str) and isinstance(k.get("ops"), str)
+            costs = ("bytes", "operations", "least_ns", "ns")
+            fits = fits and all(k.get(c) is None or _is_number(k.get(c)) for c in costs)
+            _expect(fits, f"kernels[{i}]", "nodes, text, ops and numbers")
+    arena = doc.get("arena")
+    if arena is not None:
+        times = arena.get("times") if isinstance(arena, dict) else None
+        fits = isinstance(times, list) and all(_is_number(t) for t in (*times, arena.get("peak")))
+        _expect(fits, "arena", "times and peak in bytes")
+    problem = doc.get("problem")
+    if problem is not None:
+        fits = isinstance(problem, dict) and _id(problem.get("node"), count)
+        texts = ("title", "text", "remedy")
+        fits = fits and all(isinstance(problem.get(t), str) for t in texts)
+        _expect(fits, "problem", "node, title, text and remedy")
+    compared = doc.get("compared")
+    fits = compared is None or (isinstance(compared, list) and len(compared) == 2)
+    _expect(fits and all(isinstance(n, str) for n in compared or ()), "compared", "two names")
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool)
+
+
+def _is_summary(told: Any) -> bool:
+    if not isinstance(told, dict):
+        return False
+    data, hist, bad = (told.get(k, []) for k in ("data", "hist", "bad"))
+    if not all(isinstance(x, list) for x in (data, hist, bad)):
+        return False
+    words = ("nan", "inf", "-inf")
+    elements = all(isinstance(x, int | float) or x in words for x in data)
+    rest = [v for k, v in told.items() if k not in ("data", "hist", "bad")]
+    return elements and all(_is_number(x) for x in (*hist, *bad, *rest))

@@ -120,8 +120,12 @@ def _summary(trainer: Trainer) -> str:
 
 
 def draw_gradient(trainer: Trainer, path: StrPath) -> None:
-    """Draw the gradient of a step's loss with respect to the parameters, for any length."""
+    """Draw the gradient of a step's loss with respect to the parameters, for any length: an
+    `.html` is the explorer's page, with the steps of the backward pass."""
     tokens = rg.spec((trainer.config.batch, rg.Dim("T")), rg.int32)
     graph = rg.trace(token_loss, trainer.model, tokens, tokens)
+    if Path(path).suffix.lower() in (".html", ".htm"):
+        graph.gradient().to_html(path)
+        return
     names = [f"d_{x.name}" for x in graph.inputs if x.dtype.is_float]
     draw(graph.gradient(), path, forward=graph, outputs=names)
