@@ -3,7 +3,7 @@
 // coordinates are computed anew, from the sizes. Runs in a worker.
 
 export const NODE_W = 150, NODE_H = 42, SCOPE_W = 210, SCOPE_H = 60;
-const GAP_X = 22, GAP_Y = 34, BESIDE = 34, SMALL_GAP = 12, PAD = 18, TITLE = 26, WIDEST = 2600, TALLEST = 20000;
+const GAP_X = 22, GAP_Y = 34, BESIDE = 58, SMALL_GAP = 12, PAD = 18, TITLE = 26, WIDEST = 2600, TALLEST = 20000;
 
 export interface Structure {
   count: number; scopeOf: Int32Array; unit: Int32Array; folded: Uint8Array; second: Uint8Array;
