@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import data, io, nn, optim
+from retrograd import data, io, nn, optim, solvers, testing
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -51,6 +51,7 @@ from retrograd.frontend.creation import (
     zeros,
     zeros_like,
 )
+from retrograd.frontend.debugging import debug
 from retrograd.frontend.dtypes import (
     __array_namespace_info__,
     can_cast,
@@ -249,6 +250,8 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
+from retrograd.solvers import minimize
+from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -341,6 +344,7 @@ __all__ = [
     "cumulative_prod",
     "cumulative_sum",
     "data",
+    "debug",
     "diag",
     "diagonal",
     "diff",
@@ -372,6 +376,7 @@ __all__ = [
     "full_like",
     "gelu",
     "grad",
+    "gradcheck",
     "greater",
     "greater_equal",
     "histogram",
@@ -420,6 +425,7 @@ __all__ = [
     "median",
     "meshgrid",
     "min",
+    "minimize",
     "minimum",
     "moveaxis",
     "multiply",
@@ -432,6 +438,7 @@ __all__ = [
     "nextafter",
     "not_equal",
     "num_threads",
+    "numerical_gradient",
     "one_hot",
     "ones",
     "ones_like",
@@ -477,6 +484,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "solvers",
     "sort",
     "spec",
     "special",
@@ -496,6 +504,7 @@ __all__ = [
     "tanh",
     "tensor",
     "tensordot",
+    "testing",
     "tile",
     "topk",
     "trace",

@@ -6,7 +6,7 @@ in which its users are visited, which is fixed by the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
 from retrograd.autodiff.names import fresh
@@ -61,17 +61,25 @@ def pullback(
         if node not in found or node in stop:
             continue
         with made_by(Provenance(node.scope, node.source, node)):
-            parts = node.prim.vjp(found[node], node, *node.inputs)
-            for x, part in zip(node.inputs, parts, strict=True):
-                if part is None or x not in on_path:
-                    continue
-                if part.type != x.type:
-                    raise GradientError(
-                        f"the reverse rule of {node.op} gave {part.type} for an input of type "
-                        f"{x.type}: {node.describe()}"
-                    )
-                accumulate(x, part)
+            for x, part in contributions(node, found[node]):
+                if x in on_path:
+                    accumulate(x, part)
     return [conj(found[x]) if x in found else None for x in wrt]
+
+
+def contributions(node: Node, g: Node) -> Iterator[tuple[Node, Node]]:
+    """What a node with the cotangent `g` adds to the cotangents of its inputs, by the reverse rule
+    of its op; inputs without a gradient are left out."""
+    parts = node.prim.vjp(g, node, *node.inputs)
+    for x, part in zip(node.inputs, parts, strict=True):
+        if part is None:
+            continue
+        if part.type != x.type:
+            raise GradientError(
+                f"the reverse rule of {node.op} gave {part.type} for an input of type {x.type}: "
+                f"{node.describe()}"
+            )
+        yield x, part
 
 
 def depends(
