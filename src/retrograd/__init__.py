@@ -11,8 +11,10 @@ from retrograd.errors import (
     GradientError,
     IndexRangeError,
     LinAlgError,
+    LoopLimitError,
     NonFiniteError,
     OptionError,
+    RecompilationWarning,
     RetrogradError,
     ShapeError,
     StaleTapeError,
@@ -33,6 +35,7 @@ from retrograd.frontend.activations import (
 from retrograd.frontend.complex import angle, conj, imag, real
 from retrograd.frontend.complex import make_complex as complex
 from retrograd.frontend.context import backend, flush_subnormals, no_grad, num_threads
+from retrograd.frontend.control import cond, fori_loop, scan, while_loop
 from retrograd.frontend.convolution import conv, conv_transpose
 from retrograd.frontend.counting import bincount, histogram, repeat
 from retrograd.frontend.creation import (
@@ -227,9 +230,21 @@ from retrograd.frontend.segmented import (
     segment_softmax,
     segment_sum,
 )
+from retrograd.frontend.sparse import hessian, jacobian
 from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import grad, jvp, value_and_grad, vjp, vmap
+from retrograd.frontend.transforms import (
+    checkpoint,
+    grad,
+    hvp,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 from retrograd.frontend.value import Value
 from retrograd.ir import (
     Dim,
@@ -250,7 +265,7 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
-from retrograd.solvers import minimize
+from retrograd.solvers import minimize, odeint
 from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
@@ -283,8 +298,10 @@ __all__ = [
     "GraphBuilder",
     "IndexRangeError",
     "LinAlgError",
+    "LoopLimitError",
     "NonFiniteError",
     "OptionError",
+    "RecompilationWarning",
     "RetrogradError",
     "ShapeError",
     "StaleTapeError",
@@ -328,8 +345,10 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "checkpoint",
     "clip",
     "concat",
+    "cond",
     "conv",
     "conv_transpose",
     "copysign",
@@ -371,6 +390,7 @@ __all__ = [
     "floor",
     "floor_divide",
     "flush_subnormals",
+    "fori_loop",
     "from_dlpack",
     "full",
     "full_like",
@@ -379,7 +399,9 @@ __all__ = [
     "gradcheck",
     "greater",
     "greater_equal",
+    "hessian",
     "histogram",
+    "hvp",
     "hypot",
     "iinfo",
     "inf",
@@ -393,6 +415,9 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jit",
     "jvp",
     "layer_norm",
@@ -401,6 +426,7 @@ __all__ = [
     "less",
     "less_equal",
     "linalg",
+    "linearize",
     "linspace",
     "load_graph",
     "log",
@@ -439,6 +465,7 @@ __all__ = [
     "not_equal",
     "num_threads",
     "numerical_gradient",
+    "odeint",
     "one_hot",
     "ones",
     "ones_like",
@@ -464,6 +491,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scan",
     "scatter_add",
     "scatter_max",
     "scatter_min",
@@ -528,6 +556,7 @@ __all__ = [
     "vjp",
     "vmap",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

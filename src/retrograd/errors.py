@@ -81,5 +81,13 @@ class MemoryLimitError(RetrogradError, MemoryError):
     """A program that would need more memory than there is; raised before it runs."""
 
 
+class LoopLimitError(RetrogradError, RuntimeError):
+    """A loop that went on for more steps than it was allowed."""
+
+
 class BackendError(RetrogradError, RuntimeError):
     """A backend that is unknown, not installed, or cannot run the graph."""
+
+
+class RecompilationWarning(UserWarning):
+    """A `jit` function with `explain=True` was compiled again; the message says why."""

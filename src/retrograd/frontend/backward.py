@@ -191,7 +191,7 @@ def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
                 seen.add(x)
                 if is_spent(x):
                     raise GradientError(f"{_SECOND_TIME}: {x.describe()}")
-                if x.op != "stop_gradient" and x.dtype.is_inexact:
+                if x.op != "stop_gradient" and x.type.is_inexact:
                     todo.append(x)
     ends = sorted((n for n in seen if n.op == "input"), key=lambda n: n.id)
     traced = [n for n in ends if not isinstance(n.prim, Data)]

@@ -9,8 +9,9 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.checked.causes import cause_of
+from retrograd.control.body import MEANING
 from retrograd.errors import NonFiniteError, RetrogradError
-from retrograd.ir import Graph, Node
+from retrograd.ir import Graph, Node, TupleType
 
 CHECKED = "checked"  # the name of this backend
 SHOWN = 6  # operands whose values a message shows
@@ -39,14 +40,22 @@ class CheckedProgram:
         return [np.array(values[y], order="C") for y in graph.outputs]
 
 
-def checked(node: Node, given: Sequence[Array], sizes: dict[str, int]) -> Array:
-    """The value of a node. Raises `NonFiniteError` if it is not finite and that is not handed on:
-    an infinity where all operands are finite, or a NaN where none of them has one."""
-    with np.errstate(all="ignore"):
-        try:
+def checked(node: Node, given: Sequence[Any], sizes: dict[str, int]) -> Any:
+    """The value of a node, of one of several results a list. Raises `NonFiniteError` if it is not
+    finite and that is not handed on: an infinity where all operands are finite, or a NaN where none
+    of them has one. Of a loop that is found in its body."""
+    inside = MEANING.set(lambda n, values: checked(n, values, {}))
+    try:
+        with np.errstate(all="ignore"):
             result = node.prim.bind(sizes).reference(*given)
-        except RetrogradError as error:
-            raise type(error)(f"{error}: {node.describe()}") from None
+    except NonFiniteError:
+        raise  # of an operation in the body of a loop
+    except RetrogradError as error:
+        raise type(error)(f"{error}: {node.describe()}") from None
+    finally:
+        MEANING.reset(inside)
+    if isinstance(node.type, TupleType):
+        return result
     array = np.asarray(result, node.dtype.dtype)
     if not node.dtype.is_inexact or node.op in _HANDING_ON or node.type.size == 0:
         return array

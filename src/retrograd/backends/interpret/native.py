@@ -22,7 +22,8 @@ import numpy as np
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, TensorType, evaluate
+from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, evaluate
+from retrograd.ops.control import items
 from retrograd.ops.conv import Conv
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.index import Scatter
@@ -75,6 +76,11 @@ def run(node: Node, arrays: list[Array]) -> Array:
         return _program(node, _named(node), light)(arrays)[0]
     paired = isinstance(prim, Scatter | SearchSorted)
     return _program(node, "paired" if paired else "", light)(arrays)[0]
+
+
+def run_region(node: Node, arrays: list[Array]) -> list[Array]:
+    """The results of an operation that holds graphs: compiled, as a loop runs more than once."""
+    return _program(node, "", False)(arrays)
 
 
 def _named(node: Node) -> str:
@@ -164,7 +170,10 @@ def _program(node: Node, kind: str, light: bool) -> Program:
             found = _PROGRAMS.get(key)
             if found is None:
                 inputs = [input_node(t) for t in _types(node, kind)]
-                found = LLVMProgram(Graph(inputs, [node.prim(*inputs)]), light=light)
+                result = node.prim(*inputs)
+                several = isinstance(result.type, TupleType)
+                outputs = items(result) if several else [result]
+                found = LLVMProgram(Graph(inputs, outputs), light=light)
                 _PROGRAMS[key] = found
                 while len(_PROGRAMS) > CAPACITY:
                     _PROGRAMS.popitem(last=False)

@@ -13,19 +13,17 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
-from retrograd.backends.kernel.call import PYTHON, CheckCall
-from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import entry_of, expected
+from retrograd.backends.llvm.failures import failure_of
 from retrograd.backends.llvm.identity import program_key
 from retrograd.backends.llvm.interrupt import LONG, interruptible
 from retrograd.backends.llvm.module import Module
-from retrograd.backends.llvm.python import failure
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
 from retrograd.backends.llvm.subnormal import exactly
 from retrograd.backends.threads import threads_here
-from retrograd.errors import BackendError, IndexRangeError, LinAlgError, RetrogradError
+from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.passes import optimize
 
@@ -67,8 +65,9 @@ class Shaped:
         check_memory(self.peak, lambda: arrays_of(program.plan, sizes), sizes)
         time = self.placement.nanoseconds
         self.shared = program.shares(self.placement)
-        self.long = time >= LONG
-        self.brief = not self.shared and time < BRIEF
+        facts = recipe.facts
+        self.long = time >= LONG or facts.endless
+        self.brief = not self.shared and time < BRIEF and not facts.endless
         self.inputs = [_known(x.type, sizes) for x in program.graph.inputs]
         self.outputs = outputs = [_known(y.type, sizes) for y in program.graph.outputs]
         # A donated input is overwritten if nothing but the two lists of the call refers to it.
@@ -84,7 +83,9 @@ class Shaped:
         self.plain = program.native is not None and all(math.prod(s) for _, s in self.inputs)
         # Whether a native call can run it, see call.py. What needs much memory shares it.
         self.at_once = self.brief and self.placement.arena <= KEPT_ARENA
-        self.sizes = [evaluate(d, sizes) for d in recipe.sizes]
+        # What becomes known while the program runs is set then.
+        known = {**dict.fromkeys(facts.hidden, 1), **sizes}
+        self.sizes = [evaluate(d, known) for d in recipe.sizes]
         self.frames: list[Frame] = []  # a stack; append and pop are atomic
 
     def quick(self, arrays: list[Array]) -> list[Array] | None:
@@ -181,7 +182,7 @@ class Shaped:
         frame = Frame(recipe.slots * (1 + copies), arena, threads)
         for slot, array in enumerate(program.constants, recipe.facts.arguments):
             frame.block[slot] = array.ctypes.data
-        temporaries = slice(recipe.first_temporary, recipe.first_size)
+        temporaries = slice(recipe.first_temporary, recipe.first_cursor)
         frame.block[temporaries] = np.array(placed.offsets, np.int64) + frame.start
         frame.block[recipe.first_size : recipe.status] = self.sizes
         if program.times is not None:
@@ -370,32 +371,7 @@ class LLVMProgram:
 
     def failure(self, check: int, value: int, arrays: Sequence[Array]) -> BaseException:
         """What to raise for a check that failed with this value."""
-        prim = self.plan.checks[check].prim
-        if isinstance(prim, CheckCall):
-            found = failure(value & 0xFFFFFFFF) if prim.routine.startswith(PYTHON) else None
-            if found is not None and not isinstance(found, RetrogradError):
-                return found
-            if found is None:
-                item, code = (value >> 32) - 1, value & 0xFFFFFFFF
-                batch = tuple(evaluate(d, self._sizes(arrays)) for d in prim.batch_shape)
-                found = prim.target.prim.refusal(item, batch, code)
-            message = f"{found}: {prim.target.describe()}"
-            if isinstance(found, LinAlgError):
-                return LinAlgError(message, str(found))
-            return type(found)(message)
-        assert isinstance(prim, CheckIndex)
-        size = evaluate(prim.size, self._sizes(arrays))
-        index = self.plan.checks[check].inputs[0]
-        if index.dtype.kind == "uint" and value < 0:
-            value += 2**64
-        axis = prim.target.attrs["axis"]
-        return IndexRangeError(
-            f"{prim.target.op} with the index {value} on axis {axis} of size {size}: "
-            f"{prim.target.describe()}"
-        )
-
-    def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
-        return bind(self.graph.inputs, arrays)
+        return failure_of(self.plan.checks[check], value, bind(self.graph.inputs, arrays))
 
     # -- about the program --------------------------------------------------------------------
     @property
