@@ -13,6 +13,7 @@ from tests.records import (
     complexes,
     convolutions,
     elementwise,
+    graphs,
     indexing,
     leaves,
     linalg,
@@ -38,5 +39,6 @@ TOPICS = (
     leaves,
     linalg,
     special,
+    graphs,
 )
 RECORDS: dict[str, Record] = {r.name: r for topic in TOPICS for r in topic.records()}

@@ -20,6 +20,7 @@ from retrograd.backends.backend import Array, Program
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, TensorType, float32, float64
+from retrograd.ops.dag import order_size
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.index import Scatter
 from retrograd.ops.leaf import input_node
@@ -58,8 +59,24 @@ def run(node: Node, arrays: list[Array]) -> Array:
         return _program(slim, "paired")(slender)[0].reshape(node.shape)
     if isinstance(prim, MatrixOp):
         return _program(node, _named(node))(arrays)[0]
+    if node.op == "dag_scan":
+        return _program(_of_any_graph(node), "graph")(arrays)[0]
     paired = isinstance(prim, Scatter | SearchSorted)
     return _program(node, "paired" if paired else "")(arrays)[0]
+
+
+def _of_any_graph(node: Node) -> Node:
+    """A scan over graphs of any number of nodes and edges."""
+    prim: Any = node.prim
+    n, e = Dim("n_nodes"), Dim("n_edges")
+    edges, order, *rest = [x.type for x in node.inputs]
+    first = prim.edge_inputs
+    second = first + prim.message_inputs
+    types = [edges.with_shape((2, e)), order.with_shape((order_size(n, e),))]
+    for i, t in enumerate(rest):
+        rows = e if i < first else n if second <= i < second + prim.node_inputs else None
+        types.append(t if rows is None else t.with_shape((rows, *t.shape[1:])))
+    return replace(prim, nodes=n)(*[input_node(t) for t in types])
 
 
 def _named(node: Node) -> str:
@@ -117,7 +134,8 @@ def _slim_product(node: Node, arrays: list[Array]) -> Node | None:
 
 def _program(node: Node, kind: str) -> Program:
     types = [x.type for x in node.inputs]
-    shapes = tuple(t.rank if kind else t.shape for t in types) if kind != "flat" else None
+    by_rank = kind not in ("", "graph")
+    shapes = tuple(t.rank if by_rank else t.shape for t in types) if kind != "flat" else None
     key = node.prim, tuple([t.dtype for t in types]), shapes, kind
     found = _PROGRAMS.get(key)
     if found is None:
@@ -137,7 +155,7 @@ def _types(node: Node, kind: str) -> list[TensorType]:
     types = [x.type for x in node.inputs]
     if kind == "flat":
         return [t.with_shape((Dim("N"),)) for t in types]
-    if not kind:
+    if not kind or kind == "graph":
         return types
     if kind.startswith("named"):
         names = iter([Dim(f"n{i}") for i in kind.split()[1:]])

@@ -35,7 +35,7 @@ MOVING = frozenset((
     "constant", "iota", "expand", "reshape", "permute", "slice", "pad", "flip", "concat", "gather",
     "stop_gradient", "alias", "scatter_set",
     # One result is right, and NumPy has it without compiling anything.
-    "sort", "argsort",
+    "sort", "argsort", "dag_order",
 ))  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from retrograd.backends.kernel import linalg
 from retrograd.backends.kernel.buffer import accumulator_of
+from retrograd.backends.kernel.call import by_reference
 from retrograd.backends.kernel.contraction import Store, contraction
 from retrograd.backends.kernel.convolution import convolution
 from retrograd.backends.kernel.folding import folding
@@ -135,6 +136,8 @@ RULES: dict[str, Rule] = {
     "max_pool_index": max_pool_index,
     "reduce_sum": sums,
     "windows": sliding,
+    "dag_order": by_reference,
+    "dag_scan": by_reference,
     "stop_gradient": same,
     "alias": same,
     **linalg.RULES,
