@@ -278,9 +278,11 @@ class DagScan(Op):
         count = given.edges.shape[-1]
         edges, *_ = stack_front(size, [flags.edges], [given.edges])
         shape = (size, 2, count)
-        if flags.order:  # what depends on the order has samples, if only in name
-            first = reshape(slice_axis(given.order, 1, 0, 1), (size,))
-            edges = edges + expand(first, shape, (1, 2)) * full(0, edges.type)
+        # What depends on the order has samples where it has some, if only in name.
+        at = int(flags.order)
+        first = slice_axis(given.order, at, 0, 1)
+        first = expand(reshape(first, shape[:at]), shape, tuple(range(at, 3)))
+        edges = edges + first * full(0, edges.type)
         edges = permute(edges + Iota(shape, 0, int64)() * _number(n, shape), (1, 0, 2))
         edges = reshape(edges, (2, size * count))
         groups, results = [], []
