@@ -51,7 +51,7 @@ class Inputs(NamedTuple):
 
 @declare
 class DagScan(Op):
-    """States in topological order; see above.
+    """States in topological order, `h_v = cell(sum of message(h_u) over edges from u to v)`.
 
     Inputs are the edges `[2, E]`, what `dag_order` makes of them, then `edge_inputs` arrays
     `[E, ...]`, `message_inputs` parameters of the message, `node_inputs` arrays `[nodes, ...]`, and
@@ -269,7 +269,6 @@ class DagScan(Op):
         states = reshape(slice_axis(y, 1, 0, size * s), (self.nodes, size, s))
         sums = reshape(slice_axis(y, 1, size * s, size * (s + m)), (self.nodes, size, m))
         return _swapped(Concat(2)(states, sums))
-
 
     def _union(self, size: int | Dim, batched: Sequence[bool], inputs: Sequence[Node]) -> Node:
         """Samples of different structure: one graph of all of them. Parameters that differ between

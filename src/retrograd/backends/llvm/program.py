@@ -14,6 +14,7 @@ import numpy as np
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
 from retrograd.backends.kernel.call import PYTHON, CheckCall
+from retrograd.backends.kernel.graphs import ORDER
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
@@ -23,9 +24,10 @@ from retrograd.backends.llvm.interrupt import LONG, interruptible
 from retrograd.backends.llvm.module import Module
 from retrograd.backends.llvm.python import failure
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
+from retrograd.backends.reference import ReferenceProgram
 from retrograd.backends.threads import threads_here
 from retrograd.errors import BackendError, IndexRangeError, LinAlgError, RetrogradError
-from retrograd.ir import Graph, TensorType, evaluate
+from retrograd.ir import Graph, Node, TensorType, evaluate
 from retrograd.passes import optimize
 
 if TYPE_CHECKING:
@@ -366,6 +368,8 @@ class LLVMProgram:
             found = failure(value & 0xFFFFFFFF) if prim.routine.startswith(PYTHON) else None
             if found is not None and not isinstance(found, RetrogradError):
                 return found
+            if found is None and prim.routine == ORDER:
+                found = self._meant(prim.target, arrays)
             if found is None:
                 item, code = (value >> 32) - 1, value & 0xFFFFFFFF
                 batch = tuple(evaluate(d, self._sizes(arrays)) for d in prim.batch_shape)
@@ -384,6 +388,15 @@ class LLVMProgram:
             f"{prim.target.op} with the index {value} on axis {axis} of size {size}: "
             f"{prim.target.describe()}"
         )
+
+    def _meant(self, node: Node, arrays: Sequence[Array]) -> RetrogradError | None:
+        """What the meaning of a node says to its operands."""
+        given = ReferenceProgram(Graph(self.plan.source.inputs, node.inputs))(arrays)
+        try:
+            node.prim.bind(self._sizes(arrays)).reference(*given)
+        except RetrogradError as error:
+            return error
+        return None
 
     def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
         return bind(self.graph.inputs, arrays)
