@@ -110,8 +110,8 @@ GRADIENTS = {
     "cofactor": "`(<y, g> y - y g^T y) / det(x)`",
     "expm": "the upper right block of `expm([[x^T, g], [0, x^T]])`",
     "complement": "`-y g^T q`",
-    "dag_scan": "a `dag_scan` against the edges; with its states those of one call of the bodies on "
-    "all nodes and edges",
+    "dag_scan": "a `dag_scan` against the edges; with its states that of one call of the bodies "
+    "on all nodes and edges",
 }
 
 DTYPE = object()  # stands for the dtype that is tried

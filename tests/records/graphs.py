@@ -14,7 +14,7 @@ from retrograd.ops.dag import DagOrder
 from tests.records.common import SIZES, M, N, f64, i64
 from tests.records.record import Array, Failure, Record, Sample, Symbolic, rng_for
 
-DAGS = (
+DAGS: tuple[tuple[int, list[list[int]]], ...] = (
     (6, [[0, 0, 1, 2, 2, 3, 0], [2, 3, 3, 4, 4, 5, 2]]),  # parallel edges, two levels apart
     (4, [[3, 2, 1], [2, 1, 0]]),  # a chain against the numbers
     (5, [[0, 0, 0, 0], [1, 2, 3, 4]]),  # a star
@@ -106,7 +106,7 @@ def orders() -> Iterator[Sample]:
 
 def chain_of(type: TensorType) -> Array:
     """Edges 0 -> 1 -> 2 ..., or the order of such a graph of as many nodes as edges and one."""
-    shape = tuple(int(d) for d in type.shape)  # type: ignore[call-overload]
+    shape = tuple(int(d) for d in type.shape)
     if len(shape) == 2:
         return np.stack([np.arange(shape[1]), np.arange(shape[1]) + 1])
     e = (shape[0] - 8) // 6
@@ -130,16 +130,15 @@ ORDER = Record(
 
 def recursive(op: Any, edges: Array, order: Array, *rest: Array) -> Array:
     """Each state by recursion, in Python."""
-    w, x, m = (
-        rest if op.cell == MADE or op.cell == MADE.replace("f64", "f32") else (None, *rest[::-1])
-    )
+    full = "tanh" in op.cell
+    w, x, m = rest if full else (np.zeros(0), *rest[::-1])
     near, far = edges[::-1] if op.reverse else edges
     known: dict[int, tuple[Array, Array]] = {}
 
     def state(v: int) -> tuple[Array, Array]:
         if v not in known:
             into = np.flatnonzero(far == v)
-            if w is not None:
+            if full:
                 total = np.sum([w[e] * state(int(near[e]))[0] for e in into], axis=0) + np.zeros(2)
                 known[v] = np.tanh(total @ m + x[v]), total
             else:
@@ -149,7 +148,7 @@ def recursive(op: Any, edges: Array, order: Array, *rest: Array) -> Array:
         return known[v]
 
     rows = [np.concatenate(state(v)) for v in range(op.nodes)]
-    width = 4 if w is not None else 5
+    width = 4 if full else 5
     return np.array(rows).reshape(-1, width).astype(x.dtype)
 
 
@@ -160,13 +159,13 @@ def scans() -> Iterator[Sample]:
         order = DagOrder(n).reference(edges)
         for reverse in (False, True)[: 2 if k < 2 else 1]:
             x, w = rng.uniform(-1, 1, (n, 2)), rng.uniform(-1, 1, edges.shape[1])
-            inputs = (edges, order, w, x, rng.uniform(-1, 1, (2, 2)))
+            inputs: tuple[Array, ...] = (edges, order, w, x, rng.uniform(-1, 1, (2, 2)))
             yield Sample(DagScan(n, SENT, MADE, 1, 0, 1, reverse), inputs, k < 3)
         inputs = (edges, order, np.array(0.7), x / 2)
         yield Sample(DagScan(n, SUMS, TAKES, 0, 1, 1), inputs, k < 2)
     small = tuple(a.astype(np.float32) for a in (w, x, rng.uniform(-1, 1, (2, 2))))
-    bodies = (t.replace("f64", "f32") for t in (SENT, MADE))
-    yield Sample(DagScan(n, *bodies, 1, 0, 1), (edges, order, *small))
+    sent, made = (t.replace("f64", "f32") for t in (SENT, MADE))
+    yield Sample(DagScan(n, sent, made, 1, 0, 1), (edges, order, *small))
 
 
 def varied(x: Array, k: int) -> Array:

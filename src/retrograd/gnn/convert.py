@@ -278,5 +278,7 @@ def _column(table: Any, name: str) -> list[Hashable]:
 def _numbers(table: Any, name: str) -> Any:
     array = np.asarray(_column(table, name))
     if array.dtype.kind not in "biuf":
-        raise FormatError(f"the column {name!r} holds {array[0]!r}, which is no number")
+        raise FormatError(
+            f"the column {name!r} holds {_column(table, name)[0]!r}, which is no number"
+        )
     return array.astype(np.float32) if array.dtype.kind == "f" else array

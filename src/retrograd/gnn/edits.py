@@ -157,13 +157,13 @@ def remove_node(
     stays = np.arange(n) != v
     number = np.cumsum(stays) - 1
     of, to = np.flatnonzero(stays), number[stays]
-    share: Any = creation.ones((n - 1,))
+    share: Any = creation.ones((n - 1,), dtype="float64")
     touching = (ends == v).any(axis=0)
     near = np.setdiff1d(ends[:, touching], [v])
     if route is not None and near.size:
         own = _part(len(near), route, scores, "remove_node")
         of, to = np.append(of, np.full(len(near), v)), np.append(to, number[near])
-        share = manipulation.concat([share, own.astype(share.dtype)], axis=0)
+        share = manipulation.concat([share, own], axis=0)
     elif route is not None and route not in ROUTES:
         raise OptionError(f"remove_node: route is one of {', '.join(ROUTES)}, not {route!r}")
     moved = Route(of, to, share, n, n - 1)
@@ -183,11 +183,11 @@ def _part(count: int, route: str, scores: Any, what: str) -> Any:
     if (scores is not None) != (route == "attention"):
         raise OptionError(f'{what}: route "attention" comes with scores, and no other does')
     if route != "attention":
-        return creation.full((count,), 1.0 if route == "sum" else 1.0 / count)
+        return creation.full((count,), 1.0 if route == "sum" else 1.0 / count, dtype="float64")
     scores = as_tensor(scores)
     if scores.shape != (count,):
         raise ShapeError(f"{what}: scores are {scores.shape}, for {count} nodes")
-    return softmax(scores, axis=0)
+    return softmax(scores.astype("float64"), axis=0)
 
 
 def _shares(n: int, chosen: Any, route: str, scores: Any, what: str) -> Any:

@@ -3,15 +3,13 @@
 What follows from the list of edges alone is one array of int64, made in linear time, so that other
 ops need not find it again. For N nodes and E edges it holds, one after the other:
 
-| what | length | |
-|---|---|---|
-| count | 1 | L, the number of levels |
-| order | N | the nodes, level after level |
-| level | N + 1 | where in `order` each level starts; N from the L-th on |
-| into | N + 1 | where in `in_edge` the edges into each node start |
-| out of | N + 1 | the same of `out_edge` |
-| in_edge | E | the edges, by the node they lead to |
-| out_edge | E | the edges, by the node they come from |
+- the number of levels;
+- N nodes in order, level after level;
+- N + 1 places in these, where each level starts; N from the last level on;
+- N + 1 places where in the next but one the edges into each node start;
+- N + 1 places where in the last the edges out of each node start;
+- E edges, by the node they lead to;
+- E edges, by the node they come from.
 
 A node's level is the length of the longest path to it. Edges of one node keep their order.
 """
