@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import FormatError, ShapeError
+from retrograd.errors import FormatError, OptionError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.tensor import Tensor
@@ -168,6 +168,15 @@ def _numeric(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def networkx_module() -> Any:
+    """NetworkX, or an error that says how to get it."""
+    try:
+        import networkx
+    except ImportError:
+        raise OptionError("this needs NetworkX: pip install 'retrograd[gnn]'") from None
+    return networkx
+
+
 def to_networkx(graph: Graph, *, features: bool = True) -> Any:
     """A graph of NetworkX's. One that came from there has its names, kind and attributes again, as
     long as its edges are the same; any other becomes a `MultiDiGraph` with numbers as nodes.
@@ -179,8 +188,7 @@ def to_networkx(graph: Graph, *, features: bool = True) -> Any:
     >>> list(gnn.to_networkx(gnn.Graph(2, [[0], [1]], edge_weight=[0.5])).edges(data="weight"))
     [(0, 1, 0.5)]
     """
-    import networkx
-
+    networkx = networkx_module()
     info = graph.info
     ends = graph.edges.value().T.tolist()
     if info is not None and not info.fits(graph.num_nodes, ends):
