@@ -208,7 +208,7 @@ def _cells(path: Path) -> list[tuple[int, list[str]]]:
     parse_documents(text, str(path))  # says what is wrong with text that is none
     lines = text.decode("utf-8-sig").splitlines()
     comma = path.suffix == ".csv"
-    found = []
+    found: list[tuple[int, list[str]]] = []
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
