@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import retrograd as rg
-from retrograd import autodiff, ops
+from retrograd import control, ops
 from retrograd.errors import RetrogradError
 from retrograd.ir import DTYPES, REGISTRY, DType, Node, Op, TensorType, bool_, float64
 from retrograd.ops.elementwise import ELEMENTWISE, Select
@@ -49,10 +49,11 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
     ("Products, convolution, windows", (ops.matmul, ops.conv, ops.pool, ops.windows), {}),
     ("Linear algebra", (ops.linalg,), {}),
     ("Complex numbers and Fourier transforms", (ops.complex, ops.fft), {}),
-    ("Graphs", (ops.dag, autodiff.dag), {}),
+    ("Graphs", (ops.dag,), {}),
     ("Random bits", (ops.random,), {}),
     ("Leaves", (ops.leaf,), {}),
-    ("Control of differentiation", (ops.control,), {}),
+    ("Control flow", (control,), {}),
+    ("Control of differentiation, results of several", (ops.control, ops.recompute), {}),
 )  # fmt: skip
 
 INTRODUCTION = """\

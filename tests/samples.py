@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tests.records import (
     complexes,
+    control,
     convolutions,
     elementwise,
     graphs,
@@ -39,6 +40,7 @@ TOPICS = (
     leaves,
     linalg,
     special,
+    control,
     graphs,
 )
 RECORDS: dict[str, Record] = {r.name: r for topic in TOPICS for r in topic.records()}

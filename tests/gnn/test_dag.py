@@ -159,6 +159,37 @@ def test_vmap_over_inputs_and_over_structures() -> None:
         np.testing.assert_allclose(together.numpy()[k], one.numpy(), rtol=1e-13)
 
 
+def test_the_same_bits_in_every_batch_and_on_any_number_of_threads() -> None:
+    rng = np.random.default_rng(1)
+    m = rng.normal(size=(S, S)).astype(np.float32)
+    graphs = []
+    for _ in range(12):
+        n, edges = any_dag(rng)
+        x = rng.normal(size=(n, S)).astype(np.float32)
+        w = rng.normal(size=edges.shape[1]).astype(np.float32)
+        graphs.append(gnn.Graph(n, edges, x, edge_weight=w))
+
+    def run(g: Any) -> tuple[list[Any], list[Any]]:
+        def loss(x: Any, w: Any) -> Any:
+            return (gnn.dag_scan(lambda a, x: rg.tanh(a @ m + x), g, x, w) ** 2).sum()
+
+        dx, dw = rg.grad(loss, (0, 1))(g.node_features, g.edge_weight)
+        states = gnn.dag_scan(lambda a, x: rg.tanh(a @ m + x), g, g.node_features, g.edge_weight)
+        both = [np.concatenate([s.numpy(), d.numpy()], 1) for s, d in
+                zip(gnn.rows_of(g, states), gnn.rows_of(g, dx), strict=True)]  # fmt: skip
+        return both, [dw.numpy()]
+
+    alone = [run(g) for g in graphs]
+    for threads in (1, 3):
+        for order in (range(12), rng.permutation(12)):
+            with rg.num_threads(threads):
+                rows, weights = run(gnn.batch([graphs[k] for k in order]))
+            for k, row in zip(order, rows, strict=True):
+                assert row.tobytes() == alone[k][0][0].tobytes()
+            joined = np.concatenate([alone[k][1][0] for k in order])
+            assert weights[0].tobytes() == joined.tobytes()
+
+
 def test_bad_input() -> None:
     ones = rg.ones((3, 2))
     with pytest.raises(CycleError, match="cycle of 3 nodes: 0 -> 1 -> 2 -> 0"):

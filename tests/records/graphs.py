@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.autodiff import DagScan
+from retrograd.control import DagScan
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import TensorType, float32, int32
 from retrograd.ops.dag import DagOrder

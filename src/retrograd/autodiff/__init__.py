@@ -1,14 +1,21 @@
 """Graph-to-graph differentiation and batching. Knows the contract of ops, no op in particular."""
 
 from retrograd.autodiff.batching import batch, batched
-from retrograd.autodiff.dag import DagScan
 from retrograd.autodiff.forward import pushforward, tangent
-from retrograd.autodiff.reverse import depends, gradient, pullback, seeds
+from retrograd.autodiff.reverse import (
+    Cotangents,
+    contributions,
+    depends,
+    gradient,
+    pullback,
+    seeds,
+)
 
 __all__ = [
-    "DagScan",
+    "Cotangents",
     "batch",
     "batched",
+    "contributions",
     "depends",
     "gradient",
     "pullback",

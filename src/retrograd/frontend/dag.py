@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.autodiff import DagScan
-from retrograd.autodiff.nested import ROWS, rows_of
+from retrograd.control import DagScan
+from retrograd.control.rows import ROWS, rows_of
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import as_node
@@ -20,7 +20,7 @@ from retrograd.frontend.function import function, wrap
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.source import user_source
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import to_node
+from retrograd.frontend.transforms.active import to_node
 from retrograd.ir import (
     Dim,
     Graph,

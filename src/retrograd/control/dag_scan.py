@@ -25,17 +25,25 @@ import numpy as np
 
 from retrograd.autodiff.batching import batched as on_stacks
 from retrograd.autodiff.forward import pushforward
-from retrograd.autodiff.nested import ROWS, apply, body_of, bound, enclose, rows_of, run
 from retrograd.autodiff.reverse import pullback
+from retrograd.control.rows import (
+    ROWS,
+    Enclosed,
+    apply,
+    body_of,
+    bound,
+    enclose,
+    enclose_late,
+    rows_of,
+    run,
+)
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Graph, Node, Op, TensorType, declare, full, int64
 from retrograd.ops.control import Alias
 from retrograd.ops.dag import DagOrder, check_edges, order_size, parts
 from retrograd.ops.index import Gather
-from retrograd.ops.leaf import Iota, SizeOf
+from retrograd.ops.leaf import Iota, SizeOf, input_node
 from retrograd.ops.shape import Concat, expand, fail, permute, reshape, slice_axis, stack_front
-
-Enclosed = tuple[str, list[list[int]]]  # what `enclose` returns
 
 
 class Inputs(NamedTuple):
@@ -98,6 +106,12 @@ class DagScan(Op):
     def bodies(self) -> tuple[Graph, Graph]:
         """The message and the cell."""
         return body_of(self.message), body_of(self.cell)
+
+    def one_by_one(self) -> tuple[Graph, Graph]:
+        """Message and cell for one row each. The message adds what it sends to its first input."""
+        message, cell = (body_of(bound(text, {"_rows": 1})) for text in (self.message, self.cell))
+        total = input_node(message.outputs[0].type)
+        return Graph([total, *message.inputs], [total + message.outputs[0]]), cell
 
     @property
     def widths(self) -> tuple[Any, Any]:
@@ -171,19 +185,11 @@ class DagScan(Op):
         row = slice_axis(given.edges, 0, int(target), int(target) + 1)
         return reshape(row, row.shape[1:])
 
-    def _scan(
-        self, given: Inputs, bodies: Sequence[Enclosed], groups: Sequence[Sequence[Node]],
-        reverse: bool,
-    ) -> Node:  # fmt: skip
-        """The scan of other bodies over the same graph, with the inputs that they use."""
-        message, cell = bodies
-        used = [
-            [group[i] for i in kept]
-            for group, kept in zip(groups, [*message[1], *cell[1]], strict=True)
-        ]
-        e, m, n, _ = map(len, used)
-        op = DagScan(self.nodes, message[0], cell[0], e, m, n, reverse)
-        return op(given.edges, given.order, *chain(*used))
+    def _scan(self, given: Inputs, message: Enclosed, cell: Enclosed, reverse: bool) -> Node:
+        """The scan of other bodies over the same graph."""
+        counts = len(message.rows), len(message.shared), len(cell.rows)
+        op = DagScan(self.nodes, message.text, cell.text, *counts, reverse)
+        return op(given.edges, given.order, *chain(*message[1:], *cell[1:]))
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         given, (s, m), (message, cell) = self.split(inputs), self.widths, self.bodies
@@ -200,13 +206,11 @@ class DagScan(Op):
             above = slice_axis(g_row, 1, s, s + m)
             return above if found is None else found + above
 
-        edge, node = (near, *given.edge), (g, y, *given.node)
-        groups = [edge, given.message, node, given.cell]
-        types = [[rows_of(x.type) for x in edge], [x.type for x in given.message]]
-        sent = enclose([total], types, back_message, state)
-        types = [[rows_of(x.type) for x in node], [x.type for x in given.cell]]
-        made = enclose([state], types, back_cell, total)
-        z = self._scan(given, [sent, made], groups, not self.reverse)
+        e = given.edges.shape[1]
+        sent = enclose_late(total, [near, *given.edge], given.message, back_message, state, e)
+        own_rows = [g, y, *given.node]
+        made = enclose_late(state, own_rows, given.cell, back_cell, total, self.nodes)
+        z = self._scan(given, sent, made, not self.reverse)
         own = slice_axis(z, 1, m, m + s) + slice_axis(g, 1, 0, s)
         arriving = Gather(0)(slice_axis(z, 1, 0, m), self._end(given, not self.reverse))
         by_edge = self._at_once(message, near, (*given.edge, *given.message), arriving)
@@ -231,7 +235,7 @@ class DagScan(Op):
         state, total = message.inputs[0].type, cell.inputs[0].type
         near = self._near(given, y)
         sums = slice_axis(y, 1, s, s + m)
-        results, groups = [], []
+        bodies = []
         for body, first, rows, shared, t_rows, t_shared in (
             (message, near, given.edge, given.message, moving.edge, moving.message),
             (cell, sums, given.node, given.cell, moving.node, moving.cell),
@@ -239,19 +243,17 @@ class DagScan(Op):
             own = [first, *rows, *[t for t in t_rows if t is not None]]
             common = [*shared, *[t for t in t_shared if t is not None]]
             start, end = (state, total) if body is message else (total, state)
-            types = [[rows_of(x.type) for x in own], [x.type for x in common]]
             push = _Push(body, len(rows), len(shared), [t is not None for t in t_rows],
                          [t is not None for t in t_shared])  # fmt: skip
-            results.append(enclose([start], types, push, end))
-            groups += [own, common]
-        return self._scan(given, results, groups, self.reverse)
+            bodies.append(enclose_late(start, own, common, push, end, first.shape[0]))
+        return self._scan(given, *bodies, self.reverse)
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
         if batched[0] or batched[1]:
             return self._union(size, batched, inputs)
         given, flags, (s, m) = self.split(inputs), self.split(batched), self.widths
         message, cell = self.bodies
-        results, groups = [], []
+        bodies = []
         for body, rows, shared, f_rows, f_shared in (
             (message, given.edge, given.message, flags.edge, flags.message),
             (cell, given.node, given.cell, flags.node, flags.cell),
@@ -259,13 +261,10 @@ class DagScan(Op):
             own = [_swapped(x) if f else x for x, f in zip(rows, f_rows, strict=True)]
             start, end = body.inputs[0].type, body.outputs[0].type
             wide = start.with_shape((ROWS, size * start.shape[1]))
-            types = [[rows_of(x.type) for x in own], [x.type for x in shared]]
+            result = end.with_shape((ROWS, size * end.shape[1]))
             stack = _Stack(body, size, [*f_rows], [*f_shared])
-            results.append(
-                enclose([wide], types, stack, end.with_shape((ROWS, size * end.shape[1])))
-            )
-            groups += [own, shared]
-        y = self._scan(given, results, groups, self.reverse)
+            bodies.append(enclose(wide, own, shared, stack, result))
+        y = self._scan(given, *bodies, self.reverse)
         states = reshape(slice_axis(y, 1, 0, size * s), (self.nodes, size, s))
         sums = reshape(slice_axis(y, 1, size * s, size * (s + m)), (self.nodes, size, m))
         return _swapped(Concat(2)(states, sums))
@@ -284,7 +283,7 @@ class DagScan(Op):
         edges = edges + first * full(0, edges.type)
         edges = permute(edges + Iota(shape, 0, int64)() * _number(n, shape), (1, 0, 2))
         edges = reshape(edges, (2, size * count))
-        groups, results = [], []
+        bodies = []
         for body, rows, shared, f_rows, f_shared, k in (
             (self.bodies[0], given.edge, given.message, flags.edge, flags.message, count),
             (self.bodies[1], given.node, given.cell, flags.node, flags.cell, n),
@@ -295,14 +294,12 @@ class DagScan(Op):
                     wide = expand(x, (size, k, *x.shape[1:]), (1,))
                     own.append(reshape(wide, (size * k, *x.shape[1:])))
             common = [x for x, f in zip(shared, f_shared, strict=True) if not f]
-            types = [[rows_of(x.type) for x in own], [x.type for x in common]]
             apart = _Apart(body, len(rows), [*f_shared])
             start, end = body.inputs[0].type, body.outputs[0].type
-            results.append(enclose([start], types, apart, end))
-            groups += [own, common]
+            bodies.append(enclose(start, own, common, apart, end))
         order = DagOrder(size * n)(edges)
         wide_op = dataclasses.replace(self, nodes=size * n)
-        y = wide_op._scan(Inputs(edges, order, (), (), (), ()), results, groups, self.reverse)
+        y = wide_op._scan(Inputs(edges, order, (), (), (), ()), *bodies, self.reverse)
         return reshape(y, (size, n, y.shape[1]))
 
 
