@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from retrograd.ir import Dim, Graph, Node, TensorType, full, provenance, reachable
 from retrograd.ir.dim import Quotient
 from retrograd.ops.leaf import input_node
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.shape import permute
 
 ROWS = Dim("_rows")
 Size = int | Dim
@@ -90,12 +92,32 @@ def enclose_late(
         else:
             own_shared.append(x)
     new: dict[Node, Node] = {x: input_node(x.type) for x in (start, *own_rows, *own_shared)}
+    shared_values = [early(x) for x in own_shared]
+    turned: dict[Node, Node] = {}
     for node in inside:
-        if node not in new:
-            new[node] = node.with_inputs([new[x] for x in node.inputs])
-    inputs = [new[x] for x in (start, *own_rows, *own_shared)]
+        if node in new:
+            continue
+        if _by_columns(node) and node.inputs[1] in own_shared:
+            # Rows times a matrix are faster where the matrix is read along its rows.
+            w = node.inputs[1]
+            if w not in turned:
+                turned[w] = input_node(w.type.with_shape(w.shape[::-1]))
+                own_shared.append(turned[w])
+                new[turned[w]] = turned[w]
+                shared_values.append(permute(shared_values[own_shared.index(w)], (1, 0)))
+            new[node] = DotGeneral((1,), (0,))(new[node.inputs[0]], turned[w])
+            continue
+        new[node] = node.with_inputs([new[x] for x in node.inputs])
+    used = set(reachable([new[y]]))
+    keep = [k for k, x in enumerate(own_shared) if new[x] in used]
+    inputs = [new[x] for x in (start, *own_rows, *[own_shared[k] for k in keep])]
     text = str(Graph(inputs, [new[y]]))
-    return Enclosed(text, [early(x) for x in own_rows], [early(x) for x in own_shared])
+    return Enclosed(text, [early(x) for x in own_rows], [shared_values[k] for k in keep])
+
+
+def _by_columns(node: Node) -> bool:
+    """Whether a node is rows times the transpose of a matrix."""
+    return isinstance(node.prim, DotGeneral) and node.prim == DotGeneral((1,), (1,))
 
 
 def _boundary(y: Node, start: Node, late: set[Node]) -> tuple[list[Node], list[Node]]:

@@ -174,11 +174,21 @@ class Shaped:
         if self.placement.arena + self.program.recipe.facts.scratch > KEPT_ARENA:
             self.frames.clear()
 
-    def _make(self) -> Frame:
+    def frame_in_common(self) -> Frame:
+        """A frame for brief runs, of which there is one at a time: its arena is that of all sizes
+        of the program, so that it is in the cache. What no run needs of it takes no memory."""
+        program = self.program
+        if program.common is None:
+            size = KEPT_ARENA + program.recipe.facts.scratch + ALIGNMENT
+            program.common = program.allocate((size,), np.dtype(np.uint8))
+        return self._make(program.common)
+
+    def _make(self, arena: Array | None = None) -> Frame:
         program, recipe, placed = self.program, self.program.recipe, self.placement
         threads = program.threads() if self.shared else 1
         size = placed.arena + recipe.facts.scratch * threads
-        arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
+        if arena is None:
+            arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
         copies = threads if recipe.facts.scratch else 0
         frame = Frame(recipe.slots * (1 + copies), arena, threads)
         for slot, array in enumerate(program.constants, recipe.facts.arguments):
@@ -231,6 +241,7 @@ class LLVMProgram:
         self._compiler = compiler
         self._shaped: dict[tuple[int, ...], Shaped] = {}
         self.last: Shaped | None = None  # the sizes of the latest call
+        self.common: Array | None = None  # the arena of brief runs
         self.address = self._code.address
         self.native: Any = compiler.enter
         self.count = len(graph.inputs)
@@ -335,7 +346,7 @@ class LLVMProgram:
     def shares(self, placement: Placement) -> bool:
         """Whether threads share the work of a call."""
         facts, named = self.recipe.facts, bool(self.graph.dim_names)
-        return facts.threaded and (not named or placement.nanoseconds >= GRAIN)
+        return facts.threaded and (not named or placement.shared >= GRAIN)
 
     def peak_of(self, placement: Placement) -> int:
         """Bytes that a call allocates, with the scratch memory of each of its threads."""
