@@ -247,5 +247,5 @@ class Site:
             for way in ways:
                 way.arrange(self._vary)
         else:
-            ways[-1].arrange(self._vary)
+            self._entries[shapes].way.arrange(self._vary)
         self._route.offer(ways)
