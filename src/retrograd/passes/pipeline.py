@@ -23,8 +23,9 @@ def optimize(graph: G, after: Callable[[Graph], object] | None = None) -> G:
     """The graph simplified: the same inputs, as many outputs of the same types and values.
 
     `fold`, `simplify` and `cse` together, node by node in one walk, as each finds more where the
-    others have been, then what `loops.py` does to operations that hold graphs; repeated while it finds something, at most `ROUNDS` times. `after` is called
-    with the result of each walk that changed something: `optimize(g, check)` verifies them.
+    others have been, then what `loops.py` does to operations that hold graphs; repeated while that
+    finds something, at most `ROUNDS` times. `after` is called with the result of each walk that
+    changed something: `optimize(g, check)` verifies them.
     """
 
     def run(graph: Graph) -> Graph:
