@@ -243,6 +243,33 @@ def test_batches_of_choices_and_loops(backend):
             close(rg.jit(rg.vmap(h))(x).numpy(), expected)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_complex_numbers(backend):
+    """A rotation by steps, and a Mandelbrot iteration, with the gradients of what is unrolled."""
+
+    def loop(z):
+        last, turns = rg.scan(lambda c, t: (c * z + t, c), z, rg.ones(4))
+        steps = rg.while_loop(lambda c: abs(c) < 3, lambda c: c * c + z, z)
+        return (abs(last) ** 2).sum() + (abs(turns) ** 2).sum() + abs(steps) ** 2
+
+    def plain(z):
+        c, total = z, 0.0
+        for _ in range(4):
+            total = total + abs(c) ** 2
+            c = c * z + 1
+        d = z
+        for _ in range(2):
+            d = d * d + z
+        return abs(c) ** 2 + total + abs(d) ** 2
+
+    z = rg.tensor(0.8 + 0.9j, dtype=rg.complex128)
+    with rg.backend(backend):
+        value, slope = rg.jit(rg.value_and_grad(loop))(z)
+        expected, other = rg.value_and_grad(plain)(z)
+        close(value.numpy(), expected.numpy(), 1e-6)
+        close(slope.numpy(), other.numpy(), 1e-6)
+
+
 def test_fori_loop():
     assert rg.fori_loop(2, 5, lambda i, x: x * 10 + i, 0).item() == 234
     assert rg.fori_loop(5, 2, lambda i, x: x * 10 + i, 7).item() == 7
