@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import data, io, nn, optim
+from retrograd import data, io, nn, optim, solvers, testing
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -52,6 +52,7 @@ from retrograd.frontend.creation import (
     zeros,
     zeros_like,
 )
+from retrograd.frontend.debugging import debug
 from retrograd.frontend.dtypes import (
     __array_namespace_info__,
     can_cast,
@@ -250,6 +251,8 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
+from retrograd.solvers import minimize
+from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -343,6 +346,7 @@ __all__ = [
     "cumulative_prod",
     "cumulative_sum",
     "data",
+    "debug",
     "diag",
     "diagonal",
     "diff",
@@ -374,6 +378,7 @@ __all__ = [
     "full_like",
     "gelu",
     "grad",
+    "gradcheck",
     "greater",
     "greater_equal",
     "histogram",
@@ -422,6 +427,7 @@ __all__ = [
     "median",
     "meshgrid",
     "min",
+    "minimize",
     "minimum",
     "moveaxis",
     "multiply",
@@ -434,6 +440,7 @@ __all__ = [
     "nextafter",
     "not_equal",
     "num_threads",
+    "numerical_gradient",
     "one_hot",
     "ones",
     "ones_like",
@@ -480,6 +487,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "solvers",
     "sort",
     "spec",
     "special",
@@ -499,6 +507,7 @@ __all__ = [
     "tanh",
     "tensor",
     "tensordot",
+    "testing",
     "tile",
     "topk",
     "trace",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def close(found, expected, tolerance=1e-9):
 def test_a_network_of_100_steps_is_what_it_is_unrolled(backend, reverse):
     both = [
         rg.jit(rg.value_and_grad(f, argnums=(0, 1, 2)))
-        for f in (lambda *a: rnn(*a, reverse=reverse), lambda *a: unrolled(*a, reverse=reverse))
+        for f in (partial(rnn, reverse=reverse), partial(unrolled, reverse=reverse))
     ]
     with rg.backend(backend):
         (y, found), (z, expected) = (f(W, U, XS) for f in both)
@@ -306,7 +307,12 @@ def test_python_choices_in_a_body_say_what_to_use():
 
 def test_leaking_a_value_out_of_its_body():
     leaked = []
-    rg.scan(lambda c, x: (leaked.append(c) or c, x), 1.0, rg.ones(3))
+
+    def step(c, x):
+        leaked.append(c)
+        return c, x
+
+    rg.scan(step, 1.0, rg.ones(3))
     with pytest.raises(TraceError, match="return it"):
         (leaked[0] + 1).item()
 

@@ -122,7 +122,8 @@ def test_wrong_number_of_inputs(name: str) -> None:
 
 def _class_of(op: Op) -> type[Op]:
     """The class of an op; of one result of an op of several, that op's."""
-    return type(getattr(op, "declared", op))
+    declared: Op = getattr(op, "declared", op)
+    return type(declared)
 
 
 def _in_dtype(sample: Sample, dtype: Any) -> Sample:

@@ -2,11 +2,13 @@
 
 from retrograd.autodiff.batching import batch, batched
 from retrograd.autodiff.forward import pushforward, tangent
-from retrograd.autodiff.reverse import depends, gradient, pullback, seeds
+from retrograd.autodiff.reverse import added, contributions, depends, gradient, pullback, seeds
 
 __all__ = [
     "batch",
     "batched",
+    "added",
+    "contributions",
     "depends",
     "gradient",
     "pullback",

@@ -6,12 +6,12 @@ in which its users are visited, which is fixed by the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
-from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
+from retrograd.ir import Graph, Node, Provenance, TupleType, full, made_by, reachable
 from retrograd.ops.complex import conj
 from retrograd.ops.leaf import input_node
 
@@ -46,18 +46,10 @@ def pullback(
     """
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
-    found: dict[Any, Node] = {}
-    several: dict[Node, list[Node | None]] = {}  # the cotangents of nodes of several results
+    found: dict[Node, Any] = {}
 
-    def accumulate(x: Node, g: Node) -> None:
-        found[x] = found[x] + g if x in found else g
-
-    def scatter(x: Node, gs: Mapping[int, Node]) -> None:
-        """Add to cotangents of a node of several results."""
-        known = several.setdefault(x, [None] * len(x.type.items))  # type: ignore[attr-defined]
-        for i, g in gs.items():
-            before = known[i]
-            known[i] = g if before is None else before + g
+    def accumulate(x: Node, g: Any) -> None:
+        found[x] = added(x, found.get(x), g)
 
     for y, g in zip(outputs, cotangents, strict=True):
         if g.type != y.type:
@@ -66,23 +58,40 @@ def pullback(
             with made_by(Provenance(y.scope, y.source, y)):
                 accumulate(y, conj(g))
     for node in reversed(path):
-        if node in stop or not (node in found or node in several):
+        if node not in found or node in stop:
             continue
         with made_by(Provenance(node.scope, node.source, node)):
-            parts = node.prim.vjp(found.get(node) or several[node], node, *node.inputs)
-            for x, part in zip(node.inputs, parts, strict=True):
-                if part is None or x not in on_path:
-                    continue
-                if isinstance(part, dict):
-                    scatter(x, part)
-                    continue
-                if part.type != x.type:
-                    raise GradientError(
-                        f"the reverse rule of {node.op} gave {part.type} for an input of type "
-                        f"{x.type}: {node.describe()}"
-                    )
-                accumulate(x, part)
+            for x, part in contributions(node, found[node]):
+                if x in on_path:
+                    accumulate(x, part)
     return [conj(found[x]) if x in found else None for x in wrt]
+
+
+def added(x: Node, before: Any, part: Any) -> Any:
+    """The cotangent of a node with a contribution added. That of a node of several results is a
+    list, with None where there is none, and contributions to it are dicts by position."""
+    if not isinstance(part, dict):
+        return part if before is None else before + part
+    assert isinstance(x.type, TupleType)
+    total = [None] * len(x.type.items) if before is None else list(before)
+    for i, g in part.items():
+        total[i] = g if total[i] is None else total[i] + g
+    return total
+
+
+def contributions(node: Node, g: Any) -> Iterator[tuple[Node, Any]]:
+    """What a node with the cotangent `g` adds to the cotangents of its inputs, by the reverse rule
+    of its op; inputs without a gradient are left out. See `added`."""
+    parts = node.prim.vjp(g, node, *node.inputs)
+    for x, part in zip(node.inputs, parts, strict=True):
+        if part is None:
+            continue
+        if not isinstance(part, dict) and part.type != x.type:
+            raise GradientError(
+                f"the reverse rule of {node.op} gave {part.type} for an input of type {x.type}: "
+                f"{node.describe()}"
+            )
+        yield x, part
 
 
 def depends(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from retrograd.backends.backend import Array, Backend, Program, bind
+from retrograd.backends.checked import CHECKED, CheckedProgram, check_given, checked
 from retrograd.backends.interpret import TieredProgram
 from retrograd.backends.llvm import MISSED, LLVMProgram, Pending, call, caller
 from retrograd.backends.pairs import has_complex, on_real, real_arrays, real_graph
@@ -14,6 +15,7 @@ from retrograd.ir import Graph
 from retrograd.passes import optimize
 
 __all__ = [
+    "CHECKED",
     "MISSED",
     "Array",
     "Backend",
@@ -24,6 +26,8 @@ __all__ = [
     "bind",
     "call",
     "caller",
+    "check_given",
+    "checked",
     "compile_graph",
     "find",
     "on_real",
@@ -37,13 +41,14 @@ __all__ = [
 # others get it optimised.
 BACKENDS: dict[str, Backend] = {
     "reference": ReferenceProgram,
+    CHECKED: CheckedProgram,  # of `rg.debug`
     "llvm": lambda graph: on_real(graph, lambda g: LLVMProgram(g, simplify=True)),
 }
 
 
 def available() -> list[str]:
     """Names of the backends that can run here."""
-    return list(BACKENDS)
+    return [name for name in BACKENDS if name != CHECKED]
 
 
 def find(name: str) -> Backend:
@@ -52,7 +57,7 @@ def find(name: str) -> Backend:
         return BACKENDS[name]
     except KeyError:
         raise BackendError(
-            f"there is no backend named {name!r} here; there are {', '.join(BACKENDS)}"
+            f"there is no backend named {name!r} here; there are {', '.join(available())}"
         ) from None
 
 

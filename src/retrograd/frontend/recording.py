@@ -12,14 +12,16 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from retrograd.backends import Array
-from retrograd.frontend.context import is_tracing
+from retrograd.backends import CHECKED, Array, check_given, checked
+from retrograd.frontend.context import current_backend, is_tracing
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import (
     PENDING,
     SPENT,
+    UNUSED,
     VALUES,
     Data,
+    checksum,
     is_spent,
     known,
     known_as,
@@ -28,7 +30,14 @@ from retrograd.frontend.leaves import (
 )
 from retrograd.frontend.page import NOWHERE, PAGES, Page, flush, materialise
 from retrograd.frontend.past import past_of, whole
-from retrograd.frontend.programs import LOCK, cache_stats, detached, needed, program_for
+from retrograd.frontend.programs import (
+    LOCK,
+    Needed,
+    cache_stats,
+    detached,
+    needed,
+    program_for,
+)
 from retrograd.frontend.ready import complete
 from retrograd.ir import DType, Node, Provenance, Shape, TensorType, made_by
 from retrograd.ops.control import StopGradient
@@ -132,6 +141,12 @@ class Lazy:
             made._ready = array
         return made
 
+    def share(self) -> None:
+        """Note that the user can edit the array of this constant."""
+        prim = self._own.prim
+        assert isinstance(prim, Data)
+        prim.mark = UNUSED
+
     @property
     def node(self) -> Node:
         """The node of the graph that this handle stands for."""
@@ -144,6 +159,22 @@ class Lazy:
         return own
 
     _node = node
+
+    def used(self) -> Node:
+        """The node, for an operation to use. If the user can edit the array, what it holds now is
+        noted; if it was edited since another operation used it, that one keeps the leaf of before,
+        so that a gradient finds out."""
+        node = self.node
+        prim = node.prim
+        if not isinstance(prim, Data) or prim.mark is None:
+            return node
+        mark = checksum(prim.array)
+        if prim.mark not in (UNUSED, mark):
+            self.become_leaf(prim.array)
+            prim = self._own.prim
+            assert isinstance(prim, Data)
+        prim.mark = mark
+        return self._own
 
     @property
     def _type(self) -> TensorType:
@@ -253,7 +284,10 @@ class Lazy:
         """Stand for an array at hand from here on."""
         form = self._form
         node = self._own if form is None else form.node
-        self._stand_for(known_as(array, node, spent))
+        made = known_as(array, node, spent)
+        if isinstance(node.prim, Data) and node.prim.array is array:
+            made.prim.mark = node.prim.mark  # type: ignore[attr-defined]
+        self._stand_for(made)
 
     def _stand_for(self, node: Node) -> None:
         if self._form is None:
@@ -295,9 +329,24 @@ def _run(wanted: dict[Node, Lazy]) -> None:
             wanted.setdefault(h.node, h)
     if roots:
         what = needed(wanted, known)
-    program, scalars = program_for(what, list(wanted))
-    arrays = [known(x) for x in what.inputs] + [c.prim.value for c in scalars]  # type: ignore[attr-defined]
-    results = program(arrays)  # type: ignore[arg-type]
+    if current_backend() == CHECKED:
+        results = _looked_at(what, wanted)
+    else:
+        program, scalars = program_for(what, list(wanted))
+        arrays = [known(x) for x in what.inputs] + [c.prim.value for c in scalars]  # type: ignore[attr-defined]
+        results = program(arrays)  # type: ignore[arg-type]
     for (node, handle), array in zip(list(wanted.items()), results, strict=True):
         if handle._form is None and handle._own is node:
             handle.settle(array)
+
+
+def _looked_at(what: Needed, wanted: Iterable[Node]) -> list[Array]:
+    """The values of nodes, each checked as it is computed. Not by a program: one that is remembered
+    has other source lines, and does not know of what its nodes are the derivatives."""
+    values: dict[Node, Array] = {x: known(x) for x in what.inputs}  # type: ignore[misc]
+    for x, array in values.items():
+        if isinstance(x.prim, Data):
+            check_given(x, array)
+    for node in what.order:
+        values[node] = checked(node, [values[x] for x in node.inputs], {})
+    return [values[node] for node in wanted]
