@@ -17,10 +17,8 @@ Function = Callable[[Any], Any]  # of a vector of N to such a vector
 
 def scanned(rng: random.Random, inner: Function) -> Function:
     ts = np.array([rng.uniform(-1, 1) for _ in range(rng.choice([1, 2, 5]))])
-    options: dict[str, Any] = {
-        "reverse": rng.random() < 0.5,
-        "checkpoint": rng.choice([None, None, 2, "log"]),
-    }
+    checkpoint = rng.choice([None, None, 2, "log"])
+    options: dict[str, Any] = {"reverse": rng.random() < 0.5, "checkpoint": checkpoint}
 
     def f(x):
         last, ys = rg.scan(lambda c, t: (0.5 * inner(c) + t * x, rg.sin(c)), x, ts, **options)

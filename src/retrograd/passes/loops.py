@@ -16,7 +16,17 @@ from dataclasses import replace
 from typing import Any
 
 from retrograd.control import Cond, Scan, Sized, WhileLoop
-from retrograd.ir import Graph, Node, Op, Provenance, TupleType, graphs_of, made_by, substitute
+from retrograd.ir import (
+    Graph,
+    Node,
+    Op,
+    Provenance,
+    TupleType,
+    full,
+    graphs_of,
+    made_by,
+    substitute,
+)
 from retrograd.ops.control import Item
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.leaf import input_node
@@ -118,6 +128,9 @@ def _scan(node: Node, used: Sequence[int]) -> Results | None:
     inputs = [own[i] for i in order]
     given = [node.inputs[i] for i in order]
     constants = first + len(fixed)
+    known = _numbers(inputs, given, constants, len(needed))
+    if known:
+        results = substitute(results, {x: x for x in inputs} | known)
     inputs, given, results, constants = _hoisted(inputs, given, results, constants)
     inputs, given, constants, scanned = _joined(inputs, given, results, constants, len(needed))
     total = len(inputs)
@@ -129,6 +142,18 @@ def _scan(node: Node, used: Sequence[int]) -> Results | None:
     )  # fmt: skip
     found = _results(op, given, kept) if kept else {}
     return found | {k: node.inputs[first + k] for k in used if k in fixed}
+
+
+def _numbers(
+    inputs: Sequence[Node], given: Sequence[Node], constants: int, carries: int
+) -> dict[Node, Node]:
+    """Inputs that are one number in every step, as constants of the body."""
+    found: dict[Node, Node] = {}
+    for i, (x, outer) in enumerate(zip(inputs, given, strict=True)):
+        value = None if constants <= i < constants + carries else splat(outer)
+        if value is not None:
+            found[x] = full(value, x.type)
+    return found
 
 
 def _needed(

@@ -27,13 +27,14 @@ from retrograd.ops.leaf import input_node
 @dataclass(slots=True)
 class Carry:
     """What a step gives to the next: it starts as `first`, and ends in `last`; `spare` is the other
-    memory that the cursors point to in turn."""
+    memory that the cursors point to in turn, unless a step can write over what it reads."""
 
     first: Buffer
     last: Buffer
     spare: Buffer
     into: Buffer
     out: Buffer
+    in_place: bool = False
 
 
 @dataclass(slots=True)
