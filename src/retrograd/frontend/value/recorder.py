@@ -1,0 +1,250 @@
+"""`Value` in Python: a handle on a row of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.backends.scalar import BY_NAME
+from retrograd.errors import DTypeError, GradientError
+from retrograd.frontend.value.operands import children_of, number_of
+from retrograd.frontend.value.page import LOCK, NOWHERE, OPEN, Closed, current_page
+from retrograd.frontend.value.scalar import Scalar
+
+new = object.__new__
+
+
+def _binary(name: str) -> Callable[[Value, Any], Value]:
+    code = BY_NAME[name].code
+
+    def method(self: Value, other: Any) -> Value:
+        page = self._page
+        kind = type(other)
+        try:
+            if kind is Value:
+                if other._page is page:
+                    b = other._row
+                elif other._data is not None and page is not NOWHERE:
+                    b = page.attach(other)
+                elif self._data is not None and other._page is not NOWHERE:
+                    page = other._page
+                    page.attach(self)
+                    b = other._row
+                else:
+                    return record(code, self, other)
+            elif kind is float or kind is int:
+                b = page.constants.get(other) if other or kind is int else 0
+                if not b:
+                    b = page.number(other)
+            else:
+                return record(code, self, other)
+            v = new(Value)
+            v._page = page
+            i = next(page.free)
+            page.a[i] = self._row
+            page.b[i] = b
+            page.op[i] = code
+        except Closed:
+            return record(code, self, other)
+        except IndexError:
+            page.extend(i, code, self._row, b)
+        v._row = i
+        v._data = None
+        return v
+
+    return method
+
+
+def _reflected(name: str) -> Callable[[Value, Any], Value]:
+    code = BY_NAME[name].code
+
+    def method(self: Value, other: Any) -> Value:
+        page = self._page
+        kind = type(other)
+        if kind is not float and kind is not int:
+            return record(code, other, self)
+        try:
+            a = page.constants.get(other) if other or kind is int else 0
+            if not a:
+                a = page.number(other)
+            v = new(Value)
+            v._page = page
+            i = next(page.free)
+            page.a[i] = a
+            page.b[i] = self._row
+            page.op[i] = code
+        except Closed:
+            return record(code, other, self)
+        except IndexError:
+            page.extend(i, code, a, self._row)
+        v._row = i
+        v._data = None
+        return v
+
+    return method
+
+
+def _unary(name: str) -> Callable[[Value], Value]:
+    code = BY_NAME[name].code
+
+    def method(self: Value) -> Value:
+        page = self._page
+        try:
+            v = new(Value)
+            v._page = page
+            i = next(page.free)
+            page.a[i] = self._row
+            page.op[i] = code
+        except Closed:
+            return record(code, self)
+        except IndexError:
+            page.extend(i, code, self._row, 0)
+        v._row = i
+        v._data = None
+        return v
+
+    method.__name__, method.__doc__ = name, f"{name} of this value."
+    return method
+
+
+_POW, _POWC = _binary("pow"), _binary("powc")
+
+
+class Value(Scalar):
+    __doc__ = Scalar.__doc__
+    __slots__ = ("_data", "_grad", "_label", "_page", "_row")
+
+    def __init__(
+        self,
+        data: float,
+        children: Any = (),
+        op: Any = "",
+        label: str = "",
+        *,
+        _children: Any = (),
+        _op: str = "",
+        local_grads: Any = (),
+    ) -> None:
+        number = number_of(data)
+        given, name, label, slopes = children_of(
+            children or _children, op or _op, label, local_grads
+        )
+        self._data: float | None = None
+        if given:
+            operands = [_checked(x) for x in given]
+            with LOCK:  # until there is a handle
+                self._page, self._row = _put(
+                    operands, lambda page, rows: page.custom(rows, number, name, slopes)
+                )
+            if label:
+                self.label = label
+            return
+        self._page, self._row, self._data = NOWHERE, 0, number
+        self._label, self._grad = label, 0.0
+
+    @property
+    def data(self) -> float:
+        """The number. It can be set on leaves; what was computed before keeps the old one."""
+        data = self._data
+        return self._page.value(self._row) if data is None else data
+
+    @data.setter
+    def data(self, number: float) -> None:
+        if self._data is None:
+            raise GradientError(self._unsettable())
+        self._data = number if type(number) is float else number_of(number)
+        self._page = NOWHERE
+
+    @property
+    def grad(self) -> float:
+        """The gradient of what `backward()` was called on, by this value."""
+        return self._page.grad(self._row) if self._data is None else self._grad
+
+    @grad.setter
+    def grad(self, number: float) -> None:
+        g = number if type(number) is float else number_of(number)
+        if self._data is None:
+            with LOCK:
+                self._page.set_grad(self._row, g)
+        else:
+            self._grad = g
+
+    @property
+    def _is_leaf(self) -> bool:
+        return self._data is not None
+
+    def _handle(self, page: Any, row: int) -> Value:
+        return _made(page, row)
+
+    def __pow__(self, other: Any) -> Value:
+        if isinstance(other, Value):
+            return _POW(self, other)
+        return _POWC(self, other)
+
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
+    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _binary("div"), _reflected("div")
+    __rpow__ = _reflected("pow")
+    __neg__ = _unary("neg")
+    relu, tanh, exp, log = _unary("relu"), _unary("tanh"), _unary("exp"), _unary("log")
+    sigmoid, sin, cos, sqrt = _unary("sigmoid"), _unary("sin"), _unary("cos"), _unary("sqrt")
+    abs = __abs__ = _unary("abs")
+
+
+def _checked(x: Any) -> Value:
+    if not isinstance(x, Value):
+        raise DTypeError(f"a Value is computed from Values, not from {x!r:.80}")
+    return x
+
+
+def _made(page: Any, row: int) -> Value:
+    v = new(Value)
+    v._page = page
+    v._row = row
+    v._data = None
+    return v
+
+
+def _placed(operands: list[Any]) -> tuple[Any, list[int]]:
+    """A page, and the rows of operands on it; numbers become constants."""
+    while True:
+        # Where something computed is, else where this thread records.
+        page: Any = None
+        for x in operands:
+            if isinstance(x, Value) and x._data is None and x._page.stamp == OPEN:
+                page = x._page
+                break
+        if page is None:
+            page = current_page()
+        try:
+            return page, [_row(page, x) for x in operands]
+        except Closed:
+            continue  # two operands of the same open page that one of them closed
+
+
+def _row(page: Any, x: Any) -> int:
+    if not isinstance(x, Value):
+        return page.number(number_of(x))
+    if x._page is page:
+        return x._row
+    return page.import_row(x._page, x._row) if x._data is None else page.attach(x)
+
+
+def _put(operands: list[Any], write: Callable[[Any, tuple[int, ...]], int]) -> tuple[Any, int]:
+    """A page, and the row that `write` makes of the rows of operands on it; under the lock."""
+    while True:
+        page, rows = _placed(operands)
+        try:
+            return page, write(page, tuple(rows))
+        except Closed:
+            continue
+
+
+def record(code: int, *operands: Any) -> Value:
+    """An operation on operands that are not all on one open page."""
+    for x in operands:
+        if not isinstance(x, Value):
+            number_of(x)
+    with LOCK:  # until there is a handle
+        return _made(*_put(list(operands), lambda page, rows: page.put(code, *rows)))
