@@ -29,7 +29,7 @@ RULES = {
     "frontend": CORE | {"accelerate", "ops", "autodiff", "passes", "backends", "inspect"},
 }
 # Rooms built on the public interface only, and on each other in this order.
-PUBLIC = ["nn", "optim", "io", "data", "gnn", "train", "cli", "__main__"]
+PUBLIC = ["micrograd", "nn", "optim", "io", "data", "gnn", "train", "cli", "__main__"]
 # A package beside this one: a peer is measured in a process that has not imported retrograd.
 BENCH = SOURCE.parent / "retrograd_bench"
 BENCH_FILES = sorted(BENCH.rglob("*.py"))

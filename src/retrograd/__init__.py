@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import data, io, nn, optim
+from retrograd import data, io, micrograd, nn, optim
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -426,6 +426,7 @@ __all__ = [
     "negative",
     "newaxis",
     "no_grad",
+    "micrograd",
     "nn",
     "nonzero",
     "nextafter",
