@@ -55,3 +55,9 @@ def _listed() -> list[Opcode]:
 
 OPCODES: tuple[Opcode, ...] = tuple(_listed())
 BY_NAME: dict[str, Opcode] = {o.name: o for o in OPCODES}
+
+# Rows that only the trace of a function has: a number given with each call, the gradient a leaf has
+# to begin with, the gradient that a way back has brought a row, a number without a gradient, the
+# outcome of a comparison as 0 or 1.
+NUMBER, START, GRADIENT, STOP = range(100, 104)
+COMPARE: dict[str, int] = {name: 104 + i for i, name in enumerate(("lt", "le", "gt", "ge", "eq"))}

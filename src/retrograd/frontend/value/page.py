@@ -31,6 +31,8 @@ from retrograd.backends.scalar import CONSTANT, CUSTOM, FOREIGN, LEAF, UNWRITTEN
 from retrograd.frontend.value.reclaim import measure
 
 LOCK = threading.RLock()
+OPEN_PAGES: weakref.WeakSet[Any] = weakref.WeakSet()
+TRACES: list[Any] = []  # of all threads; while it is empty nobody need ask whether one traces
 FIRST = 256  # rows of a new page
 LIMIT = 1 << 16  # rows from which on a page is closed if it has few handles,
 FEW = 8  # that is, fewer than one for so many rows
@@ -80,7 +82,7 @@ class Page:
     __slots__ = (
         "__weakref__", "_copied", "_given", "_imported", "_unread", "a", "b", "block", "burden",
         "constants", "customs", "done", "exported", "foreign", "free", "handles", "labels",
-        "leaves", "op", "patience", "size", "stamp",
+        "leaves", "op", "patience", "size", "stamp", "trace",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -102,6 +104,7 @@ class Page:
         self.labels: dict[int, str] = {}
         self.handles: dict[int, Any] = {}  # those that were handed out once
         self.stamp = OPEN
+        self.trace: Any = None  # what is asked instead of the block, if a function is traced here
         self.exported: set[int] = set()  # rows that other pages read
         self.size = self.burden = self.patience = 0  # of a closed page, as `reclaim` wants them
 
@@ -127,7 +130,11 @@ class Page:
             self.a[i], self.b[i] = a, b
             self.op[i] = code
             # Every handle refers to the page, and so do some others, which do not matter here.
-            if i >= LIMIT and sys.getrefcount(self) - len(self.leaves) < i // FEW:
+            if (
+                i >= LIMIT
+                and self.trace is None
+                and sys.getrefcount(self) - len(self.leaves) < i // FEW
+            ):
                 self.close()
 
     def number(self, x: float) -> int:
@@ -147,13 +154,17 @@ class Page:
         return i
 
     def attach(self, x: Any) -> int:
-        """The row of a leaf, which knows it from now on."""
+        """The row of a leaf, which knows it from now on, unless its number lives elsewhere."""
+        if self.trace is not None:
+            row: int = self.trace.attach(x)
+            return row
         i = next(self.free)
-        self._given[i] = x._data
+        self._given[i] = x.data
         self.leaves[i] = x
         self._write(i, LEAF)
-        x._page = self
-        x._row = i
+        if not x._home and not TRACES:
+            x._page = self
+            x._row = i
         return i
 
     def _write(self, i: int, code: int) -> None:
@@ -166,6 +177,9 @@ class Page:
     def import_row(self, page: Page, row: int) -> int:
         """The row that stands for a computed row of another page, which is closed by this; under
         the lock."""
+        for p in (page, self):
+            if p.trace is not None:
+                p.trace.import_row(page, row)
         page.close()
         found = self._imported.get((page, row))
         if found is None:
@@ -194,12 +208,23 @@ class Page:
                 if x._page is self:
                     x._page = NOWHERE
             self._imported, self.constants = {}, {}
+            OPEN_PAGES.discard(self)
             measure(self)
+
+    def columns(self) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+        """Opcodes and operands of all rows of a page that is traced on."""
+        return self.op, self.a, self.b
+
+    def given_numbers(self) -> dict[int, float]:
+        """The numbers of rows of such a page that are constants."""
+        return self._given
 
     # -- values -----------------------------------------------------------------------------------
     def value(self, i: int) -> float:
         """The value of a row."""
         if i >= self.done:
+            if self.trace is not None:
+                return self.trace.value(i)
             evaluate(self, i)
         return self.block.values[i]
 
@@ -254,10 +279,14 @@ class Page:
     # -- gradients, under the lock ----------------------------------------------------------------
     def grad(self, i: int) -> float:
         """The gradient of a row, as the last backward pass through it left it."""
+        if self.trace is not None:
+            return self.trace.grad(i)
         grads = self.block.grads
         return grads[i] if i < len(grads) else 0.0
 
     def set_grad(self, i: int, g: float) -> None:
+        if self.trace is not None:
+            self.trace.set_grad(i, g)
         self.value(i)
         self.block.reserve_grads()
         self.block.grads[i] = g
@@ -361,17 +390,32 @@ def evaluate(page: Any, i: int) -> None:
                 page.advance(i)
 
 
-_HERE = threading.local()
+HERE = threading.local()
 NOWHERE = Page()  # where a leaf is that no open page knows
 NOWHERE.close()
 
 
+def current_trace() -> Any:
+    """What this thread traces, or None."""
+    return getattr(HERE, "trace", None)
+
+
+def set_current_page(page: Any) -> Any:
+    """Record on this page; returns the one before."""
+    pages = HERE.__dict__
+    before = pages.get(type(page).__name__)
+    if page is not None:
+        pages[type(page).__name__] = weakref.ref(page)
+    return before() if before is not None else None
+
+
 def current_page(make: Any = Page) -> Any:
     """The open page of this thread for one of the recorders; only handles keep it."""
-    pages = _HERE.__dict__
+    pages = HERE.__dict__
     known = pages.get(make.__name__)
     page = known() if known is not None else None
     if page is None or page.stamp != OPEN:
         page = make()
+        OPEN_PAGES.add(page)
         pages[make.__name__] = weakref.ref(page)
     return page

@@ -8,7 +8,16 @@ from typing import Any
 from retrograd.backends.scalar import BY_NAME
 from retrograd.errors import DTypeError, GradientError
 from retrograd.frontend.value.operands import children_of, number_of
-from retrograd.frontend.value.page import LOCK, NOWHERE, OPEN, Closed, current_page
+from retrograd.frontend.value.page import (
+    LOCK,
+    NOWHERE,
+    OPEN,
+    TRACES,
+    Closed,
+    Page,
+    current_page,
+    current_trace,
+)
 from retrograd.frontend.value.scalar import Scalar
 
 new = object.__new__
@@ -19,6 +28,7 @@ def _binary(name: str) -> Callable[[Value, Any], Value]:
 
     def method(self: Value, other: Any) -> Value:
         page = self._page
+        a = self._row
         kind = type(other)
         try:
             if kind is Value:
@@ -28,7 +38,7 @@ def _binary(name: str) -> Callable[[Value, Any], Value]:
                     b = page.attach(other)
                 elif self._data is not None and other._page is not NOWHERE:
                     page = other._page
-                    page.attach(self)
+                    a = page.attach(self)
                     b = other._row
                 else:
                     return record(code, self, other)
@@ -41,13 +51,13 @@ def _binary(name: str) -> Callable[[Value, Any], Value]:
             v = new(Value)
             v._page = page
             i = next(page.free)
-            page.a[i] = self._row
+            page.a[i] = a
             page.b[i] = b
             page.op[i] = code
         except Closed:
             return record(code, self, other)
         except IndexError:
-            page.extend(i, code, self._row, b)
+            page.extend(i, code, a, b)
         v._row = i
         v._data = None
         return v
@@ -129,7 +139,7 @@ class Value(Scalar):
         given, name, label, slopes = children_of(
             children or _children, op or _op, label, local_grads
         )
-        self._data: float | None = None
+        self._data: Any = None
         if given:
             operands = [_checked(x) for x in given]
             with LOCK:  # until there is a handle
@@ -146,32 +156,66 @@ class Value(Scalar):
     def data(self) -> float:
         """The number. It can be set on leaves; what was computed before keeps the old one."""
         data = self._data
-        return self._page.value(self._row) if data is None else data
+        if data is None:
+            return self._page.value(self._row)
+        if TRACES and (trace := current_trace()) is not None:
+            return trace.data_of(self)
+        return data if type(data) is float else data.data[self._row]
 
     @data.setter
     def data(self, number: float) -> None:
         if self._data is None:
             raise GradientError(self._unsettable())
-        self._data = number if type(number) is float else number_of(number)
-        self._page = NOWHERE
+        if TRACES and (trace := current_trace()) is not None:
+            trace.set_data(self, number)
+            return
+        x = number if type(number) is float else number_of(number)
+        if type(self._data) is float:
+            self._data = x
+            self._page = NOWHERE
+        else:
+            self._data.data[self._row] = x
 
     @property
     def grad(self) -> float:
         """The gradient of what `backward()` was called on, by this value."""
-        return self._page.grad(self._row) if self._data is None else self._grad
+        if self._data is None:
+            return self._page.grad(self._row)
+        if TRACES and (trace := current_trace()) is not None:
+            return trace.grad_of(self)
+        return self._grad if type(self._data) is float else self._data.grads[self._row]
 
     @grad.setter
     def grad(self, number: float) -> None:
+        if self._data is not None and TRACES and (trace := current_trace()) is not None:
+            trace.set_grad_of(self, number)
+            return
         g = number if type(number) is float else number_of(number)
         if self._data is None:
             with LOCK:
                 self._page.set_grad(self._row, g)
-        else:
+        elif type(self._data) is float:
             self._grad = g
+        else:
+            self._data.grads[self._row] = g
+
+    @property
+    def _home(self) -> Any:
+        """The arrays in which the number of a leaf lives that compiled functions work on."""
+        return None if type(self._data) is float else self._data
+
+    def _move(self, home: Any, row: int) -> None:
+        """Let the number live in arrays from now on."""
+        home.data[row], home.grads[row] = self.data, self.grad
+        self._page, self._row, self._data = NOWHERE, row, home
 
     @property
     def _is_leaf(self) -> bool:
         return self._data is not None
+
+    _new_page = Page
+    _open_page = staticmethod(current_page)
+    _made = staticmethod(lambda page, row: _made(page, row))
 
     def _handle(self, page: Any, row: int) -> Value:
         return _made(page, row)

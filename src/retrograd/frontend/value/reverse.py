@@ -13,11 +13,16 @@ from retrograd.frontend.value.page import LOCK
 
 def run_backward(page: Any, row: int) -> None:
     """Gradients of everything a row was computed from."""
+    if page.trace is not None:
+        page.trace.run_backward(row)
+        return
     _each_page(page, row, 1.0, _send_custom, lambda p: p.collect())
 
 
 def clear_gradients(page: Any, row: int) -> None:
     """Gradients of zero for everything a row was computed from."""
+    if page.trace is not None:
+        page.trace.clear()
 
     def clear(p: Any) -> list[tuple[Any, int, float]]:
         out = []

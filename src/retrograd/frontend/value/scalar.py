@@ -8,9 +8,9 @@ from typing import Any
 
 from retrograd.backends.scalar import CONSTANT, CUSTOM, FOREIGN, LEAF, OPCODES
 from retrograd.backends.scalar.portable import derivatives
-from retrograd.errors import DTypeError, GradientError
+from retrograd.errors import DTypeError, GradientError, TraceError
 from retrograd.frontend.value.operands import number_of
-from retrograd.frontend.value.page import Handle
+from retrograd.frontend.value.page import Handle, current_trace
 from retrograd.frontend.value.reverse import clear_gradients, run_backward
 
 _BY_CODE = {o.code: o for o in OPCODES}
@@ -175,20 +175,24 @@ class Scalar(Handle):
 
     def __repr__(self: Any) -> str:
         label = f", label={self.label!r}" if self.label else ""
+        if not self._is_leaf and self._page.trace is not None:
+            return f"Value(traced by jit{label})"
         return f"Value(data={self.data}, grad={self.grad}{label})"
 
     def __format__(self, spec: str) -> str:
-        return format(self.data, spec) if spec else repr(self)
+        return format(float(self), spec) if spec else repr(self)
 
     def __float__(self) -> float:
-        return self.data
+        return _definite(self.data)
 
     def __bool__(self) -> bool:
-        return bool(self.data)
+        return bool(_definite(self.data))
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Any:
         if self is other:
             return True
+        if not self._is_leaf and self._page.trace is not None and self._page.trace.is_outcome(self):
+            return self._page.trace.compare("eq", self, other)
         if not isinstance(other, Scalar) or self._is_leaf or other._is_leaf:
             return False
         return self._page is other._page and self._row == other._row
@@ -196,21 +200,33 @@ class Scalar(Handle):
     def __hash__(self) -> int:
         return object.__hash__(self) if self._is_leaf else hash((id(self._page), self._row))
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: Any) -> Any:
         return _compare(operator.lt, self, other)
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: Any) -> Any:
         return _compare(operator.le, self, other)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: Any) -> Any:
         return _compare(operator.gt, self, other)
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: Any) -> Any:
         return _compare(operator.ge, self, other)
 
 
-def _compare(f: Callable[[Any, Any], bool], a: Any, b: Any) -> bool:
+def _compare(f: Callable[[Any, Any], bool], a: Any, b: Any) -> Any:
+    trace = current_trace()
+    if trace is not None:
+        return trace.compare(f.__name__, *[x.data if isinstance(x, Scalar) else x for x in (a, b)])
     return f(a.data, b.data if isinstance(b, Scalar) else number_of(b))
+
+
+def _definite(x: Any) -> float:
+    if isinstance(x, Scalar):
+        raise TraceError(
+            "the number of a Value is not known while jit traces: it cannot decide what the "
+            "function does next, nor be given to functions other than those of Value, max and min"
+        )
+    return float(x)
 
 
 def _operands(page: Any, row: int) -> tuple[int, ...]:
