@@ -27,8 +27,9 @@ _PLAIN = (COMPARE["lt"], *COMPARE.values(), GRADIENT, NUMBER, START, STOP)
 class Compiled:
     """A program with what it takes to call it."""
 
-    def __init__(self, f: Callable[..., Any], leaves: Sequence[Any], structure: Any) -> None:
-        cls = _class_of(leaves)
+    def __init__(
+        self, cls: Any, f: Callable[..., Any], leaves: Sequence[Any], structure: Any
+    ) -> None:
         arguments = [x for x in leaves if isinstance(x, Scalar)]
         self._check(arguments)
         given: list[Any] = []
@@ -110,7 +111,7 @@ class Scalars:
     def __init__(self, f: Callable[..., Any], counts: dict[str, int]) -> None:
         self._f = f
         self._counts = counts
-        self._closed: bool | None = None  # whether the function closes over Values
+        self._closed: Any = None  # the class of Values that the function closes over; False
         self._known: dict[Any, Compiled] = {}
 
     def concern(self, leaves: Sequence[Any], arrays: tuple[type, ...]) -> bool:
@@ -119,8 +120,11 @@ class Scalars:
             return True
         if any(isinstance(x, arrays) for x in leaves):
             return False
+        return self._closed_class() is not False
+
+    def _closed_class(self) -> Any:
         if self._closed is None:
-            self._closed = _finds_values(self._f)
+            self._closed = _class_found(self._f)
         return self._closed
 
     def __call__(
@@ -141,13 +145,20 @@ class Scalars:
         found = self._known.get(key)
         if found is None:
             with LOCK:
-                found = Compiled(self._f, leaves, structure)
+                found = Compiled(self._class_of(leaves), self._f, leaves, structure)
                 if len(self._known) >= CAPACITY:
                     del self._known[next(iter(self._known))]
                 self._known[key] = found
                 self._counts["compilations"] += 1
         self._counts["calls"] += 1
         return found(leaves)
+
+    def _class_of(self, leaves: Sequence[Any]) -> Any:
+        """The class that does the recording."""
+        for x in leaves:
+            if isinstance(x, Scalar):
+                return type(x)._class
+        return self._closed_class() or Value
 
     def __len__(self) -> int:
         return len(self._known)
@@ -169,13 +180,6 @@ def _static(x: Any) -> Static:
     return found
 
 
-def _class_of(leaves: Sequence[Any]) -> Any:
-    for x in leaves:
-        if isinstance(x, Scalar):
-            return next(c for c in type(x).__mro__ if "_new_page" in c.__dict__)
-    return Value
-
-
 def _kind(trace: Trace, y: Any) -> str:
     """What a result is: a number, a Value, or something that is the same in every call."""
     if not isinstance(y, Scalar) or y._is_leaf:
@@ -185,15 +189,15 @@ def _kind(trace: Trace, y: Any) -> str:
     return "number" if trace.is_plain(y._row) else "value"
 
 
-def _finds_values(f: Any) -> bool:
-    """Whether a Value can be reached from a function: by its closure, its defaults, the globals it
-    names, what these hold, and the functions among them."""
+def _class_found(f: Any) -> Any:
+    """The class of a Value that can be reached from a function: by its closure, its defaults, the
+    globals it names, what these hold, and the functions among them. False if there is none."""
     todo: list[Any] = [f]
     seen: set[int] = set()
     while todo and len(seen) < LOOKED_AT:
         x = todo.pop()
         if isinstance(x, Scalar):
-            return True
+            return type(x)._class
         if id(x) in seen or isinstance(x, str | bytes | int | float | type(None) | np.ndarray):
             continue
         seen.add(id(x))

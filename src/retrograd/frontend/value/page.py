@@ -38,7 +38,7 @@ LIMIT = 1 << 16  # rows from which on a page is closed if it has few handles,
 FEW = 8  # that is, fewer than one for so many rows
 CHUNK = 1 << 14  # rows copied at once
 PATIENCE = 2000  # looks at a row that another thread has taken, a tenth of a millisecond apart
-_STAMPS = itertools.count(1)
+STAMPS = itertools.count(1)
 OPEN = sys.maxsize  # in place of the stamp of a closed page
 
 
@@ -203,7 +203,7 @@ class Page:
                 return
             self.size = next(self.free)
             self.free = _None()
-            self.stamp = next(_STAMPS)
+            self.stamp = next(STAMPS)
             for x in list(self.leaves.values()):
                 if x._page is self:
                     x._page = NOWHERE
@@ -275,6 +275,10 @@ class Page:
         self.value(i)
         block = self.block
         return block.code[i], block.a[i], block.b[i]
+
+    def leaf(self, i: int) -> Any:
+        """The leaf of a row."""
+        return self.leaves[i]
 
     # -- gradients, under the lock ----------------------------------------------------------------
     def grad(self, i: int) -> float:
@@ -400,13 +404,9 @@ def current_trace() -> Any:
     return getattr(HERE, "trace", None)
 
 
-def set_current_page(page: Any) -> Any:
-    """Record on this page; returns the one before."""
-    pages = HERE.__dict__
-    before = pages.get(type(page).__name__)
-    if page is not None:
-        pages[type(page).__name__] = weakref.ref(page)
-    return before() if before is not None else None
+def set_current_page(page: Any) -> None:
+    """Let this thread record on a page."""
+    HERE.__dict__[type(page).__name__] = weakref.ref(page)
 
 
 def current_page(make: Any = Page) -> Any:

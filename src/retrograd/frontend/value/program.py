@@ -28,6 +28,10 @@ class Home:
     def __init__(self, size: int) -> None:
         self.data, self.grads = array("d", bytes(8 * size)), array("d", bytes(8 * size))
 
+    def addresses(self) -> tuple[int, int]:
+        """Where the arrays lie; they stay there."""
+        return self.data.buffer_info()[0], self.grads.buffer_info()[0]
+
 
 class Program:
     """Instructions and the memory they work on."""

@@ -6,18 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.backends.scalar import BY_NAME
-from retrograd.errors import DTypeError, GradientError
-from retrograd.frontend.value.operands import children_of, number_of
+from retrograd.frontend.value.operands import number_of
 from retrograd.frontend.value.page import (
     LOCK,
     NOWHERE,
-    OPEN,
     TRACES,
     Closed,
     Page,
     current_page,
     current_trace,
 )
+from retrograd.frontend.value.placing import construct, record, refuse
 from retrograd.frontend.value.scalar import Scalar
 
 new = object.__new__
@@ -41,13 +40,13 @@ def _binary(name: str) -> Callable[[Value, Any], Value]:
                     a = page.attach(self)
                     b = other._row
                 else:
-                    return record(code, self, other)
+                    return record(Value, code, self, other)
             elif kind is float or kind is int:
                 b = page.constants.get(other) if other or kind is int else 0
                 if not b:
                     b = page.number(other)
             else:
-                return record(code, self, other)
+                return record(Value, code, self, other)
             v = new(Value)
             v._page = page
             i = next(page.free)
@@ -55,7 +54,7 @@ def _binary(name: str) -> Callable[[Value, Any], Value]:
             page.b[i] = b
             page.op[i] = code
         except Closed:
-            return record(code, self, other)
+            return record(Value, code, self, other)
         except IndexError:
             page.extend(i, code, a, b)
         v._row = i
@@ -72,7 +71,7 @@ def _reflected(name: str) -> Callable[[Value, Any], Value]:
         page = self._page
         kind = type(other)
         if kind is not float and kind is not int:
-            return record(code, other, self)
+            return record(Value, code, other, self)
         try:
             a = page.constants.get(other) if other or kind is int else 0
             if not a:
@@ -84,7 +83,7 @@ def _reflected(name: str) -> Callable[[Value, Any], Value]:
             page.b[i] = self._row
             page.op[i] = code
         except Closed:
-            return record(code, other, self)
+            return record(Value, code, other, self)
         except IndexError:
             page.extend(i, code, a, self._row)
         v._row = i
@@ -106,7 +105,7 @@ def _unary(name: str) -> Callable[[Value], Value]:
             page.a[i] = self._row
             page.op[i] = code
         except Closed:
-            return record(code, self)
+            return record(Value, code, self)
         except IndexError:
             page.extend(i, code, self._row, 0)
         v._row = i
@@ -124,33 +123,18 @@ class Value(Scalar):
     __doc__ = Scalar.__doc__
     __slots__ = ("_data", "_grad", "_label", "_page", "_row")
 
-    def __init__(
-        self,
-        data: float,
-        children: Any = (),
-        op: Any = "",
-        label: str = "",
-        *,
-        _children: Any = (),
-        _op: str = "",
-        local_grads: Any = (),
-    ) -> None:
-        number = number_of(data)
-        given, name, label, slopes = children_of(
-            children or _children, op or _op, label, local_grads
-        )
-        self._data: Any = None
-        if given:
-            operands = [_checked(x) for x in given]
-            with LOCK:  # until there is a handle
-                self._page, self._row = _put(
-                    operands, lambda page, rows: page.custom(rows, number, name, slopes)
-                )
-            if label:
-                self.label = label
-            return
+    def __init__(self, data: float, *args: Any, **kwargs: Any) -> None:
+        if type(data) is float and not args and not kwargs:
+            self._set_leaf(data, "")
+        else:
+            construct(self, data, *args, **kwargs)
+
+    def _set_leaf(self, number: float, label: str) -> None:
         self._page, self._row, self._data = NOWHERE, 0, number
         self._label, self._grad = label, 0.0
+
+    def _set_row(self, page: Page, row: int) -> None:
+        self._page, self._row, self._data = page, row, None
 
     @property
     def data(self) -> float:
@@ -165,7 +149,7 @@ class Value(Scalar):
     @data.setter
     def data(self, number: float) -> None:
         if self._data is None:
-            raise GradientError(self._unsettable())
+            refuse(self)
         if TRACES and (trace := current_trace()) is not None:
             trace.set_data(self, number)
             return
@@ -217,8 +201,8 @@ class Value(Scalar):
     _open_page = staticmethod(current_page)
     _made = staticmethod(lambda page, row: _made(page, row))
 
-    def _handle(self, page: Any, row: int) -> Value:
-        return _made(page, row)
+    def _track(self) -> None:
+        """Python's own handles are known to the cyclic collector as they are."""
 
     def __pow__(self, other: Any) -> Value:
         if isinstance(other, Value):
@@ -236,12 +220,6 @@ class Value(Scalar):
     abs = __abs__ = _unary("abs")
 
 
-def _checked(x: Any) -> Value:
-    if not isinstance(x, Value):
-        raise DTypeError(f"a Value is computed from Values, not from {x!r:.80}")
-    return x
-
-
 def _made(page: Any, row: int) -> Value:
     v = new(Value)
     v._page = page
@@ -250,45 +228,4 @@ def _made(page: Any, row: int) -> Value:
     return v
 
 
-def _placed(operands: list[Any]) -> tuple[Any, list[int]]:
-    """A page, and the rows of operands on it; numbers become constants."""
-    while True:
-        # Where something computed is, else where this thread records.
-        page: Any = None
-        for x in operands:
-            if isinstance(x, Value) and x._data is None and x._page.stamp == OPEN:
-                page = x._page
-                break
-        if page is None:
-            page = current_page()
-        try:
-            return page, [_row(page, x) for x in operands]
-        except Closed:
-            continue  # two operands of the same open page that one of them closed
-
-
-def _row(page: Any, x: Any) -> int:
-    if not isinstance(x, Value):
-        return page.number(number_of(x))
-    if x._page is page:
-        return x._row
-    return page.import_row(x._page, x._row) if x._data is None else page.attach(x)
-
-
-def _put(operands: list[Any], write: Callable[[Any, tuple[int, ...]], int]) -> tuple[Any, int]:
-    """A page, and the row that `write` makes of the rows of operands on it; under the lock."""
-    while True:
-        page, rows = _placed(operands)
-        try:
-            return page, write(page, tuple(rows))
-        except Closed:
-            continue
-
-
-def record(code: int, *operands: Any) -> Value:
-    """An operation on operands that are not all on one open page."""
-    for x in operands:
-        if not isinstance(x, Value):
-            number_of(x)
-    with LOCK:  # until there is a handle
-        return _made(*_put(list(operands), lambda page, rows: page.put(code, *rows)))
+Value._class = Value

@@ -28,7 +28,7 @@ def clear_gradients(page: Any, row: int) -> None:
         out = []
         for i, _ in p.reached():
             if p.row(i)[0] == LEAF:
-                p.leaves[i].grad = 0.0
+                p.leaf(i).grad = 0.0
             elif p.row(i)[0] == FOREIGN:
                 out.append((*p.foreign[i], 0.0))
         p.clear()
@@ -92,7 +92,7 @@ def _send_custom(page: Any, i: int) -> None:
     held: dict[tuple[int, int], tuple[Any, int, int, float]] = {}
     for r in made.rows:
         source, row = page.foreign.get(r, (page, r))
-        if r not in page.leaves and (id(source), row) not in held:
+        if page.row(r)[0] != LEAF and (id(source), row) not in held:
             held[id(source), row] = source, row, r, source.grad(row)
             source.set_grad(row, 0.0)
     made.backward()

@@ -47,7 +47,9 @@ class Scalar(Handle):
     __array_ufunc__ = None  # an array or NumPy number to the left leaves the operation to us
 
     data: float
-    _handle: Callable[[Any, int], Any]
+    _class: Any  # the recorder's own class, of which this may be a subclass
+    _made: Callable[[Any, int], Any]
+    _track: Callable[[], None]
 
     @property
     def _is_leaf(self) -> bool:
@@ -72,16 +74,18 @@ class Scalar(Handle):
         """The one handle on a row that is handed out."""
         code = page.row(row)[0]
         if code == LEAF:
-            return page.leaves[row]
+            return page.leaf(row)
         if code == FOREIGN:
             page, row = page.foreign[row]
         found = page.handles.get(row)
         if found is None:
-            found = page.handles.setdefault(row, self._handle(page, row))
+            found = page.handles.setdefault(row, self._made(page, row))
+            found._track()
         return found
 
     def _register(self) -> None:
         if not self._is_leaf:
+            self._track()
             self._page.handles.setdefault(self._row, self)
 
     @property

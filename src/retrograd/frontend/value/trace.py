@@ -220,12 +220,11 @@ def tracing(new_page: Callable[[], Any], make: Callable[[Any, int], Any]) -> Ite
         if len(TRACES) == 1:
             builtins.max, builtins.min = _choice(_MAX, "max"), _choice(_MIN, "min")
     HERE.trace = trace
-    before = set_current_page(page)
+    set_current_page(page)
     try:
         yield trace
     finally:
         HERE.trace = None
-        set_current_page(before)
         with LOCK:
             TRACES.remove(trace)
             if not TRACES:
