@@ -3,12 +3,25 @@ mathematics of those that users do not call, and one use of each op that has att
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from retrograd.ir import DType, Op, TensorType, as_dtype, lookup
+from retrograd.ir import (
+    DType,
+    Graph,
+    Op,
+    TensorType,
+    TupleType,
+    as_dtype,
+    bool_,
+    int64,
+    lookup,
+)
+from retrograd.ops.leaf import Constant, input_node
 
 __all__ = ["GRADIENTS", "MATHEMATICS", "PUBLIC", "use", "with_own_dtype"]
 
@@ -107,7 +120,9 @@ GRADIENTS = {
     "inv": "a: `-y^T g y^T`",
     "det": "x: `g * cofactor(x)`",
     "logabsdet": "x: `g * x^-T`",
-    "cofactor": "`(<y, g> y - y g^T y) / det(x)`",
+    "cofactor": "`cofactor_slope(x, g)`",
+    "cofactor_slope": "t: `cofactor_slope(x, g)`, x: with `c = cofactor(x)` the derivative of "
+    "`(<c, t> c - c t^T c) / det(x)` along `g`",
     "expm": "the upper right block of `expm([[x^T, g], [0, x^T]])`",
     "complement": "`-y g^T q`",
 }
@@ -171,6 +186,9 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "det": ({}, "x[3,3] d[]"),
     "logabsdet": ({}, "x[3,3] d[]"),
     "cofactor": ({}, "x[3,3]"),
+    "cofactor_slope": ({}, "x[3,3] t[3,3]"),
+    "eig": ({}, "x[3,3]"),
+    "eigvals": ({}, "x[3,3]"),
     "eigh": ({}, "x[3,3]"),
     "eigvalsh": ({}, "x[3,3]"),
     "expm": ({}, "x[3,3]"),
@@ -190,17 +208,52 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "size_of": ({"size": 3, "dtype": DTYPE}, ""),
     "stop_gradient": ({}, "x[3]"),
     "alias": ({}, "x[3]"),
+    "region_in": ({}, "x[3]"),
+    "region_out": ({}, "x[3]"),
+    "keep": ({}, "x[3]"),
+    "after": ({}, "x[3] others[2]:f64"),
+}
+
+
+Use = tuple[Op, dict[str, TensorType]]
+
+
+def _holding(op: str, dtype: DType) -> Use:
+    """An operation that holds graphs, which pass on what they get."""
+    t, several = TensorType(dtype, (3,)), TensorType(dtype, (5, 3))
+    x, y = input_node(t), input_node(t)
+    passing, pair = Graph([x], [x]), Graph([x, y], [x, y])
+    if op == "scan":
+        attrs: dict[str, Any] = {"body": pair, "carries": 1, "scanned": 1, "length": 5}
+        return lookup(op)(**attrs), {"carries": t, "xs": several}
+    if op == "cond":
+        condition = TensorType(bool_, ())
+        return lookup(op)(passing, passing), {"condition": condition, "operands": t}
+    if op == "while_loop":
+        test = Graph([x], [Constant(np.array(False), ())()])
+        return lookup(op)(test, passing, 1), {"carries": t}
+    if op == "sized":
+        return lookup(op)(passing, "n"), {"size": TensorType(int64, ()), "operands": t}
+    return lookup(op)(0), {"results": TupleType([t])}
+
+
+HOLDERS: dict[str, Callable[[DType], Use]] = {
+    op: functools.partial(_holding, op) for op in ("scan", "cond", "while_loop", "sized", "item")
 }
 
 
 def with_own_dtype(op: str) -> list[str]:
     """The inputs whose dtype is not that of the others."""
+    if op in HOLDERS:
+        return []
     return re.findall(r"(\w+):", USES[op][1])
 
 
-def use(op: str, dtype: DType, own: DType | None = None) -> tuple[Op, dict[str, TensorType]]:
+def use(op: str, dtype: DType, own: DType | None = None) -> Use:
     """The op as it is used here, and the types of its inputs, for a dtype to try, and another for
     the inputs that have their own."""
+    if op in HOLDERS:
+        return HOLDERS[op](dtype)
     if op not in USES:
         raise LookupError(f"USES in scripts/entries.py lacks {op!r}")
     attrs, listed = USES[op]

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import retrograd as rg
-from retrograd import ops
+from retrograd import control, ops
 from retrograd.errors import RetrogradError
 from retrograd.ir import DTYPES, REGISTRY, DType, Node, Op, TensorType, bool_, float64
 from retrograd.ops.elementwise import ELEMENTWISE, Select
@@ -51,7 +51,8 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
     ("Complex numbers and Fourier transforms", (ops.complex, ops.fft), {}),
     ("Random bits", (ops.random,), {}),
     ("Leaves", (ops.leaf,), {}),
-    ("Control of differentiation", (ops.control,), {}),
+    ("Control flow", (control,), {}),
+    ("Control of differentiation, results of several", (ops.control, ops.recompute), {}),
 )  # fmt: skip
 
 INTRODUCTION = """\

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tests.records import (
     complexes,
+    control,
     convolutions,
     elementwise,
     indexing,
@@ -38,5 +39,6 @@ TOPICS = (
     leaves,
     linalg,
     special,
+    control,
 )
 RECORDS: dict[str, Record] = {r.name: r for topic in TOPICS for r in topic.records()}

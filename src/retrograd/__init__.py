@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import data, io, micrograd, nn, optim
+from retrograd import data, io, micrograd, nn, optim, solvers, testing
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -11,8 +11,10 @@ from retrograd.errors import (
     GradientError,
     IndexRangeError,
     LinAlgError,
+    LoopLimitError,
     NonFiniteError,
     OptionError,
+    RecompilationWarning,
     RetrogradError,
     ShapeError,
     StaleTapeError,
@@ -32,7 +34,8 @@ from retrograd.frontend.activations import (
 )
 from retrograd.frontend.complex import angle, conj, imag, real
 from retrograd.frontend.complex import make_complex as complex
-from retrograd.frontend.context import backend, no_grad, num_threads
+from retrograd.frontend.context import backend, flush_subnormals, no_grad, num_threads
+from retrograd.frontend.control import cond, fori_loop, scan, while_loop
 from retrograd.frontend.convolution import conv, conv_transpose
 from retrograd.frontend.counting import bincount, histogram, repeat
 from retrograd.frontend.creation import (
@@ -51,6 +54,7 @@ from retrograd.frontend.creation import (
     zeros,
     zeros_like,
 )
+from retrograd.frontend.debugging import debug
 from retrograd.frontend.dtypes import (
     __array_namespace_info__,
     can_cast,
@@ -226,9 +230,21 @@ from retrograd.frontend.segmented import (
     segment_softmax,
     segment_sum,
 )
+from retrograd.frontend.sparse import hessian, jacobian
 from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import grad, jvp, value_and_grad, vjp, vmap
+from retrograd.frontend.transforms import (
+    checkpoint,
+    grad,
+    hvp,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 from retrograd.frontend.value import Value
 from retrograd.ir import (
     Dim,
@@ -249,6 +265,8 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
+from retrograd.solvers import minimize, odeint
+from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -280,8 +298,10 @@ __all__ = [
     "GraphBuilder",
     "IndexRangeError",
     "LinAlgError",
+    "LoopLimitError",
     "NonFiniteError",
     "OptionError",
+    "RecompilationWarning",
     "RetrogradError",
     "ShapeError",
     "StaleTapeError",
@@ -325,8 +345,10 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "checkpoint",
     "clip",
     "concat",
+    "cond",
     "conv",
     "conv_transpose",
     "copysign",
@@ -341,6 +363,7 @@ __all__ = [
     "cumulative_prod",
     "cumulative_sum",
     "data",
+    "debug",
     "diag",
     "diagonal",
     "diff",
@@ -366,14 +389,19 @@ __all__ = [
     "float64",
     "floor",
     "floor_divide",
+    "flush_subnormals",
+    "fori_loop",
     "from_dlpack",
     "full",
     "full_like",
     "gelu",
     "grad",
+    "gradcheck",
     "greater",
     "greater_equal",
+    "hessian",
     "histogram",
+    "hvp",
     "hypot",
     "iinfo",
     "inf",
@@ -387,6 +415,9 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jit",
     "jvp",
     "layer_norm",
@@ -395,6 +426,7 @@ __all__ = [
     "less",
     "less_equal",
     "linalg",
+    "linearize",
     "linspace",
     "load_graph",
     "log",
@@ -419,6 +451,7 @@ __all__ = [
     "median",
     "meshgrid",
     "min",
+    "minimize",
     "minimum",
     "moveaxis",
     "multiply",
@@ -432,6 +465,8 @@ __all__ = [
     "nextafter",
     "not_equal",
     "num_threads",
+    "numerical_gradient",
+    "odeint",
     "one_hot",
     "ones",
     "ones_like",
@@ -457,6 +492,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scan",
     "scatter_add",
     "scatter_max",
     "scatter_min",
@@ -477,6 +513,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "solvers",
     "sort",
     "spec",
     "special",
@@ -496,6 +533,7 @@ __all__ = [
     "tanh",
     "tensor",
     "tensordot",
+    "testing",
     "tile",
     "topk",
     "trace",
@@ -519,6 +557,7 @@ __all__ = [
     "vjp",
     "vmap",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

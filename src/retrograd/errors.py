@@ -5,6 +5,8 @@ expect, so that `except ValueError` keeps working. A message says what was asked
 (op, shapes, dtypes, node name, source line), what was expected, and the remedy.
 """
 
+from typing import Any
+
 import numpy as np
 
 
@@ -60,7 +62,15 @@ class StaleTapeError(RetrogradError, RuntimeError):
 
 
 class NonFiniteError(RetrogradError, FloatingPointError):
-    """A NaN or an infinity was computed while checks were on."""
+    """A NaN or an infinity was computed while checks were on. Where the operation is known, `node`
+    is its node of the graph, and `index` the place of the first such element in its result."""
+
+    def __init__(
+        self, message: str = "", node: Any = None, index: tuple[int, ...] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.node = node
+        self.index = index
 
 
 class FormatError(RetrogradError, ValueError):
@@ -71,5 +81,13 @@ class MemoryLimitError(RetrogradError, MemoryError):
     """A program that would need more memory than there is; raised before it runs."""
 
 
+class LoopLimitError(RetrogradError, RuntimeError):
+    """A loop that went on for more steps than it was allowed."""
+
+
 class BackendError(RetrogradError, RuntimeError):
     """A backend that is unknown, not installed, or cannot run the graph."""
+
+
+class RecompilationWarning(UserWarning):
+    """A `jit` function with `explain=True` was compiled again; the message says why."""

@@ -427,14 +427,16 @@ def test_nothing_is_kept_of_graphs_that_are_not_known_by_their_text(folder, monk
 
 def test_a_recipe_survives_as_bytes():
     n = Dim("N")
-    facts = recipe.Facts("k", ["rg_cblas_sgemm"], 1, 2, True, 64, 3, 2, 1, [(0, 1)])
+    facts = recipe.Facts(
+        "k", ["rg_cblas_sgemm"], 1, 2, True, 64, 3, 2, 1, 1, [(0, 1)], ["n"], False
+    )
     constants = [np.arange(6, dtype=np.int16).reshape(2, 3), np.array(1.5)]
     placed = recipe.Placement(64, [0], 128, 12.5)
     again = recipe.Recipe.from_bytes(
         recipe.Recipe(facts, [n * 2 + 1, 3], constants, placed).to_bytes()
     )
     assert dict(again.facts.donated) == {0: 1}
-    assert (again.sizes, again.placement, again.status) == ([n * 2 + 1, 3], placed, 8)
+    assert (again.sizes, again.placement, again.status) == ([n * 2 + 1, 3], placed, 9)
     for a, b in zip(again.constants, constants, strict=True):
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
 

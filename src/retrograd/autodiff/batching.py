@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, Provenance, made_by, reachable
@@ -24,14 +24,24 @@ def batched(
     for x, stack in samples.items():
         if stack.type != x.type.with_shape((size, *x.shape)):
             raise ShapeError(f"{stack.type} is not a stack of {size} samples of {x.describe()}")
-    found = dict(samples)
+    found: dict[Node, Any] = dict(samples)  # of a node of several results a list
+    single: dict[Node, Node] = {}  # no stacks, but computed from other nodes now
     for node in reachable(outputs, samples.keys()):
+        if node in found:
+            continue
         flags = [x in found for x in node.inputs]
-        if node in found or not any(flags):
+        inputs = [found.get(x) or single.get(x, x) for x in node.inputs]
+        if not any(flags[: node.prim.value_inputs]):
+            if any(flags) or any(x in single for x in node.inputs):
+                single[node] = node.with_inputs(inputs)
             continue
         with made_by(Provenance(node.scope, node.source, node.origin)):
-            found[node] = node.prim.batch(size, flags, *[found.get(x, x) for x in node.inputs])
-    return [(found.get(y, y), y in found) for y in outputs]
+            new = node.prim.batch(size, flags, *inputs)
+        if isinstance(new, Node) and new.type.rank == node.type.rank:
+            single[node] = new
+        else:
+            found[node] = new
+    return [(found.get(y) or single.get(y, y), y in found) for y in outputs]
 
 
 def batch(graph: G, stacked: Sequence[bool], size: int | Dim) -> G:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from retrograd.autodiff.names import fresh
 from retrograd.errors import GradientError
-from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
+from retrograd.ir import Graph, Node, Provenance, TupleType, full, made_by, reachable
 from retrograd.ops.leaf import input_node
 
 G = TypeVar("G", bound=Graph)
@@ -20,7 +20,7 @@ def pushforward(
     stop: Collection[Node] = (),
 ) -> list[Node | None]:
     """Tangents of the outputs, `sum_i (d outputs[k] / d wrt[i]) tangents[i]`; None means zero."""
-    found: dict[Node, Node] = {}
+    found: dict[Node, Any] = {}  # of a node of several results a list
     for x, t in zip(wrt, tangents, strict=True):
         if t.type != x.type:
             raise GradientError(f"the tangent of {x.describe()} must be {x.type}, not {t.type}")
@@ -28,7 +28,7 @@ def pushforward(
             raise GradientError(f"integers and booleans have no tangent: {x.describe()}")
         found[x] = t
     for node in reachable(outputs, {*stop, *found}):
-        if node in found or node in stop or not node.dtype.is_inexact:
+        if node in found or node in stop or not node.type.is_inexact:
             continue
         parts = [found.get(x) for x in node.inputs]
         if all(part is None for part in parts):
@@ -36,7 +36,7 @@ def pushforward(
         with made_by(Provenance(node.scope, node.source, node)):
             result = node.prim.jvp(parts, node, *node.inputs)
         if result is not None:
-            if result.type != node.type:
+            if not isinstance(node.type, TupleType) and result.type != node.type:
                 raise GradientError(
                     f"the forward rule of {node.op} gave {result.type}: {node.describe()}"
                 )

@@ -6,10 +6,11 @@ in which its users are visited, which is fixed by the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from retrograd.autodiff.names import fresh
+from retrograd.autodiff.recompute import Recomputation, has_regions
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.complex import conj
@@ -22,7 +23,7 @@ def active(outputs: Sequence[Node], wrt: Collection[Node], stop: Collection[Node
     """Nodes of floating or complex dtype on a path from `wrt` to the outputs, inputs first."""
     found: dict[Node, None] = {}
     for node in reachable(outputs, stop):
-        if node.dtype.is_inexact and (
+        if node.type.is_inexact and (
             node in wrt or (node not in stop and any(x in found for x in node.inputs))
         ):
             found[node] = None
@@ -39,6 +40,7 @@ def pullback(
 
     Computes `sum_k cotangents[k]^T d outputs[k] / d wrt[i]` for each i. None means that no output
     depends on `wrt[i]` through differentiable operations. The walk does not pass nodes of `stop`.
+    What was computed in a region is computed again for it (`autodiff.recompute`).
 
     The gradient of a real L with respect to a complex z is `dL/dRe(z) + i dL/dIm(z)`: a step
     against it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends
@@ -46,32 +48,59 @@ def pullback(
     """
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
-    found: dict[Node, Node] = {}
-
-    def accumulate(x: Node, g: Node) -> None:
-        found[x] = found[x] + g if x in found else g
-
+    again = Recomputation(outputs, stop) if has_regions(path) else None
+    found = Cotangents()
     for y, g in zip(outputs, cotangents, strict=True):
         if g.type != y.type:
             raise GradientError(f"the cotangent of {y.describe()} must be {y.type}, not {g.type}")
         if y in on_path:
             with made_by(Provenance(y.scope, y.source, y)):
-                accumulate(y, conj(g))
+                found.add(y, conj(g))
     for node in reversed(path):
-        if node not in found or node in stop:
+        if node not in found.of or node in stop:
             continue
         with made_by(Provenance(node.scope, node.source, node)):
-            parts = node.prim.vjp(found[node], node, *node.inputs)
-            for x, part in zip(node.inputs, parts, strict=True):
-                if part is None or x not in on_path:
-                    continue
-                if part.type != x.type:
-                    raise GradientError(
-                        f"the reverse rule of {node.op} gave {part.type} for an input of type "
-                        f"{x.type}: {node.describe()}"
-                    )
-                accumulate(x, part)
-    return [conj(found[x]) if x in found else None for x in wrt]
+            seen = None if again is None else again.seen(node, found.of)
+            for x, part in contributions(node, found.of[node], seen):
+                if x in on_path:
+                    found.add(x, part)
+    return [conj(found.of[x]) if x in found.of else None for x in wrt]
+
+
+class Cotangents:
+    """Cotangents of nodes, each the sum of its contributions in the order in which they come. That
+    of a node of several results is a list of theirs, None where nothing has come."""
+
+    def __init__(self) -> None:
+        self.of: dict[Node, Any] = {}
+
+    def add(self, x: Node, part: Node | Mapping[int, Node]) -> None:
+        """Add a contribution; to a node of several results a mapping from their numbers."""
+        if isinstance(part, Node):
+            self.of[x] = self.of[x] + part if x in self.of else part
+            return
+        known = self.of.setdefault(x, [None] * len(x.type.items))  # type: ignore[attr-defined]
+        for i, g in part.items():
+            known[i] = g if known[i] is None else known[i] + g
+
+
+def contributions(
+    node: Node, g: Any, seen: tuple[Node, Sequence[Node]] | None = None
+) -> Iterator[tuple[Node, Any]]:
+    """What a node with the cotangent `g` adds to the cotangents of its inputs, by the reverse rule
+    of its op; inputs without a gradient are left out. The rule sees the node and its inputs, or
+    what computes them again."""
+    y, inputs = seen or (node, node.inputs)
+    parts = node.prim.vjp(g, y, *inputs)
+    for x, part in zip(node.inputs, parts, strict=True):
+        if part is None:
+            continue
+        if isinstance(part, Node) and part.type != x.type:
+            raise GradientError(
+                f"the reverse rule of {node.op} gave {part.type} for an input of type {x.type}: "
+                f"{node.describe()}"
+            )
+        yield x, part
 
 
 def depends(

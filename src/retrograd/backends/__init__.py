@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from retrograd.backends.backend import Array, Backend, Program, bind
+from retrograd.backends.checked import CHECKED, CheckedProgram, check_given, checked
 from retrograd.backends.interpret import TieredProgram
-from retrograd.backends.llvm import MISSED, LLVMProgram, Pending, call, caller
+from retrograd.backends.llvm import (
+    MISSED,
+    LLVMProgram,
+    Pending,
+    call,
+    caller,
+    flush_subnormals,
+)
 from retrograd.backends.pairs import has_complex, on_real, real_arrays, real_graph
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import BackendError
@@ -14,6 +22,7 @@ from retrograd.ir import Graph
 from retrograd.passes import optimize
 
 __all__ = [
+    "CHECKED",
     "MISSED",
     "Array",
     "Backend",
@@ -24,8 +33,11 @@ __all__ = [
     "bind",
     "call",
     "caller",
+    "check_given",
+    "checked",
     "compile_graph",
     "find",
+    "flush_subnormals",
     "on_real",
     "real_arrays",
     "real_graph",
@@ -37,13 +49,14 @@ __all__ = [
 # others get it optimised.
 BACKENDS: dict[str, Backend] = {
     "reference": ReferenceProgram,
+    CHECKED: CheckedProgram,  # of `rg.debug`
     "llvm": lambda graph: on_real(graph, lambda g: LLVMProgram(g, simplify=True)),
 }
 
 
 def available() -> list[str]:
     """Names of the backends that can run here."""
-    return list(BACKENDS)
+    return [name for name in BACKENDS if name != CHECKED]
 
 
 def find(name: str) -> Backend:
@@ -52,7 +65,7 @@ def find(name: str) -> Backend:
         return BACKENDS[name]
     except KeyError:
         raise BackendError(
-            f"there is no backend named {name!r} here; there are {', '.join(BACKENDS)}"
+            f"there is no backend named {name!r} here; there are {', '.join(available())}"
         ) from None
 
 

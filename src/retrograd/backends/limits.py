@@ -42,7 +42,8 @@ def arrays_of(plan: Plan, sizes: Mapping[str, int]) -> list[tuple[int, str]]:
     """The arrays that a plan makes, outputs under their own names."""
     outputs = zip(plan.outputs, plan.source.outputs, strict=True)
     made = [*outputs, *((b, b.node) for b in plan.temporaries)]
-    return [(evaluate(b.bytes, sizes), f"{b.kind} {node.describe()}") for b, node in made]
+    known = {**dict.fromkeys(plan.hidden, 1), **sizes}
+    return [(evaluate(b.bytes, known), f"{b.kind} {node.describe()}") for b, node in made]
 
 
 def available_memory() -> int | None:

@@ -1,4 +1,4 @@
-"""The command line: `retrograd train`, `sample`, `bench`, `info`.
+"""The command line: `retrograd train`, `sample`, `check`, `bench`, `info`.
 
 Exit codes: 0 done, 1 failed (with a message), 2 wrong usage, 130 or 143 stopped by Ctrl-C or
 SIGTERM after saving.
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import retrograd
-from retrograd.cli import bench, info, sample, train
+from retrograd.cli import bench, check, info, sample, train
 from retrograd.cli.errors import ReadableErrors
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 app.add_typer(train.app, name="train")
 app.command("sample")(sample.sample)
+app.command("check")(check.check)
 app.command("info")(info.info)
 app.command("bench")(bench.bench)
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from retrograd.autodiff import pullback, seeds
+from retrograd.backends import CHECKED
 from retrograd.errors import GradientError, ShapeError, TraceError
+from retrograd.frontend.context import current_backend
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import add, stop_gradient
 from retrograd.frontend.forms import Form
-from retrograd.frontend.leaves import Data, is_spent, leaf, leaf_handle
+from retrograd.frontend.leaves import Data, is_spent, known, leaf, leaf_handle
 from retrograd.frontend.page import Page
 from retrograd.frontend.past import past_of
 from retrograd.frontend.programs import LOCK
 from retrograd.frontend.recall import hold, operand
-from retrograd.frontend.recording import Lazy, recorders
+from retrograd.frontend.recording import Lazy, evaluate, recorders
 from retrograd.frontend.segments import cut
 from retrograd.frontend.through import gradients, way_from
 from retrograd.ir import Node
@@ -47,6 +50,7 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     start = seeds([node]) if seed is None else [_seed(seed, node)]
     leaves, stale = _leaves(node)
     found = pullback([node], start, [*leaves, *stale])
+    shared = check_edits([g for g in found if g is not None])
     if any(g is not None for g in found[len(leaves) :]):
         raise GradientError(
             f"backward() of {node.describe()}, which was computed before an optimizer's step or "
@@ -55,6 +59,8 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     for handle, g in zip(leaves.values(), found, strict=False):
         if g is not None:
             _accumulate(handle, g, root)
+    if shared or current_backend() == CHECKED:  # now, before the user edits them or goes on
+        evaluate([h._grad for h in leaves.values() if h._grad is not None])
     if not (retain_graph or node in leaves):
         root.spend()
 
@@ -74,7 +80,7 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
     slots = form.slots()
     if -1 in slots:
         return False
-    handles, wanted = [], []
+    handles, wanted, shared = [], [], False
     for k in slots:
         node = page.arrays[k]
         prim: Any = node.prim
@@ -82,6 +88,10 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
             return False
         if prim.past is not None:
             return None
+        if prim.mark is not None:
+            shared = True
+            if prim.edited:
+                return False
         handle = leaf_handle(node)
         if handle is not None:
             handles.append(handle)
@@ -102,7 +112,38 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
             if new._form is not None and new._form.loss is None:
                 new._form.loss = g.loss
         handle._grad = new
+    if shared:  # now, before the user edits them
+        evaluate([h._grad for h in handles if h._grad is not None])
     return True
+
+
+def check_edits(wanted: Iterable[Node]) -> bool:
+    """Refuse to compute gradients with arrays that are not any more what operations have used.
+    Tells whether there are any that the user can edit."""
+    shared = False
+    seen = set(wanted)
+    todo = [n for n in seen if known(n) is None]
+    for node in todo:  # the list grows while the loop goes through it
+        for x in node.inputs:
+            if x in seen:
+                continue
+            seen.add(x)
+            if known(x) is None:
+                todo.append(x)
+            elif isinstance(x.prim, Data) and x.prim.mark is not None:
+                shared = True
+                if x.prim.edited:
+                    raise GradientError(
+                        f"backward() needs an array as {_user(x, node).describe()} used it, but it "
+                        "was edited since; rg.asarray() shares memory: make a tensor of its own "
+                        "with rg.tensor(), and update that with x.at[index].set(value)"
+                    )
+    return shared
+
+
+def _user(x: Node, node: Node) -> Node:
+    """The operation that the user wrote, where `x` is used by a derivative of it."""
+    return node.origin if node.origin is not None and x in node.origin.inputs else node
 
 
 def _through_segments(root: Lazy, seed: Any) -> bool:
@@ -150,7 +191,7 @@ def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
                 seen.add(x)
                 if is_spent(x):
                     raise GradientError(f"{_SECOND_TIME}: {x.describe()}")
-                if x.op != "stop_gradient" and x.dtype.is_inexact:
+                if x.op != "stop_gradient" and x.type.is_inexact:
                     todo.append(x)
     ends = sorted((n for n in seen if n.op == "input"), key=lambda n: n.id)
     traced = [n for n in ends if not isinstance(n.prim, Data)]

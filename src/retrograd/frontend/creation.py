@@ -40,7 +40,18 @@ def asarray(
     """A tensor of the data, sharing the memory of a NumPy array or DLPack exporter if possible.
 
     As memory is shared, an edit of the array is seen by the tensor, and by what is computed from it
-    later: results that nobody has looked at yet, gradients included. `tensor` copies.
+    later: results that nobody has looked at yet. A `backward()` that needs what an operation has
+    used and the array does not hold any more raises a `GradientError`. `tensor` copies.
+
+    >>> import numpy as np, retrograd as rg
+    >>> data = np.ones(2)
+    >>> x, w = rg.asarray(data), rg.tensor(np.ones(2), requires_grad=True)
+    >>> loss = (w * x).sum()
+    >>> data[0] = 5
+    >>> loss.backward()
+    Traceback (most recent call last):
+    ...
+    retrograd.errors.GradientError: backward() needs an array as ... used it, but it was edited...
     """
     _on_cpu(device)
     if isinstance(obj, Lazy) and (dtype is None or as_dtype(dtype) is obj.dtype) and not copy:
@@ -52,7 +63,10 @@ def asarray(
     array = as_array(obj, dtype)
     if copy is False and not (isinstance(obj, np.ndarray) and np.shares_memory(obj, array)):
         raise ValueError("asarray with copy=False would have to copy here")
-    return Tensor.of(array)
+    made = Tensor.of(array)
+    if not isinstance(obj, Lazy) and np.may_share_memory(array, obj):
+        made.share()
+    return made
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:

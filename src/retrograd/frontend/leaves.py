@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import weakref
+import zlib
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from retrograd.backends import Array
 from retrograd.ir import Node, TensorType, as_dtype, provenance
@@ -28,9 +31,25 @@ class Data(Leaf):
         self.past: Any = None
         self.whole: Node | None = None
         self.spent = spent  # backward() went through it: no gradient does again
+        # Of an array that the user can edit: a checksum of what it held when an operation used it,
+        # UNUSED before; None for all others.
+        self.mark: int | None = None
+
+    @property
+    def edited(self) -> bool:
+        """Whether the user has edited the array since an operation used it."""
+        return self.mark is not None and self.mark not in (UNUSED, checksum(self.array))
 
     def infer(self, *types: TensorType) -> TensorType:
         return self.type
+
+
+UNUSED = -1
+
+
+def checksum(array: Array) -> int:
+    """A number that is another one, but for one case in 2^32, when the array has been edited."""
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 # Values of nodes that were computed while a handle held them, for as long as the node lives; and
@@ -39,6 +58,8 @@ VALUES: weakref.WeakKeyDictionary[Node, Array] = weakref.WeakKeyDictionary()
 PENDING: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
 # What tensors that are not computed stand for after `backward()`.
 SPENT: weakref.WeakSet[Node] = weakref.WeakSet()
+# Stand-ins for arguments of functions that were traced, or mapped over samples, and are done.
+STALE: weakref.WeakSet[Node] = weakref.WeakSet()
 
 
 def leaf(array: Array, name: str = "", type: TensorType | None = None) -> Node:

@@ -12,13 +12,16 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from retrograd.backends import Array
+from retrograd.backends import CHECKED, Array, check_given, checked
+from retrograd.frontend.context import current_backend, is_tracing, is_unseen
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import (
     PENDING,
     SPENT,
+    UNUSED,
     VALUES,
     Data,
+    checksum,
     is_spent,
     known,
     known_as,
@@ -27,8 +30,16 @@ from retrograd.frontend.leaves import (
 )
 from retrograd.frontend.page import NOWHERE, PAGES, Page, flush, materialise
 from retrograd.frontend.past import past_of, whole
-from retrograd.frontend.programs import LOCK, cache_stats, detached, needed, program_for
+from retrograd.frontend.programs import (
+    LOCK,
+    Needed,
+    cache_stats,
+    detached,
+    needed,
+    program_for,
+)
 from retrograd.frontend.ready import complete
+from retrograd.frontend.recorder import HandleBase
 from retrograd.ir import DType, Node, Provenance, Shape, TensorType, made_by
 from retrograd.ops.control import StopGradient
 
@@ -48,8 +59,9 @@ _RECORDERS: tuple[weakref.ref[Any], ...] = ()
 
 
 def recorders() -> list[Any]:
-    """The tapes that are alive: each is shown every result of a library function."""
-    if not _RECORDERS:
+    """The tapes that are alive: each is shown every result of a library function, but for those
+    inside of functions that are traced, which have no value."""
+    if not _RECORDERS or is_tracing() or is_unseen():
         return []
     return [tape for tape in [ref() for ref in _RECORDERS] if tape is not None]
 
@@ -69,20 +81,18 @@ def dissolve_pages() -> None:
             continue
         held = page.alive()
         if held:
-            page.kept = [weakref.ref(h) for h in held]
+            page.stay(held)
             materialise(held[0])
         page.close()
 
 
-class Lazy:
+class Lazy(HandleBase):
     """A handle on a value: what the user holds. `Tensor` adds the operators.
 
     It stands for `_form` on `_page`, or for a node, `_own`. `Data` nodes are values at hand.
     """
 
-    __slots__ = (
-        "__weakref__", "_form", "_grad", "_own", "_page", "_ready", "_requires_grad", "_root",
-    )  # fmt: skip
+    __slots__ = ()
 
     handle_class: ClassVar[type[Lazy]]  # the class results are wrapped in: Tensor
 
@@ -130,6 +140,12 @@ class Lazy:
             made._ready = array
         return made
 
+    def share(self) -> None:
+        """Note that the user can edit the array of this constant."""
+        prim = self._own.prim
+        assert isinstance(prim, Data)
+        prim.mark = UNUSED
+
     @property
     def node(self) -> Node:
         """The node of the graph that this handle stands for."""
@@ -142,6 +158,22 @@ class Lazy:
         return own
 
     _node = node
+
+    def used(self) -> Node:
+        """The node, for an operation to use. If the user can edit the array, what it holds now is
+        noted; if it was edited since another operation used it, that one keeps the leaf of before,
+        so that a gradient finds out."""
+        node = self.node
+        prim = node.prim
+        if not isinstance(prim, Data) or prim.mark is None:
+            return node
+        mark = checksum(prim.array)
+        if prim.mark not in (UNUSED, mark):
+            self.become_leaf(prim.array)
+            prim = self._own.prim
+            assert isinstance(prim, Data)
+        prim.mark = mark
+        return self._own
 
     @property
     def _type(self) -> TensorType:
@@ -251,7 +283,10 @@ class Lazy:
         """Stand for an array at hand from here on."""
         form = self._form
         node = self._own if form is None else form.node
-        self._stand_for(known_as(array, node, spent))
+        made = known_as(array, node, spent)
+        if isinstance(node.prim, Data) and node.prim.array is array:
+            made.prim.mark = node.prim.mark  # type: ignore[attr-defined]
+        self._stand_for(made)
 
     def _stand_for(self, node: Node) -> None:
         if self._form is None:
@@ -293,9 +328,24 @@ def _run(wanted: dict[Node, Lazy]) -> None:
             wanted.setdefault(h.node, h)
     if roots:
         what = needed(wanted, known)
-    program, scalars = program_for(what, list(wanted))
-    arrays = [known(x) for x in what.inputs] + [c.prim.value for c in scalars]  # type: ignore[attr-defined]
-    results = program(arrays)  # type: ignore[arg-type]
+    if current_backend() == CHECKED:
+        results = _looked_at(what, wanted)
+    else:
+        program, scalars = program_for(what, list(wanted))
+        arrays = [known(x) for x in what.inputs] + [c.prim.value for c in scalars]  # type: ignore[attr-defined]
+        results = program(arrays)  # type: ignore[arg-type]
     for (node, handle), array in zip(list(wanted.items()), results, strict=True):
         if handle._form is None and handle._own is node:
             handle.settle(array)
+
+
+def _looked_at(what: Needed, wanted: Iterable[Node]) -> list[Array]:
+    """The values of nodes, each checked as it is computed. Not by a program: one that is remembered
+    has other source lines, and does not know of what its nodes are the derivatives."""
+    values: dict[Node, Array] = {x: known(x) for x in what.inputs}  # type: ignore[misc]
+    for x, array in values.items():
+        if isinstance(x.prim, Data):
+            check_given(x, array)
+    for node in what.order:
+        values[node] = checked(node, [values[x] for x in node.inputs], {})
+    return [values[node] for node in wanted]

@@ -49,7 +49,7 @@ def way_from(root: Node) -> Way | None:
             if x in seen:
                 continue
             seen.add(x)
-            if x.prim.replaced or x.prim.spent:  # type: ignore[attr-defined]
+            if x.prim.replaced or x.prim.spent or x.prim.edited:  # type: ignore[attr-defined]
                 return None
             if past_of(x) is not None:
                 todo.append(x)

@@ -18,6 +18,8 @@ It holds dicts, lists, strings, numbers and None only, so `json.dumps` writes it
                       "forward", "gradient", or "update" (made of gradients, by the user)
       order           0, or how often differentiated: 2 for the gradient of a gradient
       outputs         positions among the graph's outputs, usually []
+      graphs          {attribute: position in the document's `graphs`} of an operation that holds
+                      graphs, such as what a loop repeats; usually {}, and of nodes not computed
       computed        false for a forward node that is shown because gradient nodes belong to it
                       although the graph does not need its value
     edges             {"from", "to", "slot", "shape"}: input number `slot` of node `to`
@@ -25,6 +27,8 @@ It holds dicts, lists, strings, numbers and None only, so `json.dumps` writes it
                       in this list or null, `nodes` the ids of the nodes directly inside
     inputs, outputs   ids, in order
     output_names      a name for each output, "" where none is known
+    graphs            documents of the graphs that operations hold, and of those that theirs hold;
+                      each one once, before its first use
     ops               how many nodes there are of each op, the most frequent first
 
 Nodes that are not computed come after the graph's own nodes, which never use them.
@@ -33,7 +37,7 @@ Nodes that are not computed come after the graph's own nodes, which never use th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +45,7 @@ import numpy as np
 from retrograd.errors import ShapeError
 from retrograd.inspect.missing import Relatives, relatives
 from retrograd.inspect.scopes import scopes
-from retrograd.ir import Graph, Node, Source
+from retrograd.ir import Graph, Node, Source, TensorType, TupleType, nested
 
 Document = dict[str, Any]
 Record = dict[str, Any]
@@ -61,10 +65,22 @@ def document(
     """
     if outputs is not None and len(outputs) != len(graph.outputs):
         raise ShapeError(f"{len(outputs)} names for a graph of {len(graph.outputs)} outputs")
+    inner: dict[Graph, int] = {}
+    for held in nested(graph):
+        inner.setdefault(held, len(inner))
+    return _document(graph, forward, outputs, inner) | {
+        "graphs": [_document(held, None, None, inner) for held in inner]
+    }
+
+
+def _document(
+    graph: Graph, forward: Graph | None, outputs: Sequence[str] | None, inner: dict[Graph, int]
+) -> Document:
+    """The document of one graph; `inner` are the positions of those that operations hold."""
     kin = relatives(graph, forward)
     nodes = [*graph.nodes, *kin.missing]
     number = {node: i for i, node in enumerate(nodes)}
-    records = _records(graph, nodes, number, kin)
+    records = _records(graph, nodes, number, kin, inner)
     edges = [
         {"from": x, "to": r["id"], "slot": slot, "shape": records[x]["shape"]}
         for r in records
@@ -86,7 +102,11 @@ def document(
 
 
 def _records(
-    graph: Graph, nodes: Sequence[Node], number: dict[Node, int], kin: Relatives
+    graph: Graph,
+    nodes: Sequence[Node],
+    number: dict[Node, int],
+    kin: Relatives,
+    inner: dict[Graph, int],
 ) -> list[Record]:
     """One record for each node."""
     given, places = set(graph.inputs), _Sources()
@@ -107,7 +127,7 @@ def _records(
                 "name": node.name,
                 "attrs": "" if node in given else _attributes(node),
                 "type": str(node.type),
-                "shape": "×".join(map(str, node.shape)),
+                "shape": _shape(node.type),
                 "scope": node.scope,
                 "source": places(node.source),
                 "origin": None if origin is None else number[origin],
@@ -115,11 +135,18 @@ def _records(
                 "role": _role(node, node in given, orders[node]),
                 "order": orders[node],
                 "outputs": positions.get(node, []),
+                "graphs": _held(node, inner),
                 "computed": i < own,
             }
         )
     _mark_updates(found[:own])
     return found
+
+
+def _held(node: Node, inner: Mapping[Graph, int]) -> dict[str, int]:
+    """The graphs that a node's operation holds, by attribute, as positions."""
+    found = {k: inner.get(g) for k, g in node.attrs.items() if isinstance(g, Graph)}
+    return {k: position for k, position in found.items() if position is not None}
 
 
 def _orders(nodes: Iterable[Node], kin: Relatives) -> dict[Node, int]:
@@ -152,9 +179,18 @@ def _mark_updates(records: Sequence[Record]) -> None:
                 r["role"] = "update"
 
 
+def _shape(type: TensorType) -> str:
+    """Sizes; of a node of several results those of each."""
+    if isinstance(type, TupleType):
+        return ", ".join(_shape(t) or "scalar" for t in type.items)
+    return "×".join(map(str, type.shape))
+
+
 def _family(node: Node) -> str:
     """The topic of an op is the module of `retrograd.ops` that declares it."""
     package, _, topic = type(node.prim).__module__.rpartition(".")
+    if package == "retrograd.control":
+        return "control"
     return topic if package == "retrograd.ops" else "other"
 
 
@@ -170,6 +206,8 @@ def _attributes(node: Node) -> str:
         if value == () or (key in fields and value is fields[key].default):
             continue
         text = _value(value) if isinstance(value, np.ndarray) else str(value)
+        if isinstance(value, Graph):
+            text = value.name or f"{len(value)} nodes"
         parts.append(f"{key}={text}")
     return _shortened(", ".join(parts))
 

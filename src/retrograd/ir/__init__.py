@@ -1,7 +1,7 @@
 """The intermediate representation: types, nodes, graphs. Knows no operation and no array library
 beyond the dtypes."""
 
-from retrograd.ir.check import check, check_node
+from retrograd.ir.check import check, check_node, nested
 from retrograd.ir.dim import Dim, evaluate, product
 from retrograd.ir.dtype import (
     BY_CODE,
@@ -25,11 +25,21 @@ from retrograd.ir.dtype import (
     uint64,
 )
 from retrograd.ir.graph import Graph, reachable, substitute
-from retrograd.ir.node import Node, Op, Provenance, Source, declare, full, made_by, provenance
+from retrograd.ir.node import (
+    Node,
+    Op,
+    Provenance,
+    Source,
+    declare,
+    full,
+    graphs_of,
+    made_by,
+    provenance,
+)
 from retrograd.ir.registry import REGISTRY, lookup, register
 from retrograd.ir.stats import Stats, stats
 from retrograd.ir.text import parse_graph, print_graph
-from retrograd.ir.types import Shape, TensorType, as_shape, spec
+from retrograd.ir.types import Shape, TensorType, TupleType, as_shape, spec
 
 __all__ = [
     "BY_CODE",
@@ -45,6 +55,7 @@ __all__ = [
     "Source",
     "Stats",
     "TensorType",
+    "TupleType",
     "as_dtype",
     "as_shape",
     "bfloat16",
@@ -59,12 +70,14 @@ __all__ = [
     "complex128",
     "float64",
     "full",
+    "graphs_of",
     "int8",
     "int16",
     "int32",
     "int64",
     "lookup",
     "made_by",
+    "nested",
     "parse_graph",
     "print_graph",
     "product",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from retrograd.errors import FormatError
-from retrograd.ir.node import Node
+from retrograd.ir.node import Node, graphs_of
 
 if TYPE_CHECKING:
     from retrograd.ir.graph import Graph
@@ -17,6 +17,26 @@ def check(graph: Graph) -> None:
     Every input of a node comes before it; graph inputs have distinct names; the type of every node
     is what its op infers from the types of its inputs.
     """
+    for inner in nested(graph):
+        _check(inner)
+    _check(graph)
+
+
+def nested(graph: Graph) -> list[Graph]:
+    """All graphs among the attributes of a graph's nodes, and of those graphs' nodes; each one
+    comes before those that use it."""
+    found: dict[int, Graph] = {}
+    todo = [graph]
+    for outer in todo:  # which grows
+        for prim in {id(n.prim): n.prim for n in outer.body}.values():
+            for inner in graphs_of(prim):
+                found.pop(id(inner), None)
+                found[id(inner)] = inner
+                todo.append(inner)
+    return list(found.values())[::-1]
+
+
+def _check(graph: Graph) -> None:
     seen = set(graph.inputs)
     names: dict[str, Node] = {}
     for node in graph.inputs:

@@ -164,16 +164,19 @@ class Dim:
         return frozenset(found)
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """The value of this size when every named size has the given value."""
+        """The value of this size when every named size has the given value; that may be another
+        symbolic size, and then the result is one."""
         total = 0
         for monomial, factor in self.terms:
             for atom, power in monomial:
                 if isinstance(atom, str):
                     if atom not in sizes:
                         raise ShapeError(f"no value is known for the symbolic size {atom}")
-                    factor *= sizes[atom] ** power
+                    value = sizes[atom]
                 else:
-                    factor *= atom.evaluate(sizes) ** power
+                    value = atom.evaluate(sizes)
+                for _ in range(power):
+                    factor = value * factor
             total += factor
         return total
 

@@ -92,6 +92,8 @@ float32 = DType("float32", "f32", "float", np.float32)
 float64 = DType("float64", "f64", "float", np.float64)
 complex64 = DType("complex64", "c64", "complex", np.complex64)
 complex128 = DType("complex128", "c128", "complex", np.complex128)
+# What the type of a node of several results has in place of a dtype; no array is of it.
+NOTHING = DType("nothing", "", "nothing", np.dtype([]))
 _PARTS = {"complex64": float32, "complex128": float64}
 
 DTYPES = (

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 from retrograd.errors import ShapeError
 from retrograd.ir.check import check
-from retrograd.ir.node import Node
+from retrograd.ir.node import Nested, Node, graphs_of
+from retrograd.ir.registry import lookup
 from retrograd.ir.stats import Stats, stats
 from retrograd.ir.text import parse_graph, print_graph
 
@@ -40,7 +41,7 @@ def substitute(outputs: Sequence[Node], new: Mapping[Node, Node]) -> list[Node]:
     return [found[y] for y in outputs]
 
 
-class Graph:
+class Graph(Nested):
     """A computation as a value. Immutable.
 
     `inputs` are the nodes whose values the caller gives, in order; `outputs` the nodes whose values
@@ -49,12 +50,13 @@ class Graph:
     node can be cut at, which is how a part of a larger graph becomes a `Graph`.
     """
 
-    __slots__ = ("__weakref__", "inputs", "name", "nodes", "outputs")
+    __slots__ = ("__weakref__", "_hash", "inputs", "name", "nodes", "outputs")
 
     def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node], name: str = "") -> None:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.name = name
+        self._hash: int | None = None
         given = set(self.inputs)
         if len(given) < len(self.inputs):
             raise ShapeError("a node is listed twice among the graph's inputs")
@@ -98,8 +100,26 @@ class Graph:
     @property
     def dim_names(self) -> tuple[str, ...]:
         """Names of the symbolic sizes, sorted."""
-        types = {n.type for n in self.nodes}
-        return tuple(sorted({name for type in types for name in type.dim_names}))
+        found = {name for type in {n.type for n in self.nodes} for name in type.dim_names}
+        for prim in {n.prim for n in self.body if graphs_of(n.prim)}:
+            found.update(prim.dim_names)
+        return tuple(sorted(found))
+
+    def bind(self, sizes: Mapping[str, int]) -> Self:
+        """The graph with every symbolic size replaced by its value, on inputs of its own."""
+        new: dict[Node, Node] = {}
+        given = set(self.inputs)
+        for node in self.nodes:
+            type = node.type.bind(sizes)
+            if node in given:
+                prim = lookup("input")(type.dtype, type.shape)
+                inputs: tuple[Node, ...] = ()
+            else:
+                prim, inputs = node.prim.bind(sizes), tuple([new[x] for x in node.inputs])
+            origin = new.get(node.origin) if node.origin is not None else None
+            new[node] = Node(prim, inputs, type, node.scope, node.source, origin, node.name)
+        outputs = [new[y] for y in self.outputs]
+        return self.__class__([new[x] for x in self.inputs], outputs, self.name)
 
     def __eq__(self, other: object) -> bool:
         """Structural equality: same inputs, operations, attributes, types, names and outputs."""
@@ -108,7 +128,9 @@ class Graph:
         return self is other or self.structure() == other.structure()
 
     def __hash__(self) -> int:
-        return hash(self.structure())
+        if self._hash is None:  # of graphs in graphs it is asked again and again
+            self._hash = hash(self.structure())
+        return self._hash
 
     def structure(self) -> tuple[Any, ...]:
         """A hashable value that is equal exactly for structurally equal graphs."""

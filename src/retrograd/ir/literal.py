@@ -20,6 +20,7 @@ import binascii
 import math
 import re
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ import numpy as np
 from retrograd.errors import FormatError, RetrogradError
 from retrograd.ir.dim import Dim
 from retrograd.ir.dtype import BY_CODE, DType, as_dtype
-from retrograd.ir.types import Shape, TensorType
+from retrograd.ir.types import Shape, TensorType, TupleType
 
 READABLE = 16  # arrays of at most this many elements are written as numbers
 DEEPEST = 60  # brackets within brackets, so that damaged text cannot exhaust the stack
@@ -72,6 +73,8 @@ def show_size(size: int | Dim) -> str:
 
 
 def show_type(type: TensorType) -> str:
+    if isinstance(type, TupleType):
+        return show(type.items)
     return f"{type.dtype.code}[{', '.join(map(show_size, type.shape))}]"
 
 
@@ -128,6 +131,7 @@ def _little(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 # -- parsing --------------------------------------------------------------------------------------
 
 _SPACE = re.compile(r"\s*")
+_GRAPH = re.compile(r"&[0-9]+", re.ASCII)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _NUMBER = re.compile(r"[0-9]{1,400}(\.[0-9]*)?(e[+-]?[0-9]+)?", re.ASCII)
 _WORD = re.compile(r"[^\s0-9()\[\]{},=+\-*/\"`@#%:;.][^\s()\[\]{},=+\-*/\"`@#%:;.]*")
@@ -139,9 +143,10 @@ _INTEGER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 class Reader:
     """Reads values from `text` from the position `at` on; `FormatError` says what was expected."""
 
-    def __init__(self, text: str, at: int = 0) -> None:
+    def __init__(self, text: str, at: int = 0, graphs: Mapping[str, Any] | None = None) -> None:
         self.text = text
         self.at = at
+        self.graphs = graphs or {}  # by what stands for them, such as &0
         self.depth = 0
 
     def skip(self) -> None:
@@ -195,6 +200,8 @@ class Reader:
 
     def type(self) -> TensorType:
         value = self.value()
+        if isinstance(value, tuple) and all(isinstance(t, TensorType) for t in value):
+            return TupleType(value)
         if not isinstance(value, TensorType):
             raise FormatError(f"expected a type such as f32[N, 3], found {show(value)}")
         return value
@@ -228,6 +235,10 @@ class Reader:
             return unquote(found[0])
         if self.accept("("):
             return self._parenthesis()
+        if found := self.match(_GRAPH):
+            if found[0] not in self.graphs:
+                raise FormatError(f"expected the number of a graph above, found {found[0]}")
+            return self.graphs[found[0]]
         if self.accept("`"):
             name = self.match(_WORD)
             self.expect("`")

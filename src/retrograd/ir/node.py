@@ -15,7 +15,7 @@ import linecache
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import CodeType
-from typing import Any, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, NamedTuple, Self, TypeVar, dataclass_transform
 
 from retrograd.errors import ShapeError
 from retrograd.ir.dim import Dim, evaluate
@@ -101,6 +101,7 @@ class Op:
 
     name: str
     arity: int | None = None  # None: any number of inputs
+    value_inputs: int | None = None  # how many of them the value depends on; None: on all
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -121,7 +122,21 @@ class Op:
                 changed[key] = evaluate(value, sizes)
             elif isinstance(value, tuple) and any(isinstance(d, Dim) for d in value):
                 changed[key] = tuple(evaluate(d, sizes) for d in value)
+            elif isinstance(value, Nested):
+                changed[key] = value.bind(sizes)
         return dataclasses.replace(self, **changed) if changed else self  # type: ignore[type-var]
+
+    @property
+    def dim_names(self) -> frozenset[str]:
+        """Names of the symbolic sizes that occur in the attributes, graphs among them included."""
+        found: set[str] = set()
+        for value in self.attrs.values():
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Dim):
+                    found |= part.names
+                elif isinstance(part, Nested):
+                    found.update(part.dim_names)
+        return frozenset(found)
 
     def infer(self, *types: TensorType) -> TensorType:
         """The result's type; raises `ShapeError` or `DTypeError` naming the op and the types."""
@@ -131,12 +146,14 @@ class Op:
         """The meaning of the op, in NumPy."""
         raise NotImplementedError(f"{self.name} has no reference meaning")
 
-    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        """Cotangents of the inputs for the cotangent `g` of the output `y`; None: no gradient."""
+    def vjp(self, g: Any, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        """Cotangents of the inputs for the cotangent `g` of the output `y`; None: no gradient. Of
+        an op of several results `g` is a list with a cotangent, or None, for each."""
         raise NotImplementedError(f"{self.name} has no reverse rule")
 
-    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
-        """Tangent of the output `y` for tangents of the inputs; None: zero."""
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Any:
+        """Tangent of the output `y` for tangents of the inputs; None: zero. Of an op of several
+        results, a list of them."""
         raise NotImplementedError(f"{self.name} has no forward rule")
 
     def batch(self, size: int | Any, batched: Sequence[bool], *inputs: Node) -> Node:
@@ -153,6 +170,27 @@ class Op:
         return f"{self.name}({attrs})" if attrs else self.name
 
     __repr__ = __str__
+
+
+class Nested:
+    """Base of `Graph`, which may be an attribute of an op: what a loop repeats, for instance."""
+
+    __slots__ = ()
+
+    @property
+    def dim_names(self) -> tuple[str, ...]:
+        """Names of the symbolic sizes, sorted."""
+        raise NotImplementedError
+
+    def bind(self, sizes: Mapping[str, int]) -> Self:
+        """The graph with every symbolic size replaced by its value, where one is given."""
+        raise NotImplementedError
+
+
+def graphs_of(prim: Op) -> list[Any]:
+    """The graphs among the attributes of an operation."""
+    fields = getattr(prim, "__dataclass_fields__", ())
+    return [value for name in fields if isinstance(value := getattr(prim, name), Nested)]
 
 
 _C = TypeVar("_C", bound=type[Op])

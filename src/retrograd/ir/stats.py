@@ -7,13 +7,13 @@ graph as it stands, each node computed on its own and stored; a backend that fus
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from retrograd.ir.dim import Dim, evaluate, product
-from retrograd.ir.node import Node
-from retrograd.ir.types import TensorType
+from retrograd.ir.node import Node, graphs_of
+from retrograd.ir.types import TensorType, TupleType
 
 if TYPE_CHECKING:
     from retrograd.ir.graph import Graph
@@ -24,8 +24,8 @@ Count = int | Dim
 # Ops that compute nothing: they name, repeat, move or reinterpret.
 _MOVES = frozenset((
     "input", "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip",
-    "concat", "gather", "windows", "alias", "stop_gradient", "det", "logabsdet",
-    "pinv",
+    "concat", "gather", "windows", "alias", "item", "stop_gradient", "det", "logabsdet",
+    "pinv", "region_in", "region_out", "keep", "after",
 ))
 # Elementwise functions that hardware has no single instruction for. They are counted apart: one
 # costs from 5 to 50 additions, depending on the function, the backend and the machine.
@@ -110,15 +110,14 @@ def stats(graph: Graph, sizes: Mapping[str, int] | None = None) -> Stats:
     totals = {"flops": _Sum(), "transcendentals": _Sum(), "moved": _Sum(), "constants": _Sum()}
     body = graph.body
     bytes_of = _Bytes()
-    for node in body:
+    for node, times in _repeated(graph):
         kind, count = _work(node)
-        totals[kind].add(count)
+        totals[kind].add(count * times)
         if node.op == "constant":
             totals["constants"].add(node.attrs["value"].nbytes)
         elif node.op not in ("reshape", "size_of"):
-            totals["moved"].add(bytes_of(node.type))
-            for x in node.inputs:
-                totals["moved"].add(bytes_of(x.type))
+            for x in (node, *node.inputs):
+                totals["moved"].add(bytes_of(x.type) * times)
     given, kept = _Sum(), _Sum()
     for x in graph.inputs:
         given.add(bytes_of(x.type))
@@ -127,7 +126,10 @@ def stats(graph: Graph, sizes: Mapping[str, int] | None = None) -> Stats:
     known = dict(sizes or {})
 
     def value(count: Count) -> Count:
-        return evaluate(count, known) if sizes is not None else count
+        if sizes is None or not isinstance(count, Dim):
+            return count
+        hidden = count.names.difference(graph.dim_names)  # known inside of operations only
+        return evaluate(count, {**dict.fromkeys(hidden, 1), **known})
 
     return Stats(
         graph.name,
@@ -144,6 +146,20 @@ def stats(graph: Graph, sizes: Mapping[str, int] | None = None) -> Stats:
         value(_peak(graph, bytes_of, known)),
         known,
     )
+
+
+def _repeated(graph: Graph) -> Iterator[tuple[Node, Count]]:
+    """Every computed node, and those of the graphs that operations hold, each with how often it is
+    computed: in a loop of unknown length once, of two branches both."""
+    todo: list[tuple[Graph, Count]] = [(graph, 1)]
+    for inside, times in todo:  # which grows
+        for node in inside.body:
+            held = graphs_of(node.prim)
+            if not held:
+                yield node, times
+                continue
+            steps = times * node.attrs.get("length", 1)
+            todo += [(g, steps) for g in held]
 
 
 class _Sum:
@@ -172,7 +188,11 @@ class _Bytes:
     def __call__(self, type: TensorType) -> Count:
         size = self._known.get(type)
         if size is None:
-            size = self._known[type] = type.size * type.dtype.itemsize
+            parts = type.items if isinstance(type, TupleType) else (type,)
+            size = 0
+            for part in parts:
+                size = size + part.size * part.dtype.itemsize
+            self._known[type] = size
         return size
 
 

@@ -7,6 +7,16 @@
       return %2
     }
 
+Graphs among attributes, such as what a loop repeats, stand before the graph that uses them, under
+a number of their own, each once:
+
+    graph &0 body {
+      ...
+    }
+    graph {
+      %2: (f32[], f32[9]) = scan(%0, %1) body=&0 carries=1 length=9
+      ...
+
 One node a line: number, name, type, operation, inputs, attributes, scope. Attributes that repeat
 the node's type (`shape`, `dtype`) or have their default value are left out. Names and scopes of
 other than letters, digits, `_.[]` stand in quotes. `#` starts a comment. Both ways are one loop.
@@ -15,14 +25,14 @@ other than letters, digits, `_.[]` stand in quotes. `#` starts a comment. Both w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from retrograd.errors import FormatError
-from retrograd.ir.check import check_node
+from retrograd.ir.check import check_node, nested
 from retrograd.ir.literal import Reader, quote, show, show_type, unquote
-from retrograd.ir.node import Node, Op
+from retrograd.ir.node import Nested, Node, Op
 from retrograd.ir.registry import lookup
 from retrograd.ir.types import TensorType
 
@@ -36,10 +46,23 @@ G = TypeVar("G")
 
 def print_graph(graph: Graph, sources: bool = False) -> str:
     """The text of a graph; with `sources`, the user's line of each node as a comment."""
+    numbers: dict[Graph, str] = {}
+    lines: list[str] = []
+    for inner in nested(graph):
+        if inner not in numbers:
+            name = numbers[inner] = f"&{len(numbers)}"
+            lines += _print(inner, name, numbers, sources)
+    lines += _print(graph, "", numbers, sources)
+    return "\n".join(lines) + "\n"
+
+
+def _print(graph: Graph, place: str, numbers: Mapping[Graph, str], sources: bool) -> list[str]:
+    """The lines of one graph."""
     number = {node: f"%{i}" for i, node in enumerate(graph.nodes)}
     types: dict[TensorType, str] = {}
     operations: dict[tuple[int, TensorType], str] = {}  # by identity: the graph keeps ops alive
-    lines = [f"graph {_label(graph.name)} {{" if graph.name else "graph {"]
+    labels = [x for x in (place, _label(graph.name) if graph.name else "") if x]
+    lines = [" ".join(["graph", *labels, "{"])]
     for i, node in enumerate(graph.nodes):
         type = types.get(node.type) or types.setdefault(node.type, show_type(node.type))
         name = f" {_label(node.name)}" if node.name else ""
@@ -49,21 +72,20 @@ def print_graph(graph: Graph, sources: bool = False) -> str:
         key = id(node.prim), node.type
         attrs = operations.get(key)
         if attrs is None:
-            attrs = operations[key] = _show_attrs(node)
+            attrs = operations[key] = _show_attrs(node, numbers)
         inputs = f"({', '.join([number[x] for x in node.inputs])})" if node.inputs else ""
         scope = f"  @{_label(node.scope)}" if node.scope else ""
         source = f"  # {' '.join(str(node.source).split())}" if sources and node.source else ""
         lines.append(f"  %{i}{name}: {type} = {node.prim.name}{inputs}{attrs}{scope}{source}")
     outputs = [number[node] for node in graph.outputs]
-    lines += [f"  return {', '.join(outputs)}".rstrip(), "}"]
-    return "\n".join(lines) + "\n"
+    return [*lines, f"  return {', '.join(outputs)}".rstrip(), "}"]
 
 
 def _label(name: str) -> str:
     return name if _BARE.fullmatch(name) else quote(name)
 
 
-def _show_attrs(node: Node) -> str:
+def _show_attrs(node: Node, numbers: Mapping[Graph, str]) -> str:
     """The attributes that `_fill` would not find by itself."""
     text = ""
     for key, value in node.prim.attrs.items():
@@ -71,7 +93,8 @@ def _show_attrs(node: Node) -> str:
         if implied.__class__ is value.__class__ and implied == value:
             continue
         try:
-            text += f" {key}={show(value)}"
+            shown = numbers[value] if isinstance(value, Nested) else show(value)  # type: ignore[index]
+            text += f" {key}={shown}"
         except FormatError as error:
             raise FormatError(f"{error}: attribute {key} of {node.describe()}") from None
     return text
@@ -90,7 +113,7 @@ def _implied(factory: Any, key: str, result: TensorType) -> Any:
 
 _NAME = r'[^\W\d][\w.\[\]]*|"(?:[^"\\\n]|\\.)*"'
 _BARE = re.compile(r"[^\W\d][\w.\[\]]*")
-_HEADER = re.compile(rf"\s*graph(?:\s+({_NAME}))?\s*{{\s*(?:#.*)?")
+_HEADER = re.compile(rf"\s*graph(?:\s+(&[0-9]+))?(?:\s+({_NAME}))?\s*{{\s*(?:#.*)?")
 _RETURN = re.compile(r"\s*return\b((?:\s*%[0-9]+(?:\s*,\s*%[0-9]+)*)?)\s*(?:#.*)?", re.ASCII)
 _END = re.compile(r"\s*}\s*(?:#.*)?")
 _EMPTY = re.compile(r"\s*(?:#.*)?")
@@ -102,7 +125,7 @@ _KEY = re.compile(r"(\w+)\s*=")
 _PARTS = [
     ("a node such as '%2: f32[N, 3] = add(%0, %1)'", r"\s*(%[0-9]+)"),
     ("a name, or ':'", rf"(?:\s+({_NAME}))?"),
-    ("a name, or ':' and a type such as f32[N, 3]", r"\s*:\s*([^\s\[]+\[[^\]]*\])"),
+    ("a name, or ':' and a type such as f32[N, 3]", r"\s*:\s*(\([^=\n]*\)|[^\s\[(]+\[[^\]]*\])"),
     ("'='", r"\s*="),
     ("an operation", r"\s*(\w++)"),
     ("inputs such as (%0, %1)", r"(?:\(\s*((?:%[0-9]+(?:\s*,\s*%[0-9]+)*)?)\s*\))?(?!\()"),
@@ -115,26 +138,43 @@ def parse_graph(text: str, cls: Callable[[Sequence[Node], Sequence[Node], str], 
 
     Raises `FormatError` with the line and what was expected there. Types are checked.
     """
-    lines, body = _Lines(text), _Body()
+    lines, graphs = _Lines(text), dict[str, Any]()
     try:
-        header = lines.take(_HEADER, "'graph NAME {'")
-        for line in lines:
-            found = _NODE.fullmatch(line)
-            if found is None:
+        while True:
+            place, graph = _parse_one(lines, graphs, cls)
+            if not place:
                 break
-            body.add(*found.groups())
-        else:
-            raise FormatError("expected a node or 'return', found the end of the text")
-        end = _RETURN.fullmatch(line)
-        if end is None:
-            raise _diagnose(line)
-        outputs = body.find(end[1])
-        lines.take(_END, "'}'")
+            if place in graphs:
+                raise FormatError(f"expected a new number, found {place} again")
+            graphs[place] = graph
         for line in lines:
             raise _expected("the end of the text", line)
     except FormatError as error:
         raise FormatError(f"line {lines.number}: {error}") from error
-    return cls(body.inputs, outputs, _unlabel(header[1]))
+    return graph
+
+
+def _parse_one(
+    lines: _Lines,
+    graphs: Mapping[str, Any],
+    cls: Callable[[Sequence[Node], Sequence[Node], str], G],
+) -> tuple[str, G]:
+    """The next graph of a text, and its number, which is empty for the last."""
+    body = _Body(graphs)
+    header = lines.take(_HEADER, "'graph NAME {'")
+    for line in lines:
+        found = _NODE.fullmatch(line)
+        if found is None:
+            break
+        body.add(*found.groups())
+    else:
+        raise FormatError("expected a node or 'return', found the end of the text")
+    end = _RETURN.fullmatch(line)
+    if end is None:
+        raise _diagnose(line)
+    outputs = body.find(end[1])
+    lines.take(_END, "'}'")
+    return header[1] or "", cls(body.inputs, outputs, _unlabel(header[2]))
 
 
 class _Lines:
@@ -164,7 +204,8 @@ class _Lines:
 class _Body:
     """The nodes read so far, by their number in the text."""
 
-    def __init__(self) -> None:
+    def __init__(self, graphs: Mapping[str, Any]) -> None:
+        self.graphs = graphs
         self.inputs: list[Node] = []
         self._names: set[str] = set()
         self._nodes: dict[str, Node] = {}
@@ -194,7 +235,7 @@ class _Body:
         key = op, type, rest
         known = self._operations.get(key)
         if known is None:
-            known = self._operations[key] = _operation(op, result, rest)
+            known = self._operations[key] = _operation(op, result, rest, self.graphs)
         prim, scope = known
         node = Node(prim, self.find(inputs), result, scope, None, None, _unlabel(name))
         check_node(node)
@@ -214,9 +255,9 @@ def _whole(type: str) -> TensorType:
     return result
 
 
-def _operation(op: str, result: TensorType, rest: str) -> tuple[Op, str]:
+def _operation(op: str, result: TensorType, rest: str, graphs: Mapping[str, Any]) -> tuple[Op, str]:
     """The operation and the scope told by a name and what stands behind the inputs."""
-    factory, values, reader, scope = lookup(op), dict[str, Any](), Reader(rest), ""
+    factory, values, reader, scope = lookup(op), dict[str, Any](), Reader(rest, 0, graphs), ""
     fields = getattr(factory, "__dataclass_fields__", {})
     while found := reader.match(_KEY):
         key = found[1]

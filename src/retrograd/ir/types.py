@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.errors import ShapeError
 from retrograd.ir.dim import Dim, evaluate, product
-from retrograd.ir.dtype import DType, as_dtype
+from retrograd.ir.dtype import NOTHING, DType, as_dtype
 
 Shape = tuple["int | Dim", ...]
 
@@ -35,6 +35,11 @@ class TensorType:
     def size(self) -> int | Dim:
         """The number of elements."""
         return product(self.shape)
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether values of this type have derivatives."""
+        return self.dtype.is_inexact
 
     @property
     def is_static(self) -> bool:
@@ -67,6 +72,54 @@ class TensorType:
 
     def __str__(self) -> str:
         return f"{self.dtype.code}[{', '.join(map(str, self.shape))}]"
+
+    __repr__ = __str__
+
+
+class TupleType(TensorType):
+    """`(f32[3], i64[])`: the type of a node of several results, which `item` nodes take apart.
+
+    As an array such a node has no elements and is of no dtype, so that walks which look at dtypes
+    and sizes need not know of it.
+    """
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Sequence[TensorType]) -> None:
+        self.dtype = NOTHING
+        self.shape = (0,)
+        self.items = tuple(items)
+        self._hash = hash(self.items)
+
+    @property
+    def is_inexact(self) -> bool:
+        return any(t.is_inexact for t in self.items)
+
+    @property
+    def is_static(self) -> bool:
+        return all(t.is_static for t in self.items)
+
+    @property
+    def dim_names(self) -> frozenset[str]:
+        return frozenset().union(*(t.dim_names for t in self.items))
+
+    def with_shape(self, shape: Shape) -> TensorType:
+        raise ShapeError(f"{self} is the type of several results, which have shapes of their own")
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        raise ShapeError(f"{self} is the type of several results, which have dtypes of their own")
+
+    def bind(self, sizes: Mapping[str, int]) -> TupleType:
+        return TupleType([t.bind(sizes) for t in self.items])
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, TupleType) and self.items == other.items)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.items))}{',' * (len(self.items) == 1)})"
 
     __repr__ = __str__
 

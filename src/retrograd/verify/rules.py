@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from retrograd.autodiff import batched, depends, pullback, pushforward
+from retrograd.control.body import wide
 from retrograd.errors import RetrogradError
-from retrograd.ir import Graph, Node, Op, TensorType, as_dtype, check, full
+from retrograd.ir import Graph, Node, Op, TensorType, TupleType, as_dtype, check, full
 from retrograd.ops.complex import conj, real
+from retrograd.ops.control import items
 from retrograd.ops.elementwise import mul
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.reduce import ReduceSum
@@ -51,6 +53,8 @@ def run(graph: Graph, arrays: Sequence[Array], sizes: Mapping[str, int] | None =
 
 
 def _typed(node: Node, value: Any, sizes: Mapping[str, int]) -> Any:
+    if isinstance(node.type, TupleType):
+        return [_typed(item, x, sizes) for item, x in zip(items(node), value, strict=True)]
     found, expected = TensorType(as_dtype(value.dtype), value.shape), node.type.bind(sizes)
     if found != expected:
         raise RuleError(f"a value of type {found} where {expected} was inferred: {node.describe()}")
@@ -169,7 +173,8 @@ def _check_nested(
     y = op.batch(size, inner, *nodes)
     samples = {x: new for x, new, s in zip(nodes, lifted, outer, strict=True) if s}
     ((result, is_stack),) = batched([y], samples, 2)
-    if not is_stack:
+    result = wide(result, is_stack, 2)
+    if is_stack != any(outer[: op.value_inputs]):
         raise RuleError(f"batching {op} twice lost the outer samples")
     graph = Graph([samples.get(x, x) for x in nodes], [result])
     (found,) = run(graph, twice)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, bind
-from retrograd.backends.interpret.native import run
+from retrograd.backends.interpret.native import run, run_region
+from retrograd.backends.kernel.fuse import LOOPS
 from retrograd.backends.limits import check_memory
 from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
@@ -29,11 +30,12 @@ EXACT = frozenset((
     "div", "reciprocal", "floor", "ceil", "trunc", "round", "cast",
     # movement and counting
     "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
-    "gather", "random_bits", "stop_gradient", "alias", "reduce_any", "reduce_all",
+    "gather", "random_bits", "item", "stop_gradient", "alias", "reduce_any", "reduce_all",
+    "region_in", "region_out", "keep", "after",
 ))  # fmt: skip
 MOVING = frozenset((
     "constant", "iota", "expand", "reshape", "permute", "slice", "pad", "flip", "concat", "gather",
-    "stop_gradient", "alias", "scatter_set",
+    "stop_gradient", "alias", "scatter_set", "item", "region_in", "region_out", "keep", "after",
     # One result is right, and NumPy has it without compiling anything.
     "sort", "argsort",
 ))  # fmt: skip
@@ -58,11 +60,13 @@ class InterpretedProgram:
         sizes = bind(graph.inputs, arrays)
         if sizes != self._fitting:
             self._check_memory(sizes)
-        values: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
+        values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
         with np.errstate(all="ignore"):
             for node, f, inputs, ends in self._steps:
                 given = [values[x] for x in inputs]
-                if f is None:
+                if node.op in LOOPS:
+                    values[node] = run_region(bound(node, sizes) if sizes else node, given)
+                elif f is None:
                     values[node] = _natively(bound(node, sizes) if sizes else node, given)
                 else:
                     values[node] = _computed(node, f, given, sizes)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import INDEXING, Nest, live
+from retrograd.backends.kernel.region import length_of
 from retrograd.ir import Dim, evaluate, product
 
 # Nanoseconds of one thread for an element of a vector of floats, by kind of operation; measured on
@@ -14,6 +15,7 @@ from retrograd.ir import Dim, evaluate, product
 CHEAP, DIVISION, FUNCTION = 0.03, 0.15, 0.6
 PRODUCT = 0.0125  # a multiply-add of a contraction
 BYTE = 0.06  # a byte read or written
+STEP, CALLED = 3.0, 2.0  # of a loop, and for each kernel that it calls
 FAR = 1 << 25  # bytes that no cache holds
 TYPICAL = 1024  # what a named size is taken for, where its value is not known
 SORTED = {"sort": 8.0, "argsort": 15.0}  # an element
@@ -32,6 +34,8 @@ def operations(nest: Nest) -> int | Dim:
     """Arithmetic operations of a nest; a multiply-add counts twice."""
     if nest.kind == "gemm":
         return 2 * product((*nest.loops, *(nest.info[s].attr for s in "mnk")))
+    if nest.kind == "region":
+        return _repeated(nest)
     if nest.kind == "call":
         return 2 * product(nest.loops) * nest.info["cost"]
     if nest.op == "dot":
@@ -39,6 +43,18 @@ def operations(nest: Nest) -> int | Dim:
     depth = max(len(nest.loops), 1)
     inner = sum(1 for v in live(nest) if v.op not in INDEXING and v.depth == depth)
     return product(nest.loops) * (inner + (nest.kind != "map"))
+
+
+def _repeated(nest: Nest) -> int | Dim:
+    """The operations of what a region runs: of two branches those of both, of a loop of unknown
+    length those of `TYPICAL` steps."""
+    region = nest.info["region"]
+    length = length_of(region)
+    total: int | Dim = 0
+    for kernel in (k for block in region.blocks for k in block):
+        for inner in kernel.nests:
+            total = total + operations(inner)
+    return total * (TYPICAL if length is None else length)
 
 
 def traffic(kernel: Kernel) -> int | Dim:
@@ -53,6 +69,12 @@ def nanoseconds(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> float
     """A guess at the time of a kernel on one thread; unknown sizes count as `TYPICAL`."""
     time = 0.0
     for nest in kernel.nests:
+        if nest.kind == "region":
+            length = length_of(nest.info["region"])
+            steps = TYPICAL if length is None else known(length, sizes)
+            inner = [k for block in nest.info["region"].blocks for k in block]
+            time += steps * (STEP + sum(nanoseconds(k, sizes) + CALLED for k in inner))
+            continue
         if nest.kind in ("gemm", "call") or nest.op == "dot":
             time += PRODUCT / 2 * known(operations(nest), sizes)
             continue
@@ -77,5 +99,5 @@ def is_far(buffer: Buffer) -> bool:
 def known(size: int | Dim, sizes: Mapping[str, int] | None = None) -> int:
     """A size as a number."""
     if isinstance(size, Dim):
-        return evaluate(size, sizes or dict.fromkeys(size.names, TYPICAL))
+        return evaluate(size, {**dict.fromkeys(size.names, TYPICAL), **(sizes or {})})
     return size

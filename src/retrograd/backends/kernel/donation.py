@@ -21,6 +21,8 @@ from collections.abc import Collection, Sequence
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel, rename
 from retrograd.backends.kernel.nest import Nest, live
+from retrograd.backends.kernel.region import flat, regions_of
+from retrograd.control import Cond, Scan
 from retrograd.ir import TensorType
 
 
@@ -96,7 +98,11 @@ def _delay(kernels: list[Kernel], given: set[Buffer]) -> None:
 
 def is_check(kernel: Kernel) -> bool:
     """Whether a kernel may end the run."""
-    return any(nest.kind == "check" for nest in kernel.nests)
+    return any(nest.kind == "check" for k in flat([kernel]) for nest in k.nests) or any(
+        not isinstance(region.node.prim, Scan | Cond)
+        for k in flat([kernel])
+        for region in regions_of(k)
+    )
 
 
 def _fits(

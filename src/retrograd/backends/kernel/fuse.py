@@ -40,7 +40,10 @@ REDUCTIONS = frozenset(
 INTERNAL = frozenset(("check_index", "store", "call"))
 SCATTERS = frozenset(("scatter_add", "scatter_set", "scatter_mul", "scatter_max", "scatter_min"))
 ORDERED = frozenset(("sort", "argsort", "searchsorted"))
-ROOTS = REDUCTIONS | {"argmax", "argmin", "dot_general"} | SCANS | SCATTERS | ORDERED | INTERNAL
+LOOPS = frozenset(("scan", "while_loop", "cond", "sized"))
+ROOTS = (
+    REDUCTIONS | {"argmax", "argmin", "dot_general"} | SCANS | SCATTERS | ORDERED | INTERNAL | LOOPS
+)
 VIEWS = frozenset(("expand", "permute", "slice", "flip", "pad", "concat", "reshape", "gather"))
 LEAVES = frozenset(("constant", "iota", "size_of"))
 # Cheap enough to be computed twice rather than stored and loaded.
@@ -83,8 +86,8 @@ class Fusion:
 
     def _visit(self, node: Node) -> None:
         use = self._uses.pop(node, None) or Use()
-        if node in self._given or is_buffer(node):
-            return
+        if node in self._given or is_buffer(node) or node.op == "item":
+            return  # an item is where the operation of several results leaves it
         reason = self._reason(node, use)
         if reason:
             self.stored.append(node)
@@ -144,6 +147,8 @@ class Fusion:
         own.repeated |= use.repeated
         if node.op == "dot_general":
             own.operand = True
+        if node.op in LOOPS:
+            own.forced = True
         if isinstance(node.prim, Call) and (position or not node.prim.fills):
             own.forced = True
         if node.op == "random_bits":

@@ -77,5 +77,11 @@ def rename(kernel: Kernel, renamed: Mapping[Buffer, Buffer]) -> None:
             if v.op == "load":
                 v.attr = renamed.get(v.attr, v.attr)
         nest.stores = [replace(s, buffer=renamed.get(s.buffer, s.buffer)) for s in nest.stores]
+        if "region" in nest.info:
+            region = nest.info["region"]
+            region.rename(renamed)
+            for block in region.blocks:
+                for inner in block:
+                    rename(inner, renamed)
         if "buffers" in nest.info:
             nest.info["buffers"] = [renamed.get(b, b) for b in nest.info["buffers"]]

@@ -12,10 +12,11 @@ from typing import Any
 
 from retrograd.backends.kernel import linalg
 from retrograd.backends.kernel.buffer import accumulator_of
+from retrograd.backends.kernel.call import by_reference
 from retrograd.backends.kernel.contraction import Store, contraction
 from retrograd.backends.kernel.convolution import convolution
 from retrograd.backends.kernel.folding import folding
-from retrograd.backends.kernel.fuse import SCATTERS
+from retrograd.backends.kernel.fuse import LEAVES, LOOPS, SCATTERS, is_buffer
 from retrograd.backends.kernel.scanning import logcumsumexp
 from retrograd.backends.kernel.windows import (
     max_pool,
@@ -119,6 +120,19 @@ def permutation(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
     return node if same else reordered(inputs[0], node.attrs["perm"])
 
 
+def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """An operation that holds graphs reads its operands in memory."""
+    stored = []
+    for x in inputs:
+        if x.op in LEAVES and not is_buffer(x):
+            if ("held", x) not in known:
+                known["held", x] = Store()(x)
+            x = known["held", x]
+        stored.append(x)
+    same = all(a is b for a, b in zip(stored, node.inputs, strict=True))
+    return node if same else node.with_inputs(stored)
+
+
 RULES: dict[str, Rule] = {
     "logsumexp": logsumexp,
     "logcumsumexp": logcumsumexp,
@@ -135,21 +149,26 @@ RULES: dict[str, Rule] = {
     "max_pool_index": max_pool_index,
     "reduce_sum": sums,
     "windows": sliding,
-    "stop_gradient": same,
-    "alias": same,
+    "y0": by_reference,
+    "y1": by_reference,
+    "k0e": by_reference,
+    "k1e": by_reference,
+    **dict.fromkeys(("stop_gradient", "alias", "region_in", "region_out", "keep", "after"), same),
+    **dict.fromkeys(LOOPS, held),
     **linalg.RULES,
 }
 
 
-def legalize(graph: Graph) -> Graph:
-    """The graph in ops that the planner lowers; provenance and outputs' order kept."""
+def legalize(graph: Graph, light: bool = False) -> Graph:
+    """The graph in ops that the planner lowers; provenance and outputs' order kept. For `light`
+    see `Plan`."""
     if not any(node.op in RULES for node in graph.nodes):
         return graph
     known: dict[Any, Node] = {}
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
         rewrite = RULES.get(node.op)
-        if rewrite is not None:
+        if rewrite is not None and not (light and rewrite is contraction):
             with made_by(Provenance(node.scope, node.source, node)):
                 return rewrite(node, inputs, known)
         if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.ir import Dim, evaluate
 
+Time = tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -21,11 +23,12 @@ class Layout:
 @dataclass(frozen=True, slots=True)
 class Lifetime:
     """A temporary is written at the time `first` and last read at the time `last`. Times are those
-    of kernels, or of epochs, between which threads wait for each other."""
+    of kernels, or of epochs, between which threads wait for each other, and behind that those of
+    the kernels inside of one."""
 
     buffer: Buffer
-    first: int
-    last: int
+    first: Time
+    last: Time
     bytes: int | Dim
 
 
@@ -37,7 +40,7 @@ def layout(lifetimes: Sequence[Lifetime], sizes: Mapping[str, int]) -> Layout:
     """
     offsets: dict[Buffer, int] = {}
     gaps: list[tuple[int, int]] = []  # (offset, bytes), sorted, never adjacent
-    ending: list[tuple[int, int, int]] = []  # (last kernel, offset, bytes), sorted
+    ending: list[tuple[Time, int, int]] = []  # (last kernel, offset, bytes), sorted
     end = 0
     for life in lifetimes:
         while ending and ending[0][0] < life.first:

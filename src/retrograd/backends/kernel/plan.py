@@ -7,29 +7,23 @@ in order. Nothing here depends on the machine or on the language that an emitter
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 
-from retrograd.backends.kernel.band import Band, make_bands, place_barriers
-from retrograd.backends.kernel.body import Body
+from retrograd.backends.kernel.band import WINDOW, Band, make_bands, place_barriers
+from retrograd.backends.kernel.block import Block
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
-from retrograd.backends.kernel.call import call_kernels
 from retrograd.backends.kernel.cost import nanoseconds
 from retrograd.backends.kernel.donation import take_inputs
+from retrograd.backends.kernel.early import freeing_first
 from retrograd.backends.kernel.explain import describe, describe_band
-from retrograd.backends.kernel.fuse import Fusion, is_buffer
-from retrograd.backends.kernel.group import Group, buffers_read
 from retrograd.backends.kernel.kernel import Kernel
-from retrograd.backends.kernel.legalize import legalize
-from retrograd.backends.kernel.lowering import Lowering, is_map
-from retrograd.backends.kernel.maps import Reader
-from retrograd.backends.kernel.memory import Layout, Lifetime, layout
-from retrograd.backends.kernel.nest import WORK_BYTES, Nest, Store, loops_over, mapping
+from retrograd.backends.kernel.memory import Layout, Lifetime, Time, layout
+from retrograd.backends.kernel.nest import WORK_BYTES
 from retrograd.backends.kernel.recompute import recompute
+from retrograd.backends.kernel.region import Memory, flat, hidden_names, regions_of
+from retrograd.control import Sized, WhileLoop
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, Shape, TensorType, evaluate, spec, uint8
+from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
 from retrograd.ops.leaf import input_node
-
-GROUPS = 3  # kernels of one domain that an elementwise node may join
 
 # Ops whose validity depends on the values of symbolic sizes.
 # fmt: off
@@ -40,7 +34,15 @@ SIZED = frozenset((
 # fmt: on
 
 
+END = 1 << 60  # after all that happens inside of a kernel
 CHECKS = frozenset(("check_index", "check_call"))  # nodes of kernels that may end a run
+
+
+def may_end(node: Node) -> bool:
+    """Whether the kernel of a node may end a run by itself."""
+    prim = node.prim
+    bounded = isinstance(prim, WhileLoop) and prim.most is not None
+    return node.op in CHECKS or bounded or isinstance(prim, Sized)
 
 
 class Plan:
@@ -48,122 +50,54 @@ class Plan:
 
     `outputs[k]` is the buffer of the graph's k-th output; `constants` are arrays the program keeps.
     Of the inputs listed in `donate`, those that outputs may overwrite become these outputs'
-    buffers: `donated` maps such outputs to inputs.
+    buffers: `donated` maps such outputs to inputs. A `light` plan is for little work, where it is
+    the time to compile that counts: nothing is cut into blocks, contractions are loops. Results
+    are the same to the bit.
     """
 
-    def __init__(self, graph: Graph, donate: Collection[int] = ()) -> None:
+    def __init__(self, graph: Graph, donate: Collection[int] = (), light: bool = False) -> None:
         self.source = graph
-        self.graph = legalize(graph)
-        self.buffers: dict[Node, Buffer] = {}
-        self.inputs: list[Buffer] = []
-        self.outputs: list[Buffer] = []
-        self.constants: list[Buffer] = []
-        self.temporaries: list[Buffer] = []
-        self.kernels: list[Kernel] = []
-        fusion = Fusion(self.graph)
-        stored, self.reasons = fusion.stored, fusion.reasons
-        copies = self._make_buffers(stored)
-        self._make_kernels(stored)
-        for node, buffer in copies:
-            self.kernels.append(Kernel([node], [self._copy(node, buffer)], [buffer]))
+        self.light = light
+        self.inputs = [Buffer("input", k, x.type, x) for k, x in enumerate(graph.inputs)]
+        self.outputs = [Buffer("output", k, y.type, y) for k, y in enumerate(graph.outputs)]
+        memory = Memory()
+        block = Block(graph, self.inputs, self.outputs, memory, light)
+        self.graph = block.graph
+        self.reasons = block.reasons
+        self.constants, self.temporaries = memory.constants, memory.temporaries
+        self.cursors = memory.cursors
+        self.kernels = block.kernels
+        window = WINDOW
+        if any(node.op == "after" for node in graph.nodes):
+            self.kernels, window = freeing_first(self.kernels), 0
         self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
-        self.bands = make_bands(self.kernels)
+        alone = [Band([k]) for k in self.kernels]
+        self.bands = alone if light else make_bands(self.kernels, window)
         again = recompute(self.kernels, self.bands, self.temporaries)
         if len(again) > len(self.kernels):
-            self.bands = make_bands(again)
+            self.bands = make_bands(again, window)
         self.kernels = [k for band in self.bands for k in band.kernels]
         self.threaded = any(band.rows != 0 for band in self.bands)
         place_barriers(self.bands)
+        self.every = list(flat(self.kernels))  # those that regions run included
+        self.hidden = hidden_names(self.kernels)
+        # Nobody knows how long a loop takes that has no bound.
+        self.endless = any(isinstance(n.prim, WhileLoop) for k in self.every for n in k.nodes)
+        self._dynamic = {b for k in self.every for r in regions_of(k) for b in r.dynamic}
         self.work = self._make_work()
         self.scratch = self._make_local()
         self.lifetimes = self._lifetimes()
-        self.checks = [n for k in self.kernels for n in k.nodes if n.op in CHECKS]
+        self.checks = [n for k in self.every for n in k.nodes if may_end(n)]
         self._dims = {d for n in graph.nodes for d in n.shape if isinstance(d, Dim)}
         self.sized = [n for n in graph.nodes if n.op in SIZED and has_dims(n)]
 
-    def _make_buffers(self, stored: list[Node]) -> list[tuple[Node, Buffer]]:
-        """A buffer for every stored node; returns outputs that have to be copied from elsewhere."""
-        for node in self.graph.inputs:
-            self._new("input", self.inputs, node)
-        for node in self.graph.body:
-            if is_buffer(node):
-                self._new("constant", self.constants, node)
-        copies = []
-        for k, node in enumerate(self.graph.outputs):
-            buffer = Buffer("output", k, node.type, node)
-            self.outputs.append(buffer)
-            if node in self.buffers:
-                copies.append((node, buffer))
-            else:
-                self.buffers[node] = buffer
-        for node in stored:
-            if node not in self.buffers:
-                self._new("temporary", self.temporaries, node)
-        return copies
-
-    def _make_kernels(self, stored: list[Node]) -> None:
-        """Lower the stored nodes in order. Elementwise nodes join an earlier kernel of their domain
-        with which they share work, where what they need is there by then."""
-        groups: dict[Shape, list[Group]] = {}
-        made: dict[Buffer, int] = {}
-        lowered: list[Kernel | Group] = []
-        for node in stored:
-            buffer = self.buffers[node]
-            near = groups.setdefault(node.shape, []) if is_map(node) else []
-            reads = buffers_read(node, self.buffers) if is_map(node) else set()
-            home = next((g for g in reversed(near) if g.take(node, reads, made)), None)
-            if home is not None:
-                made[buffer] = home.position
-                continue
-            made[buffer] = len(lowered)
-            if is_map(node):
-                home = Group(node.shape, self.buffers, len(lowered))
-                home.take(node, reads, made)
-                groups[node.shape] = [*near[1 - GROUPS :], home]
-                lowered.append(home)
-            elif node.op == "call":
-                fill = Lowering(node, self.buffers, partial(self._scratch, node)).copy_of
-                kernels = call_kernels(node, self.buffers, self._temporary, fill)
-                lowered += kernels
-                for kernel in kernels:
-                    made |= dict.fromkeys(kernel.outs, len(lowered) - 1)
-            else:
-                lowering = Lowering(node, self.buffers, partial(self._scratch, node))
-                nests = lowering.nests()
-                lowered.append(Kernel([node], nests, [buffer, *lowering.spare]))
-        for item in lowered:
-            if isinstance(item, Group):
-                outs = [self.buffers[n] for n in item.nodes]
-                item = Kernel(item.nodes, [item.nest()], outs)
-            self.kernels.append(item)
-
-    def _temporary(self, node: Node) -> Buffer:
-        self._new("temporary", self.temporaries, node)
-        return self.buffers[node]
-
-    def _new(self, kind: str, numbered: list[Buffer], node: Node) -> None:
-        buffer = Buffer(kind, len(numbered), node.type, node)
-        numbered.append(buffer)
-        self.buffers[node] = buffer
-
-    def _scratch(self, node: Node, type: TensorType) -> Buffer:
-        """Memory that the kernel of a node works in."""
-        self.temporaries.append(Buffer("temporary", len(self.temporaries), type, node))
-        return self.temporaries[-1]
-
-    def _copy(self, node: Node, buffer: Buffer) -> Nest:
-        body = Body()
-        loops, index = loops_over(body, node.shape)
-        value = Reader(body, self.buffers).read(node, index)
-        store = Store(buffer, body.offset(index, node.shape), value)
-        return mapping(loops, body, [store])
-
     def _make_work(self) -> Buffer | None:
         """The memory in which matrix products copy what they read; each thread has its own."""
-        products = [n for k in self.kernels for n in k.nests if n.kind == "gemm"]
+        products = [n for k in self.every for n in k.nests if n.kind == "gemm"]
         if not products:
             return None
-        self._new("temporary", self.temporaries, input_node(spec((WORK_BYTES,), uint8)))
+        own = input_node(spec((WORK_BYTES,), uint8))
+        self.temporaries.append(Buffer("temporary", len(self.temporaries), own.type, own))
         for nest in products:
             nest.info["work"] = self.temporaries[-1]
         return self.temporaries[-1]
@@ -177,12 +111,13 @@ class Plan:
         offsets: dict[Buffer, int] = {}
         size = 0
         for band in self.bands:
-            if band.rows == 0 or band.blocks == 0:
+            if band.rows == 0 or band.block_rows == 0:
                 continue
             own = {b for b in band.writes if b.kind == "temporary" and homes[b] is band}
+            own = {b for b in own if band.row_bytes(b)}
             times = lifetimes(list(enumerate(band.kernels)), own.__contains__)
             lives = [
-                Lifetime(b, first, last, b.bytes // band.rows * band.block_rows)
+                Lifetime(b, first, last, band.row_bytes(b) * band.block_rows)
                 for b, (first, last) in times.items()
             ]
             placed = layout(lives, {})
@@ -195,7 +130,7 @@ class Plan:
         return Layout(offsets, size)
 
     def _lifetimes(self) -> list[Lifetime]:
-        shared = set(self.temporaries) - self.scratch.offsets.keys()
+        shared = set(self.temporaries) - self.scratch.offsets.keys() - self._dynamic
         timed = list(enumerate(self.kernels))
         if self.threaded:
             timed = [(band.epoch, k) for band in self.bands for k in band.kernels]
@@ -220,7 +155,8 @@ class Plan:
     def least_bytes(self) -> int:
         """Bytes that a call allocates at least; sizes must be known."""
         made = [evaluate(b.bytes, {}) for b in self.outputs if b.kind == "output"]
-        shared = [b for b in self.temporaries if b not in self.scratch.offsets]
+        apart = self.scratch.offsets.keys() | self._dynamic
+        shared = [b for b in self.temporaries if b not in apart]
         return sum(made) + max((evaluate(b.bytes, {}) for b in shared), default=0)
 
     def peak_bytes(
@@ -258,13 +194,23 @@ class Plan:
 
 def lifetimes(
     timed: Sequence[tuple[int, Kernel]], which: Callable[[Buffer], bool]
-) -> dict[Buffer, tuple[int, int]]:
-    """When buffers are first written and last read, in the order of their first time."""
-    times: dict[Buffer, tuple[int, int]] = {}
-    for time, kernel in timed:
+) -> dict[Buffer, tuple[Time, Time]]:
+    """When buffers are first written and last read, in the order of their first time.
+
+    What a region reads or writes itself it may touch at any time from its beginning to its end;
+    what its blocks leave for one another lives at times in between.
+    """
+    times: dict[Buffer, tuple[Time, Time]] = {}
+    todo: list[tuple[Time, Kernel]] = [((time,), k) for time, k in reversed(timed)]
+    while todo:
+        time, kernel = todo.pop()
+        inner = [k for r in regions_of(kernel) for block in r.blocks for k in block]
+        todo += [((*time, at), k) for at, k in reversed(list(enumerate(inner)))]
+        own = {b for k in inner for b in k.outs}
         for buffer in (*kernel.outs, *kernel.reads):
-            if which(buffer):
-                times[buffer] = (times.get(buffer, (time,))[0], time)
+            if which(buffer) and buffer not in own:
+                first = times.get(buffer, (time,))[0]
+                times[buffer] = first, max((*time, END), times.get(buffer, (time, time))[1])
     return times
 
 

@@ -27,8 +27,9 @@ two at least, where there are two rows: a number that does not depend on the thr
 one for each thread, or more where there are many rows: a run has to be able to stop among them.
 They are -2^62 for one for each thread.
 
-A call is the number of the kernel's address, the result of the run if it fails, its place among the
-counters, how many slots it uses, and these slots. Kernels are `i64 (ptr block, ptr slots, i64 lo,
+A call is the number of the kernel's address, the result of the run if it fails, or 0 where the
+kernel returns that itself, its place among the counters, how many slots it uses, and these slots.
+Kernels are `i64 (ptr block, ptr slots, i64 lo,
 i64 hi)`, with the rows to do. They return 0, or something else where an index check failed.
 
 Of a local buffer each thread has only the rows at hand, in its scratch memory; a row of no bytes is
@@ -95,7 +96,9 @@ called:
 failed:
   %failure.at = getelementptr i64, ptr %at, i64 1
   %failure = load i64, ptr %failure.at
-  ret i64 %failure
+  %itself = icmp eq i64 %failure, 0
+  %reason = select i1 %itself, i64 %result, i64 %failure
+  ret i64 %reason
 halt:
   ret i64 {STOPPED}
 good:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 from typing import TYPE_CHECKING
 
-from retrograd.backends.kernel import Band
+from retrograd.backends.kernel import Band, Plan
 from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET
 from retrograd.backends.llvm.interrupt import LONG
 from retrograd.backends.llvm.writer import Writer
@@ -28,13 +28,20 @@ HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) {"
 DRIVE = "i64 @rg_drive(ptr, i64, i64, ptr, ptr, ptr)"
 
 
+def is_stoppable(plan: Plan) -> bool:
+    """Whether a run may take so long that somebody wants to end it."""
+    if plan.light:
+        return False
+    return bool(plan.graph.dim_names) or plan.endless or plan.nanoseconds({}) >= LONG
+
+
 class Driver:
     """Writes `run` of a module."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self.plan = module.plan
-        self.stoppable = bool(self.plan.graph.dim_names) or self.plan.nanoseconds({}) >= LONG
+        self.stoppable = module.stoppable
         # A run may stop until it overwrites what the caller would want to keep.
         taken = {self.plan.inputs[j] for j in self.plan.donated.values()}
         writing = [k for k, band in enumerate(self.plan.bands) if not taken.isdisjoint(band.writes)]
@@ -60,16 +67,15 @@ class Driver:
         w = Writer(self.module.declare)
         data = []
         for call in calls:
-            slots = self._slots(call)
-            data.append(_words(f"slots{call.number}", slots))
+            data.append(self.slots_of(call, "slots"))
             given = f"ptr %block, ptr @slots{call.number}, i64 0, i64 0"
             failed = w.new(f"call i64 @k{call.function}({given})")
-            if not call.check:
+            if not (call.check or call.region):
                 continue
             on, off = w.label(), w.label()
             w.branch(w.new(f"icmp eq i64 {failed}, 0"), on, off)
             w.start_block(off)
-            w.line(f"ret i64 {call.check}")
+            w.line(f"ret i64 {failed if call.region else call.check}")
             w.start_block(on)
         w.line("ret i64 0")
         return [*data, f"{HEAD}\n{w.text()}\n}}"]
@@ -111,9 +117,7 @@ class Driver:
         blocks = band.blocks or -band.piece
         local: list[int] = []
         for buffer in band.local:
-            row = buffer.bytes // band.rows
-            assert isinstance(row, int), "where rows are not known, buffers are not local"
-            local += [self.module.slots.of(buffer), row]
+            local += [self.module.slots.of(buffer), band.row_bytes(buffer)]
         work = self.plan.work
         if work is not None and any(work in call.arguments for call in calls):
             local += [self.module.slots.of(work), 0]
@@ -127,6 +131,10 @@ class Driver:
             slots = self._slots(call)
             words += [call.function, call.check, call.number, len(slots), *slots]
         return words
+
+    def slots_of(self, call: Call, name: str) -> str:
+        """The data that a call refers to."""
+        return _words(f"{name}{call.number}", self._slots(call))
 
     def _slots(self, call: Call) -> list[int]:
         """Where a kernel finds its arguments, and, if it may fail, says why."""

@@ -22,7 +22,7 @@ from retrograd.ops.leaf import Constant
 
 STARTED = time.time()  # of this process, nearly
 LARGEST = 1 << 24  # bytes of constants in a graph; hashing more costs more than it saves
-ROOMS = ("backends", "ir", "ops", "passes")
+ROOMS = ("backends", "control", "ir", "ops", "passes")
 
 
 def program_key(graph: Graph, identity: Sequence[str], *options: object) -> str | None:

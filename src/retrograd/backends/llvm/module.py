@@ -8,16 +8,18 @@ returns 0, or the number of the index check that failed, counted from 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
+from retrograd.backends.kernel.region import regions_of
 from retrograd.backends.llvm import index, invoke, matmul, reduce, scan, sorting
 from retrograd.backends.llvm.alike import Likeness
-from retrograd.backends.llvm.driver import Driver
+from retrograd.backends.llvm.driver import Driver, is_stoppable
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
+from retrograd.backends.llvm.regions import RegionWriter
 from retrograd.ir import Dim
 
 ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see drive_text.py
@@ -50,6 +52,7 @@ class Slots:
             ("output", plan.outputs),
             ("constant", plan.constants),
             ("temporary", plan.temporaries),
+            ("cursor", plan.cursors),
         ):
             self._starts[kind] = self.first_size
             self.first_size += len(buffers)
@@ -77,6 +80,7 @@ class Call:
     arguments: list[Buffer | Dim]
     check: int
     number: int  # of the kernel
+    region: bool = False  # its result says itself what failed
 
 
 class Module:
@@ -91,21 +95,51 @@ class Module:
         self.functions: dict[str, int] = {}  # bodies, numbered
         # By what tells kernels apart: their function, and the arguments as places among buffers.
         self._known: dict[tuple[Any, ...] | None, tuple[int, list[int | Dim]]] = {}
-        checks = number = 0
+        self._checks = {n: i for i, n in enumerate(plan.checks, 1)}
+        top = {id(k) for k in plan.kernels}
+        inside = [k for k in plan.every if id(k) not in top]
+        self._numbers = {id(k): i for i, k in enumerate([*plan.kernels, *inside])}
+        self._calls: dict[int, Call] = {}  # of kernels that regions run, by `id`
+        self._dims: dict[int, set[Dim]] = {}  # sizes that regions read from the block, by `id`
+        self._parts: list[str] = []  # functions that are no kernels
+        self.stoppable = is_stoppable(plan)
         self.calls: list[list[Call]] = []  # of each band
         for band in plan.bands:
-            calls = []
             if isinstance(band.rows, Dim):
                 self.slots.of(band.rows)
-            for kernel in band.kernels:
-                checking = kernel.nests[0].kind == "check"
-                checks += checking
-                function, parameters = self._kernel(kernel, band, checking)
-                for p in parameters:
-                    self.slots.of(p)  # sizes get their slots
-                calls.append(Call(function, parameters, checks if checking else 0, number))
-                number += 1
-            self.calls.append(calls)
+            self.calls.append([self._call(kernel, band) for kernel in band.kernels])
+
+    def _call(self, kernel: Kernel, band: Band) -> Call:
+        """The function of a kernel, and what it is called with."""
+        check = next((c for n in kernel.nodes if (c := self._checks.get(n))), 0)
+        number = self._numbers[id(kernel)]
+        if regions_of(kernel):
+            w = RegionWriter(self, check, self.stoppable)
+            text = w.write(kernel)
+            self._dims[id(kernel)] = w.dims
+            return Call(self.functions.setdefault(text, len(self.functions)), [], 0, number, True)
+        function, parameters = self._kernel(kernel, band, check > 0)
+        for p in parameters:
+            self.slots.of(p)  # sizes get their slots
+        return Call(function, parameters, check, number)
+
+    def inner(self, kernel: Kernel) -> Call:
+        """The same of a kernel that a region runs."""
+        call = self._calls[id(kernel)] = self._call(kernel, Band([kernel]))
+        return call
+
+    def dims_of(self, kernel: Kernel) -> set[Dim]:
+        """The sizes that a kernel inside of a region reads from the block."""
+        own = self._calls[id(kernel)].arguments
+        return self._dims.get(id(kernel), set()) | {d for d in own if isinstance(d, Dim)}
+
+    def part(self, w: RegionWriter, kernels: Sequence[Kernel]) -> str:
+        """A function that runs kernels in order, and its name."""
+        w.run(kernels)
+        w.line("ret i64 0")
+        name = f"part{len(self._parts)}"
+        self._parts.append(f"define internal i64 @{name}(ptr %block) #0 {{\n{w.text()}\n}}")
+        return name
 
     def declare(self, function: str) -> None:
         self.declarations[function] = None
@@ -124,7 +158,8 @@ class Module:
         return number, arguments
 
     def _write(self, kernel: Kernel, band: Band, checking: bool) -> tuple[int, list[Buffer | Dim]]:
-        w = KernelWriter(self.declare, self.machine, band.rows, band.sums(kernel))
+        summing, light = band.sums(kernel), self.plan.light
+        w = KernelWriter(self.declare, self.machine, band.rows, summing, light)
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
         w.line("ret i64 0")
@@ -139,12 +174,19 @@ class Module:
         return [n for n in names if n.startswith("rg_")]
 
     def text(self) -> str:
-        driver = Driver(self).text()
+        driver = Driver(self)
+        runs = driver.text()
         # A helper function comes with its definition, anything else is found outside.
         parts = [d if d.startswith("define") else "declare " + d for d in self.declarations]
         for body, number in self.functions.items():
             parts.append(f"define internal i64 @k{number}({ARGUMENTS}) #0 {{\n{body}\n}}")
-        parts += driver
+        parts += self._parts
+        if self._calls:  # regions refer to slots that are numbered once all sizes are known
+            places = {"{status}": str(self.slots.status), "{stop}": str(self.slots.status + 2)}
+            for key, place in places.items():
+                parts = [part.replace(key, place) for part in parts]
+            parts += [driver.slots_of(call, "inner") for call in self._calls.values()]
+        parts += runs
         parts.append("attributes #0 = { noinline nounwind }")
         parts.append("attributes #1 = { nounwind willreturn memory(none) }")
         return "\n".join(parts) + "\n"

@@ -13,18 +13,17 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
-from retrograd.backends.kernel.call import PYTHON, CheckCall
-from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import entry_of, expected
+from retrograd.backends.llvm.failures import failure_of
 from retrograd.backends.llvm.identity import program_key
 from retrograd.backends.llvm.interrupt import LONG, interruptible
 from retrograd.backends.llvm.module import Module
-from retrograd.backends.llvm.python import failure
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
+from retrograd.backends.llvm.subnormal import exactly
 from retrograd.backends.threads import threads_here
-from retrograd.errors import BackendError, IndexRangeError, LinAlgError, RetrogradError
+from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.passes import optimize
 
@@ -66,8 +65,9 @@ class Shaped:
         check_memory(self.peak, lambda: arrays_of(program.plan, sizes), sizes)
         time = self.placement.nanoseconds
         self.shared = program.shares(self.placement)
-        self.long = time >= LONG
-        self.brief = not self.shared and time < BRIEF
+        facts = recipe.facts
+        self.long = time >= LONG or facts.endless
+        self.brief = not self.shared and time < BRIEF and not facts.endless
         self.inputs = [_known(x.type, sizes) for x in program.graph.inputs]
         self.outputs = outputs = [_known(y.type, sizes) for y in program.graph.outputs]
         # A donated input is overwritten if nothing but the two lists of the call refers to it.
@@ -83,7 +83,9 @@ class Shaped:
         self.plain = program.native is not None and all(math.prod(s) for _, s in self.inputs)
         # Whether a native call can run it, see call.py. What needs much memory shares it.
         self.at_once = self.brief and self.placement.arena <= KEPT_ARENA
-        self.sizes = [evaluate(d, sizes) for d in recipe.sizes]
+        # What becomes known while the program runs is set then.
+        known = {**dict.fromkeys(facts.hidden, 1), **sizes}
+        self.sizes = [evaluate(d, known) for d in recipe.sizes]
         self.frames: list[Frame] = []  # a stack; append and pop are atomic
 
     def quick(self, arrays: list[Array]) -> list[Array] | None:
@@ -180,7 +182,7 @@ class Shaped:
         frame = Frame(recipe.slots * (1 + copies), arena, threads)
         for slot, array in enumerate(program.constants, recipe.facts.arguments):
             frame.block[slot] = array.ctypes.data
-        temporaries = slice(recipe.first_temporary, recipe.first_size)
+        temporaries = slice(recipe.first_temporary, recipe.first_cursor)
         frame.block[temporaries] = np.array(placed.offsets, np.int64) + frame.start
         frame.block[recipe.first_size : recipe.status] = self.sizes
         if program.times is not None:
@@ -196,7 +198,8 @@ class LLVMProgram:
     """Runs a graph as native code. May be called from several threads at once.
 
     `donate` are inputs whose memory may be taken for outputs by `consume`. `donated` tells which
-    were: outputs, with the input they overwrite. With `simplify` the graph is optimised first.
+    were: outputs, with the input they overwrite. With `simplify` the graph is optimised first. A
+    `light` program has little to do: it is compiled in less time, and takes more.
     """
 
     def __init__(
@@ -205,6 +208,7 @@ class LLVMProgram:
         timed: bool = False,
         donate: Collection[int] = (),
         simplify: bool = False,
+        light: bool = False,
     ) -> None:
         # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
         from retrograd.backends.llvm.engine import engine
@@ -214,9 +218,11 @@ class LLVMProgram:
         self.graph = graph
         self._donate = sorted(donate)
         self._simplify = simplify
+        self._light = light
         self._plan: Plan | None = None
         compiler = engine()
-        self.recipe, self._code = self._prepare(compiler, timed)
+        with exactly():
+            self.recipe, self._code = self._prepare(compiler, timed)
         facts = self.recipe.facts
         self.constants = [readable(a) for a in self.recipe.constants]
         self.recipe = replace(self.recipe, constants=[])
@@ -226,7 +232,6 @@ class LLVMProgram:
         self.last: Shaped | None = None  # the sizes of the latest call
         self.address = self._code.address
         self.native: Any = compiler.enter
-        self.serving = compiler.serving  # see call.py
         self.count = len(graph.inputs)
         self.donated: dict[int, int] = dict(facts.donated)
         if not graph.dim_names:
@@ -236,7 +241,7 @@ class LLVMProgram:
         """Recipe and code: from the store if it has both, otherwise made, and stored."""
         store, key, found = current_store(), None, None
         if store is not None:
-            options = timed, self._donate, self._simplify
+            options = timed, self._donate, self._simplify, self._light
             key = program_key(self.graph, compiler.identity, compiler.machine, *options)
         if store is not None and key is not None:
             found = store.load(key)
@@ -255,7 +260,7 @@ class LLVMProgram:
         if static:  # sizes beyond all measure cannot even be compiled
             check_memory(plan.least_bytes, lambda: arrays_of(plan, {}), {})
         module = Module(plan, compiler.machine, timed)
-        made = compiler.assemble(module.text())
+        made = compiler.assemble(module.text(), self._light)
         recipe = recipe_of(plan, module, made, static)
         if static:
             self._plan = None  # it is large, and can be made again
@@ -266,8 +271,13 @@ class LLVMProgram:
         """The kernels that the graph became."""
         if self._plan is None:
             graph = optimize(self.graph) if self._simplify else self.graph
-            self._plan = Plan(graph, self._donate)
+            self._plan = Plan(graph, self._donate, self._light)
         return self._plan
+
+    @property
+    def serving(self) -> int:
+        """The address of what does whole calls, or 0; see call.py."""
+        return self._compiler.serving
 
     @property
     def functions(self) -> int:
@@ -361,32 +371,7 @@ class LLVMProgram:
 
     def failure(self, check: int, value: int, arrays: Sequence[Array]) -> BaseException:
         """What to raise for a check that failed with this value."""
-        prim = self.plan.checks[check].prim
-        if isinstance(prim, CheckCall):
-            found = failure(value & 0xFFFFFFFF) if prim.routine.startswith(PYTHON) else None
-            if found is not None and not isinstance(found, RetrogradError):
-                return found
-            if found is None:
-                item, code = (value >> 32) - 1, value & 0xFFFFFFFF
-                batch = tuple(evaluate(d, self._sizes(arrays)) for d in prim.batch_shape)
-                found = prim.target.prim.refusal(item, batch, code)
-            message = f"{found}: {prim.target.describe()}"
-            if isinstance(found, LinAlgError):
-                return LinAlgError(message, str(found))
-            return type(found)(message)
-        assert isinstance(prim, CheckIndex)
-        size = evaluate(prim.size, self._sizes(arrays))
-        index = self.plan.checks[check].inputs[0]
-        if index.dtype.kind == "uint" and value < 0:
-            value += 2**64
-        axis = prim.target.attrs["axis"]
-        return IndexRangeError(
-            f"{prim.target.op} with the index {value} on axis {axis} of size {size}: "
-            f"{prim.target.describe()}"
-        )
-
-    def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
-        return bind(self.graph.inputs, arrays)
+        return failure_of(self.plan.checks[check], value, bind(self.graph.inputs, arrays))
 
     # -- about the program --------------------------------------------------------------------
     @property

@@ -37,9 +37,9 @@ class Placement:
 class Facts:
     """Of a program, what is numbers and names.
 
-    The block of slots holds the addresses of inputs, outputs, constants and temporaries, in this
-    order, then the values of the sizes, the status, the address of the times, and the word that
-    stops a run.
+    The block of slots holds the addresses of inputs, outputs, constants, temporaries and cursors,
+    in this order, then the values of the sizes, the status, the address of the times, and the word
+    that stops a run.
     """
 
     object: str  # the key of the code
@@ -51,7 +51,10 @@ class Facts:
     arguments: int  # inputs and outputs
     constants: int
     temporaries: int
+    cursors: int
     donated: list[tuple[int, int]]  # outputs, with the inputs that they overwrite
+    hidden: list[str]  # sizes that become known while it runs
+    endless: bool  # nobody knows how long it takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,12 @@ class Recipe:
         return self.facts.arguments + self.facts.constants
 
     @property
-    def first_size(self) -> int:
+    def first_cursor(self) -> int:
         return self.first_temporary + self.facts.temporaries
+
+    @property
+    def first_size(self) -> int:
+        return self.first_cursor + self.facts.cursors
 
     @property
     def status(self) -> int:
@@ -111,7 +118,9 @@ class Recipe:
 def place(plan: Plan, sizes: Mapping[str, int]) -> Placement:
     """The placement of a plan's buffers for these sizes."""
     found, own = plan.layout(sizes), plan.scratch.offsets
-    offsets = [found.arena + own[b] if b in own else found.offsets[b] for b in plan.temporaries]
+    offsets = [
+        found.arena + own[b] if b in own else found.offsets.get(b, 0) for b in plan.temporaries
+    ]
     peak = plan.peak_bytes(sizes, found)
     return Placement(found.arena, offsets, peak, plan.nanoseconds(sizes))
 
@@ -128,7 +137,10 @@ def recipe_of(plan: Plan, module: Module, code: Object, static: bool) -> Recipe:
         arguments=len(plan.inputs) + len(plan.outputs),
         constants=len(plan.constants),
         temporaries=len(plan.temporaries),
+        cursors=len(plan.cursors),
         donated=list(plan.donated.items()),
+        hidden=plan.hidden,
+        endless=plan.endless,
     )
     constants = [np.asarray(b.node.attrs["value"]) for b in plan.constants]
     placement = place(plan, {}) if static else None

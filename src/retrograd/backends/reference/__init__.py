@@ -8,7 +8,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.errors import RetrogradError
-from retrograd.ir import Graph, Node
+from retrograd.ir import Graph, Node, TupleType
 
 
 class ReferenceProgram:
@@ -28,7 +28,8 @@ class ReferenceProgram:
                 result = node.prim.bind(sizes).reference(*[values[x] for x in node.inputs])
             except RetrogradError as error:
                 raise type(error)(f"{error}: {node.describe()}") from None
-            values[node] = np.asarray(result, node.dtype.dtype)
+            several = isinstance(node.type, TupleType)
+            values[node] = result if several else np.asarray(result, node.dtype.dtype)
             for x in node.inputs:
                 if last_use[x] == i and x not in keep:
                     values.pop(x, None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from retrograd.accelerate import _value
+import retrograd.accelerate._value as _value
 from retrograd.backends.scalar import BY_NAME, CONSTANT, CUSTOM, FOREIGN
 from retrograd.backends.scalar.machine import address
 from retrograd.frontend.value.operands import number_of

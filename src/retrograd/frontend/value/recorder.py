@@ -120,6 +120,7 @@ _POW, _POWC = _binary("pow"), _binary("powc")
 
 
 class Value(Scalar):
+    _data: Any  # a float; None of what was computed; of a compiled function's leaf its `Home`
     __doc__ = Scalar.__doc__
     __slots__ = ("_data", "_grad", "_label", "_page", "_row")
 

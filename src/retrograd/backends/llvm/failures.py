@@ -1,0 +1,59 @@
+"""What to raise for a run that ended early."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from retrograd.backends.kernel.call import PYTHON, CheckCall
+from retrograd.backends.kernel.legalize import CheckIndex
+from retrograd.backends.limits import scaled
+from retrograd.backends.llvm.python import failure
+from retrograd.control import Sized, WhileLoop
+from retrograd.errors import (
+    IndexRangeError,
+    LinAlgError,
+    LoopLimitError,
+    MemoryLimitError,
+    RetrogradError,
+)
+from retrograd.ir import Node, evaluate
+
+
+def failure_of(node: Node, value: int, sizes: Mapping[str, int]) -> BaseException:
+    """The error for a check of a plan that failed with this value."""
+    prim = node.prim
+    if isinstance(prim, CheckCall):
+        return _of_call(prim, value, sizes)
+    if isinstance(prim, Sized):
+        return MemoryLimitError(
+            f"{scaled(value)} were not to be had for what depends on the size {prim.dim}, which "
+            f"became known while the program ran: {node.describe()}"
+        )
+    if isinstance(prim, WhileLoop):
+        return LoopLimitError(f"{prim.refusal(0, (), 1)}: {node.describe()}")
+    assert isinstance(prim, CheckIndex)
+    if node.inputs[0].dtype.kind == "uint" and value < 0:
+        value += 2**64
+    try:
+        size = str(evaluate(prim.size, sizes))
+    except RetrogradError:  # a size that was known only while the program ran
+        size = str(prim.size)
+    axis = prim.target.attrs["axis"]
+    return IndexRangeError(
+        f"{prim.target.op} with the index {value} on axis {axis} of size {size}: "
+        f"{prim.target.describe()}"
+    )
+
+
+def _of_call(prim: CheckCall, value: int, sizes: Mapping[str, int]) -> BaseException:
+    found = failure(value & 0xFFFFFFFF) if prim.routine.startswith(PYTHON) else None
+    if found is not None and not isinstance(found, RetrogradError):
+        return found
+    if found is None:
+        item, code = (value >> 32) - 1, value & 0xFFFFFFFF
+        batch = tuple(evaluate(d, sizes) for d in prim.batch_shape)
+        found = prim.target.prim.refusal(item, batch, code)
+    message = f"{found}: {prim.target.describe()}"
+    if isinstance(found, LinAlgError):
+        return LinAlgError(message, str(found))
+    return type(found)(message)

@@ -1,0 +1,77 @@
+"""`retrograd check`: is a graph in order, and where does a function's first NaN come from?"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import retrograd as rg
+from retrograd.frontend import tree
+
+
+def check(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|MODULE:FUNCTION",
+            help="A saved graph, or a function that takes no arguments.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Check a saved graph, or run a function and find its first NaN or infinity.
+
+    Of a graph, types and structure are verified, and its gradient is built and verified, too. A
+    function runs under rg.debug(): the first operation that gives a value that is not finite,
+    forward or backward, is named with its operands, source line, likely cause and remedy; what the
+    function returns is computed and counts.
+    """
+    module, colon, name = target.rpartition(":")
+    if colon and name.isidentifier() and not Path(target).exists():
+        _check_function(module, name)
+    else:
+        _check_file(Path(target))
+
+
+def _check_file(path: Path) -> None:
+    graph = rg.load_graph(path)
+    graph.check()
+    stats = graph.stats()
+    typer.echo(
+        f"{path}: {len(graph.inputs)} inputs, {len(graph.outputs)} outputs, {stats.nodes} nodes; "
+        "types and structure are right"
+    )
+    if not any(y.dtype.is_inexact for y in graph.outputs):
+        typer.echo("it has no floating output, so no gradient")
+        return
+    gradient = graph.gradient()
+    gradient.check()
+    typer.echo(f"its gradient has {gradient.stats().nodes} nodes; they are right, too")
+
+
+def _check_function(module: str, name: str) -> None:
+    function = _function(module, name)
+    with rg.debug():
+        leaves = tree.flatten(function())[0]
+        for x in leaves:
+            if isinstance(x, rg.Tensor):
+                x.numpy()
+    typer.echo(f"{module}:{name}: every value is finite")
+
+
+def _function(module: str, name: str) -> Any:
+    """The function that `module:name` means; modules are looked for here first."""
+    sys.path.insert(0, "")
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        raise typer.BadParameter(f"{error}; it is looked for here and where Python looks") from None
+    finally:
+        sys.path.remove("")
+    if not callable(found):
+        raise typer.BadParameter(f"{module} has no function {name!r}")
+    return found

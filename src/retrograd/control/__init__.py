@@ -1,0 +1,16 @@
+"""Control flow: operations that hold graphs, and repeat or choose them.
+
+`scan` repeats a graph a given number of times, `while_loop` until a condition fails, `cond` runs
+one of two graphs, and `sized` runs a graph with a symbolic size that becomes known on the way. The
+graphs are closed: what they use is among their inputs. Their rules differentiate and batch the
+graphs inside, so what comes out is made of the same four operations, and every order exists.
+
+Importing this package registers them all.
+"""
+
+from retrograd.control.cond import Cond
+from retrograd.control.scan import Scan
+from retrograd.control.sized import Sized
+from retrograd.control.while_loop import WhileLoop
+
+__all__ = ["Cond", "Scan", "Sized", "WhileLoop"]

@@ -1,0 +1,143 @@
+"""Functions as graphs inside of operations: what `scan`, `cond` and `while_loop` do with theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from retrograd.errors import DTypeError, ShapeError
+from retrograd.frontend import tree
+from retrograd.frontend.broadcasting import Number, as_node
+from retrograd.frontend.context import grad_enabled, recording_grad, tracing
+from retrograd.frontend.function import wrap
+from retrograd.frontend.graph import argument_names
+from retrograd.frontend.recording import Lazy
+from retrograd.frontend.source import user_source
+from retrograd.frontend.tensor import Tensor
+from retrograd.frontend.transforms.active import is_tracked, to_node
+from retrograd.ir import (
+    DType,
+    Graph,
+    Node,
+    Provenance,
+    TensorType,
+    TupleType,
+    bool_,
+    made_by,
+    provenance,
+    substitute,
+)
+from retrograd.ops.elementwise import cast
+from retrograd.ops.leaf import input_node
+
+WEAK = (bool, int, float, complex)  # a number that takes the dtype of what it meets
+
+
+class Values:
+    """A tree of arguments as nodes. `weak` are leaves that were Python's numbers."""
+
+    def __init__(self, value: Any, what: str) -> None:
+        self.value = value
+        self.leaves, self.structure = tree.flatten(value)
+        self.weak = [isinstance(x, WEAK) or _is_number(x) for x in self.leaves]
+        self.nodes = [as_node(to_node(x, what)) for x in self.leaves]
+
+    def label(self, i: int) -> str:
+        """How a leaf is reached, for messages."""
+        path = tree.paths(self.value)[i]
+        return f"its leaf {path}" if path else "it"
+
+    def cast(self, dtypes: Mapping[int, DType]) -> None:
+        for i, dtype in dtypes.items():
+            self.nodes[i] = cast(self.nodes[i], dtype)
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, Lazy) and x._form is None and isinstance(x.node.prim, Number)
+
+
+class Body:
+    """A function called on stand-ins: nodes from `inputs` to `results`, which are the leaves of the
+    tree of `structure`. `captured` are values from around it that it uses."""
+
+    def __init__(self, f: Callable[..., Any], types: Sequence[Any], what: str) -> None:
+        if not callable(f):
+            raise TypeError(f"{what} takes functions, not {f!r:.80}")
+        args = [tree.unflatten(s, list(leaves)) for leaves, s in types]
+        names = argument_names(f, args)
+        self.name = getattr(f, "__name__", "").strip("<>").replace("lambda", "")
+        self.what = what
+        flat = [t for leaves, _ in types for t in leaves]
+        self.first = input_node(TensorType(bool_, ())).id
+        self.inputs = [input_node(t, n) for t, n in zip(flat, names, strict=True)]
+        rest = iter([Tensor(x, grad_enabled() and x.dtype.is_inexact) for x in self.inputs])
+        given = [tree.unflatten(s, [next(rest) for _ in leaves]) for leaves, s in types]
+        with tracing():
+            self.value = f(*given)
+
+    def outputs(self, leaves: Sequence[Any], dtypes: Sequence[DType | None]) -> list[Node]:
+        """Results as nodes; numbers take the dtype given."""
+        found = []
+        for x, dtype in zip(leaves, dtypes, strict=True):
+            try:
+                found.append(as_node(x.node if isinstance(x, Lazy) else x, dtype))
+            except DTypeError as error:
+                raise DTypeError(
+                    f"{self.what}: the function {self.name} returned {x!r:.60}, where tensors and "
+                    f"numbers are expected: {error}"
+                ) from None
+        return found
+
+    def captured(self, outputs: Sequence[Node]) -> list[Node]:
+        """Nodes from around the function on which its outputs depend."""
+        own = set(self.inputs)
+        seen, todo = set(outputs), list(outputs)
+        found = []
+        for node in todo:  # which grows
+            if node in own:
+                continue
+            before = node.id < self.first and not isinstance(node.type, TupleType)
+            if node.op == "input" or (before and node.inputs):
+                found.append(node)
+                continue
+            for x in node.inputs:
+                if x not in seen:
+                    seen.add(x)
+                    todo.append(x)
+        return sorted(found, key=lambda n: n.id)
+
+
+def graph_of(
+    inputs: Sequence[Node], outputs: Sequence[Node], captured: Sequence[Node], name: str
+) -> Graph:
+    """A closed graph: first come inputs for what was captured."""
+    extra = [input_node(x.type) for x in captured]
+    outputs = substitute(outputs, dict(zip(captured, extra, strict=True)))
+    return Graph([*extra, *inputs], outputs, name)
+
+
+def together(captured: Iterable[Node]) -> list[Node]:
+    """What several functions captured, each once, in order."""
+    return sorted(set(captured), key=lambda n: n.id)
+
+
+def placed() -> made_by:
+    """Nodes made inside belong to the user's line."""
+    here = provenance()
+    return made_by(Provenance(here.scope, user_source(), here.origin))
+
+
+def results(nodes: Sequence[Node], inputs: Sequence[Node]) -> list[Any]:
+    """Results of an operation on these inputs, as tensors."""
+    with recording_grad():
+        tracked = is_tracked(inputs)
+    return list(wrap(list(nodes), tracked))
+
+
+def at() -> str:
+    return f"(at {user_source()})"
+
+
+def same_structure(what: str, which: str, found: Any, expected: Any) -> None:
+    if found != expected:
+        raise ShapeError(f"{what}: {which} has the structure {found}, not {expected} {at()}")

@@ -1,0 +1,90 @@
+"""`debug`: a block in which every operation is looked at as it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograd.backends import CHECKED
+from retrograd.errors import TraceError
+from retrograd.frontend.context import _BACKEND, Setting, current_backend, is_tracing
+from retrograd.frontend.leaves import PENDING, leaf
+from retrograd.frontend.recording import Lazy, add_recorder, dissolve_pages, evaluate
+from retrograd.ir import Node
+
+
+def debug(f: Callable[..., Any] | None = None) -> Any:
+    """Inside `with rg.debug():` operations run one by one, at once, on the reference backend, and
+    the first that gives a NaN or an infinity is a `NonFiniteError`, raised at its line.
+
+    Forward values come first, in the order of the program, then those of the gradient. The message
+    names the operation with its operands and source line, for a gradient also the operation that it
+    is the derivative of, the likely cause and a remedy; the error has the `node` and the `index` of
+    the first such element. Infinities that are handed on, such as a mask of -inf, are none of the
+    operation's fault.
+
+    `backward()` and functions compiled with `jit` are checked as well, and what is recorded inside
+    and was not looked at is computed when the block ends. Only the thread that enters is concerned.
+    Also a decorator.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([4.0, 0.0], requires_grad=True)
+    >>> with rg.debug():
+    ...     rg.sqrt(x).sum().backward()
+    Traceback (most recent call last):
+    ...
+    retrograd.errors.NonFiniteError: ... gives inf in 1 of 2 elements, first at [1]
+    ...
+    """
+    setting = Debug()
+    return setting if f is None else setting(f)
+
+
+class Debug(Setting):
+    """What `debug` returns."""
+
+    def __init__(self) -> None:
+        super().__init__(_BACKEND, CHECKED)
+        self._watches: list[_Watch] = []
+
+    def __enter__(self) -> None:
+        dissolve_pages()  # from here on operations make nodes, and show them
+        self._watches.append(_Watch())
+        super().__enter__()
+
+    def __exit__(self, *failure: object) -> None:
+        watch = self._watches.pop()
+        try:
+            if failure[0] is None:
+                watch.look()
+        finally:
+            super().__exit__(*failure)
+
+
+class _Watch:
+    """Is shown every operation, as tapes are, and computes it at once."""
+
+    def __init__(self) -> None:
+        self._ids: dict[Node, int] = {}  # as tapes have; nothing is on this one
+        self._start = leaf(np.zeros(())).id
+        add_recorder(self)
+
+    def record(self, result: Node) -> None:
+        """Compute a result, unless it depends on what stands for any array."""
+        if current_backend() == CHECKED and not is_tracing():
+            _compute(Lazy.handle_class(result))
+
+    def look(self) -> None:
+        """Compute what was recorded and still waits."""
+        for _, handle in sorted(PENDING.items()):
+            if handle.node.id > self._start:
+                _compute(handle)
+
+
+def _compute(handle: Lazy) -> None:
+    try:
+        evaluate([handle])
+    except TraceError:  # inside of vmap, say: there is no value
+        return

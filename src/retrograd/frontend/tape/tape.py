@@ -1,0 +1,333 @@
+"""Recording on a tape, and asking it for gradients."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar, Token
+from typing import Any, overload
+
+import numpy as np
+
+from retrograd.autodiff import Cotangents, seeds
+from retrograd.backends import Array
+from retrograd.errors import GradientError, OptionError, StaleTapeError
+from retrograd.frontend.conversion import as_array
+from retrograd.frontend.graph import Graph, closed
+from retrograd.frontend.recording import (
+    Lazy,
+    add_recorder,
+    dissolve_pages,
+    leaf,
+    recorders,
+)
+from retrograd.frontend.tape.entry import Entry, Hook
+from retrograd.frontend.tape.reverse import Step, arrays, cotangent, steps, walk
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Node
+from retrograd.ops.complex import conj
+
+_CURRENT: ContextVar[Tape | None] = ContextVar("tape", default=None)
+
+
+class Tape:
+    """An append-only record of operations; the position of an entry is its id.
+
+    Operations on its tensors are recorded, and inside `with Tape() as tape:` all operations of the
+    thread. An entry requires a gradient if one of its parents does, unless it was recorded inside
+    `rg.no_grad()`; the others are *frozen*. An operation that fails leaves the tape as it was.
+
+    Every backward call starts from fresh gradients, so calling twice gives the same answer, and
+    gives the gradient of every entry that requires one, not only of leaves. Contributions are added
+    in the reverse order of the tape. Without a seed, gradients start from a real scalar, with 1; a
+    seed has the shape and dtype of its entry. A NaN in a seed reaches everything it is multiplied
+    into.
+
+    >>> tape = Tape()
+    >>> x = tape.leaf(3.0, name="x")
+    >>> y = x * x
+    >>> [None if g is None else g.item() for g in tape.backward_dense(y)]
+    [6.0, 1.0]
+    >>> print(tape)
+    %0 'x': f32[] = input()
+    %1: f32[] = mul(%0, %0)
+    """
+
+    def __init__(self) -> None:
+        dissolve_pages()
+        self._entries: list[Entry] = []
+        self._ids: dict[Node, int] = {}
+        self._stale: weakref.WeakSet[Node] = weakref.WeakSet()
+        self._others: weakref.WeakSet[Node] = weakref.WeakSet()  # known not to touch this tape
+        self._start = leaf(np.zeros(())).id  # nothing that was made before is on this tape
+        self._tokens: list[Token[Tape | None]] = []
+        self._finished = False
+        self._lock = threading.RLock()
+        add_recorder(self)
+
+    def leaf(self, value: Any, requires_grad: bool = True, name: str | None = None) -> Tensor:
+        """Record a value; returns the tensor to compute with. The data is copied.
+
+        Raises `GradientError` for integers and booleans that require a gradient, `StaleTapeError`
+        on a finished tape.
+        """
+        self._check_open(f"leaf {name!r}" if name else "a leaf")
+        node = leaf(np.array(as_array(value), order="C"), name or "")
+        if requires_grad and not node.dtype.is_inexact:
+            raise GradientError(
+                f"only floating and complex leaves have gradients, not {node.describe()}; give "
+                "floating data, or requires_grad=False"
+            )
+        tensor = Tensor(node, requires_grad)
+        with self._lock:
+            self._append(node, requires_grad)
+        return tensor
+
+    def __enter__(self) -> Tape:
+        self._check_open("a block")
+        self._tokens.append(_CURRENT.set(self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _CURRENT.reset(self._tokens.pop())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, i: int) -> Entry: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Entry]: ...
+    def __getitem__(self, i: int | slice) -> Entry | list[Entry]:
+        try:
+            return self._entries[i]
+        except IndexError:
+            raise IndexError(f"entry {i} of a tape with {len(self)} entries") from None
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def __str__(self) -> str:
+        return "\n".join(map(repr, self._entries))
+
+    def __repr__(self) -> str:
+        state = ", finished" if self._finished else ""
+        return f"<Tape with {len(self)} entries{state}>"
+
+    def finish(self) -> None:
+        """Record no more. What is on the tape stays open to every question; an operation that would
+        be recorded is a `StaleTapeError`. `reset()` opens the tape again."""
+        self._finished = True
+
+    def reset(self) -> None:
+        """Forget everything. Tensors of before must not be used any more: that is a
+        `StaleTapeError`."""
+        with self._lock:
+            self._stale.update(self._ids)
+            self._entries.clear()
+            self._ids.clear()
+            self._finished = False
+
+    # -- recording ------------------------------------------------------------------------------
+    def record(self, result: Node) -> None:
+        """Append a node and what it was computed from, if it belongs here."""
+        if result in self._ids:
+            return
+        with self._lock:
+            new, touched = self._reach(result)
+            if not touched and _CURRENT.get() is not self:
+                self._others.update(new)
+                return
+            self._check_open(result.describe())
+            for other in recorders():
+                if other is not self and any(x in other._ids for n in new for x in (n, *n.inputs)):
+                    raise StaleTapeError(
+                        f"{result.describe()} combines tensors of two tapes; record both on one"
+                    )
+            for node in sorted(new, key=lambda n: n.id):
+                self._append(node, False)
+
+    def _check_open(self, what: str) -> None:
+        if self._finished:
+            raise StaleTapeError(
+                f"{what} cannot be recorded: the tape was finished with {len(self)} entries; "
+                "reset() it, or compute with copies: rg.tensor(x.numpy())"
+            )
+
+    def _reach(self, result: Node) -> tuple[list[Node], bool]:
+        """Nodes below that are not on the tape yet, and whether one on the tape was met."""
+        seen, todo, touched = {result}, [result], False
+        while todo:
+            node = todo.pop()
+            if node in self._stale:
+                raise StaleTapeError(
+                    f"{result.describe()} uses a tensor of this tape from before reset(); make the "
+                    "leaf again"
+                )
+            for x in node.inputs:
+                if x in self._ids:
+                    touched = True
+                elif (
+                    x not in seen and x not in self._others and (x.id > self._start or not x.inputs)
+                ):
+                    seen.add(x)
+                    todo.append(x)
+        return list(seen), touched
+
+    def _append(self, node: Node, requires_grad: bool) -> None:
+        parents = tuple(self._ids[x] for x in node.inputs if x in self._ids)
+        inherited = node.type.is_inexact and node.op != "stop_gradient"
+        wanted = requires_grad or (
+            inherited and any(self._entries[p].requires_grad for p in parents)
+        )
+        self._ids[node] = len(self._entries)
+        self._entries.append(Entry(len(self._entries), node, parents, wanted))
+
+    # -- gradients ------------------------------------------------------------------------------
+    def backward_dense(self, out: Any, seed: Any = None) -> list[Array | None]:
+        """One gradient for each entry, by id; None where the entry is frozen or not reached.
+
+        `out` is a tensor of the tape or an id, `seed` the cotangent to start from.
+        """
+        return self._gradients({self._id(out): seed})
+
+    def backward_sparse(self, out: Any, seed: Any = None) -> dict[int, Array]:
+        """The gradients of the entries that are reached, by id."""
+        return {i: g for i, g in enumerate(self.backward_dense(out, seed)) if g is not None}
+
+    def backward_total(self, out: Any, seed: Any = None) -> list[Array]:
+        """One gradient for each entry, explicit zeros where there is none."""
+        return [self._or_zero(i, g) for i, g in enumerate(self.backward_dense(out, seed))]
+
+    def backward_from(self, cotangents: Mapping[Any, Any], missing: str = "none") -> Any:
+        """Gradients from cotangents given at any entries, by id or tensor; None stands for 1.
+
+        `missing` says what stands for an entry without gradient: "none" (a list with None), "zero"
+        (a list with zeros) or "omit" (a dict without it).
+
+        >>> tape = Tape()
+        >>> x = tape.leaf([1.0, 2.0])
+        >>> y = x * x
+        >>> tape.backward_from({y: [1.0, 0.0], x: [0.0, 5.0]})[0].tolist()
+        [2.0, 5.0]
+        """
+        if missing not in ("none", "zero", "omit"):
+            raise OptionError(f"missing is 'none', 'zero' or 'omit', not {missing!r}")
+        if not isinstance(cotangents, Mapping):
+            raise OptionError(
+                "cotangents are given as {tensor or id: seed, ...}, not as "
+                f"{type(cotangents).__name__}"
+            )
+        found = self._gradients(cotangents)
+        if missing == "omit":
+            return {i: g for i, g in enumerate(found) if g is not None}
+        return found if missing == "none" else [self._or_zero(i, g) for i, g in enumerate(found)]
+
+    def trace_backward(self, out: Any, seed: Any = None) -> Iterator[Step]:
+        """The reverse pass step by step: each entry that passes something on, last one first.
+
+        Everything given is checked at the call; what is recorded later is not part of the pass.
+        """
+        last = self._id(out)
+        found = self._seeds({last: seed})
+        return steps(self._entries[: last + 1], dict(self._ids), found)
+
+    def register_hook(self, entry: Any, hook: Callable[[Array], Any]) -> Hook:
+        """Let `hook(gradient)` see the gradient of an entry, given by id or tensor, in every
+        backward pass that reaches it, when it is complete and before it is passed on.
+
+        What the hook returns takes the place of the gradient, unless it is None; it has to have the
+        entry's shape and dtype. Several hooks are called in the order of their registration.
+        Returns a handle with `remove()`.
+
+        >>> tape = Tape()
+        >>> x = tape.leaf(3.0)
+        >>> y = x * x
+        >>> hook = tape.register_hook(y, lambda g: 10 * g)
+        >>> tape.backward_dense(y * 2)[0].item()
+        120.0
+        >>> hook.remove()
+        """
+        found = self._entries[self._id(entry)]
+        _check_single(found)
+        if not found.requires_grad:
+            raise GradientError(f"{found.describe()} is frozen, so no gradient reaches it")
+        if not callable(hook):
+            raise OptionError(f"a hook is a function of a gradient, not {hook!r}")
+        return Hook(found, hook)
+
+    def _gradients(self, cotangents: Mapping[Any, Any]) -> list[Array | None]:
+        found = self._seeds(cotangents)
+        for _ in walk(self._entries, self._ids, found):
+            pass
+        wanted = [e for e in self._entries if e.node in found.of]
+        result: list[Array | None] = [None] * len(self)
+        for e, g in zip(wanted, arrays([found.of[e.node] for e in wanted]), strict=True):
+            result[e.id] = g
+        return result
+
+    def _seeds(self, cotangents: Mapping[Any, Any]) -> Cotangents:
+        """The conjugates of the cotangents to start from; frozen entries have none."""
+        found = Cotangents()
+        given: set[int] = set()
+        for out, seed in cotangents.items():
+            entry = self._entries[self._id(out)]
+            if entry.id in given:
+                raise OptionError(f"two seeds are given for {entry.describe()}")
+            given.add(entry.id)
+            start = self._seed(entry, seed)
+            if entry.requires_grad:
+                found.add(entry.node, conj(start))
+        return found
+
+    def _seed(self, entry: Entry, seed: Any) -> Node:
+        _check_single(entry)
+        if seed is None:
+            return seeds([entry.node])[0]
+        if not entry.node.dtype.is_inexact:
+            raise GradientError(f"integers and booleans have no gradient: {entry.describe()}")
+        return cotangent(entry, seed, "the seed")
+
+    def _id(self, out: Any) -> int:
+        """The id meant by an id or a tensor."""
+        if isinstance(out, Lazy):
+            if out.node in self._stale:
+                raise StaleTapeError(f"{out.node.describe()} is from before reset() of this tape")
+            if out.node not in self._ids:
+                raise StaleTapeError(f"{out.node.describe()} is not on this tape")
+            return self._ids[out.node]
+        if isinstance(out, bool) or not isinstance(out, int) or not 0 <= out < len(self):
+            raise StaleTapeError(f"{out!r} is no id of this tape, which has {len(self)} entries")
+        return out
+
+    def _or_zero(self, i: int, g: Any) -> Any:
+        if self._entries[i].several:
+            values = self._entries[i].value
+            parts = g or [None] * len(values)
+            return tuple(
+                [np.zeros_like(x) if p is None else p for x, p in zip(values, parts, strict=True)]
+            )
+        if g is not None:
+            return g
+        node = self._entries[i].node
+        return np.zeros(Tensor(node).value().shape, node.dtype.dtype)
+
+    def graph(self) -> Graph:
+        """What was recorded, as a graph: leaves are its inputs, results nobody used its outputs.
+
+        Constants of the recording are inputs, too, which have their value; the graph runs on any
+        backend, is differentiated, saved and drawn like every other.
+        """
+        used = {p for e in self._entries for p in e.parents}
+        inputs = [e.node for e in self._entries if e.op == "input"]
+        ends = [e.node for e in self._entries if e.id not in used and e.parents]
+        return closed(inputs, ends, "tape")
+
+
+def _check_single(entry: Entry) -> None:
+    """Seeds and hooks belong to arrays."""
+    if entry.several:
+        raise GradientError(
+            f"{entry.describe()} has several results; name one of the item entries behind it"
+        )

@@ -1,0 +1,22 @@
+"""Functions of functions: derivatives, batching, recomputation, rules of one's own."""
+
+from retrograd.frontend.transforms.active import is_differentiating
+from retrograd.frontend.transforms.checkpointing import checkpoint
+from retrograd.frontend.transforms.forward import jvp, linearize
+from retrograd.frontend.transforms.gradients import grad, value_and_grad, vjp
+from retrograd.frontend.transforms.jacobians import hvp, jacfwd, jacrev
+from retrograd.frontend.transforms.vectorized import vmap
+
+__all__ = [
+    "checkpoint",
+    "grad",
+    "hvp",
+    "is_differentiating",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
