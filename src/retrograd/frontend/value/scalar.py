@@ -9,6 +9,8 @@ from typing import Any
 from retrograd.backends.scalar import CONSTANT, CUSTOM, FOREIGN, LEAF, OPCODES
 from retrograd.backends.scalar.portable import derivatives
 from retrograd.errors import DTypeError, GradientError, TraceError
+from retrograd.frontend.graph import Graph
+from retrograd.frontend.value.drawing import as_dot, as_graph, as_svg
 from retrograd.frontend.value.operands import number_of
 from retrograd.frontend.value.page import Handle, current_trace
 from retrograd.frontend.value.reverse import clear_gradients, run_backward
@@ -149,6 +151,33 @@ class Scalar(Handle):
         g = self.grad
         for x, slope in zip(self._prev, self._local_grads, strict=True):
             x.grad += slope * g if g else 0.0
+
+    # -- as a whole -------------------------------------------------------------------------------
+    def graph(self) -> Graph:
+        """The history of this value as an `rg.Graph`, whose inputs are the leaves it was computed
+        from, with the numbers they had; labels are names.
+
+        >>> import retrograd as rg
+        >>> x = rg.Value(3.0, label="x")
+        >>> g = (x * x + 1).graph()
+        >>> g().item(), g.gradient()(x=5.0).item()
+        (10.0, 10.0)
+        """
+        return as_graph(*self._place())
+
+    def to_dot(self) -> str:
+        """The history as Graphviz text, with number and gradient of every value."""
+        return as_dot(*self._place())
+
+    def to_svg(self) -> str:
+        """The history as a standalone picture, with number and gradient of every value."""
+        return as_svg(*self._place())
+
+    def _place(self) -> tuple[Any, int]:
+        if not self._is_leaf:
+            return self._page, self._row
+        page = self._class._new_page()
+        return page, page.attach(self)
 
     # -- gradients --------------------------------------------------------------------------------
     def backward(self: Any) -> None:
