@@ -19,6 +19,7 @@ from retrograd.ops.leaf import Constant, constant, input_node
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.reduce import ReduceProd, ReduceSum
 from retrograd.ops.shape import Concat, expand, pad, permute, reshape, slice_axis
+from retrograd.passes.settle import settled
 
 Parts = Node | Pair
 
@@ -37,6 +38,7 @@ def type_of_pairs(type: TensorType) -> TensorType:
 
 def paired(graph: Graph) -> Graph:
     """The graph on real numbers."""
+    graph = settled(graph)
     found: dict[Node, Parts] = {}
     inputs = [input_node(type_of_pairs(x.type), x.name) for x in graph.inputs]
     for x, new in zip(graph.inputs, inputs, strict=True):

@@ -44,7 +44,7 @@ def patterns(outputs: Sequence[Node], inputs: Sequence[Node], values: Values) ->
         if node in found:
             continue
         operands = [found[x] for x in node.inputs]
-        constant = node.op == "stop_gradient" or not node.dtype.is_inexact
+        constant = node.op == "stop_gradient" or not node.type.is_inexact
         if constant or all(p is None for p in operands):
             found[node] = None
         else:
