@@ -355,9 +355,9 @@ def jit(
     A function that is given `Value`s, or closes over some, is traced once for each structure of its
     arguments: of Values and floats only how many there are counts, of everything else the value, so
     integers that choose elements of lists are part of the structure. Pass numbers that change as
-    floats. `backward()`, and setting `.data` and `.grad` of leaves, are part of the program; `.data`
-    cannot decide what the function does next, except in `max` and `min`. A result that is a Value
-    has no history.
+    floats. `backward()`, and setting `.data` and `.grad` of leaves, are part of the program. What
+    `.data` is cannot decide what the function does next, except in `max` and `min`. A result that
+    is a Value has no history. See `docs/scalars.md`.
 
     >>> import retrograd as rg
     >>> f = rg.jit(lambda x, a: (x * a).sum())
