@@ -291,7 +291,10 @@ static PyObject *page_put(PyObject *self, PyObject *args) {
     long long a = 0, b = 0;
     if (!PyArg_ParseTuple(args, "i|LL", &code, &a, &b) || !is_open((Page *)self))
         return NULL;
-    int64_t i = put((Page *)self, code, a, b);
+    Page *p = (Page *)self;
+    if (!p->trace && code > CUSTOM && (checked(p, a) || checked(p, b)))
+        return NULL;
+    int64_t i = put(p, code, a, b);
     return i < 0 ? NULL : PyLong_FromLongLong(i);
 }
 
@@ -928,6 +931,10 @@ static int value_set_data(PyObject *self, PyObject *x, void *unused) {
 static PyObject *value_get_grad(PyObject *self, void *unused) {
     Value *v = (Value *)self;
     if (!v->is_leaf) {
+        if (!v->page) {
+            PyErr_SetString(PyExc_AttributeError, "a Value that was not made yet has no gradient");
+            return NULL;
+        }
         PyObject *row = PyLong_FromLongLong(v->row);
         PyObject *found = row && v->page ? page_grad((PyObject *)v->page, row) : NULL;
         Py_XDECREF(row);

@@ -353,6 +353,13 @@ def jit(
     Called with tensors that require a gradient, or inside another transform, the function is
     recorded like any other, so transforms and `backward()` go through it.
 
+    A function that is given `Value`s, or closes over some, is traced once for each structure of its
+    arguments: of Values and floats only how many there are counts, of everything else the value, so
+    integers that choose elements of lists are part of the structure. Pass numbers that change as
+    floats. `backward()`, and setting `.data` and `.grad` of leaves, are part of the program. What
+    `.data` is cannot decide what the function does next, except in `max` and `min`. A result that
+    is a Value has no history. See `docs/scalars.md`.
+
     >>> import retrograd as rg
     >>> f = rg.jit(lambda x, a: (x * a).sum())
     >>> f(rg.ones((3,)), 2.0).item()

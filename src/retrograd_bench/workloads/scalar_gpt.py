@@ -150,7 +150,7 @@ def compiled_session(
         return update(sequence, 1 - BETAS[0] ** t, 1 - BETAS[1] ** t)
 
     def losses() -> Iterator[float]:
-        for _ in range(CHECKS):
+        for _ in sequences:  # each is a structure, which is traced when it first comes
             yield step()
 
     return Session(step, losses())

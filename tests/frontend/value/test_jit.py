@@ -3,6 +3,7 @@
 import builtins
 import math
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -297,6 +298,26 @@ def test_an_error_inside_leaves_everything_as_it_was(Value):
         rg.jit(f)()
     assert w.data == 2.0
     assert (w * 2).data == 4.0
+
+
+def test_from_several_threads(Value):
+    w = Value(1.0)
+    f = rg.jit(lambda x: (w * x).data)
+    failures = []
+
+    def work(k):
+        for i in range(50):
+            y = Value(float(i)) * w + 1.0  # recorded beside
+            if f(float(k)) != k or y.data != i + 1.0:
+                failures.append((k, i))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+    assert f.cache_stats()["compilations"] == 1
 
 
 def test_arrays_are_not_for_these(Value):

@@ -145,11 +145,14 @@ class Scalars:
         found = self._known.get(key)
         if found is None:
             with LOCK:
-                found = Compiled(self._class_of(leaves), self._f, leaves, structure)
-                if len(self._known) >= CAPACITY:
-                    del self._known[next(iter(self._known))]
-                self._known[key] = found
-                self._counts["compilations"] += 1
+                found = self._known.get(key)  # another thread may have been first
+                if found is None:
+                    cls = self._class_of(leaves)
+                    found = Compiled(cls, self._f, leaves, structure)
+                    if len(self._known) >= CAPACITY:
+                        del self._known[next(iter(self._known))]
+                    self._known[key] = found
+                    self._counts["compilations"] += 1
         self._counts["calls"] += 1
         return found(leaves)
 

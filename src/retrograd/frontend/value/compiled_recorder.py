@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 import retrograd.accelerate._value as _value
 from retrograd.backends.scalar import BY_NAME, CONSTANT, CUSTOM, FOREIGN
 from retrograd.backends.scalar.machine import address
@@ -92,8 +94,8 @@ class CompiledPage(_value.Page):
 
     def given_numbers(self) -> dict[int, float]:
         code, _, _, values = self._memory()
-        numbers = array("d", values)
-        return {i: numbers[i] for i, c in enumerate(code) if c == CONSTANT}
+        rows = np.flatnonzero(np.frombuffer(code, np.uint8) == CONSTANT)
+        return dict(zip(rows.tolist(), np.frombuffer(values)[rows].tolist(), strict=True))
 
     def missing(self, i: int) -> list[tuple[Any, int]]:
         found = [self.foreign[r] for r in self._unread if r <= i]

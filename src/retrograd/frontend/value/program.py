@@ -51,9 +51,8 @@ class Program:
         wanted = [*results, *[r for _, r in data.values()], *[r for _, r in grads.values()]]
         wanted += trace.numbers
         cones = [trace.cone(k) for k in range(len(trace.events))]
-        plan = schedule(
-            code, a, b, trace.events, trace.aliases, wanted, cones, trace.page.given_numbers()
-        )
+        numbers = trace.page.given_numbers()
+        plan = schedule(code, a, b, trace.events, trace.aliases, wanted, cones, numbers)
         self._keep: list[Any] = []
         self._words: list[tuple[int, ...]] = []
         self._kinds = kinds()
@@ -61,7 +60,7 @@ class Program:
         self.values = np.zeros(plan.places)
         self._grads = np.zeros(plan.places)
         self.values[plan.places - 2] = 1.0
-        self._constants(trace, code)
+        self._constants(numbers, code)
         self.results = plan.place[list(results)]
         self.numbers = plan.place[trace.numbers]
         # Leaves that come with the call, and those that live in arrays.
@@ -72,8 +71,7 @@ class Program:
         self._run = runner()
 
     # -- what goes in -----------------------------------------------------------------------------
-    def _constants(self, trace: Trace, code: Any) -> None:
-        numbers = trace.page.given_numbers()
+    def _constants(self, numbers: dict[int, float], code: Any) -> None:
         for row in self._plan.given[code[self._plan.given] == CONSTANT].tolist():
             self.values[self._plan.place[row]] = numbers.get(row, 0.0)
 
