@@ -267,7 +267,7 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
-from retrograd.solvers import minimize, odeint
+from retrograd.solvers import fixed_point, minimize, odeint, root
 from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
@@ -387,6 +387,7 @@ __all__ = [
     "expm1",
     "eye",
     "finfo",
+    "fixed_point",
     "flip",
     "float16",
     "float32",
@@ -493,6 +494,7 @@ __all__ = [
     "result_type",
     "rms_norm",
     "roll",
+    "root",
     "round",
     "rsqrt",
     "scan",
