@@ -11,6 +11,7 @@ from functools import partial
 from retrograd.backends.kernel.body import Body
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.call import call_kernels
+from retrograd.backends.kernel.donation import in_place
 from retrograd.backends.kernel.fuse import LOOPS, Fusion, is_buffer
 from retrograd.backends.kernel.group import Group, buffers_read
 from retrograd.backends.kernel.kernel import Kernel
@@ -18,8 +19,8 @@ from retrograd.backends.kernel.legalize import legalize
 from retrograd.backends.kernel.lowering import Lowering, is_map
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
-from retrograd.backends.kernel.region import Memory, item_types, region_kernel
-from retrograd.ir import Graph, Node, Shape, TensorType
+from retrograd.backends.kernel.region import Memory, item_types, region_kernel, regions_of
+from retrograd.ir import Graph, Node, Shape, TensorType, TupleType
 from retrograd.ops.control import Item
 
 GROUPS = 3  # kernels of one domain that an elementwise node may join
@@ -67,7 +68,7 @@ class Block:
             else:
                 self._keep(node, buffer)
         for node in stored:
-            if node.op in LOOPS:
+            if node.op in LOOPS and isinstance(node.type, TupleType):
                 for i, type in enumerate(item_types(node)):
                     same = self._items.setdefault((node, i), [])
                     if not same:  # nobody reads it, but the region writes it
@@ -128,8 +129,16 @@ class Block:
 
     def _region(self, node: Node) -> Kernel:
         given = [self.buffers[x] for x in node.inputs]
-        results = [self.buffers[self._items[node, i][0]] for i in range(len(item_types(node)))]
-        return region_kernel(node, given, results, self.memory, self._inside)
+        if isinstance(node.type, TupleType):
+            results = [self.buffers[self._items[node, i][0]] for i in range(len(item_types(node)))]
+        else:
+            results = [self.buffers[node]]
+        kernel = region_kernel(node, given, results, self.memory, self._inside)
+        for region in regions_of(kernel):
+            pairs = [(c.into, c.out) for c in region.carries]
+            for carry, same in zip(region.carries, in_place(region.blocks[-1], pairs), strict=True):
+                carry.in_place = same
+        return kernel
 
     def _inside(
         self, graph: Graph, inputs: Sequence[Buffer], outputs: Sequence[Buffer]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from retrograd.backends.kernel import Buffer, Kernel
 from retrograd.backends.kernel.region import Region, length_of, regions_of
 from retrograd.backends.llvm.drive_text import STOPPED
+from retrograd.backends.llvm.walk import walk
 from retrograd.backends.llvm.writer import Writer
-from retrograd.control import Cond, Scan, Sized, WhileLoop
+from retrograd.control import Cond, DagScan, Scan, Sized, WhileLoop
 from retrograd.ir import Dim
 from retrograd.ir.dim import Quotient
 
@@ -44,6 +45,8 @@ class RegionWriter(Writer):
             self._while(region, prim)
         elif isinstance(prim, Cond):
             self._cond(region)
+        elif isinstance(prim, DagScan):
+            walk(self, region, prim)
         else:
             assert isinstance(prim, Sized)
             self._sized(region, prim)
@@ -69,8 +72,11 @@ class RegionWriter(Writer):
         self.line(f"store ptr {pointer}, ptr {self.slot(cursor)}, align 8")
 
     def copy(self, to: str, source: str, size: int | Dim) -> None:
+        self.copy_bytes(to, source, self.size(size))
+
+    def copy_bytes(self, to: str, source: str, size: str) -> None:
         self.declare(COPY)
-        args = f"ptr {to}, ptr {source}, i64 {self.size(size)}, i1 false"
+        args = f"ptr {to}, ptr {source}, i64 {size}, i1 false"
         self.line(f"call void @llvm.memcpy.p0.p0.i64({args})")
 
     def run(self, kernels: Sequence[Kernel]) -> None:
@@ -107,18 +113,19 @@ class RegionWriter(Writer):
             last = self.load(c.last)
             self.copy(last, self.load(c.first), c.last.bytes)
             self.point(c.into, last)
-            self.point(c.out, self.load(c.spare))
+            if not c.in_place:
+                self.point(c.out, self.load(c.spare))
 
     def turn(self, region: Region) -> None:
         """What came out of a step goes into the next."""
-        for c in region.carries:
+        for c in (c for c in region.carries if not c.in_place):
             into, out = self.load(c.into), self.load(c.out)
             self.point(c.into, out)
             self.point(c.out, into)
 
     def end(self, region: Region) -> None:
         """Carries are where they are expected."""
-        for c in region.carries:
+        for c in (c for c in region.carries if not c.in_place):
             found, last = self.load(c.into), self.load(c.last)
             yes, no = self.label(), self.label()
             self.branch(self.new(f"icmp eq ptr {found}, {last}"), no, yes)
