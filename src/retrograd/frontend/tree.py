@@ -80,6 +80,11 @@ def paths(tree: Any) -> list[str]:
     return [a.codify("") for a in accessors]
 
 
+def names(structure: TreeDef) -> list[str]:
+    """`paths` of a structure alone."""
+    return [a.codify("") for a in structure.accessors()]
+
+
 def children(tree: Any) -> tuple[tuple[Any, ...], list[Any]]:
     """Keys, positions or names of what a tree holds directly, and that; of a leaf nothing."""
     leaves, _ = flatten(tree)  # registers dataclasses

@@ -1,11 +1,13 @@
 """custom_vjp, custom_jvp: rules of the user's own, in every transform, to every order."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd import nn
 
 X, Y = np.array([0.3, 0.7]), np.array([1.0, 2.0])
 
@@ -250,3 +252,30 @@ def test_the_text_of_a_graph_has_the_name_of_the_rule():
     assert str(again) == str(g)
     with pytest.raises(rg.GradientError, match="before it is saved"):
         again.gradient()
+
+
+@dataclasses.dataclass
+class Checked:
+    """A tree that does not take everything."""
+
+    weight: Any
+
+    def __post_init__(self):
+        assert not isinstance(self.weight, int)
+
+
+def test_modules_and_dataclasses_are_arguments():
+    model = nn.Linear(2, 2)
+    f = rg.custom_vjp(lambda m, c, x: m(x) * c.weight)
+    f.defvjp(
+        lambda m, c, x: (f(m, c, x), (m, c, x)),
+        lambda r, g: rg.vjp(lambda m, c, x: m(x) * c.weight, *r)[1](g),
+    )
+    args = (model, Checked(rg.tensor(3.0)), rg.tensor(X.astype(np.float32)))
+    loss = lambda f: lambda *args: (f(*args) ** 2).sum()  # noqa: E731
+    found = rg.grad(loss(f), (0, 1, 2))(*args)
+    expected = rg.grad(loss(lambda m, c, x: m(x) * c.weight), (0, 1, 2))(*args)
+    assert isinstance(found[0], nn.Linear)
+    assert isinstance(found[1], Checked)
+    for a, b in zip(rg.tree.flatten(found)[0], rg.tree.flatten(expected)[0], strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -125,11 +126,11 @@ def tensors(nodes: Sequence[Node | None], like: Sequence[Node], tracked: bool) -
     ]
 
 
-def matching(value: Any, like: Node, what: str) -> Node:
+def matching(value: Any, like: Node, what: Callable[[], str]) -> Node:
     """A cotangent or tangent as a node of the type of what it belongs to."""
     node = value.node if isinstance(value, Lazy) else leaf(np.array(as_array(value, like.dtype)))
     if node.type != like.type:
-        raise GradientError(f"the {what} of a {like.type} must be of that type, not {node.type}")
+        raise GradientError(f"the {what()} of a {like.type} must be of that type, not {node.type}")
     return node
 
 
@@ -138,11 +139,14 @@ def matched(values: Any, structure: Any, like: Sequence[Node], what: str, whose:
     given, other = tree.flatten(values)
     if other != structure:
         raise GradientError(f"the {what} has the structure {other}, the {whose} {structure}")
-    names = tree.paths(values)
     return [
-        matching(g, y, f"{what}{' ' + name if name else ''}")
-        for g, y, name in zip(given, like, names, strict=True)
+        matching(g, y, functools.partial(_named, what, structure, i))
+        for i, (g, y) in enumerate(zip(given, like, strict=True))
     ]
+
+
+def _named(what: str, structure: Any, i: int) -> str:
+    return f"{what} {tree.names(structure)[i]}".rstrip()
 
 
 def with_aux(result: Any, has_aux: bool, first: str) -> tuple[Any, Any]:

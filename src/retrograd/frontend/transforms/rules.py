@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,11 +34,7 @@ class Same:
             return False
         if self.value is other.value:
             return True
-        return (
-            isinstance(self.value, Hashable | tuple)
-            and self._plain()
-            and bool(self.value == other.value)
-        )
+        return self._plain() and repr(self.value) == repr(other.value)  # -0.0 is not 0.0
 
     def _plain(self) -> bool:
         return isinstance(self.value, int | float | complex | str | bytes | type(None))
@@ -54,7 +50,6 @@ class Operands:
         self.name, self.what = name, what
         self.fixed = tuple(fixed)
         self.leaves, self.structure = tree.flatten(moving)
-        self.paths = tree.paths(moving)
         self.at = tuple(i for i, x in enumerate(self.leaves) if isinstance(x, Lazy))
         self.tensors: list[Lazy] = [self.leaves[i] for i in self.at]
         self._nodes: list[Node] | None = None
@@ -87,14 +82,17 @@ class Form:
     structure: Any
     leaves: tuple[Same, ...]  # for tensors, None
     at: tuple[int, ...]
-    paths: tuple[str, ...]
 
     @staticmethod
     def of(value: Any) -> Form:
         leaves, structure = tree.flatten(value)
         at = tuple(i for i, x in enumerate(leaves) if isinstance(x, Lazy))
         rest = tuple(Same(None if isinstance(x, Lazy) else x) for x in leaves)
-        return Form(structure, rest, at, tuple(tree.paths(value)))
+        return Form(structure, rest, at)
+
+    def namer(self, of: str, i: int) -> Callable[[], str]:
+        """What tells how a leaf is reached, if somebody asks."""
+        return lambda: of + tree.names(self.structure)[i]
 
     def still(self) -> Form:
         """The same with zeros for numbers and arrays that are no tensors: their tangents."""
@@ -109,7 +107,7 @@ class Form:
         return tree.unflatten(self.structure, leaves)
 
 
-def _checked(value: Any, like: Node, what: str, name: str, path: str) -> Node:
+def _checked(value: Any, like: Node, what: str, name: str, path: Callable[[], str]) -> Node:
     """A cotangent or tangent that a rule returned, as a node of the type it must have."""
     node = value.node if isinstance(value, Lazy) else None
     if node is None:
@@ -117,11 +115,12 @@ def _checked(value: Any, like: Node, what: str, name: str, path: str) -> Node:
             node = leaf(as_array(value, like.dtype).copy())
         except (TypeError, ValueError) as error:
             raise GradientError(
-                f"the rule of {name} gave {value!r:.60} as the {what} of {path}: {error}"
+                f"the rule of {name} gave {value!r:.60} as the {what} of {path()}: {error}"
             ) from None
     if node.type != like.type:
         raise GradientError(
-            f"the rule of {name} gave a {what} of type {node.type} for {path}, which is {like.type}"
+            f"the rule of {name} gave a {what} of type {node.type} for {path()}, which is "
+            f"{like.type}"
         )
     return node
 
@@ -179,7 +178,7 @@ class ReverseRule(Rule):
         return ReverseRule(
             bwd, operands.name, tuple(map(Same, operands.fixed)),
             Form(operands.structure, tuple(Same(None) if i in operands.at else Same(x)
-                 for i, x in enumerate(operands.leaves)), operands.at, tuple(operands.paths)),
+                 for i, x in enumerate(operands.leaves)), operands.at),
             Form.of(out), structure, tuple(sources),
         )  # fmt: skip
 
@@ -209,8 +208,7 @@ class ReverseRule(Rule):
 
     def _parts(self, found: Any, xs: Sequence[Node]) -> list[Node | None]:
         """What `bwd` returned, for each tensor among the arguments."""
-        count = len(tree.children(tree.unflatten(
-            self.arguments.structure, [0] * len(self.arguments.leaves)))[1])  # fmt: skip
+        count = self.arguments.structure.num_children
         if not isinstance(found, tuple | list) or len(found) != count:
             given = len(found) if isinstance(found, tuple | list) else type(found).__name__
             raise GradientError(
@@ -234,23 +232,23 @@ def _leaves_of(
     found: Sequence[Any], form: Form, like: Sequence[Node], what: str, name: str
 ) -> list[Node | None]:
     """What a rule returned for each tensor of a tree, whose parts may be None for zero."""
-    expected = tree.unflatten(form.structure, list(range(len(form.leaves))))
     place = {i: k for k, i in enumerate(form.at)}
     results: list[Node | None] = [None] * len(form.at)
-    for number, (part, own) in enumerate(zip(found, expected, strict=True)):
+    start = 0
+    for number, (part, other) in enumerate(zip(found, form.structure.children(), strict=True)):
+        first, start = start, start + other.num_leaves
         if part is None:
             continue
         leaves, structure = tree.flatten(part)
-        positions, other = tree.flatten(own)
         if structure != other:
             raise GradientError(
                 f"the rule of {name} gave a {what} of the structure {structure} for argument "
                 f"{number}, which has {other}"
             )
-        for x, i in zip(leaves, positions, strict=True):
+        for i, x in enumerate(leaves, start=first):
             if i in place and like[place[i]].dtype.is_inexact:
-                node = _checked(x, like[place[i]], what, name, f"argument {form.paths[i]}")
-                results[place[i]] = conj(node)
+                where = form.namer("argument ", i)
+                results[place[i]] = conj(_checked(x, like[place[i]], what, name, where))
     return results
 
 
@@ -288,10 +286,17 @@ class ForwardRule(Rule):
                 f"output has {self.out.structure}"
             )
         return [
-            _checked(leaves[i], y, "tangent", self.name, f"the output{self.out.paths[i]}")
-            if y.dtype.is_inexact else None
+            _checked(
+                leaves[i],
+                y,
+                "tangent",
+                self.name,
+                self.out.namer("the output", i),
+            )
+            if y.dtype.is_inexact
+            else None
             for i, y in zip(self.out.at, ys, strict=True)
-        ]  # fmt: skip
+        ]
 
     def vjp(self, gs: Maybe, ys: Sequence[Node], xs: Sequence[Node]) -> Maybe:
         """By transposition: the rule is linear in the tangents."""

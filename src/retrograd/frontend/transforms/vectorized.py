@@ -80,12 +80,12 @@ def _collected(out: Any, out_axes: Any, samples: dict[Node, Node], size: int | D
     """The results for all samples, their axis where it is wanted."""
     ends, shape = tree.flatten(out)
     stacks = batched([to_node(y, "vmap") for y in ends], samples, size)
-    names = tree.paths(out)
     results = []
     spread = _spread(out_axes, out, "out_axes")
-    for y, (node, is_stack), axis, name in zip(ends, stacks, spread, names, strict=True):
+    for i, (y, (node, is_stack), axis) in enumerate(zip(ends, stacks, spread, strict=True)):
         if axis is None:
             if is_stack:
+                name = tree.paths(out)[i]
                 raise ShapeError(
                     f"vmap: out_axes is None for the result{name and ' ' + name}, which is not the "
                     "same for every sample; give the axis that shall carry the samples"
