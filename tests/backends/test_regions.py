@@ -1,4 +1,4 @@
-"""Loops and choices as native code: long ones, interrupted ones, with threads, given-away memory."""
+"""Loops and choices as native code: long, interrupted, on threads, with memory given away."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ def test_a_hundred_thousand_steps():
         expected = (expected * 3 + 1) % 2**64
     found = f(rg.tensor(1, dtype=rg.uint64), 100_000).item()
     assert found == expected
-    texts = [
-        Plan(rg.trace(lambda x: rg.scan(lambda c, _: (c + 1, None), x, length=n)[0], rg.spec(())))
-        for n in (10, 100_000)
-    ]
-    assert len(texts[0].every) == len(texts[1].every)
+
+    def plan(n):
+        return Plan(
+            rg.trace(lambda x: rg.scan(lambda c, _: (c + 1, None), x, length=n)[0], rg.spec(()))
+        )
+
+    assert len(plan(10).every) == len(plan(100_000).every)
 
 
 def big(h, w, xs):
@@ -53,6 +55,7 @@ def test_threads_and_tiers_change_no_bit():
         return last.sum() + (a * a).sum() + b.sum()
 
     graph = rg.trace(rg.value_and_grad(loss, argnums=(0, 1)), *map(rg.tensor, args))
+    assert any(band.together for band in Plan(graph.optimize()).bands)
     results = []
     for threads in (1, 2, 3):
         with rg.num_threads(threads):
@@ -153,3 +156,37 @@ def test_a_loop_without_end_can_be_interrupted(usual_handler, threads):
             f(rg.tensor(1.0)).item()
     thread.join()
     assert f(rg.tensor(-2.0)).item() == -2
+
+
+def test_a_long_loop_on_threads_can_be_interrupted(usual_handler):
+    w, h = (rg.tensor(RNG.normal(size=(300, 300)).astype(np.float32)) for _ in range(2))
+    f = rg.jit(
+        lambda h, w, n: rg.scan(lambda c, _: (rg.tanh(w @ c), None), h, length=n)[0],
+        static_argnames="n",
+    )
+
+    def later():
+        time.sleep(0.5)
+        _thread.interrupt_main()
+
+    with rg.num_threads(2):
+        before = f(h, w, 3).numpy()
+        thread = threading.Thread(target=later)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            f(h, w, 100_000).numpy()
+        thread.join()
+        np.testing.assert_array_equal(f(h, w, 3).numpy(), before)
+
+
+def test_a_check_that_fails_in_a_loop_on_threads():
+    w = rg.tensor(RNG.normal(size=(300, 300)).astype(np.float32))
+    f = rg.jit(
+        lambda w, i: rg.scan(lambda c, k: (rg.tanh(w @ c) + w[k], None), w, i)[0],
+    )
+    with rg.num_threads(2):
+        good = f(w, rg.tensor([0, 299])).numpy()
+        for bad in ([0, 300], [400, 1]):
+            with pytest.raises(IndexError, match=f"the index {max(bad)} on axis 0 of size 300"):
+                f(w, rg.tensor(bad)).numpy()
+        np.testing.assert_array_equal(f(w, rg.tensor([0, 299])).numpy(), good)
