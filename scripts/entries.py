@@ -120,7 +120,9 @@ GRADIENTS = {
     "inv": "a: `-y^T g y^T`",
     "det": "x: `g * cofactor(x)`",
     "logabsdet": "x: `g * x^-T`",
-    "cofactor": "`(<y, g> y - y g^T y) / det(x)`",
+    "cofactor": "`cofactor_slope(x, g)`",
+    "cofactor_slope": "t: `cofactor_slope(x, g)`, x: with `c = cofactor(x)` the derivative of "
+    "`(<c, t> c - c t^T c) / det(x)` along `g`",
     "expm": "the upper right block of `expm([[x^T, g], [0, x^T]])`",
     "complement": "`-y g^T q`",
 }
@@ -184,6 +186,9 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "det": ({}, "x[3,3] d[]"),
     "logabsdet": ({}, "x[3,3] d[]"),
     "cofactor": ({}, "x[3,3]"),
+    "cofactor_slope": ({}, "x[3,3] t[3,3]"),
+    "eig": ({}, "x[3,3]"),
+    "eigvals": ({}, "x[3,3]"),
     "eigh": ({}, "x[3,3]"),
     "eigvalsh": ({}, "x[3,3]"),
     "expm": ({}, "x[3,3]"),
@@ -203,6 +208,10 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "size_of": ({"size": 3, "dtype": DTYPE}, ""),
     "stop_gradient": ({}, "x[3]"),
     "alias": ({}, "x[3]"),
+    "region_in": ({}, "x[3]"),
+    "region_out": ({}, "x[3]"),
+    "keep": ({}, "x[3]"),
+    "after": ({}, "x[3] others[2]:f64"),
 }
 
 
@@ -220,6 +229,8 @@ def _holding(op: str, dtype: DType) -> Use:
     if op == "cond":
         condition = TensorType(bool_, ())
         return lookup(op)(passing, passing), {"condition": condition, "operands": t}
+    if op == "custom":
+        return lookup(op)("f", 1), {"x": t, "y": t}
     if op == "while_loop":
         test = Graph([x], [Constant(np.array(False), ())()])
         return lookup(op)(test, passing, 1), {"carries": t}
@@ -229,7 +240,8 @@ def _holding(op: str, dtype: DType) -> Use:
 
 
 HOLDERS: dict[str, Callable[[DType], Use]] = {
-    op: functools.partial(_holding, op) for op in ("scan", "cond", "while_loop", "sized", "item")
+    op: functools.partial(_holding, op)
+    for op in ("scan", "cond", "while_loop", "sized", "custom", "item")
 }
 
 

@@ -52,7 +52,7 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
     ("Random bits", (ops.random,), {}),
     ("Leaves", (ops.leaf,), {}),
     ("Control flow", (control,), {}),
-    ("Control of differentiation, results of several", (ops.control,), {}),
+    ("Control of differentiation, results of several", (ops.control, ops.recompute), {}),
 )  # fmt: skip
 
 INTRODUCTION = """\

@@ -1,8 +1,12 @@
 """Settings of all tests: hypothesis reproducible, so that a failure in CI is one at home; nothing
-compiled is taken from, or left in, the user's cache."""
+compiled is taken from, or left in, the user's cache; records are made in Python or in C."""
 
+import importlib
+import itertools
 import os
+import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Also of processes that tests start. Tests of the cache name a directory of their own.
@@ -15,3 +19,36 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("steady")
+
+COMPILED = "retrograd.accelerate._tensor"
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    parser.addoption(
+        "--recorder",
+        choices=("python", "compiled"),
+        help="record tensors by plain Python or by the compiled extension; without this, by what "
+        "there is",
+    )
+    # Here, as other conftests, which are read next, import retrograd.
+    config = pluginmanager.get_plugin("pytestconfig")
+    assert config is not None
+    if _chosen(config) == "python":
+        assert "retrograd" not in sys.modules, "too late to choose a recorder"
+        sys.modules[COMPILED] = None  # type: ignore[assignment] # importing it fails
+
+
+def _chosen(config: pytest.Config) -> str | None:
+    """The recorder asked for, where options are not yet parsed."""
+    if (told := getattr(config.option, "recorder", None)) is not None:  # a worker of xdist
+        return told
+    given = [str(a) for a in config.invocation_params.args]
+    words = [w for a in given for w in a.split("=", 1)]
+    return next((b for a, b in itertools.pairwise(words) if a == "--recorder"), None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (chosen := config.getoption("--recorder")) is not None:
+        assert chosen == _chosen(config)
+        if chosen == "compiled":
+            importlib.import_module(COMPILED)

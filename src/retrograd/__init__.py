@@ -11,8 +11,10 @@ from retrograd.errors import (
     GradientError,
     IndexRangeError,
     LinAlgError,
+    LoopLimitError,
     NonFiniteError,
     OptionError,
+    RecompilationWarning,
     RetrogradError,
     ShapeError,
     StaleTapeError,
@@ -32,7 +34,7 @@ from retrograd.frontend.activations import (
 )
 from retrograd.frontend.complex import angle, conj, imag, real
 from retrograd.frontend.complex import make_complex as complex
-from retrograd.frontend.context import backend, no_grad, num_threads
+from retrograd.frontend.context import backend, flush_subnormals, no_grad, num_threads
 from retrograd.frontend.control import cond, fori_loop, scan, while_loop
 from retrograd.frontend.convolution import conv, conv_transpose
 from retrograd.frontend.counting import bincount, histogram, repeat
@@ -228,9 +230,23 @@ from retrograd.frontend.segmented import (
     segment_softmax,
     segment_sum,
 )
+from retrograd.frontend.sparse import hessian, jacobian
 from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import grad, jvp, value_and_grad, vjp, vmap
+from retrograd.frontend.transforms import (
+    checkpoint,
+    custom_jvp,
+    custom_vjp,
+    grad,
+    hvp,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 from retrograd.frontend.value import Value
 from retrograd.ir import (
     Dim,
@@ -251,7 +267,7 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
-from retrograd.solvers import minimize
+from retrograd.solvers import fixed_point, minimize, odeint, root
 from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
@@ -284,8 +300,10 @@ __all__ = [
     "GraphBuilder",
     "IndexRangeError",
     "LinAlgError",
+    "LoopLimitError",
     "NonFiniteError",
     "OptionError",
+    "RecompilationWarning",
     "RetrogradError",
     "ShapeError",
     "StaleTapeError",
@@ -329,6 +347,7 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "checkpoint",
     "clip",
     "concat",
     "cond",
@@ -345,6 +364,8 @@ __all__ = [
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
+    "custom_jvp",
+    "custom_vjp",
     "data",
     "debug",
     "diag",
@@ -366,12 +387,14 @@ __all__ = [
     "expm1",
     "eye",
     "finfo",
+    "fixed_point",
     "flip",
     "float16",
     "float32",
     "float64",
     "floor",
     "floor_divide",
+    "flush_subnormals",
     "fori_loop",
     "from_dlpack",
     "full",
@@ -381,7 +404,9 @@ __all__ = [
     "gradcheck",
     "greater",
     "greater_equal",
+    "hessian",
     "histogram",
+    "hvp",
     "hypot",
     "iinfo",
     "inf",
@@ -395,6 +420,9 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jit",
     "jvp",
     "layer_norm",
@@ -403,6 +431,7 @@ __all__ = [
     "less",
     "less_equal",
     "linalg",
+    "linearize",
     "linspace",
     "load_graph",
     "log",
@@ -441,6 +470,7 @@ __all__ = [
     "not_equal",
     "num_threads",
     "numerical_gradient",
+    "odeint",
     "one_hot",
     "ones",
     "ones_like",
@@ -464,6 +494,7 @@ __all__ = [
     "result_type",
     "rms_norm",
     "roll",
+    "root",
     "round",
     "rsqrt",
     "scan",

@@ -87,3 +87,7 @@ class LoopLimitError(RetrogradError, RuntimeError):
 
 class BackendError(RetrogradError, RuntimeError):
     """A backend that is unknown, not installed, or cannot run the graph."""
+
+
+class RecompilationWarning(UserWarning):
+    """A `jit` function with `explain=True` was compiled again; the message says why."""

@@ -145,6 +145,44 @@ def test_products_of_matrices_and_vectors_in_every_layout(seed: int) -> None:
 
 
 # -- when it is done ------------------------------------------------------------------------------
+SIZES = (1, 1, 2, 3, 5, 16, 17, 33)
+
+
+def random_contraction(seed: int) -> tuple[list[Node], Node, list[Array]]:
+    """Any number of axes, in any order, many of size 1, with any order of summation."""
+    rng = np.random.default_rng(seed)
+    counts = {"batch": rng.integers(3), "sum": rng.integers(4),
+              "rows": rng.integers(3), "columns": rng.integers(3)}  # fmt: skip
+    sizes = {(kind, i): int(rng.choice(SIZES)) for kind, n in counts.items() for i in range(n)}
+    axes = [
+        [x for x in rng.permutation(list(sizes), axis=0).tolist() if x[0] != without]
+        for without in ("columns", "rows")
+    ]
+    places = [{(kind, int(i)): k for k, (kind, i) in enumerate(own)} for own in axes]
+
+    def listed(kind: str, own: int) -> tuple[int, ...]:
+        return tuple(places[own][kind, i] for i in range(counts[kind]))
+
+    dot = rg.ops.matmul.DotGeneral(
+        listed("sum", 0), listed("sum", 1), listed("batch", 0), listed("batch", 1)
+    )
+    dtype = [float32, float32, float64, rg.float16][seed % 4]
+    shapes = [tuple(sizes[x] for x in place) for place in places]
+    nodes = [input_node(spec(s, dtype)) for s in shapes]
+    arrays = [rng.normal(size=s).astype(dtype.dtype) for s in shapes]
+    return nodes, dot(*nodes), arrays
+
+
+@pytest.mark.parametrize("light", [True, False], ids=["light", "full"])
+@pytest.mark.parametrize("seed", range(60))
+def test_contractions_of_many_axes(seed: int, light: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not light:
+        monkeypatch.setattr(native, "LIGHT", 0)
+    nodes, y, arrays = random_contraction(seed)
+    if max(a.size for a in arrays) < 10**6 and y.type.size < 10**6:
+        assert_same_bits(Graph(nodes, [y]), arrays)
+
+
 def test_a_shape_never_seen_compiles_nothing() -> None:
     rg.exp(rg.ones(3) * 0.3).sum().numpy()
     before = len(native._PROGRAMS)

@@ -97,6 +97,19 @@ def test_data_that_is_no_number_is_said_to_be_data():
         rg.trace(lambda x: x * 2, rg.spec((2,)))(np.array([rg.nan, 1], np.float32))
 
 
+def test_loops_are_looked_into():
+    def step(c, x):
+        return c * x, rg.log(c - x)
+
+    with pytest.raises(rg.NonFiniteError, match=r"^log gives") as caught, rg.debug():
+        rg.scan(step, rg.tensor(3.0), rg.tensor([1.0, 2.0, 6.0]))
+    assert "return c * x, rg.log(c - x)" in str(caught.value)
+    with pytest.raises(rg.NonFiniteError, match=r"^(mul|div|exp)"), rg.debug():
+        rg.while_loop(lambda s: s > 0, lambda s: rg.exp(s) * 2, rg.tensor(1.0))
+    with rg.debug():
+        assert rg.cond(rg.tensor(True), lambda x: x, lambda x: 1 / x, rg.tensor(0.0)).item() == 0
+
+
 def test_values_are_those_of_the_reference():
     x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     f = lambda x: rg.log_softmax(rg.tanh(x) @ rg.ones((4, 2)))  # noqa: E731

@@ -19,7 +19,8 @@ P = np.abs(X)
 ONE = (
     "gamma", "gammaln", "digamma", "psi", "gammasgn", "erf", "erfc", "erfcx", "erfinv",
     "erfcinv", "ndtr", "log_ndtr", "ndtri", "logit", "entr", "j0", "j1", "i0", "i1", "i0e",
-    "i1e", "expit", "log_expit", "log1p", "expm1", "exp2", "cbrt",
+    "i1e", "y0", "y1", "k0", "k1", "k0e", "k1e", "expit", "log_expit", "log1p",
+    "expm1", "exp2", "cbrt",
 )  # fmt: skip
 TWO = (
     "betaln", "beta", "gammainc", "gammaincc", "xlogy", "xlog1py", "rel_entr", "kl_div",

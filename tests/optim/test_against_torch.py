@@ -25,6 +25,8 @@ CASES = [
     ("Adam", {"lr": 0.1, "betas": (0.85, 0.99), "eps": 1e-3, "weight_decay": 0.1}),
     ("Adam", {"lr": 0.1, "betas": (0.0, 0.5)}),
     ("Adam", {"lr": 0.1, "amsgrad": True}),
+    ("Adagrad", {"lr": 0.1}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.2, "weight_decay": 0.1, "eps": 1e-3}),
     ("AdamW", {"lr": 0.1}),
     ("AdamW", {"lr": 0.1, "weight_decay": 0.5, "amsgrad": True}),
 ]
@@ -52,6 +54,27 @@ def test_step_by_step(name, options):
         for key in set(state) - {"step"}:
             expected = b.state_dict()["state"][i][key].numpy()
             np.testing.assert_allclose(state[key].numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+def test_complex_parameters(name, options):
+    """They move as their parts do, in both forms."""
+    rng = np.random.default_rng(7)
+    w, *gs = rng.normal(size=(5, 3, 2)) + 1j * rng.normal(size=(5, 3, 2))
+    p, q = rg.tensor(w, requires_grad=True), torch.tensor(w, requires_grad=True)
+    a, b = getattr(optim, name)([p], **options), getattr(torch.optim, name)([q], **options)
+    pure, state = rg.tensor(w), a.init(rg.tensor(w))
+    for g in gs:
+        p.grad, q.grad = rg.tensor(g), torch.tensor(g)
+        a.step()
+        b.step()
+        pure, state = a.update(pure, rg.tensor(g), state)
+        for found in (p, pure):
+            np.testing.assert_allclose(found.numpy(), q.detach().numpy(), rtol=1e-12, atol=1e-14)
+    for key, slot in a.state_dict()["state"][0].items():
+        if key != "step":
+            want = b.state_dict()["state"][0][key].numpy()
+            np.testing.assert_allclose(slot.numpy(), want, rtol=1e-12)
 
 
 @pytest.mark.parametrize("norm_type", [2.0, 1.0, 3.0, float("inf")])

@@ -23,6 +23,7 @@ from retrograd.ir import (
 from retrograd.ops.control import Alias, StopGradient
 from retrograd.ops.leaf import Constant, Input, Iota, SizeOf
 from retrograd.ops.random import RandomBits
+from retrograd.ops.recompute import After, Keep, RegionIn, RegionOut
 from tests.records.common import SIZES, M, N, f64
 from tests.records.elementwise import wrap
 from tests.records.record import (
@@ -159,6 +160,25 @@ def same_samples(op: Any) -> Iterator[Sample]:
         yield Sample(op, (draw(rng, shape, float64),), True)
 
 
+def after_samples() -> Iterator[Sample]:
+    rng = rng_for("after")
+    for dtype in DTYPES:
+        x = draw(rng, (2, 3), dtype)
+        yield Sample(After(), (x,))
+        yield Sample(After(), (x, draw(rng, (4,), float64), draw(rng, (), int8)))
+    smooth = (rng.normal(size=(2, 3)), rng.normal(size=4))
+    yield Sample(After(), smooth, smooth=True)
+
+
+AFTER = Record(
+    "after",
+    after_samples,
+    lambda op, x, *others: np.array(x),
+    (0,),
+    symbolic=(Symbolic(After(), (f64(N, 2), f64(M)), SIZES),),
+)
+
+
 def records() -> list[Record]:
     same = [
         Record(
@@ -168,6 +188,9 @@ def records() -> list[Record]:
             wrt,
             symbolic=(Symbolic(op, (f64(N, 2),), SIZES),),
         )
-        for op, wrt in ((StopGradient(), ()), (Alias(), (0,)))
+        for op, wrt in (
+            (StopGradient(), ()),
+            *[(mark, (0,)) for mark in (Alias(), RegionIn(), RegionOut(), Keep())],
+        )
     ]
-    return [*LEAVES, RANDOM, *same]
+    return [*LEAVES, RANDOM, *same, AFTER]

@@ -9,16 +9,19 @@ import numpy as np
 import scipy.linalg
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import TensorType, float32, float64, int32
+from retrograd.ir import TensorType, as_dtype, float32, int32
 from retrograd.ops.linalg import (
     LU,
     QR,
     SVD,
     Cholesky,
     Cofactor,
+    CofactorSlope,
     Complement,
     Det,
+    Eig,
     Eigh,
+    Eigvals,
     Eigvalsh,
     Expm,
     Inv,
@@ -42,12 +45,27 @@ def general(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     return np.asarray(x + np.eye(m, n) * (2 + np.arange(n)))
 
 
+def spread(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """The same with singular values farther apart, for derivatives of vectors."""
+    return np.asarray(
+        general(rng, shape) + 2 * np.diag(np.arange(max(shape)))[: shape[-2], : shape[-1]]
+    )
+
+
 def positive(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """Positive definite matrices and a small antisymmetric part."""
     x = rng.uniform(-1, 1, shape)
     n = shape[-1]
     product = np.einsum("...ij,...kj->...ik", x, x) + np.eye(n) * (1 + np.arange(n))
     return np.asarray(product + 0.1 * (x - np.swapaxes(x, -1, -2)))
+
+
+def plane(make: Make, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Complex matrices: those of `make` with others for their imaginary part, smaller ones."""
+    x, y = make(rng, shape), 0.3 * rng.uniform(-1, 1, shape)
+    if make is orthonormal:
+        return np.asarray(np.linalg.qr(x + 1j * y)[0])
+    return np.asarray(x + 1j * y)
 
 
 def uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -64,9 +82,11 @@ def looped(f: Callable[..., Any]) -> Callable[..., Array]:
 
     def independent(op: Any, *arrays: Array) -> Array:
         batch, dtype = arrays[0].shape[:-2], arrays[0].dtype
-        wide = [a.astype(np.float64) for a in arrays]
-        shape = op.infer(*[TensorType(float64, a.shape) for a in arrays]).shape
-        y = np.zeros(shape)
+        kind = as_dtype(np.result_type(dtype, np.float64))
+        wide = [a.astype(kind.dtype) for a in arrays]
+        result = op.infer(*[TensorType(kind, a.shape) for a in arrays])
+        y = np.zeros(result.shape, result.dtype.dtype)
+        dtype = op.infer(*[TensorType(as_dtype(dtype), a.shape) for a in arrays]).dtype.dtype
         for i in np.ndindex(batch):
             y[i] = f(op, *[a[i] for a in wide])
         return y.astype(dtype)
@@ -79,7 +99,7 @@ def samples_of(
     cases: Sequence[tuple[Any, Sequence[tuple[Make, tuple[int, ...]]]]],
     smooth: bool = True,
 ) -> Callable[[], Iterator[Sample]]:
-    """Each op on the given inputs in float64, and in float32."""
+    """Each op on the given inputs in float64, and in float32, and on complex ones likewise."""
 
     def samples() -> Iterator[Sample]:
         rng = rng_for(name)
@@ -87,6 +107,11 @@ def samples_of(
             arrays = tuple(make(rng, shape) for make, shape in inputs)
             yield Sample(op, arrays, smooth)
             yield Sample(op, tuple(a.astype(np.float32) for a in arrays))
+        for op, inputs in cases:
+            numbers = tuple(plane(make, rng, shape) for make, shape in inputs)
+            # Of many values some are so close to one another that differences are not exact.
+            yield Sample(op, numbers, smooth and numbers[0].shape[-1] <= 4)
+            yield Sample(op, tuple(a.astype(np.complex64) for a in numbers))
 
     return samples
 
@@ -114,7 +139,7 @@ def refused(op: Any, *types: TensorType) -> tuple[Failure, ...]:
 
 
 def cholesky(op: Any, x: Array) -> Array:
-    y: Array = scipy.linalg.cholesky((x + x.T) / 2, lower=not op.upper)
+    y: Array = scipy.linalg.cholesky((x + x.conj().T) / 2, lower=not op.upper)
     return y
 
 
@@ -208,10 +233,11 @@ def tall(op: Any) -> tuple[Failure, ...]:
 
 def eliminated(op: Any, x: Array) -> Array:
     m, n = x.shape
-    y = np.zeros((n + 2, m))
+    y = np.zeros((n + 2, m), x.dtype)
     y[n] = np.arange(m)
     if x.size:
-        found, exchanges, _ = scipy.linalg.lapack.dgetrf(x)
+        getrf = scipy.linalg.lapack.zgetrf if x.dtype.kind == "c" else scipy.linalg.lapack.dgetrf
+        found, exchanges, _ = getrf(x)
         y[:n], y[n + 1, :n] = found.T, exchanges
         for i, j in enumerate(exchanges):
             y[n, [i, j]] = y[n, [j, i]]
@@ -242,6 +268,10 @@ def solve_samples() -> Iterator[Sample]:
         arrays = a, f, uniform(rng, (*shape[:-1], k))
         yield Sample(op, arrays, True)
         yield Sample(op, tuple(x.astype(np.float32) for x in arrays))
+        z = plane(general, rng, shape)
+        numbers = z, np.asarray(LU().reference(z)), plane(uniform, rng, (*shape[:-1], k))
+        yield Sample(op, numbers, True)
+        yield Sample(op, tuple(x.astype(np.complex64) for x in numbers))
 
 
 def inv_samples() -> Iterator[Sample]:
@@ -250,6 +280,8 @@ def inv_samples() -> Iterator[Sample]:
         arrays = with_factors(rng, shape)
         yield Sample(Inv(), arrays, True)
         yield Sample(Inv(), tuple(x.astype(np.float32) for x in arrays))
+        z = plane(general, rng, shape)
+        yield Sample(Inv(), (z, np.asarray(LU().reference(z))), True)
 
 
 def solve_inputs(type: TensorType) -> Array:
@@ -262,7 +294,7 @@ def solve_inputs(type: TensorType) -> Array:
 
 def factored(op: Any, x: Array) -> Array:
     if not x.size:
-        return np.zeros((x.shape[1], sum(x.shape)))
+        return np.zeros((x.shape[1], sum(x.shape)), x.dtype)
     q, r = scipy.linalg.qr(x, mode="economic")
     return np.concatenate([q.T, r], axis=1)
 
@@ -279,25 +311,40 @@ def orthonormal(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 def signs(v: Array) -> Array:
     """What makes the first large component of each column positive."""
-    found = np.ones(v.shape[1])
+    found = np.ones(v.shape[1], v.dtype)
     for j, column in enumerate(v.T):
         first = next(c for c in column if abs(c) >= 0.6 * max(abs(column)))
-        found[j] = -1 if first < 0 else 1
+        found[j] = abs(first) / first
     return found
 
 
 def eigen(op: Any, x: Array) -> Array:
     if not x.size:
-        return np.zeros((1, 0))
-    w, v = scipy.linalg.eigh((x + x.T) / 2, driver="evd")
+        return np.zeros((1, 0), x.dtype)
+    w, v = scipy.linalg.eigh((x + x.conj().T) / 2, driver="evd")
     return np.concatenate([w[None], (v * signs(v)).T])
+
+
+def eigen_of_any(op: Any, x: Array) -> Array:
+    if not x.size:
+        return np.zeros((1, 0), np.complex128)
+    w, v = scipy.linalg.eig(x)
+    v = v / np.linalg.norm(v, axis=0) + 0j
+    return np.concatenate([w[None], (v * signs(v)).T])
+
+
+def apart(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Matrices that are not symmetric, with distinct eigenvalues, of which some are complex."""
+    x = general(rng, shape)
+    turn = np.diag(np.ones(max(shape[-1] - 1, 0)), 1) if shape[-1] else np.zeros((0, 0))
+    return np.asarray(x + 2 * (turn - turn.T))
 
 
 def singular(op: Any, x: Array) -> Array:
     if not x.size:
-        return np.zeros((1 + sum(x.shape), 0))
+        return np.zeros((1 + sum(x.shape), 0), x.dtype)
     u, s, vh = scipy.linalg.svd(x, full_matrices=False)
-    return np.concatenate([s[None], u * signs(u), vh.T * signs(u)])
+    return np.concatenate([s[None], u * signs(u), vh.conj().T * signs(u)])
 
 
 SQUARES: list[tuple[int, ...]] = [(3, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2, 2), (17, 17)]
@@ -311,6 +358,15 @@ def cofactors(op: Any, x: Array) -> Array:
     for i, j in np.ndindex(x.shape):
         minor = np.delete(np.delete(x, i, 0), j, 1)
         y[i, j] = (-1) ** (i + j) * np.linalg.det(minor)
+    return y
+
+
+def cofactors_along(op: Any, x: Array, t: Array) -> Array:
+    """Traces of t times the cofactors of what is left without a row and a column."""
+    y = np.zeros_like(x)
+    for i, j in np.ndindex(x.shape):
+        minor, other = (np.delete(np.delete(a, i, 0), j, 1) for a in (x, t))
+        y[i, j] = (-1) ** (i + j) * np.sum(cofactors(op, minor) * other)
     return y
 
 
@@ -373,6 +429,30 @@ SOLVERS = [
            [(3, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2, 2), (8, 8)], refused(Expm(), f64(3, 3))),
     of_one("cofactor", Cofactor(), cofactors, general, SQUARES[:-1],
            refused(Cofactor(), f64(3, 3))),
+    Record(
+        "cofactor_slope",
+        samples_of(
+            "cofactor_slope",
+            [(CofactorSlope(), [(general, s), (uniform, s)])
+             for s in ((3, 3), (4, 4), (2, 2, 2), (1, 1), (0, 2, 2))],
+        ),
+        looped(cofactors_along),
+        (0, 1),
+        ulps=256,
+        absolute=256,
+        failures=(
+            *refused(CofactorSlope(), f64(3, 3), f64(3, 3)),
+            Failure(CofactorSlope(), (f64(3, 3), f64(2, 2)), ShapeError),
+        ),
+        symbolic=(
+            Symbolic(CofactorSlope(), (f64(M, N, N), f64(M, N, N)),
+                     ({"N": 3, "M": 2}, {"N": 2, "M": 0}), make=drawn(general)),
+        ),
+        vary=scaled,
+    ),
+    of_one("eig", Eig(), eigen_of_any, apart, SQUARES[:-1], refused(Eig(), f64(3, 3))),
+    of_one("eigvals", Eigvals(), lambda op, x: eigen_of_any(op, x)[0], apart, SQUARES[:-1],
+           refused(Eigvals(), f64(3, 3))),
     *(
         Record(
             name,
@@ -404,10 +484,10 @@ SOLVERS = [
         symbolic=(Symbolic(Pinv(), (f64(N, M), f64(M, N)), SIZES),),
     ),
     of_one("eigh", Eigh(), eigen, positive, SQUARES, refused(Eigh(), f64(3, 3))),
-    of_one("eigvalsh", Eigvalsh(), lambda op, x: eigen(op, x)[0], positive, SQUARES,
+    of_one("eigvalsh", Eigvalsh(), lambda op, x: eigen(op, x)[0].real, positive, SQUARES,
            refused(Eigvalsh(), f64(3, 3))),
-    of_one("svd", SVD(), singular, general, [*TALL, (2, 4)], singular_failures(SVD())),
-    of_one("svdvals", Svdvals(), lambda op, x: singular(op, x)[0], general, [*TALL, (2, 4)],
+    of_one("svd", SVD(), singular, spread, [*TALL, (2, 4)], singular_failures(SVD())),
+    of_one("svdvals", Svdvals(), lambda op, x: singular(op, x)[0].real, general, [*TALL, (2, 4)],
            singular_failures(Svdvals())),
 ]  # fmt: skip
 

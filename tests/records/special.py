@@ -53,6 +53,12 @@ UNARY = {
     "i0e": (in_mp(lambda x: mp.besseli(0, x) * mp.exp(-abs(x))), [(-3, 3)], None, [0]),
     "i1e": (in_mp(lambda x: mp.besseli(1, x) * mp.exp(-abs(x))), [(-3, 3)], None, [0]),
 }
+UNARY |= {
+    "y0": (in_mp(lambda x: mp.bessely(0, x)), [(0.3, 9)], None, (), False, 16),
+    "y1": (in_mp(lambda x: mp.bessely(1, x)), [(0.3, 9)], None, (), False, 16),
+    "k0e": (in_mp(lambda x: mp.besselk(0, x) * mp.exp(x)), [(0.3, 5)]),
+    "k1e": (in_mp(lambda x: mp.besselk(1, x) * mp.exp(x)), [(0.3, 5)]),
+}
 BOTH = [(0.3, 2.5)]
 SHAPE = [(0.3, 0.9)]
 MANY = {

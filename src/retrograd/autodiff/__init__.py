@@ -2,12 +2,19 @@
 
 from retrograd.autodiff.batching import batch, batched
 from retrograd.autodiff.forward import pushforward, tangent
-from retrograd.autodiff.reverse import added, contributions, depends, gradient, pullback, seeds
+from retrograd.autodiff.reverse import (
+    Cotangents,
+    contributions,
+    depends,
+    gradient,
+    pullback,
+    seeds,
+)
 
 __all__ = [
+    "Cotangents",
     "batch",
     "batched",
-    "added",
     "contributions",
     "depends",
     "gradient",

@@ -25,16 +25,16 @@ def batched(
         if stack.type != x.type.with_shape((size, *x.shape)):
             raise ShapeError(f"{stack.type} is not a stack of {size} samples of {x.describe()}")
     found: dict[Node, Any] = dict(samples)  # of a node of several results a list
-    single: dict[Node, Node] = {}  # results of a node of several that are no stacks
+    single: dict[Node, Node] = {}  # no stacks, but computed from other nodes now
     for node in reachable(outputs, samples.keys()):
-        flags = [x in found for x in node.inputs]
         if node in found:
             continue
-        if not any(flags):
-            if any(x in single for x in node.inputs):
-                single[node] = node.with_inputs([single.get(x, x) for x in node.inputs])
-            continue
+        flags = [x in found for x in node.inputs]
         inputs = [found.get(x) or single.get(x, x) for x in node.inputs]
+        if not any(flags[: node.prim.value_inputs]):
+            if any(flags) or any(x in single for x in node.inputs):
+                single[node] = node.with_inputs(inputs)
+            continue
         with made_by(Provenance(node.scope, node.source, node.origin)):
             new = node.prim.batch(size, flags, *inputs)
         if isinstance(new, Node) and new.type.rank == node.type.rank:

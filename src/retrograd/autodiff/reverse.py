@@ -6,12 +6,13 @@ in which its users are visited, which is fixed by the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from retrograd.autodiff.names import fresh
+from retrograd.autodiff.recompute import Recomputation, has_regions
 from retrograd.errors import GradientError
-from retrograd.ir import Graph, Node, Provenance, TupleType, full, made_by, reachable
+from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.complex import conj
 from retrograd.ops.leaf import input_node
 
@@ -39,6 +40,7 @@ def pullback(
 
     Computes `sum_k cotangents[k]^T d outputs[k] / d wrt[i]` for each i. None means that no output
     depends on `wrt[i]` through differentiable operations. The walk does not pass nodes of `stop`.
+    What was computed in a region is computed again for it (`autodiff.recompute`).
 
     The gradient of a real L with respect to a complex z is `dL/dRe(z) + i dL/dIm(z)`: a step
     against it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends
@@ -46,47 +48,54 @@ def pullback(
     """
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
-    found: dict[Node, Any] = {}
-
-    def accumulate(x: Node, g: Any) -> None:
-        found[x] = added(x, found.get(x), g)
-
+    again = Recomputation(outputs, stop) if has_regions(path) else None
+    found = Cotangents()
     for y, g in zip(outputs, cotangents, strict=True):
         if g.type != y.type:
             raise GradientError(f"the cotangent of {y.describe()} must be {y.type}, not {g.type}")
         if y in on_path:
             with made_by(Provenance(y.scope, y.source, y)):
-                accumulate(y, conj(g))
+                found.add(y, conj(g))
     for node in reversed(path):
-        if node not in found or node in stop:
+        if node not in found.of or node in stop:
             continue
         with made_by(Provenance(node.scope, node.source, node)):
-            for x, part in contributions(node, found[node]):
+            seen = None if again is None else again.seen(node, found.of)
+            for x, part in contributions(node, found.of[node], seen):
                 if x in on_path:
-                    accumulate(x, part)
-    return [conj(found[x]) if x in found else None for x in wrt]
+                    found.add(x, part)
+    return [conj(found.of[x]) if x in found.of else None for x in wrt]
 
 
-def added(x: Node, before: Any, part: Any) -> Any:
-    """The cotangent of a node with a contribution added. That of a node of several results is a
-    list, with None where there is none, and contributions to it are dicts by position."""
-    if not isinstance(part, dict):
-        return part if before is None else before + part
-    assert isinstance(x.type, TupleType)
-    total = [None] * len(x.type.items) if before is None else list(before)
-    for i, g in part.items():
-        total[i] = g if total[i] is None else total[i] + g
-    return total
+class Cotangents:
+    """Cotangents of nodes, each the sum of its contributions in the order in which they come. That
+    of a node of several results is a list of theirs, None where nothing has come."""
+
+    def __init__(self) -> None:
+        self.of: dict[Node, Any] = {}
+
+    def add(self, x: Node, part: Node | Mapping[int, Node]) -> None:
+        """Add a contribution; to a node of several results a mapping from their numbers."""
+        if isinstance(part, Node):
+            self.of[x] = self.of[x] + part if x in self.of else part
+            return
+        known = self.of.setdefault(x, [None] * len(x.type.items))  # type: ignore[attr-defined]
+        for i, g in part.items():
+            known[i] = g if known[i] is None else known[i] + g
 
 
-def contributions(node: Node, g: Any) -> Iterator[tuple[Node, Any]]:
+def contributions(
+    node: Node, g: Any, seen: tuple[Node, Sequence[Node]] | None = None
+) -> Iterator[tuple[Node, Any]]:
     """What a node with the cotangent `g` adds to the cotangents of its inputs, by the reverse rule
-    of its op; inputs without a gradient are left out. See `added`."""
-    parts = node.prim.vjp(g, node, *node.inputs)
+    of its op; inputs without a gradient are left out. The rule sees the node and its inputs, or
+    what computes them again."""
+    y, inputs = seen or (node, node.inputs)
+    parts = node.prim.vjp(g, y, *inputs)
     for x, part in zip(node.inputs, parts, strict=True):
         if part is None:
             continue
-        if not isinstance(part, dict) and part.type != x.type:
+        if isinstance(part, Node) and part.type != x.type:
             raise GradientError(
                 f"the reverse rule of {node.op} gave {part.type} for an input of type {x.type}: "
                 f"{node.describe()}"

@@ -7,7 +7,14 @@ from collections.abc import Collection
 from retrograd.backends.backend import Array, Backend, Program, bind
 from retrograd.backends.checked import CHECKED, CheckedProgram, check_given, checked
 from retrograd.backends.interpret import TieredProgram
-from retrograd.backends.llvm import MISSED, LLVMProgram, Pending, call, caller
+from retrograd.backends.llvm import (
+    MISSED,
+    LLVMProgram,
+    Pending,
+    call,
+    caller,
+    flush_subnormals,
+)
 from retrograd.backends.pairs import has_complex, on_real, real_arrays, real_graph
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import BackendError
@@ -30,6 +37,7 @@ __all__ = [
     "checked",
     "compile_graph",
     "find",
+    "flush_subnormals",
     "on_real",
     "real_arrays",
     "real_graph",

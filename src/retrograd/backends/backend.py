@@ -34,6 +34,29 @@ def bind(inputs: Sequence[Node], arrays: Sequence[Array]) -> dict[str, int]:
     Raises `ShapeError` or `DTypeError` naming the input; where a symbolic size has two values, the
     message gives both.
     """
+    sizes: dict[str, int] = {}
+    named: list[tuple[int | Dim, int]] = []
+    if len(arrays) == len(inputs):
+        for x, a in zip(inputs, arrays, strict=True):
+            kind = x.type
+            if a.dtype != kind.dtype.dtype or a.ndim != len(kind.shape):
+                break
+            for d, n in zip(kind.shape, a.shape, strict=True):
+                if type(d) is int:
+                    if d != n:
+                        return _bound(inputs, arrays)
+                    continue
+                named.append((d, n))
+                if (name := str(d)) in d.names:  # type: ignore[union-attr]
+                    sizes.setdefault(name, n)
+        else:
+            if all(evaluate(d, sizes) == n for d, n in named):
+                return sizes
+    return _bound(inputs, arrays)
+
+
+def _bound(inputs: Sequence[Node], arrays: Sequence[Array]) -> dict[str, int]:
+    """The same, slowly, with an error that says what does not fit."""
     if len(arrays) != len(inputs):
         raise ShapeError(f"the graph takes {len(inputs)} arrays, not {len(arrays)}")
     sizes: dict[str, int] = {}

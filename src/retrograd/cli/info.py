@@ -9,10 +9,12 @@ from importlib.metadata import PackageNotFoundError, version
 import typer
 
 import retrograd as rg
+from retrograd.accelerate import NAMES, is_compiled
 
 PACKAGES = (
     "numpy",
     "llvmlite",
+    "scipy",
     "scipy-openblas32",
     "ml_dtypes",
     "optree",
@@ -23,17 +25,18 @@ PACKAGES = (
 
 
 def info() -> None:
-    """Show versions, backends, the processor and its features, threads."""
+    """Show versions, backends, what records in compiled code, the processor, threads."""
     rows = {
         "retrograd": f"{rg.__version__}, {os.path.dirname(rg.__file__)}",
         "python": f"{platform.python_version()}, {platform.platform()}",
         "backends": ", ".join(rg.backends()),
+        "accelerators": ", ".join(f"{name} ({_recorder(name)})" for name in NAMES),
         "packages": ", ".join(f"{p} {_version(p)}" for p in PACKAGES),
         **_processor(),
         "threads": f"{_usable()} of {os.cpu_count()} logical processors may be used",
     }
     for name, text in rows.items():
-        typer.echo(f"{name:<10} {text}")
+        typer.echo(f"{name:<12} {text}")
 
 
 def _version(package: str) -> str:
@@ -41,6 +44,10 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "missing"
+
+
+def _recorder(name: str) -> str:
+    return "compiled" if is_compiled(name) else "python"
 
 
 def _usable() -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from typing import Any
 
 from retrograd.errors import FormatError, OptionError
@@ -57,6 +56,8 @@ def parse_documents(content: bytes, source: str = "the text") -> list[str]:
 
 def bundled_names() -> list[str]:
     """The names that come with retrograd; `NAMES_ORIGIN` says where they are from."""
+    from importlib.resources import files  # which imports much, for a name few ask for
+
     names = files("retrograd.data").joinpath("names.txt")
     return parse_documents(names.read_bytes(), "names.txt")
 

@@ -14,7 +14,7 @@ from retrograd.frontend.graph import argument_names
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.source import user_source
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import is_tracked, to_node
+from retrograd.frontend.transforms.active import is_tracked, to_node
 from retrograd.ir import (
     DType,
     Graph,

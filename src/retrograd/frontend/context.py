@@ -1,4 +1,5 @@
-"""Modes of recording and running, each a context: gradients on or off, the backend, threads."""
+"""Modes of recording and running, each a context: gradients on or off, the backend, threads,
+subnormal numbers."""
 
 from __future__ import annotations
 
@@ -8,12 +9,15 @@ from contextvars import ContextVar, Token
 from typing import Any, overload
 
 from retrograd.backends import find
+from retrograd.backends import flush_subnormals as flush
 from retrograd.backends.threads import THREADS, checked, threads_here
 
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[bool] = ContextVar("tracing", default=False)
+_UNSEEN: ContextVar[bool] = ContextVar("unseen", default=False)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 _TOKENS: ContextVar[tuple[Token[Any], ...]] = ContextVar("tokens", default=())
+_FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
 
 
 class Setting(ContextDecorator):
@@ -67,6 +71,16 @@ def is_tracing() -> bool:
 def tracing() -> Setting:
     """What happens inside the block becomes part of a graph that runs many times."""
     return Setting(_TRACING, True)
+
+
+def is_unseen() -> bool:
+    """Whether tapes are not shown what is computed here."""
+    return _UNSEEN.get()
+
+
+def unseen() -> Setting:
+    """Tapes are not shown what is computed inside the block."""
+    return Setting(_UNSEEN, True)
 
 
 def current_backend() -> str:
@@ -131,3 +145,54 @@ def num_threads(n: int | None = None) -> int | ThreadSetting:
     1
     """
     return threads_here() if n is None else ThreadSetting(checked(n))
+
+
+class FlushSetting(ContextDecorator):
+    """What `flush_subnormals(on)` returns: in force at once, and as a context inside its block
+    only. The mode is one of the thread, not of the context that variables live in."""
+
+    def __init__(self, on: bool) -> None:
+        self._on = on
+        self._before: bool | None = flush(on)
+
+    def _take_back(self) -> None:
+        before, self._before = self._before, None
+        if before is not None:
+            flush(before)
+
+    def __enter__(self) -> None:
+        self._take_back()
+        _FLUSHED.set((*_FLUSHED.get(), flush(self._on)))
+
+    def __exit__(self, *failure: object) -> None:
+        *others, before = _FLUSHED.get()
+        _FLUSHED.set(tuple(others))
+        flush(before)
+
+    def __call__(self, f: Callable[..., Any]) -> Any:
+        self._take_back()
+        return super().__call__(f)
+
+
+def flush_subnormals(on: bool = True) -> FlushSetting:
+    """Have numbers too small to be normal count as zero: below 1.2e-38 in float32, 2.2e-308 in
+    float64.
+
+    Many processors take a hundred times longer for such numbers, which come up where probabilities
+    or gradients vanish: training can become several times slower as it converges. JAX flushes them
+    always, PyTorch by `torch.set_flush_denormal`. The default is to compute them as IEEE 754 says.
+
+    `rg.flush_subnormals()` holds from here on, `with rg.flush_subnormals():` for the block; also a
+    decorator. It concerns all arithmetic of the Python thread that sets it, NumPy's too, and the
+    workers of the programs that it runs; a value is computed where it is looked at. Apart from
+    numbers that are too small, results are the same to the bit.
+
+    Raises `BackendError` on processors other than x86-64 and 64-bit ARM.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([1e-30, 1.0], dtype=rg.float32)
+    >>> with rg.flush_subnormals():
+    ...     print((x * 1e-10).numpy())
+    [0.e+00 1.e-10]
+    """
+    return FlushSetting(on)

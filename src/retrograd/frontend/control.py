@@ -25,7 +25,7 @@ from retrograd.frontend.checkpoints import Policy, nested_scan
 from retrograd.frontend.conversion import promote
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import to_node
+from retrograd.frontend.transforms.active import to_node
 from retrograd.ir import Dim, DType, Node, TensorType, bool_, full, int64
 from retrograd.ops.control import items
 from retrograd.ops.elementwise import add, cast

@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Any
 
 from retrograd.autodiff import pullback, seeds
+from retrograd.frontend.recorder import FormBase
 from retrograd.ir import Node, Provenance, TensorType, full, made_by
 from retrograd.ops.control import StopGradient
 from retrograd.ops.leaf import Leaf
@@ -33,15 +34,12 @@ class Slot(Leaf):
         return self.type
 
 
-class Form:
-    """One value of a recorded computation: a node over slots, and what is known about it.
-
-    `uses` leads on: from an operation, and what it combines this with, to the form of the result.
-    """
+class Form(FormBase):
+    """One value of a recorded computation: a node over slots, and what is known about it."""
 
     __slots__ = (
-        "floating", "gradients", "loss", "node", "place", "reach", "slot", "spent", "stopped",
-        "takes_numbers", "type", "uses", "without_history",
+        "gradients", "loss", "node", "place", "reach", "slot", "spent", "stopped", "type",
+        "without_history",
     )  # fmt: skip
 
     def __init__(self, place: Place, node: Node, slot: int = -1, spent: bool = False) -> None:
@@ -49,7 +47,7 @@ class Form:
         self.node = node
         self.type = node.type
         self.floating = node.dtype.is_inexact
-        self.takes_numbers = node.dtype.dtype.kind == "f"  # as arguments of a program; not bfloat16
+        self.takes_numbers = node.dtype.dtype.kind == "f"
         self.slot = slot  # the number of the array it stands for; -1: it is computed
         self.spent = spent  # backward() went through it: no gradient does again
         self.loss: Form | None = None  # of a gradient: the spent form of what it is the gradient of

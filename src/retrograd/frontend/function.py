@@ -22,8 +22,8 @@ from retrograd.frontend.leaves import leaf
 from retrograd.frontend.page import CURRENT
 from retrograd.frontend.programs import LITERAL
 from retrograd.frontend.recall import (
+    LARGEST,
     MISSED,
-    Operation,
     collected,
     free_number,
     hold,
@@ -31,6 +31,7 @@ from retrograd.frontend.recall import (
     recall,
     single,
 )
+from retrograd.frontend.recorder import Operation, number_key, served
 from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.source import user_source
 from retrograd.ir import Node, Provenance, Source, made_by, provenance
@@ -75,16 +76,15 @@ def function(f: F, numbers: bool = False) -> F:
             _locate(error, f.__name__, source)
             raise
 
-    positional = f.__code__.co_posonlyargcount
-    if rest or f.__defaults__ or len(arrays) != positional:
-        return call  # type: ignore[return-value]
-    if f.__code__.co_kwonlyargcount or positional != f.__code__.co_argcount:
-        return call  # type: ignore[return-value]
-    if positional == 1:
-        return _of_one(f, call)  # type: ignore[return-value]
-    if positional == 2:
-        return _of_two(f, call, numbers)  # type: ignore[return-value]
-    return call  # type: ignore[return-value]
+    code = f.__code__
+    positional = code.co_posonlyargcount
+    plain = not (rest or f.__defaults__ or code.co_kwonlyargcount)
+    if plain and positional == len(arrays) == code.co_argcount:
+        if positional == 1:
+            return _of_one(f, call)  # type: ignore[return-value]
+        if positional == 2:
+            return _of_two(f, call, numbers)  # type: ignore[return-value]
+    return served(call, call, 0, f)  # type: ignore[return-value]
 
 
 def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,7 +92,12 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
     op, create, enabled = Operation(f, False), object.__new__, _GRAD.get
 
     @functools.wraps(f)
-    def call(x: Any, /) -> Any:
+    def complete(x: Any, /) -> Any:
+        found = single(op, x)
+        return found if found is not MISSED else slow(x)
+
+    @functools.wraps(f)
+    def quick(x: Any, /) -> Any:
         try:
             handle_class = Lazy.handle_class
             page, form = x._page, x._form
@@ -113,10 +118,9 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
             return new
         except (AttributeError, KeyError):
             pass
-        found = single(op, x)
-        return found if found is not MISSED else slow(x)
+        return complete(x)
 
-    return call
+    return served(quick, complete, 1, op)
 
 
 # What an operation does as an operator, and with its operands exchanged.
@@ -135,8 +139,9 @@ def reflected(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> Callable[..., Any]:
     """A function of two arrays."""
-    method = _method(Operation(f, numbers), slow)
-    swapped = _method(Operation(f, numbers, True), lambda x, other: slow(other, x))
+    op, exchanged = Operation(f, numbers), Operation(f, numbers, True)
+    method = _method(op, slow)
+    swapped = _method(exchanged, lambda x, other: slow(other, x))
 
     @functools.wraps(f)
     def call(x1: Any, x2: Any, /) -> Any:
@@ -146,8 +151,9 @@ def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> C
             return swapped(x2, x1)
         return slow(x1, x2)
 
-    _METHODS[call] = method, swapped
-    return call
+    found = served(call, call, 2, op, exchanged)
+    _METHODS[found] = method, swapped
+    return found
 
 
 def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,7 +164,11 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
     """
     numbers, create, enabled, literal = op.numbers, object.__new__, _GRAD.get, LITERAL
 
-    def method(self: Any, other: Any) -> Any:
+    def complete(self: Any, other: Any) -> Any:
+        found = pair(op, self, other)
+        return found if found is not MISSED else slow(self, other)
+
+    def quick(self: Any, other: Any) -> Any:
         try:
             handle_class = Lazy.handle_class
             form = self._form
@@ -180,8 +190,12 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
                 found = form.uses[op][second]
                 if other._requires_grad:
                     tracked = True
-            elif kind is int or other in literal or not (numbers and form.takes_numbers):
-                found = form.uses[op][kind, repr(other)]
+            elif (
+                other in literal
+                or not (numbers and form.takes_numbers)
+                or (kind is int and abs(other) > LARGEST)
+            ):
+                found = form.uses[op][number_key(other)]
             else:
                 if not page.open:
                     raise KeyError
@@ -201,10 +215,9 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
             return new
         except (AttributeError, KeyError):
             pass
-        found = pair(op, self, other)
-        return found if found is not MISSED else slow(self, other)
+        return complete(self, other)
 
-    return method
+    return served(quick, complete, 2, op)
 
 
 def _locate(error: RetrogradError, name: str, source: Source | None) -> None:

@@ -30,6 +30,8 @@ from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import as_node
 from retrograd.frontend.context import current_backend, tracing
 from retrograd.frontend.conversion import as_array
+from retrograd.frontend.leaves import STALE
+from retrograd.frontend.programs import escaped
 from retrograd.frontend.recording import Data, Lazy, evaluate, leaf
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node, TensorType, as_dtype, as_shape, substitute
@@ -239,8 +241,11 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     leaves, structure = tree.flatten(args)
     names = argument_names(f, args)
     inputs = [input_node(_type_of(x), n) for x, n in zip(leaves, names, strict=True)]
-    with tracing():
-        result = f(*tree.unflatten(structure, [Tensor(x) for x in inputs]))
+    try:
+        with tracing():
+            result = f(*tree.unflatten(structure, [Tensor(x) for x in inputs]))
+    finally:
+        STALE.update(inputs)
     outputs, _ = tree.flatten(result)
     if not outputs:
         raise TraceError(f"nothing to trace: {getattr(f, '__name__', f)} returns {result!r:.80}")
@@ -265,6 +270,8 @@ def captures(outputs: Sequence[Node], inputs: Sequence[Node]) -> dict[Node, Arra
         node = todo.pop()
         if node in given:
             continue
+        if node in STALE:
+            raise TraceError(escaped(node, "in a function that is traced"))
         if isinstance(node.prim, Data) or (0 <= node.id < start and node.inputs):
             found.append(node)
             continue

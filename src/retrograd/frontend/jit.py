@@ -26,10 +26,20 @@ from retrograd.frontend.context import (
 )
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import argument_names, captures, positional
+from retrograd.frontend.leaves import STALE
 from retrograd.frontend.programs import JIT
 from retrograd.frontend.ready import Gone
+from retrograd.frontend.recompiling import History
 from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle
-from retrograd.frontend.signature import CONSTANT, Static, by_identity, parse_shape, symbolic
+from retrograd.frontend.signature import (
+    CONSTANT,
+    Static,
+    by_identity,
+    need_names,
+    parse_spec,
+    specs_of,
+    symbolic,
+)
 from retrograd.frontend.source import user_place
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.walking import LARGEST, Fixed
@@ -37,6 +47,7 @@ from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import input_node
 
 CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
+STATIC = "="  # before the name of a parameter whose value is part of the signature
 SITES = 4  # structures of arguments that are recognised without a look at the signature
 
 
@@ -46,9 +57,10 @@ class Jit:
     def __init__(
         self,
         f: Callable[..., Any],
-        static: Sequence[str],
+        static: Sequence[str | int],
         donate: int | str | Sequence[int | str],
         shapes: Mapping[str, Any],
+        explain: bool = False,
     ) -> None:
         if not callable(f):
             raise TypeError(f"jit compiles a function, not {f!r:.80}")
@@ -56,13 +68,15 @@ class Jit:
             raise TypeError("jit compiles a function that returns, not a generator or a coroutine")
         functools.update_wrapper(self, f)
         self._f = f
-        self._static = frozenset((static,) if isinstance(static, str) else static)
-        self._shapes = {k: parse_shape(v) for k, v in shapes.items()}
+        self._shapes = {k: parse_spec(v) for k, v in shapes.items()}
+        need_names(list(self._shapes.values()))
         self._traces: dict[Any, Traced] = {}  # in the order of their making
         self._lock = threading.RLock()
         self._counts = {"calls": 0, "compilations": 0}
+        self._history = History(explain)
         self._name = getattr(f, "__name__", type(f).__name__)
         self._names, self._rest = positional(f)
+        self._static = self._parameters(static)
         self._donate = self._parameters([donate] if isinstance(donate, int | str) else donate)
         self._check_names([x for x in self._donate if isinstance(x, str)])
         self._sites: tuple[Site, ...] = ()  # where the latest calls were, the last one first
@@ -87,7 +101,8 @@ class Jit:
         except (TypeError, ValueError):
             return
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        for name in (*self._static, *donate, *self._shapes):
+        static = [x for x in self._static if isinstance(x, str)]
+        for name in (*static, *donate, *self._shapes):
             if name not in parameters and not takes_any:
                 raise TypeError(f"jit: {self._name} has no parameter named {name!r}")
 
@@ -100,6 +115,12 @@ class Jit:
     def cache_stats(self) -> dict[str, int]:
         """How often the function was called compiled, and how often that took a compilation."""
         return {**self._counts, "signatures": len(self._traces)}
+
+    @property
+    def recompilations(self) -> tuple[str, ...]:
+        """For each compilation but the first, as far back as is remembered, why it was needed:
+        which argument changed, from what to what."""
+        return self._history.reasons
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not _TRACING.get() and _BACKEND.get() == "llvm":
@@ -135,11 +156,11 @@ class Jit:
             return self._f(*args, **kwargs)
         if self._donate:
             call.donated = self._donated(args, kwargs)
-        labels = [""] * len(call.leaves)
+        labels, specs = [""] * len(call.leaves), [None] * len(call.leaves)
         if self._static or self._shapes:
-            labels = self._labels(args, kwargs)
-        for x, label in zip(call.leaves, labels, strict=True):
-            call.keys.append(self._classify(x, label, call.arrays))
+            labels, specs = self._declared(args, kwargs)
+        for x, label, spec in zip(call.leaves, labels, specs, strict=True):
+            call.keys.append(self._classify(x, label, spec, call.arrays))
         traced = self._traced(call)
         if traced.needs_grad and grad_enabled():
             return self._f(*args, **kwargs)  # it closes over tensors that want a gradient
@@ -156,7 +177,9 @@ class Jit:
             with self._lock:
                 traced = self._traces.get(signature)
                 if traced is None:
-                    traced = self._trace(call)
+                    names = self._leaf_names(call.leaves, call.structure)
+                    self._history.compiling(self._name, signature, names)
+                    traced = self._trace(call, names)
                     if len(self._traces) >= CAPACITY:
                         del self._traces[next(iter(self._traces))]
                     self._traces[signature] = traced
@@ -193,19 +216,28 @@ class Jit:
             found += [name in self._donate] * len(tree.flatten(kwargs[name])[0])
         return found
 
-    def _labels(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
-        """For each leaf the name of the parameter it belongs to."""
+    def _declared(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[list[str], list[Any]]:
+        """For each leaf the name of the parameter it belongs to, with its position where that is
+        what was declared, and the sizes declared for it."""
         labels: list[str] = []
-        for i, a in enumerate(args):
-            name = self._names[i] if i < len(self._names) else self._rest
-            labels += [name] * len(tree.flatten(a)[0])
-        for name in sorted(kwargs):
-            labels += [name] * len(tree.flatten(kwargs[name])[0])
-        return labels
+        specs: list[Any] = []
+        given = [
+            (self._names[i] if i < len(self._names) else self._rest, a) for i, a in enumerate(args)
+        ]
+        for i, (name, a) in enumerate([*given, *sorted(kwargs.items())]):
+            static = name in self._static or (i < len(args) and i in self._static)
+            spec = None if static else self._shapes.get(name)
+            found = [] if spec is None else specs_of(spec, a, name)
+            count = len(tree.flatten(a)[0])
+            labels += [STATIC + name if static else name] * count
+            specs += found or [None] * count
+        return labels, specs
 
-    def _classify(self, x: Any, label: str, arrays: list[Array]) -> Any:
+    def _classify(self, x: Any, label: str, spec: Any, arrays: list[Array]) -> Any:
         """The key of a leaf; the values of arrays and numbers are collected on the way."""
-        if label in self._static or isinstance(x, (*CONSTANT, Jit)):
+        if label.startswith(STATIC) or isinstance(x, (*CONSTANT, Jit)):
             return self._checked(Static(x), label)
         if isinstance(x, int | float) and not isinstance(x, np.generic):
             number = "int64" if isinstance(x, int) else "float64"
@@ -225,22 +257,19 @@ class Jit:
                 )
             return self._checked(Static(x), label)
         arrays.append(array)
-        if label in self._shapes:
-            return symbolic(kind, self._shapes[label], label)
-        return kind
+        return kind if spec is None else symbolic(kind, spec, label)
 
     def _checked(self, static: Static, label: str) -> Static:
         try:
             hash(static)
         except TypeError:
             raise DTypeError(
-                f"jit: the static argument {label} of {self._name} is a "
+                f"jit: the static argument {label.removeprefix(STATIC)} of {self._name} is a "
                 f"{type(static.value).__name__}, which is not hashable; use a tuple, for instance"
             ) from None
         return static
 
-    def _trace(self, call: Call) -> Traced:
-        names = self._leaf_names(call.leaves, call.structure)
+    def _trace(self, call: Call, names: Sequence[str]) -> Traced:
         new: list[Any] = []
         inputs: list[Node] = []
         for key, name in zip(call.keys, names, strict=True):
@@ -255,8 +284,11 @@ class Jit:
             inputs.append(node)
             new.append(Tensor(node))
         args, kwargs = tree.unflatten(call.structure, new)
-        with tracing():
-            result = self._f(*args, **kwargs)
+        try:
+            with tracing():
+                result = self._f(*args, **kwargs)
+        finally:
+            STALE.update(inputs)
         out, shape = tree.flatten(result)
         is_array = [isinstance(y, Lazy | np.ndarray | np.generic | Dim) for y in out]
         outputs = [
@@ -283,16 +315,27 @@ class Jit:
 def jit(
     f: Callable[..., Any] | None = None,
     *,
-    static_argnames: Sequence[str] = (),
+    static_argnames: str | Sequence[str] = (),
+    static_argnums: int | Sequence[int] = (),
     donate: int | str | Sequence[int | str] = (),
     shapes: Mapping[str, Any] | None = None,
+    explain: bool = False,
 ) -> Any:
     """Compile a function of tensors: traced once for each signature, then run as one program.
 
     The signature is made of the structure of the arguments, the dtypes and shapes of arrays, and
     the values of everything else; a number may change without a new compilation, a bool or string
-    not, nor an argument listed in `static_argnames`. `shapes={"x": "N 784"}` declares sizes as
-    symbolic, so that one compilation serves all.
+    not, nor an argument listed in `static_argnames` or, by position, `static_argnums`.
+
+    `shapes={"x": "N 784", "y": "N"}` declares sizes as symbolic, so that one compilation serves
+    every N. What is declared is also assumed: names that occur twice stand for equal sizes,
+    expressions such as `2*N` or `N*M` for what they say, and a call that does not fit is a
+    `ShapeError` that names the axis and both values. `_` leaves a size as it is given; for an
+    argument that is a tree, the declaration is one for all its leaves, or a dict or list of
+    declarations: `{"batch": {"image": "N 784", "label": "N"}}`.
+
+    `f.cache_stats()` counts calls and compilations, and `f.recompilations` says why those after the
+    first were needed; with `explain=True` each of them is a `RecompilationWarning` as well.
 
     Arguments listed in `donate`, by name or position, are given away: results take their memory
     where they can, and it is an error to use these tensors afterwards (`DonatedError`). What others
@@ -313,6 +356,11 @@ def jit(
     declared = {} if shapes is None else shapes
     if not isinstance(declared, Mapping):
         raise TypeError(f'jit: shapes is a dict such as {{"x": "N 784"}}, not {shapes!r}')
+    static = [*_listed(static_argnames), *_listed(static_argnums)]
     if f is None:
-        return lambda g: Jit(g, static_argnames, donate, declared)
-    return Jit(f, static_argnames, donate, declared)
+        return lambda g: Jit(g, static, donate, declared, explain)
+    return Jit(f, static, donate, declared, explain)
+
+
+def _listed(given: str | int | Sequence[Any]) -> list[Any]:
+    return [given] if isinstance(given, str | int) else list(given)

@@ -58,6 +58,8 @@ VALUES: weakref.WeakKeyDictionary[Node, Array] = weakref.WeakKeyDictionary()
 PENDING: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
 # What tensors that are not computed stand for after `backward()`.
 SPENT: weakref.WeakSet[Node] = weakref.WeakSet()
+# Stand-ins for arguments of functions that were traced, or mapped over samples, and are done.
+STALE: weakref.WeakSet[Node] = weakref.WeakSet()
 
 
 def leaf(array: Array, name: str = "", type: TensorType | None = None) -> Node:

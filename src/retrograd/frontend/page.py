@@ -8,11 +8,9 @@ gets them: the page is *dissolved*, its tensors go on as tensors on nodes.
 
 from __future__ import annotations
 
-import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from sys import getrefcount
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from retrograd.backends import Array
@@ -22,6 +20,7 @@ from retrograd.frontend.leaves import VALUES
 from retrograd.frontend.past import wholes
 from retrograd.frontend.plan import Plan, along
 from retrograd.frontend.programs import COUNTS
+from retrograd.frontend.recorder import PageBase
 from retrograd.frontend.source import user_place
 from retrograd.ir import Node
 
@@ -31,47 +30,30 @@ if TYPE_CHECKING:
 FULL = 512  # handles on a page after which it is looked whether to cut the recording
 
 
-class Page:
+class Page(PageBase):
     """Arrays and numbers by slot, and the handles on what was computed from them.
 
-    `handles` lists handles strongly, so that making one costs little; that somebody else holds one
-    is seen by its reference count. It decides only what is computed along with what is asked for.
+    That somebody holds a handle decides only what is computed along with what is asked for.
 
     A page is full when `limit` handles were made. What is recorded for the first time asks, and
     what is known ends where that found the page full, so what is looked up need not.
     """
 
     __slots__ = (
-        "__weakref__", "arrays", "before", "handles", "keep", "kept", "limit", "lock", "looks",
-        "nodes", "numbers", "open", "place", "ripe", "slots", "take", "values",
+        "__weakref__", "arrays", "lock", "looks", "nodes", "place", "ripe", "values",
     )  # fmt: skip
 
-    keep: Callable[[Lazy], None]
-
     def __init__(self, place: Place) -> None:
+        super().__init__()
         self.place = place
-        self.open = True  # whether a thread records here
         self.arrays: list[Node] = []  # leaves, by slot
-        self.slots: dict[Node, Form] = {}
-        self.numbers: dict[int, float] = {}
-        self.take = itertools.count().__next__  # the number of the next number
-        self.kept: list[weakref.ref[Lazy]] = []  # handles that an earlier look left here
         self.values: dict[Form, Array] = {}  # what earlier looks have computed
         self.nodes: dict[Node, Node] = {}  # of forms whose nodes were asked for
-        self.handles: list[Lazy] = []
-        self.before = 0  # how many handles were made before those that are listed
-        self.limit = (
-            place.limit or place.room or FULL
-        )  # how many are made before somebody looks into it
+        self.limit = place.limit or place.room or FULL
         self.ripe = place.limit > 0  # whether the recording is cut then
         self.looks = 0  # how often something was computed
         self.lock = threading.RLock()
-        self.keep = self.handles.append
         _list(self)
-
-    def made(self) -> int:
-        """How many handles were made on this page."""
-        return self.before + len(self.handles)
 
     def slot(self, leaf: Node, spent: bool) -> Form:
         """The form of an array on this page, which gets a slot at its first use."""
@@ -83,41 +65,19 @@ class Page:
                 self.slots[leaf] = found
         return found
 
-    def alive(self) -> list[Lazy]:
-        """The handles that somebody holds, in the order of their making."""
-        made, self.handles = self.handles, []
-        if self.open:
-            self.keep = self.handles.append
-        self.before += len(made)
-        old = [h for h in [ref() for ref in self.kept] if h is not None and h._page is self]
-        return old + [h for h in made if getrefcount(h) > ALONE and h._page is self]
-
     def reopen(self) -> None:
         """Record here again, since what is recorded goes on from here."""
         CURRENT.page.close()
-        CURRENT.page, self.open = self, True
-        self.keep = self.handles.append
+        CURRENT.page = self
+        self.begin()
 
     def close(self) -> None:
         """Nothing more is recorded here, unless it goes on from what is here."""
-        self.open = False
-        self.keep = _refuse
+        self.end()
         if CURRENT.page is self:
             CURRENT.page = NOWHERE  # so that the thread keeps no data alive
 
 
-def _refuse(handle: Lazy) -> None:
-    """Nothing is recorded on a page that is closed."""
-    raise KeyError
-
-
-def _count_alone() -> int:
-    """The reference count that `alive` sees of a handle that only the page holds."""
-    made = [object()]
-    return [getrefcount(h) for h in made if getrefcount(h)][0]  # noqa: RUF015 - as `alive` does
-
-
-ALONE = _count_alone()
 PAGES: list[weakref.ref[Page]] = []  # those there are, and some that are gone
 _PRUNE = [64]  # how long the list may grow before it is looked through
 
@@ -131,7 +91,6 @@ def _list(page: Page) -> None:
 
 
 NOWHERE = Page(Place())  # the page of what is not on one
-NOWHERE.open, NOWHERE.keep = False, _refuse
 
 
 class _Current(threading.local):
@@ -146,6 +105,7 @@ def current() -> Page:
     page = CURRENT.page
     if not page.open:
         page = CURRENT.page = Page(place_of(*user_place()))
+        page.begin()
     return page
 
 
@@ -158,7 +118,7 @@ def flush(page: Page, handles: Sequence[Lazy]) -> None:
         )
         held = page.alive()
         if not wanted:
-            page.kept = [weakref.ref(h) for h in held]
+            page.stay(held)
             return
         forms = tuple([h._form for h in held])
         place = page.place
@@ -177,16 +137,14 @@ def flush(page: Page, handles: Sequence[Lazy]) -> None:
         try:
             arrays = plan.run(page.arrays, values, page.numbers)
         except BaseException:
-            page.kept = [weakref.ref(h) for h in held]
+            page.stay(held)
             raise
         results = dict(zip(outputs, arrays, strict=True))
-        page.kept = _settled(page, held, results)
+        page.stay(_settled(page, held, results))
         _settled(page, handles, results)  # the page may have lost sight of one
 
 
-def _settled(
-    page: Page, handles: Iterable[Lazy], results: Mapping[Form, Array]
-) -> list[weakref.ref[Lazy]]:
+def _settled(page: Page, handles: Iterable[Lazy], results: Mapping[Form, Array]) -> list[Lazy]:
     """Give handles their values; those that stay on the page, since a gradient may ask for their
     history or they were not computed."""
     staying = []
@@ -196,7 +154,7 @@ def _settled(
             continue
         array = results.get(form)
         if array is None or h._requires_grad:
-            staying.append(weakref.ref(h))
+            staying.append(h)
         if array is not None:
             if h._requires_grad:
                 page.values[form] = array
@@ -214,7 +172,7 @@ def materialise(h: Lazy) -> Node:
             return h._own
         held = page.alive()
         page.close()
-        page.kept = []
+        page.stay([])
         if not any(x is h for x in held):
             held.append(h)
         forms = [f for x in held if (f := x._form) is not None]

@@ -70,7 +70,7 @@ class Plan:
             with np.errstate(all="ignore"):
                 for i, k, kind in self.free:
                     arguments[i] = np.asarray(kind(given[k]))
-            self.arguments, self.done = arguments, dict(given)
+            self.arguments, self.done = arguments, given.copy()
         return self.arguments
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from retrograd.backends import Program, start_graph
 from retrograd.errors import TraceError
 from retrograd.frontend.context import current_backend
+from retrograd.frontend.leaves import STALE
 from retrograd.frontend.source import user_source
 from retrograd.ir import Graph, Node, TensorType, reachable
 from retrograd.ops.leaf import Constant, input_node
@@ -58,6 +59,8 @@ def needed(outputs: Iterable[Node], known: Any) -> Needed:
     order = sorted(todo, key=lambda n: n.id)
     for node in order:
         if node.op == "input":
+            if node in STALE:
+                raise TraceError(escaped(node, f"at {user_source()}"))
             raise TraceError(
                 f"a number is needed at {user_source()}, but it depends on {node.describe()}, "
                 "which stands for any array of this type while the function is traced. Use "
@@ -70,6 +73,16 @@ def needed(outputs: Iterable[Node], known: Any) -> Needed:
     computed = set(order)
     inputs = list(dict.fromkeys(x for n in order for x in n.inputs if x not in computed))
     return Needed(order, inputs)
+
+
+def escaped(node: Node, where: str) -> str:
+    """What to say of the use of a value from inside a function that was traced."""
+    return (
+        f"a value is used {where} that was computed from {node.describe()} inside a function that "
+        "jit, vmap or trace has finished with: there it stood for any array of this type, and has "
+        "no value of its own. Return it from that function instead of storing it outside (in a "
+        "list, an attribute or a global variable)"
+    )
 
 
 def is_argument(node: Node) -> bool:

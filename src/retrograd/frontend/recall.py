@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any
@@ -16,6 +15,7 @@ from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import SPENT, Data, leaf
 from retrograd.frontend.page import Page, current
 from retrograd.frontend.programs import LITERAL, LOCK, is_argument
+from retrograd.frontend.recorder import Operation, number_key
 from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.segments import LOOKS, cut, make_room
 from retrograd.frontend.source import user_source
@@ -25,18 +25,6 @@ MISSED = object()  # in place of a result: this has to be recorded on nodes
 # Stands in a form for any number. Nothing is special about it, so no rule takes it for special.
 ANY_NUMBER = 0.6180339887498949
 LARGEST = 2**53  # beyond, an int is not the same as a float
-
-
-class Operation:
-    """A library function of one or two arrays, as a key of `Form.uses`; the same function with its
-    operands exchanged is another."""
-
-    __slots__ = ("function", "numbers", "swapped")
-
-    def __init__(self, function: Callable[..., Any], numbers: bool, swapped: bool = False) -> None:
-        self.function = function  # on nodes
-        self.numbers = numbers  # whether what it does is the same whatever the value of a number
-        self.swapped = swapped
 
 
 class _Unfit(Exception):
@@ -100,7 +88,7 @@ def hold(page: Page, form: Form, tracked: bool) -> Any:
     new._form = form
     new._page = page
     new._requires_grad = tracked
-    page.handles.append(new)
+    page.add(new)
     return new
 
 
@@ -148,9 +136,8 @@ def _with_number(op: Operation, x: Lazy, value: float) -> Any:
     if not (op.numbers and form.takes_numbers and value not in LITERAL) or (
         value.__class__ is int and abs(value) > LARGEST
     ):
-        # By value: 1, 1.0 and True are equal, and so are 0.0 and -0.0.
         nodes = (value, form.node) if op.swapped else (form.node, value)
-        found = _look(page, op, form, (value.__class__, repr(value)), lambda: nodes)
+        found = _look(page, op, form, number_key(value), lambda: nodes)
         return MISSED if found is None else hold(page, found, x._requires_grad)
     k = page.take()
     found = free_number(page, op, form, k)
@@ -353,12 +340,13 @@ def replayed(
     found = page.place.calls.get(call)
     if found is not None:
         results, numbers, last = found
-        page.numbers.update(numbers)
-        page.take = itertools.count(last + 1).__next__
+        page.count_from(last + 1)
+        for k, x in numbers.items():
+            page.numbers[k] = x
         return [hold(page, f, False) for f in results]
     made = make()
     if all(h._page is page for h in made):
-        numbers = {k: x for k, x in page.numbers.items() if k > first}
+        numbers = page.numbers_from(first + 1)
         page.place.calls[call] = [h._form for h in made], numbers, page.take()
     return made
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from retrograd.backends import CHECKED, Array, check_given, checked
-from retrograd.frontend.context import current_backend, is_tracing
+from retrograd.frontend.context import current_backend, is_tracing, is_unseen
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import (
     PENDING,
@@ -39,6 +39,7 @@ from retrograd.frontend.programs import (
     program_for,
 )
 from retrograd.frontend.ready import complete
+from retrograd.frontend.recorder import HandleBase
 from retrograd.ir import DType, Node, Provenance, Shape, TensorType, made_by
 from retrograd.ops.control import StopGradient
 
@@ -60,7 +61,7 @@ _RECORDERS: tuple[weakref.ref[Any], ...] = ()
 def recorders() -> list[Any]:
     """The tapes that are alive: each is shown every result of a library function, but for those
     inside of functions that are traced, which have no value."""
-    if not _RECORDERS or is_tracing():
+    if not _RECORDERS or is_tracing() or is_unseen():
         return []
     return [tape for tape in [ref() for ref in _RECORDERS] if tape is not None]
 
@@ -80,20 +81,18 @@ def dissolve_pages() -> None:
             continue
         held = page.alive()
         if held:
-            page.kept = [weakref.ref(h) for h in held]
+            page.stay(held)
             materialise(held[0])
         page.close()
 
 
-class Lazy:
+class Lazy(HandleBase):
     """A handle on a value: what the user holds. `Tensor` adds the operators.
 
     It stands for `_form` on `_page`, or for a node, `_own`. `Data` nodes are values at hand.
     """
 
-    __slots__ = (
-        "__weakref__", "_form", "_grad", "_own", "_page", "_ready", "_requires_grad", "_root",
-    )  # fmt: skip
+    __slots__ = ()
 
     handle_class: ClassVar[type[Lazy]]  # the class results are wrapped in: Tensor
 

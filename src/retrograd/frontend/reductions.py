@@ -43,7 +43,7 @@ def _over(op: Callable[..., Any], x: Node, axis: Axis, keepdims: bool, what: str
 
 
 @function
-def sum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     """Sum over the given axes, all by default. Over no elements it is 0.
 
     Booleans and integers are summed in 64 bits unless a dtype is given.
@@ -54,7 +54,7 @@ def sum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, keepdims: bool = 
 
 
 @function
-def prod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     """Product over the given axes, all by default. Over no elements it is 1.
 
     Its gradient is exact where elements are zero.
@@ -65,25 +65,25 @@ def prod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, keepdims: bool =
 
 
 @function
-def max(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+def max(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Maximum over the given axes; NaN if an element is NaN. Ties share the gradient equally."""
     return _over(ops.ReduceMax, as_node(x), axis, keepdims, "max")
 
 
 @function
-def min(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+def min(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Minimum over the given axes; NaN if an element is NaN. Ties share the gradient equally."""
     return _over(ops.ReduceMin, as_node(x), axis, keepdims, "min")
 
 
 @function
-def any(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+def any(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Whether an element is true (not zero)."""
     return _over(ops.ReduceAny, el.cast(as_node(x), bool_), axis, keepdims, "any")
 
 
 @function
-def all(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+def all(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Whether every element is true (not zero)."""
     return _over(ops.ReduceAll, el.cast(as_node(x), bool_), axis, keepdims, "all")
 
@@ -101,7 +101,7 @@ def count(x: Node, axes: Sequence[int], minus: int | float = 0) -> Node:
 
 
 @function
-def mean(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+def mean(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Arithmetic mean over the given axes, all by default; NaN over no elements."""
     x = floating(x)
     axes = normal_axes(axis, x.type.rank, "mean")
@@ -121,7 +121,7 @@ def expand_scalar(x: Node, like: Node) -> Node:
 
 @function
 def var(
-    x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, keepdims: bool = False
+    x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, *, keepdims: bool = False
 ) -> Any:
     """Variance over the given axes: the mean square deviation, divided by `n - correction`; NaN
     where that is not positive. Of complex numbers that of the absolute deviation, a real number."""
@@ -137,11 +137,11 @@ def var(
 
 @function
 def std(
-    x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, keepdims: bool = False
+    x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, *, keepdims: bool = False
 ) -> Any:
     """Standard deviation over the given axes: the square root of `var`. Its gradient is 0 where the
     deviation is."""
-    return root(el.sqrt, var(as_node(x), axis, correction, keepdims))
+    return root(el.sqrt, var(as_node(x), axis, correction, keepdims=keepdims))
 
 
 def root(f: Callable[[Node], Node], x: Node) -> Node:

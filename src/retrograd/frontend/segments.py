@@ -11,7 +11,6 @@ in the order in which they would be added in one program (`through.py`).
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 
 from retrograd.autodiff import pullback
@@ -59,8 +58,8 @@ def make_room(page: Page, operands: Sequence[Lazy]) -> bool:
 
 def _period(page: Page) -> int:
     """After how many operations a recording repeats; 0: it does not, or not often."""
-    forms = [f for h in page.handles if (f := h._form) is not None]
-    what = [(n.prim, n.source and (n.source.code, n.source.lasti)) for n in [f.node for f in forms]]
+    nodes = [f.node for f in page.recorded()]
+    what = [(n.prim, n.source and (n.source.code, n.source.lasti)) for n in nodes]
     for p in range(1, PERIOD + 1):
         n = REPEATS * p
         if n + p > len(what):
@@ -77,7 +76,7 @@ def cut(page: Page, operands: Sequence[Lazy]) -> bool:
         held = page.alive()
         held += [h for h in operands if h._page is page and not any(h is x for x in held)]
         page.close()
-        page.kept = [weakref.ref(h) for h in held]
+        page.stay(held)
         place, values = page.place, page.values
         forms = dict.fromkeys([f for h in held if (f := h._form) is not None])
         wanted = [f for f in forms if f not in values]
@@ -154,7 +153,7 @@ def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
         numbers = place.values  # nearly always the same: kept once
     else:
         place.values = numbers
-    page.kept = []
+    page.stay([])
     leaves: dict[Form, Node] = {}
     if tracked:
         segment = Segment(place, page.arrays, numbers, values, page.nodes)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from retrograd.errors import ShapeError
+from retrograd.errors import DTypeError, FormatError, ShapeError
+from retrograd.frontend import tree
+from retrograd.frontend.recorder import FUNCTIONS
 from retrograd.ir import Dim, TensorType
+from retrograd.ir.literal import Reader
 
 # What is part of the signature without being asked to. Functions are compared by identity.
 CONSTANT = (
     bool,
     str,
     bytes,
-    types.FunctionType,
+    *FUNCTIONS,
     types.BuiltinFunctionType,
     types.MethodType,
     type,
@@ -50,12 +53,27 @@ class Static:
         return hash((type(self.value), self.value))
 
 
-def parse_shape(text: Any) -> tuple[int | Dim | None, ...]:
-    """`"N 784"` as `(Dim("N"), 784)`; `_` stands for the size the array has."""
-    words = text.replace(",", " ").split() if isinstance(text, str) else text
+Spec = Any  # a tuple of sizes (None: as given), a `TensorType`, or a dict or list of these
+
+
+def parse_spec(given: Any) -> Spec:
+    """What is declared of an argument: `"N 784"` is `(Dim("N"), 784)`, in which a size may be an
+    expression such as `2*N` and `_` stands for the size the array has; `rg.spec(...)` is itself;
+    dicts and lists hold this for the parts of an argument."""
+    if isinstance(given, TensorType):
+        return given
+    if isinstance(given, Mapping):
+        return {key: parse_spec(value) for key, value in given.items()}
+    words = given.replace(",", " ").split() if isinstance(given, str) else given
     if not isinstance(words, list | tuple):
-        raise ShapeError(f'jit: sizes are declared as in "N 784", not as {text!r}')
-    return tuple(_size(word) for word in words)
+        raise ShapeError(f'jit: sizes are declared as in "N 784", not as {given!r}')
+    if all(isinstance(w, int | Dim) or w is None or _is_word(w) for w in words):
+        return tuple(_size(word) for word in words)
+    return [parse_spec(w) for w in words]
+
+
+def _is_word(word: Any) -> bool:
+    return isinstance(word, str) and len(word.replace(",", " ").split()) == 1
 
 
 def _size(word: Any) -> int | Dim | None:
@@ -63,14 +81,76 @@ def _size(word: Any) -> int | Dim | None:
         return word
     if word == "_":
         return None
-    return int(word) if word.isdigit() else Dim(word)
+    reader = Reader(word)
+    try:
+        size = reader.size()
+        if reader.rest.strip():
+            raise reader.fail("the end")
+        if isinstance(size, int) and size < 0:
+            raise FormatError(f"{size} is negative")
+    except FormatError as error:
+        raise ShapeError(
+            f"jit: {word!r} is no size; sizes are numbers, names, and sums and products of these "
+            f"without spaces, such as 2*N+1: {error}"
+        ) from None
+    return size
 
 
-def symbolic(given: TensorType, shape: Sequence[Any], label: str) -> TensorType:
+def sizes_in(spec: Spec) -> list[int | Dim]:
+    """All sizes that a declaration names."""
+    if isinstance(spec, Mapping):
+        return [d for part in spec.values() for d in sizes_in(part)]
+    if isinstance(spec, list):
+        return [d for part in spec for d in sizes_in(part)]
+    shape = spec.shape if isinstance(spec, TensorType) else spec
+    return [d for d in shape if d is not None]
+
+
+def need_names(specs: Sequence[Spec]) -> None:
+    """Each name has to be the size of some axis by itself: from there its value is read."""
+    sizes = {d for spec in specs for d in sizes_in(spec) if isinstance(d, Dim)}
+    alone = {str(d) for d in sizes if str(d) in d.names}
+    for d in sorted(sizes, key=str):
+        for name in sorted(d.names - alone):
+            raise ShapeError(
+                f"jit: the size {name} is declared only within {d}, from which its value is not "
+                f"read; declare an axis of the size {name} by itself, or give {d} a name of its own"
+            )
+
+
+def specs_of(spec: Spec, arg: Any, label: str) -> list[Any]:
+    """For each leaf of an argument what is declared of it, None where nothing is."""
+    if not isinstance(spec, Mapping | list):
+        return [spec] * len(tree.flatten(arg)[0])
+    entries, children = tree.children(arg)
+    parts = spec if isinstance(spec, Mapping) else dict(enumerate(spec))
+    for key in parts:
+        if key not in entries:
+            raise ShapeError(f"jit: sizes are declared for {label}[{key!r}], which is not there")
+    found: list[Any] = []
+    for key, child in zip(entries, children, strict=True):
+        if key in parts:
+            found += specs_of(parts[key], child, f"{label}[{key!r}]")
+        else:
+            found += [None] * len(tree.flatten(child)[0])
+    return found
+
+
+def symbolic(given: TensorType, spec: Any, label: str) -> TensorType:
+    """The type of an argument in which the declared sizes stand for those it has."""
+    shape = spec
+    if isinstance(spec, TensorType):
+        shape = spec.shape
+        if spec.dtype is not given.dtype:
+            raise DTypeError(f"jit: {label} is declared as {spec}, but is {given}")
     if len(shape) != given.rank:
         raise ShapeError(f"jit: {label} is declared with {len(shape)} axes, but is {given}")
     sizes = tuple(n if d is None else d for d, n in zip(shape, given.shape, strict=True))
-    for d, n in zip(sizes, given.shape, strict=True):
+    for axis, (d, n) in enumerate(zip(sizes, given.shape, strict=True)):
         if not isinstance(d, Dim) and d != n:
-            raise ShapeError(f"jit: {label} is declared as {shape}, but is {given}")
+            declared = " ".join("_" if d is None else str(d) for d in shape)
+            raise ShapeError(
+                f"jit: axis {axis} of {label} is declared to have the size {d}, but has {n}: it is "
+                f'declared as "{declared}", and given as {given}'
+            )
     return given.with_shape(sizes)

@@ -67,14 +67,26 @@ __all__ = [
     # Bessel functions
     "bessel_j0",
     "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
     "i0",
     "i0e",
     "i1",
     "i1e",
     "j0",
     "j1",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
     "modified_bessel_i0",
     "modified_bessel_i1",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
+    "y0",
+    "y1",
     # entropy, logarithms, exponentials
     "cbrt",
     "entr",
@@ -156,6 +168,14 @@ j0 = _elementwise(ops.j0, "j0", "The Bessel function of the first kind of order 
 j1 = _elementwise(ops.j1, "j1", "The Bessel function of the first kind of order 1.")
 i0e = _elementwise(ops.i0e, "i0e", "`exp(-|x|) I_0(x)`; its derivative at the kink at 0 is 0.")
 i1e = _elementwise(ops.i1e, "i1e", "`exp(-|x|) I_1(x)`.")
+y0 = _elementwise(ops.y0, "y0", "The Bessel function of the second kind of order 0; -inf at 0, NaN "
+                  "below. Computed by SciPy, also inside of compiled programs.")
+y1 = _elementwise(ops.y1, "y1", "The Bessel function of the second kind of order 1; -inf at 0, NaN "
+                  "below. Computed by SciPy, also inside of compiled programs.")
+k0e = _elementwise(ops.k0e, "k0e", "`exp(x) K_0(x)`, inf at 0, NaN below. Computed by SciPy, also "
+                   "inside of compiled programs.")
+k1e = _elementwise(ops.k1e, "k1e", "`exp(x) K_1(x)`, inf at 0, NaN below. Computed by SciPy, also "
+                   "inside of compiled programs.")
 # fmt: on
 
 
@@ -299,6 +319,30 @@ def i1(x: ArrayLike, /) -> Any:
     return _unscaled(ops.i1e, x)
 
 
+def _decaying(op: el.Elementwise, x: ArrayLike) -> Node:
+    (x,) = together(x, floating=True)
+    (z,) = _wide(x)
+    return el.cast(op(z) * el.exp(-z), x.dtype)
+
+
+@function
+def k0(x: ArrayLike, /) -> Any:
+    """The modified Bessel function of the second kind of order 0, from `k0e`; inf at 0, NaN below.
+
+    >>> import retrograd as rg
+    >>> round(rg.special.k0(rg.tensor(1.0)).item(), 4)
+    0.421
+    """
+    return _decaying(ops.k0e, x)
+
+
+@function
+def k1(x: ArrayLike, /) -> Any:
+    """The modified Bessel function of the second kind of order 1, from `k1e`; inf at 0, NaN
+    below."""
+    return _decaying(ops.k1e, x)
+
+
 @function
 def sinc(x: ArrayLike, /) -> Any:
     """`sin(pi x) / (pi x)`, 1 at 0; below 1/4 its series, so that gradients hold at 0 too."""
@@ -316,4 +360,7 @@ def sinc(x: ArrayLike, /) -> Any:
 
 psi = digamma
 bessel_j0, bessel_j1 = j0, j1
+bessel_y0, bessel_y1 = y0, y1
 modified_bessel_i0, modified_bessel_i1 = i0, i1
+modified_bessel_k0, modified_bessel_k1 = k0, k1
+scaled_modified_bessel_k0, scaled_modified_bessel_k1 = k0e, k1e

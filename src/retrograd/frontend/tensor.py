@@ -24,7 +24,11 @@ from retrograd.frontend import (
 from retrograd.frontend import complex as complex_parts
 from retrograd.frontend import elementwise as el
 from retrograd.frontend.backward import backward
+from retrograd.frontend.context import _GRAD
+from retrograd.frontend.forms import Form
 from retrograd.frontend.function import operator, reflected
+from retrograd.frontend.page import CURRENT, Page
+from retrograd.frontend.recorder import install
 from retrograd.frontend.recording import Array, Lazy, leaf
 from retrograd.ir import Dim
 
@@ -356,3 +360,4 @@ class Tensor(Lazy):
 
 
 Lazy.handle_class = Tensor
+install(Tensor, Page, Form, CURRENT, _GRAD.get)

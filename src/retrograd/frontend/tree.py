@@ -80,6 +80,24 @@ def paths(tree: Any) -> list[str]:
     return [a.codify("") for a in accessors]
 
 
+def children(tree: Any) -> tuple[tuple[Any, ...], list[Any]]:
+    """Keys, positions or names of what a tree holds directly, and that; of a leaf nothing."""
+    leaves, _ = flatten(tree)  # registers dataclasses
+    if len(leaves) == 1 and leaves[0] is tree:
+        return (), []
+    found = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)
+    return tuple(found.entries), list(found.children)
+
+
+def spread(prefix: Any, tree: Any) -> list[Any]:
+    """For each leaf of a tree the leaf above it of `prefix`, a tree that matches the upper part.
+    None is a leaf of `prefix`. Raises `ValueError` where it does not match."""
+    flatten(tree)  # registers dataclasses
+    leaves = optree.tree_leaves(tree, none_is_leaf=True, namespace=NAMESPACE)
+    found = optree.broadcast_prefix(prefix, tree, none_is_leaf=True, namespace=NAMESPACE)
+    return [p for p, x in zip(found, leaves, strict=True) if x is not None]
+
+
 def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     """`f` applied to each leaf, and to the leaves at the same places of other trees."""
     leaves, structure = flatten(tree)

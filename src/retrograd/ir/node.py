@@ -101,6 +101,7 @@ class Op:
 
     name: str
     arity: int | None = None  # None: any number of inputs
+    value_inputs: int | None = None  # how many of them the value depends on; None: on all
 
     @property
     def attrs(self) -> dict[str, Any]:

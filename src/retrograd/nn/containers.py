@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from retrograd.frontend.tensor import Tensor
 from retrograd.nn.module import Module
+from retrograd.nn.parameter import Parameter
 
 
 class ModuleList(Module):
@@ -67,3 +69,123 @@ class Sequential(ModuleList):
         for m in self._items:
             input = m(input)
         return input
+
+
+class ModuleDict(Module):
+    """Modules by name."""
+
+    _inline = "_items"
+
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+        super().__init__()
+        self._items: dict[str, Any] = {}
+        self.update(modules or {})
+
+    def update(self, modules: Mapping[str, Module]) -> None:
+        """Add modules, or put others in their place."""
+        for name, m in modules.items():
+            self[name] = m
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        if not isinstance(module, Module):
+            raise TypeError(f"ModuleDict holds modules, not {type(module).__name__}")
+        self._items[name] = module
+
+    def __getitem__(self, name: str) -> Any:
+        return self._items[name]
+
+    def __delitem__(self, name: str) -> None:
+        del self._items[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._items.keys()
+
+    def values(self) -> Iterable[Any]:
+        """The modules."""
+        return self._items.values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Names and modules."""
+        return self._items.items()
+
+
+def _parameter(value: Any) -> Parameter:
+    return value if isinstance(value, Parameter) else Parameter(value)
+
+
+class ParameterList(Module):
+    """A list of parameters; tensors and arrays become some."""
+
+    _inline = "_items"
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        super().__init__()
+        self._items: list[Parameter] = [_parameter(v) for v in values]
+
+    def append(self, value: Any) -> ParameterList:
+        """Add a parameter at the end."""
+        self._items.append(_parameter(value))
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Add parameters at the end."""
+        self._items.extend([_parameter(v) for v in values])
+        return self
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self._items)
+
+    def __getitem__(self, index: int) -> Tensor:
+        return self._items[index]
+
+
+class ParameterDict(Module):
+    """Parameters by name; tensors and arrays become some."""
+
+    _inline = "_items"
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self._items: dict[str, Parameter] = {
+            name: _parameter(v) for name, v in (parameters or {}).items()
+        }
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._items[name] = _parameter(value)
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._items[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._items.keys()
+
+    def values(self) -> Iterable[Tensor]:
+        """The parameters."""
+        return self._items.values()
+
+    def items(self) -> Iterable[tuple[str, Tensor]]:
+        """Names and parameters."""
+        return self._items.items()

@@ -32,3 +32,38 @@ class Dropout(Module):
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
+
+
+class Dropout1d(Dropout):
+    """`Dropout` of whole channels of `[N, C, L]`."""
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.dropout1d(input, self.p, self.training, self.generator)
+
+
+class Dropout2d(Dropout):
+    """`Dropout` of whole channels of `[N, C, H, W]`."""
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.dropout2d(input, self.p, self.training, self.generator)
+
+
+class Dropout3d(Dropout):
+    """`Dropout` of whole channels of `[N, C, D, H, W]`."""
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.dropout3d(input, self.p, self.training, self.generator)
+
+
+class AlphaDropout(Dropout):
+    """`Dropout` for networks of `SELU`: mean and variance stay; see `functional.alpha_dropout`."""
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.alpha_dropout(input, self.p, self.training, self.generator)
+
+
+class FeatureAlphaDropout(Dropout):
+    """`AlphaDropout` of whole channels."""
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.feature_alpha_dropout(input, self.p, self.training, self.generator)

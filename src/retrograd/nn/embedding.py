@@ -18,7 +18,8 @@ class Embedding(Module):
     """A learned vector for each of `num_embeddings` indices: `[...]` to `[..., embedding_dim]`.
 
     weight is `[num_embeddings, embedding_dim]`, normal with standard deviation 1. The vector of
-    `padding_idx` begins as 0 and is not trained.
+    `padding_idx` begins as 0 and is not trained. With `sparse` the gradient of weight is a
+    `RowSparse`, see `functional.embedding`.
 
     >>> import retrograd as rg
     >>> rg.nn.Embedding(10, 4)([[1, 2, 3]]).shape
@@ -31,6 +32,7 @@ class Embedding(Module):
         embedding_dim: int,
         padding_idx: int | None = None,
         *,
+        sparse: bool = False,
         generator: Generator | None = None,
         dtype: Any = None,
     ) -> None:
@@ -45,6 +47,7 @@ class Embedding(Module):
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
+        self.sparse = sparse
         weight = init.normal((num_embeddings, embedding_dim), generator=generator, dtype=dtype)
         if padding_idx is not None:
             array = np.array(weight.numpy())
@@ -53,8 +56,45 @@ class Embedding(Module):
         self.weight = Parameter(weight)
 
     def forward(self, input: Any) -> Tensor:
-        return functional.embedding(input, self.weight, self.padding_idx)
+        return functional.embedding(input, self.weight, self.padding_idx, self.sparse)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class EmbeddingBag(Embedding):
+    """The sum, mean or maximum of the vectors of bags of indices; see `functional.embedding_bag`.
+
+    >>> import retrograd as rg
+    >>> rg.nn.EmbeddingBag(10, 4, mode="sum")([1, 2, 3, 4], [0, 3]).shape
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        mode: str = "mean",
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            num_embeddings, embedding_dim, padding_idx, generator=generator, dtype=dtype
+        )
+        if mode not in ("sum", "mean", "max"):
+            raise OptionError(f"EmbeddingBag: mode is 'sum', 'mean' or 'max', not {mode!r}")
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Tensor:
+        return functional.embedding_bag(
+            input, self.weight, offsets, self.mode, per_sample_weights, self.include_last_offset,
+            self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, mode={self.mode!r}"

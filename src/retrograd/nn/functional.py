@@ -30,6 +30,12 @@ from retrograd.nn.activating import (
     tanhshrink,
     threshold,
 )
+from retrograd.nn.fractional import (
+    conv_tbc,
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+    linear_cross_entropy,
+)
 from retrograd.nn.lookup import (
     bilinear,
     embedding,
@@ -64,6 +70,7 @@ from retrograd.nn.margins import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from retrograd.nn.multihead import multi_head_attention_forward
 from retrograd.nn.noise import (
     alpha_dropout,
     dropout,
@@ -242,6 +249,12 @@ __all__ = [
     "dropout2d",
     "dropout3d",
     "feature_alpha_dropout",
+    # others
+    "conv_tbc",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
+    "linear_cross_entropy",
+    "multi_head_attention_forward",
     # linear maps, lookups, attention
     "bilinear",
     "embedding",

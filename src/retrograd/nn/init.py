@@ -7,6 +7,7 @@ program is the same model twice.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -16,8 +17,6 @@ from retrograd.frontend.context import backend
 from retrograd.frontend.random import Generator
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import as_shape, float32
-
-_DEFAULT = Generator(0)
 
 # The nonlinearities `calculate_gain` knows, without those that take a parameter.
 _GAINS = {
@@ -32,12 +31,13 @@ _GAINS = {
 
 def seed(n: int) -> None:
     """Start the stream that is used where no generator is given again, from seed n."""
-    _DEFAULT.load_state_dict(Generator(n).state_dict())
+    default_generator().load_state_dict(Generator(n).state_dict())
 
 
+@functools.cache
 def default_generator() -> Generator:
-    """The generator that is used where none is given."""
-    return _DEFAULT
+    """The generator that is used where none is given, made when it is first needed."""
+    return Generator(0)
 
 
 def constant(shape: Any, value: float, *, dtype: Any = None) -> Tensor:
@@ -64,7 +64,9 @@ def uniform(
     dtype: Any = None,
 ) -> Tensor:
     """Uniform numbers in `[low, high)`."""
-    return _now((generator or _DEFAULT).uniform(shape, low, high, dtype=dtype or float32))
+    return _now(
+        (generator or default_generator()).uniform(shape, low, high, dtype=dtype or float32)
+    )
 
 
 def normal(
@@ -76,7 +78,7 @@ def normal(
     dtype: Any = None,
 ) -> Tensor:
     """Normal numbers."""
-    return _now((generator or _DEFAULT).normal(shape, mean, std, dtype=dtype or float32))
+    return _now((generator or default_generator()).normal(shape, mean, std, dtype=dtype or float32))
 
 
 def xavier_uniform(

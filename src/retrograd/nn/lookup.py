@@ -10,11 +10,16 @@ from ml_dtypes import finfo
 
 import retrograd as rg
 from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.frontend.context import is_tracing
 from retrograd.frontend.random import Generator
+from retrograd.frontend.recording import recorders
+from retrograd.frontend.rowsparse import look_up
 from retrograd.frontend.tensor import Tensor
+from retrograd.frontend.transforms import is_differentiating
 from retrograd.ir import provenance
 from retrograd.nn.losses import from_front
 from retrograd.nn.noise import dropout
+from retrograd.nn.parameter import Parameter
 from retrograd.nn.spatial import known_size
 
 
@@ -54,18 +59,30 @@ def one_hot(tensor: Any, num_classes: int) -> Tensor:
     return rg.one_hot(tensor, num_classes, dtype=rg.int64)
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
+def embedding(
+    input: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False
+) -> Tensor:
     """Rows of `weight` (`[num, dim]`) at the given indices: `[...]` gives `[..., dim]`.
 
     Indices out of range, negative ones too, are an `IndexRangeError`. The row `padding_idx` gets
     no gradient.
+
+    With `sparse`, what `backward()` gives a `Parameter` is a `RowSparse`: the rows that were looked
+    at, and their gradients; no array of the size of the table is made. Optimizers then move these
+    rows alone, with their part of the state: decay and momentum of other rows wait until these are
+    looked at. The indices are computed at once. In transforms, `jit` and under `rg.grad` it is a
+    lookup like any other.
     """
     index, weight = rg.asarray(input), rg.asarray(weight)
     if not index.dtype.is_integer:
         raise DTypeError(f"embedding{_at()} takes integer indices, not {index.dtype}")
     if weight.ndim != 2:
         raise ShapeError(f"embedding{_at()}: the weight is a matrix, not of shape {weight.shape}")
-    y = rg.take(weight, from_front(index, weight.shape[0]), axis=0)
+    recorded = is_tracing() or is_differentiating() or recorders()
+    if sparse and isinstance(weight, Parameter) and weight.is_source and not recorded:
+        y = look_up(weight, index.numpy())
+    else:
+        y = rg.take(weight, from_front(index, weight.shape[0]), axis=0)
     if padding_idx is None:
         return y
     row = padding_idx + weight.shape[0] if padding_idx < 0 else padding_idx

@@ -269,6 +269,11 @@ class Module(Composite):
         return f"{type(self).__name__}(\n{body}\n)"
 
 
+def shown(module: Module, *names: str) -> str:
+    """Attributes with their values, for `extra_repr`."""
+    return ", ".join([f"{name}={getattr(module, name)!r}" for name in names])
+
+
 def _array(value: Any) -> Any:
     """Tensors of other libraries as arrays."""
     return value if isinstance(value, Tensor | np.ndarray) else np.asarray(value)

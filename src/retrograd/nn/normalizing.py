@@ -120,7 +120,7 @@ def batch_norm(
 
 
 def running_statistics(
-    input: Any, running_mean: Any, running_var: Any, momentum: float = 0.1
+    input: Any, running_mean: Any, running_var: Any, momentum: Any = 0.1
 ) -> tuple[Tensor, Tensor]:
     """The running mean and variance of `batch_norm` after a batch: `(1 - momentum) old + momentum
     new`, of the unbiased variance; without gradient."""

@@ -6,10 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from retrograd.errors import GradientError
+from retrograd.errors import GradientError, ShapeError
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.ready import is_bare
 from retrograd.frontend.recording import leaf
+from retrograd.frontend.rowsparse import Found, RowSparse, gathered
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node
 
@@ -25,9 +26,10 @@ class Parameter(Tensor):
     to, makes them leaves again. Whether they are frozen is kept.
     """
 
-    __slots__ = ("trainable",)
+    __slots__ = ("looked", "trainable")
 
     trainable: bool
+    looked: list[Any]  # lookups that got a gradient, see `RowSparse`
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         node = data if isinstance(data, Node) else leaf(np.array(as_array(data), order="C"))
@@ -36,7 +38,26 @@ class Parameter(Tensor):
                 f"a parameter that learns is floating, not {node.dtype}; pass requires_grad=False"
             )
         self.trainable = requires_grad
+        self.looked = []
         super().__init__(node, requires_grad)
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that `backward()` has accumulated; None before. After lookups with
+        `nn.functional.embedding(..., sparse=True)`, and nothing else, it is a `RowSparse`."""
+        rows, rest = gathered(self), getattr(self, "_grad", None)
+        return rest if rows is None else rows if rest is None else rows + rest
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self.looked = []
+        if isinstance(value, RowSparse):
+            if (value.shape, value.dtype) != (self.shape, self.dtype):
+                raise ShapeError(f"a gradient of the shape {self.shape} cannot be {value!r}")
+            self._grad = None
+            self.looked.append(Found(value.rows, value.values))
+        else:
+            Tensor.grad.fset(self, value)  # type: ignore[attr-defined]
 
     @classmethod
     def standing_for(cls, value: Tensor, trainable: bool) -> Self:
@@ -48,6 +69,7 @@ class Parameter(Tensor):
         else:
             new = cls(value.node, value.requires_grad)
         new.trainable = trainable
+        new.looked = []
         return new
 
     def requires_grad_(self, value: bool = True) -> Self:

@@ -1,6 +1,7 @@
 """Optimizers, learning-rate schedules, gradient clipping."""
 
 from retrograd.optim import schedules
+from retrograd.optim.adagrad import Adagrad
 from retrograd.optim.adam import Adam, AdamW
 from retrograd.optim.clipping import (
     clip_by_norm,
@@ -14,6 +15,7 @@ from retrograd.optim.sgd import SGD
 
 __all__ = [
     "SGD",
+    "Adagrad",
     "Adam",
     "AdamW",
     "Optimizer",

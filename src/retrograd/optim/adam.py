@@ -65,12 +65,13 @@ class Adam(Optimizer):
     def prepare(self, step: Tensor, lr: Tensor, options: Mapping[str, Any]) -> Any:
         t = step.astype(rg.float64)
         first, second = (_correction(beta, t) for beta in options["betas"])
-        return lr, lr / first, rg.sqrt(second)
+        # The reciprocal once for all parameters: products are cheaper than quotients.
+        return lr, lr / first, 1 / rg.sqrt(second)
 
     def move(
         self, p: Tensor, g: Tensor, slots: Slots, shared: Any, options: Mapping[str, Any]
     ) -> tuple[Tensor, Slots]:
-        lr, size, root = (x.astype(p.dtype) for x in shared)
+        lr, size, scale = (x.astype(p.dtype) for x in shared)
         decay = options["weight_decay"]
         if decay and self.decoupled:
             p = p - (lr * decay) * p
@@ -83,7 +84,7 @@ class Adam(Optimizer):
             {"max_exp_avg_sq": rg.maximum(slots["max_exp_avg_sq"], v)} if options["amsgrad"] else {}
         )
         largest = slots.get("max_exp_avg_sq", v)
-        return p - size * (m / (rg.sqrt(largest) / root + options["eps"])), slots
+        return p - size * (m / (rg.sqrt(largest) * scale + options["eps"])), slots
 
 
 class AdamW(Adam):

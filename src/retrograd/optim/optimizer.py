@@ -14,11 +14,18 @@ from retrograd.frontend.conversion import as_array
 from retrograd.frontend.creation import asarray, zeros_like
 from retrograd.frontend.random import Generator
 from retrograd.frontend.recall import replayed
-from retrograd.frontend.recording import evaluate
+from retrograd.frontend.recording import Array, evaluate
+from retrograd.frontend.rowsparse import RowSparse, with_rows
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import is_differentiating
 from retrograd.ir import float64
-from retrograd.optim.parameters import groups, learning_leaves, reject_repeated
+from retrograd.optim.parameters import (
+    as_parts,
+    from_parts,
+    groups,
+    learning_leaves,
+    reject_repeated,
+)
 
 Rate = float | Callable[[Any], Any]
 Slots = dict[str, Tensor]
@@ -41,7 +48,8 @@ class Optimizer:
 
     `params` is a module, tensors, or a list of dicts with the key "params" and options of the
     group; None if only the pure form is used. Frozen parameters are left out. `lr` is a number or
-    a function of the number of steps taken, such as those in `optim.schedules`. In the stateful
+    a function of the number of steps taken, such as those in `optim.schedules`. A complex
+    parameter moves as its real and imaginary parts do, as in PyTorch. In the stateful
     form `opt.lr` may be changed at any time without compiling again.
     """
 
@@ -85,6 +93,16 @@ class Optimizer:
         """The parameter and its slots after a step with the gradient g."""
         raise NotImplementedError
 
+    def _step_of(
+        self, p: Tensor, g: Tensor, slots: Slots, shared: Any, options: Mapping[str, Any]
+    ) -> tuple[Tensor, Slots]:
+        """`move`; of complex numbers by their parts, each a parameter of its own."""
+        if not p.dtype.is_complex:
+            return self.move(p, g, slots, shared, options)
+        parts = {k: as_parts(x) for k, x in slots.items()}
+        new, after = self.move(as_parts(p), as_parts(g), parts, shared, options)
+        return from_parts(new), {k: from_parts(x) for k, x in after.items()}
+
     # -- stateful --------------------------------------------------------------------------------
     def _parameters(self) -> list[Tensor]:
         return [p for group in self.param_groups for p in group["params"]]
@@ -114,12 +132,34 @@ class Optimizer:
     def step(self) -> None:
         """Change every parameter that has a gradient."""
         moved: list[tuple[int, Tensor, list[Any]]] = []
+        rows: list[tuple[int, Tensor, Array, list[Tensor]]] = []
         with no_grad():
             for options, count, members in self._jobs():
                 rate = options["lr"]
                 lr = Tensor.of(np.asarray(float(rate(count) if callable(rate) else rate)))
-                moved += self._moved(Tensor.of(np.asarray(count + 1)), lr, options, members)
+                step = Tensor.of(np.asarray(count + 1))
+                whole = []
+                for i, p in members:
+                    if isinstance(g := p.grad, RowSparse):
+                        rows.append((i, p, *self._moved_rows(step, lr, options, i, p, g)))
+                    else:
+                        whole.append((i, p))
+                moved += self._moved(step, lr, options, whole) if whole else []
         evaluate([t for _, _, new in moved for t in new])
+        evaluate([t for *_, new in rows for t in new])
+        for i, p, where, (new, *slots) in rows:
+            state = self._state.setdefault(i, {}) or self._fresh(p)
+            fresh = Tensor.of(np.zeros(1)).requires_grad_()
+            fresh.replace(np.zeros(1))
+            array = with_rows(p, where, new.value(), fresh)
+            p.replace(array)
+            for k, slot in zip(self.slots, slots, strict=True):
+                other = {k: Tensor.of(np.zeros(1))}
+                array = with_rows(state[k], where, slot.value(), other[k])
+                state[k] = Tensor.of(array)
+            del array
+            self._state[i] = state
+            self._counts[i] = self._counts.get(i, 0) + 1
         for i, p, (new, *slots) in moved:
             p.replace(new.value())
             self._state[i] = dict(zip(self.slots, slots, strict=True))
@@ -139,7 +179,7 @@ class Optimizer:
             shared = self.prepare(step, lr, options)
             made: list[Any] = []
             for p, g, *old in given:
-                new, slots = self.move(
+                new, slots = self._step_of(
                     p, g, dict(zip(self.slots, old, strict=True)), shared, options
                 )
                 made += [new, *[slots[k] for k in self.slots]]
@@ -152,6 +192,18 @@ class Optimizer:
             made = make()
         n = 1 + len(self.slots)
         return [(i, p, made[n * j : n * (j + 1)]) for j, (i, p) in enumerate(members)]
+
+    def _moved_rows(
+        self, step: Tensor, lr: Tensor, options: Mapping[str, Any], i: int, p: Tensor, g: RowSparse
+    ) -> tuple[Array, list[Tensor]]:
+        """Rows of a parameter, and their new values and slots."""
+        once = g.coalesce()
+        slots = self._state.get(i) or self._fresh(p)
+        some = {k: Tensor.of(x.value()[once.rows]) for k, x in slots.items()}
+        shared = self.prepare(step, lr, options)
+        given = Tensor.of(p.value()[once.rows])
+        new, after = self._step_of(given, once.values, some, shared, options)
+        return once.rows, [new, *[after[k] for k in self.slots]]
 
     def _jobs(self) -> list[tuple[dict[str, Any], int, list[tuple[int, Tensor]]]]:
         """The parameters with a gradient, by group and number of steps taken."""
@@ -252,7 +304,8 @@ class Optimizer:
         options = self.defaults if not self.param_groups else self.param_groups[0]
         rate = options["lr"] if lr is None else lr
         count = _cut(state["step"])
-        lr = asarray(rate(count) if callable(rate) else rate)
+        rate = rate(count) if callable(rate) else rate
+        lr = asarray(rate, dtype=float64 if isinstance(rate, int | float) else None)
         step = count + 1
         shared = self.prepare(step, _cut(lr).astype(float64), options)
         new = list(leaves)
@@ -265,7 +318,7 @@ class Optimizer:
             if p.shape != g.shape:
                 raise ShapeError(f"update(): a parameter of {p.shape} has a gradient of {g.shape}")
             slots = {k: _cut(state[k][at]) for k in self.slots}
-            new[i], slots = self.move(p, g.astype(p.dtype), slots, shared, options)
+            new[i], slots = self._step_of(p, g.astype(p.dtype), slots, shared, options)
             for k in self.slots:
                 after[k].append(slots[k])
             at += 1

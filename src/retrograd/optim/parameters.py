@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from retrograd.errors import DTypeError, GradientError, ShapeError
+from retrograd.errors import GradientError, ShapeError
 from retrograd.frontend import tree
+from retrograd.frontend.complex import imag, make_complex, real
 from retrograd.frontend.creation import asarray
+from retrograd.frontend.manipulation import stack
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
@@ -40,7 +42,6 @@ def _ready(params: Sequence[Any]) -> list[Tensor]:
     for p in params:
         if not isinstance(p, Tensor):
             raise TypeError(f"a parameter is a tensor, not {type(p).__name__}")
-        _reject_complex(p)
         if isinstance(p, Parameter) and p.trainable and not p.requires_grad:
             p.requires_grad_()  # it came out of a transform
         if not (p.is_leaf and p.requires_grad):
@@ -64,7 +65,7 @@ def reject_repeated(parameters: Sequence[Tensor]) -> None:
 
 def learning_leaves(params: Any) -> tuple[list[Any], list[bool]]:
     """The leaves of a tree, and which of them learn: the parameters of modules that are not frozen,
-    and every floating leaf elsewhere."""
+    and every floating or complex leaf elsewhere."""
     leaves: list[Any] = []
     learns: list[bool] = []
     for top in tree.tops(params, lambda x: isinstance(x, Module)):
@@ -74,16 +75,16 @@ def learning_leaves(params: Any) -> tuple[list[Any], list[bool]]:
             leaves += found
         else:
             frozen = isinstance(top, Parameter) and not top.trainable
-            learns.append(asarray(top).dtype.is_float and not frozen)
+            learns.append(asarray(top).dtype.is_inexact and not frozen)
             leaves.append(top)
-    for x in leaves:
-        _reject_complex(asarray(x))
     return leaves, learns
 
 
-def _reject_complex(x: Tensor) -> None:
-    if x.dtype.is_complex:
-        raise DTypeError(
-            "optimizers take steps in real numbers; keep the real and the imaginary part as two "
-            f"parameters, and join them with rg.complex: {x.node.describe()}"
-        )
+def as_parts(z: Tensor) -> Tensor:
+    """Complex numbers as pairs of real ones along a new last axis."""
+    return stack([real(z), imag(z)], axis=-1)
+
+
+def from_parts(x: Tensor) -> Tensor:
+    """The inverse of `as_parts`."""
+    return make_complex(x[..., 0], x[..., 1])

@@ -9,15 +9,15 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.checked.causes import cause_of
+from retrograd.control.body import MEANING
 from retrograd.errors import NonFiniteError, RetrogradError
 from retrograd.ir import Graph, Node, TupleType
-from retrograd.ops.control import items
 
 CHECKED = "checked"  # the name of this backend
 SHOWN = 6  # operands whose values a message shows
 # What hands on what it is given, or stands for it: a mask of -inf is no fault of these.
 _HANDING_ON = frozenset((
-    "constant", "item", "select", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
+    "constant", "select", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
     "gather", "alias", "stop_gradient", "reduce_max", "reduce_min", "maximum", "minimum", "sort",
     "scatter_set", "cumulative_max", "cumulative_min", "copysign", "nextafter", "neg", "abs",
 ))  # fmt: skip
@@ -40,31 +40,31 @@ class CheckedProgram:
         return [np.array(values[y], order="C") for y in graph.outputs]
 
 
-def checked(node: Node, given: Sequence[Array], sizes: dict[str, int]) -> Array:
-    """The value of a node. Raises `NonFiniteError` if it is not finite and that is not handed on:
-    an infinity where all operands are finite, or a NaN where none of them has one."""
-    with np.errstate(all="ignore"):
-        try:
+def checked(node: Node, given: Sequence[Any], sizes: dict[str, int]) -> Any:
+    """The value of a node, of one of several results a list. Raises `NonFiniteError` if it is not
+    finite and that is not handed on: an infinity where all operands are finite, or a NaN where none
+    of them has one. Of a loop that is found in its body."""
+    inside = MEANING.set(lambda n, values: checked(n, values, {}))
+    try:
+        with np.errstate(all="ignore"):
             result = node.prim.bind(sizes).reference(*given)
-        except RetrogradError as error:
-            raise type(error)(f"{error}: {node.describe()}") from None
+    except NonFiniteError:
+        raise  # of an operation in the body of a loop
+    except RetrogradError as error:
+        raise type(error)(f"{error}: {node.describe()}") from None
+    finally:
+        MEANING.reset(inside)
     if isinstance(node.type, TupleType):
-        for item, value in zip(items(node), result, strict=True):
-            _look(item, np.asarray(value, item.dtype.dtype), given, node)
         return result
-    return _look(node, np.asarray(result, node.dtype.dtype), given, node)
-
-
-def _look(node: Node, array: Array, given: Sequence[Array], where: Node) -> Array:
-    """The value, if it is one that operands like these should give."""
-    if not node.dtype.is_inexact or where.op in _HANDING_ON or node.type.size == 0:
+    array = np.asarray(result, node.dtype.dtype)
+    if not node.dtype.is_inexact or node.op in _HANDING_ON or node.type.size == 0:
         return array
     bad = ~_isfinite(array)
     if not bad.any():
         return array
     wrong = _isnan(array) if any(_any(~_isfinite(x)) for x in given) else bad
     if wrong.any() and not any(_any(_isnan(x)) for x in given):
-        raise _error(where, array, wrong, given)
+        raise _error(node, array, wrong, given)
     return array
 
 

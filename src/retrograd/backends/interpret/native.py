@@ -4,6 +4,9 @@ An elementwise operation does not see shapes: it is compiled for vectors of N el
 compiled for operands of so many axes, each of a size with a name of its own, except that axes which
 the operation pairs, and those of matrices that are equally long, have one name. Where attributes
 hold sizes, it is compiled for these.
+
+Code for operands of few elements is made in a third of the time, see `LLVMProgram`: what is typed
+at a prompt is mostly small, and waits for the compiler.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ import numpy as np
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, float32, float64
+from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, evaluate
 from retrograd.ops.control import items
+from retrograd.ops.conv import Conv
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.index import Scatter
 from retrograd.ops.leaf import input_node
@@ -32,40 +36,51 @@ from retrograd.ops.scan import Scan
 from retrograd.ops.sort import SearchSorted, Sort
 
 CAPACITY = 1024  # programs that are remembered; the oldest is forgotten
+# Up to here code that is made fast has done its work before better code would be there.
+LIGHT = 1 << 17  # elements
+LIGHT_WORK = 1 << 18  # multiply-adds
+LIGHT_HEAVY = 1 << 13  # elements of what does much with each
 _PROGRAMS: OrderedDict[Any, Program] = OrderedDict()
 _LOCK = threading.RLock()
 
+HEAVY = (Conv, MatrixOp)
 _FREE = (Reduction, ArgMax, Scan, Sort)  # no attribute holds a size
 
 
 def run(node: Node, arrays: list[Array]) -> Array:
     """The value of a node, whose inputs have these values."""
     prim = node.prim
+    light = _is_light(node, arrays)
     if isinstance(prim, Elementwise | Cast):
         shape = arrays[0].shape
         if not arrays[0].size:
             return np.empty(shape, node.dtype.dtype)
         flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
-        return _program(node, "flat")(flat)[0].reshape(shape)
+        return _program(node, "flat", light)(flat)[0].reshape(shape)
     if not all(a.size for a in arrays):
-        return _program(node, "")(arrays)[0]
+        return _program(node, "", light)(arrays)[0]
     if isinstance(prim, _FREE):
         slim = _without_ones(node, arrays[0])
         if slim is not None:
             inner = slim.inputs[0].shape
-            return _program(slim, "free")([a.reshape(inner) for a in arrays])[0].reshape(node.shape)
-    if isinstance(prim, DotGeneral) and (slim := _slim_product(node, arrays)) is not None:
+            return _program(slim, "free", light)([a.reshape(inner) for a in arrays])[0].reshape(
+                node.shape
+            )
+    if isinstance(prim, DotGeneral):
+        if node.dtype.is_float and _summed(node, arrays) == 1:
+            return _outer(node, *arrays)
+        slim = _slim_product(node, arrays)
         slender = [a.reshape(x.shape) for a, x in zip(arrays, slim.inputs, strict=True)]
-        return _program(slim, "paired")(slender)[0].reshape(node.shape)
+        return _program(slim, "paired", light)(slender)[0].reshape(node.shape)
     if isinstance(prim, MatrixOp):
-        return _program(node, _named(node))(arrays)[0]
+        return _program(node, _named(node), light)(arrays)[0]
     paired = isinstance(prim, Scatter | SearchSorted)
-    return _program(node, "paired" if paired else "")(arrays)[0]
+    return _program(node, "paired" if paired else "", light)(arrays)[0]
 
 
 def run_region(node: Node, arrays: list[Array]) -> list[Array]:
     """The results of an operation that holds graphs: compiled, as a loop runs more than once."""
-    return _program(node, "")(arrays)
+    return _program(node, "", False)(arrays)
 
 
 def _named(node: Node) -> str:
@@ -97,16 +112,29 @@ def _without_ones(node: Node, x: Array) -> Node | None:
     return op(*[input_node(slim) for _ in node.inputs])
 
 
-def _slim_product(node: Node, arrays: list[Array]) -> Node | None:
-    """A product of matrices or vectors, operands without the axes of size 1; None where its sizes
-    may decide how it is computed: as a product where nothing is summed, or with axes merged."""
+def _summed(node: Node, arrays: list[Array]) -> int:
+    """How many products a contraction adds up for each result."""
     prim: Any = node.prim
-    a, b = arrays
-    summed = math.prod([a.shape[i] for i in prim.a_contract])
+    return math.prod([arrays[0].shape[i] for i in prim.a_contract])
+
+
+def _outer(node: Node, a: Array, b: Array) -> Array:
+    """A contraction in which nothing is added up."""
+    prim: Any = node.prim
+    n = len(prim.a_batch)
+    a_free, b_free = prim.free_axes(a.ndim, b.ndim)
+    x = a.transpose((*prim.a_batch, *a_free, *prim.a_contract))
+    y = b.transpose((*prim.b_batch, *b_free, *prim.b_contract))
+    rows = x.reshape((*x.shape[: n + len(a_free)], *[1] * len(b_free)))
+    columns = y.reshape((*y.shape[:n], *[1] * len(a_free), *y.shape[n : n + len(b_free)]))
+    return np.asarray(rows * columns, node.dtype.dtype)
+
+
+def _slim_product(node: Node, arrays: list[Array]) -> Node:
+    """A contraction, operands without the axes of size 1, along which a compiler that knows the
+    sizes does not sum either."""
+    prim: Any = node.prim
     rows = [[i for i, n in enumerate(x.shape) if n != 1] for x in arrays]
-    plain = max(a.ndim, b.ndim) <= 2 and not prim.a_batch and node.dtype in (float32, float64)
-    if not plain or summed == 1:
-        return None
 
     def renumbered(k: int, axes: tuple[int, ...]) -> tuple[int, ...]:
         return tuple([rows[k].index(i) for i in axes if i in rows[k]])
@@ -121,10 +149,21 @@ def _slim_product(node: Node, arrays: list[Array]) -> Node | None:
     return op(*[input_node(t) for t in types])
 
 
-def _program(node: Node, kind: str) -> Program:
+def _is_light(node: Node, arrays: list[Array]) -> bool:
+    """Whether a node with these operands has little to do."""
+    elements = sum([a.size for a in arrays])
+    if elements > LIGHT:
+        return False
+    prim = node.prim
+    if isinstance(prim, DotGeneral):
+        return evaluate(node.type.size, {}) * _summed(node, arrays) <= LIGHT_WORK
+    return not isinstance(prim, HEAVY) or elements <= LIGHT_HEAVY
+
+
+def _program(node: Node, kind: str, light: bool) -> Program:
     types = [x.type for x in node.inputs]
     shapes = tuple(t.rank if kind else t.shape for t in types) if kind != "flat" else None
-    key = node.prim, tuple([t.dtype for t in types]), shapes, kind
+    key = node.prim, tuple([t.dtype for t in types]), shapes, kind, light
     found = _PROGRAMS.get(key)
     if found is None:
         with _LOCK:
@@ -133,7 +172,8 @@ def _program(node: Node, kind: str) -> Program:
                 inputs = [input_node(t) for t in _types(node, kind)]
                 result = node.prim(*inputs)
                 several = isinstance(result.type, TupleType)
-                found = LLVMProgram(Graph(inputs, items(result) if several else [result]))
+                outputs = items(result) if several else [result]
+                found = LLVMProgram(Graph(inputs, outputs), light=light)
                 _PROGRAMS[key] = found
                 while len(_PROGRAMS) > CAPACITY:
                     _PROGRAMS.popitem(last=False)

@@ -82,9 +82,17 @@ class Band:
 
     @property
     def block_rows(self) -> int:
-        """Rows of the largest block."""
+        """Rows of the largest block, at most; 0 where there is no limit."""
+        if not self.blocks:
+            # What is left over, less than a block, is divided among them; of two at least.
+            return 0 if self.piece == EACH else self.piece + self.piece // 2
         assert isinstance(self.rows, int)
         return -(-(self.within or self.rows) // self.pieces)
+
+    def row_bytes(self, buffer: Buffer) -> int:
+        """Bytes of a row of a buffer; 0 where they are not known."""
+        size = buffer.bytes // self.rows
+        return size if isinstance(size, int) and size * self.rows == buffer.bytes else 0
 
     def sums(self, kernel: Kernel) -> bool:
         """Whether a kernel adds up over rows."""
@@ -99,31 +107,32 @@ class Band:
         return {b for k in self.kernels for b in k.outs}
 
 
-def make_bands(kernels: Sequence[Kernel]) -> list[Band]:
-    """Kernels, in order, as bands, in an order that respects what they need of each other."""
+def make_bands(kernels: Sequence[Kernel], window: int = WINDOW) -> list[Band]:
+    """Kernels, in order, as bands, in an order that respects what they need of each other. One that
+    joins a band overtakes at most so many others (`window`)."""
     cost = {id(k): nanoseconds(k) for k in kernels}
     if sum(cost.values()) < GRAIN:
         return [Band([k]) for k in kernels]
     rows = {id(k): Rows(k) for k in kernels}
     family = families(kernels, rows, ROW)
-    deep = _deep(kernels, rows, family)
+    deep = _deep(kernels, rows, family, window)
     left = list(kernels)
     bands: list[Band] = []
     while left:
         first = left.pop(0)
         inside = Inside(rows, family, LEAST_ROWS, ROW)
         if id(first) in deep and inside.take(first, set()):
-            band, left = _grow(inside, first, left)
+            band, left = _grow(inside, first, left, window)
         else:
             outermost = Outermost(first, rows, deep, LEAST_ROWS)
-            band, left = _grow(outermost, first, left)
+            band, left = _grow(outermost, first, left, window)
         _settle(band, sum(cost[id(k)] for k in band.kernels))
         bands.append(band)
     return bands
 
 
 def _deep(
-    kernels: Sequence[Kernel], rows: Mapping[int, Rows], family: Mapping[int, int]
+    kernels: Sequence[Kernel], rows: Mapping[int, Rows], family: Mapping[int, int], window: int
 ) -> set[int]:
     """The kernels (by `id`) that are better joined by rows of several loops: where a row of the
     outermost loop is too large, and large buffers are written and read by the smaller ones."""
@@ -134,23 +143,26 @@ def _deep(
         inside = Inside(rows, family, LEAST_ROWS, ROW)
         if id(first) in found or not large or not inside.take(first, set()):
             continue
-        band, _ = _grow(inside, first, [k for k in kernels[at + 1 :] if id(k) not in found])
+        others = [k for k in kernels[at + 1 :] if id(k) not in found]
+        band, _ = _grow(inside, first, others, window)
         made = {b for k in band.kernels if not band.sums(k) for b in k.outs}
         if any(is_large(b, 1, ROW) for b in made & band.reads):
             found |= {id(k) for k in band.kernels}
     return found
 
 
-def _grow(joint: Joint, first: Kernel, left: list[Kernel]) -> tuple[Band, list[Kernel]]:
+def _grow(
+    joint: Joint, first: Kernel, left: list[Kernel], window: int
+) -> tuple[Band, list[Kernel]]:
     """A band of a kernel and later ones that join it; and those that do not."""
     band = Band([first], joint.rows)
     if enough(joint.rows, LEAST_ROWS):
-        left = _join(joint, band, left)
+        left = _join(joint, band, left, window)
     band.rows, band.within, band.summing = joint.rows, joint.within, joint.summing
     return band, left
 
 
-def _join(joint: Joint, band: Band, left: list[Kernel]) -> list[Kernel]:
+def _join(joint: Joint, band: Band, left: list[Kernel], window: int) -> list[Kernel]:
     """Let later kernels join; returns those that do not."""
     written = set(band.kernels[0].outs)
     read = set(band.kernels[0].reads)
@@ -158,7 +170,7 @@ def _join(joint: Joint, band: Band, left: list[Kernel]) -> list[Kernel]:
     blocked_writes: set[Buffer] = set()  # of kernels that were passed over
     blocked_reads: set[Buffer] = set()
     for at, kernel in enumerate(left):
-        if len(passed) > WINDOW or len(band.kernels) >= MOST_KERNELS:
+        if len(passed) > window or len(band.kernels) >= MOST_KERNELS:
             return passed + left[at:]
         free = not (
             blocked_writes.intersection(kernel.reads)

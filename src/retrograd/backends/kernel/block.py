@@ -31,10 +31,16 @@ class Block:
     `memory` numbers what else they need."""
 
     def __init__(
-        self, graph: Graph, inputs: Sequence[Buffer], outputs: Sequence[Buffer], memory: Memory
+        self,
+        graph: Graph,
+        inputs: Sequence[Buffer],
+        outputs: Sequence[Buffer],
+        memory: Memory,
+        light: bool = False,
     ) -> None:
-        self.graph = legalize(graph)
+        self.graph = legalize(graph, light)
         self.memory = memory
+        self.light = light  # see `Plan`
         self.buffers: dict[Node, Buffer] = dict(zip(self.graph.inputs, inputs, strict=True))
         self.kernels: list[Kernel] = []
         fusion = Fusion(self.graph)
@@ -112,7 +118,7 @@ class Block:
                 for kernel in kernels:
                     made |= dict.fromkeys(kernel.outs, len(lowered) - 1)
             else:
-                lowering = Lowering(node, self.buffers, partial(self._scratch, node))
+                lowering = Lowering(node, self.buffers, partial(self._scratch, node), self.light)
                 nests = lowering.nests()
                 lowered.append(Kernel([node], nests, [buffer, *lowering.spare]))
         for item in lowered:
@@ -134,7 +140,7 @@ class Block:
     def _inside(
         self, graph: Graph, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
     ) -> list[Kernel]:
-        block = Block(graph, inputs, outputs, self.memory)
+        block = Block(graph, inputs, outputs, self.memory, self.light)
         self.reasons |= block.reasons
         return block.kernels
 

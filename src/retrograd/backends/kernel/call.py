@@ -17,6 +17,7 @@ from retrograd.backends.kernel.contraction import Store
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest, loops_over, mapping
 from retrograd.backends.kernel.nest import Store as Write
+from retrograd.backends.pairs.matrices import Paired
 from retrograd.ir import Dim, Graph, Node, Op, Shape, TensorType, float64, int64, product
 from retrograd.ops.leaf import input_node
 
@@ -91,8 +92,13 @@ class CheckCall(Op):
 def by_reference(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """A node as a call of its op's reference, in Python: a rule for ops that are rare, or whose
     work dwarfs the call."""
-    given = [input_node(x.type) for x in inputs]
-    graph = Graph(given, [node.prim(*given)])
+    prim: Op = node.prim
+    types = [x.type for x in inputs]
+    if isinstance(prim, Paired):  # the reference takes complex numbers, which are the same memory
+        types = prim.inner_types(*types)
+        prim = prim.inner
+    given = [input_node(t) for t in types]
+    graph = Graph(given, [prim(*given)])
     sizes = [Dim(name) for name in graph.dim_names]
     call = Call(
         f"{PYTHON}{graph}", node.type, sizes, node, fills=False, cost=BY_REFERENCE, refuses=True

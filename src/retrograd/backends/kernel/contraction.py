@@ -32,11 +32,15 @@ def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
     a, b = inputs
     n, k = len(prim.a_batch), len(prim.a_contract)
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
-    a = Store()(permute(a, (*prim.a_batch, *a_free, *prim.a_contract)))
+    batch, first = tuple(range(n)), tuple(range(n, n + k))
     b = Store()(permute(b, (*prim.b_batch, *prim.b_contract, *b_free)))
-    batch = tuple(range(n))
-    contract = tuple(range(a.type.rank - k, a.type.rank)), tuple(range(n, n + k))
-    return DotGeneral(*contract, batch, batch)(a, b)
+    if any(b.shape[n + k + j] != 1 for j in range(len(b_free))):
+        a = Store()(permute(a, (*prim.a_batch, *a_free, *prim.a_contract)))
+        return DotGeneral(tuple(range(a.type.rank - k, a.type.rank)), first, batch, batch)(a, b)
+    # Where b has no columns, the last axis of a decides how sums are taken: it is still one of
+    # rows, or there would be no need of the routine.
+    a = Store()(permute(a, (*prim.a_batch, *prim.a_contract, *a_free)))
+    return DotGeneral(first, first, batch, batch)(a, b)
 
 
 def in_memory(node: Node) -> bool:

@@ -23,6 +23,8 @@ def describe_band(band: Band) -> str:
     if band.rows == 0:
         return what + " that follow one another, on one thread"
     cut = f"in {band.blocks} blocks" if band.blocks else "in a block for each thread"
+    if not band.blocks and band.block_rows:
+        cut = f"in blocks of about {band.piece}"
     what += f", row by row: {band.rows} rows {cut}, shared by the threads"
     if band.within and band.elements > 1:
         what += f", none of them beyond the {band.within} rows of one element"

@@ -12,6 +12,7 @@ from typing import Any
 
 from retrograd.backends.kernel import linalg
 from retrograd.backends.kernel.buffer import accumulator_of
+from retrograd.backends.kernel.call import by_reference
 from retrograd.backends.kernel.contraction import Store, contraction
 from retrograd.backends.kernel.convolution import convolution
 from retrograd.backends.kernel.folding import folding
@@ -38,6 +39,7 @@ from retrograd.ir import (
 )
 from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
 from retrograd.ops.shape import expand, inverse, permute
+from retrograd.passes.settle import settled
 
 
 class CheckIndex(Op):
@@ -148,22 +150,27 @@ RULES: dict[str, Rule] = {
     "max_pool_index": max_pool_index,
     "reduce_sum": sums,
     "windows": sliding,
-    "stop_gradient": same,
-    "alias": same,
+    "y0": by_reference,
+    "y1": by_reference,
+    "k0e": by_reference,
+    "k1e": by_reference,
+    **dict.fromkeys(("stop_gradient", "alias", "region_in", "region_out", "keep", "after"), same),
     **dict.fromkeys(LOOPS, held),
     **linalg.RULES,
 }
 
 
-def legalize(graph: Graph) -> Graph:
-    """The graph in ops that the planner lowers; provenance and outputs' order kept."""
+def legalize(graph: Graph, light: bool = False) -> Graph:
+    """The graph in ops that the planner lowers; provenance and outputs' order kept. For `light`
+    see `Plan`."""
+    graph = settled(graph)
     if not any(node.op in RULES for node in graph.nodes):
         return graph
     known: dict[Any, Node] = {}
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
         rewrite = RULES.get(node.op)
-        if rewrite is not None:
+        if rewrite is not None and not (light and rewrite is contraction):
             with made_by(Provenance(node.scope, node.source, node)):
                 return rewrite(node, inputs, known)
         if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):

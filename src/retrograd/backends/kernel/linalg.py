@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.backends.kernel.buffer import accumulator_of
-from retrograd.backends.kernel.call import Call, in_memory, owned
+from retrograd.backends.kernel.call import Call, by_reference, in_memory, owned
 from retrograd.ir import Dim, Node
 from retrograd.ops.elementwise import cast
 from retrograd.ops.linalg import matrix
@@ -211,6 +211,10 @@ RULES: dict[str, Rule] = {
     "pinv": given,
     "expm": expm,
     "cofactor": cofactor,
+    "cofactor_slope": by_reference,
+    "eig": by_reference,
+    "eigvals": by_reference,
+    "paired": by_reference,
     "cholesky": cholesky,
     "triangular_solve": triangular_solve,
     "lu": lu,

@@ -20,8 +20,13 @@ class Lowering:
     """Makes the nests of one stored node."""
 
     def __init__(
-        self, node: Node, stored: Mapping[Node, Buffer], scratch: Callable[[TensorType], Buffer]
+        self,
+        node: Node,
+        stored: Mapping[Node, Buffer],
+        scratch: Callable[[TensorType], Buffer],
+        light: bool = False,
     ) -> None:
+        self.light = light  # see `Plan`
         self.node = node
         self.stored = stored
         self.out = stored[node]
@@ -156,7 +161,8 @@ class Lowering:
 
     def contraction(self) -> list[Nest]:
         node = self.node
-        matrices = as_product(node, self.stored.__contains__) if wants_routine(node) else None
+        large = not self.light and wants_routine(node)
+        matrices = as_product(node, self.stored.__contains__) if large else None
         if matrices is not None:
             body = Body()
             loops, index = loops_over(body, matrices.batch)

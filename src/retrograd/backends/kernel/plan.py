@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from retrograd.backends.kernel.band import Band, make_bands, place_barriers
+from retrograd.backends.kernel.band import WINDOW, Band, make_bands, place_barriers
 from retrograd.backends.kernel.block import Block
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
 from retrograd.backends.kernel.cost import nanoseconds
 from retrograd.backends.kernel.donation import take_inputs
+from retrograd.backends.kernel.early import freeing_first
 from retrograd.backends.kernel.explain import describe, describe_band
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.memory import Layout, Lifetime, Time, layout
@@ -49,27 +50,34 @@ class Plan:
 
     `outputs[k]` is the buffer of the graph's k-th output; `constants` are arrays the program keeps.
     Of the inputs listed in `donate`, those that outputs may overwrite become these outputs'
-    buffers: `donated` maps such outputs to inputs.
+    buffers: `donated` maps such outputs to inputs. A `light` plan is for little work, where it is
+    the time to compile that counts: nothing is cut into blocks, contractions are loops. Results
+    are the same to the bit.
     """
 
-    def __init__(self, graph: Graph, donate: Collection[int] = ()) -> None:
+    def __init__(self, graph: Graph, donate: Collection[int] = (), light: bool = False) -> None:
         self.source = graph
+        self.light = light
         self.inputs = [Buffer("input", k, x.type, x) for k, x in enumerate(graph.inputs)]
         self.outputs = [Buffer("output", k, y.type, y) for k, y in enumerate(graph.outputs)]
         memory = Memory()
-        block = Block(graph, self.inputs, self.outputs, memory)
+        block = Block(graph, self.inputs, self.outputs, memory, light)
         self.graph = block.graph
         self.reasons = block.reasons
         self.constants, self.temporaries = memory.constants, memory.temporaries
         self.cursors = memory.cursors
         self.kernels = block.kernels
+        window = WINDOW
+        if any(node.op == "after" for node in graph.nodes):
+            self.kernels, window = freeing_first(self.kernels), 0
         self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
-        self.bands = make_bands(self.kernels)
+        alone = [Band([k]) for k in self.kernels]
+        self.bands = alone if light else make_bands(self.kernels, window)
         again = recompute(self.kernels, self.bands, self.temporaries)
         if len(again) > len(self.kernels):
-            self.bands = make_bands(again)
+            self.bands = make_bands(again, window)
         self.kernels = [k for band in self.bands for k in band.kernels]
-        for band in self.bands:
+        for band in self.bands if not light else ():
             settle_region(band)
         self.threaded = any(band.shared for band in self.bands)
         place_barriers(self.bands)
@@ -109,12 +117,13 @@ class Plan:
         offsets: dict[Buffer, int] = {}
         size = 0
         for band in (*self.bands, *inner):
-            if band.rows == 0 or band.blocks == 0:
+            if band.rows == 0 or band.block_rows == 0:
                 continue
             own = {b for b in band.writes if b.kind == "temporary" and homes[b] is band}
+            own = {b for b in own if band.row_bytes(b)}
             times = lifetimes(list(enumerate(band.kernels)), own.__contains__)
             lives = [
-                Lifetime(b, first, last, b.bytes // band.rows * band.block_rows)
+                Lifetime(b, first, last, band.row_bytes(b) * band.block_rows)
                 for b, (first, last) in times.items()
             ]
             placed = layout(lives, {})

@@ -125,6 +125,8 @@ def wants_routine(node: Node) -> bool:
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
     summed = product(a.shape[i] for i in prim.a_contract)
     m, n = product(a.shape[i] for i in a_free), product(b.shape[j] for j in b_free)
+    if n == 1:  # a vector times a matrix: nothing is read twice, so copying it pays nowhere
+        return False
     if not in_rows(node):
         return not (less(m, FEW_TURNED) or less(m * summed * n, LITTLE))
     size = summed * n * node.dtype.itemsize
@@ -137,12 +139,13 @@ def less(size: int | Dim, limit: int) -> bool:
 
 def sums_along(node: Node) -> bool:
     """Whether the products of a contraction are added along rows of its operands: where b has no
-    columns, and a has no rows or is summed along them."""
+    columns, and a has no rows or is summed along them. Axes of size 1 count as not there."""
     (a, b), prim = node.inputs, node.prim
     assert isinstance(prim, DotGeneral)
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
     wide_a, wide_b = (any(x.shape[i] != 1 for i in f) for x, f in ((a, a_free), (b, b_free)))
-    return not wide_b and (not wide_a or a.type.rank - 1 in prim.a_contract)
+    last = max((i for i, d in enumerate(a.shape) if d != 1), default=-1)
+    return not wide_b and (not wide_a or last in prim.a_contract)
 
 
 def in_rows(node: Node) -> bool:
@@ -157,7 +160,8 @@ def in_rows(node: Node) -> bool:
 
 
 def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
-    """A contraction as a matrix product of views; None where an operand's layout forbids it."""
+    """A contraction as a matrix product of views; None where an operand's layout forbids it. Sums
+    are taken in the order in which the node lists its axes, as loops of its own would."""
     a, b = node.inputs
     prim = node.prim
     assert isinstance(prim, DotGeneral)
@@ -165,20 +169,18 @@ def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
     if a_view is None or b_view is None:
         return None
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
-    pairs = list(zip(prim.a_contract, prim.b_contract, strict=True))
-    for order in (pairs, sorted(pairs), sorted(pairs, key=lambda p: p[1])):
-        left = operand(a, a_view, prim.a_batch, a_free, [i for i, _ in order])
-        right = operand(b, b_view, prim.b_batch, [j for _, j in order], b_free)
-        if left and right:
-            return Product(
-                tuple(a.shape[i] for i in prim.a_batch),
-                product(a.shape[i] for i in a_free),
-                product(b.shape[j] for j in b_free),
-                product(a.shape[i] for i in prim.a_contract),
-                left,
-                right,
-            )
-    return None
+    left = operand(a, a_view, prim.a_batch, a_free, prim.a_contract)
+    right = operand(b, b_view, prim.b_batch, prim.b_contract, b_free)
+    if left is None or right is None:
+        return None
+    return Product(
+        tuple(a.shape[i] for i in prim.a_batch),
+        product(a.shape[i] for i in a_free),
+        product(b.shape[j] for j in b_free),
+        product(a.shape[i] for i in prim.a_contract),
+        left,
+        right,
+    )
 
 
 def operand(

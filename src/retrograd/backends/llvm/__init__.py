@@ -4,5 +4,6 @@ from retrograd.backends.llvm import call
 from retrograd.backends.llvm.call import MISSED, Pending
 from retrograd.backends.llvm.call_trial import caller
 from retrograd.backends.llvm.program import LLVMProgram
+from retrograd.backends.llvm.subnormal import flush_subnormals
 
-__all__ = ["MISSED", "LLVMProgram", "Pending", "call", "caller"]
+__all__ = ["MISSED", "LLVMProgram", "Pending", "call", "caller", "flush_subnormals"]

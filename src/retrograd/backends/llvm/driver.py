@@ -30,6 +30,8 @@ DRIVE = "i64 @rg_drive(ptr, i64, i64, ptr, ptr, ptr)"
 
 def is_stoppable(plan: Plan) -> bool:
     """Whether a run may take so long that somebody wants to end it."""
+    if plan.light:
+        return False
     return bool(plan.graph.dim_names) or plan.endless or plan.nanoseconds({}) >= LONG
 
 
@@ -129,9 +131,7 @@ class Driver:
         blocks = band.blocks or -band.piece
         local: list[int] = []
         for buffer in band.local:
-            row = buffer.bytes // band.rows
-            assert isinstance(row, int), "where rows are not known, buffers are not local"
-            local += [self.module.slots.of(buffer), row]
+            local += [self.module.slots.of(buffer), band.row_bytes(buffer)]
         work = self.plan.work
         if work is not None and any(work in call.arguments for call in calls):
             local += [self.module.slots.of(work), 0]

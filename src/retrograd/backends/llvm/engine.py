@@ -7,9 +7,10 @@ costs 30 ms, which a process that never compiles should not pay.
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
+import functools
 import threading
 import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -53,22 +54,23 @@ class Engine:
             features = dict.fromkeys(needed, True)
             cpu, flags = level, ""
         self._half = HALF if lacking(llvm.get_process_triple(), features) else ""
-        self._host = cpu, flags
+        self._kept: list[Any] = []  # loaded code, and its linkers
         self._assembler = Assembler(cpu, flags)
+        # Without optimisation code is made in a fourth of the time, and takes a few times longer.
+        self._hasty = Assembler(cpu, flags, opt=0)
         self.identity = self._assembler.identity
-        self.serving = 0  # the address of what does whole calls, where that is possible
         self.enter = self._make_enter()
         self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
-        self._math = ctypes.CDLL(ctypes.util.find_library("m") or None)
 
     def compile(self, text: str, symbols: list[str]) -> Compiled:
         """Machine code of a module that defines `run`; `symbols` are the `rg_` names it calls."""
         return self.load(self.assemble(text).code, symbols)
 
-    def assemble(self, text: str) -> Object:
-        """The object code of a module."""
+    def assemble(self, text: str, light: bool = False) -> Object:
+        """The object code of a module; `light`: of one whose code has little to do."""
+        assembler = self._hasty if light else self._assembler
         with _LOCK:
-            return self._assembler.assemble(text + self._half if " half" in text else text)
+            return assembler.assemble(text + self._half if " half" in text else text)
 
     def recall(self, key: str, symbols: list[str]) -> Compiled | None:
         """Object code of this name, loaded, if the store still has it."""
@@ -94,34 +96,50 @@ class Engine:
         """The native reader of arrays, where Python's objects are laid out as it assumes."""
         if not usable():
             return None
-        symbols = python_symbols()
-        calls = DECLARATIONS + expanded(ARGUMENTS + RESULTS) if symbols else ""
-        library = llvm.JITLibraryBuilder().add_object_img(
-            self._assembler.assemble(TEXT + calls).code
-        )
-        for name in ("bind", "enter", *(["serving"] if symbols else [])):
+        entry = self._linked(TEXT, ("bind", "enter"), {})
+        return ENTER(entry["enter"]) if works(PROTOTYPE(entry["bind"])) else None
+
+    @functools.cached_property
+    def serving(self) -> int:
+        """The address of what does whole calls, 0 where that is not possible. Only functions that
+        are called again need it, so it is not compiled for the first result at a prompt."""
+        symbols = python_symbols() if self.enter is not None else {}
+        if not symbols:
+            return 0
+        with _LOCK:
+            text = DECLARATIONS + expanded(ARGUMENTS + RESULTS)
+            return self._linked(text, ("serving",), symbols)["serving"]
+
+    def _linked(self, text: str, names: Sequence[str], symbols: Mapping[str, int]) -> Any:
+        """Functions of a module, by name, for as long as there is this engine."""
+        library = llvm.JITLibraryBuilder().add_object_img(self._assembler.assemble(text).code)
+        for name in names:
             library.export_symbol(name)
         for name, address in symbols.items():
             library.import_symbol(name, address)
-        self._linkage = self._linker()  # the code lives as long as these two
-        self._entry = library.link(self._linkage, "entry")
-        if not works(PROTOTYPE(self._entry["bind"])):
-            return None
-        self.serving = self._entry["serving"] if symbols else 0
-        return ENTER(self._entry["enter"])
+        linker = self._linker()
+        tracker = library.link(linker, names[-1])
+        self._kept.append((tracker, linker))
+        return tracker
 
     def _shared(self, name: str) -> int:
         """The address of a routine that programs share, compiled when one first calls it."""
         if name not in self._routines:
             assembler, text = self._assembler, ""
-            if name == DRIVE:
-                # A quarter of the time to compile, and programs take no longer for it.
-                assembler, text = Assembler(*self._host, opt=0), DRIVE_TEXT
+            if name == DRIVE:  # programs take no longer for it
+                assembler, text = self._hasty, DRIVE_TEXT
             code = assembler.assemble(text or routine_text(self.machine, name)).code
             linker = self._linker()
             library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
             self._routines[name] = library.link(linker, name), linker
         return int(self._routines[name][0][name])
+
+    @functools.cached_property
+    def _math(self) -> ctypes.CDLL:
+        """The C library's functions. To look for it starts other programs."""
+        import ctypes.util
+
+        return ctypes.CDLL(ctypes.util.find_library("m") or None)
 
     @property
     def team(self) -> Team:

@@ -47,8 +47,10 @@ class KernelWriter(Writer):
         machine: Machine,
         rows: int | Dim = 0,
         summing: bool = False,
+        light: bool = False,
     ) -> None:
         super().__init__(declare)
+        self.light = light  # little to compute: row by row, for the text to be short
         self.band_rows = rows
         self.summing = summing  # over rows: what is there is added to
         self.machine = machine
@@ -177,7 +179,7 @@ class KernelWriter(Writer):
     def _choose_rows(self) -> int:
         """How many rows of a tile fit into the registers."""
         nest = self.nest
-        if nest.tile < 0 or (self.lanes == 1 and nest.op != "dot"):
+        if self.light or nest.tile < 0 or (self.lanes == 1 and nest.op != "dot"):
             return 1
         if nest.op == "dot":
             own = -(-self.lanes // self.machine.width)

@@ -69,9 +69,19 @@ def _plain(
 def _lanes(
     w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
 ) -> Carried:
-    """Whole vectors, then what is left, under a mask."""
+    """Whole vectors, then what is left, under a mask; all under a mask where the text is to be
+    short."""
     start, end = w.bounds(number)
-    if start == "0" and end.isdigit():
+    known = start == "0" and end.isdigit()
+    even = known and (int(end) % w.lanes == 0 or int(end) < w.lanes)
+    if w.light and w.nest.kind in ("map", "row") and not even:
+        loop = w.open_loop(end, w.lanes, start, list(zip(kinds, values, strict=True)))
+        _hide(w, w.new(f"sub nsw i64 {end}, {loop.counter}"))
+        new = _at(w, number, [loop.counter], inside, loop.values)
+        w.mask = None
+        w.close_loop(loop, new)
+        return loop.values
+    if known:
         whole, rest = divmod(int(end), w.lanes)
         if whole == 1:
             values = _at(w, number, ["0"], inside, values)
@@ -119,17 +129,22 @@ def _last_lanes(
         go, skip = w.label(), w.label()
         w.branch(w.new(f"icmp sgt i64 {rest}, 0"), go, skip)
         w.start_block(go)
-    kind = f"<{w.lanes} x i64>"
-    first = w.new(f"insertelement {kind} poison, i64 {rest}, i64 0")
-    wide = w.new(f"shufflevector {kind} {first}, {kind} poison, <{w.lanes} x i32> zeroinitializer")
-    steps = "<" + ", ".join(f"i64 {i}" for i in range(w.lanes)) + ">"
-    w.mask = w.new(f"icmp sgt {kind} {wide}, {steps}")
+    _hide(w, rest)
     values = _at(w, number, [at], inside, values)
     w.mask = None
     if skip:
         w.jump(skip)
         w.start_block(skip)
     return values
+
+
+def _hide(w: KernelWriter, rest: str) -> None:
+    """Have only the first lanes count, so many as are left."""
+    kind = f"<{w.lanes} x i64>"
+    first = w.new(f"insertelement {kind} poison, i64 {rest}, i64 0")
+    wide = w.new(f"shufflevector {kind} {first}, {kind} poison, <{w.lanes} x i32> zeroinitializer")
+    steps = "<" + ", ".join(f"i64 {i}" for i in range(w.lanes)) + ">"
+    w.mask = w.new(f"icmp sgt {kind} {wide}, {steps}")
 
 
 def _tiled(

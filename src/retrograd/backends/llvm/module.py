@@ -182,7 +182,8 @@ class Module:
         return number, arguments
 
     def _write(self, kernel: Kernel, band: Band, checking: bool) -> tuple[int, list[Buffer | Dim]]:
-        w = KernelWriter(self.declare, self.machine, band.rows, band.sums(kernel))
+        summing, light = band.sums(kernel), self.plan.light
+        w = KernelWriter(self.declare, self.machine, band.rows, summing, light)
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
         w.line("ret i64 0")

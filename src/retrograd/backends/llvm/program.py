@@ -21,6 +21,7 @@ from retrograd.backends.llvm.identity import program_key
 from retrograd.backends.llvm.interrupt import LONG, interruptible
 from retrograd.backends.llvm.module import Module
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
+from retrograd.backends.llvm.subnormal import exactly
 from retrograd.backends.threads import threads_here
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
@@ -197,7 +198,8 @@ class LLVMProgram:
     """Runs a graph as native code. May be called from several threads at once.
 
     `donate` are inputs whose memory may be taken for outputs by `consume`. `donated` tells which
-    were: outputs, with the input they overwrite. With `simplify` the graph is optimised first.
+    were: outputs, with the input they overwrite. With `simplify` the graph is optimised first. A
+    `light` program has little to do: it is compiled in less time, and takes more.
     """
 
     def __init__(
@@ -206,6 +208,7 @@ class LLVMProgram:
         timed: bool = False,
         donate: Collection[int] = (),
         simplify: bool = False,
+        light: bool = False,
     ) -> None:
         # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
         from retrograd.backends.llvm.engine import engine
@@ -215,9 +218,11 @@ class LLVMProgram:
         self.graph = graph
         self._donate = sorted(donate)
         self._simplify = simplify
+        self._light = light
         self._plan: Plan | None = None
         compiler = engine()
-        self.recipe, self._code = self._prepare(compiler, timed)
+        with exactly():
+            self.recipe, self._code = self._prepare(compiler, timed)
         facts = self.recipe.facts
         self.constants = [readable(a) for a in self.recipe.constants]
         self.recipe = replace(self.recipe, constants=[])
@@ -227,7 +232,6 @@ class LLVMProgram:
         self.last: Shaped | None = None  # the sizes of the latest call
         self.address = self._code.address
         self.native: Any = compiler.enter
-        self.serving = compiler.serving  # see call.py
         self.count = len(graph.inputs)
         self.donated: dict[int, int] = dict(facts.donated)
         if not graph.dim_names:
@@ -237,7 +241,7 @@ class LLVMProgram:
         """Recipe and code: from the store if it has both, otherwise made, and stored."""
         store, key, found = current_store(), None, None
         if store is not None:
-            options = timed, self._donate, self._simplify
+            options = timed, self._donate, self._simplify, self._light
             key = program_key(self.graph, compiler.identity, compiler.machine, *options)
         if store is not None and key is not None:
             found = store.load(key)
@@ -256,7 +260,7 @@ class LLVMProgram:
         if static:  # sizes beyond all measure cannot even be compiled
             check_memory(plan.least_bytes, lambda: arrays_of(plan, {}), {})
         module = Module(plan, compiler.machine, timed)
-        made = compiler.assemble(module.text())
+        made = compiler.assemble(module.text(), self._light)
         recipe = recipe_of(plan, module, made, static)
         if static:
             self._plan = None  # it is large, and can be made again
@@ -267,8 +271,13 @@ class LLVMProgram:
         """The kernels that the graph became."""
         if self._plan is None:
             graph = optimize(self.graph) if self._simplify else self.graph
-            self._plan = Plan(graph, self._donate)
+            self._plan = Plan(graph, self._donate, self._light)
         return self._plan
+
+    @property
+    def serving(self) -> int:
+        """The address of what does whole calls, or 0; see call.py."""
+        return self._compiler.serving
 
     @property
     def functions(self) -> int:

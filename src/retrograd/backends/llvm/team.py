@@ -51,6 +51,7 @@ _DISPATCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _PAUSES = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 _RENEW = ctypes.CFUNCTYPE(None)
+_FLUSH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
 class Team:
@@ -63,6 +64,7 @@ class Team:
         self._launch = _LAUNCH(code["launch"])
         self._work = _WORK(code["work"])
         self._renew = _RENEW(code["renew"])
+        self.flush = _FLUSH(code["flush"])
         self._memory = np.zeros(TEAM_BYTES + ALIGNMENT, np.uint8)
         self.address = -(-self._memory.ctypes.data // ALIGNMENT) * ALIGNMENT
         self._words = (ctypes.c_int64 * 128).from_address(self.address)
@@ -159,7 +161,7 @@ def _native(text: str) -> dict[str, int]:
     linker = llvm.create_lljit_compiler(assembler.target_machine(), suppress_errors=True)
     library = llvm.JITLibraryBuilder().add_object_img(assembler.assemble(text).code)
     library.add_current_process()
-    names = ("rg_barrier", "rg_vote", "dispatch", "launch", "work", "pauses", "renew")
+    names = ("rg_barrier", "rg_vote", "dispatch", "launch", "work", "pauses", "renew", "flush")
     for name in names:
         library.export_symbol(name)
     for name, address in _imports():

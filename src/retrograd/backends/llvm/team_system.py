@@ -1,8 +1,9 @@
 """What the native half of the team asks of the system and the processor, as LLVM IR text.
 
 `park` and `unpark`, which put a thread to sleep and wake it; `settle`, which keeps workers off the
-caller's processor; `get_mode` and `set_mode`, how a thread rounds; and what spinning threads do
-meanwhile. The memory `settle` works on is laid out in `team_text.py`.
+caller's processor; `get_mode` and `set_mode`, how a thread rounds, and `flush`, what it does with
+tiny numbers; and what spinning threads do meanwhile. The memory `settle` works on is laid out in
+`team_text.py`.
 """
 
 from __future__ import annotations
@@ -210,6 +211,23 @@ define internal void @set_mode(i64 %mode) {
 }
 """
 
+# Have the thread flush tiny numbers, as arguments and as results, or not; whether it did so before.
+_FLUSH = Template("""
+define i64 @flush(i64 %on) {
+  %mode = call i64 @get_mode()
+  %bits = and i64 %mode, $bits
+  %was = icmp ne i64 %bits, 0
+  %wanted = icmp ne i64 %on, 0
+  %with = or i64 %mode, $bits
+  %without = xor i64 %with, $bits
+  %new = select i1 %wanted, i64 %with, i64 %without
+  call void @set_mode(i64 %new)
+  %result = zext i1 %was to i64
+  ret i64 %result
+}
+""")
+_FLUSH_X86, _FLUSH_ARM = 0x8040, 1 << 24  # of results and of arguments; both at once
+
 _X86 = ("x86_64", "amd64")
 _ARM = ("aarch64", "arm64")
 _FUTEX_NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
@@ -224,15 +242,23 @@ def parking(system: str = sys.platform, machine: str = platform.machine()) -> st
 
 def system_text(how: str, machine: str) -> str:
     """`park`, `unpark`, `renew` and `settle` for threads that sleep by `how` (see `parking`), then
-    `get_mode` and `set_mode` for a kind of processor."""
+    `get_mode`, `set_mode` and `flush` for a kind of processor."""
     sleep = {
         "futex": _FUTEX.substitute(number=_FUTEX_NUMBERS.get(machine, 0)),
         "condition": _CONDITION + _STAY,
         "windows": _WINDOWS + _STAY,
     }[how]
+    mode, bits = _MODE_OTHER, 0
     if machine.lower() in _X86:
-        return sleep + _MODE_X86
-    return sleep + (_MODE_ARM if machine.lower() in _ARM else _MODE_OTHER)
+        mode, bits = _MODE_X86, _FLUSH_X86
+    elif machine.lower() in _ARM:
+        mode, bits = _MODE_ARM, _FLUSH_ARM
+    return sleep + mode + _FLUSH.substitute(bits=bits)
+
+
+def flushes(machine: str = platform.machine()) -> bool:
+    """Whether `flush` can do anything on a kind of processor."""
+    return machine.lower() in (*_X86, *_ARM)
 
 
 def pause(machine: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from retrograd.backends.pairs.fourier import fourier
 from retrograd.backends.pairs.functions import FUNCTIONS, Pair, add, mul, zmul
+from retrograd.backends.pairs.matrices import on_pairs
 from retrograd.errors import BackendError
 from retrograd.ir import (
     Graph,
@@ -24,15 +25,18 @@ from retrograd.ir import (
 )
 from retrograd.ops import elementwise as e
 from retrograd.ops.leaf import Constant, constant, input_node
+from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.reduce import ReduceProd, ReduceSum
 from retrograd.ops.shape import Concat, expand, pad, permute, reshape, slice_axis
+from retrograd.passes.settle import settled
 
 Parts = Node | Pair
 
 # Linear operations with real coefficients: the same is done to both parts.
 PLANEWISE = frozenset((
-    "alias", "concat", "cumsum", "expand", "flip", "fold", "gather", "pad", "permute", "reduce_sum",
-    "reshape", "scatter_add", "scatter_set", "select", "slice", "stop_gradient", "windows",
+    "alias", "concat", "cumsum", "expand", "flip", "fold", "gather", "keep", "pad", "permute",
+    "reduce_sum", "region_in", "region_out", "reshape", "scatter_add", "scatter_set", "select",
+    "slice", "stop_gradient", "windows",
 ))  # fmt: skip
 
 
@@ -43,6 +47,7 @@ def type_of_pairs(type: TensorType) -> TensorType:
 
 def paired(graph: Graph) -> Graph:
     """The graph on real numbers."""
+    graph = settled(graph)
     found: dict[Node, Parts] = {}
     inputs = [input_node(type_of_pairs(x.type), x.name) for x in graph.inputs]
     for x, new in zip(graph.inputs, inputs, strict=True):
@@ -100,6 +105,8 @@ def _rule(node: Node) -> Rule:
         return lambda node, parts: FUNCTIONS[node.op](*parts)
     if node.op in RULES:
         return RULES[node.op]
+    if isinstance(node.prim, MatrixOp):
+        return _matrices
     raise BackendError(f"{node.op} of complex numbers is not compiled: {node.describe()}")
 
 
@@ -108,6 +115,22 @@ def _planewise(node: Node, parts: Sequence[Parts]) -> Pair:
         node.prim(*[p[k] if isinstance(p, tuple) else p for p in parts]) for k in (0, 1)
     )
     return first, second
+
+
+def _matrices(node: Node, parts: Sequence[Parts]) -> Parts:
+    y = on_pairs(node, [_joined(p) if isinstance(p, tuple) else p for p in parts])
+    return _apart(y) if node.dtype.is_complex else y
+
+
+def _after(node: Node, parts: Sequence[Parts]) -> Parts:
+    x, *others = parts
+    awaited = [q for p in others for q in (p if isinstance(p, tuple) else (p,))]
+    after = node.prim
+    return (
+        (after(x[0], *awaited), after(x[1], *awaited))
+        if isinstance(x, tuple)
+        else after(x, *awaited)
+    )
 
 
 def _bilinear(node: Node, parts: Sequence[Parts]) -> Pair:
@@ -201,7 +224,16 @@ def _moved(z: Pair, axis: int, step: int, up: bool, value: float) -> Pair:
     return x, y
 
 
+def _second(node: Node, parts: Sequence[Parts]) -> Parts:
+    """Ops that give their second operand a derivative."""
+    return parts[1]
+
+
 RULES: dict[str, Rule] = {
+    "det": _second,
+    "logabsdet": _second,
+    "pinv": _second,
+    "after": _after,
     "cumprod": _running,
     "linear_scan": _running,
     "complex": lambda node, parts: tuple(parts),  # type: ignore[dict-item,return-value]

@@ -1,14 +1,15 @@
 """`rg.linalg`: the linear algebra of the array API standard, and what SciPy and PyTorch add to it.
 
 Matrices are the last two axes, all axes before them are stacks. float32 and float64 are computed by
-LAPACK, half precision in float32; integers become float32. Eigenvalues of matrices that are not
-symmetric are complex and not here yet.
+LAPACK, half precision in float32; integers become float32. Complex matrices are taken everywhere.
 """
 
 from retrograd.errors import LinAlgError
 from retrograd.frontend.linalg.factors import (
     cholesky,
+    eig,
     eigh,
+    eigvals,
     eigvalsh,
     lu,
     lu_factor,
@@ -42,7 +43,9 @@ __all__ = [
     "det",
     "diag",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "expm",
     "inv",

@@ -8,9 +8,9 @@ from retrograd.errors import OptionError
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.operands import matrices
-from retrograd.frontend.linalg.plane import doubled, once
-from retrograd.ir import Dim, Node, int64
+from retrograd.ir import Dim, Node, float32, int64
 from retrograd.ops import linalg as ops
+from retrograd.ops.complex import real
 from retrograd.ops.elementwise import cast, eq
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import Iota
@@ -23,6 +23,13 @@ from retrograd.ops.shape import Concat, expand, pad
 
 class EighResult(NamedTuple):
     """What `eigh` returns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns."""
 
     eigenvalues: Any
     eigenvectors: Any
@@ -60,11 +67,11 @@ class LUFactors(NamedTuple):
 
 @function
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Any:
-    """The lower triangle L with `L L^T = x`, or with `upper` its transpose.
+    """The lower triangle L with `L L^H = x`, or with `upper` its conjugate transpose.
 
-    x is `[..., n, n]`, symmetric and positive definite; `LinAlgError` names the matrix that is not.
-    Of a matrix that is not symmetric, the symmetric part `(x + x^T) / 2` is meant, so gradients are
-    symmetric.
+    x is `[..., n, n]`, symmetric or hermitian, and positive definite; `LinAlgError` names the
+    matrix that is not. Of a matrix that is not hermitian, the hermitian part `(x + x^H) / 2` is
+    meant, so gradients are hermitian: those of real matrices symmetric.
 
     >>> import retrograd as rg
     >>> rg.linalg.cholesky(rg.tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
@@ -80,8 +87,9 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
 
     x is `[..., m, n]`. With k = min(m, n), Q is `[..., m, k]` and R `[..., k, n]`; with
     `mode="complete"` they are `[..., m, m]` and `[..., m, n]`. The first min(m, n) columns of x
-    must be independent where derivatives are taken. In derivatives, the columns that "complete"
-    adds turn no more than it takes to stay orthogonal: exact for what depends on their span only.
+    must be independent where derivatives are taken. The diagonal of R is real. In derivatives, the
+    columns that "complete" adds turn no more than it takes to stay orthogonal: exact for what
+    depends on their span only.
     """
     (x,) = matrices("qr", x)
     if mode not in ("reduced", "complete"):
@@ -89,7 +97,7 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
     m, n = x.shape[-2:]
     if not isinstance(m, Dim) and not isinstance(n, Dim) and m < n:
         q, r = orthogonal.unpacked(ops.QR()(matrix.columns(x, 0, m)))
-        rest = matrix.product(matrix.transpose(q), matrix.columns(x, m, n))
+        rest = matrix.product(matrix.adjoint(q), matrix.columns(x, m, n))
         return QRResult(q, Concat(x.type.rank - 1)(r, rest))
     q, r = orthogonal.unpacked(ops.QR()(x))
     if mode == "complete" and m != n:
@@ -137,11 +145,12 @@ def lu_factor(x: ArrayLike, /) -> Any:
 
 @function
 def eigh(x: ArrayLike, /) -> Any:
-    """Eigenvalues, in ascending order, and orthonormal eigenvectors of symmetric matrices.
+    """Eigenvalues, in ascending order, and orthonormal eigenvectors of symmetric and hermitian
+    matrices.
 
-    x is `[..., n, n]`; column i of the vectors belongs to eigenvalue i. In each, the first of the
-    components that are at least 0.6 times the largest is positive. Of a matrix that is not
-    symmetric, the symmetric part `(x + x^T) / 2` is meant.
+    x is `[..., n, n]`; the eigenvalues are real, column i of the vectors belongs to eigenvalue i.
+    In each, the first of the components that are at least 0.6 times the largest is real and
+    positive. Of a matrix that is not hermitian, the hermitian part `(x + x^H) / 2` is meant.
 
     Vectors of equal eigenvalues (closer than `8 eps` times the sum of the magnitudes of all) are
     only known up to a rotation: derivatives do not turn them into one another. So first derivatives
@@ -153,24 +162,58 @@ def eigh(x: ArrayLike, /) -> Any:
     [1.0, 3.0]
     """
     (x,) = matrices("eigh", x)
-    return EighResult(*eigen.unpacked(ops.Eigh()(x)))
+    w, v = eigen.unpacked(ops.Eigh()(x))
+    return EighResult(real(w), v)
 
 
 @function
 def eigvalsh(x: ArrayLike, /) -> Any:
-    """The eigenvalues of symmetric matrices `[..., n, n]` in ascending order, of complex matrices
-    of hermitian ones; see `eigh`."""
-    (x,) = matrices("eigvalsh", x, plane=True)
-    return once(ops.Eigvalsh()(doubled(x))) if x.dtype.is_complex else ops.Eigvalsh()(x)
+    """The eigenvalues of symmetric or hermitian matrices `[..., n, n]`, real numbers in ascending
+    order; see `eigh`."""
+    (x,) = matrices("eigvalsh", x)
+    return ops.Eigvalsh()(x)
+
+
+@function
+def eig(x: ArrayLike, /) -> Any:
+    """Eigenvalues and eigenvectors of square matrices, complex numbers: `x V = V diag(w)`.
+
+    x is `[..., n, n]`, real or complex; column i of the vectors belongs to eigenvalue i, in the
+    order in which LAPACK finds them. Vectors have length 1, and the first of the components that
+    are at least 0.6 times the largest is real and positive. float16 and bfloat16 become float32.
+
+    Derivatives of the values are those of simple eigenvalues, to any order; derivatives of the
+    vectors keep them normalised in this way. Eigenvalues closer than `8 eps` times the sum of the
+    magnitudes of all count as equal: their vectors do not turn into one another. Where vectors are
+    dependent (of a defective matrix), there is no derivative: it is refused, or huge.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.eig(rg.tensor([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.tolist()
+    [(2+0j), (3+0j)]
+    """
+    w, v = eigen.unpacked(ops.Eig()(_not_half(*matrices("eig", x))))
+    return EigResult(w, v)
+
+
+@function
+def eigvals(x: ArrayLike, /) -> Any:
+    """The eigenvalues of square matrices `[..., n, n]`, complex numbers `[..., n]`; see `eig`."""
+    return ops.Eigvals()(_not_half(*matrices("eigvals", x)))
+
+
+def _not_half(x: Node) -> Node:
+    """There are no complex numbers of halves."""
+    return cast(x, float32) if x.dtype.is_half else x
 
 
 @function
 def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
     """`U diag(S) Vh = x`: orthonormal columns U and rows Vh, and singular values, which descend.
+    They are real numbers.
 
     x is `[..., m, n]`; with k = min(m, n), U is `[..., m, k]` and Vh `[..., k, n]` unless
     `full_matrices`, which makes both square. In each of the first k columns of U, the first of the
-    components that are at least 0.6 times the largest is positive.
+    components that are at least 0.6 times the largest is real and positive.
 
     Columns of equal singular values (closer than `8 eps` times the sum of all) are only known up to
     a rotation, those of zeros and those that `full_matrices` adds up to a choice: derivatives do
@@ -186,11 +229,11 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
             q if q.shape[-2] == k else Concat(x.type.rank - 1)(q, ops.Complement()(q))
             for q in (u, v)
         )
-    return SVDResult(u, s, matrix.transpose(v))
+    return SVDResult(u, real(s), matrix.adjoint(v))
 
 
 @function
 def svdvals(x: ArrayLike, /) -> Any:
     """The singular values of matrices `[..., m, n]`, `[..., min(m, n)]`, descending."""
-    (x,) = matrices("svdvals", x, plane=True)
-    return once(ops.Svdvals()(doubled(x))) if x.dtype.is_complex else ops.Svdvals()(x)
+    (x,) = matrices("svdvals", x)
+    return ops.Svdvals()(x)

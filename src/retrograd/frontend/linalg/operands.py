@@ -11,20 +11,18 @@ from retrograd.ir import Node, Shape, float32
 from retrograd.ops.elementwise import cast
 
 
-def floats(*values: Any, plane: bool = False) -> list[Node]:
-    """Nodes of one floating dtype, with `plane` or a complex one; integers and booleans become
-    float32."""
+def inexact(*values: Any) -> list[Node]:
+    """Nodes of one floating or complex dtype; integers and booleans become float32."""
     nodes = [as_node(v) for v in values]
     dtype = nodes[0].dtype
     for x in nodes[1:]:
         dtype = promote(dtype, x.dtype)
-    kept = dtype.is_float or (plane and dtype.is_complex)
-    return [cast(x, dtype if kept else float32) for x in nodes]
+    return [cast(x, dtype if dtype.is_inexact else float32) for x in nodes]
 
 
-def matrices(what: str, *values: Any, plane: bool = False) -> list[Node]:
+def matrices(what: str, *values: Any) -> list[Node]:
     """The same, where each is a matrix or a stack of them."""
-    nodes = floats(*values, plane=plane)
+    nodes = inexact(*values)
     for x in nodes:
         if x.type.rank < 2:
             raise ShapeError(f"{what} takes matrices, or stacks of them, not {x.type}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from retrograd.errors import ShapeError
@@ -14,8 +15,8 @@ from retrograd.frontend.linalg.solving import inv
 from retrograd.frontend.reductions import sum as total
 from retrograd.ir import Dim, Node, full, int64
 from retrograd.ops import linalg as ops
-from retrograd.ops.elementwise import abs as size
-from retrograd.ops.elementwise import eq, log, ne, select, sign
+from retrograd.ops.complex import complex_, imag, real
+from retrograd.ops.elementwise import cast, cos, eq, log, ne, select, sign, sin
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import Iota
 from retrograd.ops.linalg import lu, matrix
@@ -46,8 +47,8 @@ def _pivots(what: str, x: Node) -> tuple[Node, Node]:
 def det(x: ArrayLike, /) -> Any:
     """The determinants of square matrices `[..., n, n]`, `[...]`.
 
-    The gradient, the matrix of cofactors, exists for singular matrices too; second derivatives are
-    NaN there.
+    The gradient, the matrix of cofactors, exists for singular matrices too, and is exact there, as
+    are second derivatives; third ones are NaN where a matrix is singular.
     """
     (x,) = matrices("det", x)
     pivots, parity = _pivots("det", x)
@@ -56,15 +57,22 @@ def det(x: ArrayLike, /) -> Any:
 
 @function
 def slogdet(x: ArrayLike, /) -> Any:
-    """The sign of the determinant and the logarithm of its magnitude: (sign, logabsdet).
+    """The sign of the determinant and the logarithm of its magnitude: (sign, logabsdet). Of a
+    complex matrix the sign is a complex number of magnitude 1.
 
     Of a singular matrix they are 0 and -inf; it has no gradient, which is refused.
     """
     (x,) = matrices("slogdet", x)
     pivots, parity = _pivots("slogdet", x)
     last = (pivots.type.rank - 1,)
-    signs = parity * ReduceProd(last)(sign(pivots))
-    return SlogdetResult(signs, ops.LogAbsDet()(x, ReduceSum(last)(log(size(pivots)))))
+    if not x.dtype.is_complex:
+        signs = parity * ReduceProd(last)(sign(pivots))
+        return SlogdetResult(signs, ops.LogAbsDet()(x, ReduceSum(last)(log(matrix.size(pivots)))))
+    whole = ops.LogAbsDet()(x, ReduceSum(last)(log(pivots)) + log(parity))
+    angle, none = imag(whole), full(0, whole.type.with_dtype(whole.dtype.real))
+    turned = complex_(cos(angle), sin(angle))
+    zero = eq(real(whole), full(-math.inf, none.type))
+    return SlogdetResult(select(zero, cast(none, whole.dtype), turned), real(whole))
 
 
 @function

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from retrograd.errors import ShapeError
+from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend.broadcasting import as_node, broadcast_to, integer
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.factors import svdvals
-from retrograd.frontend.linalg.operands import floats, matrices, stacked_alike
-from retrograd.frontend.linalg.plane import doubled, halved, stacked_parts
+from retrograd.frontend.linalg.operands import inexact, matrices, stacked_alike
 from retrograd.ir import Dim, Node, full, int64, product
 from retrograd.ops import linalg as ops
-from retrograd.ops.complex import real
+from retrograd.ops.complex import conj, real
 from retrograd.ops.elementwise import cast, gt, select
 from retrograd.ops.index import Gather
 from retrograd.ops.linalg import lu, matrix
 from retrograd.ops.linalg import svd as singular
 from retrograd.ops.reduce import ReduceMax, ReduceSum
-from retrograd.ops.shape import reshape, slice_axis
+from retrograd.ops.shape import reshape
 
 
 class LstsqResult(NamedTuple):
@@ -69,22 +68,16 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     >>> rg.linalg.solve(rg.tensor([[2.0, 1.0], [0.0, 4.0]]), rg.tensor([4.0, 8.0])).tolist()
     [1.0, 2.0]
     """
-    a, b = floats(x1, x2, plane=True)
+    a, b = inexact(x1, x2)
     _square("solve", a)
-    if a.dtype.is_complex:
-        right = stacked_parts(_right_side("solve", a, b))
-        return _like_given(halved(_solved(doubled(a), right), a.shape[-1]), b)
     return _like_given(_solved(a, _right_side("solve", a, b)), b)
 
 
 @function
 def inv(x: ArrayLike, /) -> Any:
     """The inverse of square matrices; `LinAlgError` names one that is singular."""
-    (x,) = matrices("inv", x, plane=True)
+    (x,) = matrices("inv", x)
     _square("inv", x)
-    if x.dtype.is_complex:
-        y = inv(doubled(x))
-        return halved(slice_axis(y, -1, 0, x.shape[-1]), x.shape[-1])
     return ops.Inv()(x, ops.LU()(x))
 
 
@@ -93,32 +86,35 @@ def solve_triangular(
     a: ArrayLike, b: ArrayLike, /, *, trans: int = 0, lower: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:  # fmt: skip
-    """The solution y of `a y = b`, or with `trans=1` of `a^T y = b`, for a triangle a, upper unless
-    `lower`; its other half is not read. With `unit_diagonal` neither is the diagonal, which then
-    counts as ones. Arguments are named as SciPy names them; leading axes broadcast."""
-    x, y = floats(a, b)
+    """The solution y of `a y = b`, with `trans=1` of `a^T y = b` and with `trans=2` of `a^H y = b`,
+    for a triangle a, upper unless `lower`; its other half is not read. With `unit_diagonal` neither
+    is the diagonal, which then counts as ones. Arguments are named as SciPy names them; leading
+    axes broadcast."""
+    x, y = inexact(a, b)
     _square("solve_triangular", x)
     right = _right_side("solve_triangular", x, y)
+    if trans not in (0, 1, 2):
+        raise OptionError(f"solve_triangular's trans is 0, 1 or 2, not {trans!r}")
     op = ops.TriangularSolve(not lower, bool(trans), bool(unit_diagonal))
-    return _like_given(op(*stacked_alike(x, right)), y)
+    return _like_given(op(*stacked_alike(conj(x) if trans == 2 else x, right)), y)
 
 
 @function
 def cho_solve(c: ArrayLike, b: ArrayLike, /, *, lower: bool = True) -> Any:
-    """The solution y of `a y = b` by the Cholesky factor c of a, `a = c c^T`; `a = c^T c` for an
+    """The solution y of `a y = b` by the Cholesky factor c of a, `a = c c^H`; `a = c^H c` for an
     upper triangle, with `lower=False`."""
-    x, y = floats(c, b)
+    x, y = inexact(c, b)
     _square("cho_solve", x)
     x, right = stacked_alike(x, _right_side("cho_solve", x, y))
-    first = ops.TriangularSolve(not lower, not lower)(x, right)
-    return _like_given(ops.TriangularSolve(not lower, lower)(x, first), y)
+    first = ops.TriangularSolve(not lower, not lower)(x if lower else conj(x), right)
+    return _like_given(ops.TriangularSolve(not lower, lower)(conj(x) if lower else x, first), y)
 
 
 @function
 def lu_solve(lu_and_permutation: ArrayLike, b: ArrayLike, /) -> Any:
     """The solution y of `a y = b` by the factors `lu_factor(a)`."""
     factors, order = lu_and_permutation
-    x, y = floats(factors, b)
+    x, y = inexact(factors, b)
     _square("lu_solve", x)
     p = cast(as_node(order), int64)
     right = _right_side("lu_solve", x, y)
@@ -136,13 +132,7 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     Singular values up to `rtol` times the largest count as zero; by default `max(m, n) eps`. The
     derivative is that at constant rank, and exact for any rank and any singular values.
     """
-    (x,) = matrices("pinv", x, plane=True)
-    if x.dtype.is_complex:
-        m, n = x.shape[-2:]
-        if rtol is None and isinstance(m, int) and isinstance(n, int):
-            rtol = max(m, n) * matrix.epsilon(real(x))
-        p = _pinv(doubled(x), rtol)[0]
-        return halved(slice_axis(p, -1, 0, m), n)
+    (x,) = matrices("pinv", x)
     return _pinv(x, rtol)[0]
 
 
@@ -150,9 +140,10 @@ def _pinv(x: Node, rtol: Any) -> tuple[Node, Node, Node]:
     """The pseudo-inverse, the singular values, and which of them count."""
     m = x.shape[-2]
     s, u, v = singular.unpacked(ops.SVD()(x), m)
+    s = real(s)
     kept = gt(s, _cutoff(s, x, rtol))
     inverse = select(kept, 1 / select(kept, s, full(1, s.type)), full(0, s.type))
-    p = matrix.product(matrix.scaled_columns(v, inverse), matrix.transpose(u))
+    p = matrix.product(matrix.scaled_columns(v, inverse), matrix.adjoint(u))
     return ops.Pinv()(x, p), s, kept
 
 
@@ -166,16 +157,15 @@ def _cutoff(s: Node, x: Node, rtol: Any) -> Node:
         if isinstance(m, Dim) or isinstance(n, Dim):
             raise ShapeError(f"of {x.type}, whose sizes are not known, say which rtol counts as 0")
         rtol = max(m, n) * matrix.epsilon(x)
-    factor = cast(as_node(rtol, x.dtype), x.dtype)
+    factor = cast(as_node(rtol, s.dtype), s.dtype)
     return matrix.along(broadcast_to(factor, largest.shape) * largest, s)
 
 
 @function
 def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     """How many singular values exceed `rtol` times the largest, by default `max(m, n) eps`."""
-    (x,) = matrices("matrix_rank", x, plane=True)
+    (x,) = matrices("matrix_rank", x)
     s = svdvals(x)
-    x = real(x)
     return ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol)), int64))
 
 
@@ -188,14 +178,14 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: ArrayLike | None = None) -> An
     values of a up to `rtol` times the largest count as zero, by default `max(m, n) eps`. The
     derivative of the solution is that at constant rank.
     """
-    x, y = floats(a, b)
+    x, y = inexact(a, b)
     if x.type.rank < 2:
         raise ShapeError(f"lstsq takes a matrix, or a stack of them, not {x.type}")
     p, s, kept = _pinv(x, rtol)
     x, p, right = stacked_alike(x, p, _right_side("lstsq", x, y))
     solution = matrix.product(p, right)
     missed = matrix.product(x, solution) - right
-    residuals = ReduceSum((missed.type.rank - 2,))(missed * missed)
+    residuals = ReduceSum((missed.type.rank - 2,))(real(conj(missed) * missed))
     rank = ReduceSum((s.type.rank - 1,))(cast(kept, int64))
     if y.type.rank == 1:
         residuals = reshape(residuals, residuals.shape[:-1])
@@ -216,7 +206,7 @@ def expm(x: ArrayLike, /) -> Any:
 @function
 def matrix_power(x: ArrayLike, n: int, /) -> Any:
     """The n-th power of square matrices; of the inverse, where n is negative."""
-    (x,) = matrices("matrix_power", x, plane=True)
+    (x,) = matrices("matrix_power", x)
     _square("matrix_power", x)
     times = integer(n, "matrix_power: the power")
     if times == 0:

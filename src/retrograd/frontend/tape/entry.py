@@ -7,7 +7,8 @@ from typing import Any
 
 from retrograd.backends import Array
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import DType, Node, Shape, Source
+from retrograd.ir import DType, Node, Shape, Source, TupleType
+from retrograd.ops.control import items
 
 
 class Entry:
@@ -47,8 +48,15 @@ class Entry:
         return self.node.source
 
     @property
-    def value(self) -> Array:
-        """The value, read-only; computed when it is looked at."""
+    def several(self) -> bool:
+        """Whether it has several results, as a loop has; `item` entries take them apart."""
+        return isinstance(self.node.type, TupleType)
+
+    @property
+    def value(self) -> Any:
+        """The value, read-only; computed when it is looked at. A tuple of several results."""
+        if self.several:
+            return tuple([Tensor(x).numpy() for x in items(self.node)])
         return Tensor(self.node).numpy()
 
     def describe(self) -> str:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from retrograd.autodiff import added, contributions
+from retrograd.autodiff import Cotangents, contributions
+from retrograd.autodiff.recompute import Recomputation, has_regions
 from retrograd.backends import Array
 from retrograd.errors import DTypeError, RetrogradError, ShapeError
 from retrograd.frontend.backward import check_edits
@@ -32,45 +33,49 @@ class Visit(NamedTuple):
     """A step in nodes: what is added to which parents."""
 
     entry: Entry
-    parts: list[tuple[int, Node]]
+    parts: list[tuple[int, Any]]
 
 
-def walk(
-    entries: Sequence[Entry], ids: Mapping[Node, int], found: dict[int, Any]
-) -> Iterator[Visit]:
+def walk(entries: Sequence[Entry], ids: Mapping[Node, int], found: Cotangents) -> Iterator[Visit]:
     """Go through entries in reverse, from the cotangents `found`, which are added to.
 
     Cotangents in `found` are conjugates of what users get (see `ops/complex.py`). They are complete
     when their entry is visited: parents stand before their children, and contributions are added in
-    the order of the visits, which is that of the tape.
+    the order of the visits, which is that of the tape. What was recorded inside of `checkpoint` is
+    computed again.
     """
-    hooked = any(e.hooks for e in entries)
     # Hooks look at numbers in the middle of the pass: values held here are computed once for all.
-    held = [Tensor(e.node) for e in entries] if hooked else []
-    for i in range(max(found, default=-1), -1, -1):
-        entry = entries[i]
-        if i not in found or not entry.requires_grad:
+    held = hold(entries) if any(e.hooks for e in entries) else []
+    regions = has_regions([e.node for e in entries])
+    again = Recomputation([e.node for e in entries]) if regions else None
+    for entry in reversed(entries):
+        node = entry.node
+        if node not in found.of or not entry.requires_grad:
             continue
         for hook in entry.hooks:
-            found[i] = _seen(entry, found[i], hook.see)
+            found.of[node] = _seen(entry, found.of[node], hook.see)
         if not entry.parents:
             continue
-        node = entry.node
         parts = []
         with made_by(Provenance(node.scope, node.source, node)):
-            for x, part in contributions(node, found[i]):
+            seen = None if again is None else again.seen(node, found.of)
+            for x, part in contributions(node, found.of[node], seen):
                 k = ids.get(x, -1)
                 if k >= 0 and entries[k].requires_grad:
-                    found[k] = added(x, found.get(k), part)
-                    # Of several results a contribution is to one.
-                    parts += [(k, p) for p in (part.values() if type(part) is dict else (part,))]
+                    found.add(x, part)
+                    parts.append((k, part))
         yield Visit(entry, parts)
     del held
 
 
+def hold(entries: Sequence[Entry]) -> list[Tensor]:
+    """Handles on all values, so that the first look computes what later ones need."""
+    return [Tensor(e.node) for e in entries if not e.several]
+
+
 def _seen(entry: Entry, g: Node, see: Any) -> Node:
     """The cotangent of an entry after a hook has seen it."""
-    new = see(arrays([conj(g)])[0])
+    new = see(arrays([g])[0])
     return g if new is None else conj(cotangent(entry, new, "what a hook returned"))
 
 
@@ -97,17 +102,13 @@ def cotangent(entry: Entry, given: Any, what: str) -> Node:
     return g
 
 
-def steps(
-    entries: Sequence[Entry], ids: Mapping[Node, int], found: dict[int, Any]
-) -> Iterator[Step]:
+def steps(entries: Sequence[Entry], ids: Mapping[Node, int], found: Cotangents) -> Iterator[Step]:
     """The same with numbers, as a person would follow it."""
-    held = [Tensor(e.node) for e in entries]  # else each step would compute them again
+    held = hold(entries)
     for entry, passed in walk(entries, ids, found):
-        if type(found[entry.id]) is list:
-            continue  # an operation of several results: its items are steps
-        sums = [i for i in dict.fromkeys(i for i, _ in passed) if type(found[i]) is not list]
-        shown = [found[entry.id], *(p for _, p in passed), *(found[i] for i in sums)]
-        values = arrays([conj(x) for x in shown])
+        sums = list(dict.fromkeys(i for i, _ in passed))
+        shown = [found.of[entry.node], *(part for _, part in passed)]
+        values = arrays([*shown, *(found.of[entries[i].node] for i in sums)])
         parts, totals = values[1 : 1 + len(passed)], values[1 + len(passed) :]
         yield Step(
             entry,
@@ -118,9 +119,19 @@ def steps(
     del held
 
 
-def arrays(nodes: Sequence[Node]) -> list[Array]:
-    """The values of nodes, computed in one program from arrays that nobody has edited."""
+def arrays(cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents as users get them, computed in one program from arrays that nobody has edited.
+
+    What arrives at one of several results is an array, what arrived at all of them a tuple.
+    """
+    groups = [
+        [g] if isinstance(g, Node) else list(g.values() if isinstance(g, dict) else g)
+        for g in cotangents
+    ]
+    nodes = [conj(g) for group in groups for g in group if g is not None]
     check_edits(nodes)
     handles = [Tensor(n) for n in nodes]
     evaluate(handles)
-    return [h.numpy() for h in handles]
+    values = iter([h.numpy() for h in handles])
+    rows = [tuple([None if g is None else next(values) for g in group]) for group in groups]
+    return [row if isinstance(g, list) else row[0] for g, row in zip(cotangents, rows, strict=True)]

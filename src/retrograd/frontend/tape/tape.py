@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from retrograd.autodiff import seeds
+from retrograd.autodiff import Cotangents, seeds
 from retrograd.backends import Array
 from retrograd.errors import GradientError, OptionError, StaleTapeError
 from retrograd.frontend.conversion import as_array
@@ -229,8 +229,9 @@ class Tape:
 
         Everything given is checked at the call; what is recorded later is not part of the pass.
         """
-        found = self._seeds({self._id(out): seed})
-        return steps(self._entries[: max(found, default=-1) + 1], dict(self._ids), found)
+        last = self._id(out)
+        found = self._seeds({last: seed})
+        return steps(self._entries[: last + 1], dict(self._ids), found)
 
     def register_hook(self, entry: Any, hook: Callable[[Array], Any]) -> Hook:
         """Let `hook(gradient)` see the gradient of an entry, given by id or tensor, in every
@@ -249,8 +250,7 @@ class Tape:
         >>> hook.remove()
         """
         found = self._entries[self._id(entry)]
-        if not found.node.dtype.is_inexact and found.requires_grad:
-            raise GradientError(f"{found.describe()} has several results, which are entries")
+        _check_single(found)
         if not found.requires_grad:
             raise GradientError(f"{found.describe()} is frozen, so no gradient reaches it")
         if not callable(hook):
@@ -258,26 +258,31 @@ class Tape:
         return Hook(found, hook)
 
     def _gradients(self, cotangents: Mapping[Any, Any]) -> list[Array | None]:
-        found: dict[int, Any] = dict(self._seeds(cotangents))
+        found = self._seeds(cotangents)
         for _ in walk(self._entries, self._ids, found):
             pass
-        wanted = [i for i in sorted(found) if not isinstance(found[i], list)]
+        wanted = [e for e in self._entries if e.node in found.of]
         result: list[Array | None] = [None] * len(self)
-        for i, g in zip(wanted, arrays([conj(found[i]) for i in wanted]), strict=True):
-            result[i] = g
+        for e, g in zip(wanted, arrays([found.of[e.node] for e in wanted]), strict=True):
+            result[e.id] = g
         return result
 
-    def _seeds(self, cotangents: Mapping[Any, Any]) -> dict[int, Node]:
-        """The conjugates of the cotangents to start from, by id; frozen entries have none."""
-        found: dict[int, Node] = {}
+    def _seeds(self, cotangents: Mapping[Any, Any]) -> Cotangents:
+        """The conjugates of the cotangents to start from; frozen entries have none."""
+        found = Cotangents()
+        given: set[int] = set()
         for out, seed in cotangents.items():
-            i = self._id(out)
-            if i in found:
-                raise OptionError(f"two seeds are given for {self._entries[i].describe()}")
-            found[i] = conj(self._seed(self._entries[i], seed))
-        return {i: g for i, g in found.items() if self._entries[i].requires_grad}
+            entry = self._entries[self._id(out)]
+            if entry.id in given:
+                raise OptionError(f"two seeds are given for {entry.describe()}")
+            given.add(entry.id)
+            start = self._seed(entry, seed)
+            if entry.requires_grad:
+                found.add(entry.node, conj(start))
+        return found
 
     def _seed(self, entry: Entry, seed: Any) -> Node:
+        _check_single(entry)
         if seed is None:
             return seeds([entry.node])[0]
         if not entry.node.dtype.is_inexact:
@@ -296,7 +301,13 @@ class Tape:
             raise StaleTapeError(f"{out!r} is no id of this tape, which has {len(self)} entries")
         return out
 
-    def _or_zero(self, i: int, g: Array | None) -> Array:
+    def _or_zero(self, i: int, g: Any) -> Any:
+        if self._entries[i].several:
+            values = self._entries[i].value
+            parts = g or [None] * len(values)
+            return tuple(
+                [np.zeros_like(x) if p is None else p for x, p in zip(values, parts, strict=True)]
+            )
         if g is not None:
             return g
         node = self._entries[i].node
@@ -312,3 +323,11 @@ class Tape:
         inputs = [e.node for e in self._entries if e.op == "input"]
         ends = [e.node for e in self._entries if e.id not in used and e.parents]
         return closed(inputs, ends, "tape")
+
+
+def _check_single(entry: Entry) -> None:
+    """Seeds and hooks belong to arrays."""
+    if entry.several:
+        raise GradientError(
+            f"{entry.describe()} has several results; name one of the item entries behind it"
+        )

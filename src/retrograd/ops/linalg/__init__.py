@@ -1,7 +1,8 @@
 """Factorisations of matrices, and what is solved with them; stacks of matrices throughout."""
 
 from retrograd.ops.linalg.cholesky import Cholesky
-from retrograd.ops.linalg.determinant import Cofactor, Det, LogAbsDet
+from retrograd.ops.linalg.determinant import Cofactor, CofactorSlope, Det, LogAbsDet
+from retrograd.ops.linalg.eig import Eig, Eigvals
 from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
 from retrograd.ops.linalg.expm import Expm
 from retrograd.ops.linalg.lu import LU, Inv, Solve
@@ -16,9 +17,12 @@ __all__ = [
     "SVD",
     "Cholesky",
     "Cofactor",
+    "CofactorSlope",
     "Complement",
     "Det",
+    "Eig",
     "Eigh",
+    "Eigvals",
     "Eigvalsh",
     "Expm",
     "Inv",

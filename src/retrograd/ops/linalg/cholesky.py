@@ -8,25 +8,27 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import Node, TensorType, declare
+from retrograd.ops.complex import conj
 from retrograd.ops.linalg.matrix import (
     MatrixOp,
     Refused,
+    adjoint,
     check_matrices,
     halved,
     lower,
     product,
     symmetric,
-    transpose,
 )
 from retrograd.ops.linalg.triangular import TriangularSolve
 
 
 @declare
 class Cholesky(MatrixOp):
-    """`L` with a positive diagonal and `L L^T = (x + x^T) / 2`; `L^T` if `upper`.
+    """`L` with a positive diagonal and `L L^H = (x + x^H) / 2`; `L^H` if `upper`.
 
-    It is a function of the symmetric part of x, so its gradient is symmetric. A matrix whose
-    symmetric part is not positive definite is refused when the program runs.
+    It is a function of the hermitian part of x, for real numbers the symmetric part, and so is its
+    gradient. A matrix whose hermitian part is not positive definite is refused when the program
+    runs.
     """
 
     name = "cholesky"
@@ -41,13 +43,14 @@ class Cholesky(MatrixOp):
         return self.stacked(self._value, arrays[0].shape[-2:], *arrays)
 
     def _value(self, x: Any) -> Any:
-        s, y = (x + x.T) / 2, np.zeros_like(x)
+        s, y = (x + x.conj().T) / 2, np.zeros_like(x)
         for j in range(len(x)):
-            column = s[j:, j] - y[j:, :j] @ y[j, :j]
-            if not column[0] > 0:
+            column = s[j:, j] - y[j:, :j] @ y[j, :j].conj()
+            if not column[0].real > 0:
                 raise Refused(j + 1)
-            y[j:, j] = column / np.sqrt(column[0])
-        return y.T if self.upper else y
+            y[j:, j] = column / np.sqrt(column[0].real)
+            y[j, j] = y[j, j].real
+        return y.conj().T if self.upper else y
 
     def reason(self, code: int) -> str:
         return (
@@ -56,23 +59,23 @@ class Cholesky(MatrixOp):
         )
 
     def _factor(self, y: Node) -> Node:
-        return transpose(y) if self.upper else y
+        return adjoint(y) if self.upper else y
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        """`L^-T sym(P) L^-1` with `P` the lower half of `L^T g`, its diagonal halved."""
-        y, g = self._factor(y), lower(self._factor(g))
-        middle = symmetric(halved(product(transpose(y), g)))
-        back = TriangularSolve(transpose=True)
-        left = back(y, middle)
-        return (back(y, transpose(left)),)
+        """`L^-H sym(P) L^-1` with `P` the lower half of `L^H g`, its diagonal halved."""
+        y, g = self._factor(y), lower(self._factor(conj(g)))
+        middle = symmetric(halved(product(adjoint(y), g)))
+        back, turned = TriangularSolve(transpose=True), conj(y)
+        left = back(turned, middle)
+        return (conj(back(turned, adjoint(left))),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
-        """`L halved(L^-1 t L^-T)`."""
+        """`L halved(L^-1 t L^-H)`."""
         (t,) = tangents
         if t is None:
             return None
         y = self._factor(y)
         solve = TriangularSolve()
         left = solve(y, symmetric(t))
-        middle = solve(y, transpose(left))  # symmetric
+        middle = solve(y, adjoint(left))  # hermitian
         return self._factor(product(y, halved(middle)))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import Dim, Node, TensorType, declare, full, int64
+from retrograd.ops.complex import real
 from retrograd.ops.elementwise import cast
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.linalg.matrix import (
@@ -37,7 +38,8 @@ class LU(MatrixOp):
     """The factors of `x[p] = L U` for matrices `x[..., m, n]` of at least as many rows as columns.
 
     `L[m, n]` has ones on its diagonal and zeros above it, `U[n, n]` zeros below its diagonal. In
-    each step the row with the largest element (the first of several) comes up. All is packed into
+    each step the row with the largest element (the first of several) comes up; of complex numbers,
+    that with the largest sum of the magnitudes of both parts, as LAPACK has it. All is packed into
     `y[..., n + 2, m]`: the transpose of `L` and `U` in one matrix, then the permutation p, then the
     exchanges: in step i, row i changed places with row `y[n + 1, i]`. A singular matrix has factors
     as well, with a zero on the diagonal of `U`.
@@ -60,7 +62,7 @@ class LU(MatrixOp):
         m, n = x.shape
         y, order, exchanges = x.copy(), np.arange(m), np.zeros(m)
         for i in range(n):
-            best = i + int(np.argmax(np.abs(y[i:, i])))
+            best = i + int(np.argmax(_length(y[i:, i])))
             exchanges[i] = best
             y[[i, best]], order[[i, best]] = y[[best, i]], order[[best, i]]
             if y[i, i] != 0:
@@ -108,6 +110,11 @@ class LU(MatrixOp):
         return pad(transpose(tangent), (*none, 0, 0), (*none, 2, 0))
 
 
+def _length(x: Any) -> Any:
+    """By what pivots are chosen."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+
+
 def over(x: Node, right: Node) -> Node:
     """`x right^-1`, right an upper triangle."""
     return transpose(UPPER_T(right, transpose(x)))
@@ -124,7 +131,7 @@ def factors(y: Node) -> tuple[Node, Node]:
 def _row(y: Node, number: int | Dim) -> Node:
     """A row of a packed factorisation as integers."""
     row = rows(y, number, number + 1)
-    return cast(reshape(row, (*row.shape[:-2], row.shape[-1])), int64)
+    return cast(real(reshape(row, (*row.shape[:-2], row.shape[-1]))), int64)
 
 
 def order(y: Node) -> Node:

@@ -10,12 +10,13 @@ import numpy as np
 
 from retrograd.errors import DTypeError, LinAlgError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, full, int64
-from retrograd.ops.elementwise import abs, eq, le, lt, select
+from retrograd.ops.complex import complex_, conj, imag, real
+from retrograd.ops.elementwise import abs, cast, eq, hypot, le, lt, select
 from retrograd.ops.half import in_float32
 from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import matmul
-from retrograd.ops.reduce import ReduceSum
-from retrograd.ops.shape import expand, fail, permute, reshape, slice_axis, stack_front
+from retrograd.ops.reduce import ArgMax, ReduceMax, ReduceSum
+from retrograd.ops.shape import expand, fail, pad, permute, reshape, slice_axis, stack_front
 
 
 class MatrixOp(Op):
@@ -36,14 +37,16 @@ class MatrixOp(Op):
         """What is wrong, for what the routine returned."""
         raise NotImplementedError(self.name)
 
-    def stacked(self, f: Callable[..., Any], out: Sequence[int], *arrays: Any) -> Any:
+    def stacked(
+        self, f: Callable[..., Any], out: Sequence[int], *arrays: Any, dtype: Any = None
+    ) -> Any:
         """`f` of the matrices of the arrays, one after the other, each giving an array of the shape
-        `out`; half precision by way of float32. What it refuses is named by its
-        place."""
+        `out`, of a dtype that is theirs unless given; half precision by way of float32. What it
+        refuses is named by its place."""
 
         def value(*given: Any) -> Any:
             batch = given[0].shape[:-2]
-            y = np.zeros((*batch, *out), given[0].dtype)
+            y = np.zeros((*batch, *out), dtype or given[0].dtype)
             for item, i in enumerate(np.ndindex(batch)):
                 try:
                     y[i] = f(*[a[i] for a in given])
@@ -79,12 +82,15 @@ def iterated(code: int) -> str:
 
 
 def check_matrices(op: Op, *types: TensorType, square: bool = False) -> None:
-    """Refuse what is not a stack of matrices of floats, all of one dtype and stacked alike."""
+    """Refuse what is not a stack of matrices of real or complex numbers, all of one dtype and
+    stacked alike."""
     first = types[0]
     for t in types:
-        if not t.dtype.is_float or t.dtype is not first.dtype:
+        if not t.dtype.is_inexact or t.dtype is not first.dtype:
             listed = " and ".join(map(str, types))
-            raise DTypeError(f"{op.name} takes floating matrices of one dtype, not {listed}")
+            raise DTypeError(
+                f"{op.name} takes floating or complex matrices of one dtype, not {listed}"
+            )
         if t.rank < 2:
             raise fail(op, t, "it takes matrices, or stacks of them, of at least two axes")
         if t.shape[:-2] != first.shape[:-2]:
@@ -104,6 +110,11 @@ def transpose(x: Node) -> Node:
     """The matrices transposed."""
     n = x.type.rank
     return permute(x, (*range(n - 2), n - 1, n - 2))
+
+
+def adjoint(x: Node) -> Node:
+    """The matrices transposed and conjugated."""
+    return transpose(conj(x))
 
 
 def side_by_side(op: Op, size: int | Dim, matrices: Sequence[Node], b: Node) -> Node:
@@ -147,8 +158,8 @@ def halved(x: Node) -> Node:
 
 
 def symmetric(x: Node) -> Node:
-    """The symmetric part of matrices."""
-    half: Node = 0.5 * (x + transpose(x))
+    """The symmetric part of real matrices, the hermitian part of complex ones."""
+    half: Node = 0.5 * (x + adjoint(x))
     return half
 
 
@@ -183,33 +194,89 @@ def diagonal_of(x: Node) -> Node:
 
 
 def scaled_columns(x: Node, factors: Node) -> Node:
-    """`x diag(factors)`."""
-    scaled: Node = x * expand(factors, x.shape, (x.type.rank - 2,))
+    """`x diag(factors)`; the factors may be real where x is complex."""
+    scaled: Node = x * cast(expand(factors, x.shape, (x.type.rank - 2,)), x.dtype)
     return scaled
+
+
+def size(x: Node) -> Node:
+    """Magnitudes, also of complex numbers."""
+    return hypot(real(x), imag(x)) if x.dtype.is_complex else abs(x)
 
 
 LEADING = 0.6  # of the largest component; few vectors of note have components in this ratio
 
 
 def orientation(v: Any) -> Any:
-    """The signs that make positive, in each column of an array, the first component that is at
-    least `LEADING` times the largest: so vectors that are known up to their sign are the same
-    everywhere, and do not jump where rounding decides which component is the largest."""
+    """The signs, or complex numbers of size 1, that make positive, in each column of an array, the
+    first component that is at least `LEADING` times the largest: so vectors that are known up to
+    such a factor are the same everywhere, and do not jump where rounding decides which component is
+    the largest."""
     size = np.abs(v)
     leading = size >= LEADING * np.max(size, axis=0, initial=0)
     first = np.argmax(leading, axis=0) if v.size else np.zeros(v.shape[1], int)
     chosen = v[first, np.arange(v.shape[1])] if v.size else np.ones(v.shape[1])
+    if v.dtype.kind == "c":
+        return np.where(chosen == 0, 1, chosen.conj() / np.abs(chosen)).astype(v.dtype)
     return np.where(chosen < 0, -1, 1).astype(v.dtype)
+
+
+class Anchor:
+    """What keeps complex vectors, the columns of `v[..., m, k]`, as `orientation` leaves them.
+
+    Rules find how vectors turn up to a factor `exp(i theta)` for each: it is the one for which the
+    component that is real stays so. With `unit` they find them up to any complex factor, and the
+    vectors keep their length as well. Of real vectors nothing is free, but with `unit` the length.
+    """
+
+    def __init__(self, v: Node, unit: bool = False) -> None:
+        self.v, self.unit = v, unit
+        self.axis = v.type.rank - 2
+        magnitude, none = size(v), (0,) * v.type.rank
+        # With one row more, as there may be none.
+        wide = pad(magnitude, none, tuple(int(i == self.axis) for i in range(v.type.rank)))
+        top = expand(ReduceMax((self.axis,))(wide), wide.shape, (self.axis,))
+        leading = cast(le(LEADING * top, wide), wide.dtype)
+        first = expand(ArgMax(self.axis)(leading), v.shape, (self.axis,))
+        self.mask = cast(eq(first, Iota(v.shape, self.axis, int64)()), v.dtype)
+        self.lead = self._sum(magnitude * real(self.mask))
+
+    def _sum(self, x: Node) -> Node:
+        return ReduceSum((self.axis,))(x)
+
+    def turn(self, t: Node) -> tuple[Node, Node]:
+        """For tangents of the vectors, how much of `i v` they have too much, and of `v`."""
+        theta = self._sum(imag(t * self.mask)) / self.lead
+        along = self._sum(real(conj(self.v) * t)) if self.unit else full(0, theta.type)
+        return theta, along
+
+    def fixed(self, t: Node, turn: tuple[Node, Node], v: Node | None = None) -> Node:
+        """Tangents of these vectors, or of others that turn with them, without that."""
+        v = self.v if v is None else v
+        less: Node = t - scaled_columns(v, cast(turn[1], v.dtype))
+        return less - scaled_columns(complex_(-imag(v), real(v)), cast(turn[0], v.dtype))  # type: ignore[no-any-return]
+
+    def freed(self, g: Node, *others: tuple[Node, Node]) -> Node:
+        """The transpose, for gradients: what `fixed` takes away moves to the component that is
+        kept real; `others` are pairs of a gradient and vectors that turn too."""
+        turned = self._sum(imag(conj(g) * self.v))
+        for other, v in others:
+            turned = turned + ReduceSum((v.type.rank - 2,))(imag(conj(other) * v))
+        share = scaled_columns(self.mask, cast(turned / self.lead, g.dtype))
+        found: Node = g + complex_(-imag(share), real(share))
+        if self.unit:
+            found = found - scaled_columns(self.v, self._sum(real(conj(g) * self.v)))
+        return found
 
 
 def epsilon(x: Node) -> float:
     """The distance from 1 to the next number of a dtype."""
-    return float(ml_dtypes.finfo(x.dtype.dtype).eps)  # type: ignore[no-untyped-call]
+    return float(ml_dtypes.finfo(x.dtype.real.dtype if x.dtype.is_complex else x.dtype.dtype).eps)  # type: ignore[no-untyped-call]
 
 
 def tolerance(values: Node) -> Node:
     """Below what eigenvalues, or singular values, are not told apart: `8 eps sum(|values|)`."""
-    least: Node = 8 * epsilon(values) * ReduceSum((values.type.rank - 1,))(abs(values))
+    least: Node = 8 * epsilon(values) * ReduceSum((values.type.rank - 1,))(size(values))
     return least
 
 
@@ -227,5 +294,5 @@ def gaps(w: Node) -> Node:
 
 def inverse_above(x: Node, least: Node) -> Node:
     """`1 / x`; 0 where `|x|` is not larger than `least`."""
-    small = le(abs(x), least)
+    small = le(size(x), least)
     return select(small, full(0, x.type), 1 / select(small, full(1, x.type), x))

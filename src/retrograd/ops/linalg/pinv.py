@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.ir import Node, TensorType, declare
-from retrograd.ops.linalg.matrix import MatrixOp, check_matrices, product, transpose
+from retrograd.ops.complex import conj
+from retrograd.ops.linalg.matrix import MatrixOp, adjoint, check_matrices, product
 from retrograd.ops.shape import fail
 
 
@@ -34,20 +35,21 @@ class Pinv(MatrixOp):
         return arrays[1]
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        """`-P^T g P^T + (I - x P) g^T P P^T + P^T P g^T (I - P x)`."""
+        """`-P^H g P^H + (I - x P) g^H P P^H + P^H P g^H (I - P x)`."""
         x, _ = inputs
-        p, gt = transpose(y), transpose(g)
+        g = conj(g)
+        p, gt = adjoint(y), adjoint(g)
         gx = -product(p, g, p)
         left = product(gt, y, p)
         right = product(p, y, gt)
         gx = gx + left - product(x, y, left) + right - product(right, y, x)
-        return gx, None
+        return conj(gx), None
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
-        """`-P t P + P P^T t^T (I - x P) + (I - P x) t^T P^T P`."""
+        """`-P t P + P P^H t^H (I - x P) + (I - P x) t^H P^H P`."""
         (t, _), (x, _) = tangents, inputs
         if t is None:
             return None
-        p, tt = transpose(y), transpose(t)
+        p, tt = adjoint(y), adjoint(t)
         left, right = product(y, p, tt), product(tt, p, y)
         return right - product(y, x, right) + left - product(left, x, y) - product(y, t, y)  # type: ignore[no-any-return]

@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, TensorType, declare
+from retrograd.ir import Node, TensorType, declare, full
+from retrograd.ops.complex import complex_, conj, imag, real
+from retrograd.ops.elementwise import cast
 from retrograd.ops.linalg.lu import UPPER, over
 from retrograd.ops.linalg.matrix import (
     MatrixOp,
+    adjoint,
     check_matrices,
     check_tall,
     columns,
+    diagonal,
+    diagonal_of,
     lower,
     product,
     transpose,
@@ -50,24 +55,29 @@ class QR(MatrixOp):
         return np.concatenate([q.T, r], axis=1)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        """`(gQ + Q mirror(R gR^T - gQ^T Q)) R^-T`, the mirror of the lower half above."""
+        """`(gQ + Q mirror(R gR^H - gQ^H Q)) R^-H`, the mirror of the lower half above, with the
+        real part of the diagonal, as R's is real."""
         q, r = unpacked(y)
-        gq, gr = unpacked(g)
-        middle = product(r, transpose(upper(gr))) - product(transpose(gq), q)
-        mirrored = lower(middle) + transpose(lower(middle, True))
-        return (transpose(UPPER(r, transpose(gq + product(q, mirrored)))),)
+        gq, gr = unpacked(conj(g))
+        middle = product(r, adjoint(upper(gr))) - product(adjoint(gq), q)
+        half = lower(middle, True)
+        mirrored = half + adjoint(half) + cast(diagonal(real(diagonal_of(middle))), half.dtype)
+        return (conj(adjoint(UPPER(r, adjoint(gq + product(q, mirrored))))),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
-        """`tQ = Q (O - Q^T s) + s`, `tR = (Q^T s - O) R` for `s = t R^-1`, O the antisymmetric
-        matrix with the lower half of `Q^T s`."""
+        """`tQ = Q (O - Q^H s) + s`, `tR = (Q^H s - O) R` for `s = t R^-1`, O the antihermitian
+        matrix with the lower half of `Q^H s` and the imaginary part of its diagonal."""
         (t,) = tangents
         if t is None:
             return None
         q, r = unpacked(y)
         s = over(t, r)
-        inner = product(transpose(q), s)
+        inner = product(adjoint(q), s)
         half = lower(inner, True)
-        turned = half - transpose(half)
+        turned = half - adjoint(half)
+        if turned.dtype.is_complex:
+            angles = imag(diagonal_of(inner))
+            turned = turned + diagonal(complex_(full(0, angles.type), angles))
         tq = product(q, turned - inner) + s
         tr = upper(product(inner - turned, r))
         return Concat(y.type.rank - 1)(transpose(tq), tr)
@@ -84,8 +94,8 @@ class Complement(MatrixOp):
     """Orthonormal columns `c[..., m, m - k]` orthogonal to the orthonormal columns `q[..., m, k]`.
 
     Which ones is a choice, here that of Householder reflections. The derivative turns them no more
-    than it takes to stay orthogonal: `t_c = -q t_q^T c`. It is exact for everything that does not
-    depend on the choice, such as the projection `c c^T`.
+    than it takes to stay orthogonal: `t_c = -q t_q^H c`. It is exact for everything that does not
+    depend on the choice, such as the projection `c c^H`.
     """
 
     name = "complement"
@@ -107,10 +117,10 @@ class Complement(MatrixOp):
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         (q,) = inputs
-        return (-product(y, product(transpose(g), q)),)
+        return (conj(-product(y, product(adjoint(conj(g)), q))),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         (t,) = tangents
         if t is None:
             return None
-        return -product(inputs[0], product(transpose(t), y))
+        return -product(inputs[0], product(adjoint(t), y))

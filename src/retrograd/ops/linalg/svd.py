@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Dim, Node, TensorType, declare
+from retrograd.ir import Dim, Node, TensorType, declare, full
+from retrograd.ops.complex import complex_, conj, imag, real
+from retrograd.ops.elementwise import cast
 from retrograd.ops.linalg.matrix import (
+    Anchor,
     MatrixOp,
     Refused,
+    adjoint,
     along,
     check_matrices,
     diagonal,
@@ -49,11 +53,11 @@ class _Singular(MatrixOp):
 
 @declare
 class SVD(_Singular):
-    """The factors of `x = U diag(s) V^T`, for `x[..., m, n]` and `k = min(m, n)`.
+    """The factors of `x = U diag(s) V^H`, for `x[..., m, n]` and `k = min(m, n)`.
 
     `U[m, k]` and `V[n, k]` have orthonormal columns, s descends and is not negative. Of each column
-    of U, the first component that is at least 0.6 times the largest is positive. They are packed
-    into `y[..., 1 + m + n, k]`: s, the rows of U, the rows of V.
+    of U, the first component that is at least 0.6 times the largest is real and positive. They are
+    packed into `y[..., 1 + m + n, k]`: s, the rows of U, the rows of V.
 
     In derivatives, singular values that differ by less than `8 eps` times their sum count as equal,
     and those below that as zero; vectors of equal ones do not turn into one another, and those of
@@ -79,52 +83,65 @@ class SVD(_Singular):
         except np.linalg.LinAlgError:
             raise Refused(1) from None
         signs = orientation(u)
-        return np.concatenate([s[None], u * signs, vh.T * signs])
+        v = vh.conj().T * signs
+        return np.concatenate([s[None].astype(x.dtype), u * signs, v])
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        """`U (diag(gs) + (F * skew(U^T gU)) S + S (F * skew(V^T gV))) V^T`, with
+        """`U (diag(gs) + (F * skew(U^H gU)) S + S (F * skew(V^H gV))) V^H`, with
         `F[i, j] = 1 / (s[j]^2 - s[i]^2)`, and what the columns owe to directions outside."""
         (x,) = inputs
-        m = x.shape[-2]
+        m, k = x.shape[-2], y.shape[-1]
         s, u, v = unpacked(y, m)
-        gs, gu, gv = unpacked(g, m)
-        f = _squared_gaps(s)
-        left, right = product(transpose(u), gu), product(transpose(v), gv)
-        middle = diagonal(gs)
-        middle = middle + scaled_columns(f * (left - transpose(left)), s)
-        middle = middle + transpose(scaled_columns(transpose(f * (right - transpose(right))), s))
-        gx = product(u, middle, transpose(v))
-        k = y.shape[-1]
+        gs, gu, gv = unpacked(conj(g), m)
+        s = real(s)
         inverse = inverse_above(s, along(tolerance(s), s))
+        if u.dtype.is_complex:
+            gu = Anchor(u).freed(gu, (gv, v))
+        f = cast(_squared_gaps(s), u.dtype)
+        left, right = product(adjoint(u), gu), product(adjoint(v), gv)
+        middle = cast(diagonal(real(gs)), u.dtype)
+        if u.dtype.is_complex:
+            angles = imag(diagonal_of(left)) * inverse
+            middle = middle + diagonal(complex_(full(0, angles.type), angles))
+        middle = middle + scaled_columns(f * (left - adjoint(left)), s)
+        middle = middle + transpose(scaled_columns(transpose(f * (right - adjoint(right))), s))
+        gx = product(u, middle, adjoint(v))
         if m != k:
             outside = gu - product(u, left)
-            gx = gx + product(scaled_columns(outside, inverse), transpose(v))
+            gx = gx + product(scaled_columns(outside, inverse), adjoint(v))
         if x.shape[-1] != k:
             outside = gv - product(v, right)
-            gx = gx + product(u, transpose(scaled_columns(outside, inverse)))
-        return (gx,)
+            gx = gx + product(u, adjoint(scaled_columns(outside, inverse)))
+        return (conj(gx),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
-        """With `P = U^T t V`: `ts` is its diagonal, `tU = U (F * (P S + S P^T))`, `tV = V (F * (S P
-        + P^T S))`, and what of t lies outside, divided by s."""
+        """With `P = U^H t V`: `ts` is its diagonal, `tU = U (F * (P S + S P^H))`, `tV = V (F * (S P
+        + P^H S))`, and what of t lies outside, divided by s."""
         (t,), (x,) = tangents, inputs
         if t is None:
             return None
-        m = x.shape[-2]
+        m, k = x.shape[-2], y.shape[-1]
         s, u, v = unpacked(y, m)
-        p, f = product(transpose(u), t, v), _squared_gaps(s)
-        ps, sp = scaled_columns(p, s), transpose(scaled_columns(transpose(p), s))
-        tu = product(u, f * (ps + transpose(ps)))
-        tv = product(v, f * (sp + transpose(sp)))
-        k = y.shape[-1]
+        s = real(s)
         inverse = inverse_above(s, along(tolerance(s), s))
+        p, f = product(adjoint(u), t, v), cast(_squared_gaps(s), u.dtype)
+        ps, sp = scaled_columns(p, s), transpose(scaled_columns(transpose(p), s))
+        tu = product(u, f * (ps + adjoint(ps)))
+        tv = product(v, f * (sp + adjoint(sp)))
+        if u.dtype.is_complex:
+            angles = imag(diagonal_of(p)) * inverse
+            tu = tu + scaled_columns(u, complex_(full(0, angles.type), angles))
         if m != k:
             outside = product(t, v) - product(u, p)
             tu = tu + scaled_columns(outside, inverse)
         if x.shape[-1] != k:
-            outside = product(transpose(t), u) - product(v, transpose(p))
+            outside = product(adjoint(t), u) - product(v, adjoint(p))
             tv = tv + scaled_columns(outside, inverse)
-        return packed(diagonal_of(p), tu, tv)
+        if u.dtype.is_complex:
+            anchor = Anchor(u)
+            turn = anchor.turn(tu)
+            tu, tv = anchor.fixed(tu, turn), anchor.fixed(tv, turn, v)
+        return packed(cast(real(diagonal_of(p)), u.dtype), tu, tv)
 
 
 @declare
@@ -136,10 +153,13 @@ class Svdvals(_Singular):
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
         check_matrices(self, x)
-        return x.with_shape((*x.shape[:-2], self.count(x)))
+        kept = x.with_shape((*x.shape[:-2], self.count(x)))
+        return kept.with_dtype(x.dtype.real) if x.dtype.is_complex else kept
 
     def reference(self, *arrays: Any) -> Any:
-        return self.stacked(self._value, (min(arrays[0].shape[-2:]),), *arrays)
+        (x,) = arrays
+        dtype = x.real.dtype if x.dtype.kind == "c" else None
+        return self.stacked(self._value, (min(x.shape[-2:]),), x, dtype=dtype)
 
     def _value(self, x: Any) -> Any:
         try:
@@ -148,17 +168,17 @@ class Svdvals(_Singular):
             raise Refused(1) from None
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        """`U diag(g) V^T`."""
+        """`U diag(g) V^H`."""
         _, u, v = unpacked(SVD()(*inputs), inputs[0].shape[-2])
-        return (product(scaled_columns(u, g), transpose(v)),)
+        return (conj(product(scaled_columns(u, g), adjoint(v))),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
-        """The diagonal of `U^T t V`."""
+        """The diagonal of `U^H t V`."""
         (t,) = tangents
         if t is None:
             return None
         _, u, v = unpacked(SVD()(*inputs), inputs[0].shape[-2])
-        return diagonal_of(product(transpose(u), t, v))
+        return real(diagonal_of(product(adjoint(u), t, v)))
 
 
 def unpacked(y: Node, m: int | Dim) -> tuple[Node, Node, Node]:

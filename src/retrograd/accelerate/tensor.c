@@ -1,0 +1,1126 @@
+/* The innermost part of recording on pages, the twin of `frontend/recorder.py` and of the short ways
+   in `frontend/function.py`.
+
+   Serves operations that were recorded before, in plain circumstances: the form is found, the page
+   is open, gradients are on. For all else, errors included, it calls the function in Python that it
+   stands in front of, which starts from the beginning: until a result is certain, nothing is changed.
+
+   One difference, which nobody sees: here a page knows its handles without holding them. They are
+   in a list through the handles themselves, in the order of their making, and leave it when they are
+   freed; so a handle that is made takes the memory of the one freed just before. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <structmember.h>
+
+/* Part of the stable ABI from 3.12 on, and the same since 3.9. */
+#ifndef Py_TPFLAGS_HAVE_VECTORCALL
+#define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
+#define PY_VECTORCALL_ARGUMENTS_OFFSET ((size_t)1 << (8 * sizeof(size_t) - 1))
+typedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t, PyObject *);
+#endif
+
+#define TYPE(object) Py_TYPE((PyObject *)(object)) /* the headers' own does not convert */
+#define LARGEST 9007199254740992LL /* 2**53, as in recall.py */
+#define SPARE 256                  /* freed handles that are kept for new ones */
+
+typedef struct Links {
+    struct Links *previous, *next;
+} Links;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *form, *page, *own, *ready, *requires_grad, *grad, *root; /* NULL: not set */
+    Links links; /* among the handles of a page; NULL: on none */
+    PyObject *weak;
+} Handle;
+
+typedef struct Form {
+    PyObject_HEAD
+    PyObject *uses;
+    PyObject *op, *other; /* the first use that was looked up, NULL before: the operation, what it */
+    Py_ssize_t number;    /* combines this with (NULL: the number of this number), */
+    struct Form *result;  /* and what comes of it */
+    char floating, takes_numbers;
+} Form;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *slots, *numbers; /* a list: there may be None for a number that was not used */
+    Links handles;
+    PyObject **forms; /* of the handles made since the last look */
+    Py_ssize_t listed, room, before, limit;
+    char open;
+} Page;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *python, *op, *swapped; /* `swapped` is NULL where the first argument has to be a tensor */
+    PyObject *attributes, *weak;
+    char arity, numbers; /* arity 0: one tensor, and options */
+} Function;
+
+static PyTypeObject *handle_base, *form_base, *page_base, *function_type;
+
+/* What `install` is told: the classes built on these, and what is looked up in Python. */
+static PyTypeObject *handle_class, *form_class, *page_class;
+static PyObject *current, *enabled, *integers, *floats;
+static PyObject *method_type, *name_page, *no_options;
+
+static Handle *spare; /* linked through `form` */
+static int spares;
+
+/* -- handles ----------------------------------------------------------------------------------- */
+
+static void unlink_handle(Handle *h)
+{
+    if (h->links.next != NULL) {
+        h->links.previous->next = h->links.next;
+        h->links.next->previous = h->links.previous;
+        h->links.previous = h->links.next = NULL;
+    }
+}
+
+static void link_handle(Page *page, Handle *h)
+{
+    unlink_handle(h);
+    h->links.previous = page->handles.previous;
+    h->links.next = &page->handles;
+    page->handles.previous->next = &h->links;
+    page->handles.previous = &h->links;
+}
+
+static Handle *handle_of(Links *links)
+{
+    return (Handle *)((char *)links - offsetof(Handle, links));
+}
+
+static int handle_traverse(Handle *self, visitproc visit, void *arg)
+{
+    Py_VISIT(TYPE(self));
+    Py_VISIT(self->form);
+    Py_VISIT(self->page);
+    Py_VISIT(self->own);
+    Py_VISIT(self->ready);
+    Py_VISIT(self->requires_grad);
+    Py_VISIT(self->grad);
+    Py_VISIT(self->root);
+    return 0;
+}
+
+static int handle_clear(Handle *self)
+{
+    unlink_handle(self);
+    Py_CLEAR(self->form);
+    Py_CLEAR(self->page);
+    Py_CLEAR(self->own);
+    Py_CLEAR(self->ready);
+    Py_CLEAR(self->requires_grad);
+    Py_CLEAR(self->grad);
+    Py_CLEAR(self->root);
+    return 0;
+}
+
+/* Classes of Python's have a trashcan around this, so freeing a long chain does not recurse. */
+static void handle_dealloc(Handle *self)
+{
+    PyTypeObject *type = TYPE(self);
+    PyObject_GC_UnTrack((PyObject *)self);
+    unlink_handle(self);
+    if (self->weak != NULL)
+        PyObject_ClearWeakRefs((PyObject *)self);
+    handle_clear(self);
+    if (type == handle_class && spares < SPARE) {
+        self->form = (PyObject *)spare;
+        spare = self;
+        spares++;
+    }
+    else {
+        freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+        release(self);
+    }
+    Py_DECREF((PyObject *)type);
+}
+
+/* Have a spare handle. Afterwards making one cannot fail, nor start a collection of garbage, which
+   may run any code. */
+static int provide(void)
+{
+    Handle *h;
+    if (spare != NULL)
+        return 0;
+    h = PyObject_GC_New(Handle, handle_class);
+    if (h == NULL)
+        return -1;
+    memset((char *)h + sizeof(PyObject), 0, sizeof(Handle) - sizeof(PyObject));
+    Py_DECREF((PyObject *)handle_class); /* the type is counted when the spare is used */
+    h->form = (PyObject *)spare;
+    spare = h;
+    spares++;
+    return 0;
+}
+
+static PyMemberDef handle_members[] = {
+    {"_form", T_OBJECT_EX, offsetof(Handle, form), 0, NULL},
+    {"_page", T_OBJECT_EX, offsetof(Handle, page), 0, NULL},
+    {"_own", T_OBJECT_EX, offsetof(Handle, own), 0, NULL},
+    {"_ready", T_OBJECT_EX, offsetof(Handle, ready), 0, NULL},
+    {"_requires_grad", T_OBJECT_EX, offsetof(Handle, requires_grad), 0, NULL},
+    {"_grad", T_OBJECT_EX, offsetof(Handle, grad), 0, NULL},
+    {"_root", T_OBJECT_EX, offsetof(Handle, root), 0, NULL},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Handle, weak), READONLY, NULL},
+    {NULL},
+};
+
+/* -- forms ------------------------------------------------------------------------------------- */
+
+static int form_traverse(Form *self, visitproc visit, void *arg)
+{
+    Py_VISIT(TYPE(self));
+    Py_VISIT(self->uses);
+    Py_VISIT(self->op);
+    Py_VISIT(self->other);
+    Py_VISIT(self->result);
+    return 0;
+}
+
+static int form_clear(Form *self)
+{
+    Py_CLEAR(self->uses);
+    Py_CLEAR(self->op);
+    Py_CLEAR(self->other);
+    Py_CLEAR(self->result);
+    return 0;
+}
+
+static void form_dealloc(Form *self)
+{
+    PyTypeObject *type = TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    PyObject_GC_UnTrack((PyObject *)self);
+    form_clear(self);
+    release(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static PyMemberDef form_members[] = {
+    {"uses", T_OBJECT_EX, offsetof(Form, uses), 0, NULL},
+    {"floating", T_BOOL, offsetof(Form, floating), 0, NULL},
+    {"takes_numbers", T_BOOL, offsetof(Form, takes_numbers), 0, NULL},
+    {NULL},
+};
+
+static PyType_Slot form_slots[] = {
+    {Py_tp_doc, "What recording a known operation needs of a form."},
+    {Py_tp_traverse, form_traverse},
+    {Py_tp_clear, form_clear},
+    {Py_tp_dealloc, form_dealloc},
+    {Py_tp_members, form_members},
+    {0, NULL},
+};
+
+static PyType_Spec form_spec = {
+    "retrograd.accelerate._tensor.FormBase", sizeof(Form), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, form_slots,
+};
+
+/* -- pages ------------------------------------------------------------------------------------- */
+
+static PyObject *page_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    Page *self = (Page *)make(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->handles.previous = self->handles.next = &self->handles;
+    self->slots = PyDict_New();
+    self->numbers = PyList_New(0);
+    if (self->slots == NULL || self->numbers == NULL) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static int page_traverse(Page *self, visitproc visit, void *arg)
+{
+    Py_VISIT(TYPE(self));
+    Py_VISIT(self->slots);
+    Py_VISIT(self->numbers);
+    for (Py_ssize_t i = 0; i < self->listed; i++)
+        Py_VISIT(self->forms[i]);
+    return 0;
+}
+
+/* Forget which forms were made, but not how many. */
+static void turn(Page *self)
+{
+    PyObject **forms = self->forms;
+    Py_ssize_t n = self->listed;
+    self->before += n;
+    self->forms = NULL;
+    self->listed = self->room = 0;
+    while (n > 0)
+        Py_DECREF(forms[--n]);
+    PyMem_Free(forms);
+}
+
+static int page_clear(Page *self)
+{
+    turn(self);
+    Py_CLEAR(self->slots);
+    Py_CLEAR(self->numbers);
+    return 0;
+}
+
+static void page_dealloc(Page *self)
+{
+    PyTypeObject *type = TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    PyObject_GC_UnTrack((PyObject *)self);
+    if (self->handles.next != NULL)
+        while (self->handles.next != &self->handles)
+            unlink_handle(handle_of(self->handles.next));
+    page_clear(self);
+    release(self);
+    Py_DECREF((PyObject *)type);
+}
+
+/* Room for the form of another handle. */
+static int widen(Page *page)
+{
+    PyObject **forms;
+    Py_ssize_t room = 2 * page->room + 64;
+    if (page->listed < page->room)
+        return 0;
+    forms = PyMem_Realloc(page->forms, (size_t)room * sizeof(PyObject *));
+    if (forms == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    page->forms = forms;
+    page->room = room;
+    return 0;
+}
+
+/* Enter a handle; there is room. */
+static void enter(Page *page, Handle *h)
+{
+    Py_INCREF(h->form);
+    page->forms[page->listed++] = h->form;
+    link_handle(page, h);
+}
+
+static PyObject *page_add(Page *self, PyObject *h)
+{
+    if (!PyObject_TypeCheck(h, handle_base) || ((Handle *)h)->form == NULL) {
+        PyErr_SetString(PyExc_TypeError, "a handle with a form is needed");
+        return NULL;
+    }
+    if (widen(self) < 0)
+        return NULL;
+    enter(self, (Handle *)h);
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_made(Page *self, PyObject *unused)
+{
+    return PyLong_FromSsize_t(self->before + self->listed);
+}
+
+static PyObject *page_recorded(Page *self, PyObject *unused)
+{
+    PyObject *result = PyList_New(self->listed);
+    if (result == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < self->listed; i++) {
+        Py_INCREF(self->forms[i]);
+        PyList_SetItem(result, i, self->forms[i]);
+    }
+    return result;
+}
+
+/* Those of the list that stand for something else now leave it. One whose count of references is 0
+   is being freed. */
+static PyObject *page_alive(Page *self, PyObject *unused)
+{
+    Links *here, *next;
+    PyObject *result = PyList_New(0);
+    if (result == NULL)
+        return NULL;
+    for (here = self->handles.next; here != &self->handles; here = next) {
+        Handle *h = handle_of(here);
+        next = here->next;
+        if (h->page != (PyObject *)self)
+            unlink_handle(h);
+        else if ((uint32_t)Py_REFCNT((PyObject *)h) != 0 && PyList_Append(result, (PyObject *)h) < 0) {
+            Py_DECREF(result);
+            return NULL;
+        }
+    }
+    turn(self);
+    return result;
+}
+
+static PyObject *page_stay(Page *self, PyObject *unused)
+{
+    Py_RETURN_NONE; /* the page has not lost sight of them */
+}
+
+static PyObject *page_take(Page *self, PyObject *unused)
+{
+    Py_ssize_t n = PyList_Size(self->numbers);
+    if (n < 0 || PyList_Append(self->numbers, Py_None) < 0)
+        return NULL;
+    return PyLong_FromSsize_t(n);
+}
+
+static PyObject *page_count_from(Page *self, PyObject *number)
+{
+    Py_ssize_t n = PyLong_AsSsize_t(number);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
+    while (PyList_Size(self->numbers) < n)
+        if (PyList_Append(self->numbers, Py_None) < 0)
+            return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_numbers_from(Page *self, PyObject *number)
+{
+    PyObject *result;
+    Py_ssize_t n = PyLong_AsSsize_t(number);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
+    result = PyDict_New();
+    for (Py_ssize_t i = n; result != NULL && i < PyList_Size(self->numbers); i++) {
+        PyObject *x = PyList_GetItem(self->numbers, i);
+        PyObject *k = x != Py_None ? PyLong_FromSsize_t(i) : NULL;
+        if (x != Py_None && (k == NULL || PyDict_SetItem(result, k, x) < 0))
+            Py_CLEAR(result);
+        Py_XDECREF(k);
+    }
+    return result;
+}
+
+static PyObject *page_begin(Page *self, PyObject *unused)
+{
+    self->open = 1;
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_end(Page *self, PyObject *unused)
+{
+    self->open = 0;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef page_methods[] = {
+    {"add", (PyCFunction)page_add, METH_O, "List a handle that was made."},
+    {"made", (PyCFunction)page_made, METH_NOARGS, "How many handles were made on this page."},
+    {"recorded", (PyCFunction)page_recorded, METH_NOARGS,
+     "The forms of the handles made since the last call of `alive`."},
+    {"alive", (PyCFunction)page_alive, METH_NOARGS,
+     "The handles that somebody holds, in the order of their making."},
+    {"stay", (PyCFunction)page_stay, METH_O, "Go on listing handles that `alive` gave."},
+    {"take", (PyCFunction)page_take, METH_NOARGS, "The number of the next number."},
+    {"count_from", (PyCFunction)page_count_from, METH_O, "Let the next number be this one."},
+    {"numbers_from", (PyCFunction)page_numbers_from, METH_O, "Numbers from this one on."},
+    {"begin", (PyCFunction)page_begin, METH_NOARGS, "Record here from now on."},
+    {"end", (PyCFunction)page_end, METH_NOARGS, "Record nothing here from now on."},
+    {NULL},
+};
+
+static PyMemberDef page_members[] = {
+    {"slots", T_OBJECT_EX, offsetof(Page, slots), 0, NULL},
+    {"numbers", T_OBJECT_EX, offsetof(Page, numbers), READONLY, NULL},
+    {"limit", T_PYSSIZET, offsetof(Page, limit), 0, NULL},
+    {"open", T_BOOL, offsetof(Page, open), READONLY, NULL},
+    {NULL},
+};
+
+static PyType_Slot page_slots[] = {
+    {Py_tp_doc, "What recording a known operation needs of a page."},
+    {Py_tp_new, page_new},
+    {Py_tp_traverse, page_traverse},
+    {Py_tp_clear, page_clear},
+    {Py_tp_dealloc, page_dealloc},
+    {Py_tp_members, page_members},
+    {Py_tp_methods, page_methods},
+    {0, NULL},
+};
+
+static PyType_Spec page_spec = {
+    "retrograd.accelerate._tensor.PageBase", sizeof(Page), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, page_slots,
+};
+
+/* -- recording --------------------------------------------------------------------------------- */
+
+/* The functions of this part return NULL without an exception for what has to be done in Python. */
+
+static int is_handle(PyObject *x)
+{
+    return TYPE(x) == handle_class || PyObject_TypeCheck(x, handle_base);
+}
+
+static int is_form(PyObject *x)
+{
+    return x != NULL && TYPE(x) == form_class;
+}
+
+/* The page on which something is recorded with a handle, as a reference of the caller's. It is open,
+   has room for a handle, and there is a spare one: from here on no other code of Python runs until
+   the result is there. */
+static Page *page_for(Handle *h)
+{
+    PyObject *found = h->page;
+    int leaf = h->form == Py_None;
+    if (h->form == NULL || (found == NULL && !leaf))
+        return NULL;
+    if (leaf)
+        found = PyObject_GetAttr(current, name_page);
+    else
+        Py_INCREF(found);
+    if (found == NULL)
+        return NULL;
+    if (TYPE(found) == page_class && provide() == 0 && widen((Page *)found) == 0) {
+        Page *page = (Page *)found;
+        int fits = !leaf || page->listed <= page->limit;
+        if (fits && page->open && page->slots != NULL && page->numbers != NULL)
+            return page;
+    }
+    Py_DECREF(found);
+    return NULL;
+}
+
+/* What a handle is on a page, borrowed. */
+static Form *form_on(Page *page, Handle *h)
+{
+    PyObject *form = h->form;
+    if (form == Py_None && h->own != NULL)
+        form = PyDict_GetItemWithError(page->slots, h->own);
+    else if (h->page != (PyObject *)page)
+        return NULL;
+    return is_form(form) ? (Form *)form : NULL;
+}
+
+/* The form that an operation leads to from a form, borrowed. What leads anywhere leads there for
+   good, so the first answer is kept at hand. */
+static Form *result_of(Form *form, PyObject *op, PyObject *other)
+{
+    PyObject *found = NULL, *table = NULL;
+    if (form->op == op && form->other == other)
+        return form->result;
+    if (form->uses != NULL)
+        table = PyDict_GetItemWithError(form->uses, op);
+    if (table != NULL)
+        found = PyDict_GetItemWithError(table, other);
+    if (!is_form(found))
+        return NULL;
+    if (form->op == NULL) {
+        Py_INCREF(op);
+        Py_INCREF(other);
+        Py_INCREF(found);
+        form->op = op;
+        form->other = other;
+        form->result = (Form *)found;
+    }
+    return (Form *)found;
+}
+
+/* The same for an operation with number k of a recording. */
+static Form *result_of_number(Form *form, PyObject *op, Py_ssize_t k)
+{
+    PyObject *number;
+    Form *found;
+    if (form->op == op && form->other == NULL && form->number == k)
+        return form->result;
+    number = PyLong_FromSsize_t(k);
+    if (number == NULL)
+        return NULL;
+    found = result_of(form, op, number);
+    if (form->other == number) {
+        Py_CLEAR(form->other);
+        form->number = k;
+    }
+    Py_DECREF(number);
+    return found;
+}
+
+/* Whether a result requires a gradient; -1: gradients are off, or it failed. */
+static int tracks(Form *found, int asked)
+{
+    PyObject *on;
+    int yes;
+    if (!asked || !found->floating)
+        return 0;
+    on = PyObject_CallNoArgs(enabled);
+    if (on == NULL)
+        return -1;
+    yes = on == Py_True;
+    Py_DECREF(on);
+    return yes ? 1 : -1;
+}
+
+/* A handle on a form. There is a spare one, and room on the page. */
+static PyObject *hold(Page *page, Form *form, int tracked)
+{
+    Handle *h = spare;
+    spare = (Handle *)h->form;
+    spares--;
+    PyObject_Init((PyObject *)h, handle_class);
+    h->form = (PyObject *)form;
+    Py_INCREF(h->form);
+    h->page = (PyObject *)page;
+    Py_INCREF(h->page);
+    h->requires_grad = tracked ? Py_True : Py_False;
+    Py_INCREF(h->requires_grad);
+    enter(page, h);
+    PyObject_GC_Track(h);
+    return (PyObject *)h;
+}
+
+/* How a number is known that is part of a form, borrowed: see `number_key` in recall.py. */
+static PyObject *key_of(PyObject *number)
+{
+    PyObject *text, *key;
+    if (PyLong_CheckExact(number))
+        return PyDict_GetItemWithError(integers, number);
+    text = PyObject_Repr(number);
+    if (text == NULL)
+        return NULL;
+    key = PyDict_GetItemWithError(floats, text);
+    Py_DECREF(text);
+    return key;
+}
+
+static int is_literal(double x)
+{
+    return x == 0.0 || x == 1.0 || x == -1.0 || x == 2.0 || x == 0.5;
+}
+
+/* Whether a number stands in a form for any number. */
+static int is_free(PyObject *number)
+{
+    int overflow;
+    long long n;
+    if (PyFloat_CheckExact(number))
+        return !is_literal(PyFloat_AsDouble(number));
+    n = PyLong_AsLongLongAndOverflow(number, &overflow);
+    return !overflow && -LARGEST <= n && n <= LARGEST && !is_literal((double)n);
+}
+
+static PyObject *with_number(Function *f, PyObject *op, Handle *x, PyObject *number)
+{
+    PyObject *result = NULL, *key;
+    Form *form, *found;
+    int tracked;
+    Page *page = page_for(x);
+    if (page == NULL)
+        return NULL;
+    form = form_on(page, x);
+    if (form != NULL && f->numbers && form->takes_numbers && is_free(number)) {
+        found = result_of_number(form, op, PyList_Size(page->numbers));
+        tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
+        if (tracked >= 0 && PyList_Append(page->numbers, number) == 0)
+            result = hold(page, found, tracked);
+    }
+    else if (form != NULL) {
+        key = key_of(number);
+        found = key != NULL ? result_of(form, op, key) : NULL;
+        tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
+        if (tracked >= 0)
+            result = hold(page, found, tracked);
+    }
+    Py_DECREF(page);
+    return result;
+}
+
+static PyObject *with_handle(PyObject *op, Handle *x, Handle *other)
+{
+    PyObject *result = NULL;
+    Form *form, *second, *found = NULL;
+    int tracked = -1;
+    Page *page = page_for(x);
+    if (page == NULL)
+        return NULL;
+    form = form_on(page, x);
+    second = form != NULL ? form_on(page, other) : NULL;
+    if (second != NULL)
+        found = result_of(form, op, (PyObject *)second);
+    if (found != NULL)
+        tracked = tracks(found, x->requires_grad == Py_True || other->requires_grad == Py_True);
+    if (tracked >= 0)
+        result = hold(page, found, tracked);
+    Py_DECREF(page);
+    return result;
+}
+
+/* An operation of a tensor and something else. */
+static PyObject *pair(Function *f, PyObject *op, PyObject *x, PyObject *other)
+{
+    if (PyFloat_CheckExact(other) || PyLong_CheckExact(other))
+        return with_number(f, op, (Handle *)x, other);
+    if (!is_handle(other) || ((Handle *)other)->form == NULL)
+        return NULL;
+    return with_handle(op, (Handle *)x, (Handle *)other);
+}
+
+/* An operation of one tensor. */
+static PyObject *single(Function *f, Handle *x)
+{
+    PyObject *result = NULL;
+    Form *form, *found;
+    int tracked;
+    Page *page = page_for(x);
+    if (page == NULL)
+        return NULL;
+    form = form_on(page, x);
+    found = form != NULL ? result_of(form, f->op, Py_None) : NULL;
+    tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
+    if (tracked >= 0)
+        result = hold(page, found, tracked);
+    Py_DECREF(page);
+    return result;
+}
+
+/* Whether the value of an option is one of those that `_PLAIN` in recall.py names: to hash and
+   compare them runs no code of others. */
+static int is_plain(PyObject *x)
+{
+    return PyLong_CheckExact(x) || PyBool_Check(x) || PyUnicode_CheckExact(x) || x == Py_None
+           || x == Py_Ellipsis;
+}
+
+/* Options as `recall` in recall.py looks them up: values, their types, items by name, their types. */
+static PyObject *key_of_options(PyObject *const *options, Py_ssize_t n, PyObject *names)
+{
+    Py_ssize_t named = names != NULL ? PyTuple_Size(names) : 0;
+    PyObject *key, *values, *types;
+    for (Py_ssize_t i = 0; i < n + named; i++)
+        if (!is_plain(options[i]))
+            return NULL;
+    if (n + named == 0) {
+        Py_INCREF(no_options);
+        return no_options;
+    }
+    key = PyTuple_New(2 + 2 * named);
+    values = PyTuple_New(n);
+    types = PyTuple_New(n);
+    if (key == NULL || values == NULL || types == NULL) {
+        Py_XDECREF(key);
+        Py_XDECREF(values);
+        Py_XDECREF(types);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_INCREF(options[i]);
+        PyTuple_SetItem(values, i, options[i]);
+        Py_INCREF((PyObject *)TYPE(options[i]));
+        PyTuple_SetItem(types, i, (PyObject *)TYPE(options[i]));
+    }
+    PyTuple_SetItem(key, 0, values);
+    PyTuple_SetItem(key, 1, types);
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *item = PyTuple_Pack(2, PyTuple_GetItem(names, i), options[n + i]);
+        if (item == NULL) {
+            Py_DECREF(key);
+            return NULL;
+        }
+        PyTuple_SetItem(key, 2 + i, item);
+        Py_INCREF((PyObject *)TYPE(options[n + i]));
+        PyTuple_SetItem(key, 2 + named + i, (PyObject *)TYPE(options[n + i]));
+    }
+    return key;
+}
+
+/* A function of one tensor that is computed, with options. */
+static PyObject *with_options(Function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *result = NULL, *key;
+    Handle *x;
+    Page *page;
+    if (n < 1 || handle_class == NULL || !is_handle(args[0]))
+        return NULL;
+    x = (Handle *)args[0];
+    if (!is_form(x->form))
+        return NULL;
+    key = key_of_options(args + 1, n - 1, names);
+    page = key != NULL ? page_for(x) : NULL;
+    if (page != NULL) {
+        Form *form = form_on(page, x), *found = NULL;
+        int tracked = -1;
+        if (form != NULL && page->before + page->listed < page->limit)
+            found = result_of(form, f->op, key);
+        if (found != NULL)
+            tracked = tracks(found, x->requires_grad == Py_True);
+        if (tracked >= 0)
+            result = hold(page, found, tracked);
+        Py_DECREF(page);
+    }
+    Py_XDECREF(key);
+    return result;
+}
+
+/* A function of one or two arguments; NULL without an exception as above. */
+static PyObject *serve(Function *f, PyObject *x, PyObject *other)
+{
+    if (handle_class == NULL)
+        return NULL;
+    if (f->arity == 1)
+        return is_handle(x) ? single(f, (Handle *)x) : NULL;
+    if (is_handle(x))
+        return pair(f, f->op, x, other);
+    if (f->swapped != NULL && is_handle(other)
+        && (PyFloat_CheckExact(x) || PyLong_CheckExact(x)))
+        return pair(f, f->swapped, other, x);
+    return NULL;
+}
+
+/* -- functions --------------------------------------------------------------------------------- */
+
+static PyObject *function_vectorcall(PyObject *callable, PyObject *const *args, size_t flags,
+                                     PyObject *names)
+{
+    Function *self = (Function *)callable;
+    Py_ssize_t n = (Py_ssize_t)(flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET);
+    Py_ssize_t named = names != NULL ? PyTuple_Size(names) : 0;
+    PyObject *positional, *keywords = NULL, *result = NULL;
+    if (self->arity == 0)
+        result = with_options(self, args, n, names);
+    else if (named == 0 && n == self->arity)
+        result = serve(self, args[0], n == 2 ? args[1] : NULL);
+    if (result != NULL || PyErr_Occurred())
+        return result;
+    positional = PyTuple_New(n);
+    if (positional == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_INCREF(args[i]);
+        PyTuple_SetItem(positional, i, args[i]);
+    }
+    if (named > 0) {
+        keywords = PyDict_New();
+        for (Py_ssize_t i = 0; keywords != NULL && i < named; i++)
+            if (PyDict_SetItem(keywords, PyTuple_GetItem(names, i), args[n + i]) < 0)
+                Py_CLEAR(keywords);
+    }
+    if (named == 0 || keywords != NULL)
+        result = PyObject_Call(self->python, positional, keywords);
+    Py_DECREF(positional);
+    Py_XDECREF(keywords);
+    return result;
+}
+
+static PyObject *function_call(Function *self, PyObject *args, PyObject *keywords)
+{
+    return PyObject_Call(self->python, args, keywords);
+}
+
+static PyObject *function_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    if (object == NULL || object == Py_None) {
+        Py_INCREF(self);
+        return self;
+    }
+    return PyObject_CallFunctionObjArgs(method_type, self, object, NULL);
+}
+
+static PyObject *function_repr(PyObject *self)
+{
+    PyObject *result, *name = PyObject_GetAttrString(self, "__qualname__");
+    if (name == NULL)
+        return NULL;
+    result = PyUnicode_FromFormat("<function %U>", name);
+    Py_DECREF(name);
+    return result;
+}
+
+/* Copied and pickled by name, as functions are. */
+static PyObject *function_reduce(PyObject *self, PyObject *unused)
+{
+    return PyObject_GetAttrString(self, "__qualname__");
+}
+
+static int function_traverse(Function *self, visitproc visit, void *arg)
+{
+    Py_VISIT(TYPE(self));
+    Py_VISIT(self->python);
+    Py_VISIT(self->op);
+    Py_VISIT(self->swapped);
+    Py_VISIT(self->attributes);
+    return 0;
+}
+
+static int function_clear(Function *self)
+{
+    Py_CLEAR(self->attributes);
+    return 0;
+}
+
+static void function_dealloc(Function *self)
+{
+    PyTypeObject *type = TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    PyObject_GC_UnTrack((PyObject *)self);
+    if (self->weak != NULL)
+        PyObject_ClearWeakRefs((PyObject *)self);
+    Py_CLEAR(self->attributes);
+    Py_CLEAR(self->python);
+    Py_CLEAR(self->op);
+    Py_CLEAR(self->swapped);
+    release(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"python", "arity", "op", "swapped", "numbers", NULL};
+    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    PyObject *python, *op, *swapped = Py_None;
+    int arity, numbers = 0;
+    Function *self;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OiO|Op", names, &python, &arity, &op,
+                                     &swapped, &numbers))
+        return NULL;
+    if (arity < 0 || arity > 2) {
+        PyErr_SetString(PyExc_ValueError, "functions are of 0, 1 or 2 arrays");
+        return NULL;
+    }
+    self = (Function *)make(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->call = function_vectorcall;
+    self->arity = (char)arity;
+    self->numbers = (char)numbers;
+    Py_INCREF(python);
+    self->python = python;
+    Py_INCREF(op);
+    self->op = op;
+    if (swapped != Py_None) {
+        Py_INCREF(swapped);
+        self->swapped = swapped;
+    }
+    return (PyObject *)self;
+}
+
+static PyMemberDef function_members[] = {
+    {"python", T_OBJECT, offsetof(Function, python), READONLY, NULL},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Function, attributes), READONLY, NULL},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Function, weak), READONLY, NULL},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Function, call), READONLY, NULL},
+    {NULL},
+};
+
+static PyGetSetDef function_attributes[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL},
+};
+
+static PyMethodDef function_methods[] = {
+    {"__reduce__", function_reduce, METH_NOARGS, NULL},
+    {NULL},
+};
+
+static PyType_Slot function_slots[] = {
+    {Py_tp_new, function_new},
+    {Py_tp_call, function_call},
+    {Py_tp_descr_get, function_get},
+    {Py_tp_repr, function_repr},
+    {Py_tp_traverse, function_traverse},
+    {Py_tp_clear, function_clear},
+    {Py_tp_dealloc, function_dealloc},
+    {Py_tp_members, function_members},
+    {Py_tp_getset, function_attributes},
+    {Py_tp_methods, function_methods},
+    {0, NULL},
+};
+
+static PyType_Spec function_spec = {
+    "retrograd.accelerate._tensor.Function", sizeof(Function), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL
+        | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    function_slots,
+};
+
+/* -- operators --------------------------------------------------------------------------------- */
+
+/* The functions behind `x + y` and `2 + x`; for one operand the first alone. */
+#define BINARY(X) \
+    X(add) X(sub) X(mul) X(truediv) X(floordiv) X(mod) X(matmul) X(and) X(or) X(xor) X(lshift) \
+    X(rshift) X(pow)
+#define UNARY(X) X(neg) X(pos) X(abs) X(invert)
+
+#define NUMBER(name) OPERATOR_##name,
+enum { BINARY(NUMBER) UNARY(NUMBER) OPERATORS };
+
+static Function *plain[OPERATORS], *reflected[OPERATORS];
+
+static PyObject *operate(Function *f, PyObject *x, PyObject *other)
+{
+    PyObject *result = serve(f, x, other);
+    if (result != NULL || PyErr_Occurred())
+        return result;
+    return PyObject_CallFunctionObjArgs(f->python, x, other, NULL);
+}
+
+static PyObject *binary(int which, PyObject *a, PyObject *b)
+{
+    int first = is_handle(a);
+    Function *f = first ? plain[which] : reflected[which];
+    if (f == NULL)
+        Py_RETURN_NOTIMPLEMENTED;
+    return first ? operate(f, a, b) : operate(f, b, a);
+}
+
+static PyObject *unary(int which, PyObject *x)
+{
+    if (plain[which] == NULL) {
+        PyErr_SetString(PyExc_TypeError, "bad operand type");
+        return NULL;
+    }
+    return operate(plain[which], x, NULL);
+}
+
+#define SLOT_2(name) \
+    static PyObject *slot_##name(PyObject *a, PyObject *b) { return binary(OPERATOR_##name, a, b); }
+#define SLOT_1(name) \
+    static PyObject *slot_##name(PyObject *x) { return unary(OPERATOR_##name, x); }
+BINARY(SLOT_2)
+UNARY(SLOT_1)
+
+static PyObject *slot_power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    if (modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    return slot_pow(a, b);
+}
+
+static PyType_Slot handle_slots[] = {
+    {Py_tp_doc, "The fields of a handle, and the operators of its class."},
+    {Py_tp_traverse, handle_traverse},
+    {Py_tp_clear, handle_clear},
+    {Py_tp_dealloc, handle_dealloc},
+    {Py_tp_members, handle_members},
+    {Py_nb_add, slot_add},
+    {Py_nb_subtract, slot_sub},
+    {Py_nb_multiply, slot_mul},
+    {Py_nb_true_divide, slot_truediv},
+    {Py_nb_floor_divide, slot_floordiv},
+    {Py_nb_remainder, slot_mod},
+    {Py_nb_matrix_multiply, slot_matmul},
+    {Py_nb_and, slot_and},
+    {Py_nb_or, slot_or},
+    {Py_nb_xor, slot_xor},
+    {Py_nb_lshift, slot_lshift},
+    {Py_nb_rshift, slot_rshift},
+    {Py_nb_power, slot_power},
+    {Py_nb_negative, slot_neg},
+    {Py_nb_positive, slot_pos},
+    {Py_nb_absolute, slot_abs},
+    {Py_nb_invert, slot_invert},
+    {0, NULL},
+};
+
+static PyType_Spec handle_spec = {
+    "retrograd.accelerate._tensor.HandleBase", sizeof(Handle), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, handle_slots,
+};
+
+/* Take the functions of an operator out of a class, so that the slots above stand in their place. */
+static int take_over(PyObject *cls, const char *name, int which, int two)
+{
+    char attribute[32];
+    Function **places[] = {&plain[which], &reflected[which]};
+    for (int i = 0; i <= two; i++) {
+        PyObject *found;
+        PyOS_snprintf(attribute, sizeof attribute, "__%s%s__", i ? "r" : "", name);
+        found = PyObject_GetAttrString(cls, attribute);
+        if (found == NULL || TYPE(found) != function_type) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_TypeError, "%s is not a function of this module", attribute);
+            Py_XDECREF(found);
+            return -1;
+        }
+        *places[i] = (Function *)found;
+        if (PyObject_SetAttrString(cls, attribute, NULL) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static PyObject *install(PyObject *module, PyObject *args)
+{
+    PyTypeObject *handles, *forms, *pages;
+    PyObject *page, *on, *ints, *texts;
+    if (!PyArg_ParseTuple(args, "OOOOOO!O!", &handles, &pages, &forms, &page, &on, &PyDict_Type,
+                          &ints, &PyDict_Type, &texts))
+        return NULL;
+    if (handle_class != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "the recorder is installed already");
+        return NULL;
+    }
+#define TWO(name) if (take_over((PyObject *)handles, #name, OPERATOR_##name, 1) < 0) return NULL;
+#define ONE(name) if (take_over((PyObject *)handles, #name, OPERATOR_##name, 0) < 0) return NULL;
+    BINARY(TWO)
+    UNARY(ONE)
+    current = page;
+    enabled = on;
+    integers = ints;
+    floats = texts;
+    page_class = pages;
+    form_class = forms;
+    handle_class = handles;
+    Py_INCREF(page);
+    Py_INCREF(on);
+    Py_INCREF(ints);
+    Py_INCREF(texts);
+    Py_INCREF((PyObject *)pages);
+    Py_INCREF((PyObject *)forms);
+    Py_INCREF((PyObject *)handles);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef module_methods[] = {
+    {"install", install, METH_VARARGS, "Serve these classes from now on."},
+    {NULL},
+};
+
+static PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT, "retrograd.accelerate._tensor",
+    "The innermost part of recording, compiled.", -1, module_methods,
+};
+
+static PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec)
+{
+    PyObject *made = PyType_FromSpec(spec);
+    if (made == NULL || PyModule_AddObjectRef(module, name, made) < 0)
+        return NULL;
+    return (PyTypeObject *)made;
+}
+
+PyMODINIT_FUNC PyInit__tensor(void)
+{
+    PyObject *types, *module = PyModule_Create(&module_definition);
+    if (module == NULL)
+        return NULL;
+    types = PyImport_ImportModule("types");
+    method_type = types != NULL ? PyObject_GetAttrString(types, "MethodType") : NULL;
+    Py_XDECREF(types);
+    name_page = PyUnicode_InternFromString("page");
+    no_options = Py_BuildValue("(()())");
+    handle_base = add_type(module, "HandleBase", &handle_spec);
+    form_base = handle_base != NULL ? add_type(module, "FormBase", &form_spec) : NULL;
+    page_base = form_base != NULL ? add_type(module, "PageBase", &page_spec) : NULL;
+    function_type = page_base != NULL ? add_type(module, "Function", &function_spec) : NULL;
+    if (method_type == NULL || name_page == NULL || no_options == NULL || function_type == NULL) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

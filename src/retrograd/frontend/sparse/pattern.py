@@ -1,0 +1,314 @@
+"""Which elements of the outputs of a graph depend on which elements of its inputs.
+
+One walk in topological order. A *pattern* is a sparse matrix of booleans with a row for each
+element of a node and a column for each element of the inputs. Ops say how the rows of their result
+come from those of their operands; of an op that is not known here, every element depends on all
+that its operands depend on. So a pattern has everything that is not zero, and perhaps more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.backends import Array
+from retrograd.ir import Node, reachable
+from retrograd.ops.elementwise import Cast, Elementwise, Select
+from retrograd.ops.index import Gather, Scatter
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.reduce import LogSumExp, Reduction
+from retrograd.ops.scan import Scan
+from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
+from retrograd.ops.sort import Sort
+from retrograd.ops.windows import Windows
+
+Pattern = Any  # a SciPy CSR array of booleans
+Values = Callable[[Node], Array | None]  # of nodes that depend on no input
+Rule = Callable[[Node, Sequence[Pattern | None], Values], Pattern]
+MOST_PRODUCTS = 20_000_000  # of a contraction whose products are looked at one by one
+
+
+def patterns(outputs: Sequence[Node], inputs: Sequence[Node], values: Values) -> list[Pattern]:
+    """A pattern for each output; columns are the elements of the inputs, one after the other."""
+    from scipy import sparse
+
+    columns = sum(_size(x) for x in inputs)
+    found: dict[Node, Pattern | None] = {}
+    start = 0
+    for x in inputs:
+        found[x] = sparse.eye_array(_size(x), columns, k=start, dtype=bool, format="csr")
+        start += _size(x)
+    for node in reachable(outputs, found.keys()):
+        if node in found:
+            continue
+        operands = [found[x] for x in node.inputs]
+        constant = node.op == "stop_gradient" or not node.type.is_inexact
+        if constant or all(p is None for p in operands):
+            found[node] = None
+        else:
+            found[node] = _rule(node)(node, operands, values)
+    empty = [sparse.csr_array((_size(y), columns), dtype=bool) for y in outputs]
+    ends = [found[y] for y in outputs]
+    return [e if p is None else p for e, p in zip(empty, ends, strict=True)]
+
+
+def known_values(given: Mapping[Node, Array]) -> Values:
+    """The values of nodes that depend on nothing but what is given."""
+    found: dict[Node, Array | None] = dict(given)
+
+    def value(wanted: Node) -> Array | None:
+        for node in reachable([wanted], found.keys()):
+            if node in found:
+                continue
+            arrays = [found[x] for x in node.inputs]
+            missing = node.op == "input" or any(a is None for a in arrays)
+            found[node] = None if missing else np.asarray(node.prim.reference(*arrays))
+        return found[wanted]
+
+    return value
+
+
+def _size(node: Node) -> int:
+    return int(np.prod(_shape(node), dtype=np.int64))
+
+
+def _shape(node: Node) -> tuple[int, ...]:
+    return tuple(map(int, node.shape))
+
+
+def _rule(node: Node) -> Rule:
+    for kind in type(node.prim).__mro__:
+        if kind in RULES:
+            return RULES[kind]
+    return SAME.get(node.op, everything)
+
+
+def _union(present: Sequence[Pattern]) -> Pattern:
+    total = present[0]
+    for p in present[1:]:
+        total = total + p
+    return total
+
+
+def everything(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    """Every element depends on all that the operands depend on."""
+    from scipy import sparse
+
+    present = [sparse.csr_array(p.max(axis=0)) for p in operands if p is not None and p.shape[0]]
+    rows = np.zeros(_size(node), np.int64)
+    if not present:
+        return next(p for p in operands if p is not None)[rows[:0]]
+    return sparse.csr_array(_union(present).reshape(1, -1))[rows]
+
+
+def elementwise(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    """Each element depends on the same element of the operands; not where it is multiplied by a
+    constant zero."""
+    total = _union([p for p in operands if p is not None])
+    if node.op in ("mul", "zmul"):
+        for x, p in zip(node.inputs, operands, strict=True):
+            factor = values(x) if p is None else None
+            if factor is not None and not np.all(factor):
+                total = _only(total, np.broadcast_to(factor, _shape(node)).reshape(-1) != 0)
+    return total
+
+
+def _only(p: Pattern, rows: Array) -> Pattern:
+    """A pattern without the other rows."""
+    from scipy import sparse
+
+    return sparse.csr_array(sparse.dia_array((rows[None], [0]), shape=(len(rows),) * 2) @ p)
+
+
+def select(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    """Of a known condition the branch that is taken."""
+    condition = values(node.inputs[0])
+    branches = operands[1:]
+    if condition is None:
+        return _union([p for p in branches if p is not None])
+    taken = np.broadcast_to(condition, _shape(node)).reshape(-1).astype(bool)
+    return _union(
+        [_only(p, c) for p, c in zip(branches, (taken, ~taken), strict=True) if p is not None]
+    )
+
+
+def moved(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    """Rows of the operands in another order, found by moving their numbers. The same operation on
+    an array of numbers says which row each element comes from."""
+    from scipy import sparse
+
+    columns = next(p.shape[1] for p in operands if p is not None)
+    numbers: list[Any] = []
+    rows: list[Pattern] = []
+    start = 0
+    for x, p in zip(node.inputs, operands, strict=True):
+        given = values(x) if p is None and x.dtype.is_integer else None
+        if given is not None:
+            numbers.append(given)
+            continue
+        if p is None and x.dtype.is_integer:
+            return everything(node, operands, values)  # positions that are not known
+        count = _size(x)
+        numbers.append(np.arange(start, start + count).reshape(_shape(x)))
+        rows.append(sparse.csr_array((count, columns), dtype=bool) if p is None else p)
+        start += count
+    source = node.prim.reference(*numbers).reshape(-1)
+    return sparse.csr_array(sparse.vstack(rows, format="csr"))[source]
+
+
+def _joined(where: Array, size: int, p: Pattern) -> Pattern:
+    """For each of so many places the union of the rows that go there."""
+    from scipy import sparse
+
+    flat = where.reshape(-1)
+    ones = np.ones(len(flat), bool)
+    return sparse.csr_array((ones, (flat, np.arange(len(flat)))), (size, len(flat))) @ p
+
+
+def _lines(shape: tuple[int, ...], axes: Sequence[int]) -> Array:
+    """For each element the number of the line along `axes` that it lies on."""
+    kept = [1 if i in axes else n for i, n in enumerate(shape)]
+    return np.broadcast_to(np.arange(int(np.prod(kept))).reshape(kept), shape)
+
+
+def reduction(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    (p,) = operands
+    return _joined(_lines(_shape(node.inputs[0]), node.attrs["axes"]), _size(node), p)
+
+
+def along(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    """Each element depends on the whole line along the axis."""
+    line = _lines(_shape(node), (node.attrs["axis"],))
+    count = int(line.max()) + 1 if line.size else 0
+    total = _union([p for p in operands if p is not None])
+    return _joined(line, count, total)[line.reshape(-1)]
+
+
+def scatter(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    """What was there, and the updates at their positions."""
+    x, index, _ = node.inputs
+    at = values(index)
+    if at is None:
+        return everything(node, operands, values)
+    prim: Any = node.prim
+    places = np.arange(_size(x)).reshape(_shape(x))
+    where = Gather(prim.axis, prim.shared).reference(places, at)
+    before, _, updates = operands
+    parts = [] if before is None else [before]
+    if updates is not None:
+        parts.append(_joined(where, _size(x), updates))
+    return _union(parts)
+
+
+def contraction(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    """Each element depends on a row of one factor and a column of the other; of a factor that is
+    known, its zeros are left out."""
+    prim: Any = node.prim
+    a, b = node.inputs
+    shapes = _shape(a), _shape(b)
+    used = (
+        (*prim.a_batch, *prim.a_contract),
+        (*prim.b_batch, *prim.b_contract),
+    )
+    free = prim.free_axes(len(shapes[0]), len(shapes[1]))
+    batch = [shapes[0][i] for i in prim.a_batch]
+    summed = [shapes[0][i] for i in prim.a_contract]
+    sizes = [*batch, *summed, *[shapes[0][i] for i in free[0]], *[shapes[1][j] for j in free[1]]]
+    # Numbers of the elements of the factors and of the result in the space of all products.
+    n, k, f = len(batch), len(summed), len(free[0])
+    out = [*range(n), *range(n + k, len(sizes))]
+    axes = (
+        _places((*used[0], *free[0]), [*range(n + k), *range(n + k, n + k + f)]),
+        _places((*used[1], *free[1]), [*range(n + k), *range(n + k + f, len(sizes))]),
+    )
+    parts = []
+    products = int(np.prod(sizes, dtype=np.int64))
+    for side in (0, 1):
+        p = operands[side]
+        if p is None:
+            continue
+        other = values(node.inputs[1 - side]) if operands[1 - side] is None else None
+        if products > MOST_PRODUCTS:
+            parts.append(_by_rows(p, shapes[side], axes[side], sizes, out))
+            continue
+        mine = _numbers(shapes[side], axes[side], sizes)
+        where = _numbers(_shape(node), out, sizes)
+        if other is not None:
+            there = np.broadcast_to(_spread(other != 0, axes[1 - side], len(sizes)), sizes)
+            mine, where = mine[there], where[there]
+        parts.append(_linked(where, mine, (_size(node), p.shape[0])) @ p)
+    return _union(parts)
+
+
+def _places(axes: Sequence[int], space: Sequence[int]) -> list[int]:
+    """For each axis of a factor its axis in the space of products."""
+    found = dict(zip(axes, space, strict=True))
+    return [found[i] for i in range(len(axes))]
+
+
+def _spread(array: Array, space: Sequence[int], rank: int) -> Array:
+    """An array with its axes where they belong in the space of products."""
+    order = np.argsort(space)
+    shape = [1] * rank
+    for i in range(array.ndim):
+        shape[space[i]] = array.shape[i]
+    return array.transpose(order).reshape(shape)
+
+
+def _numbers(shape: tuple[int, ...], space: Sequence[int], sizes: Sequence[int]) -> Array:
+    """The number of the element that each product reads or adds to."""
+    numbers = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
+    return np.broadcast_to(_spread(numbers, space, len(sizes)), sizes)
+
+
+def _linked(where: Array, source: Array, shape: tuple[int, int]) -> Pattern:
+    from scipy import sparse
+
+    ones = np.ones(where.size, bool)
+    return sparse.csr_array((ones, (where.reshape(-1), source.reshape(-1))), shape)
+
+
+def _by_rows(
+    p: Pattern, shape: tuple[int, ...], space: Sequence[int], sizes: Sequence[int], out: list[int]
+) -> Pattern:
+    """The same without looking at each product: rows of the factor joined, then repeated."""
+    summed = [i for i in range(len(shape)) if space[i] not in out]
+    kept = [i for i in range(len(shape)) if i not in summed]
+    lines = _lines(shape, summed)
+    joined = _joined(lines, int(np.prod([shape[i] for i in kept], dtype=np.int64)), p)
+    row = np.arange(joined.shape[0]).reshape([shape[i] for i in kept])
+    places = [out.index(space[i]) for i in kept]
+    target = [sizes[i] for i in out]
+    rows = np.broadcast_to(_spread(row, places, len(out)), target)
+    return joined[rows.reshape(-1)]
+
+
+RULES: dict[type, Rule] = {
+    Elementwise: elementwise,
+    Cast: elementwise,
+    Select: select,
+    Expand: moved,
+    Reshape: moved,
+    Permute: moved,
+    Slice: moved,
+    Flip: moved,
+    Pad: moved,
+    Concat: moved,
+    Gather: moved,
+    Windows: moved,
+    Scatter: scatter,
+    Reduction: reduction,
+    LogSumExp: reduction,
+    Scan: along,
+    Sort: along,
+    DotGeneral: contraction,
+}
+# Ops whose result is their first operand.
+SAME: dict[str, Rule] = dict.fromkeys(
+    ("alias", "region_in", "region_out", "keep", "after"),
+    lambda node, operands, values: (
+        operands[0] if operands[0] is not None else everything(node, operands, values)
+    ),
+)

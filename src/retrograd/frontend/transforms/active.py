@@ -1,0 +1,161 @@
+"""What all transforms need: arguments as nodes, and what is being differentiated around here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import DTypeError, GradientError
+from retrograd.frontend import tree
+from retrograd.frontend.broadcasting import integer
+from retrograd.frontend.context import grad_enabled, recording_grad
+from retrograd.frontend.conversion import as_array
+from retrograd.frontend.recording import Lazy, leaf, leaf_handle
+from retrograd.frontend.source import user_source
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Node, Provenance, full, made_by, provenance, reachable
+from retrograd.ops.control import Alias
+
+ArgNums = int | Sequence[int]
+
+
+def to_node(x: Any, what: str) -> Node:
+    """The node of a tensor, array or number that a transform works on."""
+    if isinstance(x, Lazy):
+        return x.node
+    try:
+        return leaf(np.array(as_array(x)))
+    except DTypeError as error:
+        raise DTypeError(f"{what} works on tensors, arrays and numbers: {error}") from None
+
+
+def alias(node: Node) -> Node:
+    """The node under another identity: the same value reached otherwise counts as constant."""
+    return Alias()(node)
+
+
+def select(args: Sequence[Any], argnums: ArgNums, what: str) -> tuple[int, ...]:
+    """The positions that `argnums` means among these arguments."""
+    given = argnums if isinstance(argnums, tuple | list) else (argnums,)
+    numbers = [integer(i, f"{what}: argnums") for i in given]
+    for i in numbers:
+        if not -len(args) <= i < len(args):
+            raise GradientError(
+                f"{what}: argnums is {i}, but the function got {len(args)} arguments by position"
+            )
+    found = tuple(i % len(args) for i in numbers)
+    if len(set(found)) < len(found):
+        raise GradientError(f"{what}: argnums {argnums} name an argument twice")
+    return found
+
+
+def need_function(f: Any, what: str) -> None:
+    if not callable(f):
+        raise TypeError(f"{what} takes a function, not {f!r:.80}")
+
+
+def substituted(args: Sequence[Any], numbers: Sequence[int], new: Sequence[Any]) -> list[Any]:
+    """The arguments with those at some positions replaced."""
+    result = list(args)
+    for i, a in zip(numbers, new, strict=True):
+        result[i] = a
+    return result
+
+
+# What the transforms around this one differentiate with respect to.
+_ACTIVE: ContextVar[frozenset[Node]] = ContextVar("active", default=frozenset())
+
+
+@contextmanager
+def differentiating(nodes: Sequence[Node]) -> Iterator[None]:
+    """Record gradients inside the block, with respect to these nodes too."""
+    token = _ACTIVE.set(_ACTIVE.get().union(nodes))
+    try:
+        with recording_grad():
+            yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def is_differentiating() -> bool:
+    """Whether a transform is differentiating what is computed here and now."""
+    return bool(_ACTIVE.get())
+
+
+def wanted(node: Node) -> bool:
+    """Whether somebody around here asks for the gradient with respect to this very node: it is a
+    leaf that requires one, or a transform differentiates with respect to it."""
+    return node in _ACTIVE.get() or (node.op == "input" and leaf_handle(node) is not None)
+
+
+def is_tracked(nodes: Sequence[Node | None]) -> bool:
+    """Whether somebody outside may still ask for a gradient through one of these nodes."""
+    if not grad_enabled():
+        return False
+    return any(wanted(n) for n in reachable([n for n in nodes if n is not None]))
+
+
+def called_on(
+    f: Callable[..., Any], structure: Any, inner: Sequence[Node], kwargs: dict[str, Any]
+) -> Any:
+    """`f` called on tensors that stand for nodes, while these are being differentiated."""
+    with differentiating(inner):
+        new = tree.unflatten(structure, [Tensor(n, n.dtype.is_inexact) for n in inner])
+        return f(*new, **kwargs)
+
+
+def released(result: Any, tracked: bool) -> Any:
+    """Outputs of the function as the caller sees them: requiring a gradient only if an argument
+    did, not because the transform asked for one."""
+    return tree.map(
+        lambda x: Tensor(x.node) if isinstance(x, Lazy) and x._requires_grad > tracked else x,
+        result,
+    )
+
+
+def tensors(nodes: Sequence[Node | None], like: Sequence[Node], tracked: bool) -> list[Tensor]:
+    """Gradients or tangents as tensors; None is a zero of the type it would have had."""
+    return [
+        Tensor(full(0, x.type) if n is None else n, tracked and x.dtype.is_inexact)
+        for n, x in zip(nodes, like, strict=True)
+    ]
+
+
+def matching(value: Any, like: Node, what: str) -> Node:
+    """A cotangent or tangent as a node of the type of what it belongs to."""
+    node = value.node if isinstance(value, Lazy) else leaf(np.array(as_array(value, like.dtype)))
+    if node.type != like.type:
+        raise GradientError(f"the {what} of a {like.type} must be of that type, not {node.type}")
+    return node
+
+
+def matched(values: Any, structure: Any, like: Sequence[Node], what: str, whose: str) -> list[Node]:
+    """The leaves of a tree of cotangents or tangents as nodes; the tree must have a structure."""
+    given, other = tree.flatten(values)
+    if other != structure:
+        raise GradientError(f"the {what} has the structure {other}, the {whose} {structure}")
+    names = tree.paths(values)
+    return [
+        matching(g, y, f"{what}{' ' + name if name else ''}")
+        for g, y, name in zip(given, like, names, strict=True)
+    ]
+
+
+def with_aux(result: Any, has_aux: bool, first: str) -> tuple[Any, Any]:
+    """What a function returned, as `(value, more)`."""
+    if not has_aux:
+        return result, None
+    if not (isinstance(result, tuple | list) and len(result) == 2):
+        raise GradientError(
+            f"with has_aux the function returns ({first}, more), not {type(result).__name__}"
+        )
+    return result[0], result[1]
+
+
+def here() -> made_by:
+    """Nodes made inside the block come from the user's line that called the transform."""
+    return made_by(Provenance(provenance().scope, user_source(), None))

@@ -1,0 +1,167 @@
+"""Reverse mode for functions: grad, value_and_grad, vjp.
+
+A transform calls the function on tensors with fresh identities and works on the nodes that come
+out, so transforms compose in any order, and with `backward()`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.autodiff import pullback, seeds
+from retrograd.errors import GradientError
+from retrograd.frontend import tree
+from retrograd.frontend.recording import Lazy
+from retrograd.frontend.transforms.active import (
+    ArgNums,
+    alias,
+    called_on,
+    here,
+    is_tracked,
+    matched,
+    need_function,
+    released,
+    select,
+    substituted,
+    tensors,
+    to_node,
+    with_aux,
+)
+from retrograd.ir import Node
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns `(f(*args), gradient)`.
+
+    The gradient is that of the scalar f with respect to argument `argnums` (negative numbers count
+    from the end, a tuple of them gives a tuple), in the structure of that argument: any tree of
+    tuples, lists, dicts, dataclasses and modules. Its leaves must be floating or complex; state
+    that comes along, such as the key of a random generator in a module, gets zeros. Arguments given
+    by name are passed on as they are and count as constants. With `has_aux`, f returns
+    `(scalar, aux)` and the result is `((scalar, aux), gradient)`.
+
+    Raises `GradientError` where f returns no scalar, where it returns a plain number or array that
+    has forgotten what it was computed from, and for integer leaves.
+
+    >>> import retrograd as rg
+    >>> value, slope = rg.value_and_grad(lambda x: x**2)(3.0)
+    >>> value.item(), slope.item()
+    (9.0, 6.0)
+    """
+    need_function(f, "grad")
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        numbers = select(args, argnums, "grad")
+        chosen = tuple(args[i] for i in numbers)
+        leaves, structure = tree.flatten(chosen)
+        inner = [alias(n) for n in differentiable(leaves, chosen, "grad")]
+        result = called_on(
+            lambda *new, **kwargs: f(*substituted(args, numbers, new), **kwargs),
+            structure, inner, kwargs,
+        )  # fmt: skip
+        value, aux = with_aux(result, has_aux, "scalar")
+        y = _scalar(value)
+        with here():
+            found = pullback([y], seeds([y]), inner)
+        tracked = is_tracked([y, *found])
+        grads = tree.unflatten(structure, tensors(found, inner, tracked))
+        value, aux = released((value, aux), tracked)
+        return (value, aux) if has_aux else value, grads[0] if isinstance(argnums, int) else grads
+
+    return call
+
+
+def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of the scalar function f.
+
+    See `value_and_grad`; with `has_aux` the result is `(gradient, aux)`.
+
+    >>> import retrograd as rg
+    >>> rg.grad(lambda x: x**3)(2.0).item()
+    12.0
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        value, grads = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return call
+
+
+def differentiable(leaves: Sequence[Any], arguments: Any, what: str) -> list[Node]:
+    """The nodes of leaves, which have to be of a dtype that has gradients."""
+    nodes = [to_node(x, what) for x in leaves]
+    if all(n.dtype.is_inexact for n in nodes):
+        return nodes
+    names = tree.paths(arguments)
+    for node, state, name in zip(nodes, tree.is_state(arguments), names, strict=True):
+        if not (node.dtype.is_inexact or state):
+            raise GradientError(
+                f"{what} with respect to a {node.dtype} argument of shape {node.shape} (leaf "
+                f"{name} of the chosen arguments): only floating values have gradients; pass it in "
+                "another argument, or cast it"
+            )
+    return nodes
+
+
+def _scalar(value: Any) -> Node:
+    if isinstance(value, Lazy):
+        return value.node
+    if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
+        raise GradientError(forgotten(value))
+    raise GradientError(
+        f"grad needs a function that returns a scalar tensor, not {type(value).__name__}; use "
+        "has_aux=True for a function that returns (scalar, more)"
+    )
+
+
+def forgotten(value: Any) -> str:
+    """What to say of a result that nothing is known of."""
+    return (
+        f"the function to differentiate returned the plain number or array {value!r:.80}, which "
+        "knows nothing of what it was computed from: its gradient would silently be zero. "
+        "Compute with tensors throughout (rg.sin instead of math.sin or np.sin, no .item() or "
+        ".numpy()), or return rg.tensor(...) if a constant is meant"
+    )
+
+
+def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
+    """`(out, pullback)`: the value, and the function from a cotangent to one gradient for each
+    argument, `g^T df/dx`.
+
+    `pullback` takes a cotangent in the structure of the output, with its shapes and dtypes, and
+    can be called any number of times. Integer and bool arguments get zeros of their own dtype;
+    integer outputs take a cotangent of their type, which is ignored. With `has_aux`, f returns
+    `(out, aux)` and the result is `(out, pullback, aux)`.
+
+    >>> import retrograd as rg
+    >>> out, pullback = rg.vjp(lambda x, y: x * y, rg.tensor([1.0, 2.0]), 3.0)
+    >>> gx, gy = pullback(rg.tensor([1.0, 10.0]))
+    >>> gx.tolist(), gy.item()
+    ([3.0, 30.0], 21.0)
+    """
+    need_function(f, "vjp")
+    leaves, structure = tree.flatten(args)
+    inner = [alias(to_node(x, "vjp")) for x in leaves]
+    out, aux = with_aux(called_on(f, structure, inner, {}), has_aux, "out")
+    ends, shape = tree.flatten(out)
+    outputs = [to_node(y, "vjp") for y in ends]
+    tracked = is_tracked(outputs)
+
+    def back(cotangent: Any) -> tuple[Any, ...]:
+        start = matched(cotangent, shape, outputs, "cotangent", "output")
+        pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_inexact]
+        found = pullback([y for y, _ in pairs], [g for _, g in pairs], inner)
+        again = is_tracked(found)
+        gradients: tuple[Any, ...] = tree.unflatten(structure, tensors(found, inner, again))
+        return gradients
+
+    out, aux = released((out, aux), tracked)
+    return (out, back, aux) if has_aux else (out, back)

@@ -1,0 +1,255 @@
+"""Recurrent layers, with PyTorch's names, arguments, shapes and parameters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as rg
+from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.random import Generator
+from retrograd.frontend.tensor import Tensor
+from retrograd.nn import functional, init
+from retrograd.nn.module import Module, shown
+from retrograd.nn.noise import check_probability
+from retrograd.nn.parameter import Parameter
+
+State = tuple[Tensor, ...]
+
+
+def rnn_step(x: Tensor, state: State, w: Tensor, b: Any, nonlinearity: str) -> State:
+    """`act(x + h w^T + b)`, of x after its linear map."""
+    y = x + functional.linear(state[0], w, b)
+    return (rg.tanh(y) if nonlinearity == "tanh" else rg.relu(y),)
+
+
+def lstm_step(x: Tensor, state: State, w: Tensor, b: Any, projection: Any = None) -> State:
+    """Gates i, f, g, o: `c <- f c + i g`, `h <- o tanh(c)` (Hochreiter, Schmidhuber, 1997)."""
+    h, c = state
+    gates = x + functional.linear(h, w, b)
+    i, f, g, o = _parts(gates, 4)
+    c = rg.sigmoid(f) * c + rg.sigmoid(i) * rg.tanh(g)
+    h = rg.sigmoid(o) * rg.tanh(c)
+    return (h if projection is None else functional.linear(h, projection), c)
+
+
+def gru_step(x: Tensor, state: State, w: Tensor, b: Any) -> State:
+    """Gates r, z, n: `h <- (1 - z) n + z h`, with r on what n takes of h (Cho et al., 2014)."""
+    (h,) = state
+    xr, xz, xn = _parts(x, 3)
+    hr, hz, hn = _parts(functional.linear(h, w, b), 3)
+    z = rg.sigmoid(xz + hz)
+    n = rg.tanh(xn + rg.sigmoid(xr + hr) * hn)
+    return (n + z * (h - n),)
+
+
+def _parts(x: Tensor, count: int) -> list[Tensor]:
+    size: Any = x.shape[-1]
+    n = size // count
+    return [x[..., i * n : (i + 1) * n] for i in range(count)]
+
+
+GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
+
+
+class _Recurrent(Module):
+    kind: str
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        nonlinearity: str = "tanh",
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if min(input_size, hidden_size, num_layers) < 1:
+            raise ShapeError(
+                f"{self.kind}({input_size}, {hidden_size}, {num_layers}): sizes are at least 1"
+            )
+        if proj_size and (self.kind != "LSTM" or not 0 < proj_size < hidden_size):
+            raise ShapeError(f"{self.kind}: proj_size is for LSTM, below hidden_size: {proj_size}")
+        if nonlinearity not in ("tanh", "relu"):
+            raise OptionError(f"an RNN's nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+        check_probability(dropout)
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = dropout
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self.nonlinearity = nonlinearity
+        bound = 1 / math.sqrt(hidden_size)
+        gates, out = GATES[self.kind] * hidden_size, proj_size or hidden_size
+        directions = 2 if bidirectional else 1
+        for layer in range(num_layers):
+            wide = input_size if layer == 0 else out * directions
+            for end in ("", "_reverse")[:directions]:
+                shapes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (gates, wide), "weight_hh": (gates, out)
+                }  # fmt: skip
+                if bias:
+                    shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                for name, shape in shapes.items():
+                    drawn = init.uniform(shape, -bound, bound, generator=generator, dtype=dtype)
+                    setattr(self, f"{name}_l{layer}{end}", Parameter(drawn))
+        self.generator = (generator or init.default_generator()).split() if dropout else None
+
+    def _of(self, name: str, layer: int, end: str) -> Any:
+        return getattr(self, f"{name}_l{layer}{end}", None)
+
+    def _step(self, x: Tensor, state: State, layer: int, end: str) -> State:
+        w, b = self._of("weight_hh", layer, end), self._of("bias_hh", layer, end)
+        if self.kind == "LSTM":
+            return lstm_step(x, state, w, b, self._of("weight_hr", layer, end))
+        if self.kind == "GRU":
+            return gru_step(x, state, w, b)
+        return rnn_step(x, state, w, b, self.nonlinearity)
+
+    def _run(self, x: Tensor, state: State, layer: int, end: str) -> tuple[Tensor, State]:
+        """One layer in one direction over `[L, N, size]`."""
+        length: Any = x.shape[0]
+        if not isinstance(length, int):
+            raise ShapeError(f"{self.kind}: the length of sequences is a number, not {length}")
+        # All inputs at once: one large product in place of many small ones.
+        x = functional.linear(x, self._of("weight_ih", layer, end), self._of("bias_ih", layer, end))
+        outputs: list[Any] = [None] * length
+        for t in reversed(range(length)) if end else range(length):
+            state = self._step(x[t], state, layer, end)
+            outputs[t] = state[0]
+        return rg.stack(outputs, axis=0), state
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Tensor, Any]:
+        x = rg.asarray(input)
+        if x.ndim not in (2, 3) or x.shape[-1] != self.input_size or 0 in x.shape[:-1]:
+            raise ShapeError(
+                f"{self.kind} takes sequences [L, N, {self.input_size}], [N, L, "
+                f"{self.input_size}] with batch_first, or [L, {self.input_size}], at least of "
+                f"length 1, not the shape {x.shape}"
+            )
+        alone = x.ndim == 2
+        if alone:
+            x = rg.expand_dims(x, axis=1)
+        elif self.batch_first:
+            x = rg.swapaxes(x, 0, 1)
+        ends = ("", "_reverse") if self.bidirectional else ("",)
+        first = self._first(hx, x, self.num_layers * len(ends), alone)
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            runs = []
+            for end in ends:
+                state = tuple(part[len(last)] for part in first)
+                y, state = self._run(x, state, layer, end)
+                runs.append(y)
+                last.append(state)
+            x = runs[0] if len(runs) == 1 else rg.concat(runs, axis=-1)
+            if layer < self.num_layers - 1 and self.dropout:
+                x = functional.dropout(x, self.dropout, self.training, self.generator)
+        final = [rg.stack(part, axis=0) for part in zip(*last, strict=True)]
+        if alone:
+            x, final = x[:, 0], [h[:, 0] for h in final]
+        elif self.batch_first:
+            x = rg.swapaxes(x, 0, 1)
+        return x, tuple(final) if self.kind == "LSTM" else final[0]
+
+    def _first(self, hx: Any, x: Tensor, count: int, alone: bool) -> list[Tensor]:
+        """The states to begin with, `[layers * directions, N, size]` each."""
+        sizes = [self.proj_size or self.hidden_size]
+        if self.kind == "LSTM":
+            sizes.append(self.hidden_size)
+        shapes = [(count, x.shape[1], size) for size in sizes]
+        if hx is None:
+            return [rg.zeros(shape, dtype=x.dtype) for shape in shapes]
+        given = [rg.asarray(h) for h in (hx if self.kind == "LSTM" else (hx,))]
+        given = [rg.expand_dims(h, axis=1) if alone else h for h in given]
+        if [h.shape for h in given] != shapes:
+            raise ShapeError(
+                f"{self.kind}: states of the shapes {shapes} belong to an input of {x.shape}, not "
+                f"{[h.shape for h in given]}"
+            )
+        return given
+
+    def extra_repr(self) -> str:
+        names = ("num_layers", "bias", "batch_first", "dropout", "bidirectional")
+        return f"{self.input_size}, {self.hidden_size}, {shown(self, *names)}"
+
+
+class RNN(_Recurrent):
+    """`h[t] = act(W_ih x[t] + b_ih + W_hh h[t-1] + b_hh)` along sequences, in `num_layers` layers.
+
+    The input is `[L, N, input_size]`, `[N, L, input_size]` with `batch_first`, or one sequence
+    `[L, input_size]`; L is a number. Returns all outputs `[L, N, D hidden_size]` and the last
+    states `[D num_layers, N, hidden_size]`, D being 2 with `bidirectional`. `dropout` is that of
+    what one layer gives to the next. Parameters are PyTorch's: `weight_ih_l0`, ...,
+    `bias_hh_l0_reverse`.
+    """
+
+    kind = "RNN"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+            nonlinearity=nonlinearity, generator=generator, dtype=dtype,
+        )  # fmt: skip
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory; arguments and results as those of `RNN`, pairs (h, c) for states.
+    With `proj_size` h is projected to that size by `weight_hr`.
+
+    >>> import retrograd as rg
+    >>> y, (h, c) = rg.nn.LSTM(3, 5, num_layers=2)(rg.ones((7, 2, 3)))
+    >>> y.shape, h.shape
+    ((7, 2, 5), (2, 2, 5))
+    """
+
+    kind = "LSTM"
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units; arguments and results as those of `RNN`."""
+
+    kind = "GRU"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+            generator=generator, dtype=dtype,
+        )  # fmt: skip

@@ -1,0 +1,149 @@
+"""`eig` and `eigvals`, eigenvalues of any square matrices, with and without the vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import DTypeError
+from retrograd.ir import Node, TensorType, declare
+from retrograd.ops.complex import conj, real
+from retrograd.ops.elementwise import cast
+from retrograd.ops.linalg.eigen import packed, unpacked
+from retrograd.ops.linalg.lu import LU, Solve
+from retrograd.ops.linalg.matrix import (
+    Anchor,
+    MatrixOp,
+    Refused,
+    check_matrices,
+    diagonal,
+    diagonal_of,
+    finite,
+    gaps,
+    iterated,
+    orientation,
+    product,
+    transpose,
+)
+
+
+class _General(MatrixOp):
+    """A function of the eigenvalues of a square matrix: complex numbers."""
+
+    arity = 1
+
+    def check(self, x: TensorType) -> None:
+        """Refuse what has no eigenvalues in a dtype that there is."""
+        check_matrices(self, x, square=True)
+        if x.dtype.is_half:
+            raise DTypeError(
+                f"{self.name} gives complex numbers, of which there are none of halves: cast {x} "
+                "to float32"
+            )
+
+    def reason(self, code: int) -> str:
+        return iterated(code)
+
+
+@declare
+class Eig(_General):
+    """Eigenvalues w and eigenvectors of `x[..., n, n]`, complex numbers: `x V = V diag(w)`.
+
+    They are packed into `y[..., n + 1, n]`: the eigenvalues in LAPACK's order, then a row for each
+    eigenvector, of length 1; the first of its components that are at least 0.6 times its largest is
+    real and positive.
+
+    In derivatives, eigenvalues that differ by less than `8 eps` times the sum of all magnitudes
+    count as equal, and vectors of equal ones do not turn into one another: first derivatives are
+    finite where the vectors are independent. A matrix whose vectors are not (a defective one) has
+    no derivative: it is refused where its computed vectors are singular to the last bit, and gives
+    huge numbers where they nearly are.
+    """
+
+    name = "eig"
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        self.check(x)
+        n = x.shape[-1]
+        return TensorType(x.dtype.complex, (*x.shape[:-2], n + 1, n))
+
+    def reference(self, *arrays: Any) -> Any:
+        (x,) = arrays
+        n = x.shape[-1]
+        return self.stacked(self._value, (n + 1, n), x, dtype=np.result_type(x, np.complex64))
+
+    def _value(self, x: Any) -> Any:
+        try:
+            w, v = np.linalg.eig(finite(x))
+        except np.linalg.LinAlgError:
+            raise Refused(1) from None
+        v = v.astype(np.result_type(x, np.complex64))
+        return np.concatenate([w[None], (v * orientation(v)).T])
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        """`V^-T (diag(gw) + F * (V^T gV)) V^T` with `F[i, j] = 1 / (w[j] - w[i])`, where of gV is
+        left what does not make vectors longer or turn them by a factor."""
+        (x,) = inputs
+        w, v = unpacked(y)
+        gw, gv = unpacked(g)
+        gv = conj(Anchor(v, unit=True).freed(conj(gv)))
+        middle = diagonal(gw) + gaps(w) * product(transpose(v), gv)
+        gx = Solve(transpose=True)(v, LU()(v), product(middle, transpose(v)))
+        return (gx if x.dtype.is_complex else real(gx),)
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        """With `M = V^-1 t V`: `tw` is its diagonal, `tV = V (F * M)`, and then what keeps the
+        vectors as they are normalised."""
+        (t,) = tangents
+        if t is None:
+            return None
+        w, v = unpacked(y)
+        middle = Solve()(v, LU()(v), product(cast(t, v.dtype), v))
+        tv = product(v, middle * gaps(w))
+        anchor = Anchor(v, unit=True)
+        tv = anchor.fixed(tv, anchor.turn(tv))
+        return packed(diagonal_of(middle), tv)
+
+
+@declare
+class Eigvals(_General):
+    """Eigenvalues of `x[..., n, n]`, complex numbers `[..., n]`, in LAPACK's order.
+
+    The gradient of a repeated eigenvalue is that of the one LAPACK's vectors belong to.
+    """
+
+    name = "eigvals"
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        self.check(x)
+        return TensorType(x.dtype.complex, x.shape[:-1])
+
+    def reference(self, *arrays: Any) -> Any:
+        (x,) = arrays
+        dtype = np.result_type(x, np.complex64)
+        return self.stacked(self._value, x.shape[-1:], x, dtype=dtype)
+
+    def _value(self, x: Any) -> Any:
+        try:
+            return np.linalg.eigvals(finite(x))
+        except np.linalg.LinAlgError:
+            raise Refused(1) from None
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        """`V^-T diag(g) V^T`."""
+        (x,) = inputs
+        _, v = unpacked(Eig()(x))
+        gx = Solve(transpose=True)(v, LU()(v), product(diagonal(g), transpose(v)))
+        return (gx if x.dtype.is_complex else real(gx),)
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        """The diagonal of `V^-1 t V`."""
+        (t,) = tangents
+        if t is None:
+            return None
+        _, v = unpacked(Eig()(*inputs))
+        return diagonal_of(Solve()(v, LU()(v), product(cast(t, v.dtype), v)))

@@ -1,0 +1,161 @@
+"""checkpoint: the same values and derivatives, less memory, on every backend."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+
+RNG = np.random.default_rng(0)
+LAYERS = [RNG.normal(size=(4, 4)) / 2 for _ in range(6)]
+X = RNG.normal(size=(5, 4))
+
+
+def stack(ws, x):
+    for w in ws:
+        x = rg.gelu(x @ w)
+    return x
+
+
+def loss(ws, x, wrap: Any = lambda f: f):
+    return (wrap(stack)(ws[:3], x) * 2 + wrap(lambda y: stack(ws[3:], y))(x)).sum() ** 2
+
+
+POLICIES = {
+    "nothing": rg.checkpoint,
+    "contractions": rg.checkpoint(policy="contractions"),
+    "budget": rg.checkpoint(policy=2000),
+    "generous": rg.checkpoint(policy="1 MB"),
+    "own": rg.checkpoint(policy=lambda node: node.shape == (5, 4) and node.op == "erfc"),
+    "nested": lambda f: rg.checkpoint(rg.checkpoint(f)),
+}
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_gradients_are_those_without(policy, backend):
+    wrapped = lambda ws, x: loss(ws, x, POLICIES[policy])  # noqa: E731
+    with rg.backend(backend):
+        value, slopes = rg.value_and_grad(loss)(LAYERS, X)
+        for f in (rg.value_and_grad(wrapped), rg.jit(rg.value_and_grad(wrapped))):
+            v, s = f(LAYERS, X)
+            assert v.item() == pytest.approx(value.item(), rel=1e-13)
+            for a, b in zip(s, slopes, strict=True):
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-11)
+
+
+def test_every_transform_goes_through():
+    f = lambda x: (rg.exp(rg.sin(x)) * x).sum()  # noqa: E731
+    c = rg.checkpoint(f)
+    x = X[0]
+    np.testing.assert_allclose(rg.hessian(c)(x).numpy(), rg.hessian(f)(x).numpy(), rtol=1e-12)
+    np.testing.assert_allclose(
+        rg.jacfwd(rg.hessian(c))(x).numpy(), rg.jacfwd(rg.hessian(f))(x).numpy(), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        rg.vmap(rg.grad(c))(X).numpy(), rg.vmap(rg.grad(f))(X).numpy(), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        rg.grad(lambda x: rg.vmap(c)(x).sum())(X).numpy(),
+        rg.grad(lambda x: rg.vmap(f)(x).sum())(X).numpy(),
+        rtol=1e-12,
+    )
+    np.testing.assert_allclose(
+        rg.grad(rg.checkpoint(lambda x: (rg.grad(c)(x) ** 2).sum()))(x).numpy(),
+        rg.grad(lambda x: (rg.grad(f)(x) ** 2).sum())(x).numpy(),
+        rtol=1e-12,
+    )
+    _, t = rg.jvp(c, (x,), (X[1],))
+    assert t.item() == pytest.approx(rg.jvp(f, (x,), (X[1],))[1].item(), rel=1e-12)
+
+
+def test_modules_backward_and_what_is_taken_from_around():
+    model: Any = nn.Linear(4, 4)
+    x = rg.tensor(X.astype(np.float32))
+    scale: Any = rg.tensor(2.0, requires_grad=True)
+    (rg.tanh(model(x)) * scale * rg.exp(scale)).sum().backward()
+    expected = [model.weight.grad.numpy(), scale.grad.numpy()]
+    model.weight.grad = scale.grad = None
+    grown = rg.exp(scale)  # recorded before, and not computed yet
+    rg.checkpoint(lambda x: rg.tanh(model(x)) * scale * grown)(x).sum().backward()
+    np.testing.assert_allclose(model.weight.grad.numpy(), expected[0], rtol=1e-5)
+    np.testing.assert_allclose(scale.grad.numpy(), expected[1], rtol=1e-5)
+
+
+def test_integers_masks_and_random_numbers_inside():
+    def f(x, g):
+        keep = g.bernoulli(0.5, x.shape)
+        y = rg.where(keep, x, 0.0)
+        return (rg.take(rg.sort(y, axis=1), rg.argmax(y[0])[None], axis=1) * rg.sin(y)).sum()
+
+    generator = lambda: rg.random.Generator(5)  # noqa: E731
+    expected = rg.grad(f)(X, generator()).numpy()
+    found = rg.grad(rg.checkpoint(f))(X, generator()).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_results_of_any_structure_pass_through():
+    f = rg.checkpoint(lambda x, *, scale: {"y": x * scale, "same": x, "label": "text", "n": None})
+    out = f(rg.ones(2), scale=3.0)
+    assert out["y"].tolist() == [3, 3]
+    assert out["same"].tolist() == [1, 1]
+    assert (out["label"], out["n"]) == ("text", None)
+
+
+def peak(f, *specs):
+    return rg.trace(f, *specs).stats().compiled_bytes
+
+
+def test_the_planned_peak_is_a_small_part():
+    """200 layers: at least 8 times less."""
+    width, batch, depth = 64, 4096, 200
+    ws, x = [rg.spec((width, width))] * depth, rg.spec((batch, width))
+    unit = width * batch * 4
+
+    def model(wrap: Any, group: int):
+        def f(ws, x):
+            for i in range(0, len(ws), group):
+                x = wrap(lambda ws, x: _tanh(ws, x))(ws[i : i + group], x)
+            return (x**2).sum()
+
+        return peak(rg.value_and_grad(f), ws, x)
+
+    plain = model(lambda f: f, 10)
+    cut = model(rg.checkpoint, 10)
+    assert cut * 8 < plain
+    assert cut < 50 * unit
+    bounded = model(rg.checkpoint(policy=35 * unit), depth)
+    assert bounded < 45 * unit
+
+
+def _tanh(ws, x):
+    for w in ws:
+        x = rg.tanh(x @ w)
+    return x
+
+
+def test_a_budget_that_is_too_small_says_what_is_enough():
+    f = rg.grad(lambda x: rg.checkpoint(lambda x: stack(LAYERS, x), policy=300)(x).sum())
+    with pytest.raises(rg.OptionError, match="least is about") as caught:
+        f(X)
+    least = int(str(caught.value).rsplit(" ", 1)[1].replace(",", ""))
+    g = rg.grad(lambda x: rg.checkpoint(lambda x: stack(LAYERS, x), policy=least)(x).sum())
+    np.testing.assert_allclose(
+        g(X).numpy(), rg.grad(lambda x: stack(LAYERS, x).sum())(X).numpy(), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("policy", ["everything", -3, True, 0, "64 MX"])
+def test_policies_there_are_not(policy):
+    with pytest.raises(rg.OptionError, match="policy is"):
+        rg.checkpoint(lambda x: x, policy=policy)
+
+
+def test_bytes_of_named_sizes_cannot_be_counted():
+    f = rg.checkpoint(lambda x: rg.exp(rg.sin(x)), policy=1000)
+    with pytest.raises(rg.OptionError, match="named"):
+        rg.trace(f, rg.spec((rg.Dim("N"),)))
+    g = rg.trace(rg.grad(lambda x: rg.checkpoint(rg.sin)(x).sum()), rg.spec((rg.Dim("N"),)))
+    assert g(np.zeros(3, np.float32)).tolist() == [1, 1, 1]
