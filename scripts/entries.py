@@ -125,12 +125,17 @@ GRADIENTS = {
     "`(<c, t> c - c t^T c) / det(x)` along `g`",
     "expm": "the upper right block of `expm([[x^T, g], [0, x^T]])`",
     "complement": "`-y g^T q`",
+    "dag_scan": "a `dag_scan` against the edges; with its states that of one call of the bodies "
+    "on all nodes and edges",
 }
 
 DTYPE = object()  # stands for the dtype that is tried
 AXIS = {"axis": 0}
 WINDOWS = {"strides": (1,), "dilations": (1,)}
 POOLING = {"sizes": (2,), **WINDOWS, "low": (0,), "high": (0,)}
+
+# A body that gives what it is given.
+SUM = "graph {\n  %0: f32[_rows, 2] = input\n  return %0\n}\n"
 
 # For each op with attributes: attributes, and inputs by name and shape, of the dtype that is tried
 # or of their own.
@@ -162,6 +167,18 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "scatter_max": (AXIS, "x[3] index:int64[5] updates[5]"),
     "scatter_min": (AXIS, "x[3] index:int64[5] updates[5]"),
     "scatter_mul": (AXIS, "x[3] index:int64[5] updates[5]"),
+    "dag_order": ({"nodes": 3}, "edges:int64[2,4]"),
+    "dag_scan": (
+        {
+            "nodes": 3,
+            "message": SUM,
+            "cell": SUM,
+            "edge_inputs": 0,
+            "message_inputs": 0,
+            "node_inputs": 0,
+        },
+        "edges:int64[2,4] order:int64[24]",
+    ),
     "expand": ({"shape": (3, 2), "axes": (1,)}, "x[3]"),
     "reshape": ({"shape": (6,)}, "x[2,3]"),
     "permute": ({"perm": (1, 0)}, "x[2,3]"),

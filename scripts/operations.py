@@ -49,6 +49,7 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
     ("Products, convolution, windows", (ops.matmul, ops.conv, ops.pool, ops.windows), {}),
     ("Linear algebra", (ops.linalg,), {}),
     ("Complex numbers and Fourier transforms", (ops.complex, ops.fft), {}),
+    ("Graphs", (ops.dag,), {}),
     ("Random bits", (ops.random,), {}),
     ("Leaves", (ops.leaf,), {}),
     ("Control flow", (control,), {}),

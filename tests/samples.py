@@ -14,6 +14,7 @@ from tests.records import (
     control,
     convolutions,
     elementwise,
+    graphs,
     indexing,
     leaves,
     linalg,
@@ -40,5 +41,6 @@ TOPICS = (
     linalg,
     special,
     control,
+    graphs,
 )
 RECORDS: dict[str, Record] = {r.name: r for topic in TOPICS for r in topic.records()}

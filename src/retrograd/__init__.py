@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import data, io, nn, optim, solvers, testing
+from retrograd import data, gnn, io, micrograd, nn, optim, solvers, testing
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -400,6 +400,7 @@ __all__ = [
     "full",
     "full_like",
     "gelu",
+    "gnn",
     "grad",
     "gradcheck",
     "greater",
@@ -464,6 +465,7 @@ __all__ = [
     "negative",
     "newaxis",
     "no_grad",
+    "micrograd",
     "nn",
     "nonzero",
     "nextafter",

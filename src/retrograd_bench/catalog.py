@@ -25,7 +25,7 @@ STEPS: tuple[Workload, ...] = (
     chargpt.WORKLOAD,
     cnn.WORKLOAD,
     *gcn.WORKLOADS,
-    dags.WORKLOAD,
+    *dags.WORKLOADS,
     *chain.WORKLOADS,
     *elementwise.WORKLOADS,
 )

@@ -431,7 +431,7 @@ def test_a_recipe_survives_as_bytes():
         "k", ["rg_cblas_sgemm"], 1, 2, True, 64, 3, 2, 1, 1, [(0, 1)], ["n"], False
     )
     constants = [np.arange(6, dtype=np.int16).reshape(2, 3), np.array(1.5)]
-    placed = recipe.Placement(64, [0], 128, 12.5)
+    placed = recipe.Placement(64, [0], 128, 12.5, 2.5)
     again = recipe.Recipe.from_bytes(
         recipe.Recipe(facts, [n * 2 + 1, 3], constants, placed).to_bytes()
     )

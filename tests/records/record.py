@@ -66,11 +66,14 @@ class Symbolic:
     high: float = 1.5
     below: int = 1
     make: Callable[[TensorType], Array] | None = None  # instead of drawing
+    whole: Callable[[TensorType], Array] | None = None  # instead of drawing integers
 
     def draw(self, type: TensorType) -> Array:
         """An input of a type without symbolic sizes."""
         if self.make is not None and type.dtype.is_float:
             return self.make(type)
+        if self.whole is not None and type.dtype.is_integer:
+            return self.whole(type)
         shape = tuple(map(index, type.shape))
         rng = np.random.default_rng(len(shape))
         if type.dtype.kind == "bool":

@@ -13,6 +13,7 @@ import typer
 import retrograd
 from retrograd.cli import bench, check, info, sample, train
 from retrograd.cli.errors import ReadableErrors
+from retrograd.cli.train_graph import train_graph
 
 app = typer.Typer(
     name="retrograd",
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+train.app.command("graph")(train_graph)
 app.add_typer(train.app, name="train")
 app.command("sample")(sample.sample)
 app.command("check")(check.check)

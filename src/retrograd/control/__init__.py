@@ -10,8 +10,9 @@ Importing this package registers them all.
 
 from retrograd.control.cond import Cond
 from retrograd.control.custom import Custom
+from retrograd.control.dag_scan import DagScan
 from retrograd.control.scan import Scan
 from retrograd.control.sized import Sized
 from retrograd.control.while_loop import WhileLoop
 
-__all__ = ["Cond", "Custom", "Scan", "Sized", "WhileLoop"]
+__all__ = ["Cond", "Custom", "DagScan", "Scan", "Sized", "WhileLoop"]

@@ -30,7 +30,7 @@ from retrograd.frontend.walking import (
     taking_leaves,
 )
 
-SHAPES = 128  # combinations of shapes that a site tells apart
+SHAPES = 256  # combinations of shapes that a site tells apart
 
 COMPUTED = object()  # stands for a result that is computed
 
@@ -182,7 +182,9 @@ class Site:
     `Entry.finish`.
     """
 
-    __slots__ = ("_entries", "_route", "_structure", "_tasks", "donors", "numbers", "serve")
+    __slots__ = (
+        "_entries", "_route", "_structure", "_tasks", "_vary", "donors", "numbers", "serve",
+    )  # fmt: skip
 
     def __init__(self, native_caller: native.Caller, call: Call, kinds: Sequence[Any]) -> None:
         self._structure = call.structure
@@ -208,6 +210,7 @@ class Site:
             self._route = native.Route(native_caller, taking_leaves(leaves))
             self.serve = self._prepare
         self._entries: dict[tuple[Any, ...], Entry] = {}  # by all shapes
+        self._vary: set[int] = set()  # arrays whose shapes are not always the same
 
     def _prepare(self, args: Any, kwargs: Any, gone: Any) -> Any:
         """`serve` for trees that native code does not walk, and leaves that it does not know."""
@@ -237,8 +240,12 @@ class Site:
             self._entries = {}
         self._entries[shapes] = Entry(traced, shaped, self)
         ways = [e.way for e in self._entries.values()]
-        columns = [set(c) for c in zip(*self._entries, strict=True)]
-        vary = {i for i, c in enumerate(columns) if len(c) > 1}
-        for way in ways:
-            way.arrange(vary)
+        first = next(iter(self._entries))
+        vary = {i for i, (a, b) in enumerate(zip(first, shapes, strict=True)) if a != b}
+        if len(ways) == 1 or not vary <= self._vary:
+            self._vary = vary if len(ways) == 1 else self._vary | vary
+            for way in ways:
+                way.arrange(self._vary)
+        else:
+            self._entries[shapes].way.arrange(self._vary)
         self._route.offer(ways)

@@ -83,7 +83,7 @@ class Graph(ir.Graph):
         if len(self) > PLANNED or not set(self.dim_names) <= set(known):
             return found
         plan = Plan(optimize(real_graph(self)))
-        shared = plan.threaded and (not self.dim_names or plan.nanoseconds(known) >= GRAIN)
+        shared = plan.threaded and (not self.dim_names or plan.shared_nanoseconds(known) >= GRAIN)
         peak = plan.peak_bytes(known, threads=threads_here() if shared else 1)
         return replace(found, compiled_bytes=peak)
 

@@ -19,6 +19,8 @@ X = RNG.uniform(0.3, 1.2, size=4)
 V = RNG.normal(size=4)
 
 Function = Callable[[Any], Any]
+cube = rg.custom_vjp(lambda x: x**3, lambda x: (x**3, x), lambda x, g: (3 * x**2 * g,))
+sine = rg.custom_jvp(rg.sin, lambda p, t: (rg.sin(p[0]), rg.cos(p[0]) * t[0]))
 # Smooth scalar functions of a vector of four positive numbers.
 POOL: dict[str, Function] = {
     "polynomial": lambda x: (x**3 * x[::-1]).sum(),
@@ -35,6 +37,17 @@ POOL: dict[str, Function] = {
     "sorted": lambda x: (rg.sort(x) * np.arange(4.0) * x).sum(),
     "choice": lambda x: rg.where(np.arange(4) < 2, rg.sqrt(x), x**4).sum(),
     "gamma": lambda x: rg.special.gammaln(x + 1).sum() * x[0],
+    "scan": lambda x: rg.scan(lambda c, v: (rg.tanh(c * v + c), c * c), x, x)[1].sum(),
+    "scan that keeps little": lambda x: (
+        rg.scan(lambda c, v: (rg.sin(c) * v, c), x[0], x, checkpoint=2)[0] * x.sum()
+    ),
+    "cond": lambda x: rg.cond(x[0] < 10.0, lambda x: (x**3).sum(), lambda x: x.sum(), x),
+    "while": lambda x: rg.while_loop(
+        lambda s: s[1] < 3.0, lambda s: (s[0] * x.sum() + x, s[1] * 2.0), (x, rg.max(x) * 0 + 1)
+    )[0].sum(),
+    "fori": lambda x: rg.fori_loop(0, 3, lambda i, y: rg.sin(y) * x + y, x).sum(),
+    "custom reverse rule": lambda x: (cube(x) * x).sum(),
+    "custom forward rule": lambda x: (sine(x) * x).sum(),
 }
 # What changes nothing about a function, in any order and number.
 WRAPPINGS: dict[str, Callable[[Function], Function]] = {
@@ -45,6 +58,14 @@ WRAPPINGS: dict[str, Callable[[Function], Function]] = {
     "vmap, last axis": lambda f: lambda x: rg.vmap(f, in_axes=-1)(rg.stack([x, x], axis=1))[1],
     "linear part": lambda f: lambda x: f(x) + 0 * rg.jvp(f, (x,), (x,))[1],
     "value": lambda f: lambda x: rg.value_and_grad(f)(x)[0],
+    "in a scan": lambda f: lambda x: rg.scan(lambda c, v: (c, f(c + v)), x, 0 * x[:2])[1][1],
+    "in a choice": lambda f: lambda x: rg.cond(x[0] > -50.0, f, lambda x: x.sum(), x),
+    "in a loop": lambda f: lambda x: rg.fori_loop(0, 2, lambda i, y: f(x), 0 * x[0]),
+    "a loop with a condition": lambda f: (
+        lambda x: rg.while_loop(
+            lambda s: s[0] < 2, lambda s: (s[0] + 1, f(x)), (rg.tensor(0), 0 * x[0])
+        )[1]
+    ),
 }
 
 
@@ -79,7 +100,7 @@ def test_modes_agree_and_commute(name):
         close(g[i], slope, 1e-6)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(60))
 def test_random_nestings(seed):
     rng = np.random.default_rng(seed)
     plain = POOL[str(rng.choice(sorted(POOL)))]

@@ -25,6 +25,7 @@ from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, evaluate
 from retrograd.ops.control import items
 from retrograd.ops.conv import Conv
+from retrograd.ops.dag import order_size
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.index import Scatter
 from retrograd.ops.leaf import input_node
@@ -74,6 +75,8 @@ def run(node: Node, arrays: list[Array]) -> Array:
         return _program(slim, "paired", light)(slender)[0].reshape(node.shape)
     if isinstance(prim, MatrixOp):
         return _program(node, _named(node), light)(arrays)[0]
+    if node.op == "dag_scan":
+        return _program(_of_any_graph(node), "graph", False)(arrays)[0]
     paired = isinstance(prim, Scatter | SearchSorted)
     return _program(node, "paired" if paired else "", light)(arrays)[0]
 
@@ -81,6 +84,20 @@ def run(node: Node, arrays: list[Array]) -> Array:
 def run_region(node: Node, arrays: list[Array]) -> list[Array]:
     """The results of an operation that holds graphs: compiled, as a loop runs more than once."""
     return _program(node, "", False)(arrays)
+
+
+def _of_any_graph(node: Node) -> Node:
+    """A scan over graphs of any number of nodes and edges."""
+    prim: Any = node.prim
+    n, e = Dim("n_nodes"), Dim("n_edges")
+    edges, order, *rest = [x.type for x in node.inputs]
+    first = prim.edge_inputs
+    second = first + prim.message_inputs
+    types = [edges.with_shape((2, e)), order.with_shape((order_size(n, e),))]
+    for i, t in enumerate(rest):
+        rows = e if i < first else n if second <= i < second + prim.node_inputs else None
+        types.append(t if rows is None else t.with_shape((rows, *t.shape[1:])))
+    return replace(prim, nodes=n)(*[input_node(t) for t in types])
 
 
 def _named(node: Node) -> str:
@@ -162,7 +179,8 @@ def _is_light(node: Node, arrays: list[Array]) -> bool:
 
 def _program(node: Node, kind: str, light: bool) -> Program:
     types = [x.type for x in node.inputs]
-    shapes = tuple(t.rank if kind else t.shape for t in types) if kind != "flat" else None
+    by_rank = kind not in ("", "graph")
+    shapes = tuple(t.rank if by_rank else t.shape for t in types) if kind != "flat" else None
     key = node.prim, tuple([t.dtype for t in types]), shapes, kind, light
     found = _PROGRAMS.get(key)
     if found is None:
@@ -185,7 +203,7 @@ def _types(node: Node, kind: str) -> list[TensorType]:
     types = [x.type for x in node.inputs]
     if kind == "flat":
         return [t.with_shape((Dim("N"),)) for t in types]
-    if not kind:
+    if not kind or kind == "graph":
         return types
     if kind.startswith("named"):
         names = iter([Dim(f"n{i}") for i in kind.split()[1:]])

@@ -20,7 +20,7 @@ from retrograd.backends.kernel.lowering import Lowering, is_map
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
 from retrograd.backends.kernel.region import Memory, item_types, region_kernel, regions_of
-from retrograd.ir import Graph, Node, Shape, TensorType
+from retrograd.ir import Graph, Node, Shape, TensorType, TupleType
 from retrograd.ops.control import Item
 
 GROUPS = 3  # kernels of one domain that an elementwise node may join
@@ -68,7 +68,7 @@ class Block:
             else:
                 self._keep(node, buffer)
         for node in stored:
-            if node.op in LOOPS:
+            if node.op in LOOPS and isinstance(node.type, TupleType):
                 for i, type in enumerate(item_types(node)):
                     same = self._items.setdefault((node, i), [])
                     if not same:  # nobody reads it, but the region writes it
@@ -129,7 +129,10 @@ class Block:
 
     def _region(self, node: Node) -> Kernel:
         given = [self.buffers[x] for x in node.inputs]
-        results = [self.buffers[self._items[node, i][0]] for i in range(len(item_types(node)))]
+        if isinstance(node.type, TupleType):
+            results = [self.buffers[self._items[node, i][0]] for i in range(len(item_types(node)))]
+        else:
+            results = [self.buffers[node]]
         kernel = region_kernel(node, given, results, self.memory, self._inside)
         for region in regions_of(kernel):
             pairs = [(c.into, c.out) for c in region.carries]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel
@@ -65,15 +65,22 @@ def traffic(kernel: Kernel) -> int | Dim:
     return total
 
 
-def nanoseconds(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> float:
-    """A guess at the time of a kernel on one thread; unknown sizes count as `TYPICAL`."""
+def nanoseconds(
+    kernel: Kernel,
+    sizes: Mapping[str, int] | None = None,
+    moving: Collection[Buffer] | None = None,
+) -> float:
+    """A guess at the time of a kernel on one thread; unknown sizes count as `TYPICAL`. Inside of a
+    loop, `moving` is what differs from step to step: anything else is in the cache."""
     time = 0.0
     for nest in kernel.nests:
         if nest.kind == "region":
             length = length_of(nest.info["region"])
             steps = TYPICAL if length is None else known(length, sizes)
             inner = [k for block in nest.info["region"].blocks for k in block]
-            time += steps * (STEP + sum(nanoseconds(k, sizes) + CALLED for k in inner))
+            made = {b for k in inner for b in (*k.outs, *k.reads) if b.kind == "cursor"}
+            made.update(b for k in inner for b in k.outs)
+            time += steps * (STEP + sum(nanoseconds(k, sizes, made) + CALLED for k in inner))
             continue
         if nest.kind in ("gemm", "call") or nest.op == "dot":
             time += PRODUCT / 2 * known(operations(nest), sizes)
@@ -87,7 +94,10 @@ def nanoseconds(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> float
             if v.depth == depth and v.op not in INDEXING:
                 each += FUNCTION if v.op in FUNCTIONS else DIVISION if v.op in SLOW else CHEAP
         time += each * known(product(nest.loops), sizes)
-    return time + BYTE * known(traffic(kernel), sizes)
+    touched = (*kernel.reads, *kernel.outs)
+    if moving is not None:
+        touched = tuple([b for b in touched if b in moving])
+    return time + BYTE * sum(known(b.bytes, sizes) for b in touched)
 
 
 def is_far(buffer: Buffer) -> bool:

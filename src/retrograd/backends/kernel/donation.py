@@ -22,7 +22,7 @@ from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel, rename
 from retrograd.backends.kernel.nest import Nest, live
 from retrograd.backends.kernel.region import flat, regions_of
-from retrograd.control import Cond, Scan
+from retrograd.control import Cond, DagScan, Scan
 from retrograd.ir import TensorType
 
 
@@ -115,7 +115,7 @@ def _delay(kernels: list[Kernel], given: set[Buffer], kind: str = "output") -> N
 def is_check(kernel: Kernel) -> bool:
     """Whether a kernel may end the run."""
     return any(nest.kind == "check" for k in flat([kernel]) for nest in k.nests) or any(
-        not isinstance(region.node.prim, Scan | Cond)
+        not isinstance(region.node.prim, Scan | Cond | DagScan)
         for k in flat([kernel])
         for region in regions_of(k)
     )

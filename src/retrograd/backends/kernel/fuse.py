@@ -40,7 +40,7 @@ REDUCTIONS = frozenset(
 INTERNAL = frozenset(("check_index", "store", "call"))
 SCATTERS = frozenset(("scatter_add", "scatter_set", "scatter_mul", "scatter_max", "scatter_min"))
 ORDERED = frozenset(("sort", "argsort", "searchsorted"))
-LOOPS = frozenset(("scan", "while_loop", "cond", "sized"))
+LOOPS = frozenset(("scan", "while_loop", "cond", "sized", "dag_scan"))
 ROOTS = (
     REDUCTIONS | {"argmax", "argmin", "dot_general"} | SCANS | SCATTERS | ORDERED | INTERNAL | LOOPS
 )

@@ -17,6 +17,7 @@ from retrograd.backends.kernel.contraction import Store, contraction
 from retrograd.backends.kernel.convolution import convolution
 from retrograd.backends.kernel.folding import folding
 from retrograd.backends.kernel.fuse import LEAVES, LOOPS, SCATTERS, is_buffer
+from retrograd.backends.kernel.graphs import ordered_nodes
 from retrograd.backends.kernel.scanning import logcumsumexp
 from retrograd.backends.kernel.windows import (
     max_pool,
@@ -150,6 +151,7 @@ RULES: dict[str, Rule] = {
     "max_pool_index": max_pool_index,
     "reduce_sum": sums,
     "windows": sliding,
+    "dag_order": ordered_nodes,
     "y0": by_reference,
     "y1": by_reference,
     "k0e": by_reference,

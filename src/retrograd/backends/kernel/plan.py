@@ -157,6 +157,11 @@ class Plan:
         """A guess at the time of a call on one thread."""
         return sum(nanoseconds(k, sizes) for k in self.kernels)
 
+    def shared_nanoseconds(self, sizes: Mapping[str, int]) -> float:
+        """The part of this that threads may share."""
+        shared = [k for band in self.bands if band.rows != 0 for k in band.kernels]
+        return sum(nanoseconds(k, sizes) for k in shared)
+
     @property
     def least_bytes(self) -> int:
         """Bytes that a call allocates at least; sizes must be known."""

@@ -19,9 +19,10 @@ from retrograd.backends.kernel.body import Body
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest
-from retrograd.control import Cond, Scan, Sized, WhileLoop
+from retrograd.control import Cond, DagScan, Scan, Sized, WhileLoop
 from retrograd.ir import Dim, Graph, Node, TensorType, TupleType
 from retrograd.ops.leaf import input_node
+from retrograd.passes import optimize
 
 
 @dataclass(slots=True)
@@ -46,6 +47,30 @@ class Row:
 
 
 @dataclass(slots=True)
+class Walk:
+    """Through the nodes of a graph: structure, the result, and cursors. `state` is that which a
+    message is made of, `made` the one that the cell makes. A message reads the sum so far at
+    `before` and writes it at `after`, which in the end is where the result has it."""
+
+    edges: Buffer
+    order: Buffer
+    result: Buffer
+    state: Buffer
+    made: Buffer
+    before: Buffer
+    after: Buffer
+    zero: Buffer  # where sums start
+    spare: Buffer  # where sums are in between
+    by_edge: list[Row]
+    by_node: list[Row]
+
+    def rename(self, new: Callable[[Any], Any]) -> None:
+        self.edges, self.order, self.result = map(new, (self.edges, self.order, self.result))
+        for row in (*self.by_edge, *self.by_node):
+            row.whole = new(row.whole)
+
+
+@dataclass(slots=True)
 class Region:
     """What a control operation runs. `blocks` are lists of kernels: of a scan and of a `sized` one,
     of a loop the condition and the body, of a choice both branches."""
@@ -58,6 +83,7 @@ class Region:
     count: Buffer | None = None  # the number of steps, or the size that becomes known
     dynamic: list[Buffer] = field(default_factory=list)  # whose size depends on that
     bands: list[list[Any]] = field(default_factory=list)  # of each block, where threads share them
+    walk: Walk | None = None
 
     @property
     def touched(self) -> list[Buffer]:
@@ -91,6 +117,8 @@ class Region:
         for row in self.rows:
             row.whole = new(row.whole)
         self.condition, self.count = new(self.condition), new(self.count)
+        if self.walk is not None:
+            self.walk.rename(new)
 
 
 def regions_of(kernel: Kernel) -> list[Region]:
@@ -144,11 +172,15 @@ def region_kernel(
     elif isinstance(prim, Cond):
         region.condition = given[0]
         region.blocks = [make(graph, given[1:], results) for graph in (prim.then, prim.other)]
+    elif isinstance(prim, DagScan):
+        _walk(region, prim, given, results[0], memory, make)
     else:
         assert isinstance(prim, Sized)
         _sized(region, prim, given, results, memory, make)
     inside = [b for k in flat([k for block in region.blocks for k in block]) for b in k.outs]
     spare = [c.spare for c in region.carries]
+    if region.walk is not None:
+        spare += [region.walk.zero, region.walk.spare]
     outs = [*results, *(b for b in (*inside, *spare) if b.kind == "temporary")]
     body = Body()
     nest = Nest("region", [], body)
@@ -222,6 +254,31 @@ def _sized(
     region.dynamic = [b for b in made if prim.dim in b.type.dim_names and b not in taken]
 
 
+def _walk(
+    region: Region, prim: DagScan, given: Sequence[Buffer], result: Buffer,
+    memory: Memory, make: Make,
+) -> None:  # fmt: skip
+    parts = prim.split(given)
+    message, cell = prim.one_by_one()
+    total, state = message.inputs[0].type, message.inputs[1].type
+    by_edge, by_node = (
+        [Row(b, memory.new("cursor", b.type.with_shape((1, *b.type.shape[1:])))) for b in group]
+        for group in (parts.edge, parts.node)
+    )
+    region.walk = walk = Walk(
+        parts.edges, parts.order, result,
+        memory.new("cursor", state), memory.new("cursor", state),
+        memory.new("cursor", total), memory.new("cursor", total),
+        memory.new("temporary", total), memory.new("temporary", total), by_edge, by_node,
+    )  # fmt: skip
+    edge_rows, node_rows = ([row.row for row in rows] for rows in (by_edge, by_node))
+    sent = [walk.before, walk.state, *edge_rows, *parts.message]
+    region.blocks = [
+        make(optimize(message), sent, [walk.after]),
+        make(optimize(cell), [walk.after, *node_rows, *parts.cell], [walk.made]),
+    ]
+
+
 def hidden_names(kernels: Sequence[Kernel]) -> list[str]:
     """Names of sizes that become known while the kernels run."""
     found: dict[str, None] = {}
@@ -237,6 +294,8 @@ def length_of(region: Region) -> int | Dim | None:
     prim = region.node.prim
     if isinstance(prim, Scan):
         return prim.length
+    if isinstance(prim, DagScan):
+        return prim.nodes
     return None if isinstance(prim, WhileLoop) else 1
 
 

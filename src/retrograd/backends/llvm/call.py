@@ -160,7 +160,7 @@ class Way:
         gone = [x for j in donors for x in (j, outputs.get(j, -1))]
         run = [0, 0, 0]
         if not later:
-            frame = shaped.frame()  # nobody else uses it, and no two calls use it at a time
+            frame = shaped.frame_in_common()  # no two calls use it at a time
             self._words.ref(frame)
             run = [program.address, frame.address, w.row([0] * given)]
         size = 8 * (given + len(captured) + m + given)

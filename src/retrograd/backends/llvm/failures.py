@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from retrograd.backends.backend import Array
 from retrograd.backends.kernel.call import PYTHON, CheckCall
+from retrograd.backends.kernel.graphs import ORDER
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.limits import scaled
 from retrograd.backends.llvm.python import failure
@@ -17,6 +19,22 @@ from retrograd.errors import (
     RetrogradError,
 )
 from retrograd.ir import Node, evaluate
+
+
+def what_to_ask(node: Node) -> Node | None:
+    """The node, as the user knows it, whose meaning tells why a check failed; None for any that
+    says so itself."""
+    prim = node.prim
+    return prim.target if isinstance(prim, CheckCall) and prim.routine == ORDER else None
+
+
+def answer(node: Node, operands: Sequence[Array], sizes: Mapping[str, int]) -> BaseException:
+    """What the meaning of a node says to operands that it refuses."""
+    try:
+        node.prim.bind(sizes).reference(*operands)
+    except RetrogradError as error:
+        return type(error)(f"{error}: {node.describe()}")
+    return RetrogradError(f"a compiled program refused what the reference does not: {node}")
 
 
 def failure_of(node: Node, value: int, sizes: Mapping[str, int]) -> BaseException:

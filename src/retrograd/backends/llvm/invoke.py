@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from retrograd.backends.kernel import Nest, Value
 from retrograd.backends.kernel.call import PYTHON
-from retrograd.backends.llvm import functions, lapack, python
+from retrograd.backends.llvm import functions, graphs, lapack, python
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, walk
 from retrograd.backends.llvm.matrices import UNROLLED
@@ -14,7 +14,7 @@ from retrograd.backends.llvm.routine import Emit, helper
 from retrograd.errors import BackendError
 
 # What writes the body of a routine's helper function, by the name that `kernel/call.py` gives it.
-ROUTINES: dict[str, Emit] = {**lapack.ROUTINES, **functions.ROUTINES}
+ROUTINES: dict[str, Emit] = {**lapack.ROUTINES, **functions.ROUTINES, **graphs.ROUTINES}
 
 
 def call(w: KernelWriter, nest: Nest) -> None:

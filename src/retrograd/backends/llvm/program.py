@@ -16,12 +16,13 @@ from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
 from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import entry_of, expected
-from retrograd.backends.llvm.failures import failure_of
+from retrograd.backends.llvm.failures import answer, failure_of, what_to_ask
 from retrograd.backends.llvm.identity import program_key
 from retrograd.backends.llvm.interrupt import LONG, interruptible
 from retrograd.backends.llvm.module import Module
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
 from retrograd.backends.llvm.subnormal import exactly
+from retrograd.backends.reference import ReferenceProgram
 from retrograd.backends.threads import threads_here
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 KEPT_ARENA = 1 << 18  # bytes that may be kept for sizes not in use
 BRIEF = 30_000  # nanoseconds for which a call may keep other threads of Python waiting
-LAYOUTS = 64  # combinations of symbolic sizes whose memory layout is kept at hand
+LAYOUTS = 256  # combinations of symbolic sizes whose memory layout is kept at hand
 
 
 class Frame:
@@ -173,11 +174,21 @@ class Shaped:
         if self.placement.arena + self.program.recipe.facts.scratch > KEPT_ARENA:
             self.frames.clear()
 
-    def _make(self) -> Frame:
+    def frame_in_common(self) -> Frame:
+        """A frame for brief runs, of which there is one at a time: its arena is that of all sizes
+        of the program, so that it is in the cache. What no run needs of it takes no memory."""
+        program = self.program
+        if program.common is None:
+            size = KEPT_ARENA + program.recipe.facts.scratch + ALIGNMENT
+            program.common = program.allocate((size,), np.dtype(np.uint8))
+        return self._make(program.common)
+
+    def _make(self, arena: Array | None = None) -> Frame:
         program, recipe, placed = self.program, self.program.recipe, self.placement
         threads = program.threads() if self.shared else 1
         size = placed.arena + recipe.facts.scratch * threads
-        arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
+        if arena is None:
+            arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
         copies = threads if recipe.facts.scratch else 0
         frame = Frame(recipe.slots * (1 + copies), arena, threads)
         for slot, array in enumerate(program.constants, recipe.facts.arguments):
@@ -230,6 +241,7 @@ class LLVMProgram:
         self._compiler = compiler
         self._shaped: dict[tuple[int, ...], Shaped] = {}
         self.last: Shaped | None = None  # the sizes of the latest call
+        self.common: Array | None = None  # the arena of brief runs
         self.address = self._code.address
         self.native: Any = compiler.enter
         self.count = len(graph.inputs)
@@ -334,7 +346,7 @@ class LLVMProgram:
     def shares(self, placement: Placement) -> bool:
         """Whether threads share the work of a call."""
         facts, named = self.recipe.facts, bool(self.graph.dim_names)
-        return facts.threaded and (not named or placement.nanoseconds >= GRAIN)
+        return facts.threaded and (not named or placement.shared >= GRAIN)
 
     def peak_of(self, placement: Placement) -> int:
         """Bytes that a call allocates, with the scratch memory of each of its threads."""
@@ -371,7 +383,12 @@ class LLVMProgram:
 
     def failure(self, check: int, value: int, arrays: Sequence[Array]) -> BaseException:
         """What to raise for a check that failed with this value."""
-        return failure_of(self.plan.checks[check], value, bind(self.graph.inputs, arrays))
+        node, sizes = self.plan.checks[check], bind(self.graph.inputs, arrays)
+        asked = what_to_ask(node)
+        if asked is not None:  # the operation itself knows what is wrong with its operands
+            operands = ReferenceProgram(Graph(self.plan.source.inputs, asked.inputs))(arrays)
+            return answer(asked, operands, sizes)
+        return failure_of(node, value, sizes)
 
     # -- about the program --------------------------------------------------------------------
     @property

@@ -31,6 +31,7 @@ class Placement:
     offsets: list[int]  # of the temporaries in the arena; behind its end, in each thread's scratch
     peak: int  # bytes that a call allocates
     nanoseconds: float  # that it takes on one thread, at a guess
+    shared: float  # nanoseconds of that which threads may share
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,8 @@ def place(plan: Plan, sizes: Mapping[str, int]) -> Placement:
         found.arena + own[b] if b in own else found.offsets.get(b, 0) for b in plan.temporaries
     ]
     peak = plan.peak_bytes(sizes, found)
-    return Placement(found.arena, offsets, peak, plan.nanoseconds(sizes))
+    time, shared = plan.nanoseconds(sizes), plan.shared_nanoseconds(sizes)
+    return Placement(found.arena, offsets, peak, time, shared)
 
 
 def recipe_of(plan: Plan, module: Module, code: Object, static: bool) -> Recipe:

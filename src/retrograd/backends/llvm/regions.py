@@ -14,8 +14,9 @@ from retrograd.backends.kernel import Band, Buffer, Kernel
 from retrograd.backends.kernel.region import Region, length_of, regions_of
 from retrograd.backends.llvm.drive_text import STOPPED
 from retrograd.backends.llvm.team_text import VOTE
+from retrograd.backends.llvm.walk import walk
 from retrograd.backends.llvm.writer import Writer
-from retrograd.control import Cond, Scan, Sized, WhileLoop
+from retrograd.control import Cond, DagScan, Scan, Sized, WhileLoop
 from retrograd.ir import Dim
 from retrograd.ir.dim import Quotient
 
@@ -46,6 +47,8 @@ class RegionWriter(Writer):
             self._while(region, prim)
         elif isinstance(prim, Cond):
             self._cond(region)
+        elif isinstance(prim, DagScan):
+            walk(self, region, prim)
         else:
             assert isinstance(prim, Sized)
             self._sized(region, prim)
@@ -71,8 +74,11 @@ class RegionWriter(Writer):
         self.line(f"store ptr {pointer}, ptr {self.slot(cursor)}, align 8")
 
     def copy(self, to: str, source: str, size: int | Dim) -> None:
+        self.copy_bytes(to, source, self.size(size))
+
+    def copy_bytes(self, to: str, source: str, size: str) -> None:
         self.declare(COPY)
-        args = f"ptr {to}, ptr {source}, i64 {self.size(size)}, i1 false"
+        args = f"ptr {to}, ptr {source}, i64 {size}, i1 false"
         self.line(f"call void @llvm.memcpy.p0.p0.i64({args})")
 
     def run(self, kernels: Sequence[Kernel]) -> None:

@@ -1,0 +1,109 @@
+"""Learning on graphs: graphs of any structure, one compilation for all of them."""
+
+from retrograd.gnn.attention import GATConv
+from retrograd.gnn.batching import batch, rows_of, unbatch
+from retrograd.gnn.cells import GRU, SumCell, TreeLSTM
+from retrograd.gnn.choice import (
+    RunningBaseline,
+    hard_choice,
+    log_probability,
+    reinforce_loss,
+    sample_choice,
+    soft_choice,
+)
+from retrograd.gnn.convert import (
+    from_edge_index,
+    from_edge_list,
+    from_networkx,
+    from_table,
+    to_edge_index,
+    to_networkx,
+)
+from retrograd.gnn.dag import Edge, dag_scan, levels, topological_order
+from retrograd.gnn.dagnet import DagNet, NodeGradients
+from retrograd.gnn.edits import Route, Routing, contract_edge, merge_nodes, remove_node
+from retrograd.gnn.graph import Graph
+from retrograd.gnn.labels import LabelEmbedding
+from retrograd.gnn.layers import (
+    GatedConv,
+    GCNConv,
+    GINConv,
+    GraphConv,
+    RelationalConv,
+    SAGEConv,
+    gcn_norm,
+)
+from retrograd.gnn.losses import (
+    classification_loss,
+    link_prediction_loss,
+    link_scores,
+    matching_loss,
+    negative_edges,
+    regression_loss,
+    sinkhorn,
+)
+from retrograd.gnn.names import Names
+from retrograd.gnn.noise import EdgeDropout, drop_edges, keep_edges
+from retrograd.gnn.passing import message_pass
+from retrograd.gnn.positions import laplacian_eigenvectors, random_walk_features
+from retrograd.gnn.readout import AttentionReadout, readout
+from retrograd.gnn.sparse import CSR
+
+__all__ = [
+    "AttentionReadout",
+    "CSR",
+    "DagNet",
+    "Edge",
+    "EdgeDropout",
+    "GATConv",
+    "GCNConv",
+    "GINConv",
+    "GRU",
+    "GatedConv",
+    "Graph",
+    "GraphConv",
+    "LabelEmbedding",
+    "Names",
+    "NodeGradients",
+    "RelationalConv",
+    "Route",
+    "Routing",
+    "RunningBaseline",
+    "SAGEConv",
+    "SumCell",
+    "TreeLSTM",
+    "batch",
+    "classification_loss",
+    "contract_edge",
+    "dag_scan",
+    "drop_edges",
+    "from_edge_index",
+    "from_edge_list",
+    "from_networkx",
+    "from_table",
+    "gcn_norm",
+    "hard_choice",
+    "keep_edges",
+    "laplacian_eigenvectors",
+    "levels",
+    "link_prediction_loss",
+    "link_scores",
+    "log_probability",
+    "matching_loss",
+    "merge_nodes",
+    "message_pass",
+    "negative_edges",
+    "random_walk_features",
+    "readout",
+    "regression_loss",
+    "reinforce_loss",
+    "remove_node",
+    "rows_of",
+    "sample_choice",
+    "sinkhorn",
+    "soft_choice",
+    "to_edge_index",
+    "to_networkx",
+    "topological_order",
+    "unbatch",
+]

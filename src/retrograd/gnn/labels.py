@@ -1,0 +1,74 @@
+"""Vectors for symbolic labels of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import OptionError, ShapeError
+from retrograd.gnn.names import Names
+
+
+class LabelEmbedding:
+    """A vector for each label, of any hashable kind; a label that was not seen before gets one.
+
+    `lookup` gives the vectors of labels, `accumulate` adds gradients to those of their vectors,
+    `step` moves against these and `zero_grad` forgets them. Vectors begin normal with standard
+    deviation `scale`.
+
+    >>> from retrograd import gnn
+    >>> e = gnn.LabelEmbedding(2, seed=0)
+    >>> e.lookup(["and", "or", "and"]).shape, len(e)
+    ((3, 2), 2)
+    """
+
+    def __init__(
+        self, width: int, *, seed: int = 0, scale: float = 0.1, dtype: Any = "float32"
+    ) -> None:
+        if width < 1:
+            raise ShapeError(f"LabelEmbedding of width {width}: it is at least 1")
+        self.width, self.scale = width, scale
+        self.names = Names()
+        self.weight = np.zeros((0, width), np.dtype(dtype))
+        self.grad = np.zeros_like(self.weight)
+        self._rng = np.random.default_rng(seed)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def numbers(self, labels: Iterable[Hashable]) -> Any:
+        """The rows of labels; new ones are added."""
+        found = np.array([self.names.add(x) for x in labels], np.int64)
+        more = len(self.names) - len(self.weight)
+        if more:
+            drawn = self._rng.normal(0, self.scale, (more, self.width)).astype(self.weight.dtype)
+            self.weight = np.concatenate([self.weight, drawn])
+            self.grad = np.concatenate([self.grad, np.zeros_like(drawn)])
+        return found
+
+    def lookup(self, labels: Iterable[Hashable]) -> Any:
+        """`[n, width]`, as a NumPy array."""
+        rows = self.numbers(labels)
+        return self.weight[rows]
+
+    def accumulate(self, labels: Iterable[Hashable], gradients: Any) -> None:
+        """Add gradients `[n, width]` of vectors that were looked up."""
+        rows = self.numbers(labels)
+        g = np.asarray(gradients)
+        if g.shape != (len(rows), self.width):
+            raise ShapeError(
+                f"gradients of {len(rows)} labels are {(len(rows), self.width)}, not {g.shape}"
+            )
+        np.add.at(self.grad, rows, g)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        self.grad = np.zeros_like(self.weight)
+
+    def step(self, lr: float) -> None:
+        """A step of gradient descent."""
+        if not lr >= 0:
+            raise OptionError(f"lr is not negative, not {lr}")
+        self.weight = (self.weight - lr * self.grad).astype(self.weight.dtype)

@@ -1,0 +1,25 @@
+"""The graph recipe: labels of nodes, or of graphs.
+
+>>> from retrograd.train.graph import GraphConfig, karate, train
+>>> outcome = train(karate(), GraphConfig(per_class=2))  # doctest: +SKIP
+>>> outcome.accuracy(outcome.test)  # doctest: +SKIP
+0.97
+"""
+
+from retrograd.train.graph.picture import draw
+from retrograd.train.graph.recipe import GraphConfig, Outcome, report, train
+from retrograd.train.graph.sources import BUILT_IN, Task, atlas, davis, karate, read_task
+
+__all__ = [
+    "BUILT_IN",
+    "GraphConfig",
+    "Outcome",
+    "Task",
+    "atlas",
+    "davis",
+    "draw",
+    "karate",
+    "read_task",
+    "report",
+    "train",
+]

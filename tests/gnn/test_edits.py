@@ -1,0 +1,165 @@
+"""Edits of graphs, and choices between them: gradients arrive where they should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd import gnn
+from retrograd.errors import IndexRangeError, OptionError, ShapeError
+from tests.gnn.graphs import any_graph
+
+
+def edit(kind: str, g: Any, rng: Any, scores: Any) -> Any:
+    route = ("sum", "mean", "attention")[int(rng.integers(3))]
+    given = scores if route == "attention" else None
+    if kind == "merge":
+        chosen = rng.choice(g.num_nodes, 3, replace=False).tolist()
+        return gnn.merge_nodes(g, chosen, route, scores=None if given is None else given[:3])
+    v = int(rng.integers(g.num_nodes))
+    ends = g.edges.numpy()
+    near = len(set(ends[:, (ends == v).any(0)].ravel().tolist()) - {v})
+    return gnn.remove_node(g, v, route if near else None,
+                           scores=None if given is None or not near else given[:near])  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["merge", "remove"])
+def test_gradients_go_through_edits(kind: str) -> None:
+    """Against finite differences of a network on the edited graph; and the route back is the
+    transpose of the route forward."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n, edges = any_graph(rng)
+        n = n + 3
+        x, w, s = rng.normal(size=(n, 2)), rng.random(edges.shape[1]), rng.normal(size=n)
+        c = rng.normal(size=(n, 2))
+
+        def loss(x: Any, w: Any, s: Any, n: int = n, edges: Any = edges, c: Any = c,
+                 seed: int = seed) -> Any:  # fmt: skip
+            g = gnn.Graph(n, edges, x, edge_weight=w)
+            new, _ = edit(kind, g, np.random.default_rng(seed + 99), s)
+            y = rg.tanh(gnn.message_pass(new.node_features, new, new.edge_weight))
+            return ((y + new.node_features) * c[: new.num_nodes]).sum()
+
+        arrays = [x, w, s]
+        grads = rg.grad(loss, (0, 1, 2))(*map(rg.tensor, arrays))
+        for k, a in enumerate(arrays):
+            for i in list(np.ndindex(a.shape))[::3]:
+                ends = []
+                for h in (1e-6, -1e-6):
+                    moved = [b.copy() for b in arrays]
+                    moved[k][i] += h
+                    a_, w_, s_ = map(rg.tensor, moved)
+                    ends.append(loss(a_, w_, s_).item())
+                assert grads[k].numpy()[i] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-7)
+        g = gnn.Graph(n, edges, x)
+        new, routing = edit(kind, g, np.random.default_rng(seed + 99), rg.tensor(s))
+        u = rng.normal(size=(new.num_nodes, 2))
+        forward = (routing.nodes.forward(x).numpy() * u).sum()
+        assert forward == pytest.approx((x * routing.nodes.back(u).numpy()).sum())
+
+
+def test_what_edits_keep() -> None:
+    g = gnn.Graph(4, [[0, 1, 2, 3, 1], [1, 2, 3, 0, 1]], np.arange(4.0), edge_weight=np.arange(5.0))
+    new, routing = gnn.merge_nodes(g, [3, 1])
+    assert new.edges.tolist() == [[0, 2, 1, 2], [2, 1, 2, 0]]
+    assert new.edge_weight.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert new.node_features.tolist() == [0.0, 2.0, 4.0]
+    assert [routing.nodes.number(v) for v in range(4)] == [0, 2, 1, 2]
+    assert routing.edges.back(np.ones(4)).tolist() == [1.0, 1.0, 1.0, 1.0, 0.0]
+    kept, _ = gnn.merge_nodes(g, [3, 1], self_loops=True)
+    assert kept.num_edges == 5
+    contracted, _ = gnn.contract_edge(g, 0, "mean")
+    assert contracted.node_features.tolist() == [0.5, 2.0, 3.0]
+    removed, routing = gnn.remove_node(g, 2)
+    assert removed.edges.tolist() == [[0, 2, 1], [1, 0, 1]]
+    assert routing.nodes.number(2) == -1
+    two = gnn.batch([g, g])
+    edited, _ = gnn.remove_node(two, 5)
+    assert [part.num_nodes for part in gnn.unbatch(edited)] == [4, 3]
+
+
+def test_bad_input() -> None:
+    g = gnn.Graph(3, [[0, 1], [1, 1]])
+    with pytest.raises(OptionError, match="node 1 cannot be merged with itself"):
+        gnn.merge_nodes(g, [1, 1])
+    with pytest.raises(IndexRangeError, match="no node 7 among 3"):
+        gnn.merge_nodes(g, [1, 7])
+    with pytest.raises(OptionError, match="at least two"):
+        gnn.merge_nodes(g, [1])
+    with pytest.raises(OptionError, match="edge 1 leads from node 1 to itself"):
+        gnn.contract_edge(g, 1)
+    with pytest.raises(IndexRangeError, match="no edge 9"):
+        gnn.contract_edge(g, 9)
+    with pytest.raises(IndexRangeError, match="no node -1"):
+        gnn.remove_node(g, -1)
+    with pytest.raises(OptionError, match="route is one of"):
+        gnn.remove_node(g, 2, "median")
+    with pytest.raises(OptionError, match="scores"):
+        gnn.merge_nodes(g, [0, 1], "attention")
+    with pytest.raises(ShapeError, match="for 2 nodes"):
+        gnn.merge_nodes(g, [0, 1], "attention", scores=[1.0])
+    with pytest.raises(OptionError, match="different graphs"):
+        gnn.merge_nodes(gnn.batch([g, g]), [0, 3])
+
+
+def test_choices() -> None:
+    scores = rg.tensor(np.array([0.3, -1.0, 0.9]))
+    soft = gnn.soft_choice(scores, 0.5).numpy()
+    np.testing.assert_allclose(
+        soft, np.exp(scores.numpy() / 0.5) / np.exp(scores.numpy() / 0.5).sum()
+    )
+    value = np.array([1.0, 5.0, 2.0])
+    hard = gnn.hard_choice(scores, 0.5)
+    assert hard.tolist() == [0.0, 0.0, 1.0]
+    through = rg.grad(lambda s: (gnn.hard_choice(s, 0.5) * value).sum())(scores)
+    direct = rg.grad(lambda s: (gnn.soft_choice(s, 0.5) * value).sum())(scores)
+    np.testing.assert_allclose(through.numpy(), direct.numpy(), rtol=1e-12)
+    generator = rg.random.Generator(0)
+    drawn = gnn.sample_choice(rg.broadcast_to(scores, (20000, 3)), generator).numpy()
+    expected = np.exp(scores.numpy()) / np.exp(scores.numpy()).sum()
+    np.testing.assert_allclose(np.bincount(drawn) / 20000, expected, atol=0.015)
+
+
+def test_the_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
+    scores = np.array([0.3, -1.0, 0.9])
+    reward = np.array([1.0, 5.0, 2.0])
+    exact = rg.grad(lambda s: -(rg.softmax(s) * reward).sum())(rg.tensor(scores)).numpy()
+    drawn = gnn.sample_choice(
+        rg.broadcast_to(rg.tensor(scores), (60000, 3)), rg.random.Generator(1)
+    ).numpy()
+
+    def loss(s: Any, baseline: float) -> Any:
+        every = rg.broadcast_to(s, (60000, 3))
+        return gnn.reinforce_loss(gnn.log_probability(every, drawn), reward[drawn], baseline)
+
+    for baseline in (0.0, 2.0):
+        found = rg.grad(loss)(rg.tensor(scores), baseline).numpy()
+        np.testing.assert_allclose(found, exact, atol=0.04)
+
+
+def test_a_policy_learns_which_edge_to_contract() -> None:
+    """The reward is that of contracting the edge whose ends are alike."""
+    g = gnn.Graph(4, [[0, 1, 2], [1, 2, 3]], [[0.0], [3.0], [3.1], [7.0]])
+    costs = []
+    for e in range(3):
+        u, v = g.edges.numpy()[:, e]
+        costs.append(float(abs(g.node_features[int(u)] - g.node_features[int(v)]).sum()))
+    scores, generator = rg.zeros((3,)), rg.random.Generator(0)
+    baseline = gnn.RunningBaseline()
+    for _ in range(150):
+        e = int(gnn.sample_choice(scores, generator))
+        new, _ = gnn.contract_edge(g, e, "mean")
+        assert new.num_nodes == 3
+        reward = -costs[e]
+        step = rg.grad(
+            lambda s, e=e, r=reward: gnn.reinforce_loss(
+                gnn.log_probability(s, e)[None], [r], baseline.value or 0.0
+            )
+        )(scores)
+        baseline.update([reward])
+        scores = (scores - 0.3 * step).detach()
+    assert int(scores.argmax()) == 1
