@@ -36,6 +36,7 @@ from tests.backends.fuzz_graphs import Fuzz
 from tests.samples import RECORDS
 
 NODES = 20  # in a graph, roughly
+HOLDING = {"scan", "cond", "while_loop", "sized", "item"}  # see test_region_fuzz.py
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +86,7 @@ def test_the_graphs_have_every_op():
     seen = set()
     for seed in range(1500):
         seen |= {node.op for node in Fuzz(seed, seed % 4 == 3).graph(NODES).nodes}
-    assert set(REGISTRY) == seen
+    assert set(REGISTRY) - HOLDING == seen
 
 
 # -- threads --------------------------------------------------------------------------------------

@@ -50,6 +50,8 @@ class Band:
     rows in an order of its own; one and no more if it is `EACH`. `local` are the buffers that each
     thread has a block of.
 
+    A band that is `together` is a region whose steps all threads go through, with bands of its own.
+
     No block has rows of two elements, of `within` rows each, unless that is 0. The kernels in
     `summing` add up over the rows of an element: its blocks are for one thread, in order."""
 
@@ -61,6 +63,12 @@ class Band:
     local: list[Buffer] = field(default_factory=list)
     within: int = 0
     summing: list[Kernel] = field(default_factory=list)
+    together: bool = False
+
+    @property
+    def shared(self) -> bool:
+        """Whether all threads take part."""
+        return self.rows != 0 or self.together
 
     @property
     def elements(self) -> int:
@@ -258,12 +266,12 @@ def place_barriers(bands: Sequence[Band]) -> None:
     shared, every = (set[Buffer](), set[Buffer]()), (set[Buffer](), set[Buffer]())
     for band in bands:
         reads, writes = band.reads, band.writes
-        written, read = shared if band.rows == 0 else every
+        written, read = every if band.shared else shared
         if not (written.isdisjoint(reads | writes) and read.isdisjoint(writes)):
             epoch += 1
             for touched in (*shared, *every):
                 touched.clear()
         band.epoch = epoch
-        for written, read in (every,) if band.rows == 0 else (every, shared):
+        for written, read in (every, shared) if band.shared else (every,):
             written |= writes
             read |= reads

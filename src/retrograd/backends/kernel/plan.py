@@ -20,7 +20,7 @@ from retrograd.backends.kernel.memory import Layout, Lifetime, Time, layout
 from retrograd.backends.kernel.nest import WORK_BYTES
 from retrograd.backends.kernel.recompute import recompute
 from retrograd.backends.kernel.region import Memory, flat, hidden_names, regions_of
-from retrograd.control import Sized, WhileLoop
+from retrograd.control import Scan, Sized, WhileLoop
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
 from retrograd.ops.leaf import input_node
@@ -77,7 +77,9 @@ class Plan:
         if len(again) > len(self.kernels):
             self.bands = make_bands(again, window)
         self.kernels = [k for band in self.bands for k in band.kernels]
-        self.threaded = any(band.rows != 0 for band in self.bands)
+        for band in self.bands if not light else ():
+            settle_region(band)
+        self.threaded = any(band.shared for band in self.bands)
         place_barriers(self.bands)
         self.every = list(flat(self.kernels))  # those that regions run included
         self.hidden = hidden_names(self.kernels)
@@ -104,13 +106,17 @@ class Plan:
 
     def _make_local(self) -> Layout:
         """Find the temporaries of which each thread has a block, and place them in its scratch."""
+        inner = [b for k in self.kernels for r in regions_of(k) for block in r.bands for b in block]
         homes: dict[Buffer, Band | None] = {}  # None where several bands touch a buffer
-        for band in self.bands:
+        for band in (*inner, *(b for b in self.bands if not b.together)):
             for buffer in band.reads | band.writes:
                 homes[buffer] = band if homes.get(buffer, band) is band else None
+        for kernel in (k for band in self.bands if band.together for k in band.kernels):
+            for region in regions_of(kernel):
+                homes |= dict.fromkeys([*kernel.reads, *region.touched], None)
         offsets: dict[Buffer, int] = {}
         size = 0
-        for band in self.bands:
+        for band in (*self.bands, *inner):
             if band.rows == 0 or band.block_rows == 0:
                 continue
             own = {b for b in band.writes if b.kind == "temporary" and homes[b] is band}
@@ -197,6 +203,21 @@ class Plan:
         return "\n".join(lines)
 
 
+def settle_region(band: Band) -> None:
+    """Have threads share the steps of a loop, if what a step does is worth it."""
+    if len(band.kernels) != 1:
+        return
+    for region in regions_of(band.kernels[0]):
+        if not isinstance(region.node.prim, Scan):
+            continue
+        bands = [make_bands(block) for block in region.blocks]
+        if any(b.rows != 0 for inside in bands for b in inside):
+            for inside in bands:
+                place_barriers(inside)
+            region.bands, band.together = bands, True
+            region.blocks = [[k for b in inside for k in b.kernels] for inside in bands]
+
+
 def lifetimes(
     timed: Sequence[tuple[int, Kernel]], which: Callable[[Buffer], bool]
 ) -> dict[Buffer, tuple[Time, Time]]:
@@ -209,9 +230,9 @@ def lifetimes(
     todo: list[tuple[Time, Kernel]] = [((time,), k) for time, k in reversed(timed)]
     while todo:
         time, kernel = todo.pop()
-        inner = [k for r in regions_of(kernel) for block in r.blocks for k in block]
-        todo += [((*time, at), k) for at, k in reversed(list(enumerate(inner)))]
-        own = {b for k in inner for b in k.outs}
+        inner = [timed for r in regions_of(kernel) for timed in r.timed]
+        todo += [((*time, at), k) for at, k in reversed(inner)]
+        own = {b for _, k in inner for b in k.outs}
         for buffer in (*kernel.outs, *kernel.reads):
             if which(buffer) and buffer not in own:
                 first = times.get(buffer, (time,))[0]

@@ -82,7 +82,29 @@ class Region:
     condition: Buffer | None = None  # what says which branch, or whether there is another step
     count: Buffer | None = None  # the number of steps, or the size that becomes known
     dynamic: list[Buffer] = field(default_factory=list)  # whose size depends on that
+    bands: list[list[Any]] = field(default_factory=list)  # of each block, where threads share them
     walk: Walk | None = None
+
+    @property
+    def touched(self) -> list[Buffer]:
+        """What the loop itself reads and writes, beside the kernels inside."""
+        found = [b for b in (self.condition, self.count) if b is not None]
+        found += [row.whole for row in self.rows]
+        return found + [b for c in self.carries for b in (c.last, c.spare)]
+
+    @property
+    def timed(self) -> list[tuple[int, Kernel]]:
+        """The kernels inside with the times at which they run."""
+        found: list[tuple[int, Kernel]] = []
+        start = 0
+        for number, block in enumerate(self.blocks):
+            if self.bands:
+                found += [(start + b.epoch, k) for b in self.bands[number] for k in b.kernels]
+                start = found[-1][0] + 1 if found else 0
+            else:
+                found += [(start + i, k) for i, k in enumerate(block)]
+                start += len(block)
+        return found
 
     def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
         """Replace buffers by others."""

@@ -21,6 +21,8 @@ Then follow operations, each beginning with its number and its length in words:
        buffers, their slots and the bytes of a row of each, then the calls made for each block
     3  all threads wait for each other, and leave if one of them has failed or was stopped
     4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
+    5  a loop whose steps all threads go through: the number of the address of its function, which
+       is `i64 (ptr block, i64 thread, i64 threads, ptr team)`
 
 Rows are -1 - slot where the block holds their number. Blocks are -n for one for each n rows, but
 two at least, where there are two rows: a number that does not depend on the threads. They are 0 for
@@ -44,7 +46,7 @@ from retrograd.backends.kernel import EACH
 from retrograd.backends.llvm.team_text import VOTE
 
 HEAD, CALL, LOCAL = 4, 4, 7  # words before operations, slots of a call, local buffers of a band
-END, CALLS, BAND, MEET, KEEP = range(5)
+END, CALLS, BAND, MEET, KEEP, TOGETHER = range(6)
 LONG_ROWS = 1024  # after which a run may stop
 STOPPED = 1 << 62  # the result of a run that was told to stop
 
@@ -289,7 +291,17 @@ next:
     i64 {BAND}, label %shared
     i64 {MEET}, label %meet
     i64 {KEEP}, label %meet
+    i64 {TOGETHER}, label %together
   ]
+together:
+  br i1 %fine, label %together.do, label %after
+together.do:
+  %loop.at = getelementptr i64, ptr %at, i64 2
+  %loop = load i64, ptr %loop.at
+  %loop.function.at = getelementptr ptr, ptr %kernels, i64 %loop
+  %loop.function = load ptr, ptr %loop.function.at
+  %result.together = call i64 %loop.function(ptr %block, i64 %thread, i64 %threads, ptr %team)
+  br label %after
 single:
   br i1 %mine, label %single.do, label %after
 single.do:
@@ -320,9 +332,11 @@ leave:
   ret i64 %worst
 after:
   %result.new = phi i64 [ %result, %single ], [ %result.single, %single.do ],
-    [ %result, %shared ], [ %result.shared, %shared.do ], [ 0, %met ]
+    [ %result, %shared ], [ %result.shared, %shared.do ], [ 0, %met ],
+    [ %result, %together ], [ %result.together, %together.do ]
   %word.new = phi ptr [ %word, %single ], [ %word, %single.do ],
-    [ %word, %shared ], [ %word, %shared.do ], [ %word.kept, %met ]
+    [ %word, %shared ], [ %word, %shared.do ], [ %word.kept, %met ],
+    [ %word, %together ], [ %word, %together.do ]
   br label %next
 over:
   ret i64 %result

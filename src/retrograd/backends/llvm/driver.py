@@ -15,7 +15,7 @@ from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel import Band, Plan
-from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET
+from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET, TOGETHER
 from retrograd.backends.llvm.interrupt import LONG
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
@@ -54,11 +54,12 @@ class Driver:
         if plain and len(plan.kernels) <= SHORT:
             return self._direct([call for own in module.calls for call in own])
         module.declare(DRIVE)
-        kernels = ", ".join(f"ptr @k{n}" for n in module.functions.values())
+        names = [f"k{n}" for n in module.functions.values()] + [f"loop{n}" for n in module.loops]
+        kernels = ", ".join(f"ptr @{name}" for name in names)
         arguments = "ptr %block, i64 %thread, i64 %threads, ptr %team, ptr @table, ptr @kernels"
         return [
-            _words("table", self._table()),
-            f"@kernels = internal constant [{len(module.functions)} x ptr] [{kernels}]",
+            words("table", self._table()),
+            f"@kernels = internal constant [{len(names)} x ptr] [{kernels}]",
             f"{HEAD}\n  %result = tail call i64 @rg_drive({arguments})\n  ret i64 %result\n}}",
         ]
 
@@ -84,33 +85,46 @@ class Driver:
         status = self.module.slots.status
         stop = status + 2 if self.stoppable else -1
         times = status + 1 if self.module.timed else -1
-        local = self.plan.scratch
-        words = [stop, times, local.arena, self.module.slots.count if local.offsets else 0]
-        for number, operations in enumerate(self._epochs()):
-            if number:
-                words += _operation(MEET, [])
-            for operation in operations:
-                words += operation
-        return words + _operation(END, [])
+        return self.table_of(self.plan.bands, self.module.calls, stop, times)
 
-    def _epochs(self) -> Iterator[list[list[int]]]:
+    def table_of(
+        self, bands: Sequence[Band], calls: Sequence[list[Call]], stop: int = -1, times: int = -1
+    ) -> list[int]:
+        """The table of these bands, each with the calls of its kernels."""
+        local = self.plan.scratch
+        table = [stop, times, local.arena, self.module.slots.count if local.offsets else 0]
+        for number, operations in enumerate(self._epochs(bands, calls)):
+            if number:
+                table += _operation(MEET, [])
+            for operation in operations:
+                table += operation
+        return table + _operation(END, [])
+
+    def _epochs(
+        self, bands: Sequence[Band], calls: Sequence[list[Call]]
+    ) -> Iterator[list[list[int]]]:
         """The operations of each epoch."""
-        steps = list(zip(self.plan.bands, self.module.calls, count()))
+        steps = list(zip(bands, calls, count()))
         for _, inside in groupby(steps, lambda s: s[0].epoch if self.plan.threaded else 0):
             found: list[list[int]] = []
             for (shared, over), group in groupby(inside, self._kind):
                 if over:
                     found.append(_operation(KEEP, []))
                 if shared:
-                    found += [_operation(BAND, self._band(band, own)) for band, own, _ in group]
+                    for band, own, _ in group:
+                        if band.together:
+                            place = self.module.loops.index(own[0].number)
+                            found.append(_operation(TOGETHER, [len(self.module.functions) + place]))
+                        else:
+                            found.append(_operation(BAND, self._band(band, own)))
                 else:
-                    calls = [call for _, own, _ in group for call in own]
-                    found.append(_operation(CALLS, self._calls(calls)))
+                    listed = [call for _, own, _ in group for call in own]
+                    found.append(_operation(CALLS, self._calls(listed)))
             yield found
 
     def _kind(self, step: tuple[Band, list[Call], int]) -> tuple[bool, bool]:
         """Whether threads share a band, and whether it is the first that overwrites inputs."""
-        return step[0].rows != 0, step[2] == self.last_stop
+        return step[0].shared, step[2] == self.last_stop and step[0] is self.plan.bands[step[2]]
 
     def _band(self, band: Band, calls: Sequence[Call]) -> list[int]:
         rows = -1 - self.module.slots.of(band.rows) if isinstance(band.rows, Dim) else band.rows
@@ -126,15 +140,15 @@ class Driver:
         return [*cut, *local, *self._calls(calls)]
 
     def _calls(self, calls: Sequence[Call]) -> list[int]:
-        words: list[int] = []
+        found: list[int] = []
         for call in calls:
             slots = self._slots(call)
-            words += [call.function, call.check, call.number, len(slots), *slots]
-        return words
+            found += [call.function, call.check, call.number, len(slots), *slots]
+        return found
 
     def slots_of(self, call: Call, name: str) -> str:
         """The data that a call refers to."""
-        return _words(f"{name}{call.number}", self._slots(call))
+        return words(f"{name}{call.number}", self._slots(call))
 
     def _slots(self, call: Call) -> list[int]:
         """Where a kernel finds its arguments, and, if it may fail, says why."""
@@ -142,10 +156,11 @@ class Driver:
         return [*slots, self.module.slots.status] if call.check else slots
 
 
-def _operation(number: int, words: Sequence[int]) -> list[int]:
-    return [number, len(words) + 2, *words]
+def _operation(number: int, rest: Sequence[int]) -> list[int]:
+    return [number, len(rest) + 2, *rest]
 
 
-def _words(name: str, words: Sequence[int]) -> str:
-    listed = ", ".join([f"i64 {word}" for word in words])
-    return f"@{name} = internal constant [{len(words)} x i64] [{listed}]"
+def words(name: str, values: Sequence[int]) -> str:
+    """A row of words as data."""
+    listed = ", ".join([f"i64 {value}" for value in values])
+    return f"@{name} = internal constant [{len(values)} x i64] [{listed}]"

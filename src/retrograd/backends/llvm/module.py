@@ -16,10 +16,10 @@ from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
 from retrograd.backends.kernel.region import regions_of
 from retrograd.backends.llvm import index, invoke, matmul, reduce, scan, sorting
 from retrograd.backends.llvm.alike import Likeness
-from retrograd.backends.llvm.driver import Driver, is_stoppable
+from retrograd.backends.llvm.driver import Driver, is_stoppable, words
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
-from retrograd.backends.llvm.regions import RegionWriter
+from retrograd.backends.llvm.regions import TEAM, RegionWriter, TeamWriter
 from retrograd.ir import Dim
 
 ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see drive_text.py
@@ -102,6 +102,8 @@ class Module:
         self._calls: dict[int, Call] = {}  # of kernels that regions run, by `id`
         self._dims: dict[int, set[Dim]] = {}  # sizes that regions read from the block, by `id`
         self._parts: list[str] = []  # functions that are no kernels
+        self.loops: list[int] = []  # loops whose steps all threads go through
+        self._tables: list[tuple[str, list[Band], list[list[Call]]]] = []
         self.stoppable = is_stoppable(plan)
         self.calls: list[list[Call]] = []  # of each band
         for band in plan.bands:
@@ -113,8 +115,10 @@ class Module:
         """The function of a kernel, and what it is called with."""
         check = next((c for n in kernel.nodes if (c := self._checks.get(n))), 0)
         number = self._numbers[id(kernel)]
+        if band.together:
+            return self._together(kernel, check, number)
         if regions_of(kernel):
-            w = RegionWriter(self, check, self.stoppable)
+            w = RegionWriter(self, check, self.polls)
             text = w.write(kernel)
             self._dims[id(kernel)] = w.dims
             return Call(self.functions.setdefault(text, len(self.functions)), [], 0, number, True)
@@ -123,9 +127,29 @@ class Module:
             self.slots.of(p)  # sizes get their slots
         return Call(function, parameters, check, number)
 
-    def inner(self, kernel: Kernel) -> Call:
+    @property
+    def polls(self) -> bool:
+        """Whether loops look between two steps if they are to stop. Not where a run may overwrite
+        what was given away: it has to be done then, or left alone."""
+        return self.stoppable and not self.plan.donated
+
+    def _together(self, kernel: Kernel, check: int, number: int) -> Call:
+        """A loop whose steps all threads go through."""
+        w = TeamWriter(self, check, self.polls)
+        text = w.write(kernel)
+        self._parts.append(f"define internal i64 @loop{number}({TEAM}) #0 {{\n{text}\n}}")
+        self.loops.append(number)
+        return Call(0, [], 0, number, True)
+
+    def table(self, bands: list[Band]) -> str:
+        """The name of the table of bands that threads share, inside of a loop."""
+        calls = [[self.inner(k, band) for k in band.kernels] for band in bands]
+        self._tables.append((f"table{len(self._tables)}", bands, calls))
+        return self._tables[-1][0]
+
+    def inner(self, kernel: Kernel, band: Band | None = None) -> Call:
         """The same of a kernel that a region runs."""
-        call = self._calls[id(kernel)] = self._call(kernel, Band([kernel]))
+        call = self._calls[id(kernel)] = self._call(kernel, band or Band([kernel]))
         return call
 
     def dims_of(self, kernel: Kernel) -> set[Dim]:
@@ -182,10 +206,15 @@ class Module:
             parts.append(f"define internal i64 @k{number}({ARGUMENTS}) #0 {{\n{body}\n}}")
         parts += self._parts
         if self._calls:  # regions refer to slots that are numbered once all sizes are known
-            places = {"{status}": str(self.slots.status), "{stop}": str(self.slots.status + 2)}
+            places = {
+                "{status}": str(self.slots.status),
+                "{stop}": str(self.slots.status + 2),
+                "{count}": str(self.slots.count),
+            }
             for key, place in places.items():
                 parts = [part.replace(key, place) for part in parts]
             parts += [driver.slots_of(call, "inner") for call in self._calls.values()]
+            parts += [words(name, driver.table_of(b, c)) for name, b, c in self._tables]
         parts += runs
         parts.append("attributes #0 = { noinline nounwind }")
         parts.append("attributes #1 = { nounwind willreturn memory(none) }")

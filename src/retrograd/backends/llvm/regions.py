@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from retrograd.backends.kernel import Buffer, Kernel
+from retrograd.backends.kernel import Band, Buffer, Kernel
 from retrograd.backends.kernel.region import Region, length_of, regions_of
 from retrograd.backends.llvm.drive_text import STOPPED
+from retrograd.backends.llvm.team_text import VOTE
 from retrograd.backends.llvm.walk import walk
 from retrograd.backends.llvm.writer import Writer
 from retrograd.control import Cond, DagScan, Scan, Sized, WhileLoop
@@ -38,6 +39,7 @@ class RegionWriter(Writer):
 
     def write(self, kernel: Kernel) -> str:
         (region,) = regions_of(kernel)
+        self.region = region
         prim = region.node.prim
         if isinstance(prim, Scan):
             self._scan(region, prim)
@@ -272,3 +274,101 @@ class RegionWriter(Writer):
         inexact = self.new(f"icmp ne i64 {rest}, 0")
         down = self.new(f"and i1 {signs}, {inexact}")
         return self.new(f"sub i64 {quotient}, {self.new(f'zext i1 {down} to i64')}")
+
+
+TEAM = "ptr %main, i64 %thread, i64 %threads, ptr %team"  # what such a loop is called with
+DRIVE = "i64 @rg_drive(ptr, i64, i64, ptr, ptr, ptr)"
+
+
+class TeamWriter(RegionWriter):
+    """Writes a loop whose steps all threads go through. Each has a block of its own, in which it
+    moves its cursors; the first one does what is done once; after each step all wait, and hear
+    whether to go on."""
+
+    def write(self, kernel: Kernel) -> str:
+        self.declare(DRIVE)
+        self.declare(COPY)
+        copies = self.new("add i64 %threads, 2")  # the block, and behind it what `rg_drive` needs
+        size = self.new(f"mul i64 {copies}, {{count}}")
+        self.line(f"%block = alloca i64, i64 {size}, align 64")
+        bytes_ = self.new("mul i64 {count}, 8")
+        args = f"ptr %block, ptr %main, i64 {bytes_}, i1 false"
+        self.line(f"call void @llvm.memcpy.p0.p0.i64({args})")
+        status = self.new("getelementptr i64, ptr %block, i64 {status}")
+        self.line(f"store i64 0, ptr {status}, align 8")
+        self.first = self.new("icmp eq i64 %thread, 0")
+        self.alone = self.new("icmp eq i64 %threads, 1")
+        return super().write(kernel)
+
+    def copy(self, to: str, source: str, size: int | Dim) -> None:
+        """Done by the first thread."""
+        amount = self.size(size)
+        mine, on = self.label(), self.label()
+        self.branch(self.first, mine, on)
+        self.start_block(mine)
+        args = f"ptr {to}, ptr {source}, i64 {amount}, i1 false"
+        self.line(f"call void @llvm.memcpy.p0.p0.i64({args})")
+        self.jump(on)
+        self.start_block(on)
+
+    def begin(self, region: Region) -> None:
+        super().begin(region)
+        self.meet("0")
+
+    def look(self) -> None:
+        """That is seen after a step, by all."""
+
+    def run(self, kernels: Sequence[Kernel]) -> None:
+        bands = self.bands_of(kernels)
+        table = self.module.table(bands)
+        arguments = "ptr %block, i64 %thread, i64 %threads, ptr %team"
+        code = self.new(f"call i64 @rg_drive({arguments}, ptr @{table}, ptr @kernels)")
+        if self.stoppable:
+            at = self.new("getelementptr i64, ptr %main, i64 {stop}")
+            word = self.new(f"load atomic i64, ptr {at} monotonic, align 8")
+            stop = self.new(f"icmp ne i64 {word}, 0")
+            good = self.new(f"icmp eq i64 {code}, 0")
+            both = self.new(f"and i1 {stop}, {good}")
+            code = self.new(f"select i1 {both}, i64 {STOPPED}, i64 {code}")
+        self.meet(code)
+
+    def bands_of(self, kernels: Sequence[Kernel]) -> list[Band]:
+        return next(
+            bands
+            for bands, block in zip(self.region.bands, self.region.blocks, strict=True)
+            if block is kernels
+        )
+
+    def meet(self, code: str) -> None:
+        """Wait for all threads; leave if one of them has a reason to."""
+        slot = self.reserve("i64", 8)
+        self.line(f"store i64 {code}, ptr {slot}, align 8")
+        agree, met = self.label(), self.label()
+        self.branch(self.alone, met, agree)
+        self.start_block(agree)
+        at = self.new(f"getelementptr i8, ptr %team, i64 {VOTE}")
+        vote = self.new(f"load ptr, ptr {at}")
+        given = self.new(f"load i64, ptr {slot}, align 8")
+        asked = f"ptr %team, i64 %thread, i64 %threads, i64 {given}"
+        self.line(f"store i64 {self.new(f'call i64 {vote}({asked})')}, ptr {slot}, align 8")
+        self.jump(met)
+        self.start_block(met)
+        worst = self.new(f"load i64, ptr {slot}, align 8")
+        on, off = self.label(), self.label()
+        self.branch(self.new(f"icmp eq i64 {worst}, 0"), on, off)
+        self.start_block(off)
+        self._tell_why()
+        self.line(f"ret i64 {worst}")
+        self.start_block(on)
+
+    def _tell_why(self) -> None:
+        """What a check that failed left in the own block, in the one that the caller looks at."""
+        own = self.new("getelementptr i64, ptr %block, i64 {status}")
+        why = self.new(f"load i64, ptr {own}, align 8")
+        say, done = self.label(), self.label()
+        self.branch(self.new(f"icmp ne i64 {why}, 0"), say, done)
+        self.start_block(say)
+        main = self.new("getelementptr i64, ptr %main, i64 {status}")
+        self.line(f"store i64 {why}, ptr {main}, align 8")
+        self.jump(done)
+        self.start_block(done)
