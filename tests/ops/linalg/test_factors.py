@@ -18,7 +18,7 @@ def general(m, n, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
-@pytest.mark.parametrize("m, n", [(17, 17), (40, 33), (130, 1), (100, 100)])
+@pytest.mark.parametrize(("m", "n"), [(17, 17), (40, 33), (130, 1), (100, 100)])
 def test_lu(m, n, dtype):
     linalg = pytest.importorskip("scipy.linalg")
     for rank in (n, n // 2):
