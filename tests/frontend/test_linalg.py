@@ -360,6 +360,32 @@ def test_repeated_eigenvalues() -> None:
     close(g, 2 * np.eye(4))
 
 
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        rg.linalg.eigvalsh,
+        lambda y: rg.linalg.eigh(y).eigenvalues,
+        rg.linalg.svdvals,
+        lambda y: rg.linalg.svd(y).S,
+    ],
+)
+def test_second_derivatives_at_repeated_values(values: Any, backend: str) -> None:
+    """They are finite, and lack exactly what joins vectors of equal values, as documented."""
+    t = np.random.default_rng(12).standard_normal((4, 4))
+    t = t + t.T
+    expected = 2 * t
+    expected[0, 1] = expected[1, 0] = 0
+
+    def f(y: Any) -> Any:
+        return rg.sum(values(y) ** 2)
+
+    with rg.backend(backend):
+        x, along = rg.asarray(np.diag([2.0, 2, 5, 1])), rg.asarray(t)
+        close(rg.jvp(rg.grad(f), (x,), (along,))[1], expected)
+        close(rg.grad(lambda y: rg.sum(rg.grad(f)(y) * along))(x), expected)
+
+
 def test_added_columns_turn_with_the_others() -> None:
     """What depends on the span of the columns that a full decomposition adds."""
     x = general(5, 2)

@@ -245,3 +245,30 @@ def test_the_gradient_of_an_update_goes_to_the_value_that_stays():
         x.at[[0, 5]].set(1).numpy()
     with pytest.raises(rg.DTypeError, match="booleans"):
         rg.tensor([True]).at[0].add(True)
+
+
+def test_universal_functions_of_numpy():
+    x = rg.tensor([0.5, 2.0], requires_grad=True)
+    y: Any = np.exp(x) + np.arctan2(x, np.ones(2)) - np.power(x, 2)
+    assert isinstance(y, rg.Tensor)
+    array = np.array([0.5, 2.0])
+    np.testing.assert_allclose(y.tolist(), np.exp(array) + np.arctan(array) - array**2, rtol=1e-6)
+    np.add(y, 1.0).sum().backward()
+    slope = np.exp(array) + 1 / (1 + array**2) - 2 * array
+    np.testing.assert_allclose(x.grad.numpy(), slope, rtol=1e-6)
+    found: Any = rg.jit(np.maximum)(rg.tensor([1, 5]), 3)
+    assert found.tolist() == [3, 5]
+    assert np.isnan(x).tolist() == [False, False]
+
+
+def test_what_numpy_cannot_do_with_a_tensor():
+    x: Any = rg.ones(2)
+    with pytest.raises(rg.DTypeError, match=r"np.add.reduce of a Tensor: .*rg.sum"):
+        np.add.reduce(x)
+    with pytest.raises(TypeError, match=r"np.fmod has no counterpart.*numpy\(\)"):
+        np.fmod(x, 2)
+    array = np.ones(2)
+    with pytest.raises(TypeError, match=r"takes no out: .*x = x \+ y"):
+        array += x
+    with pytest.raises(TypeError, match="takes no where"):
+        np.exp(x, where=array > 0)

@@ -26,6 +26,7 @@ CASES = [
     ("Adam", {"lr": 0.1, "betas": (0.0, 0.5)}),
     ("Adam", {"lr": 0.1, "amsgrad": True}),
     ("Adagrad", {"lr": 0.1}),
+    ("Adagrad", {"lr": 0.1, "initial_accumulator_value": 0.5}),
     ("Adagrad", {"lr": 0.1, "lr_decay": 0.2, "weight_decay": 0.1, "eps": 1e-3}),
     ("AdamW", {"lr": 0.1}),
     ("AdamW", {"lr": 0.1, "weight_decay": 0.5, "amsgrad": True}),

@@ -93,3 +93,21 @@ def test_what_makes_no_sense():
         optim.clip_grad_norm(parameters([1.0]), 1.0, norm_type=0)
     with pytest.raises(rg.ShapeError):
         optim.global_norm({})
+
+
+def test_sparse_gradients_stay_sparse():
+    def table() -> Any:
+        w: Any = nn.Parameter(np.zeros((5, 2)))
+        nn.functional.embedding([1, 3, 1], w, sparse=True).sum().backward()
+        return w
+
+    w = table()
+    assert optim.clip_grad_norm([w], 1.0).item() == pytest.approx(np.sqrt(10))
+    assert isinstance(w.grad, nn.RowSparse)
+    expected = np.zeros((5, 2))
+    expected[1], expected[3] = 2 / np.sqrt(10), 1 / np.sqrt(10)
+    np.testing.assert_allclose(w.grad.numpy(), expected, rtol=1e-5)
+    w = table()
+    optim.clip_grad_value([w], 1.5)
+    assert isinstance(w.grad, nn.RowSparse)
+    assert w.grad.numpy()[:, 0].tolist() == [0, 1.5, 0, 1, 0]

@@ -30,6 +30,7 @@ from retrograd.frontend.function import operator, reflected
 from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.recorder import install
 from retrograd.frontend.recording import Array, Lazy, leaf
+from retrograd.frontend.ufuncs import applied
 from retrograd.ir import Dim
 
 
@@ -261,7 +262,9 @@ class Tensor(Lazy):
 
     # -- operators and methods: the functions of the same names -----------------------------------
     __array_priority__ = 1000
-    __array_ufunc__ = None  # NumPy defers to these operators instead of going element by element
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return applied(self.__array_namespace__(), ufunc, method, inputs, options)
 
     __add__, __radd__ = operator(el.add), reflected(el.add)
     __sub__, __rsub__ = operator(el.subtract), reflected(el.subtract)

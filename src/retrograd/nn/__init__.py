@@ -28,6 +28,7 @@ from retrograd.nn.activations import (
     Tanhshrink,
     Threshold,
 )
+from retrograd.nn.adaptive import AdaptiveLogSoftmaxWithLoss
 from retrograd.nn.arranging import (
     ChannelShuffle,
     CosineSimilarity,
@@ -164,6 +165,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",

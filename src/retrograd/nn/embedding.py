@@ -19,7 +19,8 @@ class Embedding(Module):
 
     weight is `[num_embeddings, embedding_dim]`, normal with standard deviation 1. The vector of
     `padding_idx` begins as 0 and is not trained. With `sparse` the gradient of weight is a
-    `RowSparse`, see `functional.embedding`.
+    `RowSparse`; for this, `max_norm`, `norm_type` and `scale_grad_by_freq` see
+    `functional.embedding`.
 
     >>> import retrograd as rg
     >>> rg.nn.Embedding(10, 4)([[1, 2, 3]]).shape
@@ -31,8 +32,11 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
-        *,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         sparse: bool = False,
+        *,
         generator: Generator | None = None,
         dtype: Any = None,
     ) -> None:
@@ -47,6 +51,9 @@ class Embedding(Module):
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
         weight = init.normal((num_embeddings, embedding_dim), generator=generator, dtype=dtype)
         if padding_idx is not None:
@@ -56,7 +63,10 @@ class Embedding(Module):
         self.weight = Parameter(weight)
 
     def forward(self, input: Any) -> Tensor:
-        return functional.embedding(input, self.weight, self.padding_idx, self.sparse)
+        return functional.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+            self.scale_grad_by_freq, self.sparse,
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
@@ -75,7 +85,11 @@ class EmbeddingBag(Embedding):
         self,
         num_embeddings: int,
         embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         mode: str = "mean",
+        sparse: bool = False,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
         *,
@@ -83,17 +97,20 @@ class EmbeddingBag(Embedding):
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            num_embeddings, embedding_dim, padding_idx, generator=generator, dtype=dtype
-        )
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
+            sparse, generator=generator, dtype=dtype,
+        )  # fmt: skip
         if mode not in ("sum", "mean", "max"):
             raise OptionError(f"EmbeddingBag: mode is 'sum', 'mean' or 'max', not {mode!r}")
+        if scale_grad_by_freq and mode == "max":
+            raise OptionError("EmbeddingBag: scale_grad_by_freq is not for mode 'max'")
         self.mode = mode
         self.include_last_offset = include_last_offset
 
     def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Tensor:
         return functional.embedding_bag(
-            input, self.weight, offsets, self.mode, per_sample_weights, self.include_last_offset,
-            self.padding_idx,
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+            self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
         )  # fmt: skip
 
     def extra_repr(self) -> str:

@@ -16,7 +16,7 @@ from retrograd.frontend.recording import recorders
 from retrograd.frontend.rowsparse import look_up
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import is_differentiating
-from retrograd.ir import provenance
+from retrograd.ir import Dim, provenance
 from retrograd.nn.losses import from_front
 from retrograd.nn.noise import dropout
 from retrograd.nn.parameter import Parameter
@@ -60,12 +60,23 @@ def one_hot(tensor: Any, num_classes: int) -> Tensor:
 
 
 def embedding(
-    input: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
 ) -> Tensor:
     """Rows of `weight` (`[num, dim]`) at the given indices: `[...]` gives `[..., dim]`.
 
     Indices out of range, negative ones too, are an `IndexRangeError`. The row `padding_idx` gets
-    no gradient.
+    no gradient. With `scale_grad_by_freq` the gradient of a row is divided by how often it was
+    looked at in this call.
+
+    With `max_norm`, rows that are looked at and whose norm (of the order `norm_type`) is greater
+    are first scaled down to it, in the weight itself, which must be a `Parameter` with values: in
+    transforms and `jit` that is an `OptionError`.
 
     With `sparse`, what `backward()` gives a `Parameter` is a `RowSparse`: the rows that were looked
     at, and their gradients; no array of the size of the table is made. Optimizers then move these
@@ -78,22 +89,72 @@ def embedding(
         raise DTypeError(f"embedding{_at()} takes integer indices, not {index.dtype}")
     if weight.ndim != 2:
         raise ShapeError(f"embedding{_at()}: the weight is a matrix, not of shape {weight.shape}")
-    recorded = is_tracing() or is_differentiating() or recorders()
-    if sparse and isinstance(weight, Parameter) and weight.is_source and not recorded:
-        y = look_up(weight, index.numpy())
-    else:
-        y = rg.take(weight, from_front(index, weight.shape[0]), axis=0)
+    if max_norm is not None:
+        _bound_rows(index, weight, max_norm, norm_type)
+    y = _rows_of(weight, index, sparse)
+    if scale_grad_by_freq:
+        y = _by_frequency(y, index, weight.shape[0], rg.ones(index.shape, dtype=rg.bool))
     if padding_idx is None:
         return y
     row = padding_idx + weight.shape[0] if padding_idx < 0 else padding_idx
     return rg.where(rg.expand_dims(index == row, axis=-1), rg.stop_gradient(y), y)
 
 
+def _is_plain(weight: Any) -> bool:
+    """Whether a weight is a parameter that has values, and nothing is traced."""
+    recorded = is_tracing() or is_differentiating() or recorders()
+    return isinstance(weight, Parameter) and weight.is_source and not recorded
+
+
+def _rows_of(weight: Tensor, index: Tensor, sparse: bool) -> Tensor:
+    if sparse and _is_plain(weight):
+        return look_up(weight, index.numpy())
+    return rg.take(weight, from_front(index, weight.shape[0]), axis=0)
+
+
+def _bound_rows(index: Tensor, weight: Any, most: float, order: float) -> None:
+    """Scale rows of a parameter down to a norm, as PyTorch does: by `most / (norm + 1e-7)`."""
+    if not most >= 0 or not order > 0:
+        raise OptionError(
+            f"embedding{_at()}: max_norm is not negative and norm_type positive, not {most} and "
+            f"{order}"
+        )
+    if not _is_plain(weight):
+        raise OptionError(
+            f"embedding{_at()}: max_norm changes the weight in place, which must be a Parameter, "
+            "outside of jit and other transforms; scale the rows of the result instead"
+        )
+    array = weight.value()
+    rows = np.unique(index.numpy())
+    rows = rows[(rows >= 0) & (rows < len(array))]  # others are refused by the lookup
+    norms = np.linalg.norm(array[rows].astype(np.float64), order, axis=1)
+    large = norms > most
+    if large.any():
+        new = array.copy()
+        factors = (most / (norms[large] + 1e-7))[:, None].astype(array.dtype)
+        new[rows[large]] = array[rows[large]] * factors
+        weight.replace(new)
+
+
+def _by_frequency(y: Tensor, index: Tensor, n: int | Dim, counted: Any) -> Tensor:
+    """Rows whose gradient is divided by how often their index occurs among those that count."""
+    flat = index.reshape((-1,))
+    places = rg.asarray(counted).reshape((-1,)).astype(y.dtype)
+    counts = rg.scatter_add(rg.zeros(n, dtype=y.dtype), flat, places)
+    share = 1 / rg.maximum(rg.take(counts, index), 1.0)
+    held = rg.stop_gradient(y)
+    return held + (y - held) * rg.expand_dims(share, axis=-1)
+
+
 def embedding_bag(
     input: Any,
     weight: Any,
     offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
     mode: str = "mean",
+    sparse: bool = False,
     per_sample_weights: Any = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
@@ -103,13 +164,16 @@ def embedding_bag(
     The indices are `[bags, size]`, or one vector of all bags behind one another, which start at
     `offsets`, known numbers; with `include_last_offset` the last of these is the end. Indices equal
     to `padding_idx` count for nothing. An empty bag gives 0. `per_sample_weights` multiply the rows
-    of a sum.
+    of a sum. For `max_norm`, `scale_grad_by_freq` (not with mode "max") and `sparse` see
+    `embedding`.
     """
     index, table = rg.asarray(input), rg.asarray(weight)
     if mode not in ("sum", "mean", "max"):
         raise OptionError(f"embedding_bag{_at()}: mode is 'sum', 'mean' or 'max', not {mode!r}")
     if per_sample_weights is not None and mode != "sum":
         raise OptionError(f"embedding_bag{_at()}: per_sample_weights are for mode 'sum'")
+    if scale_grad_by_freq and mode == "max":
+        raise OptionError(f"embedding_bag{_at()}: scale_grad_by_freq is not for mode 'max'")
     if index.ndim not in (1, 2) or (index.ndim == 1) == (offsets is None):
         raise ShapeError(
             f"embedding_bag{_at()}: indices [bags, size], or a vector with offsets, not "
@@ -131,7 +195,7 @@ def embedding_bag(
     if padding_idx is not None:
         row = padding_idx + table.shape[0] if padding_idx < 0 else padding_idx
         counts = counts & (chosen != row)
-    rows = embedding(rg.where(counts, chosen, 0), table)
+    rows = _members(chosen, counts, table, max_norm, norm_type, scale_grad_by_freq, sparse)
     if factors is not None:
         rows = rows * rg.expand_dims(factors.astype(rows.dtype), axis=-1)
     some = rg.expand_dims(counts, axis=-1)
@@ -143,6 +207,28 @@ def embedding_bag(
         return total
     number = counts.astype(rows.dtype).sum(axis=1, keepdims=True)
     return total / rg.maximum(number, 1.0)
+
+
+def _members(
+    chosen: Tensor,
+    counts: Any,
+    table: Tensor,
+    max_norm: float | None,
+    norm_type: float,
+    by_frequency: bool,
+    sparse: bool,
+) -> Tensor:
+    """The rows of all members of bags; where they do not count, some row or other."""
+    if _is_plain(table) and (sparse or max_norm is not None):
+        inside = counts.numpy()
+        if not inside.any():
+            return rg.zeros((*chosen.shape, table.shape[1]), dtype=table.dtype)
+        # A row that is looked at anyhow, so that no other one is touched.
+        chosen = rg.where(counts, chosen, int(chosen.numpy()[inside][0]))
+    else:
+        chosen = rg.where(counts, chosen, 0)
+    rows = embedding(chosen, table, None, max_norm, norm_type, sparse=sparse)
+    return _by_frequency(rows, chosen, table.shape[0], counts) if by_frequency else rows
 
 
 def _bags(index: Tensor, offsets: Any, ended: bool) -> tuple[Any, Any]:

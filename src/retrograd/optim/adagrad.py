@@ -16,7 +16,7 @@ class Adagrad(Optimizer):
         s <- s + g**2
         p <- p - lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
 
-    `weight_decay * p` is added to g before.
+    `weight_decay * p` is added to g before; s begins as `initial_accumulator_value`.
 
     >>> import retrograd as rg
     >>> w = rg.tensor([3.0, 4.0], requires_grad=True)
@@ -35,15 +35,22 @@ class Adagrad(Optimizer):
         lr: Rate = 1e-2,
         lr_decay: float = 0.0,
         weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
     ) -> None:
-        options = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
-        super().__init__(params, options)
+        start = initial_accumulator_value
+        options = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "initial_accumulator_value": start, "eps": eps})
 
     def check(self, options: Mapping[str, Any]) -> None:
         super().check(options)
         require(options["lr_decay"] >= 0, "lr_decay", options["lr_decay"], "not negative")
+        start = options["initial_accumulator_value"]
+        require(start >= 0, "initial_accumulator_value", start, "not negative")
         require(options["eps"] >= 0, "eps", options["eps"], "not negative")
+
+    def first(self, slot: str, options: Mapping[str, Any]) -> float:
+        return float(options["initial_accumulator_value"])
 
     def prepare(self, step: Tensor, lr: Tensor, options: Mapping[str, Any]) -> Any:
         return lr / (1 + (step.astype(rg.float64) - 1) * options["lr_decay"])

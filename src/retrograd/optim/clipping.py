@@ -10,6 +10,7 @@ import numpy as np
 import retrograd as rg
 from retrograd.errors import GradientError, NonFiniteError, OptionError, ShapeError
 from retrograd.frontend import tree
+from retrograd.frontend.rowsparse import RowSparse
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn.module import Module
 
@@ -29,10 +30,10 @@ def clip_grad_norm(
     `NonFiniteError` that names the parameters, and nothing is changed.
     """
     named = _with_gradient(params, "clip_grad_norm")
-    before = [p.grad for _, p in named]
+    before = [_numbers(g) for _, _, g in named]
     after, norm = clip_by_norm(before, max_norm, norm_type)
     if error_if_nonfinite and not np.isfinite(norm.numpy()):
-        bad = [name for name, p in named if not np.isfinite(p.grad.numpy()).all()]
+        bad = [name for name, _, g in named if not np.isfinite(_numbers(g).numpy()).all()]
         raise NonFiniteError(
             f"the norm of the gradients is {norm.item()}; NaN or infinite are those of "
             f"{', '.join(bad) or 'none, the norm overflows'}"
@@ -44,7 +45,7 @@ def clip_grad_norm(
 def clip_grad_value(params: Module | Iterable[Tensor], clip_value: float) -> None:
     """Limit every element of the gradients to ±clip_value. NaN stays NaN."""
     named = _with_gradient(params, "clip_grad_value")
-    _put(named, clip_by_value([p.grad for _, p in named], clip_value))
+    _put(named, clip_by_value([_numbers(g) for _, _, g in named], clip_value))
 
 
 def clip_by_norm(grads: Any, max_norm: float, norm_type: float = 2.0) -> tuple[Any, Tensor]:
@@ -93,21 +94,30 @@ def _is_float(x: Any) -> bool:
     return rg.asarray(x).dtype.is_float
 
 
-def _with_gradient(params: Any, what: str) -> list[tuple[str, Any]]:
-    """Name and parameter, of those that have a gradient."""
+def _with_gradient(params: Any, what: str) -> list[tuple[str, Any, Any]]:
+    """Name, parameter and gradient, of those that have one; sparse ones with each row once."""
     if isinstance(params, Module):
         named: list[tuple[str, Any]] = list(params.named_parameters())
     else:
         given = [params] if isinstance(params, Tensor) else params
         named = [(f"parameter {i}", p) for i, p in enumerate(given)]
-    found = [(name, p) for name, p in named if p.grad is not None]
+    found = [(name, p, _once(p.grad)) for name, p in named if p.grad is not None]
     if not found:
         raise GradientError(f"{what}: no parameter has a gradient; call backward() first")
     return found
 
 
-def _put(named: Sequence[tuple[str, Any]], grads: Sequence[Tensor]) -> None:
+def _once(g: Any) -> Any:
+    return g.coalesce() if isinstance(g, RowSparse) else g
+
+
+def _numbers(g: Any) -> Tensor:
+    """The numbers of a gradient that are not 0 anyhow."""
+    return g.values if isinstance(g, RowSparse) else g
+
+
+def _put(named: Sequence[tuple[str, Any, Any]], grads: Sequence[Tensor]) -> None:
     """Replace the gradients; they stay tied to the loss, which is computed along with them."""
-    for (_, p), g in zip(named, grads, strict=True):
-        g.tie(p.grad)
-        p.grad = g
+    for (_, p, old), new in zip(named, grads, strict=True):
+        new.tie(_numbers(old))
+        p.grad = RowSparse(old.rows, new, old.shape) if isinstance(old, RowSparse) else new

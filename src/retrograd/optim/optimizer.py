@@ -11,7 +11,7 @@ from retrograd.errors import FormatError, GradientError, OptionError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.context import no_grad
 from retrograd.frontend.conversion import as_array
-from retrograd.frontend.creation import asarray, zeros_like
+from retrograd.frontend.creation import asarray, full_like
 from retrograd.frontend.random import Generator
 from retrograd.frontend.recall import replayed
 from retrograd.frontend.recording import Array, evaluate
@@ -83,6 +83,10 @@ class Optimizer:
             options["weight_decay"] >= 0, "weight_decay", options["weight_decay"], "not negative"
         )
 
+    def first(self, slot: str, options: Mapping[str, Any]) -> float:
+        """What every element of a slot is before the first step."""
+        return 0.0
+
     def prepare(self, step: Tensor, lr: Tensor, options: Mapping[str, Any]) -> Any:
         """Numbers that all parameters share: `step` counts from 1; float64 scalars."""
         raise NotImplementedError
@@ -132,7 +136,7 @@ class Optimizer:
     def step(self) -> None:
         """Change every parameter that has a gradient."""
         moved: list[tuple[int, Tensor, list[Any]]] = []
-        rows: list[tuple[int, Tensor, Array, list[Tensor]]] = []
+        rows: list[tuple[int, Tensor, Slots, Array, list[Tensor]]] = []
         with no_grad():
             for options, count, members in self._jobs():
                 rate = options["lr"]
@@ -141,14 +145,15 @@ class Optimizer:
                 whole = []
                 for i, p in members:
                     if isinstance(g := p.grad, RowSparse):
-                        rows.append((i, p, *self._moved_rows(step, lr, options, i, p, g)))
+                        state = self._state.get(i) or self._fresh(p, options)
+                        new = self._moved_rows(step, lr, options, p, g, state)
+                        rows.append((i, p, state, *new))
                     else:
                         whole.append((i, p))
                 moved += self._moved(step, lr, options, whole) if whole else []
         evaluate([t for _, _, new in moved for t in new])
         evaluate([t for *_, new in rows for t in new])
-        for i, p, where, (new, *slots) in rows:
-            state = self._state.setdefault(i, {}) or self._fresh(p)
+        for i, p, state, where, (new, *slots) in rows:
             fresh = Tensor.of(np.zeros(1)).requires_grad_()
             fresh.replace(np.zeros(1))
             array = with_rows(p, where, new.value(), fresh)
@@ -171,7 +176,7 @@ class Optimizer:
         """For each parameter of a job its position, itself, and its new value and slots."""
         given: list[list[Tensor]] = []
         for i, p in members:
-            slots = self._state.get(i) or self._fresh(p)
+            slots = self._state.get(i) or self._fresh(p, options)
             # A handle of its own, so that nothing counts as depending on the parameter.
             given.append([Tensor(p.node), _gradient(p), *[slots[k] for k in self.slots]])
 
@@ -194,11 +199,16 @@ class Optimizer:
         return [(i, p, made[n * j : n * (j + 1)]) for j, (i, p) in enumerate(members)]
 
     def _moved_rows(
-        self, step: Tensor, lr: Tensor, options: Mapping[str, Any], i: int, p: Tensor, g: RowSparse
+        self,
+        step: Tensor,
+        lr: Tensor,
+        options: Mapping[str, Any],
+        p: Tensor,
+        g: RowSparse,
+        slots: Slots,
     ) -> tuple[Array, list[Tensor]]:
         """Rows of a parameter, and their new values and slots."""
         once = g.coalesce()
-        slots = self._state.get(i) or self._fresh(p)
         some = {k: Tensor.of(x.value()[once.rows]) for k, x in slots.items()}
         shared = self.prepare(step, lr, options)
         given = Tensor.of(p.value()[once.rows])
@@ -225,8 +235,9 @@ class Optimizer:
             )
         return list(jobs.values())
 
-    def _fresh(self, p: Tensor) -> Slots:
-        return {k: Tensor.of(np.zeros(p.shape, p.dtype.dtype)) for k in self.slots}
+    def _fresh(self, p: Tensor, options: Mapping[str, Any]) -> Slots:
+        firsts = {k: _whole(self.first(k, options), p) for k in self.slots}
+        return {k: Tensor.of(np.full(p.shape, x, p.dtype.dtype)) for k, x in firsts.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Everything `load_state_dict` needs to continue to the same bits, in PyTorch's form:
@@ -281,7 +292,9 @@ class Optimizer:
         if not learning:
             raise ShapeError("init(): there is no parameter that learns in the tree")
         state: dict[str, Any] = {"step": Tensor.of(np.zeros((), np.int64))}
-        return state | {k: [_zeros(p) for p in learning] for k in self.slots}
+        options = self.defaults if not self.param_groups else self.param_groups[0]
+        firsts = {k: self.first(k, options) for k in self.slots}
+        return state | {k: [_filled(p, x) for p in learning] for k, x in firsts.items()}
 
     def update(
         self, params: Any, grads: Any, state: Mapping[str, Any], *, lr: Rate | Any = None
@@ -357,5 +370,13 @@ def _cut(x: Any) -> Tensor:
     return x if is_differentiating() or not x.requires_grad else Tensor(x.node)
 
 
-def _zeros(p: Tensor) -> Tensor:
-    return Tensor.of(np.zeros(p.shape, p.dtype.dtype)) if p.is_computed else zeros_like(p)
+def _whole(number: float, p: Tensor) -> complex:
+    """A number for a parameter; of a complex one, for both of its parts."""
+    return complex(number, number) if p.dtype.is_complex else number
+
+
+def _filled(p: Tensor, number: float) -> Tensor:
+    x = _whole(number, p)
+    if p.is_computed:
+        return Tensor.of(np.full(p.shape, x, p.dtype.dtype))
+    return full_like(p, x)

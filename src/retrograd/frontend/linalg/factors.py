@@ -155,7 +155,9 @@ def eigh(x: ArrayLike, /) -> Any:
     Vectors of equal eigenvalues (closer than `8 eps` times the sum of the magnitudes of all) are
     only known up to a rotation: derivatives do not turn them into one another. So first derivatives
     are right for whatever depends on the space they span, such as `V f(w) V^T`, and finite for all
-    else; second derivatives at such matrices lack what happens within that space.
+    else; second derivatives at such matrices lack what happens within that space: the Hessian of
+    `sum(w**2)`, which is 2 everywhere on its diagonal, has 0 for elements of `V^T x V` that join
+    two vectors of equal eigenvalues. Write such functions without eigenvalues (`sum(x**2)`).
 
     >>> import retrograd as rg
     >>> rg.linalg.eigh(rg.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.tolist()
@@ -169,7 +171,7 @@ def eigh(x: ArrayLike, /) -> Any:
 @function
 def eigvalsh(x: ArrayLike, /) -> Any:
     """The eigenvalues of symmetric or hermitian matrices `[..., n, n]`, real numbers in ascending
-    order; see `eigh`."""
+    order; see `eigh`, also for derivatives where eigenvalues are equal."""
     (x,) = matrices("eigvalsh", x)
     return ops.Eigvalsh()(x)
 
@@ -218,7 +220,8 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
     Columns of equal singular values (closer than `8 eps` times the sum of all) are only known up to
     a rotation, those of zeros and those that `full_matrices` adds up to a choice: derivatives do
     not turn them more than it takes to stay orthogonal. First derivatives are right for whatever
-    depends only on the spaces they span.
+    depends only on the spaces they span; second derivatives lack what happens within these, as
+    those of `eigh` do.
     """
     (x,) = matrices("svd", x)
     m, n = x.shape[-2:]
@@ -234,6 +237,7 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
 
 @function
 def svdvals(x: ArrayLike, /) -> Any:
-    """The singular values of matrices `[..., m, n]`, `[..., min(m, n)]`, descending."""
+    """The singular values of matrices `[..., m, n]`, `[..., min(m, n)]`, descending; see `svd` for
+    derivatives where some are equal."""
     (x,) = matrices("svdvals", x)
     return ops.Svdvals()(x)
