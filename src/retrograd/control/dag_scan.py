@@ -89,7 +89,7 @@ class DagScan(Op):
         new: Any = super().bind(sizes)
         message, cell = bound(self.message, sizes), bound(self.cell, sizes)
         if message is self.message and cell is self.cell:
-            return new  # type: ignore[no-any-return]
+            return new
         return DagScan(new.nodes, message, cell, *self._counts)
 
     @property
@@ -246,7 +246,7 @@ class DagScan(Op):
             push = _Push(body, len(rows), len(shared), [t is not None for t in t_rows],
                          [t is not None for t in t_shared])  # fmt: skip
             bodies.append(enclose_late(start, own, common, push, end, first.shape[0]))
-        return self._scan(given, *bodies, self.reverse)
+        return self._scan(given, bodies[0], bodies[1], self.reverse)
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
         if batched[0] or batched[1]:
@@ -264,7 +264,7 @@ class DagScan(Op):
             result = end.with_shape((ROWS, size * end.shape[1]))
             stack = _Stack(body, size, [*f_rows], [*f_shared])
             bodies.append(enclose(wide, own, shared, stack, result))
-        y = self._scan(given, *bodies, self.reverse)
+        y = self._scan(given, bodies[0], bodies[1], self.reverse)
         states = reshape(slice_axis(y, 1, 0, size * s), (self.nodes, size, s))
         sums = reshape(slice_axis(y, 1, size * s, size * (s + m)), (self.nodes, size, m))
         return _swapped(Concat(2)(states, sums))
@@ -299,7 +299,8 @@ class DagScan(Op):
             bodies.append(enclose(start, own, common, apart, end))
         order = DagOrder(size * n)(edges)
         wide_op = dataclasses.replace(self, nodes=size * n)
-        y = wide_op._scan(Inputs(edges, order, (), (), (), ()), *bodies, self.reverse)
+        union = Inputs(edges, order, (), (), (), ())
+        y = wide_op._scan(union, bodies[0], bodies[1], self.reverse)
         return reshape(y, (size, n, y.shape[1]))
 
 

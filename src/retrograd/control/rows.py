@@ -214,7 +214,7 @@ def substituted(size: Any, sizes: Mapping[str, Size]) -> Any:
 def _atom(atom: str | Quotient, sizes: Mapping[str, Size]) -> Size:
     if isinstance(atom, str):
         return sizes.get(atom, Dim(atom))
-    return substituted(atom.numerator, sizes) // substituted(atom.denominator, sizes)  # type: ignore[no-any-return]
+    return substituted(atom.numerator, sizes) // substituted(atom.denominator, sizes)
 
 
 def run(body: Graph, arrays: Sequence[Any], rows: int) -> Any:
