@@ -246,6 +246,8 @@ def _holding(op: str, dtype: DType) -> Use:
     if op == "cond":
         condition = TensorType(bool_, ())
         return lookup(op)(passing, passing), {"condition": condition, "operands": t}
+    if op == "custom":
+        return lookup(op)("f", 1), {"x": t, "y": t}
     if op == "while_loop":
         test = Graph([x], [Constant(np.array(False), ())()])
         return lookup(op)(test, passing, 1), {"carries": t}
@@ -255,7 +257,8 @@ def _holding(op: str, dtype: DType) -> Use:
 
 
 HOLDERS: dict[str, Callable[[DType], Use]] = {
-    op: functools.partial(_holding, op) for op in ("scan", "cond", "while_loop", "sized", "item")
+    op: functools.partial(_holding, op)
+    for op in ("scan", "cond", "while_loop", "sized", "custom", "item")
 }
 
 

@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import data, gnn, io, nn, optim, solvers, testing
+from retrograd import data, gnn, io, micrograd, nn, optim, solvers, testing
 from retrograd.backends import available as backends
 from retrograd.errors import (
     BackendError,
@@ -235,6 +235,8 @@ from retrograd.frontend.tape import Tape
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import (
     checkpoint,
+    custom_jvp,
+    custom_vjp,
     grad,
     hvp,
     jacfwd,
@@ -265,7 +267,7 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
-from retrograd.solvers import minimize, odeint
+from retrograd.solvers import fixed_point, minimize, odeint, root
 from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
@@ -362,6 +364,8 @@ __all__ = [
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
+    "custom_jvp",
+    "custom_vjp",
     "data",
     "debug",
     "diag",
@@ -383,6 +387,7 @@ __all__ = [
     "expm1",
     "eye",
     "finfo",
+    "fixed_point",
     "flip",
     "float16",
     "float32",
@@ -460,6 +465,7 @@ __all__ = [
     "negative",
     "newaxis",
     "no_grad",
+    "micrograd",
     "nn",
     "nonzero",
     "nextafter",
@@ -490,6 +496,7 @@ __all__ = [
     "result_type",
     "rms_norm",
     "roll",
+    "root",
     "round",
     "rsqrt",
     "scan",

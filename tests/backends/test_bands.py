@@ -252,7 +252,7 @@ def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, caus
 @pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
 def test_products_by_the_routine(tiny, shape, width, keys):
     """Which are cut into rows and into terms of sums as well."""
-    for name in ("FEW", "NEAR", "FEW_TURNED", "LITTLE"):
+    for name in views.LIMITS:
         tiny.setattr(views, name, 0)
     tiny.setattr(band, "CACHE", 8)
     arrays = given(shape, width, keys)

@@ -61,7 +61,7 @@ def blocks(count: int, size: int) -> list[range]:
 
 def by_routine(patch: pytest.MonkeyPatch, always: bool) -> None:
     """Have contractions done by the routine for products, or never."""
-    for name in ("FEW", "NEAR", "FEW_TURNED", "LITTLE"):
+    for name in views.LIMITS:
         patch.setattr(views, name, 0 if always else 1 << 60)
 
 

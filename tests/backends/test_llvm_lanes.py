@@ -10,9 +10,12 @@ import pytest
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.at import At
 from retrograd.backends.llvm.elementwise import ELEMENTWISE as EMIT
-from retrograd.ir import DTYPES, DType, bool_, int32, int64
+from retrograd.backends.reference import ReferenceProgram
+from retrograd.ir import DTYPES, DType, Graph, bool_, int32, int64, spec
 from retrograd.ops.elementwise import ELEMENTWISE
-from tests.backends.agreement import sample
+from retrograd.ops.leaf import input_node
+from retrograd.ops.scan import CumMax, CumMin
+from tests.backends.agreement import GuardedProgram, sample
 from tests.backends.lanes import Functions, Write
 
 REALS = [d for d in DTYPES if not d.is_complex]
@@ -124,3 +127,19 @@ def test_masks_and_gathers(dtype: DType, lanes: int) -> None:
                 np.where(mask, base, zero)]  # fmt: skip
     for y, r in zip(found, expected, strict=True):
         assert_same_bits(y, r, "masked")
+
+
+@pytest.mark.parametrize("dtype", [d for d in REALS if d is not bool_], ids=str)
+@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
+def test_running_extrema_of_whole_vectors_and_a_rest(dtype: DType, reverse: bool) -> None:
+    """What is written for the lanes left over is what belongs there, and nothing beside it."""
+    for n in (1, 2, 15, 16, 17, 18, 32, 33, 49):
+        x = input_node(spec((5, n), dtype))
+        outputs = [op(1, reverse)(x) for op in (CumMax, CumMin)]
+        graph = Graph([x], outputs)
+        arrays = [sample((5, n), dtype, n)]
+        expected = ReferenceProgram(graph)(arrays)
+        program = GuardedProgram(graph)
+        for y, r in zip(program(arrays), expected, strict=True):
+            assert_same_bits(y.reshape(-1), r.reshape(-1), f"{n} columns")
+        program.check_guards()

@@ -59,6 +59,23 @@ def test_patterns(dtype, descending):
     program.check_guards()
 
 
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint32", "int64"])
+@pytest.mark.parametrize("count", [0, 1, 24, 25, 130])
+def test_the_first_places(count, dtype, descending):
+    x = input_node(spec((2, Dim("N")), dtype))
+    program = GuardedProgram(Graph([x], [ArgSort(1, descending, count)(x)]))
+    r = np.random.default_rng(0)
+    for pattern in PATTERNS.values():
+        for n in (130, 511, 512, 1040, 3001):
+            plain = np.abs([pattern(r, n), pattern(r, n)[::-1]]).astype(dtype)
+            for a in (plain, np.stack([marked(r, row) for row in plain])):
+                keys = a if not descending else -a if a.dtype.kind == "f" else ~a
+                order = np.argsort(keys, axis=1, kind="stable")[:, :count]
+                np.testing.assert_array_equal(program([a])[0], order)
+    program.check_guards()
+
+
 def test_bad_pivots_end_in_radix(monkeypatch):
     """Where every part is cut off at its end, the depth runs out, and radix takes over."""
     monkeypatch.setattr(network, "_middle", lambda v: v.w.new(f"load {v.scalar}, ptr %a, align 4"))

@@ -38,7 +38,7 @@ def no_store(monkeypatch):
 
 def choose(monkeypatch, routine: bool) -> None:
     """Have contractions done by the routine, or by loops."""
-    for name in ("FEW", "NEAR", "FEW_TURNED", "LITTLE"):
+    for name in views.LIMITS:
         monkeypatch.setattr(views, name, 0 if routine else 1 << 60)
 
 

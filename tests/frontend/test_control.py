@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -53,10 +54,7 @@ def close(found, expected, tolerance=1e-9):
 def test_a_network_of_100_steps_is_what_it_is_unrolled(backend, reverse):
     both = [
         rg.jit(rg.value_and_grad(f, argnums=(0, 1, 2)))
-        for f in (
-            lambda w, u, xs: rnn(w, u, xs, reverse=reverse),
-            lambda w, u, xs: unrolled(w, u, xs, reverse=reverse),
-        )
+        for f in (partial(rnn, reverse=reverse), partial(unrolled, reverse=reverse))
     ]
     with rg.backend(backend):
         (y, found), (z, expected) = (f(W, U, XS) for f in both)
@@ -246,6 +244,33 @@ def test_batches_of_choices_and_loops(backend):
             close(rg.jit(rg.vmap(h))(x).numpy(), expected)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_complex_numbers(backend):
+    """A rotation by steps, and a Mandelbrot iteration, with the gradients of what is unrolled."""
+
+    def loop(z):
+        last, turns = rg.scan(lambda c, t: (c * z + t, c), z, rg.ones(4))
+        steps = rg.while_loop(lambda c: abs(c) < 3, lambda c: c * c + z, z)
+        return (abs(last) ** 2).sum() + (abs(turns) ** 2).sum() + abs(steps) ** 2
+
+    def plain(z):
+        c, total = z, 0.0
+        for _ in range(4):
+            total = total + abs(c) ** 2
+            c = c * z + 1
+        d = z
+        for _ in range(2):
+            d = d * d + z
+        return abs(c) ** 2 + total + abs(d) ** 2
+
+    z = rg.tensor(0.8 + 0.9j, dtype=rg.complex128)
+    with rg.backend(backend):
+        value, slope = rg.jit(rg.value_and_grad(loop))(z)
+        expected, other = rg.value_and_grad(plain)(z)
+        close(value.numpy(), expected.numpy(), 1e-6)
+        close(slope.numpy(), other.numpy(), 1e-6)
+
+
 def test_fori_loop():
     assert rg.fori_loop(2, 5, lambda i, x: x * 10 + i, 0).item() == 234
     assert rg.fori_loop(5, 2, lambda i, x: x * 10 + i, 7).item() == 7
@@ -283,11 +308,11 @@ def test_python_choices_in_a_body_say_what_to_use():
 def test_leaking_a_value_out_of_its_body():
     leaked = []
 
-    def leak(c, x):
+    def step(c, x):
         leaked.append(c)
         return c, x
 
-    rg.scan(leak, 1.0, rg.ones(3))
+    rg.scan(step, 1.0, rg.ones(3))
     with pytest.raises(TraceError, match="return it"):
         (leaked[0] + 1).item()
 

@@ -492,6 +492,20 @@ def test_singular() -> None:
         rg.linalg.cholesky(t - 10).numpy()
 
 
+def test_a_remembered_program_names_the_line_of_this_call() -> None:
+    x = rg.asarray(np.zeros((2, 5, 5)))
+
+    def first() -> None:
+        rg.linalg.inv(x).numpy()
+
+    def second() -> None:
+        rg.linalg.inv(x).numpy()
+
+    for f, name in ((first, "first"), (second, "second"), (first, "first")):
+        with pytest.raises(LinAlgError, match=rf"test_linalg.py:\d+ in {name}:"):
+            f()
+
+
 @pytest.mark.parametrize("backend", ["llvm", "reference"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize(

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.autodiff import Cotangents
+from retrograd.frontend.tape.reverse import walk
+from retrograd.ir import full, reachable
 
 
 @pytest.fixture(autouse=True)
@@ -305,3 +308,26 @@ def test_threads_record_on_one_tape():
     assert all(p < e.id for e in tape for p in e.parents)
     for y in results.values():
         assert tape.backward_dense(y)[0].item() == pytest.approx(1.5**20)
+
+
+def test_checkpoints_are_recorded_and_computed_again():
+    def f(x):
+        return rg.exp(rg.sin(x) * 2)
+
+    data = np.linspace(0, 1, 3)
+    tape, plain_tape = rg.Tape(), rg.Tape()
+    x, z = tape.leaf(data), plain_tape.leaf(data)
+    y = rg.checkpoint(f)(x).sum()
+    expected = plain_tape.backward_dense(f(z).sum())[0]
+    np.testing.assert_array_equal(tape.backward_dense(y)[0], expected)
+    ops = [e.op for e in tape]
+    assert ops.count("sin") == 1  # what the function did by itself is not recorded as well
+    assert ops.index("region_in") < ops.index("sin") < ops.index("region_out")
+    found = Cotangents()
+    found.add(y.node, full(1, y.node.type))
+    (exp,) = [v for v in walk(tape[:], dict(tape._ids), found) if v.entry.op == "exp"]
+    (_, part) = exp.parts[0]
+    read = {n for n in reachable([part]) if n.op == "exp"}
+    assert read
+    assert exp.entry.node not in read  # the rule has seen a copy, which is computed late
+    assert any(n.op == "after" for n in reachable([part]))

@@ -7,12 +7,14 @@ as such an operation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from retrograd.control import Cond, Scan, Sized, WhileLoop
 from retrograd.control.body import wide
+from retrograd.control.custom import Custom, Rule
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import (
     Dim,
@@ -207,6 +209,28 @@ def item_samples() -> Iterator[Sample]:
         yield Sample(op, sample.inputs, smooth=True)
 
 
+@dataclass(frozen=True)
+class Double(Rule):
+    """The rule of `y = 2 x`."""
+
+    def vjp(self, gs: Any, ys: Any, xs: Any) -> Any:
+        return [None if g is None else 2.0 * g for g in gs]
+
+    def jvp(self, tangents: Any, ys: Any, xs: Any) -> Any:
+        return [None if t is None else 2.0 * t for t in tangents]
+
+
+def custom_of(dtype: DType) -> Op:
+    return Custom("double", 1, Double())
+
+
+def custom_samples() -> Iterator[Sample]:
+    rng = rng_for("custom")
+    for shape in ((), (3,), (2, 0)):
+        x = rng.normal(size=shape)
+        yield Sample(Result(custom_of), (x, 2 * x), smooth=True)
+
+
 def vary(x: Array, k: int) -> Array:
     """Other conditions, other numbers of steps, other values."""
     if x.dtype == bool:
@@ -251,6 +275,11 @@ def records() -> list[Record]:
             "sized", sized_samples, sized, (1, 2), vary=vary,
             symbolic=(Symbolic(Result(sized_of, 1), (count, f, f), ({},), below=4),),
             failures=(Failure(Result(sized_of), (f, f, f), ShapeError),),
+        ),
+        # The operation computes nothing: with respect to x, differences see nothing move.
+        Record(
+            "custom", custom_samples, lambda op, x, y: np.array(y), unchecked=(0,),
+            symbolic=(Symbolic(Result(custom_of), (three, three), ({},)),),
         ),
         Record("item", item_samples, chosen, (1, 2), vary=vary, symbolic=(cond_use,)),
     ]  # fmt: skip

@@ -89,6 +89,39 @@ def test_modes_agree_where_the_solution_is_inexact():
     assert rg.jacfwd(rg.jacfwd(f))(w).item() == pytest.approx(rg.hessian(f)(w).item(), rel=1e-10)
 
 
+def hunt(p, y0, ts, gradient):
+    """Predators and prey, in the course of a year."""
+
+    def slope(t, y):
+        return rg.stack([p[0] * y[0] - p[1] * y[0] * y[1], y[0] * y[1] - p[2] * y[1] * rg.cos(t)])
+
+    y = rg.odeint(slope, y0, ts, rtol=1e-9, atol=1e-11, gradient=gradient)
+    return (y * y).sum()
+
+
+@pytest.mark.parametrize("gradient", ["discrete", "adjoint"])
+def test_gradients_against_differences(gradient):
+    args = np.array([1.5, 1.0, 3.0]), np.array([1.0, 0.5]), np.array([0.0, 0.5, 1.2, 2.0])
+    found = rg.grad(hunt, argnums=(0, 1, 2))(*args, gradient)
+    expected = rg.numerical_gradient(lambda p, y0, ts: hunt(p, y0, ts, "discrete"), *args)
+    for g, e in zip(found, expected, strict=True):
+        np.testing.assert_allclose(g.numpy(), e.numpy(), rtol=1e-7)
+
+
+def test_the_adjoint_of_trees_of_samples_and_of_nothing():
+    def solve(y, gradient="adjoint"):
+        field = lambda t, s: {"a": -s["a"], "b": s["a"].sum() * t}  # noqa: E731
+        found = rg.odeint(field, {"a": y, "b": 0.0 * y[0]}, [0.0, 1.0], gradient=gradient)
+        return found["b"][-1] + found["a"][-1, 0]
+
+    y = rg.tensor(np.array([[1.0, 2.0], [3.0, -1.0]]))
+    found = rg.vmap(rg.grad(solve))(y).numpy()
+    np.testing.assert_allclose(found[0], rg.grad(solve)(y[0], "discrete").numpy(), rtol=1e-5)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+    still = rg.grad(lambda y: rg.odeint(lambda t, v: -v, y, [1.0], gradient="adjoint").sum())
+    assert still(np.array(2.0)).item() == 1
+
+
 def test_samples_have_steps_of_their_own():
     rates = np.array([0.1, 1.0, 30.0])
     solve = lambda a: rg.odeint(lambda t, y: -a * y, np.array(1.0), [0.0, 1.0])[-1]  # noqa: E731
@@ -111,6 +144,8 @@ def test_misuse():
         rg.odeint(lambda t, y: y[:1], np.ones(2), TS)
     with pytest.raises(rg.ShapeError, match="tree like y0"):
         rg.odeint(lambda t, y: (y, y), np.ones(2), TS)
+    with pytest.raises(rg.OptionError, match="adjoint"):
+        rg.odeint(damped, np.ones(2), TS, gradient="exact")
     with pytest.raises(rg.OptionError, match="tolerances"):
         rg.odeint(damped, np.ones(2), TS, rtol=-1)
     with pytest.raises(rg.DTypeError, match="floating"):

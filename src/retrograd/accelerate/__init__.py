@@ -7,7 +7,7 @@ run on both.
 
 from importlib import import_module
 
-NAMES = ("tensor",)
+NAMES = ("tensor", "value")
 
 
 def is_compiled(name: str) -> bool:

@@ -82,7 +82,9 @@ class Recomputation:
         """Copies of the nodes of a region, to be computed after its cotangents are known."""
         ends = [y for y, r in self._ends if self._find(r) == region]
         known = list(dict.fromkeys([cotangents[y] for y in ends if y in cotangents]))
-        known = known or [cotangents[first]]
+        if not known:
+            g = cotangents[first]
+            known = [x for x in g if x is not None] if isinstance(g, list) else [g]
         copies: dict[Node, Node] = {}
 
         def copy(x: Node) -> Node:

@@ -11,9 +11,10 @@ Importing this package registers them all.
 """
 
 from retrograd.control.cond import Cond
+from retrograd.control.custom import Custom
 from retrograd.control.dag_scan import DagScan
 from retrograd.control.scan import Scan
 from retrograd.control.sized import Sized
 from retrograd.control.while_loop import WhileLoop
 
-__all__ = ["Cond", "DagScan", "Scan", "Sized", "WhileLoop"]
+__all__ = ["Cond", "Custom", "DagScan", "Scan", "Sized", "WhileLoop"]

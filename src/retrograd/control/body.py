@@ -11,6 +11,7 @@ import numpy as np
 from retrograd.autodiff import batched, pullback, pushforward
 from retrograd.errors import RetrogradError, ShapeError
 from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, full, substitute
+from retrograd.ops.complex import conj
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand
 
@@ -96,11 +97,13 @@ def inexact(nodes: Sequence[Node]) -> list[int]:
 def pulled(
     outputs: Sequence[Node], cotangents: Sequence[Node | None], wrt: Sequence[Node], stop: Any
 ) -> list[Node | None]:
-    """Cotangents of `wrt`, of which only what is inexact has one."""
-    pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
+    """Cotangents of `wrt`, of which only what is inexact has one; all of them as rules have them,
+    the conjugates of what `pullback` takes and gives."""
+    pairs = [(y, conj(g)) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
     wanted = [x for x in wrt if x.dtype.is_inexact]
     found = iter(pullback([y for y, _ in pairs], [g for _, g in pairs], wanted, stop))
-    return [next(found) if x.dtype.is_inexact else None for x in wrt]
+    ends = [next(found) if x.dtype.is_inexact else None for x in wrt]
+    return [None if g is None else conj(g) for g in ends]
 
 
 def pushed(

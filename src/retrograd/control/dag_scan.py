@@ -299,8 +299,7 @@ class DagScan(Op):
             bodies.append(enclose(start, own, common, apart, end))
         order = DagOrder(size * n)(edges)
         wide_op = dataclasses.replace(self, nodes=size * n)
-        union = Inputs(edges, order, (), (), (), ())
-        y = wide_op._scan(union, bodies[0], bodies[1], self.reverse)
+        y = wide_op._scan(Inputs(edges, order, (), (), (), ()), bodies[0], bodies[1], self.reverse)
         return reshape(y, (size, n, y.shape[1]))
 
 

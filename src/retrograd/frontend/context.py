@@ -14,6 +14,7 @@ from retrograd.backends.threads import THREADS, checked, threads_here
 
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[bool] = ContextVar("tracing", default=False)
+_UNSEEN: ContextVar[bool] = ContextVar("unseen", default=False)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 _TOKENS: ContextVar[tuple[Token[Any], ...]] = ContextVar("tokens", default=())
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
@@ -70,6 +71,16 @@ def is_tracing() -> bool:
 def tracing() -> Setting:
     """What happens inside the block becomes part of a graph that runs many times."""
     return Setting(_TRACING, True)
+
+
+def is_unseen() -> bool:
+    """Whether tapes are not shown what is computed here."""
+    return _UNSEEN.get()
+
+
+def unseen() -> Setting:
+    """Tapes are not shown what is computed inside the block."""
+    return Setting(_UNSEEN, True)
 
 
 def current_backend() -> str:

@@ -42,6 +42,7 @@ from retrograd.frontend.signature import (
 )
 from retrograd.frontend.source import user_place
 from retrograd.frontend.tensor import Tensor
+from retrograd.frontend.value.compiled import Scalars
 from retrograd.frontend.walking import LARGEST, Fixed
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import input_node
@@ -81,6 +82,7 @@ class Jit:
         self._check_names([x for x in self._donate if isinstance(x, str)])
         self._sites: tuple[Site, ...] = ()  # where the latest calls were, the last one first
         self._all_sites: dict[Any, Site] = {}
+        self._scalars = Scalars(f, self._counts)
 
     def _parameters(self, donate: Sequence[int | str]) -> frozenset[int | str]:
         """Parameters by name; positions of what is beyond them."""
@@ -114,7 +116,7 @@ class Jit:
 
     def cache_stats(self) -> dict[str, int]:
         """How often the function was called compiled, and how often that took a compilation."""
-        return {**self._counts, "signatures": len(self._traces)}
+        return {**self._counts, "signatures": len(self._traces) + len(self._scalars)}
 
     @property
     def recompilations(self) -> tuple[str, ...]:
@@ -147,6 +149,8 @@ class Jit:
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that is not recognised at once."""
         call = Call((args, kwargs))
+        if self._scalars.concern(call.leaves, (Lazy, np.ndarray)) and not is_tracing():
+            return self._scalars(args, kwargs, call.leaves, call.structure)
         tensors = [x for x in call.leaves if isinstance(x, Lazy)]
         if is_tracing() or (grad_enabled() and any(x._requires_grad for x in tensors)):
             return self._f(*args, **kwargs)  # becomes part of what is being recorded

@@ -9,7 +9,7 @@ import numpy as np
 
 from retrograd.backends import Array, Program, on_real
 from retrograd.backends.interpret import InterpretedProgram
-from retrograd.errors import IndexRangeError
+from retrograd.errors import IndexRangeError, LinAlgError
 from retrograd.frontend.forms import Form, Place
 from retrograd.frontend.programs import needed, program_for, with_arguments
 from retrograd.ir import Node, product
@@ -57,7 +57,7 @@ class Plan:
         given += self._numbers(numbers)
         try:
             return self.program(given)
-        except IndexRangeError:
+        except (IndexRangeError, LinAlgError):
             # The program may have been made for another line of the user's that does the same.
             graph = with_arguments(self.what.inputs, self.scalars, self.ends)
             on_real(graph, InterpretedProgram)(given)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from retrograd.backends import CHECKED, Array, check_given, checked
-from retrograd.frontend.context import current_backend, is_tracing
+from retrograd.frontend.context import current_backend, is_tracing, is_unseen
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import (
     PENDING,
@@ -61,7 +61,7 @@ _RECORDERS: tuple[weakref.ref[Any], ...] = ()
 def recorders() -> list[Any]:
     """The tapes that are alive: each is shown every result of a library function, but for those
     inside of functions that are traced, which have no value."""
-    if not _RECORDERS or is_tracing():
+    if not _RECORDERS or is_tracing() or is_unseen():
         return []
     return [tape for tape in [ref() for ref in _RECORDERS] if tape is not None]
 

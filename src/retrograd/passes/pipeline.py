@@ -8,6 +8,8 @@ from typing import TypeVar
 from retrograd.ir import Graph, Node
 from retrograd.passes.cse import merging
 from retrograd.passes.fold import folding
+from retrograd.passes.loops import has_loops, inside, pruned
+from retrograd.passes.merging_scans import merged
 from retrograd.passes.simplify import simplifying
 from retrograd.passes.sweep import MakeRule, Rule, sealed, sweep
 
@@ -21,11 +23,21 @@ def optimize(graph: G, after: Callable[[Graph], object] | None = None) -> G:
     """The graph simplified: the same inputs, as many outputs of the same types and values.
 
     `fold`, `simplify` and `cse` together, node by node in one walk, as each finds more where the
-    others have been; repeated while it finds something, at most `ROUNDS` times. `after` is called
-    with the result of each walk that changed something: `optimize(g, check)` verifies them.
+    others have been, then what `loops.py` does to operations that hold graphs; repeated while that
+    finds something, at most `ROUNDS` times. `after` is called with the result of each walk that
+    changed something: `optimize(g, check)` verifies them.
     """
 
     def run(graph: Graph) -> Graph:
+        graph = rounds(graph)
+        for _ in range(ROUNDS if has_loops(graph) else 0):
+            result = merged(pruned(inside(graph, optimize)), optimize)
+            if result is graph:
+                break
+            graph = rounds(result)
+        return graph
+
+    def rounds(graph: Graph) -> Graph:
         for _ in range(ROUNDS):
             result = sweep(graph, _together)
             if result is graph:

@@ -1,7 +1,8 @@
-"""Solvers of minimisation problems and differential equations."""
+"""Solvers of equations, minimisation problems and differential equations."""
 
+from retrograd.solvers.implicit import fixed_point, root
 from retrograd.solvers.minimize import Minimum, minimize
 from retrograd.solvers.ode import odeint
 from retrograd.solvers.vector import Objective, objective
 
-__all__ = ["Minimum", "Objective", "minimize", "objective", "odeint"]
+__all__ = ["Minimum", "Objective", "fixed_point", "minimize", "objective", "odeint", "root"]

@@ -20,7 +20,8 @@ Unflat = Callable[[Tensor], Any]
 def flat(x: Any, what: str) -> tuple[Tensor, Unflat]:
     """The floating leaves of a tree as one vector of their common dtype, and the way back."""
     leaves, structure = tree.flatten(x)
-    arrays = [v if isinstance(v, Tensor) else tensor(v) for v in leaves]
+    given = [float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in leaves]
+    arrays = [v if isinstance(v, Tensor) else tensor(v) for v in given]
     if not arrays:
         raise GradientError(f"{what}: there is nothing in the tree")
     kind: DType = arrays[0].dtype

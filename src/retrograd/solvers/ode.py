@@ -7,13 +7,17 @@ from typing import Any
 
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import tree
+from retrograd.frontend.bodies import Body, graph_of, results
 from retrograd.frontend.control import scan, while_loop
 from retrograd.frontend.creation import tensor
 from retrograd.frontend.elementwise import astype, stop_gradient, where
-from retrograd.frontend.manipulation import broadcast_to, concat
+from retrograd.frontend.manipulation import broadcast_to, concat, stack
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import vmap
+from retrograd.frontend.transforms import custom_vjp, vjp, vmap
+from retrograd.frontend.transforms.active import wanted
+from retrograd.ir import substitute
 from retrograd.solvers.dormand_prince import (
+    Slope,
     at,
     attempt,
     continuous,
@@ -22,6 +26,8 @@ from retrograd.solvers.dormand_prince import (
     next_step,
 )
 from retrograd.solvers.flat import flat
+
+GRADIENTS = ("discrete", "adjoint")
 
 
 def odeint(
@@ -32,6 +38,7 @@ def odeint(
     rtol: float = 1e-6,
     atol: float = 1e-9,
     max_steps: int = 10_000,
+    gradient: str = "discrete",
 ) -> Any:
     """The solution of `dy/dt = f(t, y)`, `y(ts[0]) = y0`, at the times `ts`.
 
@@ -43,9 +50,13 @@ def odeint(
     between steps come from a polynomial of order 4. The whole integration is one compiled loop. It
     can be batched by `vmap`, in which each sample has steps of its own.
 
-    Gradients, of any order, of reverse or forward mode, in y0, ts, and all that f uses, are those
-    of the steps that were made, with their sizes taken as constants: exact for the numbers that are
-    returned. Reverse mode records the state at every step.
+    Gradients are in y0, ts, and all that f uses from around it. With `gradient="discrete"` they
+    are those of the steps that were made, with their sizes taken as constants: exact for the
+    numbers that are returned, of any order, in reverse and forward mode; reverse mode records the
+    state at every step. With `gradient="adjoint"` reverse mode solves the adjoint equation
+    `da/dt = -(df/dy)^T a` backwards between the times instead, to the same tolerance: its memory
+    does not grow with the number of steps, and the gradient is that of the exact solution, up to
+    the tolerance.
 
     More than `max_steps` steps, rejected ones too, between two times raise a `LoopLimitError`; the
     problem is then stiff, the tolerance too small for the dtype, or f gives NaN.
@@ -57,6 +68,8 @@ def odeint(
     """
     if not (rtol >= 0 and atol >= 0 and rtol + atol > 0):
         raise OptionError(f"tolerances are not negative, and not both 0: rtol={rtol}, atol={atol}")
+    if gradient not in GRADIENTS:
+        raise OptionError(f"gradient is one of {GRADIENTS}, not {gradient!r}")
     y, back = flat(y0, "odeint")
     times = ts if isinstance(ts, Tensor) else tensor(ts)
     if len(times.shape) != 1 or times.shape[0] == 0:
@@ -68,8 +81,19 @@ def odeint(
         _check_like(found, y0)
         return astype(flat(found, "odeint: what f returns")[0], y.dtype)
 
-    direction = stop_gradient(where(times[-1] >= times[0], 1.0, -1.0))
-    direction = astype(direction, y.dtype)
+    def solve(slope: Slope, y: Tensor, times: Tensor) -> Tensor:
+        return _integrated(slope, y, times, rtol, atol, max_steps)
+
+    if gradient == "discrete":
+        return vmap(back)(solve(slope, y, times))
+    return vmap(back)(_with_adjoint(slope, y, times, solve))
+
+
+def _integrated(
+    slope: Slope, y: Tensor, times: Tensor, rtol: float, atol: float, max_steps: int
+) -> Tensor:
+    """The solution at all times, stacked."""
+    direction = astype(stop_gradient(where(times[-1] >= times[0], 1.0, -1.0)), y.dtype)
     t0 = times[0]
     k1 = slope(t0, y)
     h = first_step(slope, t0, y, k1, direction, rtol, atol)
@@ -89,8 +113,75 @@ def odeint(
         return state, at((target - state[4]) / state[5], state[6])
 
     _, rows = scan(reach, start, times[1:])
-    every = concat([broadcast_to(y, (1, *y.shape)), rows])
-    return vmap(back)(every)
+    return concat([broadcast_to(y, (1, *y.shape)), rows])
+
+
+def _with_adjoint(
+    slope: Slope, y: Tensor, times: Tensor, solve: Callable[[Slope, Tensor, Tensor], Tensor]
+) -> Tensor:
+    """The solution, with a reverse rule that solves the adjoint equation."""
+    field = _Field(slope, times[0], y)
+
+    def forward(y: Tensor, times: Tensor, *around: Tensor) -> Tensor:
+        return solve(lambda t, v: field(t, v, *around), y, times)
+
+    def fwd(y: Tensor, times: Tensor, *around: Tensor) -> Any:
+        rows = forward(y, times, *around)
+        return rows, (rows, times, around)
+
+    def bwd(kept: Any, g: Tensor) -> Any:
+        rows, times, around = kept
+        moving = [w for w in around if w.dtype.is_inexact]
+        n = rows.shape[1]
+        sums, apart = flat(tuple([0 * w for w in moving]), "odeint") if moving else (None, None)
+
+        def of(t: Tensor, v: Tensor, *new: Tensor) -> Tensor:
+            rest = iter(new)
+            return field(t, v, *[next(rest) if w.dtype.is_inexact else w for w in around])
+
+        def augmented(t: Tensor, state: Tensor) -> Tensor:
+            """Slopes of y, of its adjoint, and of the gradients in what f uses."""
+            dy, back = vjp(lambda v, *new: of(t, v, *new), state[:n], *moving)
+            found = back(state[n : 2 * n])
+            parts = [dy, -found[0]]
+            return concat([*parts, -flat(found[1:], "odeint")[0]] if moving else parts)
+
+        def interval(carry: Any, x: Any) -> tuple[Any, Tensor]:
+            a, q = carry
+            end, begin, y_end, y_begin, g_begin = x
+            state = concat([y_end, a] if q is None else [y_end, a, q])
+            final = solve(augmented, state, stack([end, begin]))[1]
+            a = final[n : 2 * n]
+            slope_there = (a * of(begin, y_begin, *moving)).sum()
+            return (a + g_begin, None if q is None else final[2 * n :]), slope_there
+
+        xs = (times[1:], times[:-1], rows[1:], rows[:-1], g[:-1])
+        (a, q), into = scan(interval, (g[-1], sums), xs, reverse=True)
+        own = vmap(lambda t, v, c: (c * of(t, v, *moving)).sum())(times, rows, g)
+        first = 0 * own[:1] - into[:1] if rows.shape[0] > 1 else 0 * own[:1]
+        gradients = iter(apart(q) if apart is not None else ())
+        found = [next(gradients) if w.dtype.is_inexact else None for w in around]
+        return (a, concat([first, own[1:]]), *found)
+
+    return custom_vjp(forward, fwd, bwd)(y, times, *field.around)
+
+
+class _Field:
+    """A slope, closed: what it uses from around it are arguments."""
+
+    def __init__(self, slope: Slope, t: Tensor, y: Tensor) -> None:
+        types = [([x.node.type], tree.flatten(x)[1]) for x in (t, y)]
+        body = Body(slope, types, "odeint")
+        ends = body.outputs([body.value], [y.dtype])
+        captured = body.captured(ends)
+        self._graph = graph_of(body.inputs, ends, captured, "slope")
+        self.around = [Tensor(n, wanted(n)) for n in captured]
+
+    def __call__(self, t: Tensor, v: Tensor, *around: Tensor) -> Tensor:
+        nodes = [*[a.node for a in around], t.node, v.node]
+        known = dict(zip(self._graph.inputs, nodes, strict=True))
+        found: Tensor = results(substitute(self._graph.outputs, known), nodes)[0]
+        return found
 
 
 def _check_like(found: Any, y0: Any) -> None:

@@ -125,6 +125,12 @@ def with_retrograd_value() -> Session:
     return scalar_gpt.session(rg.Value, weights(), sequences())
 
 
+def with_retrograd_value_jit() -> Session:
+    import retrograd as rg
+
+    return scalar_gpt.compiled_session(rg.Value, rg.jit, weights(), sequences())
+
+
 # -- peers ---------------------------------------------------------------------------------------
 def jax_logits(p: Any, tokens: Any, mask: Any) -> Any:
     import jax
@@ -211,6 +217,7 @@ WORKLOAD = Workload(
         "retrograd-eager": with_retrograd_eager,
         "retrograd-scan": with_retrograd_scan,
         "retrograd-value": with_retrograd_value,
+        "retrograd-value-jit": with_retrograd_value_jit,
         "jax": with_jax,
         "jax-scan": with_jax_scan,
         "torch": with_torch,

@@ -86,6 +86,12 @@ def with_retrograd_value() -> Session:
     return scalars(rg.Value, needed(rg, "micrograd").MLP)
 
 
+def with_retrograd_value_jit() -> Session:
+    import retrograd as rg
+
+    return scalars(rg.Value, needed(rg, "micrograd").MLP, rg.jit)
+
+
 # -- peers ---------------------------------------------------------------------------------------
 def jax_step() -> Callable[..., Any]:
     import jax
@@ -163,7 +169,7 @@ def with_micrograd() -> Session:
     return scalars(Value, MLP)
 
 
-def scalars(value: Any, mlp: Any) -> Session:
+def scalars(value: Any, mlp: Any, jit: Callable[[Any], Any] = lambda f: f) -> Session:
     """The demo as micrograd has it, with these classes."""
     model = mlp(2, [16, 16, 1])
     w = weights()
@@ -174,6 +180,7 @@ def scalars(value: Any, mlp: Any) -> Session:
             neuron.b.data = float(bias[j])
     x, y = (a.tolist() for a in points())
 
+    @jit
     def step() -> float:
         scores = [model(list(map(value, row))) for row in x]
         losses = [(1 + -label * s).relu() for label, s in zip(y, scores, strict=True)]
@@ -200,6 +207,7 @@ WORKLOAD = Workload(
         "retrograd-eager": with_retrograd_eager,
         "retrograd-scan": with_retrograd_scan,
         "retrograd-value": with_retrograd_value,
+        "retrograd-value-jit": with_retrograd_value_jit,
         "jax": with_jax,
         "jax-scan": with_jax_scan,
         "torch": with_torch,

@@ -125,6 +125,37 @@ def loss_of(p: dict[str, Any], sequence: list[int]) -> Any:
     return sum(losses) * (1 / len(losses))
 
 
+def compiled_session(
+    cls: Any, jit: Any, weights: dict[str, Any], sequences: list[list[int]]
+) -> Session:
+    """The same with all that a step changes in values, which `jit` compiles it with."""
+    p = {k: [[cls(float(a)) for a in row] for row in w] for k, w in weights.items()}
+    parameters = [a for w in p.values() for row in w for a in row]
+    moments = [(a, cls(0.0), cls(0.0)) for a in parameters]
+    coming = enumerate(cycle(sequences), 1)
+
+    @jit
+    def update(sequence: list[int], c1: float, c2: float) -> Any:
+        value = loss_of(p, sequence)
+        value.backward()
+        for a, m, v in moments:
+            m.data = BETAS[0] * m.data + (1 - BETAS[0]) * a.grad
+            v.data = BETAS[1] * v.data + (1 - BETAS[1]) * a.grad**2
+            a.data -= LR * (m.data / c1) / ((v.data / c2) ** 0.5 + 1e-8)
+            a.grad = 0.0
+        return value.data
+
+    def step() -> float:
+        t, sequence = next(coming)
+        return update(sequence, 1 - BETAS[0] ** t, 1 - BETAS[1] ** t)
+
+    def losses() -> Iterator[float]:
+        for _ in range(CHECKS):
+            yield step()
+
+    return Session(step, losses())
+
+
 def session(cls: Any, weights: dict[str, Any], sequences: list[list[int]]) -> Session:
     p = {k: [[cls(float(a)) for a in row] for row in w] for k, w in weights.items()}
     parameters = [a for w in p.values() for row in w for a in row]

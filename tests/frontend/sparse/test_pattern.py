@@ -37,6 +37,9 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "matrices": (lambda x: rg.linalg.inv(x[:4].reshape(2, 2) + 3 * np.eye(2)).reshape(-1), False),
     "constant": (lambda x: rg.stop_gradient(x) * 2 + 0 * x, True),
     "comparison": (lambda x: rg.where(x > 0, x, 2 * x[::-1]), False),
+    "loop": (lambda x: rg.scan(lambda c, v: (c * v, c), x[0], x)[1], False),
+    "choice of branches": (lambda x: rg.cond(x[0] < 9, lambda x: x * 2, rg.sin, x), False),
+    "custom rule": (rg.custom_jvp(rg.sin, lambda p, t: (p[0], t[0] * rg.cos(p[0]))), False),
     "checkpoint": (rg.checkpoint(lambda x: rg.sin(x) ** 2), True),
 }
 

@@ -7,6 +7,9 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import substitute
+from tests.smooth_graphs import smooth_arrays, smooth_graph
 
 RNG = np.random.default_rng(0)
 LAYERS = [RNG.normal(size=(4, 4)) / 2 for _ in range(6)]
@@ -159,3 +162,53 @@ def test_bytes_of_named_sizes_cannot_be_counted():
         rg.trace(f, rg.spec((rg.Dim("N"),)))
     g = rg.trace(rg.grad(lambda x: rg.checkpoint(rg.sin)(x).sum()), rg.spec((rg.Dim("N"),)))
     assert g(np.zeros(3, np.float32)).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_functions_under_random_policies(seed):
+    """Pieces may be cut anywhere, and anything may be kept."""
+    with rg.backend("llvm" if seed < 3 else "reference"):
+        check_random_function(seed)
+
+
+def check_random_function(seed):
+    rng = np.random.default_rng(seed)
+    graph = smooth_graph(seed, 16)
+    arrays = smooth_arrays(graph, seed)
+
+    def f(*inputs):
+        nodes = substitute(
+            graph.outputs, {x: t.node for x, t in zip(graph.inputs, inputs, strict=True)}
+        )
+        return [Tensor(n, True) for n in nodes]
+
+    def whole(wrap):
+        def loss(*inputs):
+            s, y = wrap(f)(*inputs)
+            again, _ = wrap(f)(*[rg.sin(x) * s for x in inputs])
+            return again * 0.1 + s + (rg.tanh(y) ** 2).sum()
+
+        return loss
+
+    def kept(node):
+        return (len(node.op) + len(node.shape)) % 3 == 0
+
+    wraps = [rg.checkpoint, rg.checkpoint(policy=kept), rg.checkpoint(policy="contractions")]
+    wraps += [rg.checkpoint(policy=budget) for budget in (50, 200, 800, 3000)]
+    wrap = wraps[rng.integers(len(wraps))]
+    if rng.random() < 0.3:
+        inner = wrap
+        wrap = lambda f: rg.checkpoint(inner(f))  # noqa: E731
+    every = tuple(range(3))
+    try:
+        found = rg.value_and_grad(whole(wrap), every)(*arrays)
+    except rg.OptionError:
+        return  # too few bytes
+    expected = rg.value_and_grad(whole(lambda f: f), every)(*arrays)
+    pairs = zip(rg.tree.flatten(found)[0], rg.tree.flatten(expected)[0], strict=True)
+    for a, b in pairs:
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-11)
+    v = [rng.normal(size=a.shape) for a in arrays]
+    two = [rg.hvp(whole(w), tuple(arrays), tuple(v)) for w in (wrap, lambda f: f)]
+    for a, b in zip(*two, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-8, atol=1e-10)

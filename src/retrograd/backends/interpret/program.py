@@ -19,6 +19,7 @@ from retrograd.backends.limits import check_memory
 from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.elementwise import Elementwise
+from retrograd.passes.settle import settled
 
 # Operations whose NumPy meaning gives the bits of compiled code, in every dtype but half precision.
 EXACT = frozenset((
@@ -45,7 +46,7 @@ class InterpretedProgram:
     """Runs a graph node by node; costs next to nothing to make."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+        self.graph = graph = settled(graph)
         self._fitting: dict[str, int] | None = None  # sizes for which there was memory
         last = {x: node for node in graph.body for x in node.inputs}
         for y in graph.outputs:

@@ -36,6 +36,7 @@ CACHE = 1 << 19  # bytes that a block may touch
 ROW = 1 << 19  # bytes from which on a row is cut further
 LEAST_ROWS = 8  # of a band of several kernels
 EACH = 1 << 62  # rows of a piece, where each thread takes one, however many rows there are
+SHORT = 64  # bytes of a row that is as well in memory as in the cache
 PRODUCT_ROWS = 64  # of a matrix product that is cut into blocks
 MOST_KERNELS = 200  # of a band: the time to compile its loop grows faster than they do
 WINDOW = 40  # kernels that may be overtaken by one that joins a band
@@ -82,9 +83,12 @@ class Band:
         return -(-(self.within or self.rows) // self.pieces)
 
     def row_bytes(self, buffer: Buffer) -> int:
-        """Bytes of a row of a buffer; 0 where they are not known."""
+        """Bytes of a row of a buffer; 0 where they are not known, or where there may be fewer rows
+        than in a block, and they are so short that it does not matter where they are."""
         size = buffer.bytes // self.rows
-        return size if isinstance(size, int) and size * self.rows == buffer.bytes else 0
+        if not isinstance(size, int) or size * self.rows != buffer.bytes:
+            return 0
+        return size if isinstance(self.rows, int) or size >= SHORT else 0
 
     def sums(self, kernel: Kernel) -> bool:
         """Whether a kernel adds up over rows."""

@@ -11,6 +11,7 @@ from functools import partial
 from retrograd.backends.kernel.body import Body
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.call import call_kernels
+from retrograd.backends.kernel.donation import in_place
 from retrograd.backends.kernel.fuse import LOOPS, Fusion, is_buffer
 from retrograd.backends.kernel.group import Group, buffers_read
 from retrograd.backends.kernel.kernel import Kernel
@@ -18,7 +19,7 @@ from retrograd.backends.kernel.legalize import legalize
 from retrograd.backends.kernel.lowering import Lowering, is_map
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
-from retrograd.backends.kernel.region import Memory, item_types, region_kernel
+from retrograd.backends.kernel.region import Memory, item_types, region_kernel, regions_of
 from retrograd.ir import Graph, Node, Shape, TensorType, TupleType
 from retrograd.ops.control import Item
 
@@ -132,7 +133,12 @@ class Block:
             results = [self.buffers[self._items[node, i][0]] for i in range(len(item_types(node)))]
         else:
             results = [self.buffers[node]]
-        return region_kernel(node, given, results, self.memory, self._inside)
+        kernel = region_kernel(node, given, results, self.memory, self._inside)
+        for region in regions_of(kernel):
+            pairs = [(c.into, c.out) for c in region.carries]
+            for carry, same in zip(region.carries, in_place(region.blocks[-1], pairs), strict=True):
+                carry.in_place = same
+        return kernel
 
     def _inside(
         self, graph: Graph, inputs: Sequence[Buffer], outputs: Sequence[Buffer]

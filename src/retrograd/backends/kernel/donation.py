@@ -76,7 +76,23 @@ def take_inputs(
     return found
 
 
-def _delay(kernels: list[Kernel], given: set[Buffer]) -> None:
+def in_place(kernels: list[Kernel], pairs: Sequence[tuple[Buffer, Buffer]]) -> list[bool]:
+    """For each pair of what a step is given and what it makes of it, whether both can be one
+    buffer; if so the kernels are changed to use the first."""
+    _delay(kernels, {x for x, _ in pairs}, "cursor")
+    writers = {b: at for at, k in enumerate(kernels) for b in k.outs}
+    found: dict[Buffer, Buffer] = {}
+    for x, y in pairs:
+        at = writers.get(y, -1)
+        readers = [n for n, k in enumerate(kernels) if x in k.reads]
+        if at >= 0 and _fits(x, y, at, kernels[at], readers, False):
+            found[y] = x
+    for kernel in kernels if found else ():
+        rename(kernel, found)
+    return [y in found for _, y in pairs]
+
+
+def _delay(kernels: list[Kernel], given: set[Buffer], kind: str = "output") -> None:
     """Where an input could be updated in place but for kernels that read it later, have the update
     wait for them, if nothing waits for the update."""
     read = {b for k in kernels for b in k.reads}
@@ -86,7 +102,7 @@ def _delay(kernels: list[Kernel], given: set[Buffer]) -> None:
         for x in given.intersection(kernel.reads):
             readers[x].append(kernel)
     for number, kernel in enumerate(kernels):
-        if any(y in read or y.kind != "output" for y in kernel.outs):
+        if any(y in read or y.kind != kind for y in kernel.outs):
             continue
         near = given.intersection(kernel.reads)
         own = {x for x in near for y in kernel.outs if x.type == y.type and _updates(kernel, x, y)}

@@ -40,6 +40,7 @@ from retrograd.ir import (
 )
 from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
 from retrograd.ops.shape import expand, inverse, permute
+from retrograd.passes.settle import settled
 
 
 class CheckIndex(Op):
@@ -164,6 +165,7 @@ RULES: dict[str, Rule] = {
 def legalize(graph: Graph, light: bool = False) -> Graph:
     """The graph in ops that the planner lowers; provenance and outputs' order kept. For `light`
     see `Plan`."""
+    graph = settled(graph)
     if not any(node.op in RULES for node in graph.nodes):
         return graph
     known: dict[Any, Node] = {}

@@ -28,13 +28,14 @@ from retrograd.passes import optimize
 @dataclass(slots=True)
 class Carry:
     """What a step gives to the next: it starts as `first`, and ends in `last`; `spare` is the other
-    memory that the cursors point to in turn."""
+    memory that the cursors point to in turn, unless a step can write over what it reads."""
 
     first: Buffer
     last: Buffer
     spare: Buffer
     into: Buffer
     out: Buffer
+    in_place: bool = False
 
 
 @dataclass(slots=True)

@@ -14,8 +14,13 @@ from retrograd.ops.matmul import DotGeneral
 FEW = 16  # rows of the result, where rows of the matrix on the right are contiguous
 NEAR = 1 << 15  # bytes of such a matrix, which stays in the first-level cache
 FAR = 1 << 21  # bytes of one that stays in no cache near by
-FEW_TURNED = 8  # rows of the result, where they are not: loops read element by element
+FEW_FAR = 8  # rows of the result, where such a matrix is far away
+FEW_TURNED = 11  # rows of the result, where they are not: loops read element by element
+NEAR_TURNED = 1 << 16  # bytes of such a matrix
+FEW_TURNED_FAR = 2  # rows of the result, where it is larger: many elements share a place in a cache
 LITTLE = 1 << 12  # multiply-adds there
+# Where all are 0, every contraction is by the routine that may be; where they are endless, none.
+LIMITS = ("FEW", "FEW_FAR", "NEAR", "FEW_TURNED", "FEW_TURNED_FAR", "NEAR_TURNED", "LITTLE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +132,11 @@ def wants_routine(node: Node) -> bool:
     m, n = product(a.shape[i] for i in a_free), product(b.shape[j] for j in b_free)
     if n == 1:  # a vector times a matrix: nothing is read twice, so copying it pays nowhere
         return False
-    if not in_rows(node):
-        return not (less(m, FEW_TURNED) or less(m * summed * n, LITTLE))
     size = summed * n * node.dtype.itemsize
-    return not (less(m, FEW_TURNED if not less(size, FAR) else FEW + 1) or less(size, NEAR))
+    if not in_rows(node):
+        few = FEW_TURNED if less(size, NEAR_TURNED) else FEW_TURNED_FAR
+        return not (less(m, few) or less(m * summed * n, LITTLE))
+    return not (less(m, FEW + 1 if less(size, FAR) else FEW_FAR) or less(size, NEAR))
 
 
 def less(size: int | Dim, limit: int) -> bool:

@@ -169,12 +169,17 @@ class KernelWriter(Writer):
             data = [v.dtype.itemsize for v in varying if self.strides[v] is None]
             if data and max(data) == 8:
                 lanes = max(lanes // 2, 2)
-            if nest.op == "dot":
+            if nest.op == "dot" and not self._gathers():
                 lanes *= 2
         n = nest.loops[nest.vec]
         if not isinstance(n, Dim):
             lanes = min(lanes, 1 << max(n - 1, 0).bit_length())
         return lanes
+
+    def _gathers(self) -> bool:
+        """Whether lanes read what does not lie side by side."""
+        loads = [v for v in self.uses if v.op == "load" and self.varies(v)]
+        return any(self.strides[v.args[0]] != 1 for v in loads)
 
     def _choose_rows(self) -> int:
         """How many rows of a tile fit into the registers."""
@@ -183,7 +188,8 @@ class KernelWriter(Writer):
             return 1
         if nest.op == "dot":
             own = -(-self.lanes // self.machine.width)
-            return min(8, self.machine.registers // (2 * own))
+            # What is gathered serves all rows of a tile.
+            return min(16 if self._gathers() else 8, self.machine.registers // (2 * own))
         if nest.kind != "row":
             return 1
         values = sum(self.is_vector(v) for v in self.uses)

@@ -89,10 +89,7 @@ def _lanes(
             last = str(whole * w.lanes)
             values = _loop(w, number, ("0", last), w.lanes, inside, kinds, values)
         if rest == 1 and w.nest.kind != "row":
-            # One lane is a scalar. (And LLVM 22 writes too much where a store of one lane narrows.)
-            lanes, w.lanes = w.lanes, 1
-            values = _at(w, number, [str(whole * lanes)], inside, values)
-            w.lanes = lanes
+            values = _one_lane(w, number, str(whole * w.lanes), inside, values)
         elif rest:
             w.mask = "<" + ", ".join(f"i1 {int(i < rest)}" for i in range(w.lanes)) + ">"
             values = _at(w, number, [str(whole * w.lanes)], inside, values)
@@ -116,8 +113,18 @@ def backwards(
     passed = w.new(f"mul nsw i64 {w.new(f'add nsw i64 {loop.counter}, 1')}, {w.lanes}")
     at = w.new(f"sub nsw i64 {end}, {passed}")
     w.close_loop(loop, _at(w, number, [at], inside, loop.values))
+    if end.isdigit() and int(end) % w.lanes == 1:
+        return _one_lane(w, number, "0", inside, loop.values)
     done = w.new(f"mul nsw i64 {whole}, {w.lanes}")
     return _last_lanes(w, number, "0", w.new(f"sub nsw i64 {end}, {done}"), inside, loop.values)
+
+
+def _one_lane(w: KernelWriter, number: int, at: str, inside: Inside, values: Carried) -> Carried:
+    """One lane is a scalar. (And LLVM 22 writes too much where a store of one lane narrows.)"""
+    lanes, w.lanes = w.lanes, 1
+    values = _at(w, number, [at], inside, values)
+    w.lanes = lanes
+    return values
 
 
 def _last_lanes(

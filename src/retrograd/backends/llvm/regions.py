@@ -113,18 +113,19 @@ class RegionWriter(Writer):
             last = self.load(c.last)
             self.copy(last, self.load(c.first), c.last.bytes)
             self.point(c.into, last)
-            self.point(c.out, self.load(c.spare))
+            if not c.in_place:
+                self.point(c.out, self.load(c.spare))
 
     def turn(self, region: Region) -> None:
         """What came out of a step goes into the next."""
-        for c in region.carries:
+        for c in (c for c in region.carries if not c.in_place):
             into, out = self.load(c.into), self.load(c.out)
             self.point(c.into, out)
             self.point(c.out, into)
 
     def end(self, region: Region) -> None:
         """Carries are where they are expected."""
-        for c in region.carries:
+        for c in (c for c in region.carries if not c.in_place):
             found, last = self.load(c.into), self.load(c.last)
             yes, no = self.label(), self.label()
             self.branch(self.new(f"icmp eq ptr {found}, {last}"), no, yes)

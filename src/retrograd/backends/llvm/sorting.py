@@ -14,80 +14,14 @@ from functools import cache
 from retrograd.backends.kernel import Nest
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.kernels import KernelWriter
+from retrograd.backends.llvm.keys import Keys
 from retrograd.backends.llvm.loops import Carried, walk
-from retrograd.backends.llvm.ordering import align, element, sorter
+from retrograd.backends.llvm.ordering import element, sorter
+from retrograd.backends.llvm.selecting import is_few, selector, word_of
 from retrograd.backends.llvm.writer import Writer
-from retrograd.ir import DType, bfloat16, float16, float32, float64
+from retrograd.ir import DType, bfloat16, float16
 
-# Bits of a float without its sign above which it is a NaN.
-_INFINITY = {float16: 0x7C00, bfloat16: 0x7F80, float32: 0x7F800000, float64: 0x7FF0000000000000}
 WIDTH = 8  # elements of a vector
-
-
-class Keys:
-    """How the numbers of a dtype become unsigned keys, in one lane or several."""
-
-    def __init__(self, w: Writer, dtype: DType, descending: bool = False, lanes: int = 1) -> None:
-        self.w = w
-        self.dtype = dtype
-        self.lanes = lanes
-        self.descending = descending
-        self.bits = 8 * dtype.itemsize
-        self.kind = types.widened(f"i{self.bits}", lanes)
-        self.sign = 1 << (self.bits - 1)
-
-    def number(self, value: int) -> str:
-        """A constant in every lane."""
-        wrapped = (value + self.sign) % (2 * self.sign) - self.sign
-        return types.splat(f"i{self.bits}", str(wrapped), self.lanes)
-
-    def do(self, op: str, a: str, b: str | int) -> str:
-        return self.w.new(f"{op} {self.kind} {a}, {b if isinstance(b, str) else self.number(b)}")
-
-    def choose(self, condition: str, a: str, b: str) -> str:
-        flags = types.widened("i1", self.lanes)
-        return self.w.new(f"select {flags} {condition}, {self.kind} {a}, {self.kind} {b}")
-
-    def is_nan(self, x: str) -> str:
-        size = self.do("and", x, self.sign - 1)
-        return self.do("icmp ugt", size, _INFINITY[self.dtype])
-
-    def is_zero(self, x: str) -> str:
-        return self.do("icmp eq", self.do("and", x, self.sign - 1), 0)
-
-    def of(self, x: str) -> str:
-        """The key of the bits of a number, in the order that the dtype's values have."""
-        if self.dtype.is_float:
-            signs = self.do("ashr", x, self.bits - 1)
-            x = self.do("xor", x, self.do("or", signs, self.sign))
-        elif self.dtype.kind == "int":
-            x = self.do("xor", x, self.sign)
-        return self.do("xor", x, -1) if self.descending else x
-
-    def back(self, key: str) -> str:
-        """The bits of the number of a key."""
-        x = self.do("xor", key, -1) if self.descending else key
-        if self.dtype.is_float:
-            signs = self.do("ashr", self.do("xor", x, -1), self.bits - 1)
-            return self.do("xor", x, self.do("or", signs, self.sign))
-        return self.do("xor", x, self.sign) if self.dtype.kind == "int" else x
-
-    def total(self, x: str) -> str:
-        """A key that equal numbers share: one for both zeros, one for every NaN."""
-        if not self.dtype.is_float:
-            return self.of(x)
-        nan = self.is_nan(x)
-        x = self.choose(self.is_zero(x), self.number(0), x)
-        return self.choose(nan, self.number(-1), self.of(x))
-
-    def load(self, base: str, at: str) -> str:
-        return self.w.new(f"load {self.kind}, ptr {self.place(base, at)}, align {align(self.bits)}")
-
-    def store(self, x: str, base: str, at: str) -> None:
-        self.w.line(f"store {self.kind} {x}, ptr {self.place(base, at)}, align {align(self.bits)}")
-
-    def place(self, base: str, at: str) -> str:
-        return element(self.w, f"i{self.bits}", base, at)
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -267,6 +201,12 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
     w.begin(nest)
     words = work[0] if len(work) > 1 else store.buffer
     spare = work[-1]
+    keys = Keys(w, source.type.dtype, info["descending"])
+    partial = info["count"] != info["n"]
+    name = f"first.{source.type.dtype.code}.{'down' if keys.descending else 'up'}"
+    if partial:
+        for text in selector(name, source.type.dtype, keys.descending):
+            w.declare(text)
 
     def row(_: Carried) -> Carried:
         at, n, count = w.scalar(store.value), w.scalar(info["n"]), w.scalar(info["count"])
@@ -274,16 +214,27 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
         start = w.new(f"mul nsw i64 {at}, {scale}") if scale > 1 else at
         a, b = w.address(words, start), w.address(spare, start)
         x, y = w.address(source, at), w.address(store.buffer, w.scalar(store.offset))
-        keys = Keys(w, source.type.dtype, info["descending"])
-        loop = w.open_loop(n)
-        key = keys.total(keys.load(x, loop.counter))
-        if keys.bits < bits:
-            key = w.new(f"zext {keys.kind} {key} to {kind}")
-        position = loop.counter if bits == 64 else w.new(f"zext i64 {loop.counter} to {kind}")
-        word = w.new(f"or {kind} {w.new(f'shl {kind} {key}, {half}')}, {position}")
-        w.line(f"store {kind} {word}, ptr {element(w, kind, a, loop.counter)}, align 8")
-        w.close_loop(loop)
-        w.line(f"call void @sort.u{bits}.{half}(ptr {a}, ptr {b}, i64 {n}, i64 {count})")
+
+        def whole() -> None:
+            loop = w.open_loop(n)
+            word = word_of(w, keys, keys.total(keys.load(x, loop.counter)), loop.counter)
+            w.line(f"store {kind} {word}, ptr {element(w, kind, a, loop.counter)}, align 8")
+            w.close_loop(loop)
+            w.line(f"call void @sort.u{bits}.{half}(ptr {a}, ptr {b}, i64 {n}, i64 {count})")
+
+        if partial:
+            few, all_of_them, on = w.label(), w.label(), w.label()
+            w.branch(is_few(w, keys, n, count), few, all_of_them)
+            w.start_block(few)
+            places = ", ".join(f"ptr {p}" for p in (x, a, b))
+            w.line(f"call void @{name}({places}, i64 {n}, i64 {count})")
+            w.jump(on)
+            w.start_block(all_of_them)
+            whole()
+            w.jump(on)
+            w.start_block(on)
+        else:
+            whole()
         loop = w.open_loop(count)
         word = w.new(f"load {kind}, ptr {element(w, kind, a, loop.counter)}, align 8")
         if bits > 64:

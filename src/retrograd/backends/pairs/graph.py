@@ -13,12 +13,22 @@ from retrograd.backends.pairs.fourier import fourier
 from retrograd.backends.pairs.functions import FUNCTIONS, Pair, add, mul, zmul
 from retrograd.backends.pairs.matrices import on_pairs
 from retrograd.errors import BackendError
-from retrograd.ir import Graph, Node, Provenance, TensorType, full, made_by, product
+from retrograd.ir import (
+    Graph,
+    Node,
+    Provenance,
+    TensorType,
+    full,
+    graphs_of,
+    made_by,
+    product,
+)
 from retrograd.ops import elementwise as e
 from retrograd.ops.leaf import Constant, constant, input_node
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.reduce import ReduceProd, ReduceSum
 from retrograd.ops.shape import Concat, expand, pad, permute, reshape, slice_axis
+from retrograd.passes.settle import settled
 
 Parts = Node | Pair
 
@@ -37,12 +47,17 @@ def type_of_pairs(type: TensorType) -> TensorType:
 
 def paired(graph: Graph) -> Graph:
     """The graph on real numbers."""
+    graph = settled(graph)
     found: dict[Node, Parts] = {}
     inputs = [input_node(type_of_pairs(x.type), x.name) for x in graph.inputs]
     for x, new in zip(graph.inputs, inputs, strict=True):
         found[x] = _apart(new) if x.dtype.is_complex else new
     for node in graph.body:
         parts = [found[x] for x in node.inputs]
+        if graphs_of(node.prim) or node.op == "item":
+            with made_by(Provenance(node.scope, node.source, node.origin)):
+                found[node] = _held(node, parts)
+            continue
         reals = tuple([p for p in parts if isinstance(p, Node)])
         if len(reals) == len(parts) and not node.dtype.is_complex:
             found[node] = node if reals == node.inputs else node.with_inputs(reals)
@@ -55,6 +70,17 @@ def paired(graph: Graph) -> Graph:
         with made_by(Provenance(y.scope, y.source, y.origin)):
             outputs.append(_joined(end) if isinstance(end, tuple) else end)
     return Graph(inputs, outputs, graph.name)
+
+
+def _held(node: Node, parts: Sequence[Parts]) -> Parts:
+    """An operation that holds graphs, with these rewritten, or one of its results."""
+    given = [_joined(p) if isinstance(p, tuple) else p for p in parts]
+    if node.op == "item":
+        item = node.prim(*given)
+        return _apart(item) if node.dtype.is_complex else item
+    held = {k: paired(g) for k, g in node.attrs.items() if isinstance(g, Graph)}
+    new: Node = dataclasses.replace(node.prim, **held)(*given)  # type: ignore[type-var]
+    return new
 
 
 def _apart(x: Node) -> Pair:

@@ -8,12 +8,12 @@ import numpy as np
 
 from retrograd.backends.backend import Array, Program, bind
 from retrograd.backends.pairs.graph import paired
-from retrograd.ir import Graph
+from retrograd.ir import Graph, nested
 
 
 def has_complex(graph: Graph) -> bool:
     """Whether complex numbers occur in a graph."""
-    return any(node.dtype.is_complex for node in graph.nodes)
+    return any(node.dtype.is_complex for g in (graph, *nested(graph)) for node in g.nodes)
 
 
 def real_graph(graph: Graph) -> Graph:

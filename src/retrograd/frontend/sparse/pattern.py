@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends import Array
-from retrograd.ir import Node, reachable
+from retrograd.ir import Node, TupleType, reachable
 from retrograd.ops.elementwise import Cast, Elementwise, Select
 from retrograd.ops.index import Gather, Scatter
 from retrograd.ops.matmul import DotGeneral
@@ -34,7 +34,7 @@ def patterns(outputs: Sequence[Node], inputs: Sequence[Node], values: Values) ->
     """A pattern for each output; columns are the elements of the inputs, one after the other."""
     from scipy import sparse
 
-    columns = sum(_size(x) for x in inputs)
+    columns = sum([_size(x) for x in inputs])
     found: dict[Node, Pattern | None] = {}
     start = 0
     for x in inputs:
@@ -44,7 +44,7 @@ def patterns(outputs: Sequence[Node], inputs: Sequence[Node], values: Values) ->
         if node in found:
             continue
         operands = [found[x] for x in node.inputs]
-        constant = node.op == "stop_gradient" or not node.dtype.is_inexact
+        constant = node.op == "stop_gradient" or not node.type.is_inexact
         if constant or all(p is None for p in operands):
             found[node] = None
         else:
@@ -93,14 +93,17 @@ def _union(present: Sequence[Pattern]) -> Pattern:
 
 
 def everything(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
-    """Every element depends on all that the operands depend on."""
+    """Every element depends on all that the operands depend on. Several results are one element,
+    from which each of them is taken."""
     from scipy import sparse
 
-    present = [sparse.csr_array(p.max(axis=0)) for p in operands if p is not None and p.shape[0]]
-    rows = np.zeros(_size(node), np.int64)
+    given = [p for p in operands if p is not None]
+    count = 1 if isinstance(node.type, TupleType) else _size(node)
+    present = [sparse.csr_array(p.max(axis=0)) for p in given if p.shape[0]]
     if not present:
-        return next(p for p in operands if p is not None)[rows[:0]]
-    return sparse.csr_array(_union(present).reshape(1, -1))[rows]
+        return sparse.csr_array((count, given[0].shape[1]), dtype=bool)
+    total = sparse.csr_array(_union(present).reshape(1, -1))
+    return total[np.zeros(count, np.int64)]
 
 
 def elementwise(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.autodiff import Cotangents, contributions
+from retrograd.autodiff.recompute import Recomputation, has_regions
 from retrograd.backends import Array
 from retrograd.errors import DTypeError, RetrogradError, ShapeError
 from retrograd.frontend.backward import check_edits
@@ -40,10 +41,13 @@ def walk(entries: Sequence[Entry], ids: Mapping[Node, int], found: Cotangents) -
 
     Cotangents in `found` are conjugates of what users get (see `ops/complex.py`). They are complete
     when their entry is visited: parents stand before their children, and contributions are added in
-    the order of the visits, which is that of the tape.
+    the order of the visits, which is that of the tape. What was recorded inside of `checkpoint` is
+    computed again.
     """
     # Hooks look at numbers in the middle of the pass: values held here are computed once for all.
     held = hold(entries) if any(e.hooks for e in entries) else []
+    regions = has_regions([e.node for e in entries])
+    again = Recomputation([e.node for e in entries]) if regions else None
     for entry in reversed(entries):
         node = entry.node
         if node not in found.of or not entry.requires_grad:
@@ -54,7 +58,8 @@ def walk(entries: Sequence[Entry], ids: Mapping[Node, int], found: Cotangents) -
             continue
         parts = []
         with made_by(Provenance(node.scope, node.source, node)):
-            for x, part in contributions(node, found.of[node]):
+            seen = None if again is None else again.seen(node, found.of)
+            for x, part in contributions(node, found.of[node], seen):
                 k = ids.get(x, -1)
                 if k >= 0 and entries[k].requires_grad:
                     found.add(x, part)

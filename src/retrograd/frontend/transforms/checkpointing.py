@@ -8,7 +8,8 @@ from typing import Any
 
 from retrograd.errors import OptionError
 from retrograd.frontend import tree
-from retrograd.frontend.recording import Lazy, dissolve_pages
+from retrograd.frontend.context import unseen
+from retrograd.frontend.recording import Lazy, dissolve_pages, recorders
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import alias, need_function
 from retrograd.frontend.transforms.budget import FREE, Piece, pieces_within
@@ -64,10 +65,13 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
         ]
         start = full(0, spec(())).id
         inner_args, inner_kwargs = tree.unflatten(structure, new)
-        ends, shape = tree.flatten(f(*inner_args, **inner_kwargs))
+        with unseen():  # tapes are shown the region
+            ends, shape = tree.flatten(f(*inner_args, **inner_kwargs))
         at = [i for i, y in enumerate(ends) if isinstance(y, Lazy)]
         outputs = region([ends[i].node for i in at], start, chosen)
         for i, y in zip(at, outputs, strict=True):
+            for tape in recorders():
+                tape.record(y)
             ends[i] = Tensor(y, ends[i]._requires_grad)
         return tree.unflatten(shape, ends)
 

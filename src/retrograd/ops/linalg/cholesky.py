@@ -19,7 +19,7 @@ from retrograd.ops.linalg.matrix import (
     product,
     symmetric,
 )
-from retrograd.ops.linalg.triangular import TriangularSolve
+from retrograd.ops.linalg.triangular import SMALL, TriangularSolve, substitute
 
 
 @declare
@@ -43,13 +43,7 @@ class Cholesky(MatrixOp):
         return self.stacked(self._value, arrays[0].shape[-2:], *arrays)
 
     def _value(self, x: Any) -> Any:
-        s, y = (x + x.conj().T) / 2, np.zeros_like(x)
-        for j in range(len(x)):
-            column = s[j:, j] - y[j:, :j] @ y[j, :j].conj()
-            if not column[0].real > 0:
-                raise Refused(j + 1)
-            y[j:, j] = column / np.sqrt(column[0].real)
-            y[j, j] = y[j, j].real
+        y = _factor((x + x.conj().T) / 2)
         return y.conj().T if self.upper else y
 
     def reason(self, code: int) -> str:
@@ -79,3 +73,23 @@ class Cholesky(MatrixOp):
         left = solve(y, symmetric(t))
         middle = solve(y, adjoint(left))  # hermitian
         return self._factor(product(y, halved(middle)))
+
+
+def _factor(s: Any, before: int = 0) -> Any:
+    """The lower factor of a hermitian array, by halves; `before` rows come before it."""
+    n, y = len(s), np.zeros_like(s)
+    if n > SMALL:
+        half = n // 2
+        y[:half, :half] = _factor(s[:half, :half], before)
+        below = s[:half, half:].copy()
+        substitute(y[:half, :half], below, backward=False)
+        y[half:, :half] = below.conj().T
+        y[half:, half:] = _factor(s[half:, half:] - below.conj().T @ below, before + half)
+        return y
+    for j in range(n):
+        column = s[j:, j] - y[j:, :j] @ y[j, :j].conj()
+        if not column[0].real > 0:
+            raise Refused(before + j + 1)
+        y[j:, j] = column / np.sqrt(column[0].real)
+        y[j, j] = y[j, j].real
+    return y

@@ -24,7 +24,7 @@ from retrograd.ops.linalg.matrix import (
     transpose,
     upper,
 )
-from retrograd.ops.linalg.triangular import TriangularSolve
+from retrograd.ops.linalg.triangular import SMALL, TriangularSolve, substitute
 from retrograd.ops.shape import Concat, fail, pad, reshape
 
 LOWER = TriangularSolve(unit=True)
@@ -60,14 +60,10 @@ class LU(MatrixOp):
 
     def _value(self, x: Any) -> Any:
         m, n = x.shape
-        y, order, exchanges = x.copy(), np.arange(m), np.zeros(m)
-        for i in range(n):
-            best = i + int(np.argmax(_length(y[i:, i])))
-            exchanges[i] = best
-            y[[i, best]], order[[i, best]] = y[[best, i]], order[[best, i]]
-            if y[i, i] != 0:
-                y[i + 1 :, i] /= y[i, i]
-            y[i + 1 :, i + 1 :] -= np.outer(y[i + 1 :, i], y[i, i + 1 :])
+        y, order, exchanges = x.copy(), np.arange(m), np.zeros(m, np.int64)
+        _factor(y, exchanges)
+        for i, j in enumerate(exchanges[:n]):
+            order[[i, j]] = order[[j, i]]
         return np.concatenate([y.T, order[None].astype(x.dtype), exchanges[None].astype(x.dtype)])
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
@@ -142,6 +138,34 @@ def order(y: Node) -> Node:
 def exchanges(y: Node) -> Node:
     """With which row each row changed places, step by step."""
     return _row(y, y.shape[-2] - 1)
+
+
+def _factor(y: Any, exchanges: Any) -> None:
+    """The factors of an array in its place, by halves of its columns."""
+    n = y.shape[1]
+    if n > SMALL:
+        half = n // 2
+        left, right = y[:, :half], y[:, half:]
+        _factor(left, exchanges[:half])
+        _exchange(right, exchanges[:half])
+        substitute(left[:half], right[:half], backward=False, unit=True)
+        right[half:] -= left[half:] @ right[:half]
+        _factor(right[half:], exchanges[half:])
+        _exchange(left[half:], exchanges[half:n])
+        exchanges[half:n] += half
+        return
+    for i in range(n):
+        best = exchanges[i] = i + int(np.argmax(_length(y[i:, i])))
+        y[[i, best]] = y[[best, i]]
+        if y[i, i] != 0:
+            y[i + 1 :, i] /= y[i, i]
+        y[i + 1 :, i + 1 :] -= np.outer(y[i + 1 :, i], y[i, i + 1 :])
+
+
+def _exchange(y: Any, exchanges: Any) -> None:
+    for i, j in enumerate(exchanges):
+        if i != j:
+            y[[i, j]] = y[[j, i]]
 
 
 @declare

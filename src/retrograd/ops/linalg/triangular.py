@@ -47,17 +47,11 @@ class TriangularSolve(MatrixOp):
         return self.stacked(self._value, arrays[1].shape[-2:], *arrays)
 
     def _value(self, a: Any, b: Any) -> Any:
-        n = len(a)
         y = b.copy()
         if not self.unit and not np.diagonal(a).all():
             raise Refused(1 + int(np.argmin(np.diagonal(a) != 0)))
         a = a.T if self.transpose else a
-        backward = self.upper != self.transpose
-        for i in reversed(range(n)) if backward else range(n):
-            known = slice(i + 1, n) if backward else slice(0, i)
-            y[i] -= a[i, known] @ y[known]
-            if not self.unit:
-                y[i] /= a[i, i]
+        substitute(a, y, self.upper != self.transpose, self.unit)
         return y
 
     def reason(self, code: int) -> str:
@@ -85,3 +79,23 @@ class TriangularSolve(MatrixOp):
         if batched[0]:
             return super().batch(size, batched, *inputs)
         return side_by_side(self, size, inputs[:1], inputs[1])
+
+
+SMALL = 16  # rows up to which a reference goes row by row; larger matrices are cut in halves
+
+
+def substitute(a: Any, y: Any, backward: bool, unit: bool = False) -> None:
+    """`y = a^-1 y` in place, for an array that is triangular: above the diagonal if `backward`."""
+    n = len(a)
+    if n > SMALL:
+        halves = slice(0, n // 2), slice(n // 2, n)
+        first, last = halves[::-1] if backward else halves
+        substitute(a[first, first], y[first], backward, unit)
+        y[last] -= a[last, first] @ y[first]
+        substitute(a[last, last], y[last], backward, unit)
+        return
+    for i in reversed(range(n)) if backward else range(n):
+        known = slice(i + 1, n) if backward else slice(0, i)
+        y[i] -= a[i, known] @ y[known]
+        if not unit:
+            y[i] /= a[i, i]

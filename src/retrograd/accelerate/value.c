@@ -1,0 +1,1137 @@
+/* The recorder of scalars: a page of rows, and `Value`, a handle on one.
+ *
+ * Twin of `frontend/value/page.py` and `recorder.py`, for what happens with every operation. All
+ * else is Python: `compiled_page.py` has a subclass of `Page`, and operations on operands that are
+ * not on one open page go to `placing.record`. Rows lie in flat arrays from the start, and nothing
+ * here is interrupted by another thread, so rows are never half written.
+ *
+ * A handle of an operation is not tracked by the cyclic collector, which would cost more than all
+ * the rest, until something refers to it that could be part of a cycle (`_track`).
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { CONSTANT, LEAF, FOREIGN, CUSTOM };
+enum { CODE, A, B, VALUES, GRADS, STAMPS, REACHED, FOUND, COMING, EPOCH, FIELDS };
+
+typedef int64_t (*Machine)(void *, int64_t, int64_t, int64_t);
+
+typedef struct Value Value;
+
+typedef struct {
+    PyObject_HEAD
+    int64_t table[FIELDS]; /* what the machine follows */
+    uint8_t *code;
+    int32_t *a, *b;
+    double *values, *grads;
+    int32_t *stamps, *reached;
+    uint8_t *held;        /* how many handles a row has; 255 is many */
+    int64_t rows, room, grad_room, done;
+    int64_t live;         /* handles of operations */
+    Value **leaves;       /* in the order of their rows, whose `a` is the position here */
+    int64_t leaf_count, leaf_room;
+    PyObject *constants;  /* rows by number */
+    PyObject *trace;      /* or NULL */
+    char closed, waiting; /* waiting: there are rows of other pages without a value */
+} Page;
+
+struct Value {
+    PyObject_HEAD
+    Page *page; /* or NULL */
+    int64_t row;
+    double data, grad;
+    PyObject *label, *home;
+    double *home_data, *home_grad;
+    char is_leaf;
+};
+
+static PyTypeObject *PageType, *ValueType;
+static Machine machine;
+static PyObject *load_machine, *record, *construct, *current_trace, *traces, *number_of, *evaluate;
+static PyObject *unsettable;
+static int64_t limit = 1 << 16;
+
+#define FREE_VALUES 1024
+static Value *free_values[FREE_VALUES];
+static int free_count;
+
+/* -- pages ------------------------------------------------------------------------------------ */
+static int grow(void **memory, int64_t from, int64_t to, size_t size) {
+    void *bigger = PyMem_Realloc(*memory, (size_t)to * size);
+    if (!bigger) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    memset((char *)bigger + (size_t)from * size, 0, (size_t)(to - from) * size);
+    *memory = bigger;
+    return 0;
+}
+
+static int reserve(Page *p, int64_t rows) {
+    if (rows <= p->room)
+        return 0;
+    int64_t room = p->room ? p->room + p->room / 2 : 64;
+    if (room < rows)
+        room = rows;
+    if (p->room < limit && room > limit)
+        room = rows > limit ? rows : limit; /* to be asked there whether it goes on */
+    if (grow((void **)&p->code, p->room, room, 1) || grow((void **)&p->a, p->room, room, 4) ||
+        grow((void **)&p->b, p->room, room, 4) || grow((void **)&p->values, p->room, room, 8) ||
+        grow((void **)&p->held, p->room, room, 1))
+        return -1;
+    p->room = room;
+    p->table[CODE] = (int64_t)(intptr_t)p->code;
+    p->table[A] = (int64_t)(intptr_t)p->a;
+    p->table[B] = (int64_t)(intptr_t)p->b;
+    p->table[VALUES] = (int64_t)(intptr_t)p->values;
+    return 0;
+}
+
+static int reserve_grads(Page *p) {
+    if (p->rows <= p->grad_room)
+        return 0;
+    int64_t old = p->grad_room, new = p->rows;
+    if (grow((void **)&p->grads, old, new, 8) || grow((void **)&p->stamps, old, new, 4) ||
+        grow((void **)&p->reached, old ? old + 1 : 0, new + 1, 4))
+        return -1;
+    p->grad_room = new;
+    p->table[GRADS] = (int64_t)(intptr_t)p->grads;
+    p->table[STAMPS] = (int64_t)(intptr_t)p->stamps;
+    p->table[REACHED] = (int64_t)(intptr_t)p->reached;
+    return 0;
+}
+
+/* A new row; the page is open and there is no need to ask. */
+static int64_t put(Page *p, int code, int64_t a, int64_t b) {
+    int64_t i = p->rows;
+    if (i >= p->room) {
+        if (reserve(p, i + 1))
+            return -1;
+        if (i >= limit && !p->trace && p->live < i / 8) {
+            /* Large, and few handles: nothing more than this row. */
+            p->code[i] = (uint8_t)code;
+            p->a[i] = (int32_t)a;
+            p->b[i] = (int32_t)b;
+            p->rows = i + 1;
+            PyObject *done = PyObject_CallMethod((PyObject *)p, "close", NULL);
+            if (!done)
+                return -1;
+            Py_DECREF(done);
+            return i;
+        }
+    }
+    p->code[i] = (uint8_t)code;
+    p->a[i] = (int32_t)a;
+    p->b[i] = (int32_t)b;
+    p->rows = i + 1;
+    return i;
+}
+
+static int64_t put_given(Page *p, int code, double x) {
+    int64_t i = put(p, code, 0, 0);
+    if (i >= 0)
+        p->values[i] = x;
+    return i;
+}
+
+static int64_t number(Page *p, PyObject *key, double x) {
+    int cached = x != 0 || !signbit(x); /* as a key -0.0 would be 0.0 */
+    if (cached) {
+        PyObject *found = PyDict_GetItemWithError(p->constants, key);
+        if (found)
+            return PyLong_AsLongLong(found);
+        if (PyErr_Occurred())
+            return -1;
+    }
+    int64_t i = put_given(p, CONSTANT, x);
+    if (cached && i >= 0) {
+        PyObject *row = PyLong_FromLongLong(i);
+        if (!row || PyDict_SetItem(p->constants, key, row)) {
+            Py_XDECREF(row);
+            return -1;
+        }
+        Py_DECREF(row);
+    }
+    return i;
+}
+
+static int64_t attach(Page *p, Value *x) {
+    if (p->trace) {
+        PyObject *row = PyObject_CallMethod(p->trace, "attach", "O", x);
+        if (!row)
+            return -1;
+        int64_t i = PyLong_AsLongLong(row);
+        Py_DECREF(row);
+        return i;
+    }
+    if (p->leaf_count == p->leaf_room) {
+        int64_t room = p->leaf_room ? 2 * p->leaf_room : 16;
+        if (grow((void **)&p->leaves, p->leaf_room, room, sizeof(Value *)))
+            return -1;
+        p->leaf_room = room;
+    }
+    int64_t at = p->leaf_count;
+    Py_INCREF((PyObject *)x);
+    p->leaves[p->leaf_count++] = x;
+    int64_t i = put(p, LEAF, at, 0);
+    if (i < 0)
+        return -1;
+    p->values[i] = x->home ? *x->home_data : x->data;
+    if (!x->home && !p->closed && PyList_Size(traces) == 0) {
+        Page *before = x->page;
+        Py_INCREF((PyObject *)p);
+        x->page = p;
+        x->row = i;
+        Py_XDECREF((PyObject *)before);
+    }
+    return i;
+}
+
+static int compute(Page *p, int64_t i) {
+    if (i < p->done)
+        return 0;
+    if (p->waiting) {
+        PyObject *done = PyObject_CallFunction(evaluate, "OL", p, (long long)i);
+        Py_XDECREF(done);
+        return done ? 0 : -1;
+    }
+    if (!machine) {
+        PyObject *address = PyObject_CallFunction(load_machine, NULL);
+        if (!address)
+            return -1;
+        machine = (Machine)PyLong_AsVoidPtr(address);
+        Py_DECREF(address);
+        if (!machine) {
+            PyErr_SetString(PyExc_RuntimeError, "the native machine cannot be had");
+            return -1;
+        }
+    }
+    p->done = machine(p->table, p->done, i + 1, 0);
+    return 0;
+}
+
+static int checked(Page *p, int64_t i) {
+    if (i >= 0 && i < p->rows)
+        return 0;
+    PyErr_Format(PyExc_IndexError, "the page has no row %lld", (long long)i);
+    return -1;
+}
+
+static PyObject *page_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    Page *p = (Page *)PyType_GenericAlloc(type, 0);
+    if (!p)
+        return NULL;
+    p->constants = PyDict_New();
+    /* Row 0 is nobody's, as in Python. */
+    if (!p->constants || put(p, CONSTANT, 0, 0) < 0) {
+        Py_DECREF((PyObject *)p);
+        return NULL;
+    }
+    return (PyObject *)p;
+}
+
+static int page_traverse(PyObject *self, visitproc visit, void *arg) {
+    Page *p = (Page *)self;
+    Py_VISIT((PyObject *)Py_TYPE(self));
+    for (int64_t i = 0; i < p->leaf_count; i++)
+        Py_VISIT((PyObject *)p->leaves[i]);
+    Py_VISIT(p->constants);
+    Py_VISIT(p->trace);
+    return 0;
+}
+
+static int page_clear(PyObject *self) {
+    Page *p = (Page *)self;
+    int64_t n = p->leaf_count;
+    Value **leaves = p->leaves;
+    p->leaf_count = p->leaf_room = 0;
+    p->leaves = NULL;
+    for (int64_t i = 0; i < n; i++)
+        Py_DECREF((PyObject *)leaves[i]);
+    PyMem_Free(leaves);
+    Py_CLEAR(p->constants);
+    Py_CLEAR(p->trace);
+    p->closed = 1;
+    return 0;
+}
+
+static void page_dealloc(PyObject *self) {
+    Page *p = (Page *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    page_clear(self);
+    PyMem_Free(p->code);
+    PyMem_Free(p->a);
+    PyMem_Free(p->b);
+    PyMem_Free(p->values);
+    PyMem_Free(p->held);
+    PyMem_Free(p->grads);
+    PyMem_Free(p->stamps);
+    PyMem_Free(p->reached);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static PyObject *closed_error;
+
+static int is_open(Page *p) {
+    if (!p->closed)
+        return 1;
+    PyErr_SetNone(closed_error);
+    return 0;
+}
+
+static PyObject *page_put(PyObject *self, PyObject *args) {
+    int code;
+    long long a = 0, b = 0;
+    if (!PyArg_ParseTuple(args, "i|LL", &code, &a, &b) || !is_open((Page *)self))
+        return NULL;
+    int64_t i = put((Page *)self, code, a, b);
+    return i < 0 ? NULL : PyLong_FromLongLong(i);
+}
+
+static PyObject *page_put_given(PyObject *self, PyObject *args) {
+    int code;
+    double x;
+    if (!PyArg_ParseTuple(args, "id", &code, &x) || !is_open((Page *)self))
+        return NULL;
+    int64_t i = put_given((Page *)self, code, x);
+    return i < 0 ? NULL : PyLong_FromLongLong(i);
+}
+
+static PyObject *page_number(PyObject *self, PyObject *x) {
+    if (!is_open((Page *)self))
+        return NULL;
+    PyObject *key = PyNumber_Float(x);
+    if (!key)
+        return NULL;
+    int64_t i = number((Page *)self, key, PyFloat_AsDouble(key));
+    Py_DECREF(key);
+    return i < 0 ? NULL : PyLong_FromLongLong(i);
+}
+
+static PyObject *page_attach(PyObject *self, PyObject *x) {
+    if (!PyObject_TypeCheck(x, ValueType)) {
+        PyErr_SetString(PyExc_TypeError, "a leaf is a Value of the same recorder");
+        return NULL;
+    }
+    if (!is_open((Page *)self))
+        return NULL;
+    int64_t i = attach((Page *)self, (Value *)x);
+    return i < 0 ? NULL : PyLong_FromLongLong(i);
+}
+
+static PyObject *page_close(PyObject *self, PyObject *unused) {
+    Page *p = (Page *)self;
+    p->closed = 1;
+    for (int64_t i = 0; i < p->leaf_count; i++)
+        if (p->leaves[i]->page == p) {
+            p->leaves[i]->page = NULL;
+            Py_DECREF((PyObject *)p);
+        }
+    PyDict_Clear(p->constants);
+    return PyLong_FromLongLong(p->rows);
+}
+
+static PyObject *page_value(PyObject *self, PyObject *arg) {
+    Page *p = (Page *)self;
+    int64_t i = PyLong_AsLongLong(arg);
+    if ((i == -1 && PyErr_Occurred()) || checked(p, i))
+        return NULL;
+    if (p->trace)
+        return PyObject_CallMethod(p->trace, "value", "L", (long long)i);
+    return compute(p, i) ? NULL : PyFloat_FromDouble(p->values[i]);
+}
+
+static PyObject *page_set_value(PyObject *self, PyObject *args) {
+    long long i;
+    double x;
+    if (!PyArg_ParseTuple(args, "Ld", &i, &x) || checked((Page *)self, i))
+        return NULL;
+    ((Page *)self)->values[i] = x;
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_set_code(PyObject *self, PyObject *args) {
+    long long i;
+    int code;
+    if (!PyArg_ParseTuple(args, "Li", &i, &code) || checked((Page *)self, i))
+        return NULL;
+    ((Page *)self)->code[i] = (uint8_t)code;
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_row(PyObject *self, PyObject *arg) {
+    Page *p = (Page *)self;
+    int64_t i = PyLong_AsLongLong(arg);
+    if ((i == -1 && PyErr_Occurred()) || checked(p, i))
+        return NULL;
+    return Py_BuildValue("iii", p->code[i], p->code[i] == LEAF ? 0 : p->a[i], p->b[i]);
+}
+
+static PyObject *page_grad(PyObject *self, PyObject *arg) {
+    Page *p = (Page *)self;
+    int64_t i = PyLong_AsLongLong(arg);
+    if ((i == -1 && PyErr_Occurred()) || checked(p, i))
+        return NULL;
+    if (p->trace)
+        return PyObject_CallMethod(p->trace, "grad", "L", (long long)i);
+    return PyFloat_FromDouble(i < p->grad_room ? p->grads[i] : 0.0);
+}
+
+static PyObject *page_set_grad(PyObject *self, PyObject *args) {
+    Page *p = (Page *)self;
+    long long i;
+    double g;
+    if (!PyArg_ParseTuple(args, "Ld", &i, &g) || checked(p, i))
+        return NULL;
+    if (p->trace)
+        return PyObject_CallMethod(p->trace, "set_grad", "Ld", i, g);
+    if (reserve_grads(p))
+        return NULL;
+    p->grads[i] = g;
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_begin(PyObject *self, PyObject *unused) {
+    Page *p = (Page *)self;
+    if (reserve_grads(p))
+        return NULL;
+    p->table[EPOCH]++;
+    p->table[FOUND] = p->table[COMING] = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_seed(PyObject *self, PyObject *args) {
+    Page *p = (Page *)self;
+    long long i;
+    double g;
+    if (!PyArg_ParseTuple(args, "Ld", &i, &g) || checked(p, i) || reserve_grads(p))
+        return NULL;
+    if (p->stamps[i] == (int32_t)p->table[EPOCH]) {
+        p->grads[i] += g;
+        Py_RETURN_NONE;
+    }
+    p->stamps[i] = (int32_t)p->table[EPOCH];
+    p->grads[i] = g;
+    if (p->code[i] < CUSTOM)
+        p->reached[p->table[FOUND]++] = (int32_t)i;
+    else
+        p->table[COMING]++;
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_back(PyObject *self, PyObject *args) {
+    Page *p = (Page *)self;
+    long long start, end;
+    if (!PyArg_ParseTuple(args, "LL", &start, &end) || compute(p, start < 0 ? 0 : start))
+        return NULL;
+    if (start < 0 || start >= p->rows)
+        return PyBool_FromLong(p->table[COMING] > 0);
+    return PyBool_FromLong(machine(p->table, start, end, 1) > 0);
+}
+
+static PyObject *page_visited(PyObject *self, PyObject *arg) {
+    Page *p = (Page *)self;
+    int64_t i = PyLong_AsLongLong(arg);
+    if ((i == -1 && PyErr_Occurred()) || checked(p, i))
+        return NULL;
+    if (i >= p->grad_room || p->stamps[i] != (int32_t)p->table[EPOCH])
+        Py_RETURN_FALSE;
+    p->table[COMING]--;
+    Py_RETURN_TRUE;
+}
+
+/* Rows that were reached and their cotangents; with `add` those of leaves are added to them
+ * instead. */
+static PyObject *reached(Page *p, int add) {
+    PyObject *found = PyList_New(0);
+    for (int64_t k = 0; found && k < p->table[FOUND]; k++) {
+        int32_t i = p->reached[k];
+        if (add && p->code[i] == LEAF) {
+            Value *x = p->leaves[p->a[i]];
+            *(x->home ? x->home_grad : &x->grad) += p->grads[i];
+            continue;
+        }
+        if (add && p->code[i] != FOREIGN)
+            continue;
+        PyObject *pair = Py_BuildValue("id", i, p->grads[i]);
+        if (!pair || PyList_Append(found, pair))
+            Py_CLEAR(found);
+        Py_XDECREF(pair);
+    }
+    return found;
+}
+
+static PyObject *page_reached(PyObject *self, PyObject *unused) { return reached((Page *)self, 0); }
+
+static PyObject *page_collect(PyObject *self, PyObject *unused) { return reached((Page *)self, 1); }
+
+static PyObject *page_clear_grads(PyObject *self, PyObject *unused) {
+    Page *p = (Page *)self;
+    for (int64_t i = 0; i < p->grad_room; i++)
+        if (p->stamps[i] == (int32_t)p->table[EPOCH])
+            p->grads[i] = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_saved(PyObject *self, PyObject *unused) {
+    Page *p = (Page *)self;
+    return PyBytes_FromStringAndSize((char *)p->grads, (Py_ssize_t)(8 * p->grad_room));
+}
+
+static PyObject *page_restore(PyObject *self, PyObject *bytes) {
+    Page *p = (Page *)self;
+    char *from;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(bytes, &from, &size))
+        return NULL;
+    if (size > 8 * p->grad_room)
+        size = (Py_ssize_t)(8 * p->grad_room);
+    if (p->grads) {
+        memset(p->grads, 0, (size_t)(8 * p->grad_room));
+        memcpy(p->grads, from, (size_t)size);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_held(PyObject *self, PyObject *unused) {
+    Page *p = (Page *)self;
+    PyObject *found = PySet_New(NULL);
+    for (int64_t i = 0; found && i < p->rows; i++)
+        if (p->held[i]) {
+            PyObject *row = PyLong_FromLongLong(i);
+            if (!row || PySet_Add(found, row))
+                Py_CLEAR(found);
+            Py_XDECREF(row);
+        }
+    return found;
+}
+
+static PyObject *page_leaf_items(PyObject *self, PyObject *unused) {
+    Page *p = (Page *)self;
+    PyObject *found = PyDict_New();
+    for (int64_t i = 0; found && i < p->rows; i++)
+        if (p->code[i] == LEAF && p->a[i] < p->leaf_count) {
+            PyObject *row = PyLong_FromLongLong(i);
+            if (!row || PyDict_SetItem(found, row, (PyObject *)p->leaves[p->a[i]]))
+                Py_CLEAR(found);
+            Py_XDECREF(row);
+        }
+    return found;
+}
+
+static PyObject *page_leaf(PyObject *self, PyObject *arg) {
+    Page *p = (Page *)self;
+    int64_t i = PyLong_AsLongLong(arg);
+    if ((i == -1 && PyErr_Occurred()) || checked(p, i))
+        return NULL;
+    if (p->code[i] != LEAF || p->a[i] >= p->leaf_count) {
+        PyErr_SetObject(PyExc_KeyError, arg);
+        return NULL;
+    }
+    PyObject *x = (PyObject *)p->leaves[p->a[i]];
+    Py_INCREF(x);
+    return x;
+}
+
+static PyObject *page_memory(PyObject *self, PyObject *unused) {
+    Page *p = (Page *)self;
+    Py_ssize_t n = (Py_ssize_t)p->rows;
+    return Py_BuildValue("y#y#y#y#", (char *)p->code, n, (char *)p->a, 4 * n, (char *)p->b, 4 * n,
+                         (char *)p->values, 8 * n);
+}
+
+static PyObject *page_compute(PyObject *self, PyObject *arg) {
+    int64_t i = PyLong_AsLongLong(arg);
+    if ((i == -1 && PyErr_Occurred()) || compute((Page *)self, i))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef page_methods[] = {
+    {"put", page_put, METH_VARARGS, "A new row of an opcode and two operands."},
+    {"_put_given", page_put_given, METH_VARARGS, "A new row with a value."},
+    {"number", page_number, METH_O, "The row of a constant."},
+    {"attach", page_attach, METH_O, "The row of a leaf."},
+    {"_close", page_close, METH_NOARGS, "Take no more rows; returns how many there are."},
+    {"value", page_value, METH_O, "The value of a row."},
+    {"_set_value", page_set_value, METH_VARARGS, "Give a row a value."},
+    {"_set_code", page_set_code, METH_VARARGS, "Make a row another kind of row."},
+    {"row", page_row, METH_O, "The opcode and the operands of a row."},
+    {"grad", page_grad, METH_O, "The gradient of a row."},
+    {"set_grad", page_set_grad, METH_VARARGS, "Set the gradient of a row."},
+    {"begin", page_begin, METH_NOARGS, "Before a backward pass."},
+    {"seed", page_seed, METH_VARARGS, "Add to the cotangent of a row."},
+    {"back", page_back, METH_VARARGS, "Go back from a row to another."},
+    {"visited", page_visited, METH_O, "Whether a row has a cotangent; it counts as done then."},
+    {"reached", page_reached, METH_NOARGS, "The given rows that the pass has come to."},
+    {"_collect", page_collect, METH_NOARGS, "Add to leaves; what came to other pages."},
+    {"clear", page_clear_grads, METH_NOARGS, "Make the gradient of all that was reached zero."},
+    {"_saved", page_saved, METH_NOARGS, "All gradients."},
+    {"_restore", page_restore, METH_O, "Put them back."},
+    {"_held", page_held, METH_NOARGS, "The rows that have handles."},
+    {"_leaf_items", page_leaf_items, METH_NOARGS, "Leaves by row."},
+    {"_leaf", page_leaf, METH_O, "The leaf of a row."},
+    {"_memory", page_memory, METH_NOARGS, "Opcodes, operands and values, as bytes."},
+    {"_compute", page_compute, METH_O, "Compute the values up to a row."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyObject *page_get_trace(PyObject *self, void *unused) {
+    PyObject *trace = ((Page *)self)->trace;
+    trace = trace ? trace : Py_None;
+    Py_INCREF(trace);
+    return trace;
+}
+
+static int page_set_trace(PyObject *self, PyObject *trace, void *unused) {
+    PyObject *before = ((Page *)self)->trace;
+    Py_XINCREF(trace);
+    ((Page *)self)->trace = trace;
+    Py_XDECREF(before);
+    return 0;
+}
+
+static PyGetSetDef page_getset[] = {
+    {"trace", page_get_trace, page_set_trace, "What is asked instead of the rows, or None.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef page_members[] = {
+    {"done", T_LONGLONG, offsetof(Page, done), READONLY, "Rows whose value is known."},
+    {"rows", T_LONGLONG, offsetof(Page, rows), READONLY, "How many rows there are."},
+    {"_waiting", T_BOOL, offsetof(Page, waiting), 0, "Rows of other pages have no value yet."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot page_slots[] = {
+    {Py_tp_new, page_new},         {Py_tp_dealloc, page_dealloc}, {Py_tp_traverse, page_traverse},
+    {Py_tp_clear, page_clear},     {Py_tp_methods, page_methods}, {Py_tp_getset, page_getset},
+    {Py_tp_members, page_members}, {0, NULL},
+};
+
+static PyType_Spec page_spec = {
+    "retrograd.accelerate._value.Page", sizeof(Page), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, page_slots,
+};
+
+/* -- values ------------------------------------------------------------------------------------ */
+static PyObject *made(Page *p, int64_t row) {
+    if (row < 0)
+        return NULL;
+    Value *v;
+    if (free_count) {
+        v = free_values[--free_count];
+        PyObject_Init((PyObject *)v, ValueType);
+    } else {
+        v = PyObject_GC_New(Value, ValueType);
+        if (!v)
+            return NULL;
+    }
+    Py_INCREF((PyObject *)p);
+    v->page = p;
+    v->row = row;
+    v->label = v->home = NULL;
+    v->is_leaf = 0;
+    p->live++;
+    if (p->held[row] != 255)
+        p->held[row]++;
+    return (PyObject *)v;
+}
+
+static void leave_page(Value *v) {
+    Page *p = v->page;
+    if (!p)
+        return;
+    v->page = NULL;
+    if (!v->is_leaf) {
+        p->live--;
+        if (p->held && p->held[v->row] != 255)
+            p->held[v->row]--;
+    }
+    Py_DECREF((PyObject *)p);
+}
+
+static int value_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT((PyObject *)Py_TYPE(self));
+    Py_VISIT((PyObject *)((Value *)self)->page);
+    Py_VISIT(((Value *)self)->label);
+    Py_VISIT(((Value *)self)->home);
+    return 0;
+}
+
+static int value_clear(PyObject *self) {
+    Value *v = (Value *)self;
+    leave_page(v);
+    Py_CLEAR(v->label);
+    Py_CLEAR(v->home);
+    return 0;
+}
+
+static void value_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    value_clear(self);
+    if (type == ValueType && free_count < FREE_VALUES) {
+        free_values[free_count++] = (Value *)self;
+    } else {
+        freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+        release(self);
+    }
+    Py_DECREF((PyObject *)type);
+}
+
+static int value_init(PyObject *self, PyObject *args, PyObject *kwargs) {
+    Value *v = (Value *)self;
+    if (!kwargs && PyTuple_Size(args) == 1) {
+        PyObject *x = PyTuple_GetItem(args, 0);
+        if (PyFloat_CheckExact(x) || PyLong_CheckExact(x)) {
+            double number = PyFloat_CheckExact(x) ? PyFloat_AsDouble(x) : PyLong_AsDouble(x);
+            if (number == -1 && PyErr_Occurred())
+                return -1;
+            value_clear(self);
+            v->data = number;
+            v->grad = 0;
+            v->is_leaf = 1;
+            return 0;
+        }
+    }
+    PyObject *prepend = PyTuple_New(1 + PyTuple_Size(args));
+    if (!prepend)
+        return -1;
+    Py_INCREF(self);
+    PyTuple_SetItem(prepend, 0, self);
+    for (Py_ssize_t i = 0; i < PyTuple_Size(args); i++) {
+        PyObject *x = PyTuple_GetItem(args, i);
+        Py_INCREF(x);
+        PyTuple_SetItem(prepend, i + 1, x);
+    }
+    PyObject *done = PyObject_Call(construct, prepend, kwargs);
+    Py_DECREF(prepend);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static PyObject *value_set_leaf(PyObject *self, PyObject *args) {
+    Value *v = (Value *)self;
+    double x;
+    PyObject *label;
+    if (!PyArg_ParseTuple(args, "dU", &x, &label))
+        return NULL;
+    value_clear(self);
+    v->data = x;
+    v->grad = 0;
+    v->is_leaf = 1;
+    Py_INCREF(label);
+    v->label = label;
+    Py_RETURN_NONE;
+}
+
+static PyObject *value_set_row(PyObject *self, PyObject *args) {
+    Value *v = (Value *)self;
+    PyObject *page;
+    long long row;
+    if (!PyArg_ParseTuple(args, "O!L", PageType, &page, &row) || checked((Page *)page, row))
+        return NULL;
+    value_clear(self);
+    Py_INCREF(page);
+    v->page = (Page *)page;
+    v->row = row;
+    v->is_leaf = 0;
+    v->page->live++;
+    if (v->page->held[row] != 255)
+        v->page->held[row]++;
+    Py_RETURN_NONE;
+}
+
+/* `x` as an operand on page `p`: -2 where that is not known here. */
+static int64_t operand(Page *p, PyObject *x) {
+    if (Py_TYPE(x) == ValueType) {
+        Value *v = (Value *)x;
+        if (v->page == p && !p->trace)
+            return v->row;
+        if (v->page == p && !v->is_leaf)
+            return v->row;
+        return v->is_leaf ? attach(p, v) : -2;
+    }
+    if (PyFloat_CheckExact(x))
+        return number(p, x, PyFloat_AsDouble(x));
+    if (PyLong_CheckExact(x)) {
+        double number_ = PyLong_AsDouble(x);
+        if (number_ == -1 && PyErr_Occurred())
+            return -1;
+        return number(p, x, number_);
+    }
+    return -2;
+}
+
+/* The open page that operands are on: that of one that was computed, else one a leaf is on. */
+static Page *page_of(PyObject *x, PyObject *y) {
+    Page *p = NULL;
+    PyObject *each[2] = {x, y};
+    for (int k = 0; k < 2; k++) {
+        if (!each[k] || Py_TYPE(each[k]) != ValueType)
+            continue;
+        Value *v = (Value *)each[k];
+        if (!v->page || v->page->closed)
+            continue;
+        if (!v->is_leaf)
+            return v->page;
+        p = v->page;
+    }
+    return p;
+}
+
+static PyObject *slowly(int code, PyObject *x, PyObject *y) {
+    return y ? PyObject_CallFunction(record, "OiOO", ValueType, code, x, y)
+             : PyObject_CallFunction(record, "OiO", ValueType, code, x);
+}
+
+static PyObject *operate(int code, PyObject *x, PyObject *y) {
+    Page *p = page_of(x, y);
+    if (!p)
+        return slowly(code, x, y);
+    /* Operands are rows of a page that another operand may fill and close; then it goes on
+     * slowly, and a row too many does not matter. */
+    Py_INCREF((PyObject *)p);
+    PyObject *result = NULL;
+    int64_t a = operand(p, x), b = 0;
+    if (a >= 0 && y)
+        b = operand(p, y);
+    if (a == -1 || b == -1)
+        result = NULL;
+    else if (a == -2 || b == -2 || p->closed)
+        result = slowly(code, x, y);
+    else
+        result = made(p, put(p, code, a, b));
+    Py_DECREF((PyObject *)p);
+    return result;
+}
+
+static int codes[32]; /* by the order of NAMES */
+enum { ADD, SUB, MUL, DIV, POW, POWC, NEG, ABS, RELU, TANH, EXP, LOG, SIGMOID, SIN, COS, SQRT };
+
+static PyObject *value_add(PyObject *x, PyObject *y) { return operate(codes[ADD], x, y); }
+static PyObject *value_sub(PyObject *x, PyObject *y) { return operate(codes[SUB], x, y); }
+static PyObject *value_mul(PyObject *x, PyObject *y) { return operate(codes[MUL], x, y); }
+static PyObject *value_div(PyObject *x, PyObject *y) { return operate(codes[DIV], x, y); }
+static PyObject *value_neg(PyObject *x) { return operate(codes[NEG], x, NULL); }
+static PyObject *value_abs(PyObject *x) { return operate(codes[ABS], x, NULL); }
+
+static PyObject *value_pow(PyObject *x, PyObject *y, PyObject *modulus) {
+    if (modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    return operate(codes[PyObject_TypeCheck(y, ValueType) ? POW : POWC], x, y);
+}
+
+#define METHOD(name, op) \
+    static PyObject *value_##name(PyObject *x, PyObject *u) { return operate(codes[op], x, NULL); }
+METHOD(relu, RELU)
+METHOD(tanh, TANH)
+METHOD(exp, EXP)
+METHOD(log, LOG)
+METHOD(sigmoid, SIGMOID)
+METHOD(sin, SIN)
+METHOD(cos, COS)
+METHOD(sqrt, SQRT)
+METHOD(absolute, ABS)
+
+/* The trace of this thread as a new reference; NULL without an error if there is none. */
+static PyObject *tracing(void) {
+    if (PyList_Size(traces) == 0)
+        return NULL;
+    PyObject *trace = PyObject_CallFunction(current_trace, NULL);
+    if (trace == Py_None)
+        Py_CLEAR(trace);
+    return trace;
+}
+
+static PyObject *ask(PyObject *trace, const char *name, PyObject *x) {
+    PyObject *found = PyObject_CallMethod(trace, name, "O", x);
+    Py_DECREF(trace);
+    return found;
+}
+
+static PyObject *value_get_data(PyObject *self, void *unused) {
+    Value *v = (Value *)self;
+    if (!v->is_leaf) {
+        Page *p = v->page;
+        if (!p) {
+            PyErr_SetString(PyExc_AttributeError, "a Value that was not made yet has no data");
+            return NULL;
+        }
+        if (v->row < p->done)
+            return PyFloat_FromDouble(p->values[v->row]);
+        PyObject *row = PyLong_FromLongLong(v->row);
+        PyObject *found = row ? page_value((PyObject *)p, row) : NULL;
+        Py_XDECREF(row);
+        return found;
+    }
+    PyObject *trace = tracing();
+    if (trace)
+        return ask(trace, "data_of", self);
+    return PyErr_Occurred() ? NULL : PyFloat_FromDouble(v->home ? *v->home_data : v->data);
+}
+
+static int as_number(PyObject *x, double *number_) {
+    if (PyFloat_CheckExact(x)) {
+        *number_ = PyFloat_AsDouble(x);
+        return 0;
+    }
+    PyObject *found = PyObject_CallFunction(number_of, "O", x);
+    if (!found)
+        return -1;
+    *number_ = PyFloat_AsDouble(found);
+    Py_DECREF(found);
+    return 0;
+}
+
+static int tell(PyObject *trace, const char *name, PyObject *self, PyObject *x) {
+    PyObject *done = PyObject_CallMethod(trace, name, "OO", self, x);
+    Py_DECREF(trace);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static int value_set_data(PyObject *self, PyObject *x, void *unused) {
+    Value *v = (Value *)self;
+    if (!x) {
+        PyErr_SetString(PyExc_AttributeError, "the data of a Value cannot be deleted");
+        return -1;
+    }
+    if (!v->is_leaf) {
+        PyObject *never = PyObject_CallFunction(unsettable, "O", self);
+        Py_XDECREF(never);
+        return -1;
+    }
+    PyObject *trace = tracing();
+    if (trace)
+        return tell(trace, "set_data", self, x);
+    double number_;
+    if (PyErr_Occurred() || as_number(x, &number_))
+        return -1;
+    if (v->home)
+        *v->home_data = number_;
+    else {
+        v->data = number_;
+        leave_page(v);
+    }
+    return 0;
+}
+
+static PyObject *value_get_grad(PyObject *self, void *unused) {
+    Value *v = (Value *)self;
+    if (!v->is_leaf) {
+        PyObject *row = PyLong_FromLongLong(v->row);
+        PyObject *found = row && v->page ? page_grad((PyObject *)v->page, row) : NULL;
+        Py_XDECREF(row);
+        return found;
+    }
+    PyObject *trace = tracing();
+    if (trace)
+        return ask(trace, "grad_of", self);
+    return PyErr_Occurred() ? NULL : PyFloat_FromDouble(v->home ? *v->home_grad : v->grad);
+}
+
+static int value_set_grad(PyObject *self, PyObject *x, void *unused) {
+    Value *v = (Value *)self;
+    if (!x) {
+        PyErr_SetString(PyExc_AttributeError, "the gradient of a Value cannot be deleted");
+        return -1;
+    }
+    PyObject *trace = v->is_leaf ? tracing() : NULL;
+    if (trace)
+        return tell(trace, "set_grad_of", self, x);
+    double g;
+    if (PyErr_Occurred() || as_number(x, &g))
+        return -1;
+    if (v->is_leaf) {
+        *(v->home ? v->home_grad : &v->grad) = g;
+        return 0;
+    }
+    PyObject *args = Py_BuildValue("Ld", (long long)v->row, g);
+    PyObject *done = args && v->page ? page_set_grad((PyObject *)v->page, args) : NULL;
+    Py_XDECREF(args);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static PyObject *value_get_page(PyObject *self, void *unused) {
+    PyObject *page = (PyObject *)((Value *)self)->page;
+    page = page ? page : Py_None;
+    Py_INCREF(page);
+    return page;
+}
+
+static PyObject *value_get_leaf(PyObject *self, void *unused) {
+    return PyBool_FromLong(((Value *)self)->is_leaf);
+}
+
+static PyObject *value_get_label(PyObject *self, void *unused) {
+    PyObject *label = ((Value *)self)->label;
+    if (!label)
+        return PyUnicode_FromString("");
+    Py_INCREF(label);
+    return label;
+}
+
+static int value_set_label(PyObject *self, PyObject *label, void *unused) {
+    PyObject *before = ((Value *)self)->label;
+    Py_XINCREF(label);
+    ((Value *)self)->label = label;
+    Py_XDECREF(before);
+    return 0;
+}
+
+static PyObject *value_get_home(PyObject *self, void *unused) {
+    PyObject *home = ((Value *)self)->home;
+    home = home ? home : Py_None;
+    Py_INCREF(home);
+    return home;
+}
+
+static PyObject *value_move(PyObject *self, PyObject *args) {
+    Value *v = (Value *)self;
+    PyObject *home;
+    long long row;
+    if (!PyArg_ParseTuple(args, "OL", &home, &row))
+        return NULL;
+    PyObject *places = PyObject_CallMethod(home, "addresses", NULL);
+    if (!places)
+        return NULL;
+    double *data = (double *)PyLong_AsVoidPtr(PyTuple_GetItem(places, 0)) + row;
+    double *grads = (double *)PyLong_AsVoidPtr(PyTuple_GetItem(places, 1)) + row;
+    Py_DECREF(places);
+    if (PyErr_Occurred())
+        return NULL;
+    *data = v->home ? *v->home_data : v->data;
+    *grads = v->home ? *v->home_grad : v->grad;
+    Py_INCREF(home);
+    Py_XDECREF(v->home);
+    v->home = home;
+    v->home_data = data;
+    v->home_grad = grads;
+    leave_page(v);
+    v->row = row;
+    Py_RETURN_NONE;
+}
+
+static PyObject *value_track(PyObject *self, PyObject *unused) {
+    if (!PyObject_GC_IsTracked(self))
+        PyObject_GC_Track(self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *value_made(PyObject *unused, PyObject *args) {
+    PyObject *page;
+    long long row;
+    if (!PyArg_ParseTuple(args, "O!L", PageType, &page, &row) || checked((Page *)page, row))
+        return NULL;
+    return made((Page *)page, row);
+}
+
+static PyMethodDef value_methods[] = {
+    {"relu", value_relu, METH_NOARGS, "relu of this value."},
+    {"tanh", value_tanh, METH_NOARGS, "tanh of this value."},
+    {"exp", value_exp, METH_NOARGS, "exp of this value."},
+    {"log", value_log, METH_NOARGS, "log of this value."},
+    {"sigmoid", value_sigmoid, METH_NOARGS, "sigmoid of this value."},
+    {"sin", value_sin, METH_NOARGS, "sin of this value."},
+    {"cos", value_cos, METH_NOARGS, "cos of this value."},
+    {"sqrt", value_sqrt, METH_NOARGS, "sqrt of this value."},
+    {"abs", value_absolute, METH_NOARGS, "abs of this value."},
+    {"_set_leaf", value_set_leaf, METH_VARARGS, "Become a leaf."},
+    {"_set_row", value_set_row, METH_VARARGS, "Become a handle on a row."},
+    {"_move", value_move, METH_VARARGS, "Let the number live in arrays from now on."},
+    {"_track", value_track, METH_NOARGS, "Be known to the cyclic collector."},
+    {"_made", value_made, METH_VARARGS | METH_STATIC, "A handle on a row."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef value_getset[] = {
+    {"data", value_get_data, value_set_data,
+     "The number. It can be set on leaves; what was computed before keeps the old one.", NULL},
+    {"grad", value_get_grad, value_set_grad,
+     "The gradient of what `backward()` was called on, by this value.", NULL},
+    {"_page", value_get_page, NULL, NULL, NULL},
+    {"_is_leaf", value_get_leaf, NULL, NULL, NULL},
+    {"_label", value_get_label, value_set_label, NULL, NULL},
+    {"_home", value_get_home, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef value_members[] = {
+    {"_row", T_LONGLONG, offsetof(Value, row), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot value_slots[] = {
+    {Py_tp_init, value_init},
+    {Py_tp_dealloc, value_dealloc},
+    {Py_tp_traverse, value_traverse},
+    {Py_tp_clear, value_clear},
+    {Py_tp_methods, value_methods},
+    {Py_tp_getset, value_getset},
+    {Py_tp_members, value_members},
+    {Py_nb_add, value_add},
+    {Py_nb_subtract, value_sub},
+    {Py_nb_multiply, value_mul},
+    {Py_nb_true_divide, value_div},
+    {Py_nb_power, value_pow},
+    {Py_nb_negative, value_neg},
+    {Py_nb_absolute, value_abs},
+    {0, NULL},
+};
+
+static PyType_Spec value_spec = {
+    "retrograd.Value", sizeof(Value), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, value_slots,
+};
+
+/* make(base, names, functions): the class, with a base that has all the rest. `names` are the
+ * opcodes in the order of the enumeration above. */
+static PyObject *make(PyObject *module, PyObject *args) {
+    PyObject *base, *numbers;
+    if (!PyArg_ParseTuple(args, "OO!OOOOOOOOO", &base, &PyTuple_Type, &numbers, &load_machine,
+                          &record, &construct, &current_trace, &traces, &number_of, &evaluate,
+                          &unsettable, &closed_error))
+        return NULL;
+    PyObject *kept[] = {load_machine, record, construct, current_trace, traces,
+                        number_of, evaluate, unsettable, closed_error};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        Py_INCREF(kept[i]);
+    for (Py_ssize_t i = 0; i < PyTuple_Size(numbers) && i < 32; i++)
+        codes[i] = (int)PyLong_AsLong(PyTuple_GetItem(numbers, i));
+    if (PyErr_Occurred())
+        return NULL;
+    ValueType = (PyTypeObject *)PyType_FromSpecWithBases(&value_spec, base);
+    Py_XINCREF((PyObject *)ValueType);
+    return (PyObject *)ValueType;
+}
+
+static PyMethodDef functions[] = {
+    {"make", make, METH_VARARGS, "The class of values."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_value", "The recorder of scalars.", -1, functions,
+    NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__value(void) {
+    PyObject *module = PyModule_Create(&definition);
+    PageType = (PyTypeObject *)PyType_FromSpec(&page_spec);
+    if (!module || !PageType)
+        return NULL;
+    Py_INCREF((PyObject *)PageType);
+    if (PyModule_AddObject(module, "Page", (PyObject *)PageType))
+        return NULL;
+    return module;
+}

@@ -1,0 +1,34 @@
+"""Numbers on a tape: rows of an opcode and two operands, run forward and backward by one loop.
+
+There is one piece of code for all graphs, so nothing is compiled when a graph is new. Opcodes are
+entries of the table of elementwise operations (`opcodes.py`), their derivatives its rules.
+"""
+
+from __future__ import annotations
+
+from retrograd.backends.scalar.block import Block
+from retrograd.backends.scalar.machine import is_native, machine
+from retrograd.backends.scalar.opcodes import (
+    BY_NAME,
+    CONSTANT,
+    CUSTOM,
+    FOREIGN,
+    LEAF,
+    OPCODES,
+    UNWRITTEN,
+    Opcode,
+)
+
+__all__ = [
+    "BY_NAME",
+    "CONSTANT",
+    "CUSTOM",
+    "FOREIGN",
+    "LEAF",
+    "OPCODES",
+    "UNWRITTEN",
+    "Block",
+    "Opcode",
+    "is_native",
+    "machine",
+]

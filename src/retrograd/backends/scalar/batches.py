@@ -1,0 +1,47 @@
+"""What runs the instructions of `batch_text.py`."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.backends.scalar import batch_text
+from retrograd.backends.scalar.arithmetic import symbols
+from retrograd.errors import BackendError
+
+# run(table, values, grads, count), with the interpreter's lock: leaves are shared.
+PROTOTYPE = ctypes.PYFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+)
+WORDS, ONE = batch_text.WORDS, batch_text.ONE
+
+
+@functools.cache
+def kinds() -> dict[str, int]:
+    """The numbers of all instructions."""
+    return batch_text.kinds()
+
+
+@functools.cache
+def _native() -> Any:
+    from retrograd.backends.llvm.engine import engine
+
+    return engine().compile(batch_text.batch_text(), symbols())
+
+
+@functools.cache
+def runner() -> Callable[[int, int, int, int], int]:
+    """`run(table, values, grads, count)`."""
+    return PROTOTYPE(_native().address)
+
+
+@functools.cache
+def can_run() -> bool:
+    """Whether native code can be had here."""
+    try:
+        runner()
+    except (ImportError, BackendError, OSError, RuntimeError):
+        return False
+    return True

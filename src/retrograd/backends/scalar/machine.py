@@ -1,0 +1,60 @@
+"""What runs the rows of a block: native code, or Python where LLVM cannot be had."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.backends.scalar import portable
+from retrograd.backends.scalar.arithmetic import symbols
+from retrograd.backends.scalar.block import Block
+from retrograd.backends.scalar.text import machine_text
+from retrograd.errors import BackendError
+
+# run(block, from, to, way); with the interpreter's lock, since other threads may add rows.
+PROTOTYPE = ctypes.PYFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+)
+Run = Callable[[Block, int, int, int], int]
+_LOCK = threading.Lock()
+_MACHINE: Run | None = None
+_NATIVE: Any = None  # the code lives as long as this
+
+
+def machine() -> Run:
+    """`run(block, from, to, way)`; see `text.py`."""
+    global _MACHINE, _NATIVE
+    if _MACHINE is None:
+        with _LOCK:
+            if _MACHINE is None:
+                _NATIVE = _native()
+                _MACHINE = portable.run if _NATIVE is None else _wrapped(_NATIVE.address)
+    return _MACHINE
+
+
+def is_native() -> bool:
+    """Whether rows are run by native code."""
+    return machine() is not portable.run
+
+
+def address() -> int:
+    """Where the native machine lies, for code that calls it by itself; 0 if there is none."""
+    return _NATIVE.address if is_native() else 0
+
+
+def _native() -> Any:
+    try:
+        from retrograd.backends.llvm.engine import engine
+    except ImportError:
+        return None
+    try:
+        return engine().compile(machine_text(), symbols())
+    except (BackendError, OSError, RuntimeError):
+        return None
+
+
+def _wrapped(address: int) -> Run:
+    call = PROTOTYPE(address)
+    return lambda block, start, end, way: call(block.address, start, end, way)

@@ -1,0 +1,235 @@
+"""`jit` of functions of Values: traced once for each structure, then run by the batch machine."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.backends.scalar.batches import can_run
+from retrograd.backends.scalar.opcodes import COMPARE, GRADIENT, NUMBER, START, STOP
+from retrograd.errors import DTypeError, GradientError, TraceError
+from retrograd.frontend import tree
+from retrograd.frontend.signature import Static
+from retrograd.frontend.value import Value
+from retrograd.frontend.value.page import LOCK, Closed, current_trace
+from retrograd.frontend.value.program import Program
+from retrograd.frontend.value.scalar import Scalar
+from retrograd.frontend.value.trace import Trace, tracing
+
+CAPACITY = 512  # structures remembered for each function; the oldest is forgotten
+LOOKED_AT = 20_000  # objects that a function is searched for Values through
+_PLAIN = (COMPARE["lt"], *COMPARE.values(), GRADIENT, NUMBER, START, STOP)
+
+
+class Compiled:
+    """A program with what it takes to call it."""
+
+    def __init__(
+        self, cls: Any, f: Callable[..., Any], leaves: Sequence[Any], structure: Any
+    ) -> None:
+        arguments = [x for x in leaves if isinstance(x, Scalar)]
+        self._check(arguments)
+        given: list[Any] = []
+        with tracing(cls._new_page, cls._made) as trace:
+            for x in leaves:
+                given.append(trace.argument() if _is_number(x) else x)
+            args, kwargs = tree.unflatten(structure, given)
+            result = f(*args, **kwargs)
+            out, self.shape = tree.flatten(result)
+            self.kinds = [_kind(trace, y) for y in out]
+            rows = [
+                y._row for y, k in zip(out, self.kinds, strict=True) if k in ("number", "value")
+            ]
+        self.program = Program(trace, rows, arguments)
+        position = {id(x): i for i, x in enumerate(leaves)}
+        self.reads = [(position[id(x)], p, s) for x, p, s in self.program.reads]
+        self.writes = [
+            (position[id(x)], p, "data" if field == "data" else "grad")
+            for x, p, field in self.program.writes
+        ]
+        self.returned = [position.get(id(y)) for y in out]
+        self.numbers = [i for i, x in enumerate(leaves) if _is_number(x)]
+        self.cls = cls
+        # Nothing of the trace is needed but leaves that are returned.
+        self.fixed = [
+            None if k in ("number", "value") else y for y, k in zip(out, self.kinds, strict=True)
+        ]
+
+    def _check(self, arguments: Sequence[Any]) -> None:
+        for x in arguments:
+            if not x._is_leaf:
+                raise TraceError(
+                    f"{x!r} was given to a jit function: the gradient beyond it would be lost. "
+                    "Compute it inside, or pass a leaf, Value(v.data)"
+                )
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        program = self.program
+        with LOCK:
+            values = program.values
+            for i, place, is_start in self.reads:
+                values[place] = leaves[i].grad if is_start else leaves[i].data
+            program([leaves[i] for i in self.numbers])
+            for i, place, field in self.writes:
+                setattr(leaves[i], field, float(values[place]))
+            found = iter(values[program.results].tolist())
+        results = []
+        for kind, fixed, position in zip(self.kinds, self.fixed, self.returned, strict=True):
+            if kind == "number":
+                results.append(next(found))
+            elif kind == "value":
+                results.append(self._result(next(found)))
+            else:
+                results.append(fixed if position is None else leaves[position])
+        return tree.unflatten(self.shape, results)
+
+    def _result(self, x: float) -> Any:
+        with LOCK:
+            while True:
+                page = self.cls._open_page()
+                try:
+                    row = page.custom((), x, "jit", None)
+                except Closed:
+                    continue
+                page.customs[row].backward = _no_way_back
+                return self.cls._made(page, row)
+
+
+def _no_way_back() -> None:
+    raise GradientError(
+        "backward() has come to a result of a jit function, whose gradient is not known outside; "
+        "call backward() inside of the function, or go on from `Value(result.data)`"
+    )
+
+
+class Scalars:
+    """The calls of a `jit` function that are about Values."""
+
+    def __init__(self, f: Callable[..., Any], counts: dict[str, int]) -> None:
+        self._f = f
+        self._counts = counts
+        self._closed: Any = None  # the class of Values that the function closes over; False
+        self._known: dict[Any, Compiled] = {}
+
+    def concern(self, leaves: Sequence[Any], arrays: tuple[type, ...]) -> bool:
+        """Whether a call with these arguments is about Values."""
+        if any(isinstance(x, Scalar) for x in leaves):
+            return True
+        if any(isinstance(x, arrays) for x in leaves):
+            return False
+        return self._closed_class() is not False
+
+    def _closed_class(self) -> Any:
+        if self._closed is None:
+            self._closed = _class_found(self._f)
+        return self._closed
+
+    def __call__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], structure: Any
+    ) -> Any:
+        if current_trace() is not None or not can_run():
+            return self._f(*args, **kwargs)  # becomes part of what is being traced
+        first: dict[int, int] = {}
+        keys: list[Any] = []
+        for i, x in enumerate(leaves):
+            if type(x) is int:
+                keys.append(x)
+            elif isinstance(x, Scalar):
+                keys.append((type(x), first.setdefault(id(x), i)))
+            else:
+                keys.append("number" if _is_number(x) else _static(x))
+        key = structure, tuple(keys)
+        found = self._known.get(key)
+        if found is None:
+            with LOCK:
+                found = Compiled(self._class_of(leaves), self._f, leaves, structure)
+                if len(self._known) >= CAPACITY:
+                    del self._known[next(iter(self._known))]
+                self._known[key] = found
+                self._counts["compilations"] += 1
+        self._counts["calls"] += 1
+        return found(leaves)
+
+    def _class_of(self, leaves: Sequence[Any]) -> Any:
+        """The class that does the recording."""
+        for x in leaves:
+            if isinstance(x, Scalar):
+                return type(x)._class
+        return self._closed_class() or Value
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, float | np.floating)
+
+
+def _static(x: Any) -> Static:
+    found = Static(x)
+    try:
+        hash(found)
+    except TypeError:
+        raise DTypeError(
+            f"a jit function of Values got {x!r:.80}, of type {type(x).__name__}; it takes Values, "
+            "numbers and trees of these, and constants that are hashable"
+        ) from None
+    return found
+
+
+def _kind(trace: Trace, y: Any) -> str:
+    """What a result is: a number, a Value, or something that is the same in every call."""
+    if not isinstance(y, Scalar) or y._is_leaf:
+        return "fixed"
+    if y._page is not trace.page:
+        raise TraceError("a Value that was computed outside of a jit function is returned by it")
+    return "number" if trace.is_plain(y._row) else "value"
+
+
+def _class_found(f: Any) -> Any:
+    """The class of a Value that can be reached from a function: by its closure, its defaults, the
+    globals it names, what these hold, and the functions among them. False if there is none."""
+    todo: list[Any] = [f]
+    seen: set[int] = set()
+    while todo and len(seen) < LOOKED_AT:
+        x = todo.pop()
+        if isinstance(x, Scalar):
+            return type(x)._class
+        if id(x) in seen or isinstance(x, str | bytes | int | float | type(None) | np.ndarray):
+            continue
+        seen.add(id(x))
+        todo += _inside(x)
+    return False
+
+
+def _inside(x: Any) -> list[Any]:
+    if isinstance(x, list | tuple | set | frozenset):
+        return list(x)
+    if isinstance(x, dict):
+        return list(x.values())
+    if isinstance(x, types.MethodType):
+        return [x.__self__, x.__func__]
+    if isinstance(x, types.FunctionType):
+        cells = [c.cell_contents for c in x.__closure__ or () if _is_filled(c)]
+        names = [x.__globals__[n] for n in x.__code__.co_names if n in x.__globals__]
+        return [*cells, *names, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+    if isinstance(x, type | types.ModuleType | types.BuiltinFunctionType):
+        return []
+    if hasattr(x, "__wrapped__"):
+        return [x.__wrapped__]
+    found = list(getattr(x, "__dict__", {}).values())
+    method = type(x).__dict__.get("__call__")  # what a module does is in its class
+    return [*found, method] if isinstance(method, types.FunctionType) else found
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+__all__ = ["Scalars"]

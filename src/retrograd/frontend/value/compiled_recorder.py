@@ -1,0 +1,155 @@
+"""`Value` in C, where `accelerate/value.c` was built: what does not happen for every operation."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import retrograd.accelerate._value as _value
+from retrograd.backends.scalar import BY_NAME, CONSTANT, CUSTOM, FOREIGN
+from retrograd.backends.scalar.machine import address
+from retrograd.frontend.value.operands import number_of
+from retrograd.frontend.value.page import (
+    LOCK,
+    OPEN,
+    OPEN_PAGES,
+    STAMPS,
+    TRACES,
+    Closed,
+    Custom,
+    current_page,
+    current_trace,
+    evaluate,
+)
+from retrograd.frontend.value.placing import construct, record, refuse
+from retrograd.frontend.value.reclaim import measure
+from retrograd.frontend.value.scalar import Scalar
+
+
+class CompiledPage(_value.Page):
+    """What `Page` is, on rows that are in flat arrays from the start."""
+
+    __slots__ = (
+        "__weakref__", "_imported", "_traced", "_unread", "burden", "customs", "exported",
+        "foreign", "handles", "labels", "patience", "size", "stamp",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.foreign: dict[int, tuple[Any, int]] = {}
+        self.customs: dict[int, Custom] = {}
+        self.labels: dict[int, str] = {}
+        self.handles: dict[int, Any] = {}
+        self.exported: set[int] = set()
+        self._imported: dict[tuple[Any, int], int] = {}
+        self._unread: list[int] = []
+        self._traced: dict[int, Any] = {}
+        self.stamp = OPEN
+        self.size = self.burden = self.patience = 0
+
+    @property
+    def leaves(self) -> dict[int, Any]:
+        """The leaves of a page that a function is traced on, by row."""
+        return self._traced
+
+    def leaf(self, i: int) -> Any:
+        return self._leaf(i)
+
+    def import_row(self, page: Any, row: int) -> int:
+        for p in (page, self):
+            if p.trace is not None:
+                p.trace.import_row(page, row)
+        page.close()
+        found = self._imported.get((page, row))
+        if found is None:
+            page.exported.add(row)
+            found = self.put(FOREIGN)
+            self.foreign[found] = (page, row)
+            self._imported[page, row] = found
+            self._unread.append(found)
+            self._waiting = True
+        return found
+
+    def custom(self, rows: tuple[int, ...], data: float, op: str, slopes: Any) -> int:
+        i: int = self._put_given(CUSTOM, data)
+        self.customs[i] = Custom(rows, op, slopes)
+        return i
+
+    def close(self) -> None:
+        with LOCK:
+            if self.stamp != OPEN:
+                return
+            self.size = self._close()
+            self.stamp = next(STAMPS)
+            self._imported = {}
+            OPEN_PAGES.discard(self)
+            measure(self)
+
+    def columns(self) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+        code, a, b, _ = self._memory()
+        return array("B", code), array("i", a), array("i", b)
+
+    def given_numbers(self) -> dict[int, float]:
+        code, _, _, values = self._memory()
+        numbers = array("d", values)
+        return {i: numbers[i] for i, c in enumerate(code) if c == CONSTANT}
+
+    def missing(self, i: int) -> list[tuple[Any, int]]:
+        found = [self.foreign[r] for r in self._unread if r <= i]
+        return [(page, row) for page, row in found if row >= page.done]
+
+    def advance(self, i: int) -> None:
+        for r in self._unread:
+            if r <= i:
+                page, row = self.foreign[r]
+                self._set_value(r, page.value(row))
+        self._unread = [r for r in self._unread if r > i]
+        self._waiting = False
+        self._compute(i)
+        self._waiting = bool(self._unread)
+
+    def collect(self) -> list[tuple[Any, int, float]]:
+        return [(*self.foreign[r], g) for r, g in self._collect() if r in self.foreign]
+
+    @contextmanager
+    def keeping_gradients(self) -> Iterator[None]:
+        before = self._saved()
+        yield
+        self._restore(before)
+
+    def held(self, pages: Sequence[Any]) -> dict[Any, set[int]]:
+        return {p: p._held() for p in pages}
+
+    def drop(self, rows: Sequence[int]) -> None:
+        for r in rows:
+            del self.foreign[r]
+            self._set_code(r, CONSTANT)
+        self._unread = [r for r in self._unread if r in self.foreign]
+        self._waiting = bool(self._unread)
+
+
+class _Base(Scalar):
+    __doc__ = Scalar.__doc__
+    __slots__ = ()
+    _new_page = CompiledPage
+    _open_page = staticmethod(lambda: current_page(CompiledPage))
+
+
+_NAMES = ("add", "sub", "mul", "div", "pow", "powc", "neg", "abs", "relu", "tanh", "exp", "log",
+          "sigmoid", "sin", "cos", "sqrt")  # fmt: skip
+Value = _value.make(
+    _Base,
+    tuple([BY_NAME[name].code for name in _NAMES]),
+    address,
+    record,
+    construct,
+    current_trace,
+    TRACES,
+    number_of,
+    evaluate,
+    refuse,
+    Closed,
+)
+Value._class = Value
+Value.__doc__ = Scalar.__doc__

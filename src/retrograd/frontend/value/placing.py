@@ -1,0 +1,82 @@
+"""Operations on operands that are not all on one open page, for either recorder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.errors import DTypeError, GradientError
+from retrograd.frontend.value.operands import children_of, number_of
+from retrograd.frontend.value.page import LOCK, OPEN, Closed
+from retrograd.frontend.value.scalar import Scalar
+
+
+def record(cls: Any, code: int, *operands: Any) -> Any:
+    """A value of the class `cls`: an operation on Values and numbers."""
+    for x in operands:
+        if not isinstance(x, cls):
+            number_of(x)
+    with LOCK:  # until there is a handle
+        return cls._made(*put(cls, operands, lambda page, rows: page.put(code, *rows)))
+
+
+def construct(
+    self: Any,
+    data: float,
+    children: Any = (),
+    op: Any = "",
+    label: str = "",
+    *,
+    _children: Any = (),
+    _op: str = "",
+    local_grads: Any = (),
+) -> None:
+    """What a `Value` is made of, as the constructors of micrograd and microgpt take it."""
+    number = number_of(data)
+    given, name, label, slopes = children_of(children or _children, op or _op, label, local_grads)
+    if not given:
+        self._set_leaf(number, label)
+        return
+    cls = type(self)._class
+    for x in given:
+        if not isinstance(x, cls):
+            raise DTypeError(f"a Value is computed from Values, not from {x!r:.80}")
+        x._track()
+    with LOCK:
+        self._set_row(*put(cls, given, lambda page, rows: page.custom(rows, number, name, slopes)))
+    if label:
+        self.label = label
+
+
+def put(
+    cls: Any, operands: tuple[Any, ...], write: Callable[[Any, tuple[int, ...]], int]
+) -> tuple[Any, int]:
+    """A page, and the row that `write` makes of the rows of operands on it; under the lock."""
+    while True:
+        # Where something computed is, else where this thread records.
+        page: Any = None
+        for x in operands:
+            if isinstance(x, cls) and not x._is_leaf and x._page.stamp == OPEN:
+                page = x._page
+                break
+        if page is None:
+            page = cls._open_page()
+        try:
+            return page, write(page, tuple([_row(cls, page, x) for x in operands]))
+        except Closed:
+            continue  # two operands of the same open page, which one of them closed
+
+
+def _row(cls: Any, page: Any, x: Any) -> int:
+    if not isinstance(x, cls):
+        row: int = page.number(number_of(x))
+    elif x._page is page:
+        row = x._row
+    else:
+        row = page.attach(x) if x._is_leaf else page.import_row(x._page, x._row)
+    return row
+
+
+def refuse(v: Scalar) -> None:
+    """What happens when somebody sets the data of a result."""
+    raise GradientError(v._unsettable())

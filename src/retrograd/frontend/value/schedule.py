@@ -1,0 +1,321 @@
+"""The rows of a trace as instructions: rows that do the same thing at the same time are one.
+
+1. A tree of additions whose inner results nobody else wants is one sum, and products that only a
+   sum wants become factors of it: a row of a linear layer is a contraction.
+2. Rows go by depth. What has the same depth and operation is a batch, whose results lie side by
+   side; leaves that are factors lie in the order in which a contraction goes through them, so that
+   most operands lie side by side too.
+3. A way back is the batches before it, in reverse, as far as their rows are in its cone.
+
+All of it takes time in proportion to the rows; sums are not taken in the recorded order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from retrograd.backends.scalar import BY_NAME, CONSTANT, LEAF
+from retrograd.backends.scalar.opcodes import COMPARE, GRADIENT, NUMBER, OPCODES, START, STOP
+
+Rows = Any  # arrays of int64, one entry for each row
+DOT = 200  # the code of a contraction, in a schedule only
+_ADD, _MUL = BY_NAME["add"].code, BY_NAME["mul"].code
+_GIVEN = (CONSTANT, LEAF, NUMBER, START)
+
+
+@dataclass
+class Batch:
+    """Rows that do the same thing. `rows` are in the order of their places."""
+
+    code: int
+    rows: Rows
+    segment: int
+    events: int  # a bit for each way back whose cone these rows are in
+    a: Rows  # operands, as rows; of a contraction (rows, size)
+    b: Rows
+    init: Rows | None = None
+
+
+@dataclass
+class Schedule:
+    """Batches in order, and the place of each row that has one. The last two places are those of
+    the constants 1 and 0."""
+
+    batches: list[Batch]
+    place: Rows
+    places: int
+    given: Rows  # rows whose value is given, in the order of their places from 0 on
+    ends: list[int]  # for each segment how many places there are up to its end
+
+
+def schedule(
+    code: Rows, a: Rows, b: Rows, events: list[Any], aliases: dict[int, int], wanted: list[int],
+    cones: list[set[int]], numbers: dict[int, float],
+) -> Schedule:  # fmt: skip
+    """Rows with their opcodes and operands; `aliases` are rows of leaves that were set, with what
+    they were set to; `wanted` are rows whose value somebody reads in the end; `numbers` those of
+    constants."""
+    n = len(code)
+    code, a, b = code.copy(), a.copy(), b.copy()
+    for row, source in aliases.items():
+        code[row], a[row] = STOP, source
+    _powers(code, a, b, numbers)
+    mask = np.zeros(n, np.int64)
+    for k, cone in enumerate(cones):
+        mask[list(cone)] |= 1 << min(k, 62)
+    arity = _arity(code)
+    same = _copies(code, a, b, arity, mask)
+    for x in (a, b):
+        x[:] = same[x]
+    wanted = same[wanted].tolist()
+    needed = _needed(code, a, b, arity, events, wanted)
+    arity[~needed] = 0
+    uses = np.bincount(a[arity > 0], minlength=n) + np.bincount(b[arity > 1], minlength=n)
+    read = np.zeros(n, bool)
+    read[wanted] = True
+    read[[e.root for e in events]] = True
+    read[a[(code == GRADIENT) & needed]] = True
+    segment = np.searchsorted([e.rows for e in events], np.arange(n), side="right")
+    late = code == GRADIENT  # the next way back overwrites what they read
+    segment[late] = b[late] + 1
+    sums = _sums(code, a, b, arity, needed & ~read & (uses == 1), segment)
+    depth = _depth(a, b, arity, sums.inner)
+    plan = _placed(code, a, b, arity, needed, segment, depth, mask, sums)
+    _share(plan, wanted, len(events))
+    plan.place[:n] = plan.place[same]
+    return plan
+
+
+def _powers(code: Rows, a: Rows, b: Rows, numbers: dict[int, float]) -> None:
+    """Squares are products, and powers of 1/2 roots."""
+    rows = np.flatnonzero(code == BY_NAME["powc"].code)
+    exponents = np.array([numbers.get(r, 0.0) for r in b[rows].tolist()])
+    squares = rows[exponents == 2.0]
+    code[squares], b[squares] = _MUL, a[squares]
+    code[rows[exponents == 0.5]] = BY_NAME["sqrt"].code
+
+
+def _copies(code: Rows, a: Rows, b: Rows, arity: Rows, mask: Rows) -> Rows:
+    """For each row the one that it is a copy of, where no gradient tells the two apart."""
+    rows = np.arange(len(code))
+    told_apart = mask != 0
+    told_apart[a[(arity > 0) & (mask != 0)]] = True
+    told_apart[b[(arity > 1) & (mask != 0)]] = True
+    same = np.where((code == STOP) & ~told_apart, a, rows)
+    while not np.array_equal(further := same[same], same):
+        same = further
+    return same
+
+
+def _share(plan: Schedule, wanted: list[int], last: int) -> None:
+    """Let what is computed after the last way back take the places of what nobody reads any more.
+
+    Nothing is differentiated there, so a value has to be there only until its last reader.
+    """
+    batches = [x for x in plan.batches if x.segment == last]
+    if not batches:
+        return
+    first = int(plan.place[batches[0].rows[0]])
+    home = np.full(plan.places, -1)  # for each place the batch that it belongs to
+    ends = {i: i for i in range(len(batches))}
+    for i, batch in enumerate(batches):
+        home[plan.place[batch.rows]] = i
+    for i, batch in enumerate(batches):
+        read = [] if batch.code == GRADIENT else [batch.a.ravel()]
+        if batch.code == DOT:
+            read += [batch.b.ravel(), batch.init]
+        elif batch.code != STOP and batch.code != GRADIENT:
+            read.append(batch.b)
+        for x in read:
+            for owner in np.unique(home[plan.place[x]]).tolist():
+                if owner >= 0:
+                    ends[owner] = max(ends[owner], i)
+    for owner in np.unique(home[plan.place[wanted]]).tolist() if wanted else []:
+        if owner >= 0:
+            ends[owner] = len(batches)
+    free: list[tuple[int, int]] = []  # size and place
+    busy: list[tuple[int, int, int]] = []  # end, size, place
+    top = first
+    for i, batch in enumerate(batches):
+        for end, size, place in [x for x in busy if x[0] < i]:
+            busy.remove((end, size, place))
+            free.append((size, place))
+        size = len(batch.rows)
+        fitting = min([x for x in free if x[0] >= size], default=None)
+        if fitting is None:
+            place, top = top, top + size
+        else:
+            free.remove(fitting)
+            place = fitting[1]
+            if fitting[0] > size:
+                free.append((fitting[0] - size, place + size))
+        busy.append((ends[i], size, place))
+        plan.place[batch.rows] = place + np.arange(size)
+    plan.place[-2:] = top, top + 1
+    plan.places = top + 2
+
+
+def _arity(code: Rows) -> Rows:
+    table = np.zeros(256, np.int64)
+    for o in OPCODES:
+        table[o.code] = o.arity if o.name != "powc" else 2
+    for c in COMPARE.values():
+        table[c] = 2
+    table[STOP] = 1
+    return table[code]
+
+
+def _needed(
+    code: Rows, a: Rows, b: Rows, arity: Rows, events: list[Any], wanted: list[int]
+) -> Rows:
+    """Whether a row leads to what is wanted."""
+    found = np.zeros(len(code), bool)
+    todo = list(wanted)
+    ca, cb, cn, cc = a.tolist(), b.tolist(), arity.tolist(), code.tolist()
+    seen = bytearray(len(code))
+    while todo:
+        i = todo.pop()
+        if seen[i]:
+            continue
+        seen[i] = 1
+        if cc[i] == GRADIENT:
+            todo += (events[cb[i]].root, ca[i])
+        elif cn[i]:
+            todo.append(ca[i])
+            if cn[i] == 2:
+                todo.append(cb[i])
+    found[:] = np.frombuffer(seen, bool)
+    return found
+
+
+@dataclass
+class _Sums:
+    """`inner` are rows that have gone into a sum. Terms are sorted by sum, then as recorded."""
+
+    inner: Rows
+    root: Rows  # of each term
+    a: Rows  # its factors; of a term that is no product the row itself and -1
+    b: Rows
+
+
+def _sums(code: Rows, a: Rows, b: Rows, arity: Rows, single: Rows, segment: Rows) -> _Sums:
+    n = len(code)
+    rows = np.arange(n)
+    user = np.full(n, -1)  # of what has a single user
+    user[a[arity > 0]] = rows[arity > 0]
+    user[b[arity > 1]] = rows[arity > 1]
+    adds = (code == _ADD) & (arity == 2)
+    into = single & (user >= 0) & adds[user] & (segment == segment[user])
+    inner = into & adds
+    root = np.where(inner, user, rows)
+    while True:
+        further = root[root]
+        if np.array_equal(further, root):
+            break
+        root = further
+    owner = np.concatenate([rows[adds], rows[adds]])
+    side = np.repeat([0, 1], int(adds.sum()))
+    term = np.concatenate([a[adds], b[adds]])
+    keep = ~inner[term]
+    owner, side, term = owner[keep], side[keep], term[keep]
+    order = np.lexsort((side, owner, root[owner]))
+    owner, term = owner[order], term[order]
+    top = root[owner]
+    worth = np.bincount(top, minlength=n) >= 3  # two terms are an addition
+    chosen = worth[top]
+    top, term = top[chosen], term[chosen]
+    inner &= worth[root]
+    product = into[term] & (code[term] == _MUL) & (arity[term] == 2)
+    gone = inner.copy()
+    gone[term[product]] = True
+    return _Sums(gone, top, np.where(product, a[term], term), np.where(product, b[term], -1))
+
+
+def _depth(a: Rows, b: Rows, arity: Rows, inner: Rows) -> Rows:
+    """The length of the longest way to a row; what has gone into a sum takes none."""
+    found = [0] * len(a)
+    ca, cb, cn, step = a.tolist(), b.tolist(), arity.tolist(), (~inner).astype(int).tolist()
+    for i, n in enumerate(cn):
+        if n:
+            x = found[ca[i]]
+            if n == 2 and found[cb[i]] > x:
+                x = found[cb[i]]
+            found[i] = x + step[i]
+    return np.array(found)
+
+
+def _placed(
+    code: Rows, a: Rows, b: Rows, arity: Rows, needed: Rows, segment: Rows, depth: Rows,
+    mask: Rows, sums: _Sums,
+) -> Schedule:  # fmt: skip
+    n = len(code)
+    rows = np.arange(n)
+    size = np.zeros(n, np.int64)  # factors of a contraction
+    kind = code.astype(np.int64)
+    dots = _contractions(sums, n)
+    for k, (owners, _, _, _) in dots.items():
+        kind[owners], size[owners] = DOT, k
+    given = rows[needed & np.isin(code, _GIVEN)]
+    given = given[np.lexsort((given, _factor_order(dots, n)[given], code[given]))]
+    busy = rows[needed & ~sums.inner & ~np.isin(code, _GIVEN)]
+    order = np.lexsort((busy, mask[busy], size[busy], kind[busy], depth[busy], segment[busy]))
+    busy = busy[order]
+    place = np.full(n + 2, -1)
+    place[given] = np.arange(len(given))
+    place[busy] = len(given) + np.arange(len(busy))
+    places = len(given) + len(busy) + 2
+    place[n], place[n + 1] = places - 2, places - 1
+    keys = np.stack([kind[busy], segment[busy], depth[busy], size[busy], mask[busy]])
+    starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
+    batches = []
+    for group in np.split(busy, starts) if len(busy) else []:
+        first = group[0]
+        batch = Batch(
+            int(kind[first]), group, int(segment[first]), int(mask[first]), a[group], b[group]
+        )
+        if batch.code == DOT:
+            owners, batch.init, batch.a, batch.b = dots[int(size[first])]
+            at = np.searchsorted(owners, group)
+            batch.init, batch.a, batch.b = batch.init[at], batch.a[at], batch.b[at]
+        batches.append(batch)
+    counts = np.bincount(segment[busy], minlength=int(segment.max(initial=0)) + 1)
+    return Schedule(batches, place, places, given, (len(given) + np.cumsum(counts)).tolist())
+
+
+Contractions = dict[int, tuple[Rows, Rows, Rows, Rows]]
+
+
+def _contractions(sums: _Sums, n: int) -> Contractions:
+    """By number of factors: the rows of contractions in order, their first summands, and factors.
+    `n` stands for 1, `n + 1` for 0."""
+    root, a, b = sums.root, sums.a, sums.b.copy()
+    plain = b < 0
+    products = np.bincount(root[~plain], minlength=n)
+    alone = np.bincount(root[plain], minlength=n)
+    # One summand beside products goes first; others are products with 1.
+    first = plain & (products[root] > 0) & (alone[root] == 1)
+    init = np.full(n, n + 1)
+    init[root[first]] = a[first]
+    root, a, b = root[~first], a[~first], b[~first]
+    b[b < 0] = n
+    count = np.bincount(root, minlength=n)[root]
+    found: Contractions = {}
+    for k in np.unique(count).tolist():
+        chosen = count == k
+        owners = root[chosen].reshape(-1, k)[:, 0]
+        found[k] = owners, init[owners], a[chosen].reshape(-1, k), b[chosen].reshape(-1, k)
+    return found
+
+
+def _factor_order(dots: Contractions, n: int) -> Rows:
+    """An order in which rows that are factors come as the first contraction with them has them."""
+    found = np.full(n + 2, np.iinfo(np.int64).max)
+    longest = max(dots, default=0)
+    for k, (owners, _, a, b) in dots.items():
+        for side, factors in enumerate((a, b)):
+            key = (2 * owners[:, None] + side) * longest + np.arange(k)[None, :]
+            np.minimum.at(found, factors, key)
+    return found[:n]

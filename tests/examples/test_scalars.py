@@ -1,0 +1,37 @@
+"""The examples on scalars: small runs that learn, with and without jit."""
+
+import random
+
+import pytest
+
+import retrograd as rg
+from examples import microgpt, moons
+from retrograd.micrograd import MLP
+
+
+def test_moons():
+    losses = {}
+    for name, compiled in (("eager", lambda f: f), ("jit", rg.jit)):
+        random.seed(7)
+        points, labels = moons.moons(24)
+        model = MLP(2, [8, 1])
+        step = compiled(moons.training_step(model, points, labels))
+        losses[name] = [step(1.0 - 0.02 * k) for k in range(40)]
+    assert losses["jit"] == [pytest.approx(x, rel=1e-9) for x in losses["eager"]]
+    assert losses["jit"][-1][0] < 0.5 * losses["jit"][0][0]
+    assert losses["jit"][-1][1] > losses["jit"][0][1]
+
+
+def test_microgpt():
+    losses = {}
+    for name, compiled in (("eager", lambda f: f), ("jit", rg.jit)):
+        random.seed(3)
+        w = microgpt.weights()
+        step = compiled(microgpt.training_step(w))
+        name_ = [microgpt.MARK, 0, 21, 0, microgpt.MARK]
+        losses[name] = [
+            step(name_, 0.01, 1 - 0.85 ** (t + 1), 1 - 0.99 ** (t + 1)) for t in range(12)
+        ]
+    assert losses["jit"] == pytest.approx(losses["eager"], rel=1e-9)
+    assert losses["jit"][-1] < 0.7 * losses["jit"][0]
+    assert set(microgpt.sample(w)) <= set(microgpt.LETTERS)
