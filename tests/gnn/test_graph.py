@@ -195,3 +195,24 @@ def test_positions() -> None:
         np.testing.assert_allclose(walk[:, k], expected, rtol=1e-5, atol=1e-7)
     two = gnn.batch([g, g])
     np.testing.assert_array_equal(gnn.random_walk_features(two, 4).numpy(), np.tile(walk, (2, 1)))
+
+
+def test_one_compilation_serves_batches_of_all_sizes() -> None:
+    rng = np.random.default_rng(0)
+    layer = gnn.GATConv(2, 3)
+
+    def predict(g: Any) -> Any:
+        h = layer(g.node_features["x"][0], g, g.edge_weight)
+        return gnn.readout(h, g, "mean")
+
+    graphs = []
+    for _ in range(9):
+        n, edges = any_graph(rng)
+        x = rng.normal(size=(n, 2)).astype(np.float32)
+        weight = rng.random(edges.shape[1]).astype(np.float32)
+        graphs.append(gnn.Graph(n, edges, {"x": (x, np.ones(n))}, edge_weight=weight))
+    step = rg.jit(predict, shapes={"g": graphs[0].shapes()})
+    for k in range(1, 9):
+        batch = gnn.batch(graphs[:k])
+        np.testing.assert_allclose(step(batch).numpy(), predict(batch).numpy(), rtol=1e-6)
+    assert step.cache_stats()["compilations"] == 1

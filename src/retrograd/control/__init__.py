@@ -5,6 +5,8 @@ one of two graphs, and `sized` runs a graph with a symbolic size that becomes kn
 graphs are closed: what they use is among their inputs. Their rules differentiate and batch the
 graphs inside, so what comes out is made of the same four operations, and every order exists.
 
+`dag_scan` goes through the nodes of a directed acyclic graph; its derivatives are `dag_scan` too.
+
 Importing this package registers them all.
 """
 

@@ -163,6 +163,28 @@ class Graph:
     def _ends(self) -> Array:
         return self.edges.value()
 
+    def shapes(self, nodes: str = "N", edges: str = "E", graphs: str = "G") -> dict[str, Any]:
+        """What `jit` is told of an argument like this graph, so that one compilation serves graphs
+        of all sizes.
+
+        >>> import retrograd as rg
+        >>> from retrograd import gnn
+        >>> small, large = gnn.Graph(2, [[0], [1]]), gnn.Graph(9, [[0, 1], [1, 2]])
+        >>> count = rg.jit(lambda g: g.in_degree().max(), shapes={"g": small.shapes()})
+        >>> [count(g).item() for g in (small, large)], count.cache_stats()["compilations"]
+        ([1, 1], 1)
+        """
+        found: dict[str, Any] = {"edges": f"2 {edges}", "node_graph": nodes, "graph_start": graphs}
+        carried = {
+            "node_features": nodes, "edge_features": edges, "edge_weight": edges,
+            "edge_type": edges, "graph_features": graphs,
+        }  # fmt: skip
+        for name, size in carried.items():
+            held = getattr(self, name)
+            if held is not None:
+                found[name] = _declared(held, size)
+        return found
+
     # -- copies ----------------------------------------------------------------------------------
     def replace(self, **fields: Any) -> Graph:
         """A copy in which some of the fields are others, checked again.
@@ -271,6 +293,15 @@ def check_weights(weights: Array, ends: Array, negative: bool, finite: bool = Tr
             f"edge {e}, from node {ends[0, e]} to node {ends[1, e]}, has the weight {weights[e]}; "
             f"weights have to be {allowed} here"
         )
+
+
+def _declared(held: Any, size: str) -> Any:
+    """Declarations of arrays with so many rows, in the structure of a tree."""
+    if isinstance(held, dict):
+        return {key: _declared(part, size) for key, part in held.items()}
+    if isinstance(held, list | tuple):
+        return {key: _declared(part, size) for key, part in enumerate(held)}
+    return " ".join([size, *["_"] * (held.ndim - 1)])
 
 
 def _zeros(size: Any) -> Tensor:

@@ -38,7 +38,7 @@ class CSR:
 
     def __init__(self, values: Any, column: Any, start: Any, shape: tuple[int, int]) -> None:
         rows, columns = shape
-        where, begin = np.asarray(column, np.int64), np.asarray(start, np.int64)
+        where, begin = (np.array(a, np.int64, order="C") for a in (column, start))
         if begin.shape != (rows + 1,) or begin[0] != 0 or (np.diff(begin) < 0).any():
             raise ShapeError(f"CSR of {rows} rows: start has {rows + 1} numbers, from 0, ascending")
         if where.shape != (begin[-1],):

@@ -65,21 +65,21 @@ def logits(p: Any, project: Callable[[Any], Any], propagate: Propagate, relu: An
 # -- retrograd -----------------------------------------------------------------------------------
 def retrograd_loss(sparse: bool) -> Callable[..., Any]:
     import retrograd as rg
+    from retrograd import gnn
 
     d = data()
-    x, y, source, target = map(rg.tensor, d)
-    row, column, value = map(rg.tensor, entries(d.x))
+    graph = gnn.Graph(NODES, np.stack([d.source, d.target]))
+    x: Any = gnn.CSR.from_dense(d.x) if sparse else rg.tensor(d.x)
+    y = rg.tensor(d.y)
 
     def propagate(h: Any, w: Any) -> Any:
-        messages = h[source] * w[:, None]
-        return rg.scatter_add(rg.zeros((NODES, h.shape[1])), target, messages)
+        return gnn.message_pass(h, graph, w)
 
-    def project(w: Any) -> Any:
-        if not sparse:
-            return x @ w
-        return rg.scatter_add(rg.zeros((NODES, HIDDEN)), row, w[column] * value[:, None])
+    def loss(p: Any) -> Any:
+        scores = logits(p, lambda w: x @ w, propagate, rg.relu)
+        return rg.nn.functional.cross_entropy(scores, y)
 
-    return lambda p: rg.nn.functional.cross_entropy(logits(p, project, propagate, rg.relu), y)
+    return loss
 
 
 def with_retrograd(sparse: bool = False) -> Session:
