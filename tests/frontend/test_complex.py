@@ -202,11 +202,6 @@ def test_of_complex_outputs_a_seed_is_asked_for() -> None:
         (lambda z: rg.fft.fft(z, norm="no"), rg.OptionError, "'no'"),
         (lambda z: rg.fft.fftn(z, s=(2, 2), axes=(0,)), rg.ShapeError, "sizes"),
         (lambda z: rg.fft.fft(rg.zeros((0,))), rg.ShapeError, "no elements"),
-        (
-            lambda z: rg.optim.SGD([rg.tensor(1j, requires_grad=True)], 0.1),
-            rg.DTypeError,
-            "two parameters",
-        ),
     ],
 )
 def test_misuse(call, error, words: str) -> None:
