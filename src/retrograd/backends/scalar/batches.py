@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -24,17 +25,19 @@ def kinds() -> dict[str, int]:
     return batch_text.kinds()
 
 
-@functools.cache
-def _native() -> Any:
-    from retrograd.backends.llvm.engine import engine
-
-    return engine().compile(batch_text.batch_text(), symbols())
+_LOCK = threading.Lock()
+_CODE: Any = None  # one for the process: what is dropped is unloaded, and others may be running it
 
 
-@functools.cache
 def runner() -> Callable[[int, int, int, int], int]:
     """`run(table, values, grads, count)`."""
-    return PROTOTYPE(_native().address)
+    global _CODE
+    from retrograd.backends.llvm.engine import engine
+
+    with _LOCK:
+        if _CODE is None:
+            _CODE = engine().compile(batch_text.batch_text(), symbols())
+        return PROTOTYPE(_CODE.address)
 
 
 @functools.cache
