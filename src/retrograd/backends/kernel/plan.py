@@ -57,6 +57,7 @@ class Plan:
 
     def __init__(self, graph: Graph, donate: Collection[int] = (), light: bool = False) -> None:
         self.source = graph
+        self.times: dict[tuple[tuple[str, int], ...], tuple[float, float]] = {}  # see `place`
         self.light = light
         self.inputs = [Buffer("input", k, x.type, x) for k, x in enumerate(graph.inputs)]
         self.outputs = [Buffer("output", k, y.type, y) for k, y in enumerate(graph.outputs)]

@@ -246,7 +246,8 @@ class LLVMProgram:
         self.native: Any = compiler.enter
         self.count = len(graph.inputs)
         self.donated: dict[int, int] = dict(facts.donated)
-        if not graph.dim_names:
+        self._named = bool(graph.dim_names)
+        if not self._named:
             self.last = self._shaped[()] = Shaped(self, {})
 
     def _prepare(self, compiler: Engine, timed: bool) -> tuple[Recipe, Compiled]:
@@ -345,8 +346,8 @@ class LLVMProgram:
 
     def shares(self, placement: Placement) -> bool:
         """Whether threads share the work of a call."""
-        facts, named = self.recipe.facts, bool(self.graph.dim_names)
-        return facts.threaded and (not named or placement.shared >= GRAIN)
+        facts = self.recipe.facts
+        return facts.threaded and (not self._named or placement.shared >= GRAIN)
 
     def peak_of(self, placement: Placement) -> int:
         """Bytes that a call allocates, with the scratch memory of each of its threads."""

@@ -123,8 +123,17 @@ def place(plan: Plan, sizes: Mapping[str, int]) -> Placement:
         found.arena + own[b] if b in own else found.offsets.get(b, 0) for b in plan.temporaries
     ]
     peak = plan.peak_bytes(sizes, found)
-    time, shared = plan.nanoseconds(sizes), plan.shared_nanoseconds(sizes)
-    return Placement(found.arena, offsets, peak, time, shared)
+    return Placement(found.arena, offsets, peak, *_times(plan, sizes))
+
+
+def _times(plan: Plan, sizes: Mapping[str, int]) -> tuple[float, float]:
+    """A guess at the time of a call, and at the part that threads may share: one for all sizes
+    that are nearest to the same powers of two, because guessing takes longer than a short call."""
+    near = {name: 1 << (4 * n // 3).bit_length() - 1 if n else 0 for name, n in sizes.items()}
+    key = tuple(near.items())
+    if key not in plan.times:
+        plan.times[key] = plan.nanoseconds(near), plan.shared_nanoseconds(near)
+    return plan.times[key]
 
 
 def recipe_of(plan: Plan, module: Module, code: Object, static: bool) -> Recipe:
