@@ -4,6 +4,7 @@ from retrograd.autodiff.batching import batch, batched
 from retrograd.autodiff.forward import pushforward, tangent
 from retrograd.autodiff.reverse import (
     Cotangents,
+    bilinear_pullback,
     contributions,
     depends,
     gradient,
@@ -15,6 +16,7 @@ __all__ = [
     "Cotangents",
     "batch",
     "batched",
+    "bilinear_pullback",
     "contributions",
     "depends",
     "gradient",

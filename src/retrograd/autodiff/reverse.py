@@ -46,6 +46,22 @@ def pullback(
     against it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends
     conjugate.
     """
+    starts = []
+    for y, g in zip(outputs, cotangents, strict=True):
+        with made_by(Provenance(y.scope, y.source, y)):
+            starts.append(conj(g))
+    found = bilinear_pullback(outputs, starts, wrt, stop)
+    return [None if g is None else conj(g) for g in found]
+
+
+def bilinear_pullback(
+    outputs: Sequence[Node],
+    cotangents: Sequence[Node],
+    wrt: Sequence[Node],
+    stop: Collection[Node] = (),
+) -> list[Node | None]:
+    """The same for cotangents as rules give and take them: for rules of ops that run graphs, which
+    would otherwise conjugate what is in the middle of a way."""
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
     again = Recomputation(outputs, stop) if has_regions(path) else None
@@ -55,7 +71,7 @@ def pullback(
             raise GradientError(f"the cotangent of {y.describe()} must be {y.type}, not {g.type}")
         if y in on_path:
             with made_by(Provenance(y.scope, y.source, y)):
-                found.add(y, conj(g))
+                found.add(y, g)
     for node in reversed(path):
         if node not in found.of or node in stop:
             continue
@@ -64,7 +80,7 @@ def pullback(
             for x, part in contributions(node, found.of[node], seen):
                 if x in on_path:
                     found.add(x, part)
-    return [conj(found.of[x]) if x in found.of else None for x in wrt]
+    return [found.of.get(x) for x in wrt]
 
 
 class Cotangents:

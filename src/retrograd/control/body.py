@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.autodiff import batched, pullback, pushforward
+from retrograd.autodiff import batched, bilinear_pullback, pushforward
 from retrograd.errors import RetrogradError, ShapeError
 from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, full, substitute
 from retrograd.ops.leaf import input_node
@@ -86,10 +86,11 @@ def inexact(nodes: Sequence[Node]) -> list[int]:
 def pulled(
     outputs: Sequence[Node], cotangents: Sequence[Node | None], wrt: Sequence[Node], stop: Any
 ) -> list[Node | None]:
-    """Cotangents of `wrt`, of which only what is inexact has one."""
+    """Cotangents of `wrt`, as rules take and give them; only what is inexact has one."""
     pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
     wanted = [x for x in wrt if x.dtype.is_inexact]
-    found = iter(pullback([y for y, _ in pairs], [g for _, g in pairs], wanted, stop))
+    ends, starts = [y for y, _ in pairs], [g for _, g in pairs]
+    found = iter(bilinear_pullback(ends, starts, wanted, stop))
     return [next(found) if x.dtype.is_inexact else None for x in wrt]
 
 

@@ -13,7 +13,17 @@ from retrograd.backends.pairs.fourier import fourier
 from retrograd.backends.pairs.functions import FUNCTIONS, Pair, add, mul, zmul
 from retrograd.backends.pairs.matrices import on_pairs
 from retrograd.errors import BackendError
-from retrograd.ir import Graph, Node, Provenance, TensorType, full, made_by, product
+from retrograd.ir import (
+    Graph,
+    Node,
+    Provenance,
+    TensorType,
+    full,
+    graphs_of,
+    made_by,
+    nested,
+    product,
+)
 from retrograd.ops import elementwise as e
 from retrograd.ops.leaf import Constant, constant, input_node
 from retrograd.ops.linalg.matrix import MatrixOp
@@ -35,6 +45,11 @@ def type_of_pairs(type: TensorType) -> TensorType:
     return TensorType(type.dtype.real, (*type.shape, 2)) if type.dtype.is_complex else type
 
 
+def has_complex(graph: Graph) -> bool:
+    """Whether complex numbers occur in a graph, or in one that an operation of it runs."""
+    return any(node.dtype.is_complex for g in (graph, *nested(graph)) for node in g.nodes)
+
+
 def paired(graph: Graph) -> Graph:
     """The graph on real numbers."""
     found: dict[Node, Parts] = {}
@@ -44,6 +59,10 @@ def paired(graph: Graph) -> Graph:
     for node in graph.body:
         parts = [found[x] for x in node.inputs]
         reals = tuple([p for p in parts if isinstance(p, Node)])
+        if any(has_complex(inner) for inner in graphs_of(node.prim)):
+            with made_by(Provenance(node.scope, node.source, node.origin)):
+                found[node] = _inside(node, parts)
+            continue
         if len(reals) == len(parts) and not node.dtype.is_complex:
             found[node] = node if reals == node.inputs else node.with_inputs(reals)
             continue
@@ -94,6 +113,20 @@ def _planewise(node: Node, parts: Sequence[Parts]) -> Pair:
 def _matrices(node: Node, parts: Sequence[Parts]) -> Parts:
     y = on_pairs(node, [_joined(p) if isinstance(p, tuple) else p for p in parts])
     return _apart(y) if node.dtype.is_complex else y
+
+
+def _inside(node: Node, parts: Sequence[Parts]) -> Node:
+    """An operation that runs graphs: they run on pairs, and so are what it takes and what it gives,
+    whose last axis no loop goes along."""
+    graphs = {name: paired(x) for name, x in node.attrs.items() if isinstance(x, Graph)}
+    prim = dataclasses.replace(node.prim, **graphs)  # type: ignore[type-var]
+    return prim(*[_joined(p) if isinstance(p, tuple) else p for p in parts])
+
+
+def _item(node: Node, parts: Sequence[Parts]) -> Pair:
+    (results,) = parts
+    assert isinstance(results, Node)
+    return _apart(node.prim(results))
 
 
 def _after(node: Node, parts: Sequence[Parts]) -> Parts:
@@ -208,6 +241,7 @@ RULES: dict[str, Rule] = {
     "logabsdet": _second,
     "pinv": _second,
     "after": _after,
+    "item": _item,
     "cumprod": _running,
     "linear_scan": _running,
     "complex": lambda node, parts: tuple(parts),  # type: ignore[dict-item,return-value]

@@ -7,13 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from retrograd.backends.backend import Array, Program, bind
-from retrograd.backends.pairs.graph import paired
+from retrograd.backends.pairs.graph import has_complex, paired
 from retrograd.ir import Graph
-
-
-def has_complex(graph: Graph) -> bool:
-    """Whether complex numbers occur in a graph."""
-    return any(node.dtype.is_complex for node in graph.nodes)
 
 
 def real_graph(graph: Graph) -> Graph:
