@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.control import scan, while_loop
@@ -61,6 +63,7 @@ def odeint(
     times = ts if isinstance(ts, Tensor) else tensor(ts)
     if len(times.shape) != 1 or times.shape[0] == 0:
         raise ShapeError(f"odeint: ts is a row of one or more times, not of shape {times.shape}")
+    _check_order(times)
     times = astype(times, y.dtype)
 
     def slope(t: Tensor, v: Tensor) -> Tensor:
@@ -68,6 +71,8 @@ def odeint(
         _check_like(found, y0)
         return astype(flat(found, "odeint: what f returns")[0], y.dtype)
 
+    if y.shape == (0,):  # there is nothing to solve, and no error to measure
+        return vmap(back)(broadcast_to(y, (times.shape[0], 0)))
     direction = stop_gradient(where(times[-1] >= times[0], 1.0, -1.0))
     direction = astype(direction, y.dtype)
     t0 = times[0]
@@ -91,6 +96,20 @@ def odeint(
     _, rows = scan(reach, start, times[1:])
     every = concat([broadcast_to(y, (1, *y.shape)), rows])
     return vmap(back)(every)
+
+
+def _check_order(times: Tensor) -> None:
+    """The times rise or fall, as far as that can be seen: what is traced has no values yet."""
+    if not times.is_computed:
+        return
+    steps = np.diff(times.numpy())
+    if np.any(steps > 0) and np.any(steps < 0):
+        first = steps[steps != 0][0]
+        k = int(np.argmax(steps * first < 0)) + 1
+        raise OptionError(
+            f"odeint: the times ts rise or fall throughout, but number {k} of them turns back: "
+            f"{times.numpy().tolist()!s:.80}; sort them, or integrate twice"
+        )
 
 
 def _check_like(found: Any, y0: Any) -> None:
