@@ -164,7 +164,8 @@ def wrapped(rng: np.random.Generator, f: Function, said: list[str]) -> Function:
 
 def agrees(name: str, seed: int, orders: int) -> None:
     rng = np.random.default_rng([seed, list(FUNCTIONS).index(name)])
-    plain, f, said = FUNCTIONS[name], FUNCTIONS[name], []
+    plain = f = FUNCTIONS[name]
+    said: list[str] = []
     x = rng.normal(size=N)
     f = wrapped(rng, f, said)
     for i in range(1 + rng.integers(orders)):
