@@ -10,7 +10,7 @@ import numpy as np
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.checked.causes import cause_of
 from retrograd.errors import NonFiniteError, RetrogradError
-from retrograd.ir import Graph, Node
+from retrograd.ir import Graph, Node, TupleType
 
 CHECKED = "checked"  # the name of this backend
 SHOWN = 6  # operands whose values a message shows
@@ -47,8 +47,19 @@ def checked(node: Node, given: Sequence[Array], sizes: dict[str, int]) -> Array:
             result = node.prim.bind(sizes).reference(*given)
         except RetrogradError as error:
             raise type(error)(f"{error}: {node.describe()}") from None
+    if isinstance(node.type, TupleType):  # taken apart by `item`
+        parts: Any = [_finite(node, np.asarray(x), given) for x in result]
+        return parts
     array = np.asarray(result, node.dtype.dtype)
-    if not node.dtype.is_inexact or node.op in _HANDING_ON or node.type.size == 0:
+    passed_on = node.op == "item" or node.op in _HANDING_ON
+    if passed_on or not node.dtype.is_inexact or node.type.size == 0:
+        return array
+    return _finite(node, array, given)
+
+
+def _finite(node: Node, array: Array, given: Sequence[Array]) -> Array:
+    """A result, looked at as above."""
+    if array.dtype.kind in "iub":
         return array
     bad = ~_isfinite(array)
     if not bad.any():
