@@ -194,6 +194,52 @@ def test_threads_may_share_tensors_that_are_not_yet_computed():
             assert value == pytest.approx(y.sum(), rel=1e-12)
 
 
+LINES = """
+shared = [rg.exp(x) * (k + 0.25) for k in range(4)]
+
+def work(k):
+    barrier.wait()
+    for i in range(4):
+        c = k + 0.5 + i / 16
+        y = shared[(k + i) % 4]
+        for _ in range(5):
+            y = y * 1.25 + c
+        w = rg.tensor([0.5, 1.5], dtype=rg.float64, requires_grad=True)
+        (rg.exp(w) * shared[k] * c).sum(axis=0).backward()
+        found.append((k, i, y.sum().item(), w.grad.tolist()))
+"""
+
+
+@pytest.mark.parametrize("times", [20, pytest.param(1500, marks=pytest.mark.slow)])
+def test_threads_may_record_for_the_first_time_what_others_do(times):
+    """Lines that were never run, so that all that is remembered of them is made meanwhile."""
+    e = np.exp([0.5, 1.5])
+    before = sys.getswitchinterval()
+    for n in range(times):
+        x = rg.tensor([0.5, 1.5], dtype=rg.float64, requires_grad=n % 2 == 1)
+        found: list[Any] = []
+        names: dict[str, Any] = {"rg": rg, "x": x, "found": found}
+        names["barrier"] = threading.Barrier(4)
+        exec(compile(LINES, f"<lines {times} {n}>", "exec"), names)
+        threads = [threading.Thread(target=names["work"], args=(k,)) for k in range(4)]
+        sys.setswitchinterval(1e-6)
+        try:
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        finally:
+            sys.setswitchinterval(before)
+        assert len(found) == 16  # no thread failed
+        for k, i, total, gradient in found:
+            c = k + 0.5 + i / 16
+            y = e * ((k + i) % 4 + 0.25)
+            for _ in range(5):
+                y = y * 1.25 + c
+            assert total == pytest.approx(y.sum(), rel=1e-12)
+            np.testing.assert_allclose(gradient, e * e * (k + 0.25) * c, rtol=1e-12)
+
+
 def test_garbage_is_collected_while_something_is_recorded():
     """Collections run code of others at any allocation: here code that records and looks."""
     x = rg.tensor([0.5, 1.5], requires_grad=True)

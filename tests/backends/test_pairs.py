@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
 
+import retrograd as rg
 from retrograd.backends import Array, compile_graph, start_graph
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.pairs.functions import FUNCTIONS
@@ -255,3 +257,29 @@ def test_memory_is_shared_not_converted() -> None:
         assert y.flags.c_contiguous
         assert y.flags.writeable
         assert y.shape == (2, 3)
+
+
+def test_graphs_inside_of_operations_run_on_pairs_too() -> None:
+    """Loops and choices with complex numbers inside, among the carries, or nowhere else."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(5, 3)) + 1j * rng.normal(size=(5, 3))
+
+    def loss(z: Any) -> Any:
+        c, ys = rg.scan(lambda c, t: (c * t + 0.3j, rg.real(c) + t), z[0] * 0, z)
+        d = rg.while_loop(lambda s: abs(s).sum() > 0.1, lambda s: s * (0.5 + 0.3j), c)
+        e = rg.cond(rg.real(c).sum() > 0, lambda c: c * c, lambda c: c * 1j, c)
+        x = rg.cond(rg.imag(c).sum() > 0, squared, rg.sin, rg.real(z[1]))
+        return (abs(ys) ** 2).sum() + abs(d).sum() + rg.imag(e).sum() + x.sum()
+
+    def squared(x: Any) -> Any:  # complex numbers nowhere but inside
+        return rg.real(rg.complex(x, 2 * x) ** 2)
+
+    expected = rg.numerical_gradient(loss, z).numpy()
+    stack = np.stack([z * 2, z])
+    for backend in ("reference", "llvm"):
+        with rg.backend(backend):
+            gradient = rg.grad(loss)
+            assert loss(z).item() == pytest.approx(rg.jit(loss)(z).item(), rel=1e-12)
+            np.testing.assert_allclose(gradient(z).numpy(), expected, rtol=1e-8)
+            np.testing.assert_allclose(rg.jit(gradient)(z).numpy(), expected, rtol=1e-8)
+            np.testing.assert_allclose(rg.vmap(gradient)(stack).numpy()[1], expected, rtol=1e-8)

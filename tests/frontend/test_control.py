@@ -313,7 +313,7 @@ def test_leaking_a_value_out_of_its_body():
         return c, x
 
     rg.scan(step, 1.0, rg.ones(3))
-    with pytest.raises(TraceError, match="return it"):
+    with pytest.raises(TraceError, match=r"has finished with.*Return it"):
         (leaked[0] + 1).item()
 
 
@@ -361,6 +361,9 @@ def test_a_loop_without_end(backend):
             f(rg.tensor(1.0)).item()
         assert "test_control.py" in str(caught.value)
         assert f(rg.tensor(-1.0)).item() == -1
+        endless = lambda x: rg.while_loop(lambda y: y > 0, lambda y: y + 1, x, max_steps=9)  # noqa: E731
+        with pytest.raises(LoopLimitError, match=r"test_control\.py"):
+            endless(rg.tensor(1.0)).item()
         exact = rg.while_loop(lambda y: y < 3, lambda y: y + 1, rg.tensor(0.0), max_steps=3)
         assert exact.item() == 3
 

@@ -150,3 +150,9 @@ def test_misuse():
         rg.odeint(damped, np.ones(2), TS, rtol=-1)
     with pytest.raises(rg.DTypeError, match="floating"):
         rg.odeint(lambda t, y: y, np.arange(3), TS)
+    with pytest.raises(rg.OptionError, match="number 2 of them turns back"):
+        rg.odeint(damped, np.ones(2), [0.0, 2.0, 1.0])
+
+
+def test_nothing_to_solve():
+    assert rg.odeint(lambda t, y: -y, np.zeros((0, 3)), [0.0, 1.0]).shape == (2, 0, 3)

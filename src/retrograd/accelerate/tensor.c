@@ -379,17 +379,6 @@ static PyObject *page_take(Page *self, PyObject *unused)
     return PyLong_FromSsize_t(n);
 }
 
-static PyObject *page_count_from(Page *self, PyObject *number)
-{
-    Py_ssize_t n = PyLong_AsSsize_t(number);
-    if (n == -1 && PyErr_Occurred())
-        return NULL;
-    while (PyList_Size(self->numbers) < n)
-        if (PyList_Append(self->numbers, Py_None) < 0)
-            return NULL;
-    Py_RETURN_NONE;
-}
-
 static PyObject *page_numbers_from(Page *self, PyObject *number)
 {
     PyObject *result;
@@ -428,7 +417,6 @@ static PyMethodDef page_methods[] = {
      "The handles that somebody holds, in the order of their making."},
     {"stay", (PyCFunction)page_stay, METH_O, "Go on listing handles that `alive` gave."},
     {"take", (PyCFunction)page_take, METH_NOARGS, "The number of the next number."},
-    {"count_from", (PyCFunction)page_count_from, METH_O, "Let the next number be this one."},
     {"numbers_from", (PyCFunction)page_numbers_from, METH_O, "Numbers from this one on."},
     {"begin", (PyCFunction)page_begin, METH_NOARGS, "Record here from now on."},
     {"end", (PyCFunction)page_end, METH_NOARGS, "Record nothing here from now on."},

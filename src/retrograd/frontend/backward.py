@@ -43,6 +43,7 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     if root.is_spent:
         raise GradientError(f"{_SECOND_TIME}: {node.describe()}")
     if not root._requires_grad:
+        _leaves(node)  # which says so where the reason is that something is traced
         raise GradientError(
             f"backward() of a tensor that depends on nothing that requires a gradient: "
             f"{node.describe()}; make an input with requires_grad=True"

@@ -11,6 +11,7 @@ from retrograd.frontend.broadcasting import Number, as_node
 from retrograd.frontend.context import grad_enabled, recording_grad, tracing
 from retrograd.frontend.function import wrap
 from retrograd.frontend.graph import argument_names
+from retrograd.frontend.leaves import STALE
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.source import user_source
 from retrograd.frontend.tensor import Tensor
@@ -72,8 +73,11 @@ class Body:
         self.inputs = [input_node(t, n) for t, n in zip(flat, names, strict=True)]
         rest = iter([Tensor(x, grad_enabled() and x.dtype.is_inexact) for x in self.inputs])
         given = [tree.unflatten(s, [next(rest) for _ in leaves]) for leaves, s in types]
-        with tracing():
-            self.value = f(*given)
+        try:
+            with tracing():
+                self.value = f(*given)
+        finally:
+            STALE.update(self.inputs)  # whoever looks at them from now on has kept them
 
     def outputs(self, leaves: Sequence[Any], dtypes: Sequence[DType | None]) -> list[Node]:
         """Results as nodes; numbers take the dtype given."""
@@ -82,8 +86,9 @@ class Body:
             try:
                 found.append(as_node(x.node if isinstance(x, Lazy) else x, dtype))
             except DTypeError as error:
+                name = self.name and f" {self.name}"
                 raise DTypeError(
-                    f"{self.what}: the function {self.name} returned {x!r:.60}, where tensors and "
+                    f"{self.what}: the function{name} returned {x!r:.60}, where tensors and "
                     f"numbers are expected: {error}"
                 ) from None
         return found

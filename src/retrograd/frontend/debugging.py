@@ -90,7 +90,8 @@ class _Watch:
 
     def look(self) -> None:
         """Compute what was recorded and still waits."""
-        for _, handle in sorted(PENDING.items()):
+        waiting = [ref() for ref in PENDING.valuerefs()]  # at once: other threads enter theirs
+        for handle in sorted([h for h in waiting if h is not None], key=lambda h: h.node.id):
             if handle.node.id > self._start:
                 _compute(handle)
 

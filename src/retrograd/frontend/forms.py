@@ -66,9 +66,10 @@ class Form(FormBase):
     def spend(self) -> Form:
         """The same value as a constant that no gradient may be asked to go through."""
         if self.without_history is None:
-            self.without_history = Form(self.place, _after(self.node), spent=True)
-            self.place.forms[self.without_history.node] = self.without_history
+            made = Form(self.place, _after(self.node), spent=True)
+            self.place.forms[made.node] = made  # whoever finds the form finds it there
             self.place.spends = True
+            self.without_history = made
         return self.without_history
 
     def slots(self) -> tuple[int, ...]:
@@ -114,7 +115,11 @@ def _after(node: Node) -> Node:
 
 
 class Place:
-    """A line of the user's program where recordings start, and the forms of what followed."""
+    """A line of the user's program where recordings start, and the forms of what followed.
+
+    Threads share it, without a lock: its tables only grow, an entry is final, and what goes through
+    a table takes a copy at once.
+    """
 
     __slots__ = (
         "calls",
@@ -146,14 +151,15 @@ class Place:
         if found is None:
             self.spends |= spent
             empty = Node(Slot(node.type), (), node.type, node.scope, node.source, None, node.name)
-            found = self.leaves[key] = self.forms[empty] = Form(self, empty, slot, spent)
+            made = self.forms[empty] = Form(self, empty, slot, spent)
+            found = self.leaves.setdefault(key, made)  # another thread may have been faster
         return found
 
     def form(self, node: Node) -> Form:
         """The form of a node over slots of this place."""
         found = self.forms.get(node)
         if found is None:
-            found = self.forms[node] = Form(self, node)
+            found = self.forms.setdefault(node, Form(self, node))
         return found
 
 
@@ -172,7 +178,8 @@ def place_of(code: CodeType | None, lasti: int) -> Place:
     key = code and (code.co_filename, code.co_name, code.co_firstlineno, lasti)
     found = PLACES.get(key)
     if found is None or len(found.forms) > FORMS or len(found.plans) > PLANS:
-        if len(PLACES) >= CAPACITY or sum([len(p.forms) for p in PLACES.values()]) > 2 * FORMS:
+        places = list(PLACES.values())  # at once: other threads enter theirs
+        if len(places) >= CAPACITY or sum([len(p.forms) for p in places]) > 2 * FORMS:
             PLACES.clear()
         found = PLACES[key] = Place()
     return found

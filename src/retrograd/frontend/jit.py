@@ -268,8 +268,9 @@ class Jit:
         try:
             hash(static)
         except TypeError:
+            name = label.removeprefix(STATIC)
             raise DTypeError(
-                f"jit: the static argument {label.removeprefix(STATIC)} of {self._name} is a "
+                f"jit: the static argument{name and ' ' + name} of {self._name} is a "
                 f"{type(static.value).__name__}, which is not hashable; use a tuple, for instance"
             ) from None
         return static

@@ -60,9 +60,11 @@ class Page(PageBase):
         found = self.slots.get(leaf)
         if found is None:
             with self.lock:
-                found = self.place.leaf(len(self.arrays), leaf, spent)
-                self.arrays.append(leaf)
-                self.slots[leaf] = found
+                found = self.slots.get(leaf)
+                if found is None:  # no other thread was faster
+                    found = self.place.leaf(len(self.arrays), leaf, spent)
+                    self.arrays.append(leaf)
+                    self.slots[leaf] = found
         return found
 
     def reopen(self) -> None:
@@ -78,16 +80,18 @@ class Page(PageBase):
             CURRENT.page = NOWHERE  # so that the thread keeps no data alive
 
 
-PAGES: list[weakref.ref[Page]] = []  # those there are, and some that are gone
-_PRUNE = [64]  # how long the list may grow before it is looked through
+PAGES: set[weakref.ref[Page]] = set()  # those there are, and some that are gone
+_PRUNE = [64]  # how many there may be before they are looked through
 
 
 def _list(page: Page) -> None:
-    """Enter a page into the list of pages, now and then without those that are gone."""
+    """Enter a page among the pages, now and then without those that are gone. One at a time, so
+    that none is lost that another thread enters."""
     if len(PAGES) > _PRUNE[0]:
-        PAGES[:] = [ref for ref in PAGES if ref() is not None]
+        for ref in [ref for ref in list(PAGES) if ref() is None]:
+            PAGES.discard(ref)
         _PRUNE[0] = 2 * len(PAGES) + 64
-    PAGES.append(weakref.ref(page))
+    PAGES.add(weakref.ref(page))
 
 
 NOWHERE = Page(Place())  # the page of what is not on one

@@ -25,13 +25,13 @@ class Plan:
     """
 
     __slots__ = (
-        "arguments", "done", "ends", "free", "known", "program", "scalars", "slots", "what",
+        "done", "ends", "free", "known", "program", "scalars", "slots", "what",
     )  # fmt: skip
 
     def __init__(
         self, place: Place, ends: Sequence[Node], known: Mapping[Node, Any], patient: bool = False
     ) -> None:
-        leaves = {f.node: f for f in place.leaves.values()}
+        leaves = {f.node: f for f in list(place.leaves.values())}
         self.ends = list(ends)
         what = self.what = needed(ends, lambda n: n if n in known else leaves.get(n))
         free = place.numbers
@@ -45,8 +45,8 @@ class Plan:
         self.free = [
             (i, place.numbers[c], c.dtype.dtype.type) for i, c in enumerate(scalars) if c in free
         ]
-        self.arguments: list[Array] = [c.prim.value for c in scalars]  # type: ignore[attr-defined]
-        self.done: dict[int, float] = {}
+        arguments: list[Array] = [c.prim.value for c in scalars]  # type: ignore[attr-defined]
+        self.done: tuple[dict[int, float], list[Array]] = {}, arguments
 
     def run(
         self, arrays: Sequence[Node], known: Mapping[Any, Array], numbers: dict[int, float]
@@ -64,14 +64,16 @@ class Plan:
             raise
 
     def _numbers(self, given: dict[int, float]) -> list[Array]:
-        """The arguments that are numbers."""
-        if self.done != given:
-            arguments = list(self.arguments)
+        """The arguments that are numbers. Threads that record the same run one plan, each with
+        numbers of its own: what is remembered is replaced as a whole, and looked at once."""
+        done, arguments = self.done
+        if done != given:
+            now, arguments = given.copy(), list(arguments)
             with np.errstate(all="ignore"):
                 for i, k, kind in self.free:
-                    arguments[i] = np.asarray(kind(given[k]))
-            self.arguments, self.done = arguments, given.copy()
-        return self.arguments
+                    arguments[i] = np.asarray(kind(now[k]))
+            self.done = now, arguments
+        return arguments
 
 
 def along(
@@ -80,7 +82,7 @@ def along(
     """What is computed when some forms are wanted, of those that somebody holds: what is on the
     way, the loss a gradient came from and the gradients of a loss, and what takes next to nothing
     more, such as a running total, which would grow if nobody looked at it."""
-    leaves = {f.node: f for f in place.leaves.values()}
+    leaves = {f.node: f for f in list(place.leaves.values())}
 
     def at_hand(node: Node) -> Any:
         return known.get(node) or leaves.get(node)

@@ -79,9 +79,9 @@ def escaped(node: Node, where: str) -> str:
     """What to say of the use of a value from inside a function that was traced."""
     return (
         f"a value is used {where} that was computed from {node.describe()} inside a function that "
-        "jit, vmap or trace has finished with: there it stood for any array of this type, and has "
-        "no value of its own. Return it from that function instead of storing it outside (in a "
-        "list, an attribute or a global variable)"
+        "jit, vmap, trace or a loop has finished with: there it stood for any array of this type, "
+        "and has no value of its own. Return it from that function instead of storing it outside "
+        "(in a list, an attribute or a global variable)"
     )
 
 

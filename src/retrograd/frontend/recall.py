@@ -338,9 +338,9 @@ def replayed(
     first = page.take()  # what is recorded depends on how numbers are counted
     call = (first, *parts, *forms)
     found = page.place.calls.get(call)
-    if found is not None:
-        results, numbers, last = found
-        page.count_from(last + 1)
+    # Unless another thread takes numbers of this page at the same time, they follow one another.
+    if found is not None and all(page.take() == k for k in range(first + 1, found[2] + 1)):
+        results, numbers, _ = found
         for k, x in numbers.items():
             page.numbers[k] = x
         return [hold(page, f, False) for f in results]

@@ -72,7 +72,7 @@ class PageBase:
         self.before = 0  # how many handles were made before those that are listed
         self.limit = 0
         self.keep = _refuse
-        self.count_from(0)
+        self.take = itertools.count().__next__
 
     def begin(self) -> None:
         """Record here from now on."""
@@ -109,13 +109,9 @@ class PageBase:
         """Go on listing handles that `alive` gave; others are on this page no longer."""
         self.kept = [weakref.ref(h) for h in handles]
 
-    def count_from(self, number: int) -> None:
-        """Let the next number be this one."""
-        self.take = itertools.count(number).__next__
-
     def numbers_from(self, number: int) -> dict[int, float]:
         """Numbers from this one on."""
-        return {k: x for k, x in self.numbers.items() if k >= number}
+        return {k: x for k, x in list(self.numbers.items()) if k >= number}
 
 
 def _refuse(handle: Lazy) -> None:

@@ -79,11 +79,12 @@ def dissolve_pages() -> None:
     for page in [ref() for ref in list(PAGES)]:
         if page is None:
             continue
-        held = page.alive()
-        if held:
-            page.stay(held)
-            materialise(held[0])
-        page.close()
+        with page.lock:  # between the look and what it leads to, no other
+            held = page.alive()
+            if held:
+                page.stay(held)
+                materialise(held[0])
+            page.close()
 
 
 class Lazy(HandleBase):
@@ -313,9 +314,16 @@ def evaluate(handles: Iterable[Lazy]) -> None:
             pages.setdefault(h._page, []).append(h)
     for page, members in pages.items():
         flush(page, members)
-    wanted = {h.node: h for h in nodes if h._form is not None or known(h._own) is None}
+    wanted = {node: h for h in nodes if (node := _unknown(h)) is not None}
     if wanted:
         _run(wanted)
+
+
+def _unknown(h: Lazy) -> Node | None:
+    """The node of a handle if its value is not at hand. Looked at once: another thread may be
+    giving the handle its value, after which it stands for another node."""
+    node = h._own if h._form is None else h.node
+    return node if known(node) is None else None
 
 
 def _run(wanted: dict[Node, Lazy]) -> None:
@@ -324,8 +332,8 @@ def _run(wanted: dict[Node, Lazy]) -> None:
     held = [h for h in (PENDING.get(node.id) for node in what.order) if h is not None]
     roots = [h for h in (g._root() for g in held if g._root is not None) if h is not None]
     for h in (*held, *roots):
-        if h._form is None and known(h._own) is None:
-            wanted.setdefault(h.node, h)
+        if h._form is None and (node := _unknown(h)) is not None:
+            wanted.setdefault(node, h)
     if roots:
         what = needed(wanted, known)
     if current_backend() == CHECKED:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.bodies import Body, graph_of, results
@@ -74,6 +76,7 @@ def odeint(
     times = ts if isinstance(ts, Tensor) else tensor(ts)
     if len(times.shape) != 1 or times.shape[0] == 0:
         raise ShapeError(f"odeint: ts is a row of one or more times, not of shape {times.shape}")
+    _check_order(times)
     times = astype(times, y.dtype)
 
     def slope(t: Tensor, v: Tensor) -> Tensor:
@@ -84,6 +87,8 @@ def odeint(
     def solve(slope: Slope, y: Tensor, times: Tensor) -> Tensor:
         return _integrated(slope, y, times, rtol, atol, max_steps)
 
+    if y.shape == (0,):  # there is nothing to solve, and no error to measure
+        return vmap(back)(broadcast_to(y, (times.shape[0], 0)))
     if gradient == "discrete":
         return vmap(back)(solve(slope, y, times))
     return vmap(back)(_with_adjoint(slope, y, times, solve))
@@ -182,6 +187,20 @@ class _Field:
         known = dict(zip(self._graph.inputs, nodes, strict=True))
         found: Tensor = results(substitute(self._graph.outputs, known), nodes)[0]
         return found
+
+
+def _check_order(times: Tensor) -> None:
+    """The times rise or fall, as far as that can be seen: what is traced has no values yet."""
+    if not times.is_computed:
+        return
+    steps = np.diff(times.numpy())
+    if np.any(steps > 0) and np.any(steps < 0):
+        first = steps[steps != 0][0]
+        k = int(np.argmax(steps * first < 0)) + 1
+        raise OptionError(
+            f"odeint: the times ts rise or fall throughout, but number {k} of them turns back: "
+            f"{times.numpy().tolist()!s:.80}; sort them, or integrate twice"
+        )
 
 
 def _check_like(found: Any, y0: Any) -> None:

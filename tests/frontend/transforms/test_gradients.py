@@ -90,6 +90,16 @@ def test_what_cannot_be_differentiated():
         rg.grad(lambda x: rg.argmax(x))(rg.ones(3))
 
 
+def test_no_argument_to_differentiate():
+    with pytest.raises(rg.GradientError, match="names no argument"):
+        rg.grad(lambda x: x.sum(), argnums=())(rg.ones(3))
+
+
+def test_backward_of_what_is_traced_says_what_to_use():
+    with pytest.raises(rg.TraceError, match=r"use rg\.grad"):
+        rg.jit(lambda x: x.sum().backward())(rg.ones(3))
+
+
 def test_vjp_and_jvp_agree():
     f = lambda x, y: rg.tanh(x) * y  # noqa: E731
     x, y = np.array([0.3, -0.2]), np.array([1.0, 2.0])

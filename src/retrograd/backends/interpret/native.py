@@ -21,7 +21,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.llvm import LLVMProgram
-from retrograd.errors import ShapeError
+from retrograd.errors import LoopLimitError, ShapeError
 from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, evaluate
 from retrograd.ops.control import items
 from retrograd.ops.conv import Conv
@@ -83,7 +83,12 @@ def run(node: Node, arrays: list[Array]) -> Array:
 
 def run_region(node: Node, arrays: list[Array]) -> list[Array]:
     """The results of an operation that holds graphs: compiled, as a loop runs more than once."""
-    return _program(node, "", False)(arrays)
+    try:
+        return _program(node, "", False)(arrays)
+    except LoopLimitError as error:  # the program is one for all lines that do the same
+        if node.source is None or str(node.source) in str(error):
+            raise
+        raise LoopLimitError(f"{error} (in {node.op} at {node.source})") from None
 
 
 def _of_any_graph(node: Node) -> Node:

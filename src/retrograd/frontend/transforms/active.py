@@ -48,6 +48,8 @@ def select(args: Sequence[Any], argnums: ArgNums, what: str) -> tuple[int, ...]:
             raise GradientError(
                 f"{what}: argnums is {i}, but the function got {len(args)} arguments by position"
             )
+    if not numbers:
+        raise GradientError(f"{what}: argnums names no argument; give the position of one, or more")
     found = tuple(i % len(args) for i in numbers)
     if len(set(found)) < len(found):
         raise GradientError(f"{what}: argnums {argnums} name an argument twice")
