@@ -45,7 +45,8 @@ def _op(name: str) -> Write:
 @pytest.mark.parametrize("dtype", REALS, ids=str)
 def test_elementwise(dtype: DType) -> None:
     """Every op of the table, on special and on moderate values."""
-    ops = [op for op in ELEMENTWISE.values() if dtype.kind in op.kinds]
+    # What is not in the emitter's table is a call of the reference, see `kernel/legalize.py`.
+    ops = [op for op in ELEMENTWISE.values() if dtype.kind in op.kinds and op.name in EMIT]
     functions = [(_op(op.name), op.result or dtype) for op in ops]
     inputs = (dtype, dtype, dtype, bool_)
     single = Functions(dtype, inputs, functions)

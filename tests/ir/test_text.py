@@ -68,11 +68,17 @@ def test_every_op_is_parsed_back(record):
         nodes = sample.nodes()
         y = sample.op(*nodes)
         g = Graph(nodes or [y], [y]) if y.op == "input" else Graph(nodes, [y])
-        assert Graph.parse(str(g)) == g, str(g)
+        assert_is_parsed_back(g, record.name)
     for case in record.symbolic:
         nodes = [input_node(t) for t in case.types]
-        g = Graph(nodes, [case.op(*nodes)])
-        assert Graph.parse(str(g)) == g, str(g)
+        assert_is_parsed_back(Graph(nodes, [case.op(*nodes)]), record.name)
+
+
+def assert_is_parsed_back(g, name):
+    found = Graph.parse(str(g))
+    assert str(found) == str(g)
+    # Of a rule of the user's, a Python function, the text has only the name.
+    assert found == g or name == "custom", str(g)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60))

@@ -199,7 +199,7 @@ def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
     if traced:
         raise TraceError(
             f"backward() of what depends on {traced[0].describe()}, which is traced: inside jit, "
-            "vmap and trace use rg.grad or rg.value_and_grad"
+            "vmap and trace use rg.grad or rg.value_and_grad, of a declared graph its gradient()"
         )
     found = {n: h for n in ends if (h := leaf_handle(n)) is not None}
     return found, [n for n in ends if n.prim.replaced]  # type: ignore[attr-defined]
