@@ -6,6 +6,7 @@ import pytest
 import retrograd as rg
 from examples.problems import (
     PROBLEMS,
+    bundle,
     cofactors,
     kmeans,
     least_squares,
@@ -76,3 +77,21 @@ def test_the_saddle_point_is_found():
     found = nested.saddle(a, b)
     assert found.success
     np.testing.assert_allclose(found.x.numpy(), nested.exact_saddle(a, b), atol=1e-7)
+
+
+def test_the_sparse_jacobian_of_bundle_adjustment():
+    """Each residual depends on one camera, one point and one weight."""
+    cameras, points, weights, which, features = bundle.make((4, 12, 40), np.random.default_rng(5))
+    sizes = [a.size for a in (cameras, points, weights)]
+
+    def f(v):
+        c, p, w = v[: sizes[0]], v[sizes[0] : sizes[0] + sizes[1]], v[sizes[0] + sizes[1] :]
+        shaped = c.reshape(cameras.shape), p.reshape(points.shape), w
+        return bundle.residuals(*shaped, which, features)
+
+    v = np.concatenate([a.ravel() for a in (cameras, points, weights)])
+    found = rg.jacobian(f, sparse=True)(v)
+    dense = rg.jacobian(f)(v).numpy()
+    assert found.shape == dense.shape == (3 * 40, sum(sizes))
+    assert found.nnz <= 2 * 40 * (11 + 3 + 1) + 40
+    np.testing.assert_allclose(found.toarray(), dense, rtol=1e-9, atol=1e-12)
