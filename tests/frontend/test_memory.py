@@ -49,7 +49,8 @@ def test_a_training_loop_keeps_nothing(backend, steps):
                 if Path("/proc/self/statm").exists():
                     memory.append(resident())
     assert seen[0] >= seen[1] >= seen[2]
-    assert memory == [] or memory[-1] - memory[0] < 8  # listing all objects takes some itself
+    # From the middle on: at first, pages that other tests have left behind come back into use.
+    assert memory == [] or memory[2] - memory[1] < 4, memory
     tables = (leaves.PENDING, leaves.VALUES, leaves.SPENT)
     assert sum(ref() is not None for ref in page.PAGES) < 50
     assert max(len(t) for t in tables) < 50
