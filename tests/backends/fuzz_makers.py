@@ -252,8 +252,8 @@ def join(f: Fuzz) -> Made:
     if x is None:
         return None
     axis = f.r.randrange(x.type.rank)
-    rest = lambda y: (*y.shape[:axis], *y.shape[axis + 1 :])  # noqa: E731
-    fits = lambda y: y.dtype is x.dtype and y.type.rank == x.type.rank and rest(y) == rest(x)  # noqa: E731
+    rest = lambda y: (*y.shape[:axis], *y.shape[axis + 1 :])
+    fits = lambda y: y.dtype is x.dtype and y.type.rank == x.type.rank and rest(y) == rest(x)
     parts = [x]
     for _ in range(f.r.choice((1, 1, 2, 5))):
         y = f.pick(fits)

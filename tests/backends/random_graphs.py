@@ -47,7 +47,7 @@ class Builder:
             sizes = [*sizes[1:3], Dim("N"), Dim("M")]
         self.sizes = sizes
         self.dims = {"N": self.r.choice((0, 1, 5)), "M": self.r.choice((1, 4))}
-        shape = lambda: tuple(self.r.choice(sizes) for _ in range(self.r.choice((0, 1, 2, 2, 3))))  # noqa: E731
+        shape = lambda: tuple(self.r.choice(sizes) for _ in range(self.r.choice((0, 1, 2, 2, 3))))
         self.inputs = [input_node(spec(shape(), dtype), f"x{i}") for i in range(3)]
         if symbolic:
             named = (Dim("N"), Dim("M"))
@@ -129,7 +129,7 @@ def flip(b: Builder, x: Node) -> Node | None:
 
 
 def surround(b: Builder, x: Node) -> Node:
-    width = lambda: tuple(b.r.choice((0, 0, 1, 2)) for _ in x.shape)  # noqa: E731
+    width = lambda: tuple(b.r.choice((0, 0, 1, 2)) for _ in x.shape)
     low, high = width(), width()
     gaps = tuple(b.r.choice((0, 0, 1)) if d in (1, 3) else 0 for d in x.shape)
     scalars = [y for y in b.nodes if y.shape == () and y.dtype is x.dtype]

@@ -125,7 +125,7 @@ def test_gradients_are_those_of_pytorch(name: str) -> None:
 
 def test_a_step_against_the_gradient_descends() -> None:
     z = rg.tensor([2 + 1j, -1j])
-    f = lambda z: (abs(z * z - (1 + 1j)) ** 2).sum()  # noqa: E731
+    f = lambda z: (abs(z * z - (1 + 1j)) ** 2).sum()
     before = f(z).item()
     for _ in range(200):
         z = z - 0.02 * rg.grad(f)(z)

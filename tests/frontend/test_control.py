@@ -361,7 +361,7 @@ def test_a_loop_without_end(backend):
             f(rg.tensor(1.0)).item()
         assert "test_control.py" in str(caught.value)
         assert f(rg.tensor(-1.0)).item() == -1
-        endless = lambda x: rg.while_loop(lambda y: y > 0, lambda y: y + 1, x, max_steps=9)  # noqa: E731
+        endless = lambda x: rg.while_loop(lambda y: y > 0, lambda y: y + 1, x, max_steps=9)
         with pytest.raises(LoopLimitError, match=r"test_control\.py"):
             endless(rg.tensor(1.0)).item()
         exact = rg.while_loop(lambda y: y < 3, lambda y: y + 1, rg.tensor(0.0), max_steps=3)

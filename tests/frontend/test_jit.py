@@ -59,7 +59,7 @@ def test_python_numbers_stay_weakly_typed():
 
 
 def test_grad_inside_and_outside():
-    f = lambda x: (rg.sigmoid(x) ** 2).sum()  # noqa: E731
+    f = lambda x: (rg.sigmoid(x) ** 2).sum()
     x = np.array([0.3, -1.0])
     inside = rg.jit(rg.grad(f))(x)
     outside = rg.grad(rg.jit(f))(x)

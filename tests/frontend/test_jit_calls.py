@@ -168,7 +168,7 @@ def test_calls_that_differ_are_told_apart(first):
     """The same function with everything that may vary, in turn, after calls that went well."""
 
     def as_tensors(args, kwargs):
-        turned = lambda x: rg.asarray(x) if isinstance(x, np.ndarray | np.generic) else x  # noqa: E731
+        turned = lambda x: rg.asarray(x) if isinstance(x, np.ndarray | np.generic) else x
         given = tree.map(turned, args)
         return given if not kwargs else (given[0], kwargs.get("a", 1.0), kwargs.get("flag", True))
 

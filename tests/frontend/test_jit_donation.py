@@ -91,7 +91,7 @@ def test_results_are_those_without_donation():
     p = {k: rng.normal(size=(5, 5)).astype(np.float32) for k in "abc"}
 
     def f(p, x):
-        loss = lambda p: rg.tanh(x @ p["a"] @ p["b"] + p["c"]).sum()  # noqa: E731
+        loss = lambda p: rg.tanh(x @ p["a"] @ p["b"] + p["c"]).sum()
         value, g = rg.value_and_grad(loss)(p)
         return rg.tree.map(lambda w, d: w - 0.1 * d, p, g), value
 

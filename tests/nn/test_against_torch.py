@@ -66,7 +66,7 @@ def test_attention(kind):
     ours.load_state_dict(theirs.state_dict())
     if kind == "other":
         other = rng.normal(size=(2, 4, 6))
-        f = lambda m, x, y: m(x, y)  # noqa: E731
+        f = lambda m, x, y: m(x, y)
         compare(f, lambda m, x, y: m(x, y, y)[0], ours, theirs, X, other)
         return
     mask = torch.tensor(~CAUSAL) if kind == "causal" else None  # there, true means hidden

@@ -58,7 +58,7 @@ def test_a_query_without_keys_gives_zero_and_finite_gradients():
     mask[2] = False
     y = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
     assert (y.numpy()[..., 2, :] == 0).all()
-    f = lambda q, k, v: (F.scaled_dot_product_attention(q, k, v, attn_mask=mask) ** 2).sum()  # noqa: E731
+    f = lambda q, k, v: (F.scaled_dot_product_attention(q, k, v, attn_mask=mask) ** 2).sum()
     for g in rg.grad(f, argnums=(0, 1, 2))(Q, K, V):
         assert np.isfinite(g.numpy()).all()
 

@@ -87,7 +87,7 @@ def test_a_minimum_is_differentiated_as_a_root_of_the_gradient():
         r = A @ x - b
         return 0.5 * (r * r).sum() + 0.5 * p * (x * x).sum()
 
-    solution = lambda p: rg.root(lambda x: rg.grad(loss)(x, p), np.zeros(2))  # noqa: E731
+    solution = lambda p: rg.root(lambda x: rg.grad(loss)(x, p), np.zeros(2))
     p = np.array(0.3)
     matrix = A.T @ A + 0.3 * np.eye(2)
     x = np.linalg.solve(matrix, A.T @ b)

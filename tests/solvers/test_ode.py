@@ -69,7 +69,7 @@ def test_gradients_in_everything():
 
 
 def test_second_derivatives_and_forward_mode():
-    f = lambda a: decay(a, np.array(1.5), np.array(2.0))  # noqa: E731
+    f = lambda a: decay(a, np.array(1.5), np.array(2.0))
     a = np.array(0.7)
     expected = 1.5 * (np.exp(-0.7) + 4 * np.exp(-1.4))
     assert rg.hessian(f)(a).item() == pytest.approx(expected, rel=1e-6)
@@ -110,7 +110,7 @@ def test_gradients_against_differences(gradient):
 
 def test_the_adjoint_of_trees_of_samples_and_of_nothing():
     def solve(y, gradient="adjoint"):
-        field = lambda t, s: {"a": -s["a"], "b": s["a"].sum() * t}  # noqa: E731
+        field = lambda t, s: {"a": -s["a"], "b": s["a"].sum() * t}
         found = rg.odeint(field, {"a": y, "b": 0.0 * y[0]}, [0.0, 1.0], gradient=gradient)
         return found["b"][-1] + found["a"][-1, 0]
 
@@ -124,7 +124,7 @@ def test_the_adjoint_of_trees_of_samples_and_of_nothing():
 
 def test_samples_have_steps_of_their_own():
     rates = np.array([0.1, 1.0, 30.0])
-    solve = lambda a: rg.odeint(lambda t, y: -a * y, np.array(1.0), [0.0, 1.0])[-1]  # noqa: E731
+    solve = lambda a: rg.odeint(lambda t, y: -a * y, np.array(1.0), [0.0, 1.0])[-1]
     np.testing.assert_allclose(rg.vmap(solve)(rates).numpy(), np.exp(-rates), rtol=1e-4, atol=1e-8)
     alone = [rg.grad(solve)(a).item() for a in rates]
     np.testing.assert_allclose(rg.vmap(rg.grad(solve))(rates).numpy(), alone, rtol=1e-6, atol=1e-8)

@@ -88,9 +88,9 @@ def test_nothing_depends_on_the_argument():
 def test_for_scipy():
     """Least squares and Newton's method take what comes out."""
     data = np.sin(3 * X)
-    residual = lambda x: rg.concat([x - data, 3 * (x[1:] - x[:-1])])  # noqa: E731
+    residual = lambda x: rg.concat([x - data, 3 * (x[1:] - x[:-1])])
     jac = rg.jacobian(residual, sparse=True)
-    f = lambda x: residual(rg.tensor(x)).numpy()  # noqa: E731
+    f = lambda x: residual(rg.tensor(x)).numpy()
     found = optimize.least_squares(f, X * 0, jac=jac, ftol=1e-14, gtol=1e-12, xtol=1e-12)
     expected = np.linalg.lstsq(jac(X).toarray(), -f(X * 0), rcond=None)[0]
     np.testing.assert_allclose(found.x, expected, atol=1e-6)

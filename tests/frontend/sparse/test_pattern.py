@@ -58,7 +58,7 @@ def test_what_is_left_out_is_zero(name, backend):
 
 
 def test_large_contractions_are_looked_at_by_rows(monkeypatch):
-    f = lambda x: rg.einsum("bik,bkj->bij", x.reshape(3, 4, 2), np.ones((3, 2, 5)))  # noqa: E731
+    f = lambda x: rg.einsum("bik,bkj->bij", x.reshape(3, 4, 2), np.ones((3, 2, 5)))
     x = RNG.normal(size=24)
     small = rg.jacobian(f, sparse=True)(x)
     monkeypatch.setattr(pattern, "MOST_PRODUCTS", 1)

@@ -39,7 +39,7 @@ POLICIES = {
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_gradients_are_those_without(policy, backend):
-    wrapped = lambda ws, x: loss(ws, x, POLICIES[policy])  # noqa: E731
+    wrapped = lambda ws, x: loss(ws, x, POLICIES[policy])
     with rg.backend(backend):
         value, slopes = rg.value_and_grad(loss)(LAYERS, X)
         for f in (rg.value_and_grad(wrapped), rg.jit(rg.value_and_grad(wrapped))):
@@ -50,7 +50,7 @@ def test_gradients_are_those_without(policy, backend):
 
 
 def test_every_transform_goes_through():
-    f = lambda x: (rg.exp(rg.sin(x)) * x).sum()  # noqa: E731
+    f = lambda x: (rg.exp(rg.sin(x)) * x).sum()
     c = rg.checkpoint(f)
     x = X[0]
     np.testing.assert_allclose(rg.hessian(c)(x).numpy(), rg.hessian(f)(x).numpy(), rtol=1e-12)
@@ -93,7 +93,7 @@ def test_integers_masks_and_random_numbers_inside():
         y = rg.where(keep, x, 0.0)
         return (rg.take(rg.sort(y, axis=1), rg.argmax(y[0])[None], axis=1) * rg.sin(y)).sum()
 
-    generator = lambda: rg.random.Generator(5)  # noqa: E731
+    generator = lambda: rg.random.Generator(5)
     expected = rg.grad(f)(X, generator()).numpy()
     found = rg.grad(rg.checkpoint(f))(X, generator()).numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -198,7 +198,7 @@ def check_random_function(seed):
     wrap = wraps[rng.integers(len(wraps))]
     if rng.random() < 0.3:
         inner = wrap
-        wrap = lambda f: rg.checkpoint(inner(f))  # noqa: E731
+        wrap = lambda f: rg.checkpoint(inner(f))
     every = tuple(range(3))
     try:
         found = rg.value_and_grad(whole(wrap), every)(*arrays)

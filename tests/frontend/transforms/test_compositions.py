@@ -39,7 +39,7 @@ def scanned(x: Any) -> Any:
 
 
 def scanned_back(x: Any) -> Any:
-    step = lambda c, t: (rg.sin(c * 1.1 + t), c.sum() * t)  # noqa: E731
+    step = lambda c, t: (rg.sin(c * 1.1 + t), c.sum() * t)
     c, ys = rg.scan(step, x, x, reverse=True, checkpoint="log")
     d, zs = rg.scan(step, x, x, checkpoint=2)
     return ys * d + zs + c
@@ -210,7 +210,7 @@ def test_third_derivatives_are_differences_of_second_ones(name):
 @pytest.mark.parametrize("name", ["scan", "cond_in_scan", "solve", "scan_complex", "while"])
 def test_laws(name):
     f, x = FUNCTIONS[name], np.random.default_rng(3).normal(size=N)
-    loss = lambda x: (f(x) * V[0]).sum()  # noqa: E731
+    loss = lambda x: (f(x) * V[0]).sum()
     hessian = rg.hessian(loss)(x).numpy()
     np.testing.assert_allclose(hessian, hessian.T, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(

@@ -177,7 +177,7 @@ def test_integers_and_parts_without_gradient():
 def test_complex_numbers_have_the_convention_of_users():
     f = rg.custom_vjp(lambda z: z * z, lambda z: (z * z, z), lambda z, g: (g * 2 * rg.conj(z),))
     z = np.array([1 + 2j, 0.5 - 1j])
-    loss = lambda h: lambda z: rg.abs(h(z) - 1).sum()  # noqa: E731
+    loss = lambda h: lambda z: rg.abs(h(z) - 1).sum()
     found, expected = rg.grad(loss(f))(z), rg.grad(loss(lambda z: z * z))(z)
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12)
     one, two = (rg.jvp(loss(h), (z,), (z + 1,))[1].item() for h in (f, lambda z: z * z))
@@ -272,7 +272,7 @@ def test_modules_and_dataclasses_are_arguments():
         lambda r, g: rg.vjp(lambda m, c, x: m(x) * c.weight, *r)[1](g),
     )
     args = (model, Checked(rg.tensor(3.0)), rg.tensor(X.astype(np.float32)))
-    loss = lambda f: lambda *args: (f(*args) ** 2).sum()  # noqa: E731
+    loss = lambda f: lambda *args: (f(*args) ** 2).sum()
     found = rg.grad(loss(f), (0, 1, 2))(*args)
     expected = rg.grad(loss(lambda m, c, x: m(x) * c.weight), (0, 1, 2))(*args)
     assert isinstance(found[0], nn.Linear)

@@ -24,7 +24,7 @@ def test_grad_of_numbers_arrays_and_tensors():
 
 
 def test_higher_orders():
-    f = lambda x: rg.sin(x) * x  # noqa: E731
+    f = lambda x: rg.sin(x) * x
     d3 = rg.grad(rg.grad(rg.grad(f)))
     x = 0.7
     expected = -3 * np.sin(x) - x * np.cos(x)
@@ -32,7 +32,7 @@ def test_higher_orders():
 
 
 def test_argnums_and_aux():
-    f = lambda x, y: (x * y**2, {"y": y})  # noqa: E731
+    f = lambda x, y: (x * y**2, {"y": y})
     (value, aux), (gx, gy) = rg.value_and_grad(f, argnums=(0, -1), has_aux=True)(2.0, 3.0)
     assert (value.item(), gx.item(), gy.item()) == (18, 9, 12)
     assert not aux["y"].requires_grad if hasattr(aux["y"], "requires_grad") else True
@@ -74,7 +74,7 @@ def test_inputs_the_result_does_not_depend_on_get_zeros():
 
 
 def test_python_control_flow_on_values_works_outside_of_jit():
-    f = lambda x: x * x if x.item() > 0 else -x  # noqa: E731
+    f = lambda x: x * x if x.item() > 0 else -x
     assert rg.grad(f)(3.0).item() == 6
     assert rg.grad(f)(-3.0).item() == -1
 
@@ -101,7 +101,7 @@ def test_backward_of_what_is_traced_says_what_to_use():
 
 
 def test_vjp_and_jvp_agree():
-    f = lambda x, y: rg.tanh(x) * y  # noqa: E731
+    f = lambda x, y: rg.tanh(x) * y
     x, y = np.array([0.3, -0.2]), np.array([1.0, 2.0])
     out, back = rg.vjp(f, x, y)
     gx, gy = back(np.array([1.0, 0.5]))
@@ -115,7 +115,7 @@ def test_vjp_and_jvp_agree():
 
 
 def test_forward_over_reverse_is_reverse_over_reverse():
-    f = lambda x: (rg.exp(x) * rg.sin(x)).sum()  # noqa: E731
+    f = lambda x: (rg.exp(x) * rg.sin(x)).sum()
     x, v = np.array([0.1, 0.5, -0.3]), np.array([1.0, -1.0, 2.0])
     _, forward = rg.jvp(rg.grad(f), (x,), (v,))
     backward = rg.grad(lambda x: (rg.grad(f)(x) * v).sum())(x)
@@ -124,7 +124,7 @@ def test_forward_over_reverse_is_reverse_over_reverse():
 
 def test_vmap_is_a_loop():
     x, y = np.random.default_rng(0).normal(size=(2, 5, 3))
-    f = lambda a, b: rg.softmax(a) @ b  # noqa: E731
+    f = lambda a, b: rg.softmax(a) @ b
     expected = [f(rg.tensor(a), rg.tensor(b)).item() for a, b in zip(x, y, strict=True)]
     np.testing.assert_allclose(rg.vmap(f)(x, y).numpy(), expected, rtol=1e-6)
     shared = rg.vmap(f, in_axes=(1, None))(np.moveaxis(x, 0, 1), y[0])
@@ -134,7 +134,7 @@ def test_vmap_is_a_loop():
 
 def test_vmap_of_grad_and_grad_of_vmap():
     x = np.random.default_rng(0).normal(size=(4, 3))
-    f = lambda a: (a**3).sum()  # noqa: E731
+    f = lambda a: (a**3).sum()
     one = rg.vmap(rg.grad(f))(x)
     two = rg.grad(lambda a: rg.vmap(f)(a).sum())(x)
     np.testing.assert_allclose(one.numpy(), 3 * x**2, rtol=1e-12)

@@ -27,7 +27,7 @@ def test_blocks_are_those_of_output_and_input(transform, backend):
 
 
 def test_a_single_argument_is_not_in_a_tuple_and_aux_comes_along():
-    f = lambda p: (p["w"] @ p["x"], p["x"])  # noqa: E731
+    f = lambda p: (p["w"] @ p["x"], p["x"])
     w = np.arange(6.0).reshape(2, 3)
     found, aux = rg.jacrev(f, has_aux=True)({"w": w, "x": X})
     np.testing.assert_allclose(found["x"].numpy(), w)
@@ -39,7 +39,7 @@ def test_a_single_argument_is_not_in_a_tuple_and_aux_comes_along():
 
 
 def test_the_shapes_of_a_function_of_matrices():
-    f = lambda a: a @ a  # noqa: E731
+    f = lambda a: a @ a
     a = np.arange(4.0).reshape(2, 2)
     one, two = rg.jacrev(f)(a), rg.jacfwd(f)(a)
     assert one.shape == (2, 2, 2, 2)
@@ -66,7 +66,7 @@ def test_named_sizes():
 
 
 def test_the_hessian_and_its_products():
-    f = lambda x: (rg.exp(x) * rg.sin(x)).sum() * x[0]  # noqa: E731
+    f = lambda x: (rg.exp(x) * rg.sin(x)).sum() * x[0]
     h, v = rg.hessian(f)(X).numpy(), np.array([1.0, -2.0, 0.5])
     np.testing.assert_allclose(h, h.T, rtol=1e-12)
     np.testing.assert_allclose(rg.hvp(f, X, v).numpy(), h @ v, rtol=1e-12)
@@ -78,7 +78,7 @@ def test_the_hessian_and_its_products():
 
 
 def test_hvp_of_several_arguments():
-    f = lambda x, p: (x**2 * p["w"]).sum()  # noqa: E731
+    f = lambda x, p: (x**2 * p["w"]).sum()
     args = (X, {"w": X + 1})
     hx, hp = rg.hvp(f, args, (np.ones(3), {"w": np.zeros(3)}))
     np.testing.assert_allclose(hx.numpy(), 2 * (X + 1), rtol=1e-12)
@@ -88,7 +88,7 @@ def test_hvp_of_several_arguments():
 
 
 def test_in_jit_vmap_and_in_one_another():
-    f = lambda x: (x**4).sum() * x[1]  # noqa: E731
+    f = lambda x: (x**4).sum() * x[1]
     third = rg.jacfwd(rg.hessian(f))
     expected = third(X).numpy()
     np.testing.assert_allclose(rg.jit(third)(X).numpy(), expected)
@@ -97,7 +97,7 @@ def test_in_jit_vmap_and_in_one_another():
 
 
 def test_linearize_is_jvp_with_f_computed_once():
-    f = lambda x, y: (rg.tanh(x) * y).sum()  # noqa: E731
+    f = lambda x, y: (rg.tanh(x) * y).sum()
     y = np.ones(3)
     out, slope = rg.linearize(f, X, y)
     for v in np.eye(3):

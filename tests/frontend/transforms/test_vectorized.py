@@ -57,7 +57,7 @@ def test_it_is_a_loop(name):
 
 
 def test_nested_over_two_axes():
-    f = lambda a, b: rg.exp(-((a - b) ** 2).sum())  # noqa: E731
+    f = lambda a, b: rg.exp(-((a - b) ** 2).sum())
     x, y = RNG.normal(size=(5, 3)), RNG.normal(size=(4, 3))
     kernel = rg.vmap(rg.vmap(f, in_axes=(None, 0)), in_axes=(0, None))(x, y)
     expected = np.exp(-((x[:, None] - y[None]) ** 2).sum(-1))
@@ -80,7 +80,7 @@ def test_axes_are_trees_that_match_the_upper_part():
 
 def test_every_sample_has_its_own_random_numbers():
     stack = rg.random.Generator(3).split(4)
-    draw = lambda g, m: (g.normal((2,)) + m, g.uniform(), g)  # noqa: E731
+    draw = lambda g, m: (g.normal((2,)) + m, g.uniform(), g)
     x, u, after = rg.vmap(draw, in_axes=(0, None))(stack, 1.0)
     assert len(np.unique(x.numpy())) == 8
     for i in range(4):
