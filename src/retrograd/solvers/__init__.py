@@ -2,7 +2,7 @@
 
 from retrograd.solvers.implicit import fixed_point, root
 from retrograd.solvers.minimize import Minimum, minimize
+from retrograd.solvers.objective import Objective, objective
 from retrograd.solvers.ode import odeint
-from retrograd.solvers.vector import Objective, objective
 
 __all__ = ["Minimum", "Objective", "fixed_point", "minimize", "objective", "odeint", "root"]

@@ -1,4 +1,4 @@
-"""Trees as one vector, inside of what is traced and differentiated."""
+"""Trees as one vector, which is what solvers work on."""
 
 from __future__ import annotations
 
@@ -17,29 +17,38 @@ from retrograd.ir import DType
 Unflat = Callable[[Tensor], Any]
 
 
-def flat(x: Any, what: str) -> tuple[Tensor, Unflat]:
-    """The floating leaves of a tree as one vector of their common dtype, and the way back."""
+def flat(x: Any, what: str, keep: bool = False) -> tuple[Tensor, Unflat]:
+    """The floating leaves of a tree as one vector of their common dtype, and the way back, in the
+    dtypes of the leaves; both are differentiable. Python's integers count as floating.
+
+    Integers and booleans are refused, or kept as they are with `keep`; complex leaves are refused,
+    as solvers work on real vectors.
+    """
     leaves, structure = tree.flatten(x)
-    given = [float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in leaves]
+    given = [float(v) if type(v) is int and not keep else v for v in leaves]
     arrays = [v if isinstance(v, Tensor) else tensor(v) for v in given]
-    if not arrays:
-        raise GradientError(f"{what}: there is nothing in the tree")
-    kind: DType = arrays[0].dtype
     for a in arrays:
-        if not a.dtype.is_float:
+        if not a.dtype.is_float and (a.dtype.is_complex or not keep):
             raise DTypeError(f"{what} takes real floating numbers, not {a.dtype}")
-        kind = promote(kind, a.dtype)
-    parts = [reshape(astype(a, kind), (-1,)) for a in arrays]
+    places = [i for i, a in enumerate(arrays) if a.dtype.is_float]
+    if not places:
+        raise GradientError(f"{what}: there is nothing floating in the tree")
+    kind: DType = arrays[places[0]].dtype
+    for i in places:
+        kind = promote(kind, arrays[i].dtype)
+    parts = [reshape(astype(arrays[i], kind), (-1,)) for i in places]
     vector = parts[0] if len(parts) == 1 else concat(parts)
-    shapes = [a.shape for a in arrays]
-    dtypes = [a.dtype for a in arrays]
+    kinds = [
+        (i, p.shape[0], arrays[i].shape, arrays[i].dtype)
+        for i, p in zip(places, parts, strict=True)
+    ]
+    kept: list[Any] = [None if i in places else a for i, a in enumerate(arrays)]
 
     def back(v: Tensor) -> Any:
-        new, start = [], 0
-        for part, shape, dtype in zip(parts, shapes, dtypes, strict=True):
-            size = part.shape[0]
-            piece = v if len(parts) == 1 else v[start : start + size]
-            new.append(astype(reshape(piece, shape), dtype))
+        new, start = list(kept), 0
+        for i, size, shape, dtype in kinds:
+            piece = v if len(kinds) == 1 else v[start : start + size]
+            new[i] = astype(reshape(piece, shape), dtype)
             start = start + size
         return tree.unflatten(structure, new)
 

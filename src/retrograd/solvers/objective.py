@@ -7,53 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, GradientError
-from retrograd.frontend import tree
-from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import astype
 from retrograd.frontend.jit import jit
-from retrograd.frontend.manipulation import reshape
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import grad, jvp, value_and_grad
-from retrograd.ir import as_dtype, float64
+from retrograd.ir import float64
+from retrograd.solvers.flat import flat
 
 Array = np.ndarray[Any, Any]
-
-
-class Vector:
-    """A tree with its floating leaves laid out in one float64 vector; other leaves are kept.
-
-    Complex leaves are refused, as what is minimised or solved for is a real vector.
-    """
-
-    def __init__(self, example: Any, what: str) -> None:
-        leaves, self._structure = tree.flatten(example)
-        self._leaves = [np.asarray(as_array(x)) for x in leaves]
-        kinds = [as_dtype(a.dtype) for a in self._leaves]
-        if any(d.is_complex for d in kinds):
-            raise DTypeError(f"{what} takes real numbers; split complex ones into two leaves")
-        self._places = [i for i, d in enumerate(kinds) if d.is_inexact]
-        if not self._places:
-            raise GradientError(f"{what} needs a leaf that is floating")
-
-    def pack(self, x: Any) -> Array:
-        """The vector of a tree like the example."""
-        leaves, structure = tree.flatten(x)
-        if structure != self._structure:
-            raise GradientError(f"a tree like {self._structure} is needed, not {structure}")
-        parts = [np.asarray(as_array(leaves[i])).astype(np.float64).ravel() for i in self._places]
-        return np.concatenate(parts)
-
-    def unpack(self, v: Tensor) -> Any:
-        """The tree of a vector, in the dtypes of the example; differentiable."""
-        new: list[Any] = [Tensor.of(a) for a in self._leaves]
-        start = 0
-        for i in self._places:
-            a = self._leaves[i]
-            piece = reshape(v[start : start + a.size], a.shape)
-            new[i] = astype(piece, as_dtype(a.dtype))
-            start += a.size
-        return tree.unflatten(self._structure, new)
 
 
 class Objective:
@@ -71,11 +32,12 @@ class Objective:
     """
 
     def __init__(self, f: Callable[..., Any], x0: Any) -> None:
-        vector = self._vector = Vector(x0, "minimize")
-        self.x0 = vector.pack(x0)
+        vector, back = flat(x0, "minimize", keep=True)
+        self.x0: Array = np.array(vector.numpy(), np.float64)
+        self._back = back
 
         def of_vector(v: Tensor) -> Any:
-            return astype(f(vector.unpack(v)), float64)
+            return astype(f(back(v)), float64)
 
         def along(v: Tensor, p: Tensor) -> Any:
             return jvp(grad(of_vector), (v,), (p,))[1]
@@ -98,7 +60,7 @@ class Objective:
         return np.array(self._hessp(*given).numpy())
 
     def unpack(self, v: Array) -> Any:
-        return self._vector.unpack(Tensor.of(np.array(v, np.float64)))
+        return self._back(Tensor.of(np.array(v, np.float64)))
 
 
 def objective(f: Callable[..., Any], x0: Any) -> Objective:
