@@ -158,7 +158,7 @@ def _best(w: Writer, name: str, keys: Keys, wide: Keys) -> None:
     half = half_of(keys)
     words = f"i{2 * half}"
     have = w.new("load i64, ptr %have, align 8")
-    w.line(f"call void @sort.u{2 * half}.{half}(ptr %a, ptr %b, i64 {have}, i64 %count)")
+    w.line(f"call void @sort.u{2 * half}.{half}(ptr %a, ptr %b, i64 {have})")
     last = element(w, words, "%a", w.new("sub i64 %count, 1"))
     word = w.new(f"load {words}, ptr {last}, align 8")
     key = w.new(f"trunc {words} {w.new(f'lshr {words} {word}, {half}')} to i{keys.bits}")
