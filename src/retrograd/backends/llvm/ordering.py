@@ -60,24 +60,30 @@ def _insertion(bits: int) -> Writer:
     w, kind = Writer(lambda _: None), f"i{bits}"
     loop = w.open_loop("%n", 1, "1")
     word = w.new(f"load {kind}, ptr {element(w, kind, '%a', loop.counter)}, align {align(bits)}")
-    before = w.block
-    head, check, move, done = (w.label() for _ in range(4))
-    w.jump(head)
-    w.start_block(head)
-    w.line(f"%at = phi i64 [ {loop.counter}, %{before} ], [ %down, %{move} ]")
-    w.branch(w.new("icmp sgt i64 %at, 0"), check, done)
-    w.start_block(check)
-    w.line("%down = add nsw i64 %at, -1")
-    other = w.new(f"load {kind}, ptr {element(w, kind, '%a', '%down')}, align {align(bits)}")
-    w.branch(w.new(f"icmp ugt {kind} {other}, {word}"), move, done)
-    w.start_block(move)
-    w.line(f"store {kind} {other}, ptr {element(w, kind, '%a', '%at')}, align {align(bits)}")
-    w.jump(head)
-    w.start_block(done)
-    w.line(f"store {kind} {word}, ptr {element(w, kind, '%a', '%at')}, align {align(bits)}")
+    settle(w, bits, loop.counter, word)
     w.close_loop(loop)
     w.line("ret void")
     return w
+
+
+def settle(w: Writer, bits: int, end: str, word: str) -> None:
+    """Put a word among the sorted ones at `a` in front of an end: those greater move up by one."""
+    kind, before = f"i{bits}", w.block
+    head, check, move, done = (w.label() for _ in range(4))
+    at, down = f"%{head}.at", f"%{head}.down"
+    w.jump(head)
+    w.start_block(head)
+    w.line(f"{at} = phi i64 [ {end}, %{before} ], [ {down}, %{move} ]")
+    w.branch(w.new(f"icmp sgt i64 {at}, 0"), check, done)
+    w.start_block(check)
+    w.line(f"{down} = add nsw i64 {at}, -1")
+    other = w.new(f"load {kind}, ptr {element(w, kind, '%a', down)}, align {align(bits)}")
+    w.branch(w.new(f"icmp ugt {kind} {other}, {word}"), move, done)
+    w.start_block(move)
+    w.line(f"store {kind} {other}, ptr {element(w, kind, '%a', at)}, align {align(bits)}")
+    w.jump(head)
+    w.start_block(done)
+    w.line(f"store {kind} {word}, ptr {element(w, kind, '%a', at)}, align {align(bits)}")
 
 
 def _radix(bits: int, low: int) -> Writer:

@@ -17,9 +17,9 @@ from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.keys import Keys
 from retrograd.backends.llvm.loops import Carried, walk
 from retrograd.backends.llvm.ordering import element, sorted_by_numpy, sorter
-from retrograd.backends.llvm.selecting import is_few, selector, word_of
+from retrograd.backends.llvm.selecting import half_of, is_few, selector, word_of
 from retrograd.backends.llvm.writer import Writer
-from retrograd.ir import DType, bfloat16, float16
+from retrograd.ir import DType, bfloat16, float16, int64
 
 WIDTH = 8  # elements of a vector
 
@@ -234,10 +234,7 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
         x, y = w.address(source, at), w.address(store.buffer, w.scalar(store.offset))
 
         def whole() -> None:
-            loop = w.open_loop(n)
-            word = word_of(w, keys, keys.total(keys.load(x, loop.counter)), loop.counter)
-            w.line(f"store {kind} {word}, ptr {element(w, kind, a, loop.counter)}, align 8")
-            w.close_loop(loop)
+            _words(w, keys, x, a, n)
             w.line(f"call void @sort.u{bits}.{half}(ptr {a}, ptr {b}, i64 {n})")
 
         if partial:
@@ -264,6 +261,22 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
         return []
 
     walk(w, 0, len(nest.loops), row)
+
+
+def _words(w: Writer, keys: Keys, x: str, a: str, n: str) -> None:
+    """Write to `a` the words of the `n` elements at `x`."""
+    bits = 2 * half_of(keys)
+    whole = w.new(f"and i64 {n}, {-WIDTH}")
+    for lanes, start, end in ((WIDTH, "0", whole), (1, whole, n)):
+        own = Keys(w, keys.dtype, keys.descending, lanes)
+        loop = w.open_loop(end, lanes, start)
+        steps = f"<{', '.join(f'i64 {i}' for i in range(lanes))}>" if lanes > 1 else "0"
+        first = types.broadcast(w, loop.counter, int64, lanes)
+        position = w.new(f"add {types.widened('i64', lanes)} {first}, {steps}")
+        word = word_of(w, own, own.total(own.load(x, loop.counter)), position)
+        kind = types.widened(f"i{bits}", lanes)
+        w.line(f"store {kind} {word}, ptr {element(w, f'i{bits}', a, loop.counter)}, align 8")
+        w.close_loop(loop)
 
 
 def search(w: KernelWriter, nest: Nest) -> None:
