@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,8 @@ Made = tuple[Node, bool] | None
 
 def mark(f: Fuzz) -> Made:
     x, other = f.pick(), f.pick()
-    assert x is not None and other is not None
+    assert x is not None
+    assert other is not None
     kind = f.r.choice((RegionIn, RegionOut, Keep, After))
     return (After()(x, other) if kind is After else kind()(x)), f.known(x)
 
@@ -139,9 +140,9 @@ def dag(f: Fuzz) -> Made:
         own = constant(r.uniform(-1, 1, shape).astype(x.dtype.dtype))
         return own * expand(top, shape, tuple(range(len(shape))))
 
-    texts: list[Any] = [t.replace("f64", x.dtype.code) for t in (SENT, MADE)]
-    op = DagScan(n, *texts, 1, 0, 1, f.r.random() < 0.5)
-    return op(edges, order, like(edges.shape[1]), like(n, 2), like(2, 2)), False
+    sent, made = (t.replace("f64", x.dtype.code) for t in (SENT, MADE))
+    op = DagScan(n, sent, made, 1, 0, 1, f.r.random() < 0.5)
+    return op(edges, order, like(len(pairs[0])), like(n, 2), like(2, 2)), False
 
 
 CONTROL = (mark, custom, scan, cond, while_loop, sized, dag)

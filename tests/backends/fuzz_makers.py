@@ -474,8 +474,8 @@ MAKERS: tuple[Maker, ...] = (
     *[widen] * 3, reshape, reshape, permute, permute, cut, flip, surround, join,
     *[reduce] * 4, extremum, running, running, order, find, select_rows, scatter, scatter,
     contract, contract, contract,
-    windows, pool, convolve, convolve, noise, steer, special, special, signs, library, library, plane,
-    *CONTROL,
+    windows, pool, convolve, convolve, noise, steer, special, special, signs, library, library,
+    plane, *CONTROL,
 )  # fmt: skip
 
 # What networks are made of.
