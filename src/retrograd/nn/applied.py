@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from functools import cache
 from typing import Any, ClassVar
 
 from retrograd.nn.module import Module, shown
@@ -16,6 +14,12 @@ class Applied(Module):
 
     function: ClassVar[Callable[..., Any]]
     hidden: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        code = cls.__init__.__code__
+        cls.options = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
@@ -23,14 +27,8 @@ class Applied(Module):
             setattr(self, name, value)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        options = {name: getattr(self, name) for name in _options(type(self))}
+        options = {name: getattr(self, name) for name in self.options}
         return self.function(*inputs, **named, **options)
 
     def extra_repr(self) -> str:
-        return shown(self, *(name for name in _options(type(self)) if name not in self.hidden))
-
-
-@cache
-def _options(kind: type[Applied]) -> tuple[str, ...]:
-    parameters = inspect.signature(kind).parameters.values()
-    return tuple(p.name for p in parameters if p.kind is not p.VAR_KEYWORD)
+        return shown(self, *(name for name in self.options if name not in self.hidden))
