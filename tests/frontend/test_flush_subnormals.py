@@ -35,6 +35,12 @@ def test_a_block_and_what_comes_after():
     assert product() == LEFT
 
 
+def test_only_a_boolean_switches():
+    for bad in ("off", 1, None, product):
+        with pytest.raises(rg.OptionError, match="True or False"):
+            rg.flush_subnormals(bad)
+
+
 def test_from_here_on():
     before = rg.flush_subnormals()
     assert product() == 0
