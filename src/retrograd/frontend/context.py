@@ -10,8 +10,8 @@ from typing import Any, overload
 
 from retrograd.backends import find
 from retrograd.backends import flush_subnormals as flush
-from retrograd.errors import OptionError
 from retrograd.backends.threads import THREADS, checked, threads_here
+from retrograd.errors import OptionError
 
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[bool] = ContextVar("tracing", default=False)
