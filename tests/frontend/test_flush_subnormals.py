@@ -1,6 +1,7 @@
 """`rg.flush_subnormals`: tiny numbers count as zero, in every tier and on every thread."""
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +37,8 @@ def test_a_block_and_what_comes_after():
 
 
 def test_only_a_boolean_switches():
-    for bad in ("off", 1, None, product):
+    wrong: list[Any] = ["off", 1, None, product]
+    for bad in wrong:
         with pytest.raises(rg.OptionError, match="True or False"):
             rg.flush_subnormals(bad)
 

@@ -360,6 +360,10 @@ def test_take_away(visit, worked):
     doc = loads(v.saved("JSON document").read_bytes())
     assert doc["name"] == "relu_product"
     assert len(doc["steps"]) == 3
+    onnx = pytest.importorskip("onnx", reason="ONNX is not installed (extra: onnx)")
+    model = onnx.load_from_string(v.saved("ONNX model").read_bytes())
+    assert {"Mul", "Add", "Relu"} <= {n.op_type for n in model.graph.node}
+    assert len(model.graph.output) == 4  # the loss and three gradients
     mul = v.node("r.op === 'mul'")
     v.click(mul)
     v.page.get_by_role("button", name="Take away").click()
@@ -367,6 +371,17 @@ def test_take_away(visit, worked):
     link = v.page.get_by_label("Link", exact=True).input_value()
     again = visit(link)
     assert again.state("app.selected") == mul
+
+
+def test_why_there_is_no_onnx_model(visit, folder):
+    graph = rg.trace(lambda x: rg.sum(rg.special.gammaln(x)), rg.spec((3,)))
+    graph.to_html(folder / "none.html")
+    v = visit((folder / "none.html").as_uri())
+    v.page.get_by_role("button", name="Take away").click()
+    v.page.get_by_role("menuitem", name="ONNX model").click()
+    text = v.page.get_by_role("dialog").inner_text()
+    assert "lgamma" in text
+    assert "to_onnx" in text
 
 
 # -- bad input -------------------------------------------------------------------------------------
