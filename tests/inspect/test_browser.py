@@ -328,6 +328,13 @@ def test_kernels_and_memory(visit, worked, folder):
     v.page.wait_for_timeout(150)
     assert v.page.get_by_label("Colour by").input_value() == "kernel"
     assert len(v.state("[...app.view.marks.group]")) >= 1
+    fused = [set(k["nodes"]) for k in v.state("app.model.doc.kernels") if len(k["nodes"]) > 1]
+    patches = [set(ids) for ids in v.state("app.view.patches().map((g) => g.ids)")]
+    assert patches
+    assert all(any(p <= k for k in fused) for p in patches)
+    titles = ET.fromstring(v.saved("SVG picture").read_text(encoding="utf-8"))
+    names = [e.text or "" for e in titles.iter("{http://www.w3.org/2000/svg}title")]
+    assert sum(n.startswith("kernel") for n in names) == 2 * len(patches)
     graph = rg.trace(lambda x: rg.sum(rg.softmax(x @ x) @ x), rg.spec((64, 64)))
     graph.to_html(folder / "arena.html", profile=True)
     v = visit((folder / "arena.html").as_uri())
