@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import types
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from retrograd.backends.scalar.batches import can_run
-from retrograd.backends.scalar.opcodes import COMPARE, GRADIENT, NUMBER, START, STOP
 from retrograd.errors import DTypeError, TraceError
 from retrograd.frontend import tree
 from retrograd.frontend.signature import Static
 from retrograd.frontend.value import Value
-from retrograd.frontend.value.page import LOCK, Closed, current_trace
 from retrograd.frontend.value.history import History
+from retrograd.frontend.value.page import LOCK, Closed, current_trace
 from retrograd.frontend.value.program import Program
 from retrograd.frontend.value.rows import plain
 from retrograd.frontend.value.scalar import Scalar
 from retrograd.frontend.value.trace import Trace, tracing
 
-CAPACITY = 512  # structures remembered for each function; the oldest is forgotten
+CAPACITY = 1 << 28  # bytes of programs kept for each function; what was not used longest goes
 LOOKED_AT = 20_000  # objects that a function is searched for Values through
-_PLAIN = (COMPARE["lt"], *COMPARE.values(), GRADIENT, NUMBER, START, STOP)
 
 
 class Compiled:
@@ -59,11 +58,10 @@ class Compiled:
         self.numbers = [i for i, x in enumerate(leaves) if _is_number(x)]
         self.cls = cls
         # Nothing else of the trace is needed.
-        self.fixed = [
-            None if k == "result" else y for y, k in zip(out, self.kinds, strict=True)
-        ]
+        self.fixed = [None if k == "result" else y for y, k in zip(out, self.kinds, strict=True)]
         behind = {id(x) for h in self.histories if h is not None for x in h.leaves()}
         self.instead = [(id(x), i) for i, x in enumerate(leaves) if id(x) in behind]
+        self.nbytes = self.program.nbytes + sum([h.nbytes for h in self.histories if h is not None])
 
     def _check(self, arguments: Sequence[Any]) -> None:
         for x in arguments:
@@ -116,7 +114,8 @@ class Scalars:
         self._f = f
         self._counts = counts
         self._closed: Any = None  # the class of Values that the function closes over; False
-        self._known: dict[Any, Compiled] = {}
+        self._known: OrderedDict[Any, Compiled] = OrderedDict()
+        self._size = 0  # of these, in bytes
 
     def concern(self, leaves: Sequence[Any], arrays: tuple[type, ...]) -> bool:
         """Whether a call with these arguments is about Values."""
@@ -146,19 +145,21 @@ class Scalars:
             else:
                 keys.append("number" if _is_number(x) else _static(x))
         key = structure, tuple(keys)
-        found = self._known.get(key)
-        if found is None:
-            with LOCK:
-                found = self._known.get(key)  # another thread may have been first
-                if found is None:
-                    cls = self._class_of(leaves)
-                    found = Compiled(cls, self._f, leaves, structure)
-                    if len(self._known) >= CAPACITY:
-                        del self._known[next(iter(self._known))]
-                    self._known[key] = found
-                    self._counts["compilations"] += 1
+        with LOCK:
+            found = self._known.get(key)
+            if found is None:
+                found = Compiled(self._class_of(leaves), self._f, leaves, structure)
+                self._counts["compilations"] += 1
+                self._keep(key, found)
+            self._known.move_to_end(key)
         self._counts["calls"] += 1
         return found(leaves)
+
+    def _keep(self, key: Any, made: Compiled) -> None:
+        self._known[key] = made
+        self._size += made.nbytes
+        while self._size > CAPACITY and len(self._known) > 1:
+            self._size -= self._known.popitem(last=False)[1].nbytes
 
     def _class_of(self, leaves: Sequence[Any]) -> Any:
         """The class that does the recording."""

@@ -32,7 +32,9 @@ class History:
         rows = np.flatnonzero(seen)
         new = np.zeros(root + 1, np.int32)
         new[rows] = np.arange(len(rows))
-        op = np.where(_OPERATIONS[code[rows]], code[rows], np.where(code[rows] == LEAF, LEAF, CONSTANT))
+        op = np.where(
+            _OPERATIONS[code[rows]], code[rows], np.where(code[rows] == LEAF, LEAF, CONSTANT)
+        )
         is_given = ~_OPERATIONS[code[rows]]
         self._op = op.astype(np.uint8)
         self._a, self._b = (
@@ -46,6 +48,11 @@ class History:
         self._leaves = {
             k: leaves[number] for k, number in zip(at_leaves.tolist(), numbers, strict=True)
         }
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the rows."""
+        return sum([x.nbytes for x in (self._op, self._a, self._b, self.given, self._at)])
 
     def leaves(self) -> list[Any]:
         """The leaves that the gradient goes to."""

@@ -159,7 +159,7 @@ class Page:
     def attach(self, x: Any) -> int:
         """The row of a leaf, which knows it from now on, unless its number lives elsewhere."""
         if self.trace is not None:
-            row: int = self.trace.attach(x)
+            row: int = self.trace.places.get(id(x)) or self.trace.attach(x)
             return row
         i = next(self.free)
         self._given[i] = x.data

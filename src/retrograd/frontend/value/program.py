@@ -70,7 +70,9 @@ class Program:
         self.reads: list[tuple[Any, int, bool]] = []
         self.writes: list[tuple[Any, int, str]] = []
         known = {id(x) for x in arguments}
-        given = np.array([id(x) in known for x in self._leaves], bool)
+        given = np.zeros(len(self._leaves), bool)
+        if known:
+            given[:] = [id(x) in known for x in self._leaves]
         at_data, at_grads = self._homes(trace, given)
         self._constants()
         self._loads(LEAF, given, at_data)
@@ -122,7 +124,9 @@ class Program:
         places = np.asarray(places)
         for start, stop in _runs(places):
             self._before.append(
-                self._words("load", stop - start, places[start], b=self._list(addresses[start:stop]))
+                self._words(
+                    "load", stop - start, places[start], b=self._list(addresses[start:stop])
+                )
             )
 
     # -- what comes out ---------------------------------------------------------------------------

@@ -30,6 +30,7 @@ class Columns:
     b: Any
     numbers: Any  # float64
 
+
 try:
     from retrograd.accelerate import _schedule
 except ImportError:  # it was not built here

@@ -65,12 +65,12 @@ def schedule(columns: Columns, events: Sequence[Event], wanted: Sequence[int]) -
     same = _copies(code, a, b, arity, mask)
     a[:] = np.where((arity > 0) | (code == GRADIENT), same[a], a)
     b[:] = np.where(arity > 1, same[b], b)
-    wanted = same[list(wanted)].tolist()
-    needed = _needed(code, a, b, arity, events, wanted)
+    read_last: list[int] = same[list(wanted)].tolist()
+    needed = _needed(code, a, b, arity, events, read_last)
     arity[~needed] = 0
     uses = np.bincount(a[arity > 0], minlength=n) + np.bincount(b[arity > 1], minlength=n)
     read = np.zeros(n, bool)
-    read[wanted] = True
+    read[read_last] = True
     read[[e.root for e in events]] = True
     read[a[(code == GRADIENT) & needed]] = True
     segment = np.searchsorted([e.rows for e in events], np.arange(n), side="right")
@@ -79,7 +79,7 @@ def schedule(columns: Columns, events: Sequence[Event], wanted: Sequence[int]) -
     sums = _sums(code, a, b, arity, needed & ~read & (uses == 1), segment)
     depth = _depth(a, b, arity, sums.inner)
     plan = _placed(code, a, b, arity, needed, segment, depth, mask, sums)
-    _share(plan, wanted, len(events))
+    _share(plan, read_last, len(events))
     plan.place[:n] = plan.place[same]
     return plan
 

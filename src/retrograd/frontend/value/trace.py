@@ -24,6 +24,7 @@ from retrograd.frontend.value.page import (
     LOCK,
     OPEN_PAGES,
     TRACES,
+    Closed,
     current_trace,
     set_current_page,
 )
@@ -40,14 +41,13 @@ class Trace:
         self._make = make
         self.events: list[Event] = []
         self.numbers: list[int] = []  # rows of arguments
-        self.finished = False
-        # Leaves by number; the rows that stand for them at the moment, and those of what their
-        # numbers and gradients were set to; 0 where there is none.
+        # By the identity of a leaf: its number, the row that stands for it at the moment, and the
+        # rows of what its number and gradient were set to.
         self._number: dict[int, int] = {}
-        self._leaves: list[Any] = []
-        self._places: list[int] = []
-        self._data: list[int] = []
-        self._grads: list[int] = []
+        self.places: dict[int, int] = {}
+        self._data: dict[int, int] = {}
+        self._grads: dict[int, int] = {}
+        self._leaves: list[Any] = []  # by number
 
     def begin(self) -> None:
         """From now on this thread traces."""
@@ -57,7 +57,9 @@ class Trace:
 
     def leaves(self) -> tuple[list[Any], Any, Any]:
         """The leaves by number, and the rows of what their numbers and gradients were set to."""
-        return self._leaves, np.array(self._data, np.int64), np.array(self._grads, np.int64)
+        ids = [id(x) for x in self._leaves]
+        data, grads = ([rows.get(k, 0) for k in ids] for rows in (self._data, self._grads))
+        return self._leaves, np.array(data, np.int64), np.array(grads, np.int64)
 
     def homes(self) -> tuple[Any, Any, list[int], list[Any]]:
         """The addresses of the numbers and gradients of leaves, the numbers of those that have no
@@ -70,26 +72,30 @@ class Trace:
         return found[:, 0], found[:, 1], homeless, list(at)
 
     def _leaf(self, x: Any) -> int:
-        found = self._number.get(id(x))
+        k = id(x)
+        found = self._number.get(k)
         if found is None:
-            found = self._number[id(x)] = len(self._leaves)
+            found = self._number[k] = len(self._leaves)
             self._leaves.append(x)
-            for rows in (self._places, self._data, self._grads):
-                rows.append(0)
         return found
 
     def put(self, code: int, a: int = 0, b: int = 0) -> int:
-        self._alive()
-        row: int = self.page.put(code, a, b)
+        try:
+            row: int = self.page.put(code, a, b)
+        except Closed:
+            raise TraceError(
+                "a Value of a jit function was kept beyond the call that traced it; return it, or "
+                "keep it in the `.data` of a leaf"
+            ) from None
         return row
 
     # -- what Values ask of their page ------------------------------------------------------------
     def attach(self, x: Any) -> int:
         """The row of a leaf, as it is at the moment."""
-        k = self._leaf(x)
-        found = self._places[k]
+        k = id(x)
+        found = self.places.get(k)
         if not found:
-            found = self._places[k] = self.put(LEAF, k, self._data[k])
+            found = self.places[k] = self.put(LEAF, self._leaf(x), self._data.get(k, 0))
             self.page.leaves[found] = x
         return found
 
@@ -126,11 +132,12 @@ class Trace:
             if op[i] == LEAF:
                 rows.setdefault(a[i], []).append(i)
         for k, places in rows.items():
-            total = self._grad_row(k)
+            x = self._leaves[k]
+            total = self._grad_row(x)
             for i in places:
                 part = self.put(GRADIENT, i, number)
                 total = self.put(BY_NAME["add"].code, total, part) if total else part
-            self._grads[k] = total
+            self._grads[id(x)] = total
 
     def clear(self) -> None:
         raise TraceError(
@@ -139,33 +146,47 @@ class Trace:
 
     # -- leaves -----------------------------------------------------------------------------------
     def data_of(self, x: Any) -> Any:
-        return self._make(self.page, self.put(STOP, self.attach(x)))
+        row = self.places.get(id(x)) or self.attach(x)
+        return self._make(self.page, self.put(STOP, row))
 
     def set_data(self, x: Any, number: Any) -> None:
-        k, row = self._leaf(x), self.row_of(number)
-        self._data[k], self._places[k] = row, 0
+        k = id(x)
+        self._data[k] = self.row_of(number)
+        if k in self.places:
+            del self.places[k]
+        else:
+            self._leaf(x)
 
-    def _grad_row(self, k: int) -> int:
+    def _grad_row(self, x: Any) -> int:
         """The row of a leaf's gradient; 0 if that is 0."""
-        found = self._grads[k]
+        k = id(x)
+        found = self._grads.get(k)
         if not found:
-            found = self._grads[k] = self.put(START, k)
-        return 0 if found == self.page.number(0.0) else found
+            found = self._grads[k] = self.put(START, self._leaf(x))
+        return 0 if found == self._zero() else found
+
+    def _zero(self) -> int:
+        row: int = self.page.number(0.0)
+        return row
 
     def grad_of(self, x: Any) -> Any:
-        row = self._grad_row(self._leaf(x))
+        row = self._grad_row(x)
         return self._make(self.page, row) if row else 0.0
 
     def set_grad_of(self, x: Any, number: Any) -> None:
-        k = self._leaf(x)
-        self._grads[k] = self.row_of(number)
+        self._leaf(x)
+        self._grads[id(x)] = self.row_of(number)
 
     def row_of(self, x: Any) -> int:
         """The row of a number or of a traced Value."""
         if getattr(x, "_page", None) is self.page:
-            return int(x._row)
-        self._alive()
-        return int(self.page.number(number_of(x)))
+            row: int = x._row
+            return row
+        number = number_of(x)
+        try:
+            return int(self.page.number(number))
+        except Closed:
+            return self.put(CONSTANT)
 
     # -- numbers ----------------------------------------------------------------------------------
     def argument(self) -> Any:
@@ -200,15 +221,9 @@ class Trace:
         """The number of rows so far."""
         return self.put(CONSTANT) + 1
 
-    def _alive(self) -> None:
-        if self.finished:
-            raise TraceError(
-                "a Value of a jit function was kept beyond the call that traced it; return it, or "
-                "keep it in the `.data` of a leaf"
-            )
-
     def _reached(self, number: int) -> list[int]:
-        return cone(*self.page.columns(), self.events[number].root)
+        op, a, b = self.page.columns()
+        return cone(op, a, b, self.events[number].root)
 
 
 @contextmanager
@@ -236,7 +251,6 @@ def tracing(
             TRACES.remove(trace)
             if not TRACES:
                 builtins.max, builtins.min = _MAX, _MIN
-            trace.finished = True
             page.close()
 
 
