@@ -1,5 +1,5 @@
-"""Training of microgpt on scalars over documents of which none comes twice: milliseconds of CPU time
-per step, for the plain class, `rg.Value` with each recorder, and both under `rg.jit`.
+"""Training of microgpt on scalars over documents of which none comes twice: milliseconds of CPU
+time per step, for the plain class, `rg.Value` with each recorder, and both under `rg.jit`.
 
     python -m benchmarks.documents [--documents 200]
 
@@ -40,7 +40,7 @@ def documents() -> list[list[int]]:
 def weights() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     shapes = {"wte": (LETTERS + 1, WIDTH), "wpe": (16, WIDTH)}
-    shapes |= {name: (WIDTH, WIDTH) for name in "qkvo"}
+    shapes |= dict.fromkeys("qkvo", (WIDTH, WIDTH))
     shapes |= {"up": (4 * WIDTH, WIDTH), "down": (WIDTH, 4 * WIDTH), "head": (LETTERS + 1, WIDTH)}
     return {name: rng.normal(0, 0.08, shape) for name, shape in shapes.items()}
 
@@ -49,7 +49,8 @@ def step_of(way: str) -> Callable[[], float]:
     cls: Any = scalar_gpt.Value if way == "plain" else rg.Value
     if "without" in way:
         cls = RECORDERS["python"]
-        instructions._schedule = rows._schedule = None
+        for module in (instructions, rows):
+            vars(module)["_schedule"] = None
     if way.startswith("jit"):
         return scalar_gpt.compiled_session(cls, rg.jit, weights(), documents()).step
     return scalar_gpt.session(cls, weights(), documents()).step
