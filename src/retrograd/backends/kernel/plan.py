@@ -19,7 +19,7 @@ from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.memory import Layout, Lifetime, Time, layout
 from retrograd.backends.kernel.nest import WORK_BYTES
 from retrograd.backends.kernel.recompute import recompute
-from retrograd.backends.kernel.region import Memory, flat, hidden_names, regions_of
+from retrograd.backends.kernel.region import Memory, flat, hidden_names, length_of, regions_of
 from retrograd.control import Scan, Sized, WhileLoop
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
@@ -34,6 +34,7 @@ SIZED = frozenset((
 # fmt: on
 
 
+WALK = 100_000  # nanoseconds of a walk through a graph from which on levels may be wide
 END = 1 << 60  # after all that happens inside of a kernel
 CHECKS = frozenset(("check_index", "check_call"))  # nodes of kernels that may end a run
 
@@ -118,20 +119,20 @@ class Plan:
         offsets: dict[Buffer, int] = {}
         size = 0
         for band in (*self.bands, *inner):
-            if band.rows == 0 or band.block_rows == 0:
-                continue
-            own = {b for b in band.writes if b.kind == "temporary" and homes[b] is band}
-            own = {b for b in own if band.row_bytes(b)}
+            own = {b: b.bytes for b in own_of_walk(band)} if band.together else {}
+            if band.rows != 0 and band.block_rows != 0:
+                made = [b for b in band.writes if b.kind == "temporary" and homes[b] is band]
+                own = {b: band.row_bytes(b) * band.block_rows for b in made if band.row_bytes(b)}
             times = lifetimes(list(enumerate(band.kernels)), own.__contains__)
-            lives = [
-                Lifetime(b, first, last, band.row_bytes(b) * band.block_rows)
-                for b, (first, last) in times.items()
-            ]
+            lives = [Lifetime(b, first, last, own[b]) for b, (first, last) in times.items()]
             placed = layout(lives, {})
             band.local = list(placed.offsets)
             offsets |= placed.offsets
             size = max(size, placed.arena)
         if self.work is not None:
+            for band in self.bands:
+                if band.together and own_of_walk(band):
+                    band.local.append(self.work)
             offsets[self.work] = size
             size += WORK_BYTES
         return Layout(offsets, size)
@@ -160,8 +161,13 @@ class Plan:
 
     def shared_nanoseconds(self, sizes: Mapping[str, int]) -> float:
         """The part of this that threads may share."""
-        shared = [k for band in self.bands if band.rows != 0 for k in band.kernels]
-        return sum(nanoseconds(k, sizes) for k in shared)
+        times = [
+            (band, nanoseconds(k, sizes))
+            for band in self.bands
+            if band.shared
+            for k in band.kernels
+        ]
+        return sum(time for band, time in times if band.rows != 0 or time >= WALK)
 
     @property
     def least_bytes(self) -> int:
@@ -190,7 +196,7 @@ class Plan:
         )
         lines, number = [head], 0
         for band in self.bands:
-            if len(band.kernels) > 1 or band.rows != 0:
+            if len(band.kernels) > 1 or band.shared:
                 lines.append("      " + describe_band(band))
             for kernel in band.kernels:
                 why = sorted({self.reasons.get(n, "a copy for an output") for n in kernel.nodes})
@@ -205,10 +211,15 @@ class Plan:
 
 
 def settle_region(band: Band) -> None:
-    """Have threads share the steps of a loop, if what a step does is worth it."""
+    """Have threads share the steps of a loop, if what a step does is worth it, or the nodes of a
+    graph, if there may be enough of them."""
     if len(band.kernels) != 1:
         return
     for region in regions_of(band.kernels[0]):
+        if region.walk is not None:
+            fixed = all(isinstance(b.bytes, int) for b in own_of_walk(band))
+            unknown = isinstance(region.walk.edges.bytes, Dim) or isinstance(length_of(region), Dim)
+            band.together = fixed and (unknown or nanoseconds(band.kernels[0]) >= WALK)
         if not isinstance(region.node.prim, Scan):
             continue
         bands = [make_bands(block) for block in region.blocks]
@@ -217,6 +228,17 @@ def settle_region(band: Band) -> None:
                 place_barriers(inside)
             region.bands, band.together = bands, True
             region.blocks = [[k for b in inside for k in b.kernels] for inside in bands]
+
+
+def own_of_walk(band: Band) -> list[Buffer]:
+    """The memory in which a band that is a walk through a graph computes a node."""
+    found = []
+    for kernel in band.kernels:
+        for region in regions_of(kernel):
+            if region.walk is not None:
+                made = [b for b in kernel.outs if b is not region.walk.result]
+                found += [b for b in made if b.kind == "temporary"]
+    return found
 
 
 def lifetimes(
