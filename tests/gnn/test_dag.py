@@ -10,6 +10,7 @@ import pytest
 import retrograd as rg
 from retrograd import gnn
 from retrograd.errors import CycleError, IndexRangeError, ShapeError
+from retrograd.ir import TensorType
 from tests.gnn.graphs import any_dag
 
 S = 3
@@ -231,6 +232,28 @@ def test_wide_levels_are_shared_by_threads(kind: str) -> None:
     edges = rg.spec((2, sizes[1]), rg.int64)
     scan = rg.trace(lambda x, w, e: weighed(cell, x, w, e), *specs, edges)
     assert "wide levels" in scan.explain()
+
+
+@pytest.mark.parametrize("at", [5, 1500, 3630])  # in the first level, a wide one, the chain
+def test_what_fails_in_a_cell_is_told_whichever_thread_it_runs_on(at: int) -> None:
+    n, edges = layers(900, 4, 0)
+    g = gnn.Graph(n, edges)
+    kind = rg.ones((n,), dtype=rg.int64).numpy().copy()
+    kind[gnn.topological_order(g).numpy()[at]] = 7
+    table = rg.ones((4, S))
+
+    def scan(kind: Any, e: Any) -> Any:
+        def cell(a: Any, k: Any) -> Any:
+            return rg.tanh(a + table[k])
+
+        return gnn.dag_scan(cell, gnn.Graph(kind.shape[0], e), kind, state=rg_type)
+
+    rg_type = TensorType(rg.float32, (S,))
+    step = rg.jit(scan, shapes={"kind": "N", "e": "2 E"})
+    for threads in (1, 2, 3):
+        with rg.num_threads(threads), pytest.raises(IndexRangeError, match="index 7 .*4"):
+            step(kind, edges)
+    assert step(np.minimum(kind, 3), edges).shape == (n, S)
 
 
 def weighed(cell: Any, x: Any, w: Any, e: Any) -> Any:

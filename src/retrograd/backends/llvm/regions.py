@@ -399,11 +399,11 @@ class TeamWriter(RegionWriter):
         on, off = self.label(), self.label()
         self.branch(self.new(f"icmp eq i64 {worst}, 0"), on, off)
         self.start_block(off)
-        self._tell_why()
+        self.tell_why()
         self.line(f"ret i64 {worst}")
         self.start_block(on)
 
-    def _tell_why(self) -> None:
+    def tell_why(self) -> None:
         """What a check that failed left in the own block, in the one that the caller looks at."""
         own = self.new("getelementptr i64, ptr %block, i64 {status}")
         why = self.new(f"load i64, ptr {own}, align 8")

@@ -66,6 +66,7 @@ def walk_together(w: TeamWriter, region: Region, prim: DagScan, part: str) -> No
     left = w.new(f"phi i64 [ {done}, %{before} ], [ {end}, %{shared} ]")
     w.close_loop(levels, [left])
     _walk_alone(w, part, levels.values[0], n, found)
+    w.tell_why()
     w.line(f"ret i64 {w.new(f'load i64, ptr {found}, align 8')}")
 
 
