@@ -251,7 +251,7 @@ def test_what_fails_in_a_cell_is_told_whichever_thread_it_runs_on(at: int) -> No
     rg_type = TensorType(rg.float32, (S,))
     step = rg.jit(scan, shapes={"kind": "N", "e": "2 E"})
     for threads in (1, 2, 3):
-        with rg.num_threads(threads), pytest.raises(IndexRangeError, match="index 7 .*4"):
+        with rg.num_threads(threads), pytest.raises(IndexRangeError, match=r"index 7 .*4"):
             step(kind, edges)
     assert step(np.minimum(kind, 3), edges).shape == (n, S)
 
