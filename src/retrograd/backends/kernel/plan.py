@@ -20,20 +20,12 @@ from retrograd.backends.kernel.memory import Layout, Lifetime, Time, layout
 from retrograd.backends.kernel.nest import WORK_BYTES
 from retrograd.backends.kernel.recompute import recompute
 from retrograd.backends.kernel.region import Memory, flat, hidden_names, length_of, regions_of
+from retrograd.backends.kernel.sizes import Sizes, grows, rounded
 from retrograd.control import Scan, Sized, WhileLoop
-from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
 from retrograd.ops.leaf import input_node
 
-# Ops whose validity depends on the values of symbolic sizes.
-# fmt: off
-SIZED = frozenset((
-    "slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin", "windows", "fold", "conv",
-    "max_pool", "max_pool_index", "argsort",
-))
-# fmt: on
-
-
+LAYOUTS = 256  # that are kept
 WALK = 100_000  # nanoseconds of a walk through a graph from which on levels may be wide
 END = 1 << 60  # after all that happens inside of a kernel
 CHECKS = frozenset(("check_index", "check_call"))  # nodes of kernels that may end a run
@@ -92,8 +84,10 @@ class Plan:
         self.scratch = self._make_local()
         self.lifetimes = self._lifetimes()
         self.checks = [n for k in self.every for n in k.nodes if may_end(n)]
-        self._dims = {d for n in graph.nodes for d in n.shape if isinstance(d, Dim)}
-        self.sized = [n for n in graph.nodes if n.op in SIZED and has_dims(n)]
+        self._sizes = Sizes(graph.nodes)
+        self._made = [b.bytes for b in self.outputs if b.kind == "output"]
+        self._layouts: dict[tuple[int, ...], Layout] = {}  # of small sizes
+        self._grows = all(grows(life.bytes) for life in self.lifetimes)
 
     def _make_work(self) -> Buffer | None:
         """The memory in which matrix products copy what they read; each thread has its own."""
@@ -148,12 +142,16 @@ class Plan:
     def layout(self, sizes: Mapping[str, int]) -> Layout:
         """Place the temporaries for the given sizes; raises `ShapeError` where they make no sense
         for an op."""
-        for d in self._dims:
-            if evaluate(d, sizes) < 0:
-                raise ShapeError(f"the size {d} is {evaluate(d, sizes)} with {dict(sizes)}")
-        for node in self.sized:
-            check_sizes(node, sizes)
-        return layout(self.lifetimes, sizes)
+        self._sizes.check(sizes)
+        enough = rounded(sizes) if self._grows else sizes
+        key = tuple(enough.values())
+        found = self._layouts.get(key)
+        if found is None:
+            found = layout(self.lifetimes, enough)
+            if len(self._layouts) >= LAYOUTS:
+                self._layouts.clear()
+            self._layouts[key] = found
+        return found
 
     def nanoseconds(self, sizes: Mapping[str, int]) -> float:
         """A guess at the time of a call on one thread."""
@@ -172,7 +170,7 @@ class Plan:
     @property
     def least_bytes(self) -> int:
         """Bytes that a call allocates at least; sizes must be known."""
-        made = [evaluate(b.bytes, {}) for b in self.outputs if b.kind == "output"]
+        made = [evaluate(n, {}) for n in self._made]
         apart = self.scratch.offsets.keys() | self._dynamic
         shared = [b for b in self.temporaries if b not in apart]
         return sum(made) + max((evaluate(b.bytes, {}) for b in shared), default=0)
@@ -182,8 +180,7 @@ class Plan:
     ) -> int:
         """Bytes that a call allocates: the arena, the threads' scratch, and the outputs."""
         arena = (placed or self.layout(sizes)).arena + self.scratch.arena * threads + ALIGNMENT
-        made = [b for b in self.outputs if b.kind == "output"]
-        return arena + sum(evaluate(b.bytes, sizes) for b in made)
+        return arena + sum(evaluate(n, sizes) for n in self._made)
 
     def explain(
         self, sizes: Mapping[str, int] | None = None, measured: Sequence[float] | None = None
@@ -261,17 +258,3 @@ def lifetimes(
                 first = times.get(buffer, (time,))[0]
                 times[buffer] = first, max((*time, END), times.get(buffer, (time, time))[1])
     return times
-
-
-def has_dims(node: Node) -> bool:
-    """Whether a symbolic size occurs in a node's attributes or in the types it touches."""
-    values = [v for a in node.attrs.values() for v in (a if isinstance(a, tuple) else (a,))]
-    types = [node.type, *(x.type for x in node.inputs)]
-    return any(isinstance(v, Dim) for v in values) or not all(t.is_static for t in types)
-
-
-def check_sizes(node: Node, sizes: Mapping[str, int]) -> None:
-    """Infer the type of a node again with all sizes known."""
-    found = node.prim.bind(sizes).infer(*[x.type.bind(sizes) for x in node.inputs])
-    if found != node.type.bind(sizes):
-        raise ShapeError(f"with the sizes {dict(sizes)} the result is {found}: {node.describe()}")
