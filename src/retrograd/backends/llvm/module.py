@@ -116,7 +116,7 @@ class Module:
         check = next((c for n in kernel.nodes if (c := self._checks.get(n))), 0)
         number = self._numbers[id(kernel)]
         if band.together:
-            return self._together(kernel, check, number)
+            return self._together(kernel, band, check, number)
         if regions_of(kernel):
             w = RegionWriter(self, check, self.polls)
             text = w.write(kernel)
@@ -133,9 +133,9 @@ class Module:
         what was given away: it has to be done then, or left alone."""
         return self.stoppable and not self.plan.donated
 
-    def _together(self, kernel: Kernel, check: int, number: int) -> Call:
+    def _together(self, kernel: Kernel, band: Band, check: int, number: int) -> Call:
         """A loop whose steps all threads go through."""
-        w = TeamWriter(self, check, self.polls)
+        w = TeamWriter(self, check, self.polls, band.local)
         text = w.write(kernel)
         self._parts.append(f"define internal i64 @loop{number}({TEAM}) #0 {{\n{text}\n}}")
         self.loops.append(number)
@@ -161,8 +161,12 @@ class Module:
         """A function that runs kernels in order, and its name."""
         w.run(kernels)
         w.line("ret i64 0")
+        return self.function(w, "ptr %block")
+
+    def function(self, w: RegionWriter, arguments: str) -> str:
+        """The name of the function that was written."""
         name = f"part{len(self._parts)}"
-        self._parts.append(f"define internal i64 @{name}(ptr %block) #0 {{\n{w.text()}\n}}")
+        self._parts.append(f"define internal i64 @{name}({arguments}) #0 {{\n{w.text()}\n}}")
         return name
 
     def declare(self, function: str) -> None:
