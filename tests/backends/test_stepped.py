@@ -43,12 +43,11 @@ def numbers() -> list[np.ndarray]:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_any_graph_gives_the_bits_of_the_interpreter(seed):
-    rng = np.random.default_rng(seed)
-    graph = random_graph(rng)
+    graph = random_graph(seed)
     if graph.dim_names:
         graph = graph.bind(dict.fromkeys(graph.dim_names, 3))
     graph = optimize(graph)
-    arrays = random_arrays(graph, rng)
+    arrays = random_arrays(graph, seed)
     expected = InterpretedProgram(graph)(arrays)
     program = SteppedProgram(graph)
     for _ in range(2):
@@ -136,7 +135,7 @@ def test_several_threads_at_once():
     program = SteppedProgram(optimize(straight(3000)))
     inputs = [[np.array(0.1 * k), np.array(0.5)] for k in range(8)]
     expected = [[a.tobytes() for a in program(given)] for given in inputs]
-    found = [None] * 8
+    found: list[list[bytes]] = [[]] * 8
 
     def work(k: int) -> None:
         for _ in range(20):

@@ -341,7 +341,8 @@ def jit(
     declarations: `{"batch": {"image": "N 784", "label": "N"}}`.
 
     `f.cache_stats()` counts calls and compilations, and `f.recompilations` says why those after the
-    first were needed; with `explain=True` each of them is a `RecompilationWarning` as well.
+    first were needed; with `explain=True` each of them is a `RecompilationWarning` as well, without
+    it only the ninth compilation of a function is, with the reason and what can be done.
 
     Arguments listed in `donate`, by name or position, are given away: results take their memory
     where they can, and it is an error to use these tensors afterwards (`DonatedError`). What others

@@ -2,7 +2,7 @@
 small operations are put together from.
 
 A kind is an operation and the types of its operands. Its function is the kernel that a program of
-this one operation has, so the bits are those of any other program. `run(block, 0, 1, table)` goes by
+this one operation has, so the bits are those of any other. `run(block, 0, 1, table)` goes through
 a table of calls (see `drive_text.py`), which is data: however long, nothing of it is compiled.
 """
 
