@@ -11,6 +11,7 @@ from retrograd.control import Cond, Scan, WhileLoop
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.bodies import (
+    REMEDIES,
     Body,
     Values,
     at,
@@ -25,7 +26,7 @@ from retrograd.frontend.checkpoints import Policy, nested_scan
 from retrograd.frontend.conversion import promote
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms.active import to_node
+from retrograd.frontend.transforms.active import need_arguments, need_function, to_node
 from retrograd.ir import Dim, DType, Node, TensorType, bool_, full, int64
 from retrograd.ops.control import items
 from retrograd.ops.elementwise import add, cast
@@ -94,15 +95,15 @@ def _length(xs: Values, length: int | Dim | None) -> int | Dim:
     for i, x in enumerate(xs.nodes):
         if not x.shape:
             raise ShapeError(
-                f"scan goes through xs along the first axis, but {xs.label(i)} is a scalar; "
+                f"scan goes through xs along the first axis, but {xs.label(i, 'xs')} is a scalar; "
                 f"a value that is the same in every step f uses without being given it {at()}"
             )
         if size is not None and x.shape[0] != size:
             raise ShapeError(
-                f"scan: {where} says {size} steps, but {xs.label(i)} in xs, {x.type}, has "
+                f"scan: {where} says {size} steps, but {xs.label(i, 'xs')}, {x.type}, has "
                 f"{x.shape[0]} {at()}"
             )
-        size, where = x.shape[0], f"{xs.label(i)} in xs"
+        size, where = x.shape[0], xs.label(i, "xs")
     if size is None:
         raise ShapeError(f"scan: how many steps? Give xs, or length {at()}")
     return size
@@ -134,7 +135,7 @@ def settle(state: Values, ends: Sequence[Node], what: str) -> dict[int, DType]:
             changed[i] = y.dtype
             continue
         raise (ShapeError if x.shape != y.shape else DTypeError)(
-            f"{what}: what a step carries on keeps its shape and dtype, but {state.label(i)} is "
+            f"{what}: what a step carries keeps its shape and dtype, but {state.label(i, '')} is "
             f"{x.type} before a step and {y.type} after it; start with a value of the type that "
             f"the step returns, or have the step return {x.type} (rg.astype, rg.reshape) {at()}"
         )
@@ -151,6 +152,8 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     >>> rg.fori_loop(0, 4, lambda i, x: x * 2 + i, 1).item()
     27
     """
+    need_function(body, "fori_loop", "give body(i, value), which returns the next value")
+    need_arguments(body, (lower, init), "fori_loop")
     if all(isinstance(b, int | Dim | np.integer) for b in (lower, upper)):
         count = upper - lower
         count = max(int(count), 0) if not isinstance(count, Dim) else count
@@ -260,6 +263,9 @@ def cond(pred: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) ->
     6.0
     """
     if isinstance(pred, bool | np.bool):
+        for h in (f, g):
+            need_function(h, "cond", REMEDIES["cond"])
+            need_arguments(h, args, "cond")
         return f(*args) if pred else g(*args)
     with placed():
         condition = _condition(pred, "cond: the predicate")

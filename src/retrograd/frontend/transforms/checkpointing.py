@@ -60,6 +60,10 @@ def checkpoint(
         return functools.partial(checkpoint, policy=policy, sizes=sizes)
     need_function(f, "checkpoint")
     chosen = _policy(policy)
+    if not isinstance(sizes, Mapping | None) or not all(
+        isinstance(n, int) for n in (sizes or {}).values()
+    ):
+        raise OptionError(f'checkpoint: sizes is a dict such as {{"N": 4096}}, not {sizes!r:.80}')
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
