@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.control import Cond, Scan, WhileLoop
+from retrograd.control.nesting import Policy, nested_scan, segments_of
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.bodies import (
@@ -22,7 +23,6 @@ from retrograd.frontend.bodies import (
     together,
 )
 from retrograd.frontend.broadcasting import integer
-from retrograd.frontend.checkpoints import Policy, nested_scan
 from retrograd.frontend.conversion import promote
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
@@ -79,7 +79,8 @@ def scan(
         graph = graph_of(body.inputs, nodes, captured, body.name)
         op = Scan(graph, len(ends), len(slices), size, bool(reverse))
         given = [*captured, *state.nodes, *moving.nodes]
-        found = results(nested_scan(op, given, checkpoint), given)
+        segments = segments_of(checkpoint, size, "scan")
+        found = results(nested_scan(op, given, segments), given)
     return (
         tree.unflatten(state.structure, found[: len(ends)]),
         tree.unflatten(structure, found[len(ends) :]),
@@ -142,11 +143,17 @@ def settle(state: Values, ends: Sequence[Node], what: str) -> dict[int, DType]:
     return changed
 
 
-def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body: Callable[[Any, Any], Any],
+    init: Any,
+    checkpoint: Policy = None,
+) -> Any:
     """`value = body(i, value)` for i = lower, ..., upper - 1, starting with `init`.
 
     i is an int64 tensor. Bounds that are Python's integers, or `Dim`s, make a `scan`, others a
-    `while_loop`; both have gradients.
+    `while_loop`; both have gradients, for which `checkpoint` says how many values are kept.
 
     >>> import retrograd as rg
     >>> rg.fori_loop(0, 4, lambda i, x: x * 2 + i, 1).item()
@@ -159,17 +166,20 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
         count = max(int(count), 0) if not isinstance(count, Dim) else count
         with placed():
             position = Iota((count,), 0, int64)()
-            start = to_node(lower, "fori_loop") if not isinstance(lower, Dim) else None
-            if start is not None and lower:
+            if not isinstance(lower, Dim) and lower:
                 position = add(position, full(int(lower), position.type))
-        if isinstance(lower, Dim):
-            return scan(lambda c, i: (body(i + lower, c), None), init, Tensor(position))[0]
-        return scan(lambda c, i: (body(i, c), None), init, Tensor(position))[0]
+        start = lower if isinstance(lower, Dim) else None
+
+        def step(c: Any, i: Any) -> Any:
+            return body(i if start is None else i + start, c), None
+
+        return scan(step, init, Tensor(position), checkpoint=checkpoint)[0]
     first, last = _bound(lower, "lower"), _bound(upper, "upper")
     _, value = while_loop(
         lambda state: state[0] < last,
         lambda state: (state[0] + 1, body(state[0], state[1])),
         (first, init),
+        checkpoint=checkpoint,
     )
     return value
 
@@ -188,14 +198,18 @@ def while_loop(
     body: Callable[[Any], Any],
     state: Any,
     max_steps: int | None = None,
+    checkpoint: Policy = None,
 ) -> Any:
     """`state = body(state)` for as long as `cond(state)` is true; returns the state at the end.
 
     The state is a tree that keeps its structure, shapes and dtypes; `cond` returns one boolean.
     Both functions are traced once and compiled to a native loop. Gradients, of any order, go back
     through as many steps as there were: states are recorded when the gradient is computed, so their
-    memory grows with the number of steps. Batched by `vmap` over samples that need different
-    numbers of steps, the loop goes on until all are done; those that are done stay as they are.
+    memory grows with the number of steps. With `checkpoint=k` only that of every k-th step is kept,
+    and those between are computed again, k at a time; with `checkpoint="log"` some 64 for each
+    factor of 64 in the number of steps, at the price of as many more passes forward. Batched by
+    `vmap` over samples that need different numbers of steps, the loop goes on until all are done;
+    those that are done stay as they are.
 
     A loop that still goes on after `max_steps` steps is a `LoopLimitError`. Raises `ShapeError` or
     `DTypeError` where the state changes its type or the condition is not a boolean.
@@ -226,6 +240,7 @@ def while_loop(
             graph_of(step.inputs, ends, captured, step.name),
             len(ends),
             None if max_steps is None else int(max_steps),
+            segments_of(checkpoint, None, "while_loop"),
         )
         given = [*captured, *start.nodes]
         found = results(items(op(*given))[:-1], given)
