@@ -3,6 +3,7 @@
 from retrograd import data, gnn, io, micrograd, nn, optim, solvers, testing
 from retrograd.backends import available as backends
 from retrograd.errors import (
+    ArgumentError,
     BackendError,
     CycleError,
     DonatedError,
@@ -292,6 +293,7 @@ __all__ = [
     "imag",
     "real",
     "__array_namespace_info__",
+    "ArgumentError",
     "BackendError",
     "CycleError",
     "DTypeError",

@@ -23,6 +23,8 @@ from retrograd.backends.llvm.regions import TEAM, RegionWriter, TeamWriter
 from retrograd.ir import Dim
 
 ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see drive_text.py
+ATTRIBUTES = """attributes #0 = { noinline nounwind }
+attributes #1 = { nounwind willreturn memory(none) }"""
 NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
     "map": reduce.mapping,
     "row": reduce.reduction,
@@ -198,7 +200,7 @@ class Module:
     @property
     def symbols(self) -> list[str]:
         """The functions under names of our own that must be found outside of the module."""
-        names = map(_declared_name, self.declarations)
+        names = map(declared_name, self.declarations)
         return [n for n in names if n.startswith("rg_")]
 
     def text(self) -> str:
@@ -220,11 +222,10 @@ class Module:
             parts += [driver.slots_of(call, "inner") for call in self._calls.values()]
             parts += [words(name, driver.table_of(b, c)) for name, b, c in self._tables]
         parts += runs
-        parts.append("attributes #0 = { noinline nounwind }")
-        parts.append("attributes #1 = { nounwind willreturn memory(none) }")
+        parts.append(ATTRIBUTES)
         return "\n".join(parts) + "\n"
 
 
-def _declared_name(declaration: str) -> str:
+def declared_name(declaration: str) -> str:
     """`llvm.fabs.f32` of `float @llvm.fabs.f32(float)`."""
     return declaration[declaration.index("@") + 1 : declaration.index("(")]
