@@ -17,6 +17,7 @@ PRODUCT = 0.0125  # a multiply-add of a contraction
 BYTE = 0.06  # a byte read or written
 STEP, CALLED = 3.0, 2.0  # of a loop, and for each kernel that it calls
 FAR = 1 << 25  # bytes that no cache holds
+LONG = 20e6  # nanoseconds from which on somebody may want to end a run
 TYPICAL = 1024  # what a named size is taken for, where its value is not known
 SORTED = {"sort": 8.0, "argsort": 15.0}  # an element
 SEARCHED = 60.0  # a value that is looked for

@@ -16,7 +16,7 @@ from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
 from retrograd.backends.kernel.region import regions_of
 from retrograd.backends.llvm import index, invoke, matmul, reduce, scan, sorting
 from retrograd.backends.llvm.alike import Likeness
-from retrograd.backends.llvm.driver import Driver, is_stoppable, words
+from retrograd.backends.llvm.driver import Driver, first_overwriting, is_stoppable, words
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
 from retrograd.backends.llvm.regions import TEAM, RegionWriter, TeamWriter
@@ -107,8 +107,13 @@ class Module:
         self.loops: list[int] = []  # loops whose steps all threads go through
         self._tables: list[tuple[str, list[Band], list[list[Call]]]] = []
         self.stoppable = is_stoppable(plan)
+        # Whether loops look between two steps if they are to stop. Not where a run may already have
+        # overwritten what was given away: it has to be done then.
+        self.polls = self.stoppable
         self.calls: list[list[Call]] = []  # of each band
-        for band in plan.bands:
+        over = first_overwriting(plan)
+        for number, band in enumerate(plan.bands):
+            self.polls = self.polls and number != over
             if isinstance(band.rows, Dim):
                 self.slots.of(band.rows)
             self.calls.append([self._call(kernel, band) for kernel in band.kernels])
@@ -128,12 +133,6 @@ class Module:
         for p in parameters:
             self.slots.of(p)  # sizes get their slots
         return Call(function, parameters, check, number)
-
-    @property
-    def polls(self) -> bool:
-        """Whether loops look between two steps if they are to stop. Not where a run may overwrite
-        what was given away: it has to be done then, or left alone."""
-        return self.stoppable and not self.plan.donated
 
     def _together(self, kernel: Kernel, band: Band, check: int, number: int) -> Call:
         """A loop whose steps all threads go through."""
