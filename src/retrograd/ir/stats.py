@@ -31,8 +31,8 @@ _MOVES = frozenset((
 # costs from 5 to 50 additions, depending on the function, the backend and the machine.
 _TRANSCENDENTAL = frozenset((
     "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "logaddexp", "hypot",
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh",
-    "atanh", "erf", "erfc", "sigmoid", "softplus",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sech2", "asinh",
+    "acosh", "atanh", "erf", "erfc", "sigmoid", "softplus",
 ))
 # Reductions and scans: one operation for each element that goes in.
 _PER_INPUT = frozenset((

@@ -238,6 +238,7 @@ pow: Elementwise
 log: Elementwise
 cos: Elementwise
 cosh: Elementwise
+sech2: Elementwise
 sigmoid: Elementwise
 eq: Elementwise
 select: Elementwise
@@ -305,7 +306,9 @@ atan2 = binary("atan2", np.arctan2,
                lambda g, y, a, b: -zmul(g, zdiv(zdiv(a, hypot(a, b)), hypot(a, b))), FLOAT)
 sinh = unary("sinh", np.sinh, lambda g, y, x: zmul(g, cosh(x)), FIELD)
 cosh = unary("cosh", np.cosh, lambda g, y, x: zmul(g, sinh(x)), FIELD)
-tanh = unary("tanh", np.tanh, lambda g, y, x: zdiv(zdiv(g, cosh(x)), cosh(x)), FIELD)
+tanh = unary("tanh", np.tanh, lambda g, y, x: _times_square_of_sech(g, x), FIELD)
+sech2 = unary("sech2", lambda x: np.square(1 / np.cosh(x)),
+              lambda g, y, x: zmul(g, -2 * tanh(x) * y))
 asinh = unary("asinh", np.arcsinh, lambda g, y, x: zdiv(g, _root_of_square_plus_one(x)), FIELD)
 acosh = unary("acosh", np.arccosh, lambda g, y, x: zdiv(zdiv(g, sqrt(x - 1)), sqrt(x + 1)), FIELD)
 atanh = unary("atanh", np.arctanh, lambda g, y, x: zdiv(g, (1 - x) * (1 + x)), FIELD)
@@ -376,6 +379,14 @@ def _root_of_square_plus_one(x: Node) -> Node:
         return hypot(x, full(1, x.type))
     turned = complex_(-imag(x), real(x))
     return mul(sqrt(1 + turned), sqrt(1 - turned))
+
+
+def _times_square_of_sech(g: Node, x: Node) -> Node:
+    """`g / cosh(x)**2`. Of real numbers `1 - tanh(x)**2` would lose what the tangent's last bit
+    does not hold, all of it where that is 1: the square is an op, with an error of its own."""
+    if not x.dtype.is_complex:
+        return zmul(g, sech2(x))
+    return zdiv(zdiv(g, cosh(x)), cosh(x))
 
 
 def excess(a: Node, b: Node) -> Node:
