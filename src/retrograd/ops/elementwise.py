@@ -294,7 +294,8 @@ logaddexp = binary("logaddexp", np.logaddexp, lambda g, y, a, b: zmul(g, sigmoid
 hypot = binary("hypot", np.hypot, lambda g, y, a, b: zmul(g, zdiv(a, y)),
                lambda g, y, a, b: zmul(g, zdiv(b, y)), FLOAT)
 
-# Trigonometric and hyperbolic functions.
+# Trigonometric and hyperbolic functions. 1 - tanh(x)**2 would lose what the last bit of a tangent
+# does not hold, all of it where that is 1, so the slope is an op of its own.
 sin = unary("sin", np.sin, lambda g, y, x: zmul(g, cos(x)), FIELD)
 cos = unary("cos", np.cos, lambda g, y, x: -zmul(g, sin(x)), FIELD)
 tan = unary("tan", np.tan, lambda g, y, x: zmul(g, 1 + y * y), FIELD)
@@ -306,7 +307,8 @@ atan2 = binary("atan2", np.arctan2,
                lambda g, y, a, b: -zmul(g, zdiv(zdiv(a, hypot(a, b)), hypot(a, b))), FLOAT)
 sinh = unary("sinh", np.sinh, lambda g, y, x: zmul(g, cosh(x)), FIELD)
 cosh = unary("cosh", np.cosh, lambda g, y, x: zmul(g, sinh(x)), FIELD)
-tanh = unary("tanh", np.tanh, lambda g, y, x: _times_square_of_sech(g, x), FIELD)
+tanh = unary("tanh", np.tanh, lambda g, y, x: zmul(g, sech2(x))
+             if x.dtype.is_float else zdiv(zdiv(g, cosh(x)), cosh(x)), FIELD)
 sech2 = unary("sech2", lambda x: np.square(1 / np.cosh(x)),
               lambda g, y, x: zmul(g, -2 * tanh(x) * y))
 asinh = unary("asinh", np.arcsinh, lambda g, y, x: zdiv(g, _root_of_square_plus_one(x)), FIELD)
@@ -379,14 +381,6 @@ def _root_of_square_plus_one(x: Node) -> Node:
         return hypot(x, full(1, x.type))
     turned = complex_(-imag(x), real(x))
     return mul(sqrt(1 + turned), sqrt(1 - turned))
-
-
-def _times_square_of_sech(g: Node, x: Node) -> Node:
-    """`g / cosh(x)**2`. Of real numbers `1 - tanh(x)**2` would lose what the tangent's last bit
-    does not hold, all of it where that is 1: the square is an op, with an error of its own."""
-    if not x.dtype.is_complex:
-        return zmul(g, sech2(x))
-    return zdiv(zdiv(g, cosh(x)), cosh(x))
 
 
 def excess(a: Node, b: Node) -> Node:
