@@ -37,7 +37,7 @@ class RegionWriter(Writer):
         self.stoppable = stoppable
         self.dims: set[Dim] = set()  # that kernels inside read from the block
 
-    def write(self, kernel: Kernel) -> str:
+    def write_region(self, kernel: Kernel) -> str:
         (region,) = regions_of(kernel)
         self.region = region
         prim = region.node.prim
@@ -285,7 +285,7 @@ class TeamWriter(RegionWriter):
     moves its cursors; the first one does what is done once; after each step all wait, and hear
     whether to go on."""
 
-    def write(self, kernel: Kernel) -> str:
+    def write_region(self, kernel: Kernel) -> str:
         self.declare(DRIVE)
         self.declare(COPY)
         copies = self.new("add i64 %threads, 2")  # the block, and behind it what `rg_drive` needs
@@ -298,7 +298,7 @@ class TeamWriter(RegionWriter):
         self.line(f"store i64 0, ptr {status}, align 8")
         self.first = self.new("icmp eq i64 %thread, 0")
         self.alone = self.new("icmp eq i64 %threads, 1")
-        return super().write(kernel)
+        return super().write_region(kernel)
 
     def copy(self, to: str, source: str, size: int | Dim) -> None:
         """Done by the first thread."""
