@@ -7,6 +7,7 @@ import inspect
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ class Jit:
         self._sites: tuple[Site, ...] = ()  # where the latest calls were, the last one first
         self._all_sites: dict[Any, Site] = {}
         self._scalars = Scalars(f, self._counts)
+        self._gone = Gone(self._name, None, 0)
 
     def _parameters(self, donate: Sequence[int | str]) -> frozenset[int | str]:
         """Parameters by name; positions of what is beyond them."""
@@ -132,7 +134,7 @@ class Jit:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not _TRACING.get() and _BACKEND.get() == "llvm":
-            gone = Gone(self._name, *user_place()) if self._donate else None
+            gone = self._gone_here(*user_place()) if self._donate else None
             result = self._served(args, kwargs, gone)
             if result is MISSED and self._sites and at_hand((args, kwargs)):
                 result = self._served(args, kwargs, gone)
@@ -176,7 +178,14 @@ class Jit:
             return self._f(*args, **kwargs)  # it closes over tensors that want a gradient
         self._counts["calls"] += 1
         self._learn(traced, call)
-        return traced.run(call, Gone(self._name, *user_place()))
+        return traced.run(call, self._gone_here(*user_place()))
+
+    def _gone_here(self, code: CodeType | None, lasti: int) -> Gone:
+        """What tensors hold that are donated by this line; the same as last time, in a loop."""
+        gone = self._gone
+        if gone.code is not code or gone.lasti != lasti:
+            gone = self._gone = Gone(self._name, code, lasti)
+        return gone
 
     def _traced(self, call: Call) -> Traced:
         """The program for the signature of a call."""

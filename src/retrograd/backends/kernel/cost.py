@@ -25,8 +25,8 @@ SLOW = frozenset(("div", "sqrt", "rsqrt", "reciprocal", "zdiv", "mod", "floor_di
 # fmt: off
 FUNCTIONS = frozenset((
     "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "hypot", "sin", "cos", "tan",
-    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
-    "erfc", "pow", "sigmoid", "softplus", "logaddexp",
+    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sech2", "asinh", "acosh", "atanh",
+    "erf", "erfc", "pow", "sigmoid", "softplus", "logaddexp",
 ))
 # fmt: on
 

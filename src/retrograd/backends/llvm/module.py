@@ -20,6 +20,7 @@ from retrograd.backends.llvm.driver import Driver, first_overwriting, is_stoppab
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
 from retrograd.backends.llvm.regions import TEAM, RegionWriter, TeamWriter
+from retrograd.backends.llvm.scalar_scan import StepWriter, of_numbers
 from retrograd.ir import Dim
 
 ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see drive_text.py
@@ -125,8 +126,12 @@ class Module:
         if band.together:
             return self._together(kernel, band, check, number)
         if regions_of(kernel):
-            w = RegionWriter(self, check, self.polls)
-            text = w.write(kernel)
+            w: RegionWriter | StepWriter
+            if all(map(of_numbers, regions_of(kernel))):
+                w = StepWriter(self, self.polls)
+            else:
+                w = RegionWriter(self, check, self.polls)
+            text = w.write_region(kernel)
             self._dims[id(kernel)] = w.dims
             return Call(self.functions.setdefault(text, len(self.functions)), [], 0, number, True)
         function, parameters = self._kernel(kernel, band, check > 0)
@@ -137,7 +142,7 @@ class Module:
     def _together(self, kernel: Kernel, band: Band, check: int, number: int) -> Call:
         """A loop whose steps all threads go through."""
         w = TeamWriter(self, check, self.polls, band.local)
-        text = w.write(kernel)
+        text = w.write_region(kernel)
         self._parts.append(f"define internal i64 @loop{number}({TEAM}) #0 {{\n{text}\n}}")
         self.loops.append(number)
         return Call(0, [], 0, number, True)
@@ -210,7 +215,9 @@ class Module:
         for body, number in self.functions.items():
             parts.append(f"define internal i64 @k{number}({ARGUMENTS}) #0 {{\n{body}\n}}")
         parts += self._parts
-        if self._calls:  # regions refer to slots that are numbered once all sizes are known
+        if (
+            self._dims or self._calls
+        ):  # regions refer to slots that are numbered once all sizes are known
             places = {
                 "{status}": str(self.slots.status),
                 "{stop}": str(self.slots.status + 2),
