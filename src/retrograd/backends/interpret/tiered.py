@@ -13,12 +13,13 @@ from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.matmul import DotGeneral
 
 # Interpreting costs some microseconds a node, compiling some hundred and some milliseconds besides:
-# so many nodes are interpreted before a program is compiled, and a graph of more at once. Elements
-# count too, as every node of an interpreted program goes through memory. Of huge graphs, which take
-# minutes to compile, it takes more runs to believe that they return.
+# so many nodes are interpreted before a program is compiled, and no more than a few runs of a graph
+# that has more of them. Elements count too, as every node of an interpreted program goes through
+# memory: what has many is compiled at once. Of huge graphs, which take minutes to compile, it takes
+# more runs to believe that they return.
 PATIENCE = 200
 HUGE = 3000
-RUNS = 4  # of a program that may be one of many that never return
+RUNS = 4
 ELEMENTS = 20_000  # that take about as long as a node
 
 
@@ -32,14 +33,14 @@ class TieredProgram:
         self.graph = graph
         nodes = len(graph.body)
         self._cost = sum([_cost(node) for node in graph.body])
-        self._patience = nodes * (nodes // 300) if nodes > HUGE else PATIENCE
-        if patient:
+        self._patience = nodes * (nodes // 300) if nodes > HUGE else max(PATIENCE, RUNS * nodes)
+        if patient:  # one of many that may never return
             self._patience = max(self._patience, RUNS * self._cost)
         self._spent = 0
         self._lock = threading.Lock()
         self._compiled: LLVMProgram | None = None
         self._first: Program | None = None
-        if self._cost > max(PATIENCE, self._patience):
+        if self._cost > self._patience:
             self._compile()
         else:
             self._first = InterpretedProgram(graph)

@@ -160,6 +160,8 @@ class KernelWriter(Writer):
             return 1
         varying = [v for v in self.uses if self.varies(v)]
         rows = nest.kind in ("row", "along")
+        if not rows and self.machine.width == 1:
+            return 1
         if not rows and any(self.strides[s.offset] != 1 for s in nest.stores):
             return 1
         if not rows and any(v.op in ("idiv", "imod") for v in varying):

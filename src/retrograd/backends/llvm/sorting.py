@@ -30,7 +30,7 @@ def sort(w: KernelWriter, nest: Nest) -> None:
     (store,), (spare,) = nest.stores, nest.info["work"]
     dtype = store.buffer.type.dtype
     w.begin(nest)
-    name, definitions = row_sorter(dtype, nest.info["descending"], w.machine.width)
+    name, definitions = row_sorter(dtype, nest.info["descending"], max(w.machine.width, 4))
     for text in definitions:
         w.declare(text)
 
@@ -196,7 +196,7 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
     half = max(32, 8 * source.type.dtype.itemsize)
     bits = 2 * half
     kind = f"i{bits}"
-    for text in sorter(bits, half, w.machine.width):
+    for text in sorter(bits, half, max(w.machine.width, 4)):
         w.declare(text)
     w.begin(nest)
     words = work[0] if len(work) > 1 else store.buffer
