@@ -3,7 +3,8 @@
 Each function is called for the first time in a process of its own, forked from one that has
 computed `x + 1` and nothing else: no function profits from what another one compiled. Times are of
 the processor (of all threads), the least of a few tries. A busy machine makes them longer too, by
-as much as it does the loop whose time is printed first. Without `--cache` nothing is found on disk, so that everything is compiled.
+as much as it does the loop whose time is printed first. Without `--cache` nothing is found on disk,
+so that everything is compiled.
 
     python benchmarks/prompt.py [sum linalg.inv ...] [--above 10] [--tries 3] [--size 3]
                                 [--backward] [--cache FOLDER] [--threads 1]
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 import struct
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -50,16 +50,23 @@ def main() -> None:
     first = time.process_time()
     print(f"import {1e3 * (imported - begin):.0f} ms, x + 1 {1e3 * (first - imported):.0f} ms")
 
-    from retrograd_bench.calls import calls, compute
+    from retrograd_bench.calls import Arrays, calls, compute, differentiate
 
+    arrays = Arrays(options.size, options.backward)
     chosen = {
         name: call
-        for name, call in calls(options.size).items()
+        for name, call in calls(arrays).items()
         if not options.names or any(part in name for part in options.names)
     }
     found: dict[str, float] = {}
     for name, call in chosen.items():
-        run = with_backward(call) if options.backward else lambda call=call: compute(call())
+
+        def run(call: Callable[[], Any] = call) -> None:
+            result = call()
+            compute(result)
+            if options.backward:
+                differentiate(arrays, result)
+
         found[name] = min(apart(run) for _ in range(options.tries))
     slow = {name: t for name, t in found.items() if not t < options.above}
     for name, t in sorted(slow.items(), key=lambda item: -item[1]):
@@ -69,22 +76,6 @@ def main() -> None:
         f"{len(slow)} of {len(found)} functions take {options.above:g} ms or more; "
         f"the median is {times[len(times) // 2]:.1f} ms, the sum {sum(times) / 1e3:.2f} s"
     )
-
-
-def with_backward(call: Callable[[], Any]) -> Callable[[], Any]:
-    """The call, then the gradient of the sum of its results, on arrays that want one."""
-    import retrograd as rg
-    from retrograd_bench.calls import compute
-
-    def run() -> None:
-        results = rg.tree.flatten(call())[0]
-        floats = [y for y in results if isinstance(y, rg.Tensor) and y.requires_grad]
-        compute(results)
-        if floats:
-            loss = sum([rg.real(y).sum() for y in floats])
-            loss.backward()
-
-    return run
 
 
 def apart(run: Callable[[], Any]) -> float:
@@ -114,4 +105,4 @@ def apart(run: Callable[[], Any]) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

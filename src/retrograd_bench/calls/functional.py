@@ -13,13 +13,14 @@ from retrograd_bench.calls.arrays import Arrays, Call
 ACTIVATIONS = """
 celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish relu relu6 selu
 sigmoid silu softplus softshrink softsign tanh tanhshrink
-""".split()
+"""
+DROPPING = ("dropout", "alpha_dropout")
 LIKE = """
 binary_cross_entropy binary_cross_entropy_with_logits huber_loss kl_div l1_loss mse_loss
 smooth_l1_loss poisson_nll_loss cosine_similarity pairwise_distance
-""".split()
-ADAPTIVE = "adaptive_avg_pool adaptive_max_pool".split()
-POOLS = "avg_pool max_pool".split()
+"""
+ADAPTIVE = "adaptive_avg_pool adaptive_max_pool"
+POOLS = "avg_pool max_pool"
 
 
 def functional(a: Arrays) -> dict[str, Call]:
@@ -29,11 +30,10 @@ def functional(a: Arrays) -> dict[str, Call]:
 
 def _activations(a: Arrays) -> dict[str, Call]:
     x, g = a.x, rg.random.Generator(1)
-    made: dict[str, Call] = {name: partial(getattr(F, name), x) for name in ACTIVATIONS}
+    made: dict[str, Call] = {name: partial(getattr(F, name), x) for name in ACTIVATIONS.split()}
     names = ("softmax", "log_softmax", "softmin")
     made |= {name: partial(getattr(F, name), x, dim=-1) for name in names}
-    names = ("dropout", "alpha_dropout")
-    made |= {name: partial(getattr(F, name), x, 0.5, True, g) for name in names}
+    made |= {name: partial(getattr(F, name), x, 0.5, True, g) for name in DROPPING}
     return made | {
         "dropout1d": lambda: F.dropout1d(a.sequence, 0.5, True, g),
         "dropout2d": lambda: F.dropout2d(a.image, 0.5, True, g),
@@ -49,7 +49,7 @@ def _activations(a: Arrays) -> dict[str, Call]:
 
 def _losses(a: Arrays) -> dict[str, Call]:
     x, y, n = a.x, a.y, a.n
-    made: dict[str, Call] = {name: partial(getattr(F, name), x, y) for name in LIKE}
+    made: dict[str, Call] = {name: partial(getattr(F, name), x, y) for name in LIKE.split()}
     signs = rg.sign(x - 0.5)
     labels = a.rows[:n]
     logits = F.log_softmax(x, -1)
@@ -58,7 +58,9 @@ def _losses(a: Arrays) -> dict[str, Call]:
         "cross_entropy": lambda: F.cross_entropy(x, labels),
         "ctc_loss": lambda: F.ctc_loss(
             F.log_softmax(a.sequence, -1)[:, :, : n + 2].swapaxes(0, 1)[:, :, :] * 1.0,
-            rg.tensor([[1, 2], [2, 1]]), rg.tensor([3, 3]), rg.tensor([2, 2]),
+            rg.tensor([[1, 2], [2, 1]]),
+            rg.tensor([3, 3]),
+            rg.tensor([2, 2]),
         ),
         "gaussian_nll_loss": lambda: F.gaussian_nll_loss(x, y, x),
         "hinge_embedding_loss": lambda: F.hinge_embedding_loss(x, signs),
@@ -78,17 +80,19 @@ def _losses(a: Arrays) -> dict[str, Call]:
 def _windows(a: Arrays) -> dict[str, Call]:
     made: dict[str, Call] = {}
     for d, x in enumerate((a.sequence, a.image, a.volume), 1):
-        channels = x.shape[1]
+        channels = int(x.shape[1])
         kernel = a.uniform(2, channels, *[2] * d)
         up = a.uniform(channels, 2, *[2] * d)
         bias = a.uniform(2)
-        made |= {f"{name}{d}d": partial(getattr(F, f"{name}{d}d"), x, 2) for name in POOLS}
-        made |= {f"{name}{d}d": partial(getattr(F, f"{name}{d}d"), x, 2) for name in ADAPTIVE}
+        made |= {f"{name}{d}d": partial(getattr(F, f"{name}{d}d"), x, 2) for name in POOLS.split()}
+        made |= {
+            f"{name}{d}d": partial(getattr(F, f"{name}{d}d"), x, 2) for name in ADAPTIVE.split()
+        }
         made |= {
             f"conv{d}d": partial(getattr(F, f"conv{d}d"), x, kernel, bias, 2, 1),
             f"conv_transpose{d}d": partial(getattr(F, f"conv_transpose{d}d"), x, up, bias, 2),
             f"lp_pool{d}d": partial(getattr(F, f"lp_pool{d}d"), x, 2.0, 2),
-            f"max_unpool{d}d": partial(_unpooled, d, x[:, :, *[slice(0, s // 2 * 2) for s in x.shape[2:]]]),
+            f"max_unpool{d}d": partial(_unpooled, d, x),
         }
     g = rg.random.Generator(2)
     n = a.n
@@ -102,7 +106,8 @@ def _windows(a: Arrays) -> dict[str, Call]:
 
 
 def _unpooled(d: int, x: rg.Tensor) -> rg.Tensor:
-    values, places = getattr(F, f"max_pool{d}d")(x, 2, return_indices=True)
+    even = [slice(0, int(size) // 2 * 2) for size in x.shape[2:]]
+    values, places = getattr(F, f"max_pool{d}d")(x[:, :, *even], 2, return_indices=True)
     unpooled: rg.Tensor = getattr(F, f"max_unpool{d}d")(values, places, 2)
     return unpooled
 

@@ -1,7 +1,7 @@
-"""One call of every public function of arrays, on small arrays of a size that is an argument.
+"""One call of every public function of arrays, on small arrays.
 
-`calls(n)` has them by name. What is public and not here is in `OTHER`: what makes no array, or
-needs a function of the user's; a test holds both against the namespaces, so that nothing that is
+`calls(Arrays(n))` has them by name. What is public and not here is in `OTHER`: what makes no array,
+or needs a function of the user's; a test holds both against the namespaces, so that nothing that is
 new stays out. A call may give several arrays; `compute` looks at all of them.
 """
 
@@ -26,48 +26,58 @@ SPACES = {
     "rg.nn.functional": F,
 }
 # Public names that are no functions of arrays.
-OTHER = frozenset(
-    f"rg.{name}"
-    for name in """
+_OTHER = """
     __array_namespace_info__ Dim Graph GraphBuilder Tape Tensor Value backend backends cache_stats
     can_cast checkpoint cond custom_jvp custom_vjp dashboard debug finfo fixed_point
     flush_subnormals fori_loop grad gradcheck hessian hvp iinfo isdtype jacfwd jacobian jacrev jit
     jvp linearize load_graph minimize no_grad num_threads numerical_gradient odeint profile
-    result_type root scan spec trace value_and_grad vjp vmap while_loop from_dlpack random.Generator.jump
-    random.Generator.load_state_dict random.Generator.split random.Generator.state_dict
-    """.split()
-)
+    result_type root scan spec trace value_and_grad vjp vmap while_loop from_dlpack
+    random.Generator.jump random.Generator.load_state_dict random.Generator.split
+    random.Generator.state_dict
+    """
+OTHER = frozenset([f"rg.{name}" for name in _OTHER.split()])
 
 POSITIVE = """
 abs acos asin atan atanh cbrt ceil cos cosh cumulative_prod cumulative_sum cummax cummin cumprod
 cumsum diff elu erf erfc exp exp2 expm1 floor gelu isfinite isinf isnan leaky_relu log log10 log1p
 log2 log_sigmoid negative positive real reciprocal relu round rsqrt sigmoid sign signbit silu sin
 sinh softplus sqrt square stop_gradient tan tanh trunc asinh all any argmax argmin count_nonzero
-logsumexp max mean min prod std sum var flip ones_like zeros_like empty_like median conj argsort sort
-matrix_transpose tril triu argwhere nonzero diag diagonal unique_all unique_counts unique_inverse
-unique_values unstack vector_norm broadcast_arrays angle imag
-""".split()
+logsumexp max mean min prod std sum var flip ones_like zeros_like empty_like median conj argsort
+sort matrix_transpose tril triu argwhere nonzero diag diagonal unique_all unique_counts
+unique_inverse unique_values unstack vector_norm broadcast_arrays angle imag
+"""
 PAIRS = """
 add atan2 copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp
 logical_and logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainder
 subtract kron isin vecdot
-""".split()
-WHOLE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift".split()
+"""
+WHOLE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
+SQUARE = """
+cond det diag diagonal eig eigvals expm inv lu lu_factor matrix_norm matrix_rank norm
+matrix_transpose pinv qr slogdet svd svdvals trace vector_norm
+"""
 SPECIAL_ONE = """
 digamma gamma gammaln gammasgn psi erf erfc erfcinv erfcx erfinv log_ndtr ndtr ndtri
 bessel_j0 bessel_j1 bessel_y0 bessel_y1 i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e modified_bessel_i0
 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0
 scaled_modified_bessel_k1 y0 y1 cbrt entr exp2 expit expm1 log1p log_expit logit logsumexp sinc
-""".split()
-SPECIAL_TWO = "beta betaln gammainc gammaincc kl_div logaddexp rel_entr xlog1py xlogy".split()
+"""
+SPECIAL_TWO = "beta betaln gammainc gammaincc kl_div logaddexp rel_entr xlog1py xlogy"
 
 
 def compute(result: Any) -> list[np.ndarray[Any, Any]]:
     """The arrays of a result, computed."""
-    found = []
-    for x in rg.tree.flatten(result)[0]:
-        found.append(np.asarray(x.numpy() if isinstance(x, rg.Tensor) else x))
-    return found
+    parts = rg.tree.flatten(result)[0]
+    return [np.asarray(x.numpy() if isinstance(x, rg.Tensor) else x) for x in parts]
+
+
+def differentiate(a: Arrays, result: Any) -> list[np.ndarray[Any, Any]]:
+    """The gradients of the sum of the squares of a result by all arrays that want one."""
+    parts = [y for y in rg.tree.flatten(result)[0] if isinstance(y, rg.Tensor) and y.requires_grad]
+    if not parts:
+        return []
+    sum([(rg.real(y) * rg.real(y)).sum() for y in parts], rg.tensor(0.0)).backward()
+    return a.gradients()
 
 
 def listed() -> list[str]:
@@ -83,9 +93,8 @@ def listed() -> list[str]:
     return [name for name in found if name not in OTHER]
 
 
-def calls(n: int) -> dict[str, Call]:
-    """A call of each function by its full name, on arrays whose sizes follow from `n`."""
-    a = Arrays(n)
+def calls(a: Arrays) -> dict[str, Call]:
+    """A call of each function by its full name."""
     made: dict[str, Call] = {}
     for prefix, part in (
         ("rg", _general(a)),
@@ -102,11 +111,10 @@ def calls(n: int) -> dict[str, Call]:
 
 def _general(a: Arrays) -> dict[str, Call]:
     x, y, i, z = a.x, a.y, a.i, a.z
-    made: dict[str, Call] = {name: partial(getattr(rg, name), x) for name in POSITIVE}
-    made |= {name: partial(getattr(rg, name), x, y) for name in PAIRS}
-    made |= {name: partial(getattr(rg, name), i, i) for name in WHOLE}
-    axis = "softmax log_softmax".split()
-    made |= {name: partial(getattr(rg, name), x, axis=-1) for name in axis}
+    made: dict[str, Call] = {name: partial(getattr(rg, name), x) for name in POSITIVE.split()}
+    made |= {name: partial(getattr(rg, name), x, y) for name in PAIRS.split()}
+    made |= {name: partial(getattr(rg, name), i, i) for name in WHOLE.split()}
+    made |= {name: partial(getattr(rg, name), x, axis=-1) for name in ("softmax", "log_softmax")}
     made |= {name: partial(getattr(rg, name), z) for name in ("angle", "imag", "real", "conj")}
     made |= {name: partial(getattr(rg, name), x, axis=0) for name in
              ("cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "cummax", "cummin",
@@ -187,11 +195,7 @@ def _moving(a: Arrays) -> dict[str, Call]:
 def _linalg(a: Arrays) -> dict[str, Call]:
     m, spd, x, y = a.m, a.spd, a.x, a.y
     la = rg.linalg
-    one = """
-    cond det diag diagonal eig eigvals expm inv lu lu_factor matrix_norm matrix_rank norm
-    matrix_transpose pinv qr slogdet svd svdvals trace vector_norm
-    """.split()
-    made: dict[str, Call] = {name: partial(getattr(la, name), m) for name in one}
+    made: dict[str, Call] = {name: partial(getattr(la, name), m) for name in SQUARE.split()}
     made |= {name: partial(getattr(la, name), spd) for name in ("cholesky", "eigh", "eigvalsh")}
     return made | {
         "cho_solve": lambda: la.cho_solve((spd, True), x),
@@ -222,8 +226,8 @@ def _fft(a: Arrays) -> dict[str, Call]:
 
 def _special(a: Arrays) -> dict[str, Call]:
     sp, x, y = rg.special, a.x, a.y
-    made: dict[str, Call] = {name: partial(getattr(sp, name), x) for name in SPECIAL_ONE}
-    made |= {name: partial(getattr(sp, name), x, y) for name in SPECIAL_TWO}
+    made: dict[str, Call] = {name: partial(getattr(sp, name), x) for name in SPECIAL_ONE.split()}
+    made |= {name: partial(getattr(sp, name), x, y) for name in SPECIAL_TWO.split()}
     return made | {
         "betainc": lambda: sp.betainc(x, y, 0.4),
         "betaincc": lambda: sp.betaincc(x, y, 0.4),

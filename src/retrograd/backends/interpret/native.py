@@ -38,9 +38,9 @@ from retrograd.ops.scan import Scan
 from retrograd.ops.sort import SearchSorted, Sort
 
 CAPACITY = 1024  # programs that are remembered; the oldest is forgotten
-# How much work, in elements, each level of code does before better code would be there: one element
-# at a time, without optimisation, with all there is. The second numbers are what the code of a level
-# may do of work that is above its level.
+# How much work, in elements, code of a level does before better code would be there: that which
+# goes through one element at a time, and that which is not optimised. The second numbers are how
+# much it may do, in all, of work that is above its level.
 LEVELS = ((1 << 12, 1 << 17), (1 << 17, 1 << 21))
 MULTIPLY_ADDS = 2  # of which as many take as long as an element
 HEAVY_ELEMENT = 16  # elements that take as long as one of what does much with each
@@ -86,8 +86,7 @@ def run(node: Node, arrays: list[Array]) -> Array:
     if isinstance(prim, DotGeneral):
         if node.dtype.is_float and _summed(node, arrays) == 1:
             return _outer(node, *arrays)
-        slim = _slim_product(node, arrays)
-        slender = [a.reshape(x.shape) for a, x in zip(arrays, slim.inputs, strict=True)]
+        slim, slender = _matrices(node, *arrays) or _slim_product(node, arrays)
         return _program(slim, "paired", work)(slender)[0].reshape(node.shape)
     if isinstance(prim, MatrixOp):
         return _program(node, _named(node), work)(arrays)[0]
@@ -168,7 +167,28 @@ def _outer(node: Node, a: Array, b: Array) -> Array:
     return np.asarray(rows * columns, node.dtype.dtype)
 
 
-def _slim_product(node: Node, arrays: list[Array]) -> Node:
+def _matrices(node: Node, a: Array, b: Array) -> tuple[Node, list[Array]] | None:
+    """A contraction as a product of matrices, so that all have a few programs in common; None
+    where b has no columns, as then the order of sums depends on how a lies in memory."""
+    prim: Any = node.prim
+    a_free, b_free = prim.free_axes(a.ndim, b.ndim)
+    many, rows, inner, columns = [
+        math.prod([x.shape[i] for i in axes])
+        for x, axes in ((a, prim.a_batch), (a, a_free), (a, prim.a_contract), (b, b_free))
+    ]
+    if columns == 1 or inner == 1:
+        return None
+    stack = [many] if many != 1 else []
+    x = a.transpose((*prim.a_batch, *a_free, *prim.a_contract))
+    x = x.reshape([*stack, *([rows] if rows != 1 else []), inner])
+    y = b.transpose((*prim.b_batch, *prim.b_contract, *b_free)).reshape([*stack, inner, columns])
+    batch = tuple(range(len(stack)))
+    op = DotGeneral((x.ndim - 1,), (len(stack),), batch, batch)
+    types = [t.type.with_shape(m.shape) for t, m in zip(node.inputs, (x, y), strict=True)]
+    return op(*[input_node(t) for t in types]), [x, y]
+
+
+def _slim_product(node: Node, arrays: list[Array]) -> tuple[Node, list[Array]]:
     """A contraction, operands without the axes of size 1, along which a compiler that knows the
     sizes does not sum either."""
     prim: Any = node.prim
@@ -184,7 +204,8 @@ def _slim_product(node: Node, arrays: list[Array]) -> Node:
     types = [x.type.with_shape(tuple([x.shape[i] for i in keep])) for x, keep in zip(
         node.inputs, rows, strict=True
     )]  # fmt: skip
-    return op(*[input_node(t) for t in types])
+    slim = op(*[input_node(t) for t in types])
+    return slim, [a.reshape(x.shape) for a, x in zip(arrays, slim.inputs, strict=True)]
 
 
 def _work(node: Node, arrays: list[Array]) -> float:
@@ -233,9 +254,7 @@ def _compiled(node: Node, kind: str, level: int) -> Code:
     result = node.prim(*inputs)
     outputs = items(result) if isinstance(result.type, TupleType) else [result]
     COMPILED["programs"] += 1
-    program = LLVMProgram(
-        Graph(inputs, outputs), light=level < len(LEVELS), narrow=level == 0
-    )
+    program = LLVMProgram(Graph(inputs, outputs), light=level < len(LEVELS), narrow=level == 0)
     return Code(program, level)
 
 

@@ -10,6 +10,7 @@ from retrograd.backends.backend import Array, Program
 from retrograd.backends.interpret.program import InterpretedProgram
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.ir import Graph, Node, evaluate
+from retrograd.ops.conv import Conv
 from retrograd.ops.matmul import DotGeneral
 
 # Interpreting costs some microseconds a node, compiling some hundred and some milliseconds besides:
@@ -74,5 +75,8 @@ def _cost(node: Node) -> int:
     work = evaluate(node.type.size, {})
     if isinstance(node.prim, DotGeneral):
         work *= math.prod([evaluate(node.inputs[0].shape[i], {}) for i in node.prim.a_contract])
+        work //= 16
+    if isinstance(node.prim, Conv):
+        work *= math.prod([evaluate(d, {}) for d in node.inputs[1].shape[1:]])
         work //= 16
     return 1 + work // ELEMENTS

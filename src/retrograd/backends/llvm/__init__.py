@@ -6,4 +6,12 @@ from retrograd.backends.llvm.call_trial import caller
 from retrograd.backends.llvm.program import LLVMProgram, start_compiler
 from retrograd.backends.llvm.subnormal import flush_subnormals
 
-__all__ = ["MISSED", "LLVMProgram", "Pending", "call", "caller", "flush_subnormals", "start_compiler"]
+__all__ = [
+    "MISSED",
+    "LLVMProgram",
+    "Pending",
+    "call",
+    "caller",
+    "flush_subnormals",
+    "start_compiler",
+]
