@@ -14,6 +14,7 @@ from retrograd.backends.llvm import (
     call,
     caller,
     flush_subnormals,
+    start_compiler,
 )
 from retrograd.backends.pairs import has_complex, on_real, real_arrays, real_graph
 from retrograd.backends.profiled import PROFILED, RUNS, ProfiledProgram, Run
@@ -98,5 +99,7 @@ def start_graph(graph: Graph, backend: str, patient: bool = False) -> Program:
     compiles. A large one is compiled at once, unless `patient`. The bits of its results are those
     of `compile_graph`."""
     if backend == "llvm":
+        # The first result waits for the compiler, whether it needs it or not: the next ones will.
+        start_compiler()
         return on_real(graph, lambda g: TieredProgram(optimize(g), patient))
     return find(backend)(graph)
