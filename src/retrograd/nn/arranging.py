@@ -77,6 +77,10 @@ class LocalResponseNorm(Applied):
     """Divided by what channels around hold; see `functional.local_response_norm`."""
 
     function = staticmethod(functional.local_response_norm)
+    size: int
+    alpha: float
+    beta: float
+    k: float
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__(size=size, alpha=alpha, beta=beta, k=k)
