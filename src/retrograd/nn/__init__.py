@@ -1,7 +1,7 @@
 """Neural networks: modules, layers, losses, initial values."""
 
 from retrograd.frontend.rowsparse import RowSparse
-from retrograd.nn import functional, init, losses
+from retrograd.nn import functional, init, losses, utils
 from retrograd.nn.activation import GELU, Flatten, ReLU, Sigmoid, SiLU, Tanh
 from retrograd.nn.activations import (
     CELU,
@@ -32,6 +32,7 @@ from retrograd.nn.adaptive import AdaptiveLogSoftmaxWithLoss
 from retrograd.nn.arranging import (
     ChannelShuffle,
     CosineSimilarity,
+    CrossMapLRN2d,
     Fold,
     LocalResponseNorm,
     PairwiseDistance,
@@ -86,6 +87,21 @@ from retrograd.nn.dropout import (
     FeatureAlphaDropout,
 )
 from retrograd.nn.embedding import Embedding, EmbeddingBag
+from retrograd.nn.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
 from retrograd.nn.linear import Bilinear, Identity, Linear
 from retrograd.nn.module import LoadResult, Module
 from retrograd.nn.normalization import LayerNorm, RMSNorm
@@ -191,6 +207,7 @@ __all__ = [
     "ConvTranspose3d",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
+    "CrossMapLRN2d",
     "CrossEntropyLoss",
     "CTCLoss",
     "Dropout",
@@ -295,8 +312,23 @@ __all__ = [
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
+    # layers that learn their sizes
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     # functions
     "functional",
     "init",
     "losses",
+    "utils",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -14,21 +15,23 @@ class Applied(Module):
 
     function: ClassVar[Callable[..., Any]]
     hidden: ClassVar[tuple[str, ...]] = ()
-    options: ClassVar[tuple[str, ...]] = ()
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        code = cls.__init__.__code__
-        cls.options = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    _options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
         for name, value in options.items():
             setattr(self, name, value)
 
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        own = [p.name for p in parameters if p.kind not in kinds]
+        cls._options = tuple(own[1:])  # without self
+
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        options = {name: getattr(self, name) for name in self.options}
+        options = {name: getattr(self, name) for name in self._options}
         return self.function(*inputs, **named, **options)
 
     def extra_repr(self) -> str:
-        return shown(self, *(name for name in self.options if name not in self.hidden))
+        return shown(self, *(name for name in self._options if name not in self.hidden))

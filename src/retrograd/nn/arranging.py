@@ -77,9 +77,30 @@ class LocalResponseNorm(Applied):
     """Divided by what channels around hold; see `functional.local_response_norm`."""
 
     function = staticmethod(functional.local_response_norm)
+    size: int
+    alpha: float
+    beta: float
+    k: float
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__(size=size, alpha=alpha, beta=beta, k=k)
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """`LocalResponseNorm` of `[N, C, H, W]` with the same number of neighbours on both sides,
+    `(size - 1) // 2`; the sum of their squares is divided by size, even or not.
+
+    That is what PyTorch's module of this name is for. Its own windows never lose the first channel,
+    so from channel `(size + 1) // 2` on its results differ.
+    """
+
+    def forward(self, input: Any) -> Tensor:
+        x = rg.asarray(input)
+        if x.ndim != 4:
+            raise ShapeError(f"CrossMapLRN2d takes [N, C, H, W], not the shape {x.shape}")
+        wide = (self.size - 1) // 2 * 2 + 1
+        alpha = self.alpha * wide / self.size
+        return functional.local_response_norm(x, wide, alpha, self.beta, self.k)
 
 
 class Upsample(Module):

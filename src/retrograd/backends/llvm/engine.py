@@ -62,6 +62,7 @@ class Engine:
         self.identity = self._assembler.identity
         self.enter = self._make_enter()
         self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
+        self._shared(DRIVE)  # all programs call it
 
     def compile(self, text: str, symbols: list[str]) -> Compiled:
         """Machine code of a module that defines `run`; `symbols` are the `rg_` names it calls."""
@@ -90,8 +91,7 @@ class Engine:
 
     def _linker(self) -> Any:
         """A linker of its own for each program: a shared one keeps 8 kB of every program ever."""
-        machine = self._assembler.target_machine()
-        return llvm.create_lljit_compiler(machine, suppress_errors=True)
+        return llvm.create_lljit_compiler(self._assembler.any_machine(), suppress_errors=True)
 
     def _make_enter(self) -> Enter | None:
         """The native reader of arrays, where Python's objects are laid out as it assumes."""
