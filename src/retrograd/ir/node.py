@@ -138,6 +138,12 @@ class Op:
                     found.update(part.dim_names)
         return frozenset(found)
 
+    def repeated(self, *types: TensorType) -> list[tuple[Any, Any]]:
+        """The graphs that the op computes on inputs of these types, with how often each; of a loop
+        of unknown length once, of two branches both."""
+        length = getattr(self, "length", 1)
+        return [(graph, length) for graph in graphs_of(self)]
+
     def infer(self, *types: TensorType) -> TensorType:
         """The result's type; raises `ShapeError` or `DTypeError` naming the op and the types."""
         raise NotImplementedError(f"{self.name} has no type inference")
