@@ -17,9 +17,11 @@ from retrograd.backends.pairs.functions import FUNCTIONS
 from retrograd.backends.pairs.graph import PLANEWISE, RULES, paired
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, complex64, complex128, lookup, spec
+from retrograd.ops.complex import complex_, imag, real
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import input_node
+from retrograd.ops.linalg import LU, Inv, Solve
 from retrograd.ops.linalg.matrix import MatrixOp
 from tests.samples import RECORDS
 
@@ -257,6 +259,17 @@ def test_memory_is_shared_not_converted() -> None:
         assert y.flags.c_contiguous
         assert y.flags.writeable
         assert y.shape == (2, 3)
+
+
+def test_matrices_are_not_taken_apart_between_operations() -> None:
+    """What one operation leaves in memory the next one reads there."""
+    z, b = input_node(spec((4, 4), complex64)), input_node(spec((4, 2), complex64))
+    f = LU()(z)
+    graph = paired(Graph([z, b], [Solve()(z, f, b), Inv()(z, f)]))
+    assert sorted(n.op for n in graph.body) == ["paired"] * 3
+    swapped = complex_(imag(z), real(z))
+    graph = paired(Graph([z], [Inv()(swapped, LU()(swapped))]))
+    assert "concat" in [n.op for n in graph.body]
 
 
 def test_graphs_inside_of_operations_run_on_pairs_too() -> None:

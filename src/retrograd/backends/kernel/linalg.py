@@ -157,7 +157,7 @@ def inv(m: Matrices, a: Node, f: Node) -> Node:
     n, _ = m.size(a)
     space = n * BLOCK + 1
     call = m.call(
-        "inv", a.type, [n, space], a, fills=False, work=Work(n * n + space, n),
+        "inv", a.type, [n], a, fills=False, work=Work(n * n + space, n),
         multiplications=n * n * n, refuses=True,
     )  # fmt: skip
     return call(in_memory(f))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from retrograd.backends.kernel import Nest, Value
 from retrograd.backends.kernel.call import PAIRED, PYTHON
-from retrograd.backends.llvm import functions, graphs, lapack, python, spectra
+from retrograd.backends.llvm import functions, graphs, inverting, lapack, python, spectra
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, walk
 from retrograd.backends.llvm.matrices import UNROLLED
@@ -16,10 +16,14 @@ from retrograd.errors import BackendError
 # What writes the body of a routine's helper function, by the name that `kernel/call.py` gives it.
 ROUTINES: dict[str, Emit] = {
     **lapack.ROUTINES,
+    **inverting.ROUTINES,
     **spectra.ROUTINES,
     **functions.ROUTINES,
     **graphs.ROUTINES,
 }
+
+# Those written for their sizes alone, where these are small.
+STRAIGHT = {*lapack.STRAIGHT, *inverting.ROUTINES}
 
 
 def call(w: KernelWriter, nest: Nest) -> None:
@@ -68,6 +72,6 @@ def call(w: KernelWriter, nest: Nest) -> None:
 def _known(name: str, sizes: Sequence[Value]) -> list[int | None]:
     """The sizes that a routine is written for: small ones, where that makes straight code of it."""
     numbers = [s.attr for s in sizes]
-    if name in lapack.STRAIGHT and all(isinstance(n, int) and n <= UNROLLED for n in numbers):
+    if name in STRAIGHT and all(isinstance(n, int) and n <= UNROLLED for n in numbers):
         return numbers
     return [None] * len(numbers)

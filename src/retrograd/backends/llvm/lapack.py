@@ -20,7 +20,7 @@ def cholesky(upper: bool) -> Emit:
         (y,), (n,) = w.data, w.sizes
 
         def small() -> None:
-            matrices.cholesky(w, y, n, _place(w, n, upper))
+            matrices.cholesky(w, y, n, place(w, n, upper))
             w.line("ret i64 0")
 
         def large() -> None:
@@ -42,7 +42,7 @@ def triangular_solve(upper: bool, transpose: bool, unit: bool) -> Emit:
             refuse_zeros(w, a, n, w.add(n, 1))
 
         def small() -> None:
-            matrices.substitute(w, a, _place(w, n, transpose), y, n, k, upper != transpose, unit)
+            matrices.substitute(w, a, place(w, n, transpose), y, n, k, upper != transpose, unit)
             w.line("ret i64 0")
 
         def large() -> None:
@@ -59,7 +59,7 @@ def triangular_solve(upper: bool, transpose: bool, unit: bool) -> Emit:
     return emit
 
 
-def _place(w: Routine, n: Size, turned: bool) -> matrices.Place:
+def place(w: Routine, n: Size, turned: bool) -> matrices.Place:
     """Where the elements of a matrix of n columns, or of its transpose, lie."""
     if turned:
         return lambda i, j: w.add(w.mul(j, n), i)
@@ -141,7 +141,7 @@ def solve(transpose: bool) -> Emit:
         (f, y), (n, k) = w.data, w.sizes
         refuse_zeros(w, f, n, w.add(n, 1))
         # In memory lie U^T below the diagonal and on it, L^T above.
-        at = _place(w, n, not transpose)
+        at = place(w, n, not transpose)
         if not transpose:
             exchange_rows(w, f, y, n, k, back=False)
 
@@ -164,39 +164,6 @@ def solve(transpose: bool) -> Emit:
         w.either(matrices.is_small(w, matrices.SOLVED, n), small, large)
 
     return emit
-
-
-def inv(w: Routine) -> None:
-    """`y = a^-1` by the factors of a; sizes: n, elements of workspace."""
-    (f, y), (n, length) = w.data, w.sizes
-    refuse_zeros(w, f, n, w.add(n, 1))
-
-    def small() -> None:
-        def row(i: Size) -> None:
-            w.each(0, n, lambda j: w.put(w.number(0), y, w.add(w.mul(i, n), j)))
-            w.put(w.number(1), y, w.mul(i, w.add(n, 1)))
-
-        at = _place(w, n, True)
-        w.each(0, n, row)
-        exchange_rows(w, f, y, n, n, back=False)
-        matrices.substitute(w, f, at, y, n, n, False, True)
-        matrices.substitute(w, f, at, y, n, n, True, False)
-        w.line("ret i64 0")
-
-    def large() -> None:
-        square, status = w.mul(n, n), w.status()
-        exchanges = w.at(f, w.add(square, n))
-        columns, space, pivots = w.work_in(w.words(square), w.words(length))
-        w.copy(columns, f, square)
-        with w.loop(n) as i:
-            j = w.to_size(w.get(exchanges, i), "i32")
-            w.put(w.new(f"add i32 {j}, 1"), pivots, i, "i32")
-        w.fortran("getri", n, f"ptr {columns}", w.least_one(n), f"ptr {pivots}", f"ptr {space}",
-                  length, f"ptr {status}")  # fmt: skip
-        w.copy_turned(y, columns, n)
-        w.line("ret i64 0")
-
-    w.either(matrices.is_small(w, matrices.SOLVED, n), small, large)
 
 
 def exchange_rows(w: Routine, f: str, y: str, n: Size, k: Size, back: bool) -> None:
@@ -257,7 +224,6 @@ STRAIGHT: dict[str, Emit] = {
     "lu": lu,
     "solve": solve(False),
     "solve_transposed": solve(True),
-    "inv": inv,
     **{
         f"triangular_solve_{upper}{transpose}{unit}": triangular_solve(
             bool(upper), bool(transpose), bool(unit)

@@ -27,7 +27,7 @@ from retrograd.ops import elementwise as e
 from retrograd.ops.leaf import Constant, constant, input_node
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.reduce import ReduceProd, ReduceSum
-from retrograd.ops.shape import Concat, expand, pad, permute, reshape, slice_axis
+from retrograd.ops.shape import Concat, Reshape, Slice, expand, pad, permute, reshape, slice_axis
 from retrograd.passes.settle import settled
 
 Parts = Node | Pair
@@ -84,15 +84,31 @@ def _held(node: Node, parts: Sequence[Parts]) -> Parts:
 
 
 def _apart(x: Node) -> Pair:
-    axis = x.type.rank - 1
-    shape = x.shape[:-1]
-    first, second = (reshape(slice_axis(x, axis, k, k + 1), shape) for k in (0, 1))
+    first, second = (flat(cut(x)) for flat, cut in (_part(x, 0), _part(x, 1)))
     return first, second
 
 
+def _part(x: Node, part: int) -> tuple[Reshape, Slice]:
+    """What takes a part out of pairs: the second operation, and the first."""
+    none, one = (0,) * (x.type.rank - 1), (1,) * x.type.rank
+    cut = Slice((*none, part), (*x.shape[:-1], part + 1), one)
+    return Reshape(x.shape[:-1]), cut
+
+
 def _joined(z: Pair) -> Node:
+    whole = _taken_from(z[0], 0)
+    if whole is not None and whole is _taken_from(z[1], 1):
+        return whole
     shape = (*z[0].shape, 1)
     return Concat(len(shape) - 1)(reshape(z[0], shape), reshape(z[1], shape))
+
+
+def _taken_from(x: Node, part: int) -> Node | None:
+    """The array whose first or second part this is."""
+    if x.op != "reshape" or x.inputs[0].op != "slice":
+        return None
+    (whole,) = x.inputs[0].inputs
+    return whole if _part(whole, part) == (x.prim, x.inputs[0].prim) else None
 
 
 Rule = Callable[[Node, Sequence[Parts]], Parts]

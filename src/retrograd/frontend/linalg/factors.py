@@ -154,10 +154,12 @@ def eigh(x: ArrayLike, /) -> Any:
 
     Vectors of equal eigenvalues (closer than `8 eps` times the sum of the magnitudes of all) are
     only known up to a rotation: derivatives do not turn them into one another. So first derivatives
-    are right for whatever depends on the space they span, such as `V f(w) V^T`, and finite for all
-    else; second derivatives at such matrices lack what happens within that space: the Hessian of
-    `sum(w**2)`, which is 2 everywhere on its diagonal, has 0 for elements of `V^T x V` that join
-    two vectors of equal eigenvalues. Write such functions without eigenvalues (`sum(x**2)`).
+    are right for symmetric functions of the eigenvalues, such as `sum(w**2)`, and for the space
+    that such vectors span, such as the projection `V V^T` on it; they are finite for all else. What
+    is lost is what happens within that space: the slope of `V f(w) V^T` lacks what joins two
+    vectors of equal eigenvalues, and so does, at second order, the Hessian of `sum(w**2)`, which is
+    2 everywhere on its diagonal and has 0 there. Write such functions without eigenvalues
+    (`sum(x**2)`, `matrix_power`, `expm`).
 
     >>> import retrograd as rg
     >>> rg.linalg.eigh(rg.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.tolist()
@@ -219,9 +221,9 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
 
     Columns of equal singular values (closer than `8 eps` times the sum of all) are only known up to
     a rotation, those of zeros and those that `full_matrices` adds up to a choice: derivatives do
-    not turn them more than it takes to stay orthogonal. First derivatives are right for whatever
-    depends only on the spaces they span; second derivatives lack what happens within these, as
-    those of `eigh` do.
+    not turn them more than it takes to stay orthogonal. First derivatives are right for symmetric
+    functions of the values, and for the spaces that columns of equal ones span; what happens within
+    these is lost, as it is in those of `eigh`.
     """
     (x,) = matrices("svd", x)
     m, n = x.shape[-2:]
