@@ -20,6 +20,7 @@ from retrograd.frontend.value.program import Program
 from retrograd.frontend.value.rows import plain
 from retrograd.frontend.value.scalar import Scalar
 from retrograd.frontend.value.trace import Trace, tracing
+from retrograd.frontend.value.watching import watching
 
 CAPACITY = 1 << 28  # bytes of programs kept for each function; what was not used longest goes
 LOOKED_AT = 20_000  # objects that a function is searched for Values through
@@ -133,8 +134,8 @@ class Scalars:
     def __call__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], structure: Any
     ) -> Any:
-        if current_trace() is not None or not can_run():
-            return self._f(*args, **kwargs)  # becomes part of what is being traced
+        if current_trace() is not None or watching() or not can_run():
+            return self._f(*args, **kwargs)  # becomes part of what is being traced, or looked at
         first: dict[int, int] = {}
         keys: list[Any] = []
         for i, x in enumerate(leaves):

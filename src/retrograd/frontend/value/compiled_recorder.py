@@ -36,13 +36,14 @@ class CompiledPage(_value.Page):
 
     __slots__ = (
         "__weakref__", "_imported", "_unread", "burden", "customs", "exported",
-        "foreign", "handles", "labels", "patience", "size", "stamp",
+        "foreign", "handles", "labels", "lines", "patience", "size", "stamp",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.foreign: dict[int, tuple[Any, int]] = {}
         self.customs: dict[int, Custom] = {}
         self.labels: dict[int, str] = {}
+        self.lines: dict[int, Any] = {}
         self.handles: dict[int, Any] = {}
         self.exported: set[int] = set()
         self._imported: dict[tuple[Any, int], int] = {}

@@ -9,6 +9,7 @@ from retrograd.errors import DTypeError, GradientError
 from retrograd.frontend.value.operands import children_of, number_of
 from retrograd.frontend.value.page import LOCK, OPEN, Closed
 from retrograd.frontend.value.scalar import Scalar
+from retrograd.frontend.value.watching import look, watching
 
 
 def record(cls: Any, code: int, *operands: Any) -> Any:
@@ -17,7 +18,11 @@ def record(cls: Any, code: int, *operands: Any) -> Any:
         if not isinstance(x, cls):
             number_of(x)
     with LOCK:  # until there is a handle
-        return cls._made(*put(cls, operands, lambda page, rows: page.put(code, *rows)))
+        page, row = put(cls, operands, lambda page, rows: page.put(code, *rows))
+        made = cls._made(page, row)
+        if watching():
+            look(page, row)
+        return made
 
 
 def construct(
@@ -44,6 +49,8 @@ def construct(
         x._track()
     with LOCK:
         self._set_row(*put(cls, given, lambda page, rows: page.custom(rows, number, name, slopes)))
+        if watching():
+            look(self._page, self._row)
     if label:
         self.label = label
 

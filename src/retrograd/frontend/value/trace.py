@@ -22,9 +22,9 @@ from retrograd.frontend.value.operands import number_of
 from retrograd.frontend.value.page import (
     HERE,
     LOCK,
-    OPEN_PAGES,
     TRACES,
     Closed,
+    close_pages,
     current_trace,
     set_current_page,
 )
@@ -235,8 +235,7 @@ def tracing(
     page.trace = trace = kind(page, make)
     with LOCK:
         TRACES.append(trace)
-        for p in list(OPEN_PAGES):  # no leaf is to be at home on another page
-            p.close()
+        close_pages()  # no leaf is to be at home on another page
         if len(TRACES) == 1:
             builtins.max, builtins.min = _choice(_MAX, "max"), _choice(_MIN, "min")
     HERE.trace = trace
