@@ -14,7 +14,7 @@ def fails(f):
 
 
 @pytest.mark.parametrize(
-    "call, op, result, operand",
+    ("call", "op", "result", "operand"),
     [
         (lambda p, q: p**-1, "pow", "inf", "label='zero'"),
         (lambda p, q: p.log(), "log", "-inf", "label='zero'"),

@@ -196,6 +196,8 @@ class Page:
 
     def custom(self, rows: tuple[int, ...], data: float, op: str, slopes: Any) -> int:
         """A row whose value and gradient are the user's."""
+        if self.trace is not None:
+            self.trace.custom()
         i = self._put_given(CUSTOM, data)
         self.customs[i] = Custom(rows, op, slopes)
         return i
@@ -282,7 +284,7 @@ class Page:
 
     def leaf(self, i: int) -> Any:
         """The leaf of a row."""
-        return self.leaves[i]
+        return self.trace.leaf(self.a[i]) if self.trace is not None else self.leaves[i]
 
     # -- gradients, under the lock ----------------------------------------------------------------
     def grad(self, i: int) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.errors import DTypeError, GradientError
 from retrograd.frontend.value.operands import children_of, number_of
-from retrograd.frontend.value.page import LOCK, OPEN, Closed
+from retrograd.frontend.value.page import LOCK, OPEN, Closed, current_trace
 from retrograd.frontend.value.scalar import Scalar
 from retrograd.frontend.value.watching import look, watching
 
@@ -37,6 +37,10 @@ def construct(
     local_grads: Any = (),
 ) -> None:
     """What a `Value` is made of, as the constructors of micrograd and microgpt take it."""
+    if isinstance(data, Scalar) and current_trace() is not None:
+        construct(self, 0.0, label=str(label))
+        self.data = data  # a number that is not known yet
+        return
     number = number_of(data)
     given, name, label, slopes = children_of(children or _children, op or _op, label, local_grads)
     if not given:
