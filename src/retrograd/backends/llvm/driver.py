@@ -118,8 +118,9 @@ class Driver:
                 if shared:
                     for band, own, _ in group:
                         if band.together:
-                            place = self.module.loops.index(own[0].number)
-                            found.append(_operation(TOGETHER, [len(self.module.functions) + place]))
+                            loop = own[0].number
+                            place = len(self.module.functions) + self.module.loops.index(loop)
+                            found.append(_operation(TOGETHER, [place, loop]))
                         else:
                             found.append(_operation(BAND, self._band(band, own)))
                 else:
