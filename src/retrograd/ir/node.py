@@ -102,6 +102,7 @@ class Op:
     name: str
     arity: int | None = None  # None: any number of inputs
     value_inputs: int | None = None  # how many of them the value depends on; None: on all
+    remark: str = ""  # what the text of a graph does not hold of it, said there as a comment
 
     @property
     def attrs(self) -> dict[str, Any]:
