@@ -39,7 +39,7 @@ PUBLIC = [
 BENCH = SOURCE.parent / "retrograd_bench"
 BENCH_FILES = sorted(BENCH.rglob("*.py"))
 # The only imports inside functions: what they bring in is large and not needed by every program.
-LAZY = {"llvmlite", "networkx", "scipy_openblas32", "scipy", "rich", "typer"}
+LAZY = {"llvmlite", "networkx", "scipy", "rich", "typer"}
 
 
 def room(path: Path) -> str:
