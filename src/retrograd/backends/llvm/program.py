@@ -304,6 +304,11 @@ class LLVMProgram:
         return self._compiler.serving
 
     @property
+    def is_serving(self) -> bool:
+        """Whether `serving` is known."""
+        return self._compiler.is_serving
+
+    @property
     def functions(self) -> int:
         """How many kernels differ."""
         return self.recipe.facts.functions
