@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.backends import MISSED
+from retrograd.backends import MISSED, LLVMProgram
 from retrograd.frontend import tree
 
 Pair = collections.namedtuple("Pair", "a b")
@@ -51,13 +51,13 @@ def exchanged(value):
 
 
 def test_a_first_call_does_not_wait_for_what_makes_later_ones_short(monkeypatch):
-    monkeypatch.setattr("retrograd.backends.LLVMProgram.is_serving", False)
+    monkeypatch.setattr(LLVMProgram, "is_serving", False)
     f = rg.jit(lambda x: x * 2)
     assert f(np.ones(2)).tolist() == [2, 2]
     assert not f._sites
     assert f(np.ones(2)).tolist() == [2, 2]
     assert len(f._sites) == 1
-    monkeypatch.setattr("retrograd.backends.LLVMProgram.is_serving", True)
+    monkeypatch.setattr(LLVMProgram, "is_serving", True)
     g = rg.jit(lambda x: x * 3)
     assert g(np.ones(2)).tolist() == [3, 3]
     assert len(g._sites) == 1
