@@ -34,6 +34,7 @@ from retrograd.frontend.activations import (
     silu,
     softmax,
 )
+from retrograd.frontend.builder import GraphBuilder
 from retrograd.frontend.complex import angle, conj, imag, real
 from retrograd.frontend.complex import make_complex as complex
 from retrograd.frontend.context import backend, flush_subnormals, no_grad, num_threads
@@ -142,7 +143,7 @@ from retrograd.frontend.elementwise import (
     trunc,
     where,
 )
-from retrograd.frontend.graph import Graph, GraphBuilder, load_graph, trace
+from retrograd.frontend.graph import Graph, load_graph, trace
 from retrograd.frontend.indexing import one_hot, take, take_along_axis
 from retrograd.frontend.jit import jit
 from retrograd.frontend.linalg.norms import vector_norm

@@ -1,6 +1,7 @@
 """`rg.flush_subnormals`: tiny numbers count as zero, in every tier and on every thread."""
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,13 @@ def test_a_block_and_what_comes_after():
             assert product() == LEFT
         assert product() == 0
     assert product() == LEFT
+
+
+def test_only_a_boolean_switches():
+    wrong: list[Any] = ["off", 1, None, product]
+    for bad in wrong:
+        with pytest.raises(rg.OptionError, match="True or False"):
+            rg.flush_subnormals(bad)
 
 
 def test_from_here_on():

@@ -328,6 +328,13 @@ def test_kernels_and_memory(visit, worked, folder):
     v.page.wait_for_timeout(150)
     assert v.page.get_by_label("Colour by").input_value() == "kernel"
     assert len(v.state("[...app.view.marks.group]")) >= 1
+    fused = [set(k["nodes"]) for k in v.state("app.model.doc.kernels") if len(k["nodes"]) > 1]
+    patches = [set(ids) for ids in v.state("app.view.patches().map((g) => g.ids)")]
+    assert patches
+    assert all(any(p <= k for k in fused) for p in patches)
+    titles = ET.fromstring(v.saved("SVG picture").read_text(encoding="utf-8"))
+    names = [e.text or "" for e in titles.iter("{http://www.w3.org/2000/svg}title")]
+    assert sum(n.startswith("kernel") for n in names) == 2 * len(patches)
     graph = rg.trace(lambda x: rg.sum(rg.softmax(x @ x) @ x), rg.spec((64, 64)))
     graph.to_html(folder / "arena.html", profile=True)
     v = visit((folder / "arena.html").as_uri())
@@ -360,6 +367,10 @@ def test_take_away(visit, worked):
     doc = loads(v.saved("JSON document").read_bytes())
     assert doc["name"] == "relu_product"
     assert len(doc["steps"]) == 3
+    onnx = pytest.importorskip("onnx", reason="ONNX is not installed (extra: onnx)")
+    model = onnx.load_from_string(v.saved("ONNX model").read_bytes())
+    assert {"Mul", "Add", "Relu"} <= {n.op_type for n in model.graph.node}
+    assert len(model.graph.output) == 4  # the loss and three gradients
     mul = v.node("r.op === 'mul'")
     v.click(mul)
     v.page.get_by_role("button", name="Take away").click()
@@ -367,6 +378,17 @@ def test_take_away(visit, worked):
     link = v.page.get_by_label("Link", exact=True).input_value()
     again = visit(link)
     assert again.state("app.selected") == mul
+
+
+def test_why_there_is_no_onnx_model(visit, folder):
+    graph = rg.trace(lambda x: rg.sum(rg.special.gammaln(x)), rg.spec((3,)))
+    graph.to_html(folder / "none.html")
+    v = visit((folder / "none.html").as_uri())
+    v.page.get_by_role("button", name="Take away").click()
+    v.page.get_by_role("menuitem", name="ONNX model").click()
+    text = v.page.get_by_role("dialog").inner_text()
+    assert "lgamma" in text
+    assert "to_onnx" in text
 
 
 # -- bad input -------------------------------------------------------------------------------------

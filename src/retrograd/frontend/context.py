@@ -11,6 +11,7 @@ from typing import Any, overload
 from retrograd.backends import find
 from retrograd.backends import flush_subnormals as flush
 from retrograd.backends.threads import THREADS, checked, threads_here
+from retrograd.errors import OptionError
 
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[bool] = ContextVar("tracing", default=False)
@@ -195,4 +196,6 @@ def flush_subnormals(on: bool = True) -> FlushSetting:
     ...     print((x * 1e-10).numpy())
     [0.e+00 1.e-10]
     """
+    if not isinstance(on, bool):
+        raise OptionError(f"flush_subnormals takes True or False, not {on!r}")
     return FlushSetting(on)

@@ -1,5 +1,5 @@
 """The public `Graph`: a computation to hold, with the verbs users call; `trace` makes one of a
-function, `GraphBuilder` declares one."""
+function."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from retrograd import autodiff, ir
 from retrograd import inspect as drawing
@@ -37,10 +35,11 @@ from retrograd.frontend.programs import escaped
 from retrograd.frontend.recording import Data, Lazy, evaluate, leaf
 from retrograd.frontend.showing import show_page
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Node, TensorType, as_dtype, as_shape, substitute
-from retrograd.ops.control import Alias
+from retrograd.ir import Node, TensorType, as_dtype, substitute
+from retrograd.onnx import EMBEDDED, offered, to_bytes
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
+from retrograd.passes.settle import settled
 
 PLANNED = 20_000  # nodes of graphs whose memory is worth planning only to tell it
 
@@ -136,7 +135,7 @@ class Graph(ir.Graph):
         if len(args) != len(free):
             names = ", ".join(x.name or "?" for x in free)
             raise ShapeError(f"the graph takes {len(free)} arguments ({names}), not {len(args)}")
-        values: dict[Node, Any] = {x: x.prim.array for x in self.inputs if isinstance(x.prim, Data)}
+        values: dict[Node, Any] = dict(self._weights())
         values.update(zip(free, args, strict=True))
         values.update((x, named[x.name]) for x in self.inputs if x.name in named)
         return [values[x] for x in self.inputs]
@@ -212,7 +211,7 @@ class Graph(ir.Graph):
         >>> g = rg.trace(lambda a, b: rg.relu(a * b), rg.spec(()), rg.spec(()))
         >>> g.to_html(getfixture("tmp_path") / "product.html", inputs=(2.0, 3.0))
         """
-        doc = self.to_document(inputs, gradient=gradient, profile=profile, compare=compare)
+        doc = self._page(inputs, gradient, profile=profile, compare=compare)
         write_atomically(path, drawing.page(doc).encode(), "page")
 
     def show(
@@ -232,7 +231,7 @@ class Graph(ir.Graph):
         given: Any = None
         if args or named:
             given = dict(zip(self.inputs, self._matched(args, named), strict=True))
-        doc = self.to_document(given, gradient=gradient, profile=profile, compare=compare)
+        doc = self._page(given, gradient, profile=profile, compare=compare)
         return show_page(doc, path, open)
 
     def _repr_html_(self) -> str | None:
@@ -254,11 +253,12 @@ class Graph(ir.Graph):
         described in `docs/document-format.md`. Options as there."""
         if compare is not None:
             return drawing.compared(drawing.document(self), drawing.document(compare))
+        return explored(self._shown(gradient), self._arrays(inputs), profile)
+
+    def _shown(self, gradient: bool) -> Backward:
         if self._made_of is not None:
-            what = again(self, *self._made_of)
-        else:
-            what = with_backward(self) if gradient else Backward(self)
-        return explored(what, self._arrays(inputs), profile)
+            return again(self, *self._made_of)
+        return with_backward(self) if gradient else Backward(self)
 
     def _arrays(self, inputs: Any) -> list[Array] | None:
         """Arrays of the inputs, where all are given or have values of their own."""
@@ -281,6 +281,26 @@ class Graph(ir.Graph):
         when the graph has been read back. Pickling keeps them.
         """
         write_atomically(path, str(self).encode(), "graph")
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph as an ONNX model (opset 20) for other engines: gradients, loops and named
+        sizes included. Parameters that have a value become initializers.
+
+        Needs the extra `onnx`. Raises `BackendError` for what ONNX has no operator for, naming the
+        op and the line: complex numbers, decompositions, most special functions. `erfc` and `ndtr`
+        become as exact as `1 - erf`; integer overflow and NaN in max pooling are the engine's.
+        """
+        write_atomically(path, to_bytes(settled(self), self._weights()), "ONNX model")
+
+    def _page(self, inputs: Any, gradient: bool, **options: Any) -> drawing.Document:
+        """The document of a page, with the model that can be taken away from it."""
+        doc = self.to_document(inputs, gradient=gradient, **options)
+        shown = self._shown(gradient).graph if len(self) <= EMBEDDED else self
+        return {**doc, "onnx": offered(settled(shown), self._weights())}
+
+    def _weights(self) -> dict[Node, Array]:
+        """The inputs that have a value of their own."""
+        return {x: x.prim.array for x in self.inputs if isinstance(x.prim, Data)}
 
     def __copy__(self) -> Graph:
         return self
@@ -371,65 +391,3 @@ def _type_of(x: Any) -> TensorType:
         return x._type
     array = as_array(x)
     return TensorType(as_dtype(array.dtype), array.shape)
-
-
-class GraphBuilder:
-    """Declare a graph without running or tracing a function.
-
-    >>> import retrograd as rg
-    >>> b = rg.GraphBuilder("affine")
-    >>> x = b.input("x", (rg.Dim("N"), 3))
-    >>> w = b.parameter("w", (3, 2), init=1.0)
-    >>> b.output(x @ w, name="y")
-    >>> b.graph()([[1.0, 2.0, 3.0]]).tolist()
-    [[6.0, 6.0]]
-    """
-
-    def __init__(self, name: str = "") -> None:
-        self.name = name
-        self._inputs: list[Node] = []
-        self._outputs: list[Node] = []
-
-    def input(self, name: str, shape: Any = (), dtype: Any = "float32") -> Tensor:
-        """A value the caller gives, by name, shape and dtype."""
-        self._fresh(name)
-        return self._add(input_node(TensorType(as_dtype(dtype), as_shape(shape)), name))
-
-    def parameter(
-        self, name: str, shape: Any = (), dtype: Any = "float32", init: Any = 0.0
-    ) -> Tensor:
-        """An input that has a value of its own, used where the caller gives none.
-
-        `init` is a number, an array of the shape, or a function from the shape to one.
-        """
-        self._fresh(name)
-        size = as_shape(shape)
-        if not all(isinstance(d, int) for d in size):
-            raise ShapeError(f"parameter {name!r} has values, so its shape {size} must be definite")
-        value = as_array(init(size) if callable(init) else init, dtype)
-        if value.ndim and value.shape != size:
-            raise ShapeError(f"parameter {name!r} of shape {size} with values of {value.shape}")
-        return self._add(leaf(np.array(np.broadcast_to(value, size)), name))  # type: ignore[arg-type]
-
-    def _fresh(self, name: str) -> None:
-        if not isinstance(name, str) or not name:
-            raise ShapeError(f"an input is named by a string, not {name!r}")
-        if any(x.name == name for x in self._inputs):
-            raise ShapeError(f"there is an input named {name!r} already")
-
-    def _add(self, node: Node) -> Tensor:
-        self._inputs.append(node)
-        return Tensor(node)
-
-    def output(self, value: Any, name: str = "") -> None:
-        """Make a value an output of the graph."""
-        node = value.node if isinstance(value, Lazy) else constant(as_array(value))
-        if name:
-            node = (Alias()(node) if node.op == "input" else node).renamed(name)
-        self._outputs.append(node)
-
-    def graph(self) -> Graph:
-        """The declared graph."""
-        if not self._outputs:
-            raise ShapeError("the graph has no output yet; call output() first")
-        return closed(self._inputs, self._outputs, self.name)

@@ -7,7 +7,7 @@ export const MODES = ["role", "op", "dtype", "scope", "time", "memory", "gradien
 export type Mode = (typeof MODES)[number];
 
 export interface Entry { colour: string; text: string }
-export interface Scheme { of: (id: number) => string; legend: Entry[]; missing: string }
+export interface Scheme { of: (id: number) => string; legend: Entry[]; missing: string; grouped?: boolean }
 
 const ROLES: Record<string, [number, number, string]> = {
   input: [42, 90, "input"], parameter: [32, 90, "parameter"], constant: [220, 8, "constant"],
@@ -38,7 +38,7 @@ export function scheme(model: Model, mode: Mode): Scheme {
     case "op": return listed(model, (id) => model.nodes[id].op, "");
     case "dtype": return listed(model, (id) => model.nodes[id].type.split("[")[0], "");
     case "scope": return listed(model, (id) => outer(model, id), "outside of scopes");
-    case "kernel": return listed(model, (id) => (model.kernelOf[id] < 0 ? "" : `kernel ${model.kernelOf[id]}`), "no kernel of its own");
+    case "kernel": return { ...listed(model, (id) => (model.kernelOf[id] < 0 ? "" : `kernel ${model.kernelOf[id]}`), "no kernel of its own"), grouped: true };
     case "change": return fixed(model, CHANGES, (id) => model.nodes[id].change ?? "same");
     case "time": return graded(model, (id) => {
       const k = model.doc.kernels?.[model.kernelOf[id]];

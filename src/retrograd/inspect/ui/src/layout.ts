@@ -1,6 +1,8 @@
-// Where everything stands. Each scope is laid out by itself: the order of its members is found once
-// and does not depend on what is open, so that nothing changes places when a scope opens; only the
-// coordinates are computed anew, from the sizes. Runs in a worker.
+// Where everything stands. Each scope is laid out by itself: the order of its members does not depend
+// on what is open, so that nothing changes places when a scope opens; only the coordinates are
+// computed anew, from the sizes. Runs in a worker.
+
+import { comfortable, layered, type Box } from "./layered";
 
 export const NODE_W = 150, NODE_H = 42, SCOPE_W = 210, SCOPE_H = 60;
 const GAP_X = 22, GAP_Y = 34, BESIDE = 58, SMALL_GAP = 12, PAD = 18, TITLE = 26, WIDEST = 2600, TALLEST = 20000;
@@ -33,6 +35,7 @@ export class Layouter {
   private readonly ties: [number, number][][]; // edges between members of each scope
   private readonly orders = new Map<number, Order>();
   private readonly clusters = new Map<number, Cluster>();
+  private readonly boxes = new Map<string, Box>();
   private readonly rank: Int32Array;
 
   constructor(s: Structure) {
@@ -121,6 +124,18 @@ export class Layouter {
     return found;
   }
 
+  /** By the layered engine where it is comfortable. What is the same, such as the layers of a
+   *  network, is placed once. */
+  private arranged(o: Order, sizes: [number, number][]): Box {
+    const key = `${sizes.join(";")}|${o.below.join(";")}`;
+    const known = this.boxes.get(key);
+    if (known) return known;
+    const found = comfortable(o.layers, o.below) ? layered(sizes, o.below, GAP_X, GAP_Y)
+      : coordinates(o.layers, o.above, o.below, sizes, GAP_X, GAP_Y, WIDEST);
+    this.boxes.set(key, found);
+    return found;
+  }
+
   private firstRank(member: number): number {
     if (member >= 0) return this.rank[member];
     let least = Infinity;
@@ -165,7 +180,7 @@ export class Layouter {
   place(open: Uint8Array, beside: boolean): Placed {
     const { count, parents } = this.s, scopes = parents.length;
     const size: [number, number][] = Array.from({ length: scopes }, () => [SCOPE_W, SCOPE_H]);
-    const inner = new Map<number, ReturnType<typeof coordinates>>();
+    const inner = new Map<number, Box>();
     const shown: number[] = [];
     const walk = [0];
     while (walk.length) { // open scopes, outer before inner
@@ -176,7 +191,7 @@ export class Layouter {
     for (const s of shown.slice().reverse()) {
       const o = this.order(s);
       const sizes = o.members.map((m) => (m >= 0 ? this.unitSize(m, beside) : size[~m]));
-      const placed = coordinates(o.layers, o.above, o.below, sizes, GAP_X, GAP_Y, WIDEST);
+      const placed = this.arranged(o, sizes);
       inner.set(s, placed);
       size[s] = [placed.w + 2 * PAD, placed.h + 2 * PAD + TITLE];
     }
@@ -185,7 +200,7 @@ export class Layouter {
     const sx = made(), sy = made(), sw = made(), sh = made();
     sx[0] = 0; sy[0] = -TITLE;
     for (const s of shown) {
-      const o = this.order(s), p = inner.get(s) as ReturnType<typeof coordinates>;
+      const o = this.order(s), p = inner.get(s) as Box;
       sw[s] = size[s][0]; sh[s] = size[s][1];
       o.members.forEach((m, i) => {
         const left = sx[s] + PAD + p.x[i], top = sy[s] + PAD + TITLE + p.y[i];
@@ -309,7 +324,7 @@ function arrange(layers: number[][], above: number[][], below: number[][], key: 
 function coordinates(
   layers: number[][], above: number[][], below: number[][], size: [number, number][],
   gapX: number, gapY: number, widest: number,
-): { x: Float32Array; y: Float32Array; w: number; h: number } {
+): Box {
   const x = new Float32Array(size.length), y = new Float32Array(size.length);
   const rows: number[][] = [];
   for (const l of layers) {

@@ -88,6 +88,7 @@ function explore(doc: GraphDocument, root: HTMLElement): void {
   stepper.hidden = !player.available;
   const menu = makeMenu("Take away", [
     ["SVG picture", () => take.svg(app)], ["PNG picture", () => void take.png(app)], ["DOT for Graphviz", () => take.dot(app)], ["JSON document", () => take.json(app)],
+    ["ONNX model", () => take.onnx(app, (title, text) => dialog(title, make("p", {}, text)))],
     ["Link to the node", () => {
       const text = take.link(app);
       dialog("Link to the selected node", make("input", { class: "wide", readonly: "", value: text, "aria-label": "Link" }));

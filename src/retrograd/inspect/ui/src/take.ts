@@ -51,6 +51,17 @@ export function svgText(app: App): string {
   return out.join("\n");
 }
 
+/** The ONNX model that the page carries; otherwise why there is none, and how to write it. */
+export function onnx(app: App, tell: (title: string, text: string) => void): void {
+  const found = app.model.doc.onnx;
+  if (found?.model) {
+    const bytes = Uint8Array.from(atob(found.model), (c) => c.charCodeAt(0));
+    download(name(app, "onnx"), new Blob([bytes], { type: "application/octet-stream" }));
+  } else {
+    tell("ONNX model", `${found?.refused ?? "This page was written without one"}. In Python: g.to_onnx("${name(app, "onnx")}")`);
+  }
+}
+
 function quoted(text: string): string {
   return `"${text.replace(/\\/g, "\\\\").replace(/"/g, '\\"').replace(/\n/g, "\\n").replace(/&/g, "&amp;").replace(/[\u0000-\u0009\u000b-\u001f]/g, "\ufffd")}"`;
 }

@@ -36,5 +36,5 @@ export interface GraphDocument {
   format: string; version: number; name: string; nodes: NodeRecord[]; inputs: number[];
   outputs: number[]; output_names: string[]; ops: Record<string, number>; sources: Source[];
   rules: Rule[]; values?: Record<string, Summary>; steps?: Step[]; kernels?: Kernel[];
-  arena?: Arena; focus?: number | null; problem?: Problem; note?: string; compared?: string[];
+  arena?: Arena; focus?: number | null; problem?: Problem; note?: string; compared?: string[]; onnx?: { model?: string; refused?: string };
 }

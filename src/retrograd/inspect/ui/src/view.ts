@@ -2,6 +2,7 @@
 
 import { NODE_H, NODE_W, type Placed } from "./layout";
 import { Grid } from "./grid";
+import { groups, paintGroups, recordGroups, type Group } from "./groups";
 import type { Model, Scope } from "./model";
 import type { Scheme } from "./colour";
 import { brief, count, short, tail } from "./text";
@@ -240,6 +241,7 @@ export class View {
   paint(pen: CanvasRenderingContext2D, area: [number, number, number, number], scale: number): void {
     const p = this.placed as Placed;
     this.paintScopes(pen, area, scale);
+    if (this.scheme.grouped && scale > TINY) paintGroups(pen, this.patches(), p, area, this.patchInk(), (e) => this.curve(pen, e), scale > FAR);
     const marked = this.marks.highlight;
     pen.globalAlpha = 1;
     this.paintEdges(pen, area, scale);
@@ -473,6 +475,32 @@ export class View {
     return g === undefined || g === null || this.model.second[id] ? undefined : brief(this.model.summary(g)) || undefined;
   }
 
+  /** The fused kernels whose nodes are in sight of one another. */
+  private patches(): Group[] {
+    if (this.patchesOf !== this.placed) {
+      this.found = groups(this.model, this.placed as Placed, this.stubs);
+      this.patchesOf = this.placed;
+    }
+    return this.found;
+  }
+
+  private patchInk() {
+    return { edge: this.ink.faint, inside: (g: Group) => this.scheme.of(g.ids[0]) };
+  }
+
+  private found: Group[] = [];
+  private patchesOf: Placed | undefined;
+
+  /** An edge as the data of an SVG path. */
+  private path(e: number): string {
+    const p = this.placed as Placed, n1 = (x: number) => x.toFixed(1);
+    const [x0, y0, x1, y1] = this.boxes.subarray(4 * e, 4 * e + 4);
+    const bend = Math.max(14, Math.min(110, Math.abs(y1 - y0) / 2)) * this.direction(e);
+    return p.kind[e] === 2 && p.from[e] >= 0
+      ? `M${n1(x0)} ${n1(y0)}C${n1((x0 + x1) / 2)} ${n1(y0)} ${n1((x0 + x1) / 2)} ${n1(y1)} ${n1(x1)} ${n1(y1)}`
+      : `M${n1(x0)} ${n1(y0)}C${n1(x0)} ${n1(y0 + bend)} ${n1(x1)} ${n1(y1 - bend)} ${n1(x1)} ${n1(y1)}`;
+  }
+
   /** What is laid out as SVG elements. */
   record(out: string[], ink: Record<string, string>, xml: (text: string) => string): void {
     const p = this.placed as Placed, n1 = (x: number) => x.toFixed(1);
@@ -482,13 +510,13 @@ export class View {
       out.push(`<text x="${n1(x + 12)}" y="${n1(y + (closed ? 24 : 18))}" font-size="13" font-weight="600" fill="${ink.text}">${xml(s.name)}</text>`);
       if (closed) out.push(`<text x="${n1(x + 12)}" y="${n1(y + 44)}" font-size="11.5" fill="${ink.faint}">${xml(count(s.count, "node"))}</text>`);
     }
+    if (this.scheme.grouped) recordGroups(out, this.patches(), p, this.patchInk(), (e) => this.path(e));
     for (let e = 0; e < p.from.length; e++) {
       const [x0, y0, x1, y1] = this.boxes.subarray(4 * e, 4 * e + 4), kind = p.kind[e];
       if (Number.isNaN(x0)) continue;
-      const bend = Math.max(14, Math.min(110, Math.abs(y1 - y0) / 2)) * this.direction(e), sideways = kind === 2 && p.from[e] >= 0;
-      const d = this.stubs[e] ? (sideways ? `M${n1(x1 - STUB / 2)} ${n1(y1)}H${n1(x1)}` : `M${n1(x0)} ${n1(y0)}v${(STUB / 2) * this.direction(e)}M${n1(x1)} ${n1(y1)}v${(-STUB / 2) * this.direction(e)}`)
-        : sideways ? `M${n1(x0)} ${n1(y0)}C${n1((x0 + x1) / 2)} ${n1(y0)} ${n1((x0 + x1) / 2)} ${n1(y1)} ${n1(x1)} ${n1(y1)}`
-        : `M${n1(x0)} ${n1(y0)}C${n1(x0)} ${n1(y0 + bend)} ${n1(x1)} ${n1(y1 - bend)} ${n1(x1)} ${n1(y1)}`;
+      const sideways = kind === 2 && p.from[e] >= 0;
+      const d = !this.stubs[e] ? this.path(e) : sideways ? `M${n1(x1 - STUB / 2)} ${n1(y1)}H${n1(x1)}`
+        : `M${n1(x0)} ${n1(y0)}v${(STUB / 2) * this.direction(e)}M${n1(x1)} ${n1(y1)}v${(-STUB / 2) * this.direction(e)}`;
       out.push(`<path d="${d}" fill="none" stroke="${kind === 1 ? ink.gradient : ink.faint}"${kind === 2 ? ' stroke-dasharray="4 4"' : ""}/>`);
     }
     for (let i = 0; i < p.x.length; i++) {

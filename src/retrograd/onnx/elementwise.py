@@ -1,0 +1,328 @@
+"""Elementwise operations: what ONNX has under a name of its own, and formulas for the rest.
+
+Formulas are chosen for their digits: `log1p` and `expm1` are Kahan's, which are accurate to a few
+roundings, where ONNX would leave only `log(1 + x)`. The tails of `erfc` and `ndtr` are small
+differences of `Erf` and 1, as ONNX has nothing else: good to a rounding of 1, not of the result.
+Half precision is computed in float32 and rounded once, as everywhere in retrograd.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograd.ir import DType, Node, bool_, float32, float64, int64, uint8, uint16, uint32, uint64
+from retrograd.onnx.writer import RULES, Writer, rule
+
+# Ops that are an operator of ONNX, for all their dtypes but those that `_widened` names.
+SAME = {
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "abs": "Abs", "sign": "Sign",
+    "floor": "Floor", "ceil": "Ceil", "round": "Round", "reciprocal": "Reciprocal",
+    "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
+    "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
+    "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf",
+    "sigmoid": "Sigmoid", "isnan": "IsNaN", "isinf": "IsInf", "eq": "Equal",
+}  # fmt: skip
+LESS = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
+LOGIC = {"bitwise_and": "And", "bitwise_or": "Or", "bitwise_xor": "Xor", "max": "Or", "min": "And"}
+BITS = {"bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor"}
+
+
+class Numbers:
+    """Values of one ONNX graph, for formulas to be written with operators."""
+
+    __slots__ = ("dtype", "name", "w")
+
+    def __init__(self, w: Writer, name: str, dtype: DType) -> None:
+        self.w = w
+        self.name = name
+        self.dtype = dtype
+
+    def of(self, kind: str, *others: Any, dtype: DType | None = None, **attributes: Any) -> Numbers:
+        """An operator of this and others; plain numbers get this dtype."""
+        names = [self.name, *[self.like(x).name for x in others]]
+        return Numbers(self.w, self.w.emit(kind, *names, **attributes), dtype or self.dtype)
+
+    def like(self, x: Any) -> Numbers:
+        if isinstance(x, Numbers):
+            return x
+        return Numbers(self.w, self.w.constant(np.asarray(x, self.dtype.dtype)), self.dtype)
+
+    def where(self, yes: Any, no: Any) -> Numbers:
+        """Of the two the first where this, which is boolean, holds."""
+        known = yes if isinstance(yes, Numbers) else no
+        yes, no = known.like(yes), known.like(no)
+        if known.dtype is bool_:  # few engines choose between these
+            return (self & yes) | (~self & no)
+        return Numbers(self.w, self.w.emit("Where", self.name, yes.name, no.name), known.dtype)
+
+    def cast(self, dtype: DType) -> Numbers:
+        return Numbers(self.w, self.w.cast(self.name, self.dtype, dtype), dtype)
+
+    def __add__(self, other: Any) -> Numbers:
+        return self.of("Add", other)
+
+    def __sub__(self, other: Any) -> Numbers:
+        return self.of("Sub", other)
+
+    def __mul__(self, other: Any) -> Numbers:
+        return self.of("Mul", other)
+
+    def __truediv__(self, other: Any) -> Numbers:
+        return self.of("Div", other)
+
+    def __neg__(self) -> Numbers:
+        return self.like(0) - self if self.dtype.kind == "uint" else self.of("Neg")
+
+    def __and__(self, other: Any) -> Numbers:
+        return self.of("And", other)
+
+    def __or__(self, other: Any) -> Numbers:
+        return self.of("Or", other)
+
+    def __invert__(self) -> Numbers:
+        return self.of("Not")
+
+    def equals(self, other: Any) -> Numbers:
+        return self.of("Equal", other, dtype=bool_)
+
+    def below(self, other: Any) -> Numbers:
+        return self.of("Less", other, dtype=bool_)
+
+    def above(self, other: Any) -> Numbers:
+        return self.of("Greater", other, dtype=bool_)
+
+
+Formula = Callable[..., Numbers]
+FORMULAS: dict[str, Formula] = {}
+
+
+def formula(f: Formula) -> Formula:
+    """Say how the op of this function's name is written."""
+    FORMULAS[f.__name__.rstrip("_")] = f
+    return f
+
+
+# fmt: off
+FORMULAS |= {
+    "zmul": lambda a, b: a.equals(0).where(a, a * b),
+    "zdiv": lambda a, b: a.equals(0).where(a, a / b),
+    "zzmul": lambda a, b: (a.equals(0) | b.equals(0)).where(0, a * b),
+    "neg": lambda x: -x,
+    "ne": lambda a, b: ~a.equals(b),
+    "isfinite": lambda x: ~(x.of("IsNaN", dtype=bool_) | x.of("IsInf", dtype=bool_)),
+    "trunc": lambda x: x.below(0).where(x.of("Ceil"), x.of("Floor")),
+    "rsqrt": lambda x: x.of("Sqrt").of("Reciprocal"),
+    "relu": lambda x: x.of("Relu") if x.dtype.is_float else x.of("Max", 0),
+    "max": lambda a, b: a.of("Max", b),
+    "min": lambda a, b: a.of("Min", b),
+    "clamp": lambda x, lo, hi: x.of("Max", lo).of("Min", hi),
+    "select": lambda c, a, b: c.where(a, b),
+    "exp2": lambda x: x.like(2).of("Pow", x),
+    "log2": lambda x: x.of("Log") * (1 / math.log(2)),
+    "log10": lambda x: x.of("Log") * (1 / math.log(10)),
+    "cbrt": lambda x: x.equals(0).where(x, x.of("Sign") * x.of("Abs").of("Pow", 1 / 3)),
+    "softplus": lambda x: x.of("Max", 0) + log1p((-x.of("Abs")).of("Exp")),
+    "erfc": lambda x: x.like(1) - x.of("Erf"),
+    "ndtr": lambda x: ((x * math.sqrt(0.5)).of("Erf") + 1) * 0.5,
+    "copysign": lambda a, b: signbit(b).where(-a.of("Abs"), a.of("Abs")),
+    "xlogy": lambda x, y: (x.equals(0) & ~nan(y)).where(0, x * y.of("Log")),
+    "xlog1py": lambda x, y: (x.equals(0) & ~nan(y)).where(0, x * log1p(y)),
+    "entr": lambda x: x.equals(0).where(0, x.below(0).where(-math.inf, -(x * x.of("Log")))),
+    "logit": lambda x: x.of("Log") - log1p(-x),
+}
+# fmt: on
+
+
+def nan(x: Numbers) -> Numbers:
+    return x.of("IsNaN", dtype=bool_)
+
+
+@formula
+def log1p(x: Numbers) -> Numbers:
+    """`log(u) * x / (u - 1)` of `u = 1 + x`: the rounding of u cancels (Kahan)."""
+    u = x + 1
+    rest = u - 1
+    near, far = u.equals(1), u.of("IsInf", dtype=bool_)
+    return near.where(x, far.where(u, u.of("Log") * (x / near.where(1, rest))))
+
+
+@formula
+def expm1(x: Numbers) -> Numbers:
+    """`(u - 1) * x / log(u)` of `u = exp(x)`: the rounding of u cancels (Kahan)."""
+    u = x.of("Exp")
+    rest = u - 1
+    plain = rest.equals(-1) | u.of("IsInf", dtype=bool_)
+    near = u.equals(1)
+    return near.where(x, plain.where(rest, rest * (x / (near | plain).where(1, u.of("Log")))))
+
+
+@formula
+def signbit(x: Numbers) -> Numbers:
+    """Of a NaN, ONNX does not tell."""
+    return x.below(0) | (x.equals(0) & x.of("Reciprocal").below(0))
+
+
+@formula
+def logaddexp(a: Numbers, b: Numbers) -> Numbers:
+    top = a.of("Max", b)
+    same = a.equals(b)  # infinities among them
+    gap = same.where(0, a - b).of("Abs")
+    return top + log1p((-gap).of("Exp"))
+
+
+@formula
+def hypot(a: Numbers, b: Numbers) -> Numbers:
+    """Scaled by the larger, which nothing overflows then."""
+    a, b = a.of("Abs"), b.of("Abs")
+    top = a.of("Max", b)
+    plain = top.equals(0) | top.of("IsInf", dtype=bool_) | nan(top)
+    scale = plain.where(1, top)
+    p, q = a / scale, b / scale
+    either = a.of("IsInf", dtype=bool_) | b.of("IsInf", dtype=bool_)
+    return either.where(math.inf, plain.where(top, scale * (p * p + q * q).of("Sqrt")))
+
+
+@formula
+def atan2(a: Numbers, b: Numbers) -> Numbers:
+    """By the arc tangent of the smaller part over the larger."""
+    steep = a.of("Abs").above(b.of("Abs"))
+    low, high = steep.where(b, a).of("Abs"), steep.where(a, b).of("Abs")
+    same = low.equals(high)  # zeros and infinities among them
+    ratio = same.where(high.equals(0).where(low.like(0), 1), low / high)
+    t = ratio.of("Atan")
+    t = steep.where(t.like(math.pi / 2) - t, t)
+    t = signbit(b).where(t.like(math.pi) - t, t)
+    t = (nan(a) | nan(b)).where(math.nan, t)
+    return signbit(a).where(-t, t)
+
+
+def _divisor(b: Numbers) -> Numbers:
+    """An integer to divide by: 0, and -1 of the least integer, are faults of the processor."""
+    bad = b.equals(0) | b.equals(-1) if b.dtype.kind == "int" else b.equals(0)
+    return bad.where(1, b)
+
+
+@formula
+def floor_div(a: Numbers, b: Numbers) -> Numbers:
+    """As NumPy has it: the remainder is taken away first, so that the quotient is whole."""
+    if a.dtype.kind in ("int", "uint"):
+        none, safe = b.equals(0), _divisor(b)
+        rest = a.of("Mod", safe)
+        # The multiple of b below a may not be a number of the dtype; the one above it then is.
+        apart = (a.below(0) & b.above(0)) | (a.above(0) & b.below(0))
+        apart = apart & ~rest.equals(0)
+        multiple = apart.where(a + (safe - rest), a - rest)
+        whole = (multiple / safe) - apart.cast(a.dtype)
+        return none.where(0, b.equals(-1).where(-a, whole) if a.dtype.kind == "int" else whole)
+    quotient = (a - mod(a, b)) / b
+    whole = quotient.of("Floor")
+    whole = (quotient - whole).above(0.5).where(whole + 1, whole)
+    zero = signbit(a / b).where(-0.0, quotient.like(0.0))
+    return b.equals(0).where(a / b, whole.equals(0).where(zero, whole))
+
+
+@formula
+def mod(a: Numbers, b: Numbers) -> Numbers:
+    if a.dtype.kind in ("int", "uint"):
+        return b.equals(0).where(a, a.of("Mod", _divisor(b)))
+    rest = a.of("Mod", b, fmod=1)
+    other = (rest.below(0) & b.above(0)) | (rest.above(0) & b.below(0))
+    zero = signbit(b).where(-0.0, rest.like(0.0))
+    return rest.equals(0).where(zero, other.where(rest + b, rest))
+
+
+@formula
+def pow_(a: Numbers, b: Numbers) -> Numbers:
+    if a.dtype.kind == "float":
+        return a.of("Pow", b)
+    # By squares: an engine may take integers through floating numbers, which would round.
+    base = a.cast(int64)
+    y = base.like(1)
+    exponent = b.cast(_UNSIGNED[b.dtype.itemsize])
+    for bit in range(8 * b.dtype.itemsize):
+        there = exponent.of("BitShift", bit, direction="RIGHT").of("BitwiseAnd", 1).equals(1)
+        y = there.where(y * base, y)
+        base = base * base
+    y = y.cast(a.dtype)
+    return b.below(0).where(0, y) if a.dtype.kind == "int" else y
+
+
+_UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
+
+
+@formula
+def shift_left(a: Numbers, b: Numbers) -> Numbers:
+    return _shifted(a, b, "LEFT", a.like(0))
+
+
+@formula
+def shift_right(a: Numbers, b: Numbers) -> Numbers:
+    if a.dtype.kind == "uint":
+        return _shifted(a, b, "RIGHT", a.like(0))
+    negative = a.below(0)  # the bits of `-1 - a` are those of a, each turned
+    turned = negative.where(a.of("BitwiseNot"), a)
+    y = _shifted(turned, b, "RIGHT", a.like(0))
+    return negative.where(y.of("BitwiseNot"), y)
+
+
+def _shifted(a: Numbers, b: Numbers, direction: str, beyond: Numbers) -> Numbers:
+    """ONNX shifts unsigned numbers, by less than their width."""
+    unsigned, width = _UNSIGNED[a.dtype.itemsize], 8 * a.dtype.itemsize
+    outside = b.above(width - 1)
+    if b.dtype.kind == "int":
+        outside = outside | b.below(0)
+    count = outside.where(0, b).cast(unsigned)
+    y = a.cast(unsigned).of("BitShift", count, direction=direction)
+    return outside.where(beyond, y.cast(a.dtype))
+
+
+def elementwise(w: Writer, node: Node, names: list[str]) -> str:
+    """One op, by its table; the dtypes that ONNX's operator does not take go by way of another."""
+    op, dtype = node.op, node.inputs[-1].dtype
+    if dtype is bool_ and op in LOGIC:
+        return str(w.emit(LOGIC[op], *names))
+    if dtype is bool_ and op == "bitwise_not":
+        return str(w.emit("Not", *names))
+    if op in LESS:
+        via = uint8 if dtype is bool_ else float32 if dtype.is_half else dtype
+        return str(w.emit(LESS[op], *[w.cast(x, dtype, via) for x in names]))
+    if op in BITS:
+        return str(w.emit(BITS[op], *names))
+    if op == "bitwise_not":
+        return str(w.emit("BitwiseNot", *names))
+    inputs = [Numbers(w, n, x.dtype) for n, x in zip(names, node.inputs, strict=True)]
+    if dtype.is_half and op not in ("select", "eq", "ne"):
+        inputs = [x.cast(float32) for x in inputs]
+    if op in SAME:
+        y = inputs[0].of(SAME[op], *inputs[1:], dtype=bool_ if node.dtype is bool_ else None)
+    else:
+        y = FORMULAS[op](*inputs)
+        y.dtype = bool_ if node.dtype is bool_ else y.dtype
+    return y.cast(node.dtype).name
+
+
+@rule("cast")
+def cast(w: Writer, node: Node, names: list[str]) -> str:
+    """ONNX leaves open what becomes of numbers that the integer dtype cannot hold."""
+    before, after = node.inputs[0].dtype, node.dtype
+    x = Numbers(w, names[0], before)
+    if after is bool_:
+        return (~x.equals(0)).name if before is not bool_ else names[0]
+    w.code(after)
+    if not before.is_float or after.is_float:
+        if after.is_half and before is float64:
+            x = x.cast(float32)
+        return x.cast(after).name
+    x = x.cast(float32) if before.is_half else x
+    ends = np.iinfo(after.dtype)
+    x = x.cast(float64)
+    low, high = x.below(float(ends.min)), x.above(float(ends.max)) | x.equals(float(ends.max + 1))
+    inside = (low | high | nan(x)).where(0, x).cast(after)
+    return low.where(ends.min, high.where(ends.max, inside)).name
+
+
+RULES.update(dict.fromkeys([*SAME, *LESS, *BITS, "bitwise_not", *FORMULAS], elementwise))

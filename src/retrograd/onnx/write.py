@@ -1,0 +1,97 @@
+"""A graph as an ONNX model."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import BackendError, RetrogradError
+from retrograd.ir import Dim, Graph, Node
+from retrograd.onnx.writer import IR_VERSION, OPSET, RULES, Shared, Writer
+
+EMBEDDED = 3_000  # nodes of a graph whose model a page carries
+
+
+def _package() -> Any:
+    try:
+        import onnx
+    except ImportError:
+        raise BackendError(
+            "writing ONNX needs the package onnx: pip install 'retrograd[onnx]'"
+        ) from None
+    return onnx
+
+
+def _named(shared: Shared, x: Node, other: str) -> str:
+    """The name of an input or output: its own, unless it has none or several have the same."""
+    name = x.name or other
+    if name in shared.taken:
+        return shared.name(name)
+    shared.taken.add(name)
+    return name
+
+
+def values_of(w: Writer, graph: Graph, inputs: Sequence[str]) -> list[str]:
+    """Write the nodes of a graph; the names of its outputs."""
+    w.values.update(zip(graph.inputs, inputs, strict=True))
+    where = w.where
+    for node in graph.body:
+        w.where = node
+        if node.op not in RULES:
+            raise w.refused(f"the op {node.op}")
+        names = [w.values[x] for x in node.inputs]
+        w.values[node] = RULES[node.op](w, node, names)  # type: ignore[arg-type]
+    w.where = where
+    return [w.values[y] for y in graph.outputs]  # type: ignore[misc]
+
+
+def to_bytes(graph: Graph, weights: Mapping[Node, Any]) -> bytes:
+    """The ONNX model of a graph, checked by ONNX's own checker. Inputs that have a weight need not
+    be given to it."""
+    onnx = _package()
+    made = _model(onnx, graph, weights)
+    onnx.checker.check_model(made, full_check=True)
+    return bytes(made.SerializeToString())
+
+
+def offered(graph: Graph, weights: Mapping[Node, Any]) -> dict[str, str]:
+    """What a page has to take away: the model in base64 under "model", or why there is none under
+    "refused"."""
+    if len(graph) > EMBEDDED:
+        return {"refused": f"graphs of more than {EMBEDDED} nodes are not carried by a page"}
+    try:
+        return {"model": b64encode(to_bytes(graph, weights)).decode()}
+    except RetrogradError as error:
+        return {"refused": str(error)}
+
+
+def _model(onnx: Any, graph: Graph, weights: Mapping[Node, Any]) -> Any:
+    w = Writer(onnx)
+    names = [_named(w.shared, x, f"input_{i}") for i, x in enumerate(graph.inputs)]
+    ends = [_named(w.shared, y, f"output_{i}") for i, y in enumerate(graph.outputs)]
+    infos = []
+    for name, x in zip(names, graph.inputs, strict=True):
+        w.where = x
+        infos.append(w.info(name, x.dtype, x.shape))
+        for axis, d in enumerate(x.shape):
+            if isinstance(d, Dim) and str(d).isidentifier():
+                w.shared.sizes.setdefault(str(d), (name, axis))
+    w.where = None
+    for end, value in zip(ends, values_of(w, graph, names), strict=True):
+        w.nodes.append(onnx.helper.make_node("Identity", [value], [end], name=end))
+    results = [w.info(n, y.dtype, y.shape) for n, y in zip(ends, graph.outputs, strict=True)]
+    stored = [
+        onnx.numpy_helper.from_array(np.ascontiguousarray(weights[x]), name)
+        for name, x in zip(names, graph.inputs, strict=True)
+        if x in weights
+    ]
+    stored += w.shared.constants
+    return onnx.helper.make_model(
+        onnx.helper.make_graph(w.nodes, graph.name or "graph", infos, results, stored),
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="retrograd",
+    )
