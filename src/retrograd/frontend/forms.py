@@ -38,8 +38,8 @@ class Form(FormBase):
     """One value of a recorded computation: a node over slots, and what is known about it."""
 
     __slots__ = (
-        "gradients", "loss", "node", "place", "reach", "slot", "spent", "stopped", "type",
-        "without_history",
+        "gradients", "loss", "node", "place", "reach", "slopes", "slot", "spent", "stopped",
+        "type", "without_history",
     )  # fmt: skip
 
     def __init__(self, place: Place, node: Node, slot: int = -1, spent: bool = False) -> None:
@@ -56,6 +56,7 @@ class Form(FormBase):
         self.without_history: Form | None = None  # what it turns into when backward() is done
         self.reach: tuple[int, ...] | None = None
         self.gradients: dict[Any, tuple[Form | None, ...]] = {}
+        self.slopes: dict[Any, tuple[Form | None, ...]] = {}  # see `differentiated`
 
     def stop(self) -> Form:
         """The same value as a constant to differentiation."""
@@ -99,13 +100,26 @@ class Form(FormBase):
         if found is None:
             start = seeds([self.node]) if seed is None else [seed.node]
             nodes = pullback([self.node], start, [w.node for w in wanted])
-            found = tuple([None if g is None else self._gradient(g) for g in nodes])
+            loss = self.spend()
+            found = tuple([None if g is None else self._gradient(g, loss) for g in nodes])
             self.gradients[key] = found
         return found
 
-    def _gradient(self, g: Node) -> Form:
+    def differentiated(self, wanted: Sequence[Form]) -> tuple[Form | None, ...]:
+        """The value as a constant, through which no gradient goes, and its gradients as above: what
+        a transform gives."""
+        key = tuple(wanted)
+        found = self.slopes.get(key)
+        if found is None:
+            nodes = pullback([self.node], seeds([self.node]), [w.node for w in wanted])
+            value = self.stop()
+            found = (value, *[None if g is None else self._gradient(g, value) for g in nodes])
+            self.slopes[key] = found
+        return found
+
+    def _gradient(self, g: Node, loss: Form) -> Form:
         form = self.place.form(StopGradient()(g))  # it is a constant to what uses it
-        form.loss = self.spend()
+        form.loss = loss
         return form
 
 
