@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from retrograd.backends import available as backends
 from retrograd.errors import (
+    ArgumentError,
     BackendError,
     CycleError,
     DonatedError,
@@ -336,6 +337,7 @@ __all__ = [
     "imag",
     "real",
     "__array_namespace_info__",
+    "ArgumentError",
     "BackendError",
     "CycleError",
     "DTypeError",

@@ -59,7 +59,7 @@ class InterpretedProgram:
         ends: dict[Node, list[Node]] = {}  # what is not needed any more after a node
         for x, node in last.items():
             ends.setdefault(node, []).append(x)
-        self._steps = [(n, _in_numpy(n), n.inputs, ends.get(n, ())) for n in graph.body]
+        self._steps = [(n, in_numpy(n), n.inputs, ends.get(n, ())) for n in graph.body]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         graph = self._body
@@ -73,9 +73,9 @@ class InterpretedProgram:
                 if node.op in LOOPS and node.op != "dag_scan":
                     values[node] = run_region(bound(node, sizes) if sizes else node, given)
                 elif f is None:
-                    values[node] = _natively(bound(node, sizes) if sizes else node, given)
+                    values[node] = natively(bound(node, sizes) if sizes else node, given)
                 else:
-                    values[node] = _computed(node, f, given, sizes)
+                    values[node] = computed(node, f, given, sizes)
                 for x in ends:
                     del values[x]
         return [np.array(values[y], order="C") for y in graph.outputs]
@@ -97,7 +97,7 @@ class InterpretedProgram:
         self._fitting = sizes
 
 
-def _in_numpy(node: Node) -> Callable[..., Any] | None:
+def in_numpy(node: Node) -> Callable[..., Any] | None:
     """What computes a node in NumPy to the bits of compiled code, if that is so."""
     if node.op in CALLED:
         return node.prim.reference
@@ -108,16 +108,14 @@ def _in_numpy(node: Node) -> Callable[..., Any] | None:
     return prim.formula if isinstance(prim, Elementwise) and not half else prim.reference
 
 
-def _natively(node: Node, given: list[Array]) -> Array:
+def natively(node: Node, given: list[Array]) -> Array:
     try:
         return run(node, given)
     except LinAlgError as error:  # it names the operation that was compiled, not this node
         raise LinAlgError(f"{error.reason}: {node.describe()}", error.reason) from None
 
 
-def _computed(
-    node: Node, f: Callable[..., Any], given: list[Array], sizes: dict[str, int]
-) -> Array:
+def computed(node: Node, f: Callable[..., Any], given: list[Array], sizes: dict[str, int]) -> Array:
     try:
         y = node.prim.bind(sizes).reference(*given) if sizes else f(*given)
     except LinAlgError as error:

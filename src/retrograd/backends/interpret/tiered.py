@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.interpret.program import InterpretedProgram
+from retrograd.backends.interpret.stepped import SteppedProgram, is_long
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.conv import Conv
@@ -34,12 +35,15 @@ class TieredProgram:
         self.graph = graph
         nodes = len(graph.body)
         self._cost = sum([_cost(node) for node in graph.body])
+        self._long = is_long(graph)
         self._patience = nodes * (nodes // 300) if nodes > HUGE else max(PATIENCE, RUNS * nodes)
+        if self._long:
+            self._patience = self._cost  # what comes then is made in the time of a few runs
         if patient:  # one of many that may never return
             self._patience = max(self._patience, RUNS * self._cost)
         self._spent = 0
         self._lock = threading.Lock()
-        self._compiled: LLVMProgram | None = None
+        self._compiled: LLVMProgram | SteppedProgram | None = None
         self._first: Program | None = None
         if self._cost > self._patience:
             self._compile()
@@ -51,10 +55,11 @@ class TieredProgram:
         """Whether it runs as native code now."""
         return self._compiled is not None
 
-    def _compile(self) -> LLVMProgram:
+    def _compile(self) -> LLVMProgram | SteppedProgram:
         with self._lock:
             if self._compiled is None:
-                self._compiled = LLVMProgram(self.graph)
+                make = SteppedProgram if self._long else LLVMProgram
+                self._compiled = make(self.graph)
                 self._first = None
             return self._compiled
 

@@ -34,6 +34,7 @@ from retrograd.ir import (
     Provenance,
     TensorType,
     full,
+    int32,
     int64,
     lookup,
     made_by,
@@ -44,7 +45,8 @@ from retrograd.passes.settle import settled
 
 
 class CheckIndex(Op):
-    """Indices made safe: int64 positions counted from the front, each within `0:size`.
+    """Indices made safe: positions counted from the front, each within `0:size`; in 32 bits where
+    these are enough, since they are written and read again.
 
     Exists only inside of plans. Every gather and scatter reads its positions through one of these;
     a position outside ends the run with an error that names `target`, the node as the user knows
@@ -59,7 +61,8 @@ class CheckIndex(Op):
         self.target = target
 
     def infer(self, *types: TensorType) -> TensorType:
-        return types[0].with_dtype(int64)
+        few = isinstance(self.size, int) and self.size < 2**31
+        return types[0].with_dtype(int32 if few else int64)
 
 
 Rule = Callable[[Node, Sequence[Node], dict[Any, Node]], Node]

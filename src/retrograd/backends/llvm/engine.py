@@ -25,6 +25,7 @@ from retrograd.backends.llvm.entry import ENTER, PROTOTYPE, TEXT, Enter, usable,
 from retrograd.backends.llvm.half import TEXT as HALF
 from retrograd.backends.llvm.half import lacking
 from retrograd.backends.llvm.machine import LEVELS, Machine, level_asked
+from retrograd.backends.llvm.numpy_api import SORT, sort_address
 from retrograd.backends.llvm.openblas import openblas_address
 from retrograd.backends.llvm.product import ROUTINES, routine_text
 from retrograd.backends.llvm.python import SYMBOL, python_address
@@ -156,6 +157,8 @@ class Engine:
             return self._shared(name)
         if name.startswith((CBLAS, LAPACK)):
             return openblas_address(name)
+        if name.startswith(SORT):
+            return sort_address(name)
         if name == SYMBOL:
             return python_address()
         try:

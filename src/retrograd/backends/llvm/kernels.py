@@ -445,6 +445,6 @@ CORE: dict[str, Core] = {
     "ilt": _binary("icmp slt"),
     "ige": _binary("icmp sge"),
     "isel": _choose,
-    "load": KernelWriter.read,
+    "load": lambda w, v, t, lanes: w.read(v, t, lanes),
     "cast": _cast,
 }

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrograd.backends.backend import Array, bind
-from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
+from retrograd.backends.kernel import ALIGNMENT, GRAIN, LONG, Plan
 from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import entry_of, expected
 from retrograd.backends.llvm.failures import answer, failure_of, what_to_ask
 from retrograd.backends.llvm.identity import program_key
-from retrograd.backends.llvm.interrupt import LONG, interruptible
+from retrograd.backends.llvm.interrupt import interruptible
 from retrograd.backends.llvm.module import Module
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
 from retrograd.backends.llvm.subnormal import exactly
@@ -206,10 +206,8 @@ class Shaped:
 
 
 def start_compiler() -> Engine:
-    """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it.
-
-    The one import inside a function: llvmlite is loaded when first needed, see engine.py.
-    """
+    """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it."""
+    # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
     from retrograd.backends.llvm.engine import engine
 
     return engine()
