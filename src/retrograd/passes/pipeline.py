@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from retrograd.ir import Graph, Node
 from retrograd.passes.ahead import ahead
-from retrograd.passes.behind import behind
 from retrograd.passes.cse import merging
 from retrograd.passes.fold import folding
 from retrograd.passes.loops import has_loops, inside, pruned
@@ -35,7 +34,7 @@ def optimize(graph: G, after: Callable[[Graph], object] | None = None) -> G:
         for _ in range(ROUNDS if has_loops(graph) else 0):
             result = merged(pruned(inside(graph, optimize)), optimize)
             if result is graph:
-                result = behind(ahead(graph))
+                result = ahead(graph)
             if result is graph:
                 break
             graph = rounds(result)
