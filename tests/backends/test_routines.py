@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from retrograd.backends.kernel import legalize
-from retrograd.backends.kernel.call import by_reference
+from retrograd.backends.kernel.call import PYTHON, Call, by_reference
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.llvm.cache import VARIABLE
+from retrograd.backends.pairs import on_real, real_arrays, real_graph
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.errors import LinAlgError
 from retrograd.frontend.context import num_threads
@@ -27,19 +28,33 @@ from retrograd.ops.linalg import (
     SVD,
     Cholesky,
     Cofactor,
+    Eig,
     Eigh,
+    Eigvals,
+    Eigvalsh,
     Expm,
     Inv,
     Solve,
+    Svdvals,
     TriangularSolve,
 )
+from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.scan import CumSum
 from tests.backends.agreement import GuardedProgram, assert_same
+from tests.samples import RECORDS
 
 
 def positive(*shape: int) -> np.ndarray:
     x = np.random.default_rng(0).standard_normal(shape)
     return x @ np.swapaxes(x, -1, -2) + shape[-1] * np.eye(shape[-1])
+
+
+def drawn(dtype: str, *shape: int) -> np.ndarray:
+    """Positive definite matrices, or complex ones with such a real part."""
+    x = positive(*shape)
+    if dtype.startswith("complex"):
+        x = x + 0.1j * np.random.default_rng(1).standard_normal(shape)
+    return x.astype(dtype)
 
 
 def factor(*shape: int | Dim) -> Graph:
@@ -58,15 +73,21 @@ def test_a_batch_is_shared_by_threads() -> None:
     np.testing.assert_allclose(one, np.exp(np.linalg.cholesky(2 * x)), rtol=1e-12)
 
 
+WORKING = [
+    QR(), Eigh(), Eigvalsh(), SVD(), Svdvals(), LU(), Expm(), Cofactor(), Eig(), Eigvals(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("named", [False, True])
-@pytest.mark.parametrize("op", [QR(), Eigh(), SVD(), LU(), Expm(), Cofactor()], ids=str)
-def test_each_thread_has_its_workspace(op: Op, named: bool) -> None:
+@pytest.mark.parametrize("op", WORKING, ids=str)
+def test_each_thread_has_its_workspace(op: Op, named: bool, dtype: str) -> None:
     shape = (Dim("B"), Dim("N"), Dim("N")) if named else (300, 20, 20)
-    x = input_node(spec(shape, float64))
+    x = input_node(spec(shape, dtype))
     graph = Graph([x], [op(x)])
-    program = GuardedProgram(graph)
+    program = GuardedProgram(real_graph(graph))
     assert program.plan.threaded
-    array = positive(300, 20, 20)
+    (array,) = real_arrays([drawn(dtype, 300, 20, 20)])
     (one,) = program([array])
     with num_threads(4):
         for _ in range(3):
@@ -144,7 +165,7 @@ FACTORS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex64"])
 @pytest.mark.parametrize("op", FACTORS, ids=str)
 def test_the_same_bits_for_known_and_named_sizes(op: Op, dtype: str) -> None:
     """Small matrices get code of their own where their sizes are known."""
@@ -154,20 +175,23 @@ def test_the_same_bits_for_known_and_named_sizes(op: Op, dtype: str) -> None:
     if isinstance(op, TriangularSolve):
         shapes = all_shapes[::2]
     named = [input_node(spec(s, dtype)) for s in shapes]
-    program = LLVMProgram(Graph(named, [op(*named)]))
+    program = on_real(Graph(named, [op(*named)]), LLVMProgram)
     rng = np.random.default_rng(0)
+    turn = 1 + 0.5j if dtype.startswith("complex") else 1
     for size in SIZES:
         for columns in (1, 3, 7) if len(shapes) > 1 else (1,):
             a = positive(size, size) / size
             a = a if len(shapes) == 1 else a + rng.uniform(-0.1, 0.1, (size, size))
-            b = rng.standard_normal((size, columns))
+            b = turn * rng.standard_normal((size, columns))
+            if turn != 1:
+                a = a + 0.1j * rng.standard_normal((size, size)) / size
             given = [a, b][: len(shapes)]
             if isinstance(op, Solve | Inv):
                 given[1:] = [LU().reference(a), b][: len(shapes) - 1]
             arrays = [x.astype(dtype) for x in given]
             known = [input_node(spec(x.shape, dtype)) for x in arrays]
             (found,) = program(arrays)
-            (static,) = LLVMProgram(Graph(known, [op(*known)]))(arrays)
+            (static,) = on_real(Graph(known, [op(*known)]), LLVMProgram)(arrays)
             assert found.tobytes() == static.tobytes()
             (expected,) = ReferenceProgram(Graph(known, [op(*known)]))(arrays)
             tolerance = 1e-10 if dtype == "float64" else 1e-3
@@ -195,6 +219,38 @@ def test_pivots_of_equal_and_vanishing_columns() -> None:
             assert sorted(order) == list(range(n))
             if n < 17:
                 np.testing.assert_allclose(y, r, atol=1e-12)
+
+
+def test_no_operation_on_matrices_is_left_to_python() -> None:
+    """Whatever takes matrices, of real or complex numbers, is a routine."""
+    for name, record in RECORDS.items():
+        for sample in record.samples():
+            if not isinstance(sample.op, MatrixOp):
+                break
+            nodes = sample.nodes()
+            graph = legalize.legalize(real_graph(Graph(nodes, [sample.op(*nodes)])))
+            calls = [n.prim.routine for n in graph.nodes if isinstance(n.prim, Call)]
+            assert calls or name in ("det", "logabsdet", "pinv"), name
+            assert not any(routine.startswith(PYTHON) for routine in calls), name
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_errors_name_the_matrix(dtype: str) -> None:
+    x = drawn(dtype, 5, 8, 8)
+    x = x @ x.conj().swapaxes(-1, -2)
+    node = input_node(spec(x.shape, dtype))
+    for op, bad, words in (
+        (Cholesky(), -1, r"matrix \[3\]: .* order 3"),
+        (Eigh(), np.nan, r"matrix \[3\]: it holds NaN"),
+        (SVD(), np.inf, r"matrix \[3\]: it holds NaN"),
+        (Eig(), np.inf, r"matrix \[3\]: it holds NaN"),
+    ):
+        program = on_real(Graph([node], [op(node)]), LLVMProgram)
+        program([x])
+        wrong = x.copy()
+        wrong[3, 2, 2] = bad
+        with pytest.raises(LinAlgError, match=words):
+            program([wrong])
 
 
 # -- by reference ---------------------------------------------------------------------------------

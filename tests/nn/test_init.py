@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.errors import OptionError, ShapeError
 
 init = nn.init
 SHAPE = (200, 300)
@@ -79,3 +81,63 @@ def test_making_a_layer_compiles_nothing():
     assert all(key is not None for key in layer.state_dict())
     assert layer.weight.is_computed
     assert rg.cache_stats()["misses"] <= before + 2  # on the reference backend
+
+
+def test_truncated_normal_numbers():
+    x = init.trunc_normal((400, 500), 1.0, 2.0, -1.0, 4.0, dtype=rg.float64).numpy()
+    assert x.min() >= -1
+    assert x.max() <= 4
+    law = stats.truncnorm(-1, 1.5, 1.0, 2.0)
+    assert stats.kstest(x.ravel(), law.cdf).pvalue > 1e-3
+
+
+def test_orthogonal_columns_and_rows():
+    for shape in ((6, 4), (4, 6), (3, 2, 2), (5, 5)):
+        x = init.orthogonal(shape, 2.0, dtype=rg.float64).numpy().reshape(shape[0], -1)
+        x = x if x.shape[0] >= x.shape[1] else x.T
+        np.testing.assert_allclose(x.T @ x, 4 * np.eye(x.shape[1]), atol=1e-12)
+
+
+def test_sparse_eye_and_dirac():
+    x = init.sparse((10, 7), 0.25).numpy()
+    assert ((x == 0).sum(axis=0) == 3).all()
+    assert init.eye((2, 3)).tolist() == [[1, 0, 0], [0, 1, 0]]
+    y = rg.ones((1, 4, 5, 5)) * rg.arange(4).reshape((1, 4, 1, 1))
+    kept = nn.functional.conv2d(y, init.dirac((4, 2, 3, 3), groups=2), padding=1, groups=2)
+    np.testing.assert_array_equal(kept.numpy(), y.numpy())
+
+
+def test_in_place():
+    layer = nn.Conv2d(4, 8, 3).to(rg.float64)
+    weight = layer.weight
+    for name in ("normal", "kaiming_uniform", "xavier_normal", "orthogonal", "dirac", "zeros"):
+        init.seed(2)
+        assert getattr(init, f"{name}_")(weight) is weight
+        init.seed(2)
+        drawn = getattr(init, name)((8, 4, 3, 3), dtype=rg.float64)
+        np.testing.assert_array_equal(layer.weight.numpy(), drawn.numpy())
+    init.constant_(layer.bias, 3)
+    assert layer.bias.tolist() == [3] * 8
+    layer(np.ones((1, 4, 5, 5))).sum().backward()
+    assert layer.weight.grad is not None
+    init.seed(0)
+
+
+def test_against_torch():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+    for shape, groups in (((4, 2, 3), 2), ((3, 5, 2, 3), 1), ((6, 1, 3, 3, 1), 3)):
+        expected = torch.nn.init.dirac_(torch.empty(shape), groups)
+        np.testing.assert_array_equal(init.dirac(shape, groups).numpy(), expected.numpy())
+
+
+def test_refused_shapes():
+    for call in (
+        lambda: init.orthogonal((3,)),
+        lambda: init.eye((3, 3, 3)),
+        lambda: init.dirac((3, 3)),
+        lambda: init.sparse((3,), 0.5),
+    ):
+        with pytest.raises(ShapeError):
+            call()
+    with pytest.raises(OptionError):
+        init.dirac((4, 2, 3), groups=3)

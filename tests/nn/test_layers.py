@@ -9,6 +9,7 @@ from scipy import special
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.errors import ShapeError
 from retrograd.frontend import tree
 
 F = nn.functional
@@ -147,3 +148,19 @@ def test_gradients_by_finite_differences(name):
     h = 1e-5
     expected = (f(*at(h)).item() - f(*at(-h)).item()) / (2 * h)
     assert slope == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_cross_map_normalisation(size: int) -> None:
+    """By its definition; PyTorch's own has other windows for all but the first channels."""
+    x = np.random.default_rng(0).normal(size=(2, 7, 3, 2))
+    layer, half = nn.CrossMapLRN2d(size, 0.3, 0.7, 1.3), (size - 1) // 2
+    total = np.stack(
+        [(x[:, max(c - half, 0) : c + half + 1] ** 2).sum(axis=1) for c in range(7)], axis=1
+    )
+    np.testing.assert_allclose(layer(x).numpy(), x / (1.3 + 0.3 / size * total) ** 0.7, 1e-12)
+    slope = rg.grad(lambda x: (layer(x) ** 3).sum())
+    expected = rg.numerical_gradient(lambda x: (layer(x) ** 3).sum(), x)
+    np.testing.assert_allclose(slope(x).numpy(), expected.numpy(), 1e-7, 1e-9)
+    with pytest.raises(ShapeError, match="N, C, H, W"):
+        layer(x[0])

@@ -41,6 +41,7 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[Any, ...]]] = [
     ("InstanceNorm2d", (3,), {"track_running_stats": True}, (normal(2, 3, 4, 5),)),
     ("InstanceNorm3d", (3,), {}, (normal(3, 2, 4, 3),)),
     ("LocalResponseNorm", (3,), {}, (normal(2, 5, 4),)),
+    ("CrossMapLRN2d", (4, 0.1, 0.7, 1.3), {}, (normal(2, 2, 3, 4),)),
     ("Bilinear", (3, 4, 5), {}, (normal(2, 3), normal(2, 4))),
     ("CosineSimilarity", (), {}, (normal(2, 3), normal(2, 3, seed=1))),
     ("PairwiseDistance", (), {"keepdim": True}, (normal(2, 3), normal(2, 3, seed=1))),

@@ -1,7 +1,7 @@
 """Neural networks: modules, layers, losses, initial values."""
 
 from retrograd.frontend.rowsparse import RowSparse
-from retrograd.nn import functional, init, losses
+from retrograd.nn import functional, init, losses, utils
 from retrograd.nn.activation import GELU, Flatten, ReLU, Sigmoid, SiLU, Tanh
 from retrograd.nn.activations import (
     CELU,
@@ -32,6 +32,7 @@ from retrograd.nn.adaptive import AdaptiveLogSoftmaxWithLoss
 from retrograd.nn.arranging import (
     ChannelShuffle,
     CosineSimilarity,
+    CrossMapLRN2d,
     Fold,
     LocalResponseNorm,
     PairwiseDistance,
@@ -57,16 +58,25 @@ from retrograd.nn.convolution import (
 from retrograd.nn.criteria import (
     BCELoss,
     BCEWithLogitsLoss,
+    CosineEmbeddingLoss,
     CrossEntropyLoss,
     CTCLoss,
     GaussianNLLLoss,
+    HingeEmbeddingLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
+    MarginRankingLoss,
     MSELoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
     NLLLoss,
     PoissonNLLLoss,
     SmoothL1Loss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from retrograd.nn.dropout import (
     AlphaDropout,
@@ -77,18 +87,22 @@ from retrograd.nn.dropout import (
     FeatureAlphaDropout,
 )
 from retrograd.nn.embedding import Embedding, EmbeddingBag
-from retrograd.nn.linear import Bilinear, Identity, Linear
-from retrograd.nn.margin_criteria import (
-    CosineEmbeddingLoss,
-    HingeEmbeddingLoss,
-    MarginRankingLoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
+from retrograd.nn.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
 )
+from retrograd.nn.linear import Bilinear, Identity, Linear
 from retrograd.nn.module import LoadResult, Module
 from retrograd.nn.normalization import LayerNorm, RMSNorm
 from retrograd.nn.padding import (
@@ -113,27 +127,25 @@ from retrograd.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
     AdaptiveAvgPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-)
-from retrograd.nn.recurrent import GRU, LSTM, RNN
-from retrograd.nn.regions import (
     AdaptiveMaxPool1d,
     AdaptiveMaxPool2d,
     AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
     FractionalMaxPool2d,
     FractionalMaxPool3d,
     LPPool1d,
     LPPool2d,
     LPPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
     MaxUnpool1d,
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from retrograd.nn.recurrent import GRU, LSTM, RNN
 from retrograd.nn.stacks import Transformer, TransformerDecoder, TransformerEncoder
 from retrograd.nn.statistics import (
     BatchNorm1d,
@@ -195,6 +207,7 @@ __all__ = [
     "ConvTranspose3d",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
+    "CrossMapLRN2d",
     "CrossEntropyLoss",
     "CTCLoss",
     "Dropout",
@@ -299,8 +312,23 @@ __all__ = [
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
+    # layers that learn their sizes
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     # functions
     "functional",
     "init",
     "losses",
+    "utils",
 ]

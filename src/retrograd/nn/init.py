@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import creation
 from retrograd.frontend.context import backend
 from retrograd.frontend.random import Generator
+from retrograd.frontend.special import ndtri
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import as_shape, float32
+from retrograd.ir import as_dtype, as_shape, float32, float64
 
 # The nonlinearities `calculate_gain` knows, without those that take a parameter.
 _GAINS = {
@@ -126,6 +130,82 @@ def kaiming_normal(
     return normal(shape, 0.0, std, generator=generator, dtype=dtype)
 
 
+def trunc_normal(
+    shape: Any,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+) -> Tensor:
+    """Normal numbers within `[a, b]`: the quantiles of uniform ones."""
+    low, high = (0.5 * math.erfc((mean - end) / std / math.sqrt(2)) for end in (a, b))
+    u = uniform(shape, low, high, generator=generator, dtype=float64).numpy()
+    with backend("reference"):
+        x = mean + std * ndtri(u).numpy()
+    return Tensor.of(np.clip(x, a, b).astype(as_dtype(dtype or float32).dtype))
+
+
+def orthogonal(
+    shape: Any, gain: float = 1.0, *, generator: Generator | None = None, dtype: Any = None
+) -> Tensor:
+    """`gain` times orthonormal columns, or rows where there are fewer of these, of the matrix
+    `(shape[0], product of the others)` (Saxe et al., arXiv:1312.6120)."""
+    size = _known("orthogonal", shape, 2)
+    rows, columns = size[0], math.prod(size[1:])
+    long, short = max(rows, columns), min(rows, columns)
+    q, r = np.linalg.qr(normal((long, short), generator=generator, dtype=float64).numpy())
+    q = q * np.where(np.diagonal(r) < 0, -1, 1)  # else some come more often than others
+    kind = as_dtype(dtype or float32).dtype
+    return Tensor.of((gain * (q.T if rows < columns else q)).reshape(size).astype(kind))
+
+
+def sparse(
+    shape: Any,
+    sparsity: float,
+    std: float = 0.01,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+) -> Tensor:
+    """A normal matrix, in each column of which a part of the elements is zero."""
+    rows, columns = _known("sparse", shape, 2, 2)
+    x = np.array(normal((rows, columns), 0.0, std, generator=generator, dtype=dtype).numpy())
+    order = np.argsort(uniform((rows, columns), generator=generator).numpy(), axis=0)
+    x[order[: math.ceil(sparsity * rows)], np.arange(columns)] = 0
+    return Tensor.of(x)
+
+
+def eye(shape: Any, *, dtype: Any = None) -> Tensor:
+    """The identity matrix."""
+    return Tensor.of(np.eye(*_known("eye", shape, 2, 2), dtype=as_dtype(dtype or float32).dtype))
+
+
+def dirac(shape: Any, groups: int = 1, *, dtype: Any = None) -> Tensor:
+    """The weight of a convolution that gives as many of its channels as it can unchanged; in each
+    of the groups."""
+    size = _known("dirac", shape, 3, 5)
+    if groups < 1 or size[0] % groups:
+        raise OptionError(f"dirac: {size[0]} channels do not make {groups} groups")
+    x = np.zeros(size, as_dtype(dtype or float32).dtype)
+    each, middle = size[0] // groups, tuple(n // 2 for n in size[2:])
+    for g in range(groups):
+        for i in range(min(each, size[1])):
+            x[(g * each + i, i, *middle)] = 1
+    return Tensor.of(x)
+
+
+def _known(what: str, shape: Any, least: int, most: int | None = None) -> list[int]:
+    """A shape of numbers, of so many axes."""
+    size = [d for d in as_shape(shape) if isinstance(d, int)]
+    if len(size) != len(as_shape(shape)) or not least <= len(size) <= (most or len(size)):
+        axes = f"{least}" if most == least else f"{least} to {most}" if most else f"{least} or more"
+        raise ShapeError(f"{what} is for shapes of {axes} axes, not {as_shape(shape)}")
+    return size
+
+
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """By how much a nonlinearity shrinks the standard deviation of its input, inverted; as in
     PyTorch. `param` is the slope of a leaky ReLU, 0.01 by default."""
@@ -154,6 +234,36 @@ def _fan(shape: Any, mode: str) -> int:
     if mode not in ("fan_in", "fan_out"):
         raise OptionError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
     return fans(shape)[mode == "fan_out"]
+
+
+def _in_place(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function of PyTorch's name, which gives a tensor such values instead of making one."""
+
+    @functools.wraps(draw)
+    def fill(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        drawn = draw(tensor.shape, *args, dtype=tensor.dtype, **kwargs)
+        tensor.replace(drawn.value())
+        return tensor
+
+    fill.__name__ = fill.__qualname__ = f"{draw.__name__}_"
+    fill.__doc__ = f"Give a parameter the values of `{draw.__name__}`, in its shape and dtype."
+    return fill
+
+
+constant_ = _in_place(constant)
+zeros_ = _in_place(zeros)
+ones_ = _in_place(ones)
+uniform_ = _in_place(uniform)
+normal_ = _in_place(normal)
+trunc_normal_ = _in_place(trunc_normal)
+xavier_uniform_ = _in_place(xavier_uniform)
+xavier_normal_ = _in_place(xavier_normal)
+kaiming_uniform_ = _in_place(kaiming_uniform)
+kaiming_normal_ = _in_place(kaiming_normal)
+orthogonal_ = _in_place(orthogonal)
+sparse_ = _in_place(sparse)
+eye_ = _in_place(eye)
+dirac_ = _in_place(dirac)
 
 
 def _now(x: Tensor) -> Tensor:

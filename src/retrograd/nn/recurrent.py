@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -9,9 +10,10 @@ import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend.random import Generator
 from retrograd.frontend.tensor import Tensor
-from retrograd.nn import functional, init
+from retrograd.nn import functional, init, packing
 from retrograd.nn.module import Module, shown
 from retrograd.nn.noise import check_probability
+from retrograd.nn.packing import PackedSequence
 from retrograd.nn.parameter import Parameter
 
 State = tuple[Tensor, ...]
@@ -118,20 +120,32 @@ class _Recurrent(Module):
             return gru_step(x, state, w, b)
         return rnn_step(x, state, w, b, self.nonlinearity)
 
-    def _run(self, x: Tensor, state: State, layer: int, end: str) -> tuple[Tensor, State]:
-        """One layer in one direction over `[L, N, size]`."""
+    def _mapped(self, x: Tensor, layer: int, end: str) -> Tensor:
+        """All inputs at once: one large product in place of many small ones."""
+        w, b = self._of("weight_ih", layer, end), self._of("bias_ih", layer, end)
+        return functional.linear(x, w, b)
+
+    def _run(
+        self, x: Tensor, state: State, layer: int, end: str, sizes: list[int] | None
+    ) -> tuple[Tensor, State]:
+        """One layer in one direction over `[L, N, size]`, or over packed elements `[sum, size]`."""
+        if sizes is not None:
+            x = self._mapped(x, layer, end)
+            step = functools.partial(self._step, layer=layer, end=end)
+            return packing.run(step, x, sizes, state, bool(end))
         length: Any = x.shape[0]
         if not isinstance(length, int):
             raise ShapeError(f"{self.kind}: the length of sequences is a number, not {length}")
-        # All inputs at once: one large product in place of many small ones.
-        x = functional.linear(x, self._of("weight_ih", layer, end), self._of("bias_ih", layer, end))
+        x = self._mapped(x, layer, end)
         outputs: list[Any] = [None] * length
         for t in reversed(range(length)) if end else range(length):
             state = self._step(x[t], state, layer, end)
             outputs[t] = state[0]
         return rg.stack(outputs, axis=0), state
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Tensor, Any]:
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        if isinstance(input, PackedSequence):
+            return self._over_packed(input, hx)
         x = rg.asarray(input)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size or 0 in x.shape[:-1]:
             raise ShapeError(
@@ -144,32 +158,55 @@ class _Recurrent(Module):
             x = rg.expand_dims(x, axis=1)
         elif self.batch_first:
             x = rg.swapaxes(x, 0, 1)
-        ends = ("", "_reverse") if self.bidirectional else ("",)
-        first = self._first(hx, x, self.num_layers * len(ends), alone)
-        last: list[State] = []
-        for layer in range(self.num_layers):
-            runs = []
-            for end in ends:
-                state = tuple(part[len(last)] for part in first)
-                y, state = self._run(x, state, layer, end)
-                runs.append(y)
-                last.append(state)
-            x = runs[0] if len(runs) == 1 else rg.concat(runs, axis=-1)
-            if layer < self.num_layers - 1 and self.dropout:
-                x = functional.dropout(x, self.dropout, self.training, self.generator)
-        final = [rg.stack(part, axis=0) for part in zip(*last, strict=True)]
+        x, final = self._layers(x, self._first(hx, x.shape[1], x, alone))
         if alone:
             x, final = x[:, 0], [h[:, 0] for h in final]
         elif self.batch_first:
             x = rg.swapaxes(x, 0, 1)
         return x, tuple(final) if self.kind == "LSTM" else final[0]
 
-    def _first(self, hx: Any, x: Tensor, count: int, alone: bool) -> list[Tensor]:
+    def _over_packed(self, packed: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        """The same over sequences of different lengths; states are in their own order."""
+        x, sizes = rg.asarray(packed.data), packed.batch_sizes.tolist()
+        if x.ndim != 2 or x.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"{self.kind} takes packed elements of size {self.input_size}, not the shape "
+                f"{x.shape}"
+            )
+        first = self._first(hx, sizes[0], x, False)
+        if packed.sorted_indices is not None:
+            first = [rg.take(h, packed.sorted_indices, axis=1) for h in first]
+        y, final = self._layers(x, first, sizes)
+        if packed.unsorted_indices is not None:
+            final = [rg.take(h, packed.unsorted_indices, axis=1) for h in final]
+        return packed.with_data(y), tuple(final) if self.kind == "LSTM" else final[0]
+
+    def _layers(
+        self, x: Tensor, first: list[Tensor], sizes: list[int] | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """All layers, over elements `[L, N, size]`, or packed ones in steps of these sizes; and the
+        last states."""
+        ends = ("", "_reverse") if self.bidirectional else ("",)
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            runs = []
+            for end in ends:
+                state = tuple(part[len(last)] for part in first)
+                y, state = self._run(x, state, layer, end, sizes)
+                runs.append(y)
+                last.append(state)
+            x = runs[0] if len(runs) == 1 else rg.concat(runs, axis=-1)
+            if layer < self.num_layers - 1 and self.dropout:
+                x = functional.dropout(x, self.dropout, self.training, self.generator)
+        return x, [rg.stack(part, axis=0) for part in zip(*last, strict=True)]
+
+    def _first(self, hx: Any, batch: Any, x: Tensor, alone: bool) -> list[Tensor]:
         """The states to begin with, `[layers * directions, N, size]` each."""
+        count = self.num_layers * (2 if self.bidirectional else 1)
         sizes = [self.proj_size or self.hidden_size]
         if self.kind == "LSTM":
             sizes.append(self.hidden_size)
-        shapes = [(count, x.shape[1], size) for size in sizes]
+        shapes = [(count, batch, size) for size in sizes]
         if hx is None:
             return [rg.zeros(shape, dtype=x.dtype) for shape in shapes]
         given = [rg.asarray(h) for h in (hx if self.kind == "LSTM" else (hx,))]
@@ -193,7 +230,8 @@ class RNN(_Recurrent):
     `[L, input_size]`; L is a number. Returns all outputs `[L, N, D hidden_size]` and the last
     states `[D num_layers, N, hidden_size]`, D being 2 with `bidirectional`. `dropout` is that of
     what one layer gives to the next. Parameters are PyTorch's: `weight_ih_l0`, ...,
-    `bias_hh_l0_reverse`.
+    `bias_hh_l0_reverse`. A `PackedSequence` gives one (`nn.utils.rnn`): each sequence ends, and in
+    the other direction begins, at its own length.
     """
 
     kind = "RNN"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from retrograd.errors import ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.random import Generator
 from retrograd.frontend.tensor import Tensor
@@ -22,6 +23,8 @@ class Composite:
 
     # The attribute whose items count as members of their own: `layers.0`, not `layers._items.0`.
     _inline: str = ""
+    # Whether it will have other members than it has, so that nobody may go by these.
+    _unfinished: bool = False
 
 
 class Member(NamedTuple):
@@ -77,10 +80,21 @@ def tensors(module: Composite) -> Iterator[tuple[Composite, Member]]:
     """Every tensor and generator below a module, with its owner; each object once."""
     seen: set[int] = set()
     for owner in submodules(module):
+        refuse_unfinished(owner.value, owner.path)
         for m in members(owner.value):
             if not isinstance(m.value, Composite) and id(m.value) not in seen:
                 seen.add(id(m.value))
                 yield owner.value, _below(owner, m)
+
+
+def refuse_unfinished(module: Composite, path: str) -> None:
+    """Refuse a module that has no parameters yet."""
+    if module._unfinished:
+        where = f" at {path.removeprefix('.')}" if path else ""
+        raise ShapeError(
+            f"{type(module).__name__}{where} has no parameters before its first call, which tells "
+            "the size of its input: call the model once, on an example"
+        )
 
 
 def _below(owner: Member, m: Member) -> Member:
@@ -190,6 +204,7 @@ class _Splitter:
     def module(self, module: Composite, path: str) -> Object | Again:
         if id(module) in self.modules:
             return Again(self.modules[id(module)])
+        refuse_unfinished(module, path)
         number = self.modules[id(module)] = len(self.modules)
         attributes = vars(module)
         inline = module._inline

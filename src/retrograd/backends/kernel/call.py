@@ -17,12 +17,12 @@ from retrograd.backends.kernel.contraction import Store
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest, loops_over, mapping
 from retrograd.backends.kernel.nest import Store as Write
-from retrograd.backends.pairs.matrices import Paired
 from retrograd.ir import Dim, Graph, Node, Op, Shape, TensorType, float64, int64, product
 from retrograd.ops.leaf import input_node
 
 Size = int | Dim
 PYTHON = "python:"  # the name of a routine that is a reference: this, and the graph of one op
+PAIRED = "paired:"  # what the names of routines for complex numbers begin with
 BY_REFERENCE = 1_000_000  # multiply-adds in whose time Python is called
 
 
@@ -93,11 +93,7 @@ def by_reference(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> 
     """A node as a call of its op's reference, in Python: a rule for ops that are rare, or whose
     work dwarfs the call."""
     prim: Op = node.prim
-    types = [x.type for x in inputs]
-    if isinstance(prim, Paired):  # the reference takes complex numbers, which are the same memory
-        types = prim.inner_types(*types)
-        prim = prim.inner
-    given = [input_node(t) for t in types]
+    given = [input_node(x.type) for x in inputs]
     graph = Graph(given, [prim(*given)])
     sizes = [Dim(name) for name in graph.dim_names]
     call = Call(

@@ -17,6 +17,7 @@ PRODUCT = 0.0125  # a multiply-add of a contraction
 BYTE = 0.06  # a byte read or written
 STEP, CALLED = 3.0, 2.0  # of a loop, and for each kernel that it calls
 FAR = 1 << 25  # bytes that no cache holds
+LONG = 20e6  # nanoseconds from which on somebody may want to end a run
 TYPICAL = 1024  # what a named size is taken for, where its value is not known
 SORTED = {"sort": 8.0, "argsort": 15.0}  # an element
 SEARCHED = 60.0  # a value that is looked for
@@ -24,8 +25,8 @@ SLOW = frozenset(("div", "sqrt", "rsqrt", "reciprocal", "zdiv", "mod", "floor_di
 # fmt: off
 FUNCTIONS = frozenset((
     "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "hypot", "sin", "cos", "tan",
-    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
-    "erfc", "pow", "sigmoid", "softplus", "logaddexp",
+    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sech2", "asinh", "acosh", "atanh",
+    "erf", "erfc", "pow", "sigmoid", "softplus", "logaddexp",
 ))
 # fmt: on
 

@@ -1,7 +1,8 @@
 """Operations of linear algebra as calls of routines.
 
-Half precision is computed in float32. What LAPACK wants otherwise than we have it (the symmetric
-part, a transpose, room for what it returns) is made of ordinary nodes around the call.
+Half precision is computed in float32. Complex matrices are those of pairs (`backends/pairs`): their
+parts lie along one more axis, as LAPACK has them. What LAPACK wants otherwise than we have it (the
+symmetric part, a transpose, room for what it returns) is made of ordinary nodes around the call.
 """
 
 from __future__ import annotations
@@ -10,34 +11,102 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.backends.kernel.buffer import accumulator_of
-from retrograd.backends.kernel.call import Call, by_reference, in_memory, owned
-from retrograd.ir import Dim, Node
-from retrograd.ops.elementwise import cast
-from retrograd.ops.linalg import matrix
-from retrograd.ops.shape import pad
+from retrograd.backends.kernel.call import PAIRED, Call, in_memory, owned
+from retrograd.backends.pairs.matrices import Paired
+from retrograd.ir import Dim, Node, Op, TensorType, full, int64
+from retrograd.ops.elementwise import cast, eq, le, select
+from retrograd.ops.leaf import Iota
+from retrograd.ops.shape import pad, permute, slice_axis
 
-Rule = Callable[[Node, Sequence[Node], dict[Any, Node]], Node]
+Size = int | Dim
 OVERHEAD = 20_000  # multiply-adds in whose time a routine of LAPACK is called
 # LAPACK writes to the first word of its workspace even where there is nothing to do.
 BLOCK = 64  # columns that LAPACK does at a time, where it has the space
 SLOW = 4  # times that a multiply-add in a factorisation takes as long as one in a product
 
 
-def cost(work: int | Dim) -> int | Dim:
-    """What a routine that does so many multiply-adds is taken to cost."""
-    return SLOW * work + OVERHEAD
+class Matrices:
+    """The matrices of a node's operands: the last two axes, but for the parts of complex ones."""
+
+    def __init__(self, node: Node) -> None:
+        prim = node.prim
+        self.node = node
+        self.op: Op = prim.inner if isinstance(prim, Paired) else prim
+        self.complex = isinstance(prim, Paired) and prim.given
+
+    def rank(self, x: Node) -> int:
+        return x.type.rank - self.complex
+
+    def size(self, x: Node) -> tuple[Size, Size]:
+        """Rows and columns."""
+        last = self.rank(x)
+        return x.shape[last - 2], x.shape[last - 1]
+
+    def transpose(self, x: Node) -> Node:
+        n = self.rank(x)
+        return permute(x, (*range(n - 2), n - 1, n - 2, *range(n, x.type.rank)))
+
+    def hermitian(self, x: Node) -> Node:
+        """The transpose of the hermitian part: of real matrices, the symmetric part."""
+        turned = self.transpose(x)
+        if self.complex:
+            first = eq(Iota(x.shape, x.type.rank - 1, int64)(), full(0, TensorType(int64, x.shape)))
+            x = select(first, x, -x)
+        half: Node = 0.5 * (turned + x)
+        return half
+
+    def triangle(self, x: Node, above: bool) -> Node:
+        """The elements above or below the diagonal, and those on it."""
+        n = self.rank(x)
+        i, j = (Iota(x.shape, a, int64)() for a in (n - 2, n - 1))
+        return select(le(i, j) if above else le(j, i), x, full(0, x.type))
+
+    def with_room(self, x: Node, above: Size = 0, below: Size = 0, right: Size = 0) -> Node:
+        """With rows and columns more."""
+        n = self.rank(x)
+        none, behind = (0,) * (n - 2), (0,) * self.complex
+        return pad(x, (*none, above, 0, *behind), (*none, below, right, *behind))
+
+    def rows(self, x: Node, start: Size, stop: Size) -> Node:
+        return slice_axis(x, self.rank(x) - 2, start, stop)
+
+    def call(
+        self, name: str, result: TensorType, sizes: Sequence[Size], x: Node, *,
+        work: Work | None = None, multiplications: Size, fills: bool = True, refuses: bool = False,
+    ) -> Call:  # fmt: skip
+        """A routine for matrices stacked as those of x. The lengths of its workspace, which it
+        cannot know itself, are more sizes."""
+        cost = SLOW * multiplications * (4 if self.complex else 1) + OVERHEAD
+        words: Size = 0
+        if work is not None:
+            words = work.elements * (2 if self.complex else 1) + work.words
+        return Call(
+            PAIRED + name if self.complex else name, result, sizes, self.node,
+            batch=self.rank(x) - 2, fills=fills, refuses=refuses, cost=cost, work=words,
+        )  # fmt: skip
 
 
-def widened(rule: Rule) -> Rule:
-    """Half precision by way of float32."""
+class Work:
+    """Workspace: so many elements, and words of 8 bytes for real numbers and integers."""
 
-    def wide(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-        dtype = node.dtype
+    def __init__(self, elements: Size = 0, words: Size = 0) -> None:
+        self.elements, self.words = elements, words
+
+
+Rule = Callable[[Node, Sequence[Node], dict[Any, Node]], Node]
+MatrixRule = Callable[..., Node]
+
+
+def rule_of(f: MatrixRule) -> Rule:
+    """A rule for nodes of a function of matrices and operands; half precision by way of float32."""
+
+    def rule(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+        m, dtype = Matrices(node), node.dtype
         if not dtype.is_half:
-            return rule(node, inputs, known)
-        return cast(rule(node, [cast(x, accumulator_of(dtype)) for x in inputs], known), dtype)
+            return f(m, *inputs)
+        return cast(f(m, *[cast(x, accumulator_of(dtype)) for x in inputs]), dtype)
 
-    return wide
+    return rule
 
 
 def given(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
@@ -45,176 +114,197 @@ def given(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     return inputs[1]
 
 
-@widened
-def cholesky(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    (x,) = inputs
-    n, rank = x.shape[-1], x.type.rank
-    above = node.attrs["upper"]
-    half = (matrix.upper if above else matrix.lower)(matrix.symmetric(x))
+def paired(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """An op of complex matrices, or one that gives complex numbers."""
+    assert isinstance(node.prim, Paired)
+    return RULES[node.prim.inner.name](node, inputs, known)
+
+
+def cholesky(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    above = m.op.attrs["upper"]
+    half = m.triangle(m.transpose(m.hermitian(x)), above)
     name = "cholesky_upper" if above else "cholesky_lower"
-    call = Call(name, x.type, [n], node, batch=rank - 2, cost=cost(n * n * n // 6), refuses=True)
-    return call(half)
+    return m.call(name, x.type, [n], x, multiplications=n * n * n // 6, refuses=True)(half)
 
 
-@widened
-def triangular_solve(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    a, b = inputs
-    n, k = b.shape[-2:]
-    flags = "".join([str(int(node.attrs[s])) for s in ("upper", "transpose", "unit")])
-    call = Call(
-        f"triangular_solve_{flags}", b.type, [n, k], node, batch=b.type.rank - 2,
-        cost=cost(n * n * k // 2), refuses=not node.attrs["unit"],
+def triangular_solve(m: Matrices, a: Node, b: Node) -> Node:
+    n, k = m.size(b)
+    flags = "".join([str(int(m.op.attrs[s])) for s in ("upper", "transpose", "unit")])
+    call = m.call(
+        f"triangular_solve_{flags}", b.type, [n, k], b, multiplications=n * n * k // 2,
+        refuses=not m.op.attrs["unit"],
     )  # fmt: skip
     return call(b, in_memory(a))
 
 
-@widened
-def lu(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    (x,) = inputs
-    (m, n), none = x.shape[-2:], (0,) * (x.type.rank - 2)
-    room = pad(matrix.transpose(x), (*none, 0, 0), (*none, 2, 0))
-    call = Call(
-        "lu", room.type, [m, n], node, batch=len(none), work=(n + 1) // 2,
-        cost=cost(m * n * n // 3),
-    )  # fmt: skip
-    return call(room)
+def lu(m: Matrices, x: Node) -> Node:
+    rows, n = m.size(x)
+    room = m.with_room(m.transpose(x), below=2)
+    work = Work(0, (n + 1) // 2)
+    multiplications = rows * n * n // 3
+    return m.call("lu", room.type, [rows, n], x, work=work, multiplications=multiplications)(room)
 
 
-@widened
-def solve(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    _, f, b = inputs
-    n, k = b.shape[-2:]
-    call = Call(
-        "solve_transposed" if node.attrs["transpose"] else "solve", b.type, [n, k], node,
-        batch=b.type.rank - 2, cost=cost(n * n * k), refuses=True,
-    )  # fmt: skip
+def solve(m: Matrices, a: Node, f: Node, b: Node) -> Node:
+    n, k = m.size(b)
+    name = "solve_transposed" if m.op.attrs["transpose"] else "solve"
+    call = m.call(name, b.type, [n, k], b, multiplications=n * n * k, refuses=True)
     return call(b, in_memory(f))
 
 
-@widened
-def inv(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    a, f = inputs
-    n = a.shape[-1]
-    call = Call(
-        "inv", a.type, [n], node, batch=a.type.rank - 2, fills=False,
-        work=n * n + (BLOCK + 1) * n + 1, cost=cost(n * n * n), refuses=True,
+def inv(m: Matrices, a: Node, f: Node) -> Node:
+    n, _ = m.size(a)
+    space = n * BLOCK + 1
+    call = m.call(
+        "inv", a.type, [n, space], a, fills=False, work=Work(n * n + space, n),
+        multiplications=n * n * n, refuses=True,
     )  # fmt: skip
     return call(in_memory(f))
 
 
-@widened
-def qr(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    (x,) = inputs
-    (m, n), none = x.shape[-2:], (0,) * (x.type.rank - 2)
-    room = pad(matrix.transpose(x), (*none, 0, 0), (*none, 0, n))
-    call = Call(
-        "qr", room.type, [m, n], node, batch=len(none), work=n + BLOCK * n + 1,
-        cost=cost(2 * m * n * n),
+def qr(m: Matrices, x: Node) -> Node:
+    rows, n = m.size(x)
+    room, space = m.with_room(m.transpose(x), right=n), n * BLOCK + 1
+    call = m.call(
+        "qr", room.type, [rows, n, space], x, work=Work(n + space),
+        multiplications=2 * rows * n * n,
     )  # fmt: skip
     return call(room)
 
 
-@widened
-def complement(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    (q,) = inputs
-    (m, k), none = q.shape[-2:], (0,) * (q.type.rank - 2)
-    room = pad(matrix.transpose(q), (*none, 0, 0), (*none, m - k, 0))
-    call = Call(
-        "complete", room.type, [m, k], node, batch=len(none), work=k + BLOCK * m + 1,
-        cost=cost(2 * m * m * k),
+def complement(m: Matrices, q: Node) -> Node:
+    n, k = m.size(q)
+    room, space = m.with_room(m.transpose(q), below=n - k), n * BLOCK + 1
+    call = m.call(
+        "complete", room.type, [n, k, space], q, work=Work(k + space),
+        multiplications=2 * n * n * k,
     )  # fmt: skip
-    return matrix.transpose(matrix.rows(call(room), k, m))
+    return m.transpose(m.rows(call(room), k, n))
 
 
-@widened
-def eigh(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    (x,) = inputs
-    n, none = x.shape[-1], (0,) * (x.type.rank - 2)
-    room = pad(matrix.symmetric(x), (*none, 1, 0), (*none, 0, 0))
-    call = Call(
-        "eigh", room.type, [n], node, batch=len(none), work=_eigen_work(n),
-        cost=cost(5 * n * n * n), refuses=True,
+def eigh(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    room, (space, reals, words) = m.with_room(m.hermitian(x), above=1), _eigen_work(m, n)
+    call = m.call(
+        "eigh", room.type, [n, space, reals], x, work=Work(space, n + reals + words),
+        multiplications=5 * n * n * n, refuses=True,
     )  # fmt: skip
     return call(room)
 
 
-@widened
-def eigvalsh(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    (x,) = inputs
-    n = x.shape[-1]
-    call = Call(
-        "eigvalsh", node.type.with_dtype(x.dtype), [n], node, batch=x.type.rank - 2, fills=False,
-        work=_eigen_work(n), cost=cost(n * n * n), refuses=True,
+def eigvalsh(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    space, reals, words = _eigen_work(m, n)
+    call = m.call(
+        "eigvalsh", m.node.type.with_dtype(x.dtype), [n, space, reals], x, fills=False,
+        work=Work(space, n + reals + words), multiplications=n * n * n, refuses=True,
     )  # fmt: skip
-    return call(owned(matrix.symmetric(x)))
+    return call(owned(m.hermitian(x)))
 
 
-def _eigen_work(n: int | Dim) -> int | Dim:
-    """Words that `syevd` takes: of numbers `1 + 6 n + 2 n^2` and room for blocks, of integers
-    `3 + 5 n` halves."""
-    return 1 + (6 + BLOCK) * n + 2 * n * n + 2 + 3 * n
+def _eigen_work(m: Matrices, n: Size) -> tuple[Size, Size, Size]:
+    """What `syevd` takes, `1 + 6 n + 2 n^2` numbers and room for blocks; `heevd` takes `2 n + n^2`,
+    and `1 + 5 n + 2 n^2` real ones. Both take `3 + 5 n` integers of half a word."""
+    words = 2 + 3 * n
+    if m.complex:
+        return 1 + (2 + BLOCK) * n + n * n, 1 + 5 * n + 2 * n * n, words
+    return 1 + (6 + BLOCK) * n + 2 * n * n, 0, words
 
 
-@widened
-def svd(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    (x,) = inputs
-    (m, n), k = x.shape[-2:], node.shape[-1]
-    call = Call(
-        "svd", node.type.with_dtype(x.dtype), [m, n, k], node, batch=x.type.rank - 2, fills=False,
-        work=m * k + _singular_work(m, n, k), cost=cost(10 * m * n * k), refuses=True,
+def eig(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    space = _general_work(n)
+    call = m.call(
+        "eig", m.node.type, [n, space], x, fills=False, work=Work(space, 2 * n + n * n),
+        multiplications=25 * n * n * n, refuses=True,
     )  # fmt: skip
-    return call(owned(matrix.transpose(x)))
+    return call(owned(m.transpose(x)))
 
 
-@widened
-def svdvals(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    (x,) = inputs
-    (m, n), k = x.shape[-2:], node.shape[-1]
-    call = Call(
-        "svdvals", node.type.with_dtype(x.dtype), [m, n, k], node, batch=x.type.rank - 2,
-        fills=False, work=_singular_work(m, n, k), cost=cost(2 * m * n * k), refuses=True,
+def eigvals(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    space = _general_work(n)
+    call = m.call(
+        "eigvals", m.node.type, [n, space], x, fills=False, work=Work(space, 2 * n),
+        multiplications=10 * n * n * n, refuses=True,
     )  # fmt: skip
-    return call(owned(matrix.transpose(x)))
+    return call(owned(m.transpose(x)))
 
 
-def _singular_work(m: int | Dim, n: int | Dim, k: int | Dim) -> int | Dim:
-    """Words that `gesdd` takes: of numbers `4 k^2 + 7 k`, the larger size, and room for blocks; of
-    integers `8 k` halves."""
-    return 4 * k * k + 7 * k + (BLOCK + 1) * (m + n) + 4 * k + 1
+def _general_work(n: Size) -> Size:
+    """Numbers that `geev` takes: `4 n`, and room for the blocks of what it calls."""
+    return (4 + 2 * BLOCK) * n + 1
 
 
-@widened
-def expm(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    (x,) = inputs
-    n = x.shape[-1]
-    call = Call(
-        "expm", x.type, [n], node, batch=x.type.rank - 2, work=6 * n * n + n + 1,
-        cost=cost(10 * n * n * n),
+def svd(m: Matrices, x: Node) -> Node:
+    rows, n = m.size(x)
+    k = m.size(m.node)[1]
+    space, reals, words = _singular_work(m, rows, n, k)
+    call = m.call(
+        "svd", m.node.type.with_dtype(x.dtype), [rows, n, k, space, reals], x, fills=False,
+        work=Work(rows * k + space, k + reals + words), multiplications=10 * rows * n * k,
+        refuses=True,
     )  # fmt: skip
-    return call(x)
+    return call(owned(m.transpose(x)))
 
 
-@widened
-def cofactor(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    (x,) = inputs
-    n = x.shape[-1]
-    call = Call(
-        "cofactor", x.type, [n], node, batch=x.type.rank - 2,
-        work=3 * n * n + n + _singular_work(n, n, n), cost=cost(4 * n * n * n),
+def svdvals(m: Matrices, x: Node) -> Node:
+    rows, n = m.size(x)
+    k = m.node.shape[-1]
+    space, reals, words = _singular_work(m, rows, n, k)
+    call = m.call(
+        "svdvals", m.node.type.with_dtype(x.dtype), [rows, n, k, space, reals], x, fills=False,
+        work=Work(space, reals + words), multiplications=2 * rows * n * k, refuses=True,
     )  # fmt: skip
-    return call(x)
+    return call(owned(m.transpose(x)))
 
 
-RULES: dict[str, Rule] = {
-    "det": given,
-    "logabsdet": given,
-    "pinv": given,
+def _singular_work(m: Matrices, rows: Size, n: Size, k: Size) -> tuple[Size, Size, Size]:
+    """What `gesdd` takes: `4 k^2 + 7 k` numbers, the larger size, and room for blocks, of complex
+    ones `2 k^2` and `3 k`; of these also real ones, `5 k^2 + 5 k` or `2 k` times the larger size
+    and `2 k^2 + k`. The integers are `8 k` halves of words."""
+    blocks, words = (BLOCK + 1) * (rows + n) + 1, 4 * k + 1
+    if m.complex:
+        return 2 * k * k + 3 * k + blocks, 7 * k * k + 7 * k + 2 * k * (rows + n) + 1, words
+    return 4 * k * k + 7 * k + blocks, 0, words
+
+
+def expm(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    work = Work(6 * n * n, n + 1)
+    return m.call("expm", x.type, [n], x, work=work, multiplications=10 * n * n * n)(x)
+
+
+def cofactor(m: Matrices, x: Node) -> Node:
+    sizes, work = _decomposition(m, x)
+    n = sizes[0]
+    return m.call("cofactor", x.type, sizes, x, work=work, multiplications=4 * n * n * n)(x)
+
+
+def cofactor_slope(m: Matrices, x: Node, t: Node) -> Node:
+    sizes, work = _decomposition(m, x)
+    n = sizes[0]
+    call = m.call(
+        "cofactor_slope", x.type, sizes, x, fills=False, work=work,
+        multiplications=30 * n * n * n,
+    )  # fmt: skip
+    return call(owned(x), in_memory(t))
+
+
+def _decomposition(m: Matrices, x: Node) -> tuple[list[Size], Work]:
+    """The sizes and the workspace of a routine that decomposes square matrices."""
+    n, _ = m.size(x)
+    space, reals, words = _singular_work(m, n, n, n)
+    return [n, space, reals], Work(3 * n * n + space, n + reals + words)
+
+
+FUNCTIONS: dict[str, MatrixRule] = {
     "expm": expm,
     "cofactor": cofactor,
-    "cofactor_slope": by_reference,
-    "eig": by_reference,
-    "eigvals": by_reference,
-    "paired": by_reference,
+    "cofactor_slope": cofactor_slope,
+    "eig": eig,
+    "eigvals": eigvals,
     "cholesky": cholesky,
     "triangular_solve": triangular_solve,
     "lu": lu,
@@ -226,4 +316,9 @@ RULES: dict[str, Rule] = {
     "eigvalsh": eigvalsh,
     "svd": svd,
     "svdvals": svdvals,
+}
+RULES: dict[str, Rule] = {
+    **{name: rule_of(f) for name, f in FUNCTIONS.items()},
+    **dict.fromkeys(("det", "logabsdet", "pinv"), given),
+    "paired": paired,
 }

@@ -1,37 +1,30 @@
 """Routines for functions of matrices: several factorisations and products each.
 
-Memory that holds a matrix in rows holds its transpose in columns, as LAPACK reads it. Both
-functions here of a transpose are the transpose of the function, so nothing has to be turned around.
+Memory that holds a matrix in rows holds its transpose in columns, as LAPACK reads it. The functions
+here of a transpose are the transpose of the function, so nothing has to be turned around.
 """
 
 from __future__ import annotations
 
-from retrograd.backends.llvm.lapack import infinite, singular_length
+from collections.abc import Callable
+
 from retrograd.backends.llvm.routine import Emit, Routine, Size
+from retrograd.backends.llvm.spectra import infinite
 from retrograd.ops.linalg.expm import PADE, REACH
 
-COLUMNS, PLAIN = 102, 111  # what CBLAS calls its options
+COLUMNS, PLAIN, ADJOINT = 102, 111, 113  # what CBLAS calls its options
 # Pivots in a ratio above this have an inverse that loses less than a fourth of the digits.
-RATIO = {"s": 2.0**-6, "d": 2.0**-13}
+RATIO = {"s": 2.0**-6, "c": 2.0**-6, "d": 2.0**-13, "z": 2.0**-13}
 
 
-def gemm(w: Routine, y: str, a: str, b: str, n: Size) -> None:
-    """`y = a b` for matrices in columns."""
+def gemm(
+    w: Routine, y: str, a: str, b: str, n: Size, first: int = PLAIN, second: int = PLAIN
+) -> None:
+    """`y = a b` for matrices in columns, or for their adjoints."""
     size, lead = f"i32 {w.narrow(n)}", f"i32 {w.narrow(w.least_one(n))}"
-    one, zero = (f"{w.kind} {w.number(v)}" for v in (1, 0))
-    w.cblas("gemm", f"i32 {COLUMNS}", f"i32 {PLAIN}", f"i32 {PLAIN}", size, size, size, one,
-            f"ptr {a}", lead, f"ptr {b}", lead, zero, f"ptr {y}", lead)  # fmt: skip
-
-
-def magnitude(w: Routine, x: str) -> str:
-    name = f"llvm.fabs.{w.dtype.code}"
-    w.declare(f"{w.kind} @{name}({w.kind})")
-    return w.new(f"call {w.kind} @{name}({w.kind} {x})")
-
-
-def copy(w: Routine, to: str, source: str, count: Size) -> None:
-    with w.loop(count) as i:
-        w.put(w.get(source, i), to, i)
+    w.cblas("gemm", f"i32 {COLUMNS}", f"i32 {first}", f"i32 {second}", size, size, size,
+            w.factor(1), f"ptr {a}", lead, f"ptr {b}", lead, w.factor(0), f"ptr {y}",
+            lead)  # fmt: skip
 
 
 def combine(w: Routine, y: str, count: Size, terms: list[tuple[float, str]]) -> None:
@@ -39,24 +32,28 @@ def combine(w: Routine, y: str, count: Size, terms: list[tuple[float, str]]) -> 
     with w.loop(count) as i:
         total = ""
         for factor, x in terms:
-            part = w.times(w.number(factor), w.get(x, i))
-            total = w.new(f"fadd {w.kind} {total}, {part}") if total else part
+            part = w.scaled(w.get(x, i), w.real_number(factor))
+            total = w.plus(total, part) if total else part
         w.put(total, y, i)
+
+
+def fill(w: Routine, y: str, count: Size, value: float) -> None:
+    with w.loop(count) as i:
+        w.put(w.number(value), y, i)
 
 
 def expm(w: Routine) -> None:
     """`y = exp(y)`, in place; sizes: n."""
     (y,), (n,) = w.data, w.sizes
     square = w.mul(n, n)
-    x2, x4, x6, odd, even, free = (w.at(w.work, w.mul(square, i)) for i in range(6))
-    pivots = w.at(w.work, w.mul(square, 6))
+    x2, x4, x6, odd, even, free, pivots = w.work_in(*[w.words(square)] * 6)
     norm = _norm(w, y, n)
-    finite = w.new(f"fcmp olt {w.kind} {norm}, {w.number(float('inf'))}")
-    with w.leaving(w.new(f"xor i1 {finite}, true")), w.loop(square) as i:
-        w.put(w.number(float("nan")), y, i)
+    finite = w.new(f"fcmp olt {w.real} {norm}, {w.real_number(float('inf'))}")
+    with w.leaving(w.new(f"xor i1 {finite}, true")):
+        fill(w, y, square, float("nan"))
     times, scale = _halvings(w, norm)
     with w.loop(square) as i:
-        w.put(w.times(w.get(y, i), scale), y, i)
+        w.put(w.scaled(w.get(y, i), scale), y, i)
     gemm(w, x2, y, y, n)
     gemm(w, x4, x2, x2, n)
     gemm(w, x6, x2, x4, n)
@@ -68,8 +65,7 @@ def expm(w: Routine) -> None:
         combine(w, result, square, [(1, result), *low])
         with w.loop(n) as i:
             at = w.mul(i, w.add(n, 1))
-            old = w.get(result, at)
-            w.put(w.new(f"fadd {w.kind} {old}, {w.number(PADE[parity])}"), result, at)
+            w.put(w.plus(w.get(result, at), w.number(PADE[parity])), result, at)
     gemm(w, free, y, odd, n)
     combine(w, y, square, [(1, even), (1, free)])
     combine(w, x2, square, [(1, even), (-1, free)])
@@ -79,99 +75,170 @@ def expm(w: Routine) -> None:
               f"ptr {status}")  # fmt: skip
     with w.loop(times):
         gemm(w, free, y, y, n)
-        copy(w, y, free, square)
+        w.copy(y, free, square)
     w.line("ret i64 0")
 
 
 def _norm(w: Routine, y: str, n: Size) -> str:
     """The largest sum of magnitudes along a row of memory; NaN if there is one."""
-    rows = w.open_loop(str(n), 1, "0", [(w.kind, w.number(0))])
+    rows = w.open_loop(str(n), 1, "0", [(w.real, w.real_number(0))])
     row = w.at(y, w.mul(rows.counter, n))
 
     def step(j: Size, total: list[str]) -> list[str]:
-        return [w.new(f"fadd {w.kind} {total[0]}, {magnitude(w, w.get(row, j))}")]
+        return [w.on_reals("fadd", total[0], w.modulus(w.get(row, j)))]
 
-    (total,) = w.fold(0, n, [(w.kind, w.number(0))], step)
+    (total,) = w.fold(0, n, [(w.real, w.real_number(0))], step)
     top = rows.values[0]
     # Neither a NaN from before nor one of this row gets lost.
-    less = w.new(f"fcmp ole {w.kind} {total}, {top}")
-    kept = w.new(f"fcmp uno {w.kind} {top}, {top}")
-    keep = w.new(f"or i1 {less}, {kept}")
-    w.close_loop(rows, [w.new(f"select i1 {keep}, {w.kind} {top}, {w.kind} {total}")])
+    less = w.new(f"fcmp ole {w.real} {total}, {top}")
+    kept = w.new(f"fcmp uno {w.real} {top}, {top}")
+    w.close_loop(rows, [w.select(w.new(f"or i1 {less}, {kept}"), top, total)])
     return rows.values[0]
 
 
 def _halvings(w: Routine, norm: str) -> tuple[str, str]:
     """How often a norm has to be halved to be within reach, and the factor that does so."""
-    half, one = w.number(0.5), w.number(1)
-    kinds = [(w.kind, norm), (w.kind, one), ("i64", "0")]
+    half, one = w.real_number(0.5), w.real_number(1)
+    kinds = [(w.real, norm), (w.real, one), ("i64", "0")]
     loop = w.open_loop("1200", 1, "0", kinds)
     size, scale, count = loop.values
-    far = w.new(f"fcmp ogt {w.kind} {size}, {w.number(REACH)}")
-    halved = [
-        w.new(f"select i1 {far}, {w.kind} {w.times(v, half)}, {w.kind} {v}") for v in (size, scale)
-    ]
+    far = w.new(f"fcmp ogt {w.real} {size}, {w.real_number(REACH)}")
+    halved = [w.select(far, w.on_reals("fmul", v, half), v) for v in (size, scale)]
     more = w.new(f"add i64 {count}, {w.new(f'zext i1 {far} to i64')}")
     w.close_loop(loop, [*halved, more])
     return loop.values[2], loop.values[1]
 
 
 def cofactor(w: Routine) -> None:
-    """`y = det(y) y^-T`, in place, by another way where y has no inverse to speak of; sizes: n."""
-    (y,), (n,) = w.data, w.sizes
+    """`y = det(y) y^-T`, in place, by another way where y has no inverse to speak of; sizes: n,
+    elements of workspace, real numbers of workspace."""
+    (y,), (n, length, reals) = w.data, w.sizes
     square = w.mul(n, n)
-    a, u, v = (w.at(w.work, w.mul(square, i)) for i in range(3))
-    s = w.at(w.work, w.mul(square, 3))
-    space = w.at(s, n)
-    length = singular_length(w, n, n, n)
-    # Integers of any use lie behind all numbers, eight bytes for each of those.
-    integers = w.at(w.work, w.add(w.add(w.mul(square, 3), n), length), "double")
+    room = Decomposition(w, n, length, reals)
+    a = room.free
     status, lead = w.status(), w.least_one(n)
-    copy(w, a, y, square)
-    w.fortran("getrf", n, n, f"ptr {a}", lead, f"ptr {integers}", f"ptr {status}")
-    value, ratio = _determinant(w, a, integers, n)
+    w.copy(a, y, square)
+    w.fortran("getrf", n, n, f"ptr {a}", lead, f"ptr {room.integers}", f"ptr {status}")
+    value, ratio = _determinant(w, a, room.integers, n)
 
     def inverse() -> None:
-        w.fortran("getri", n, f"ptr {a}", lead, f"ptr {integers}", f"ptr {space}", length,
+        w.fortran("getri", n, f"ptr {a}", lead, f"ptr {room.integers}", f"ptr {room.space}", length,
                   f"ptr {status}")  # fmt: skip
-        with w.loop(n) as i, w.loop(n) as j:
-            turned = w.get(a, w.add(w.mul(j, n), i))
-            w.put(w.times(value, turned), y, w.add(w.mul(i, n), j))
+        w.copy_turned(y, a, n)
+        with w.loop(square) as i:
+            w.put(w.times(value, w.get(y, i)), y, i)
         w.line("ret i64 0")
 
     def singular() -> None:
-        with w.leaving(infinite(w, y, square)), w.loop(square) as i:
-            w.put(w.number(float("nan")), y, i)
-        w.fortran(
-            "gesdd", "A", n, n, f"ptr {y}", lead, f"ptr {s}", f"ptr {u}", lead, f"ptr {v}", lead,
-            f"ptr {space}", length, f"ptr {integers}", f"ptr {status}",
-        )  # fmt: skip
-        sign = w.number(1)
-        for x in (u, v):
-            copy(w, a, x, square)
-            w.fortran("getrf", n, n, f"ptr {a}", lead, f"ptr {integers}", f"ptr {status}")
-            sign = w.times(sign, _determinant(w, a, integers, n)[0])
+        with w.leaving(infinite(w, y, square)):
+            fill(w, y, square, float("nan"))
+        sign = room.decompose(y)
         with w.loop(n) as j:
-
-            def step(i: Size, total: list[str], j: str = j) -> list[str]:
-                own = w.new(f"icmp eq i64 {i}, {j}")
-                factor = w.new(f"select i1 {own}, {w.kind} {w.number(1)}, {w.kind} {w.get(s, i)}")
-                return [w.times(total[0], factor)]
-
-            (others,) = w.fold(0, n, [(w.kind, sign)], step)
+            others = room.others(lambda i: w.new(f"icmp eq i64 {i}, {j}"))
+            factor = w.scaled(sign, others)
             with w.loop(n) as i:
                 at = w.add(w.mul(j, n), i)
-                w.put(w.times(w.get(u, at), others), u, at)
-        gemm(w, y, u, v, n)
+                w.put(w.times(w.get(room.u, at), factor), room.u, at)
+        gemm(w, y, room.u, room.v, n)
         w.line("ret i64 0")
 
-    good = w.new(f"fcmp ogt {w.kind} {ratio}, {w.number(RATIO[w.letter])}")
+    good = w.new(f"fcmp ogt {w.real} {ratio}, {w.real_number(RATIO[w.letter])}")
     w.either(good, inverse, singular)
+
+
+def cofactor_slope(w: Routine) -> None:
+    """The derivative of the cofactors of x along t, as `ops/linalg/determinant.py` has it; sizes as
+    for `cofactor`. x is overwritten."""
+    (x, t, y), (n, length, reals) = w.data, w.sizes
+    square = w.mul(n, n)
+    room = Decomposition(w, n, length, reals)
+    wild = w.new(f"or i1 {infinite(w, x, square)}, {infinite(w, t, square)}")
+    with w.leaving(wild):
+        fill(w, y, square, float("nan"))
+    sign = room.decompose(x, conjugate=False)
+    gemm(w, y, room.u, t, n, ADJOINT)
+    gemm(w, x, y, room.v, n, PLAIN, ADJOINT)  # p
+    room.conjugate()
+    _slope_between(w, y, x, room, n)
+    gemm(w, x, room.u, y, n)
+    gemm(w, y, x, room.v, n)
+    with w.loop(square) as i:
+        w.put(w.times(sign, w.get(y, i)), y, i)
+    w.line("ret i64 0")
+
+
+def _slope_between(w: Routine, y: str, p: str, room: Decomposition, n: Size) -> None:
+    """`y = diag(q diag(p)) - q * p^T`, with `q[i, j]` the product of all singular values but the
+    i-th and the j-th, 0 for i = j; in columns."""
+    with w.loop(n) as i:
+        own = w.mul(i, w.add(n, 1))
+        w.put(w.number(0), y, own)
+        with w.loop(n) as j, w.when(w.new(f"icmp ne i64 {i}, {j}")):
+
+            def either(k: Size, i: str = i, j: str = j) -> str:
+                first, second = (w.new(f"icmp eq i64 {k}, {m}") for m in (i, j))
+                return w.new(f"or i1 {first}, {second}")
+
+            q = room.others(either)
+            part = w.scaled(w.get(p, w.mul(j, w.add(n, 1))), q)
+            w.put(w.plus(w.get(y, own), part), y, own)
+            # Element (i, j) in columns, and that of the transpose of p.
+            turned = w.get(p, w.add(w.mul(i, n), j))
+            w.put(w.minus(w.number(0), w.scaled(turned, q)), y, w.add(w.mul(j, n), i))
+
+
+class Decomposition:
+    """The singular values and vectors of a square matrix in columns, in a routine's workspace."""
+
+    def __init__(self, w: Routine, n: Size, length: Size, reals: Size) -> None:
+        self.w, self.n, self.length = w, n, length
+        self.square = w.mul(n, n)
+        each = w.words(self.square)
+        self.free, self.u, self.v, self.space, self.s, self.reals, self.integers = w.work_in(
+            each, each, each, w.words(length), n, reals
+        )
+
+    def decompose(self, x: str, conjugate: bool = True) -> str:
+        """Find them, as U and V^H or the conjugates of these; x is overwritten. Returns the
+        determinant of `U V^H`."""
+        w, n, status = self.w, self.n, self.w.status()
+        lead = w.least_one(n)
+        w.fortran(
+            "gesdd", "A", n, n, f"ptr {x}", lead, f"ptr {self.s}", f"ptr {self.u}", lead,
+            f"ptr {self.v}", lead, f"ptr {self.space}", self.length,
+            *([f"ptr {self.reals}"] if w.paired else []), f"ptr {self.integers}", f"ptr {status}",
+        )  # fmt: skip
+        sign = w.number(1)
+        for m in (self.u, self.v):
+            w.copy(self.free, m, self.square)
+            w.fortran("getrf", n, n, f"ptr {self.free}", lead, f"ptr {self.integers}",
+                      f"ptr {status}")  # fmt: skip
+            sign = w.times(sign, _determinant(w, self.free, self.integers, n)[0])
+        if conjugate:
+            self.conjugate()
+        return sign
+
+    def conjugate(self) -> None:
+        """Both kinds of vectors conjugated."""
+        if self.w.paired:
+            for m in (self.u, self.v):
+                with self.w.loop(self.square) as i:
+                    self.w.put(self.w.conj(self.w.get(m, i)), m, i)
+
+    def others(self, left_out: Callable[[Size], str]) -> str:
+        """The product of all singular values but some."""
+        w = self.w
+
+        def step(i: Size, total: list[str]) -> list[str]:
+            one = w.real_number(1)
+            factor = w.select(left_out(i), one, w.get(self.s, i, w.real))
+            return [w.on_reals("fmul", total[0], factor)]
+
+        return w.fold(0, self.n, [(w.real, w.real_number(1))], step)[0]
 
 
 def _determinant(w: Routine, a: str, pivots: str, n: Size) -> tuple[str, str]:
     """The determinant by factors, and the least pivot's part of the largest one."""
-    one = w.number(1)
 
     def step(i: Size, total: list[str]) -> list[str]:
         product, least, largest = total
@@ -180,18 +247,26 @@ def _determinant(w: Routine, a: str, pivots: str, n: Size) -> tuple[str, str]:
         stays = w.new(f"icmp eq i64 {moved}, {w.add(i, 1)}")
         turned = w.new(f"fneg {w.kind} {pivot}")
         signed = w.new(f"select i1 {stays}, {w.kind} {pivot}, {w.kind} {turned}")
-        size = magnitude(w, pivot)
-        less = w.new(f"fcmp olt {w.kind} {least}, {size}")
-        more = w.new(f"fcmp ogt {w.kind} {largest}, {size}")
+        size = w.size(pivot)
+        less = w.new(f"fcmp olt {w.real} {least}, {size}")
+        more = w.new(f"fcmp ogt {w.real} {largest}, {size}")
         return [
             w.times(product, signed),
-            w.new(f"select i1 {less}, {w.kind} {least}, {w.kind} {size}"),
-            w.new(f"select i1 {more}, {w.kind} {largest}, {w.kind} {size}"),
+            w.select(less, least, size),
+            w.select(more, largest, size),
         ]
 
-    first = [(w.kind, one), (w.kind, w.number(float("inf"))), (w.kind, w.number(0))]
+    first = [
+        (w.kind, w.number(1)),
+        (w.real, w.real_number(float("inf"))),
+        (w.real, w.real_number(0)),
+    ]
     product, least, largest = w.fold(0, n, first, step)
-    return product, w.over(least, largest)
+    return product, w.on_reals("fdiv", least, largest)
 
 
-ROUTINES: dict[str, Emit] = {"expm": expm, "cofactor": cofactor}
+ROUTINES: dict[str, Emit] = {
+    "expm": expm,
+    "cofactor": cofactor,
+    "cofactor_slope": cofactor_slope,
+}

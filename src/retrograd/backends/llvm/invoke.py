@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retrograd.backends.kernel import Nest, Value
-from retrograd.backends.kernel.call import PYTHON
-from retrograd.backends.llvm import functions, graphs, lapack, python
+from retrograd.backends.kernel.call import PAIRED, PYTHON
+from retrograd.backends.llvm import functions, graphs, lapack, python, spectra
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, walk
 from retrograd.backends.llvm.matrices import UNROLLED
@@ -14,7 +14,12 @@ from retrograd.backends.llvm.routine import Emit, helper
 from retrograd.errors import BackendError
 
 # What writes the body of a routine's helper function, by the name that `kernel/call.py` gives it.
-ROUTINES: dict[str, Emit] = {**lapack.ROUTINES, **functions.ROUTINES, **graphs.ROUTINES}
+ROUTINES: dict[str, Emit] = {
+    **lapack.ROUTINES,
+    **spectra.ROUTINES,
+    **functions.ROUTINES,
+    **graphs.ROUTINES,
+}
 
 
 def call(w: KernelWriter, nest: Nest) -> None:
@@ -31,7 +36,8 @@ def call(w: KernelWriter, nest: Nest) -> None:
         space = w.scalar(info["work"])
         start = first if first == "0" else w.new(f"mul i64 {first}, {space}")
         work = w.address(rest.pop(0), start)
-    name = info["routine"]
+    name = info["routine"].removeprefix(PAIRED)
+    paired = name != info["routine"]
     key = ""
     emit: Emit
     if name.startswith(PYTHON):
@@ -41,7 +47,7 @@ def call(w: KernelWriter, nest: Nest) -> None:
     else:
         raise BackendError(f"the llvm backend has no routine {name!r}")
     dtype = data[-1].type.dtype
-    symbol = helper(w, name, emit, dtype, len(data), _known(name, info["sizes"]), key)
+    symbol = helper(w, name, emit, dtype, len(data), _known(name, info["sizes"]), key, paired)
     sizes = [w.scalar(s) for s in info["sizes"]]
 
     def inside(_: Carried) -> Carried:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import itertools
 
-from retrograd.backends.kernel.linalg import BLOCK
 from retrograd.backends.llvm import matrices
 from retrograd.backends.llvm.routine import Emit, Routine, Size
-from retrograd.ops.linalg.matrix import LEADING, NOT_FINITE
 
 
 def cholesky(upper: bool) -> Emit:
@@ -91,7 +89,7 @@ def substitute(
     w.start_block(many)
     w.cblas(
         "trsm", f"i32 {ROWS}", f"i32 {LEFT}", *options, f"i32 {w.narrow(n)}", f"i32 {w.narrow(k)}",
-        f"{w.kind} {w.number(1)}", f"ptr {a}", f"i32 {lead}", f"ptr {y}",
+        w.factor(1), f"ptr {a}", f"i32 {lead}", f"ptr {y}",
         f"i32 {w.narrow(w.least_one(k))}",
     )  # fmt: skip
     w.jump(done)
@@ -102,8 +100,7 @@ def refuse_zeros(w: Routine, a: str, n: Size, step: Size) -> None:
     """Return the position, counted from 1, of the first zero among `a[i * step]`."""
 
     def look(i: Size) -> None:
-        zero = w.new(f"fcmp oeq {w.kind} {w.get(a, w.mul(i, step))}, {w.number(0)}")
-        w.leave_if(zero, str(w.add(i, 1)))
+        w.leave_if(w.is_zero(w.get(a, w.mul(i, step))), str(w.add(i, 1)))
 
     w.each(0, n, look)
 
@@ -115,7 +112,7 @@ def lu(w: Routine) -> None:
     exchanges = w.at(order, m)
 
     def start(i: Size) -> None:
-        w.put(w.new(f"uitofp i64 {i} to {w.kind}"), order, i)
+        w.put(w.from_size(i), order, i)
         w.put(w.number(0), exchanges, i)
 
     def small() -> None:
@@ -130,7 +127,7 @@ def lu(w: Routine) -> None:
         w.each(0, m, start)
         with w.loop(n) as i:
             j = w.sub(w.new(f"zext i32 {w.get(w.work, i, 'i32')} to i64"), 1)
-            w.put(w.new(f"uitofp i64 {j} to {w.kind}"), exchanges, i)
+            w.put(w.from_size(j), exchanges, i)
             w.swap(order, i, j)
         w.line("ret i64 0")
 
@@ -170,8 +167,8 @@ def solve(transpose: bool) -> Emit:
 
 
 def inv(w: Routine) -> None:
-    """`y = a^-1` by the factors of a; sizes: n."""
-    (f, y), (n,) = w.data, w.sizes
+    """`y = a^-1` by the factors of a; sizes: n, elements of workspace."""
+    (f, y), (n, length) = w.data, w.sizes
     refuse_zeros(w, f, n, w.add(n, 1))
 
     def small() -> None:
@@ -188,17 +185,15 @@ def inv(w: Routine) -> None:
 
     def large() -> None:
         square, status = w.mul(n, n), w.status()
-        exchanges, pivots = w.at(f, w.add(square, n)), w.at(w.work, square, "double")
-        space = w.at(pivots, n, "double")
-        with w.loop(square) as i:
-            w.put(w.get(f, i), w.work, i)
+        exchanges = w.at(f, w.add(square, n))
+        columns, space, pivots = w.work_in(w.words(square), w.words(length))
+        w.copy(columns, f, square)
         with w.loop(n) as i:
-            j = w.new(f"fptoui {w.kind} {w.get(exchanges, i)} to i32")
+            j = w.to_size(w.get(exchanges, i), "i32")
             w.put(w.new(f"add i32 {j}, 1"), pivots, i, "i32")
-        w.fortran("getri", n, f"ptr {w.work}", w.least_one(n), f"ptr {pivots}", f"ptr {space}",
-                  w.mul(n, BLOCK), f"ptr {status}")  # fmt: skip
-        with w.loop(n) as i, w.loop(n) as j:
-            w.put(w.get(w.work, w.add(w.mul(j, n), i)), y, w.add(w.mul(i, n), j))
+        w.fortran("getri", n, f"ptr {columns}", w.least_one(n), f"ptr {pivots}", f"ptr {space}",
+                  length, f"ptr {status}")  # fmt: skip
+        w.copy_turned(y, columns, n)
         w.line("ret i64 0")
 
     w.either(matrices.is_small(w, matrices.SOLVED, n), small, large)
@@ -210,7 +205,7 @@ def exchange_rows(w: Routine, f: str, y: str, n: Size, k: Size, back: bool) -> N
 
     def step(number: Size) -> None:
         i = w.sub(w.sub(n, 1), number) if back else number
-        j = w.new(f"fptoui {w.kind} {w.get(exchanges, i)} to i64")
+        j = w.to_size(w.get(exchanges, i))
         one, two = w.at(y, w.mul(i, k)), w.at(y, w.mul(j, k))
 
         def element(c: Size) -> None:
@@ -225,143 +220,34 @@ def exchange_rows(w: Routine, f: str, y: str, n: Size, k: Size, back: bool) -> N
 
 
 def qr(w: Routine) -> None:
-    """Rows of `y[n, m + n]` begin with columns of x, then of Q, and end with R; sizes: m, n."""
-    (y,), (m, n) = w.data, w.sizes
+    """Rows of `y[n, m + n]` begin with columns of x, then of Q, and end with R; sizes: m, n,
+    elements of workspace."""
+    (y,), (m, n, length) = w.data, w.sizes
     lead, status = w.add(m, n), w.status()
-    space = w.at(w.work, n)
-    length = w.least_one(w.mul(n, BLOCK))
+    factors, space = w.work_in(w.words(n))
     reach = w.least_one(lead)
-    w.fortran("geqrf", m, n, f"ptr {y}", reach, f"ptr {w.work}", f"ptr {space}", length,
+    w.fortran("geqrf", m, n, f"ptr {y}", reach, f"ptr {factors}", f"ptr {space}", length,
               f"ptr {status}")  # fmt: skip
     with w.loop(n) as i:
         row = w.add(w.mul(i, lead), m)
         with w.loop(n, i) as j:
             w.put(w.get(y, w.add(w.mul(j, lead), i)), y, w.add(row, j))
-    w.fortran("orgqr", m, n, n, f"ptr {y}", reach, f"ptr {w.work}", f"ptr {space}", length,
+    w.fortran("orgqr", m, n, n, f"ptr {y}", reach, f"ptr {factors}", f"ptr {space}", length,
               f"ptr {status}")  # fmt: skip
     w.line("ret i64 0")
 
 
 def complete(w: Routine) -> None:
     """The first k rows of `y[m, m]` hold orthonormal vectors; the others become more of them.
-    Sizes: m, k."""
-    (y,), (m, k) = w.data, w.sizes
+    Sizes: m, k, elements of workspace."""
+    (y,), (m, k, length) = w.data, w.sizes
     status, reach = w.status(), w.least_one(m)
-    space, length = w.at(w.work, k), w.least_one(w.mul(m, BLOCK))
-    w.fortran("geqrf", m, k, f"ptr {y}", reach, f"ptr {w.work}", f"ptr {space}", length,
+    factors, space = w.work_in(w.words(k))
+    w.fortran("geqrf", m, k, f"ptr {y}", reach, f"ptr {factors}", f"ptr {space}", length,
               f"ptr {status}")  # fmt: skip
-    w.fortran("orgqr", m, m, k, f"ptr {y}", reach, f"ptr {w.work}", f"ptr {space}", length,
+    w.fortran("orgqr", m, m, k, f"ptr {y}", reach, f"ptr {factors}", f"ptr {space}", length,
               f"ptr {status}")  # fmt: skip
     w.line("ret i64 0")
-
-
-def eigen(vectors: bool) -> Emit:
-    """Eigenvalues, and of `y[n + 1, n]` the rows behind them as eigenvectors; sizes: n."""
-
-    def emit(w: Routine) -> None:
-        n, y, status = w.sizes[0], w.data[-1], w.status()
-        x = w.at(y, n) if vectors else w.data[0]
-        refuse_infinite(w, x, w.mul(n, n))
-        numbers = w.add(w.add(w.mul(n, 6 + BLOCK), w.mul(w.mul(n, n), 2)), 1)
-        integers = w.at(w.work, numbers, "double")
-        w.fortran(
-            "syevd", "V" if vectors else "N", "L", n, f"ptr {x}", w.least_one(n), f"ptr {y}",
-            f"ptr {w.work}", numbers, f"ptr {integers}", w.add(w.mul(n, 5), 3), f"ptr {status}",
-        )  # fmt: skip
-        if vectors:
-            with w.loop(n) as i:
-                vector = w.at(x, w.mul(i, n))
-                sign = orientation(w, vector, n)
-                with w.loop(n) as j:
-                    w.put(w.new(f"fmul {w.kind} {w.get(vector, j)}, {sign}"), vector, j)
-        w.line(f"ret i64 {w.code(status)}")
-
-    return emit
-
-
-def refuse_infinite(w: Routine, x: str, count: Size) -> None:
-    """Return where not all numbers are finite: no iteration would end well."""
-    w.leave_if(infinite(w, x, count), str(NOT_FINITE))
-
-
-def infinite(w: Routine, x: str, count: Size) -> str:
-    """Whether there are NaN or infinities among so many numbers."""
-
-    def step(i: Size, total: list[str]) -> list[str]:
-        none = w.times(w.get(x, i), w.number(0))  # or NaN
-        return [w.new(f"fadd {w.kind} {total[0]}, {none}")]
-
-    (total,) = w.fold(0, count, [(w.kind, w.number(0))], step)
-    return w.new(f"fcmp uno {w.kind} {total}, {total}")
-
-
-def orientation(w: Routine, vector: str, n: Size) -> str:
-    """1 or -1, the sign of the first component that is at least `LEADING` times the largest."""
-    name = f"llvm.fabs.{w.dtype.code}"
-    w.declare(f"{w.kind} @{name}({w.kind})")
-
-    def size(i: Size) -> str:
-        return w.new(f"call {w.kind} @{name}({w.kind} {w.get(vector, i)})")
-
-    one, minus = w.number(1), w.number(-1)
-    over = w.open_loop(str(n), 1, "0", [(w.kind, w.number(0))])
-    top, own = over.values[0], size(over.counter)
-    larger = w.new(f"fcmp ogt {w.kind} {own}, {top}")
-    w.close_loop(over, [w.new(f"select i1 {larger}, {w.kind} {own}, {w.kind} {top}")])
-    limit = w.new(f"fmul {w.kind} {over.values[0]}, {w.number(LEADING)}")
-    # From the last to the first, so that the first one stays.
-    back = w.open_loop(str(n), 1, "0", [(w.kind, one)])
-    i = w.sub(w.sub(n, 1), back.counter)
-    negative = w.new(f"fcmp olt {w.kind} {w.get(vector, i)}, {w.number(0)}")
-    sign = w.new(f"select i1 {negative}, {w.kind} {minus}, {w.kind} {one}")
-    leads = w.new(f"fcmp oge {w.kind} {size(i)}, {limit}")
-    w.close_loop(back, [w.new(f"select i1 {leads}, {w.kind} {sign}, {w.kind} {back.values[0]}")])
-    return back.values[0]
-
-
-def svd(w: Routine) -> None:
-    """`y[1 + m + n, k]` becomes s, U and V of the transpose of `x[n, m]`; sizes: m, n, k."""
-    (x, y), (m, n, k) = w.data, w.sizes
-    status = w.status()
-    refuse_infinite(w, x, w.mul(m, n))
-    turned, space = w.work, w.at(w.work, w.mul(m, k), "double")
-    length = singular_length(w, m, n, k)
-    integers = w.at(space, length, "double")
-    w.fortran(
-        "gesdd", "S", m, n, f"ptr {x}", w.least_one(m), f"ptr {y}", f"ptr {turned}", w.least_one(m),
-        f"ptr {w.at(y, w.mul(w.add(m, 1), k))}", w.least_one(k), f"ptr {space}", length,
-        f"ptr {integers}", f"ptr {status}",
-    )  # fmt: skip
-    u, v = w.at(y, k), w.at(y, w.mul(w.add(m, 1), k))
-    with w.loop(k) as j:
-        vector = w.at(turned, w.mul(j, m))
-        sign = orientation(w, vector, m)
-        with w.loop(m) as i:
-            turn = w.new(f"fmul {w.kind} {w.get(vector, i)}, {sign}")
-            w.put(turn, u, w.add(w.mul(i, k), j))
-        with w.loop(n) as i:
-            at = w.add(w.mul(i, k), j)
-            w.put(w.new(f"fmul {w.kind} {w.get(v, at)}, {sign}"), v, at)
-    w.line(f"ret i64 {w.code(status)}")
-
-
-def svdvals(w: Routine) -> None:
-    """`y[k]` becomes the singular values of `x[n, m]`; sizes: m, n, k."""
-    (x, y), (m, n, k) = w.data, w.sizes
-    refuse_infinite(w, x, w.mul(m, n))
-    status, length = w.status(), singular_length(w, m, n, k)
-    integers = w.at(w.work, length, "double")
-    w.fortran(
-        "gesdd", "N", m, n, f"ptr {x}", w.least_one(m), f"ptr {y}", f"ptr {x}", w.least_one(m),
-        f"ptr {x}", w.least_one(m), f"ptr {w.work}", length, f"ptr {integers}", f"ptr {status}",
-    )  # fmt: skip
-    w.line(f"ret i64 {w.code(status)}")
-
-
-def singular_length(w: Routine, m: Size, n: Size, k: Size) -> Size:
-    """Numbers of workspace for `gesdd`, as `kernel/linalg.py` reserves them."""
-    own = w.add(w.mul(w.mul(k, k), 4), w.mul(k, 7))
-    return w.add(own, w.add(w.mul(w.add(m, n), BLOCK + 1), 1))
 
 
 # Written for their sizes alone, where these are small.
@@ -379,12 +265,4 @@ STRAIGHT: dict[str, Emit] = {
         for upper, transpose, unit in itertools.product((0, 1), repeat=3)
     },
 }
-ROUTINES: dict[str, Emit] = {
-    **STRAIGHT,
-    "qr": qr,
-    "complete": complete,
-    "eigh": eigen(True),
-    "eigvalsh": eigen(False),
-    "svd": svd,
-    "svdvals": svdvals,
-}
+ROUTINES: dict[str, Emit] = {**STRAIGHT, "qr": qr, "complete": complete}

@@ -25,56 +25,52 @@ def is_small(w: Routine, limit: int, size: Size) -> bool | str:
 
 
 def cholesky(w: Routine, y: str, n: Size, at: Place) -> None:
-    """The lower half of `y`, in place; leaves with the order of the minor that is not positive."""
-    root = f"llvm.sqrt.{w.dtype.code}"
-    w.declare(f"{w.kind} @{root}({w.kind})")
+    """The lower half of `y`, in place; leaves with the order of the minor that is not positive.
+    Where `at` turns a complex `y`, what it turns to is conjugated: the lower half of `y^T`."""
 
     def rest(i: Size, j: Size) -> str:
         """`y[i, j]` less what the columns before it explain."""
 
         def step(p: Size, total: list[str]) -> list[str]:
-            product = w.times(w.get(y, at(i, p)), w.get(y, at(j, p)))
+            product = w.times(w.get(y, at(i, p)), w.conj(w.get(y, at(j, p))))
             return [w.minus(total[0], product)]
 
         return w.fold(0, j, [(w.kind, w.get(y, at(i, j)))], step)[0]
 
     def column(j: Size) -> None:
-        square = rest(j, j)
-        good = w.new(f"fcmp ogt {w.kind} {square}, {w.number(0)}")
+        square = w.real_part(rest(j, j))
+        good = w.new(f"fcmp ogt {w.real} {square}, {w.real_number(0)}")
         w.leave_if(w.new(f"xor i1 {good}, true"), str(w.add(j, 1)))
-        top = w.new(f"call {w.kind} @{root}({w.kind} {square})")
-        w.put(top, y, at(j, j))
-        w.each(w.add(j, 1), n, lambda i: w.put(w.over(rest(i, j), top), y, at(i, j)))
+        top = w.root(square)
+        w.put(w.from_real(top), y, at(j, j))
+        w.each(w.add(j, 1), n, lambda i: w.put(w.shrunk(rest(i, j), top), y, at(i, j)))
 
     w.each(0, n, column)
 
 
 def lu(w: Routine, y: str, m: Size, n: Size, order: str, exchanges: str) -> None:
     """The factors of a matrix whose columns are rows of `y`, in place, with the exchanges."""
-    size = f"llvm.fabs.{w.dtype.code}"
-    w.declare(f"{w.kind} @{size}({w.kind})")
 
     def at(i: Size, j: Size) -> Size:
         return w.add(w.mul(j, m), i)
 
     def larger(k: Size) -> Callable[[Size, list[str]], list[str]]:
         def step(i: Size, best: list[str]) -> list[str]:
-            own = w.new(f"call {w.kind} @{size}({w.kind} {w.get(y, at(i, k))})")
-            wins = w.new(f"fcmp ogt {w.kind} {own}, {best[1]}")
+            own = w.size(w.get(y, at(i, k)))
+            wins = w.new(f"fcmp ogt {w.real} {own}, {best[1]}")
             row = w.new(f"select i1 {wins}, i64 {i}, i64 {best[0]}")
-            return [row, w.new(f"select i1 {wins}, {w.kind} {own}, {w.kind} {best[1]}")]
+            return [row, w.select(wins, own, best[1])]
 
         return step
 
     def column(k: Size) -> None:
-        first = w.new(f"call {w.kind} @{size}({w.kind} {w.get(y, at(k, k))})")
-        start = [("i64", str(k)), (w.kind, first)]
+        start = [("i64", str(k)), (w.real, w.size(w.get(y, at(k, k))))]
         best, _ = w.fold(w.add(k, 1), m, start, larger(k))
-        w.put(w.new(f"uitofp i64 {best} to {w.kind}"), exchanges, k)
+        w.put(w.from_size(best), exchanges, k)
         w.swap(order, k, best)
         w.each(0, n, lambda j: w.swap(y, at(k, j), at(best, j)))
         pivot = w.get(y, at(k, k))
-        zero = w.new(f"fcmp oeq {w.kind} {pivot}, {w.number(0)}")
+        zero = w.is_zero(pivot)
         divisor = w.new(f"select i1 {zero}, {w.kind} {w.number(1)}, {w.kind} {pivot}")
 
         def row(i: Size) -> None:

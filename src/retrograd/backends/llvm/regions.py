@@ -38,7 +38,7 @@ class RegionWriter(Writer):
         self.watched = "%block"  # the block with the word that stops the run
         self.dims: set[Dim] = set()  # that kernels inside read from the block
 
-    def write(self, kernel: Kernel) -> str:
+    def write_region(self, kernel: Kernel) -> str:
         (region,) = regions_of(kernel)
         self.region = region
         prim = region.node.prim
@@ -293,7 +293,7 @@ class TeamWriter(RegionWriter):
         super().__init__(module, check, stoppable)
         self.own = own
 
-    def write(self, kernel: Kernel) -> str:
+    def write_region(self, kernel: Kernel) -> str:
         (region,) = regions_of(kernel)
         if isinstance(region.node.prim, DagScan):
             self.part = self._part(region, region.node.prim)
@@ -314,7 +314,7 @@ class TeamWriter(RegionWriter):
         for buffer in self.own:
             place = self.load(buffer)
             self.point(buffer, self.new(f"getelementptr i8, ptr {place}, i64 {scratch}"))
-        return super().write(kernel)
+        return super().write_region(kernel)
 
     def copy(self, to: str, source: str, size: int | Dim) -> None:
         """Done by the first thread."""

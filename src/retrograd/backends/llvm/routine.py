@@ -6,6 +6,8 @@ and C, and how to go through arrays. It becomes a helper function of the module,
     i64 @call.cholesky.d(ptr operands..., ptr result, ptr workspace, i64 sizes...)
 
 It returns 0, or a number below 2**31 that says what is wrong.
+
+Most are written for complex numbers by the same functions (`elements.py`).
 """
 
 from __future__ import annotations
@@ -15,18 +17,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
-from retrograd.backends.llvm import types
+from retrograd.backends.llvm.elements import Elements
 from retrograd.backends.llvm.writer import Writer
-from retrograd.ir import DType, float32
+from retrograd.ir import DType
 
 CBLAS, LAPACK = "rg_cblas_", "rg_lapack_"  # what the names of OpenBLAS's functions begin with
 
+
+TILE = 16  # rows and columns of what is transposed at a time
 
 Size = int | str  # a number, or the register that holds it
 Step = Callable[[Size, list[str]], list[str]]
 
 
-class Routine(Writer):
+class Routine(Elements):
     """Writes a routine's body. `data` are the operands and then the result, `sizes` the sizes:
     numbers where the routine is written for these alone."""
 
@@ -37,11 +41,9 @@ class Routine(Writer):
         data: int,
         sizes: Sequence[int | None],
         key: str,
+        paired: bool = False,
     ) -> None:
-        super().__init__(declare)
-        self.dtype = dtype
-        self.kind = types.memory_type(dtype)  # of an element
-        self.letter = "s" if dtype is float32 else "d"  # in the names of LAPACK's functions
+        super().__init__(declare, dtype, paired)
         self.data = [f"%p{i}" for i in range(data)]
         self.sizes: list[Size] = [f"%n{i}" if n is None else n for i, n in enumerate(sizes)]
         self.work = "%work"
@@ -81,30 +83,56 @@ class Routine(Writer):
 
     def get(self, pointer: str, index: Size, kind: str = "") -> str:
         kind = kind or self.kind
-        return self.new(f"load {kind}, ptr {self.at(pointer, index, kind)}")
+        return self.new(f"load {kind}, ptr {self.at(pointer, index, kind)}{self._aligned(kind)}")
 
     def put(self, value: str, pointer: str, index: Size, kind: str = "") -> None:
         kind = kind or self.kind
-        self.line(f"store {kind} {value}, ptr {self.at(pointer, index, kind)}")
+        place = self.at(pointer, index, kind)
+        self.line(f"store {kind} {value}, ptr {place}{self._aligned(kind)}")
 
-    def number(self, value: float) -> str:
-        return types.literal(value, self.dtype)
+    def _aligned(self, kind: str) -> str:
+        """Complex numbers begin wherever real ones may."""
+        return f", align {self.dtype.itemsize}" if kind.startswith("<") else ""
+
+    def words(self, count: Size) -> Size:
+        """The words of workspace that so many elements take."""
+        return self.mul(count, 2) if self.paired else count
+
+    def work_in(self, *words: Size) -> list[str]:
+        """The addresses of consecutive parts of the workspace, of so many words of 8 bytes each,
+        and of what is behind them."""
+        found = [self.work]
+        for count in words:
+            found.append(self.at(found[-1], count, "double"))
+        return found
+
+    def copy(self, to: str, source: str, count: Size) -> None:
+        """Elements, one after the other."""
+        size = self.mul(count, self.dtype.itemsize * (1 + self.paired))
+        self.declare("void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
+
+    def copy_turned(self, to: str, source: str, n: Size) -> None:
+        """The transpose of a square matrix, by tiles that the cache holds."""
+        self.declare("i64 @llvm.smin.i64(i64, i64)")
+
+        def end(start: str) -> str:
+            return self.new(f"call i64 @llvm.smin.i64(i64 {self.add(start, TILE)}, i64 {n})")
+
+        above = self.open_loop(str(n), TILE)
+        left = self.open_loop(str(n), TILE)
+        bottom, right = end(above.counter), end(left.counter)
+        with self.loop(bottom, above.counter) as i, self.loop(right, left.counter) as j:
+            x = self.get(source, self.add(self.mul(j, n), i))
+            self.put(x, to, self.add(self.mul(i, n), j))
+        self.close_loop(left)
+        self.close_loop(above)
 
     def swap(self, pointer: str, i: Size, j: Size) -> None:
         """Two elements change places."""
         a, b = self.get(pointer, i), self.get(pointer, j)
         self.put(b, pointer, i)
         self.put(a, pointer, j)
-
-    # -- arithmetic of elements ---------------------------------------------------------------
-    def minus(self, a: str, b: str) -> str:
-        return self.new(f"fsub {self.kind} {a}, {b}")
-
-    def times(self, a: str, b: str) -> str:
-        return self.new(f"fmul {self.kind} {a}, {b}")
-
-    def over(self, a: str, b: str) -> str:
-        return self.new(f"fdiv {self.kind} {a}, {b}")
 
     # -- control ------------------------------------------------------------------------------
     @contextmanager
@@ -196,6 +224,8 @@ class Routine(Writer):
                 place = self.reserve("i32", 4)
                 self.line(f"store i32 {self.narrow(a)}, ptr {place}")
                 pointers.append(f"ptr {place}")
+        if self.paired:  # symmetric is hermitian there, orthogonal unitary
+            name = {"sy": "he", "or": "un"}.get(name[:2], name[:2]) + name[2:]
         symbol = f"{LAPACK}{self.letter}{name}"
         # The lengths of characters come last, as gfortran wants them.
         kinds = ["ptr"] * len(pointers) + ["i64"] * letters
@@ -213,6 +243,14 @@ class Routine(Writer):
         size = self.new(f"call i32 @llvm.abs.i32(i32 {found}, i1 false)")
         return self.new(f"zext i32 {size} to i64")
 
+    def factor(self, value: float) -> str:
+        """A constant as CBLAS takes factors: of complex numbers, their address."""
+        if not self.paired:
+            return f"{self.kind} {self.number(value)}"
+        place = self.reserve(self.kind)
+        self.line(f"store {self.kind} {self.number(value)}, ptr {place}")
+        return f"ptr {place}"
+
     def cblas(self, name: str, *arguments: str) -> None:
         """Call a function of CBLAS with typed arguments."""
         symbol = f"{CBLAS}{self.letter}{name}"
@@ -225,28 +263,29 @@ Emit = Callable[[Routine], None]
 
 def helper(
     w: Writer, name: str, emit: Emit, dtype: DType, data: int, sizes: Sequence[int | None],
-    key: str = "",
+    key: str = "", paired: bool = False,
 ) -> str:  # fmt: skip
     """The symbol of a routine's function, which becomes known to the module. Sizes that are given
-    here are the only ones that it is for."""
+    here are the only ones that it is for; if `paired`, it is for complex numbers."""
     short = hashlib.sha256(key.encode()).hexdigest()[:16] if key else name
     known = (
         "".join([f".{'n' if n is None else n}" for n in sizes])
         if any(n is not None for n in sizes)
         else ""
     )
-    symbol = f"call.{short}.{dtype.code}{known}"
-    for text in _definition(symbol, emit, dtype, data, tuple(sizes), key):
+    symbol = f"call.{short}.{'c' if paired else ''}{dtype.code}{known}"
+    for text in _definition(symbol, emit, dtype, data, tuple(sizes), key, paired):
         w.declare(text)
     return symbol
 
 
 @cache
 def _definition(
-    symbol: str, emit: Emit, dtype: DType, data: int, sizes: tuple[int | None, ...], key: str
-) -> Sequence[str]:
+    symbol: str, emit: Emit, dtype: DType, data: int, sizes: tuple[int | None, ...], key: str,
+    paired: bool,
+) -> Sequence[str]:  # fmt: skip
     known: dict[str, None] = {}
-    w = Routine(lambda text: known.update({text: None}), dtype, data, sizes, key)
+    w = Routine(lambda text: known.update({text: None}), dtype, data, sizes, key, paired)
     emit(w)
     parameters = [f"ptr {p}" for p in (*w.data, w.work)]
     parameters += [f"i64 %n{i}" for i in range(len(sizes))]

@@ -1,7 +1,7 @@
 """`rg.linalg`: the linear algebra of the array API standard, and what SciPy and PyTorch add to it.
 
-Matrices are the last two axes, all axes before them are stacks. float32 and float64 are computed by
-LAPACK, half precision in float32; integers become float32. Complex matrices are taken everywhere.
+Matrices are the last two axes, all axes before them are stacks. Real and complex numbers of both
+precisions are computed by LAPACK, half precision in float32; integers become float32.
 """
 
 from retrograd.errors import LinAlgError
@@ -31,11 +31,15 @@ from retrograd.frontend.linalg.solving import (
     solve,
     solve_triangular,
 )
+from retrograd.frontend.linalg.tensors import block_diag, tensorinv, tensorsolve, vander
 from retrograd.frontend.manipulation import matrix_transpose
 from retrograd.frontend.products import cross, kron, matmul, multi_dot, outer, tensordot, vecdot
 
+matrix_exp = expm  # PyTorch's name
+
 __all__ = [
     "LinAlgError",
+    "block_diag",
     "cho_solve",
     "cholesky",
     "cond",
@@ -55,6 +59,7 @@ __all__ = [
     "lu_factor",
     "lu_solve",
     "matmul",
+    "matrix_exp",
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
@@ -70,7 +75,10 @@ __all__ = [
     "svd",
     "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
+    "vander",
     "vecdot",
     "vector_norm",
 ]
