@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import threading
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
@@ -200,7 +202,8 @@ class Jit:
                 if traced is None:
                     names = self._leaf_names(call.leaves, call.structure)
                     self._history.compiling(self._name, signature, names)
-                    traced = self._trace(call, names)
+                    with uncollected():
+                        traced = self._trace(call, names)
                     if len(self._traces) >= CAPACITY:
                         del self._traces[next(iter(self._traces))]
                     self._traces[signature] = traced
@@ -332,6 +335,19 @@ class Jit:
         for key in sorted(kwargs):
             names += [key + path for path in tree.paths(kwargs[key])]
         return names
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No collections of garbage inside of the block: tracing and compiling make a great many
+    objects, which all stay, and which a collector would go through time and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def jit(

@@ -232,6 +232,8 @@ def recall(
     try:  # of one tensor, with options: `x.sum(axis=0)`
         x = args[0]
         form, others = x._form, args[1:]
+        if form is None and x._own.inputs:
+            return MISSED  # it is recorded on nodes: no page knows it
         quick = others, tuple(map(type, others)), *kwargs.items(), *map(type, kwargs.values())
         page = x._page
         if page.open and page.made() < page.limit:
