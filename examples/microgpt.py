@@ -4,8 +4,8 @@
 
 One layer, width 16, 4 heads, 4,192 parameters; one name per step, letter by letter; Adam. `rg.jit`
 makes a program of each name, since letters are indices of lists: a name that comes again takes a
-tenth of a millisecond, one that is new as long as it takes to write it down. So there are few names
-here, again and again.
+tenth of a millisecond, one that is new as long as it takes to write it down, which is longer than
+a step without `rg.jit`. So there are few names here, again and again.
 """
 
 from __future__ import annotations

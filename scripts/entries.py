@@ -37,6 +37,7 @@ PUBLIC = {
 MATHEMATICS = {
     "zmul": "`a * b`, but `a` where `a` is 0, whatever `b` is.",
     "zdiv": "`a / b`, but `a` where `a` is 0, whatever `b` is.",
+    "sech2": "The derivative of `tanh`: `1 / cosh(x)^2`, accurate where `tanh(x)` is rounded to 1.",
     "zzmul": "`a * b`, but 0 where one of them is 0, whatever the other is.",
     "pow": "`a` to the power `b`. Of integers it wraps, and negative exponents give 0. `0^b` "
     "counts as constant in `b` from `b = 0` on.",

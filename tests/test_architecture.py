@@ -121,11 +121,21 @@ def test_files_stay_small(path):
 def test_import_is_light():
     code = (
         "import sys, retrograd;"
-        "heavy = {'llvmlite', 'networkx', 'scipy', 'torch', 'jax', 'rich', 'typer'};"
+        "heavy = {'llvmlite', 'networkx', 'scipy', 'torch', 'jax', 'rich', 'typer', 'http',"
+        "         'safetensors', 'retrograd.nn'};"
         "heavy &= set(sys.modules);"
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_is_imported_later_is_there_like_the_rest():
+    later = {*retrograd.LATER, *retrograd.LATER_NAMES}
+    assert later <= {*retrograd.__all__} & {*dir(retrograd)}
+    assert all(getattr(retrograd, name) is not None for name in later)
+    missing = "nothing"
+    with pytest.raises(AttributeError, match="module 'retrograd' has no attribute 'nothing'"):
+        getattr(retrograd, missing)
 
 
 def test_every_public_name_is_listed_and_documented():

@@ -1,8 +1,11 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from retrograd import data, gnn, io, micrograd, nn, optim, solvers, testing
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from retrograd.backends import available as backends
 from retrograd.errors import (
+    ArgumentError,
     BackendError,
     CycleError,
     DonatedError,
@@ -20,7 +23,7 @@ from retrograd.errors import (
     StaleTapeError,
     TraceError,
 )
-from retrograd.frontend import fft, linalg, random, special, tree
+from retrograd.frontend import linalg, random, tree
 from retrograd.frontend.activations import (
     elu,
     gelu,
@@ -55,7 +58,6 @@ from retrograd.frontend.creation import (
     zeros,
     zeros_like,
 )
-from retrograd.frontend.dashboard import dashboard
 from retrograd.frontend.debugging import debug
 from retrograd.frontend.dtypes import (
     __array_namespace_info__,
@@ -270,8 +272,14 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
-from retrograd.solvers import fixed_point, minimize, odeint, root
-from retrograd.testing import gradcheck, numerical_gradient
+
+if TYPE_CHECKING:
+    from retrograd import data, gnn, io, micrograd, nn, optim, solvers, testing
+    from retrograd.frontend import fft, special
+    from retrograd.frontend.dashboard import dashboard
+    from retrograd.solvers import fixed_point, odeint, root
+    from retrograd.solvers.minimize import minimize
+    from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -281,6 +289,43 @@ inf = float("inf")
 nan = float("nan")
 newaxis = None
 pi = 3.141592653589793
+
+# What not every program needs is imported when it is first asked for: a module, or a name of one.
+LATER = {
+    "data": "retrograd.data",
+    "fft": "retrograd.frontend.fft",
+    "gnn": "retrograd.gnn",
+    "io": "retrograd.io",
+    "micrograd": "retrograd.micrograd",
+    "nn": "retrograd.nn",
+    "optim": "retrograd.optim",
+    "solvers": "retrograd.solvers",
+    "special": "retrograd.frontend.special",
+    "testing": "retrograd.testing",
+}
+LATER_NAMES = {
+    "dashboard": "retrograd.frontend.dashboard",
+    "fixed_point": "retrograd.solvers",
+    "gradcheck": "retrograd.testing",
+    "minimize": "retrograd.solvers",
+    "numerical_gradient": "retrograd.testing",
+    "odeint": "retrograd.solvers",
+    "root": "retrograd.solvers",
+}
+
+if not TYPE_CHECKING:  # a type checker knows all names there are
+
+    def __getattr__(name: str) -> Any:
+        """What is imported later; see PEP 562."""
+        if name in LATER:
+            return import_module(LATER[name])
+        if name in LATER_NAMES:
+            return getattr(import_module(LATER_NAMES[name]), name)
+        raise AttributeError(f"module 'retrograd' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "angle",
@@ -292,6 +337,7 @@ __all__ = [
     "imag",
     "real",
     "__array_namespace_info__",
+    "ArgumentError",
     "BackendError",
     "CycleError",
     "DTypeError",

@@ -26,6 +26,10 @@ class OptionError(RetrogradError, ValueError):
     """An option or hyperparameter with a value it does not take."""
 
 
+class ArgumentError(RetrogradError, TypeError):
+    """An argument of the wrong kind, or a function that takes other arguments than it is given."""
+
+
 class IndexRangeError(RetrogradError, IndexError):
     """An index outside the axis it selects from."""
 
@@ -90,4 +94,5 @@ class BackendError(RetrogradError, RuntimeError):
 
 
 class RecompilationWarning(UserWarning):
-    """A `jit` function with `explain=True` was compiled again; the message says why."""
+    """A `jit` function was compiled again, for the ninth time or with `explain=True`; the message
+    says why."""

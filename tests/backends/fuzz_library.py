@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Made = tuple[Node, bool] | None
 UNARY = ("inv", "pinv", "det", "cofactor", "expm", "lu", "qr", "svd", "svdvals")
+OTHERS = ("solve", "triangular_solve", "logabsdet", "complement", "cofactor_slope", "eig",
+          "eigvals")  # fmt: skip
 SYMMETRIC = ("cholesky", "eigh", "eigvalsh")
 PLANE = ("exp", "sin", "tanh", "sqrt", "mul", "fft")
 
@@ -49,7 +51,7 @@ def library(f: Fuzz) -> Made:
     if x is None:
         return None
     a = matrix(f, x, f.r.choice((1, 2, 3, 5)))
-    name = f.r.choice((*UNARY, *SYMMETRIC, "solve", "triangular_solve", "logabsdet", "complement"))
+    name = f.r.choice((*UNARY, *SYMMETRIC, *OTHERS))
     if name in SYMMETRIC:
         y = lookup(name)()(a + lookup("permute")((1, 0))(a))
     elif name == "solve":
@@ -62,6 +64,11 @@ def library(f: Fuzz) -> Made:
         tall = lookup("concat")(0)(a, a)
         y = linalg.qr(tall, mode="complete")[0]
         return ReduceSum((0, 1))(y * y), False
+    elif name == "cofactor_slope":
+        y = lookup(name)()(a, a * a)
+    elif name in ("eig", "eigvals"):
+        w = lookup(name)()(a)  # in an order that rounding may decide
+        y = f.do("hypot", parts.real(w), parts.imag(w))
     elif name == "inv":
         y = linalg.inv(a)
     elif name == "det":

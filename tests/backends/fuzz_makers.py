@@ -42,6 +42,7 @@ from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import Concat, Flip, Pad, Permute, Reshape, Slice, expand
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
 from retrograd.ops.windows import Fold, Windows
+from tests.backends.fuzz_control import CONTROL
 from tests.backends.fuzz_library import library, plane
 
 if TYPE_CHECKING:
@@ -473,7 +474,8 @@ MAKERS: tuple[Maker, ...] = (
     *[widen] * 3, reshape, reshape, permute, permute, cut, flip, surround, join,
     *[reduce] * 4, extremum, running, running, order, find, select_rows, scatter, scatter,
     contract, contract, contract,
-    windows, pool, convolve, convolve, noise, steer, special, special, signs, library, plane,
+    windows, pool, convolve, convolve, noise, steer, special, special, signs, library, library,
+    plane, *CONTROL,
 )  # fmt: skip
 
 # What networks are made of.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections import OrderedDict
 from collections.abc import Sequence
 
@@ -46,6 +48,10 @@ def assert_same_bits(graph: Graph, arrays: Sequence[Array]) -> None:
 
 @pytest.mark.parametrize("name", [n for n in RECORDS if n != "input"])
 def test_samples(name: str) -> None:
+    assert_same_bits_of_samples(name)
+
+
+def assert_same_bits_of_samples(name: str) -> None:
     inputs: list[Node] = []
     outputs: list[Node] = []
     arrays: list[Array] = []
@@ -173,14 +179,58 @@ def random_contraction(seed: int) -> tuple[list[Node], Node, list[Array]]:
     return nodes, dot(*nodes), arrays
 
 
-@pytest.mark.parametrize("light", [True, False], ids=["light", "full"])
+# For each level of code, the bounds within which all work is its own.
+ALL, NONE = (math.inf, math.inf), (-1, -1)
+LEVELS = {"narrow": (ALL, ALL), "light": (NONE, ALL), "full": (NONE, NONE)}
+
+
+@pytest.fixture(params=LEVELS)
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code of one level only."""
+    monkeypatch.setattr(native, "_PROGRAMS", OrderedDict())
+    monkeypatch.setattr(native, "LEVELS", LEVELS[request.param])
+
+
+@pytest.mark.usefixtures("level")
 @pytest.mark.parametrize("seed", range(60))
-def test_contractions_of_many_axes(seed: int, light: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not light:
-        monkeypatch.setattr(native, "LIGHT", 0)
+def test_contractions_of_many_axes(seed: int) -> None:
     nodes, y, arrays = random_contraction(seed)
     if max(a.size for a in arrays) < 10**6 and y.type.size < 10**6:
         assert_same_bits(Graph(nodes, [y]), arrays)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("name", [n for n in RECORDS if n != "input"])
+def test_samples_on_every_level(name: str) -> None:
+    assert_same_bits_of_samples(name)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_convolution_and_pooling_with_gradients(seed: int) -> None:
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    rank, dtype = draw.choice([1, 2, 2, 3]), draw.choice([np.float32, np.float64, np.float16])
+    groups = draw.choice([1, 1, 2, 3])
+    given = groups * draw.choice([1, 2, 8]), groups * draw.choice([1, 4, 16])
+    kernel, sizes = (tuple([draw.choice(c) for _ in range(rank)]) for c in ([1, 2, 3], [9, 10, 13]))
+    options = {
+        name: tuple([draw.choice(choices) for _ in range(rank)])
+        for name, choices in (("stride", [1, 2]), ("padding", [0, 0, 1, 2]), ("dilation", [1, 2]))
+    }
+    x = rng.normal(size=(draw.choice([1, 2, 5]), given[0], *sizes)).astype(dtype)
+    w = rng.normal(size=(given[1], given[0] // groups, *kernel)).astype(dtype)
+    pool = (
+        lambda y: rg.tanh(y),
+        lambda y: rg.max_pool(y, 2),
+        lambda y: rg.avg_pool(y, 3, stride=1, padding=1),
+        lambda y: rg.max_pool(rg.tanh(y), 3, stride=2, padding=1),
+    )[seed % 4]
+
+    def f(x, w):
+        y = pool(rg.conv(x, w, groups=groups, **options))
+        return (rg.tanh(y) * y).sum()
+
+    assert_same_bits(rg.trace(rg.value_and_grad(f, argnums=(0, 1)), x, w), [x, w])
 
 
 def test_a_shape_never_seen_compiles_nothing() -> None:
@@ -215,6 +265,20 @@ def test_a_program_is_compiled_when_it_returns_often() -> None:
     assert len(results) > 2
     assert program.is_compiled
     assert len(set(results)) == 1
+
+
+def test_a_graph_of_many_nodes_is_interpreted_first() -> None:
+    y = x = input_node(spec((3,), float32))
+    for _ in range(500):
+        y = y * 0.999 + x
+    program = start_graph(Graph([x], [y]), "llvm")
+    assert isinstance(program, TieredProgram)
+    array = np.linspace(-1, 1, 3, dtype=np.float32)
+    results = {program([array])[0].tobytes()}
+    assert not program.is_compiled
+    results |= {program([array])[0].tobytes() for _ in range(5)}
+    assert program.is_compiled
+    assert len(results) == 1
 
 
 def test_large_work_is_compiled_at_once() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import num_threads
+from retrograd.backends.kernel import donation
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.llvm import program as program_module
 from retrograd.backends.llvm.drive_text import STOPPED
@@ -267,6 +268,54 @@ def test_donated_tensors_after_an_interrupt(monkeypatch, late):
             assert not state.numpy().any()
             state = f(state, x)[0]
             np.testing.assert_array_equal(state.numpy(), expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("last", [False, True])  # whether something is overwritten after the loop
+@pytest.mark.parametrize("size", [100, 20_000])  # the steps of the second are shared by threads
+def test_a_long_loop_over_donated_memory_stops(monkeypatch, size, threads, last):
+    """And what it was given is as it was, by the long way and by the short one."""
+    steps = 1_000_000 if size == 100 else 5_000
+
+    def interrupted(call, stop):
+        other = threading.Timer(0.02, lambda: setattr(word, "value", 1))
+        word = ctypes.c_int64.from_address(stop)
+        other.start()
+        assert call() == STOPPED
+        other.join()
+        raise KeyboardInterrupt
+
+    def g(y):
+        z = rg.scan(lambda y, _: (rg.tanh(y + 0.5), None), rg.sort(y), length=steps)[0]
+        return y + z if last else z
+
+    f = rg.jit(g, donate="y")
+    start = np.linspace(0, 1, size, dtype=np.float32)
+    with num_threads(threads):
+        for _ in range(2):
+            y = rg.tensor(start)
+            with monkeypatch.context() as patch:
+                patch.setattr(program_module, "interruptible", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    f(y)
+            np.testing.assert_array_equal(y.numpy(), start)
+
+
+def loop_program(size: int, steps: int) -> LLVMProgram:
+    """A loop whose result could be written over a donated array, which is read before."""
+
+    def f(y):
+        return rg.scan(lambda y, _: (rg.tanh(y + 0.5), None), rg.sort(y), length=steps)[0]
+
+    graph = rg.trace(f, spec((size,)))
+    return LLVMProgram(graph, donate=(0,))
+
+
+def test_loops_that_are_brief_or_over_very_large_arrays_overwrite_what_they_are_given(monkeypatch):
+    assert loop_program(100, 100).donated == {0: 0}
+    assert loop_program(100, 1_000_000).donated == {}
+    monkeypatch.setattr(donation, "LARGE", 399)
+    assert loop_program(100, 1_000_000).donated == {0: 0}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal to a process of its own")

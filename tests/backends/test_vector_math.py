@@ -64,6 +64,7 @@ UNARY: dict[str, tuple[Callable[[Array], Array] | None, Callable[[Any], Any], fl
     "sinh": (np.sinh, mpmath.sinh, 2.8),
     "cosh": (np.cosh, mpmath.cosh, 2.8),
     "tanh": (np.tanh, mpmath.tanh, 2.7),
+    "sech2": (lambda x: 1 / np.cosh(x) ** 2, lambda x: mpmath.sech(x) ** 2, 2.5),
     "asinh": (np.arcsinh, mpmath.asinh, 2.0),
     "acosh": (np.arccosh, mpmath.acosh, 2.4),
     "atanh": (np.arctanh, mpmath.atanh, 2.2),
@@ -171,6 +172,26 @@ def test_dense(name: str, dtype: DType) -> None:
     x, results = unary_results(dtype)
     with np.errstate(all="ignore"):
         assert_within(name, results[name], exact(x.astype(LONG)), bound, dtype, x)
+
+
+@needs_long_doubles
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ["tanh", "sech2"])
+def test_where_hyperbolic_formulas_change(name: str, dtype: DType) -> None:
+    """From the polynomial to the exponential, to 1, to results below the normal range, to zero;
+    in vectors whose lanes are all on one side, or on both."""
+    exact, _, bound = UNARY[name]
+    assert exact is not None
+    points = np.array([0.55, 9.01, 10.0, 43.6, 52.0, 53.0, 354.2, 373.0, 374.0], dtype.dtype)
+    near = points.view(f"u{dtype.itemsize}")[:, None] + np.arange(-2000, 2000)
+    near = near.astype(f"u{dtype.itemsize}").view(dtype.dtype)
+    x = _whole(
+        np.concatenate([near, -near, near[:, ::-1] * 0.1, near[::-1].T.copy().reshape(9, -1)])
+    )
+    single, wide = (Functions(dtype, [dtype], [(_write(name), dtype)], n)(x)[0] for n in LANES)
+    assert_same_bits(name, single, wide)
+    with np.errstate(all="ignore"):
+        assert_within(name, wide, exact(x.astype(LONG)), bound, dtype, x)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -298,6 +319,7 @@ VALUES: dict[str, list[tuple[float, float]]] = {
     "sinh": [(0.0, 0), (-0.0, -0.0), (INF, INF), (-INF, -INF)],
     "cosh": [(0.0, 1), (-0.0, 1), (INF, INF), (-INF, INF)],
     "tanh": [(0.0, 0), (-0.0, -0.0), (INF, 1), (-INF, -1)],
+    "sech2": [(0.0, 1), (-0.0, 1), (INF, 0), (-INF, 0)],
     "asinh": [(0.0, 0), (-0.0, -0.0), (INF, INF), (-INF, -INF)],
     "acosh": [(1.0, 0), (0.5, NAN), (-INF, NAN), (INF, INF)],
     "atanh": [(0.0, 0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (2.0, NAN)],

@@ -164,6 +164,7 @@ class Other:
 
 
 @pytest.mark.parametrize("first", [True, False])
+@pytest.mark.filterwarnings("ignore::retrograd.RecompilationWarning")  # it does so on purpose
 def test_calls_that_differ_are_told_apart(first):
     """The same function with everything that may vary, in turn, after calls that went well."""
 

@@ -109,6 +109,32 @@ def test_it_warns_if_asked_to():
         f({"a": rg.ones(1), "b": 1.0})
 
 
+def test_a_storm_of_compilations_is_warned_of_once():
+    def norm(x, y):
+        return (x * y).sum()
+
+    f = rg.jit(norm)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(1, 9):
+            f(np.ones((n, 2)), 1.0)
+    with pytest.warns(rg.RecompilationWarning) as found:
+        f(np.ones((9, 2)), 1.0)
+    (warning,) = found
+    text = str(warning.message)
+    assert 'x was f64[8, 2] and is f64[9, 2] (shapes={"x": "N 2"} would serve both)' in text
+    assert "number 9 of norm" in text
+    assert warning.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(10, 30):
+            f(np.ones((n, 2)), 1.0)
+        g = rg.jit(norm, shapes={"x": "N 2"})
+        for n in range(1, 30):
+            g(np.ones((n, 2)), 1.0)
+    assert g.cache_stats()["compilations"] == 1
+
+
 def test_static_positions():
     f = rg.jit(lambda x, *rest: x * rest[0], static_argnums=[1])
     assert f(rg.ones(1), 3).tolist() == [3]

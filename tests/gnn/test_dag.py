@@ -10,6 +10,7 @@ import pytest
 import retrograd as rg
 from retrograd import gnn
 from retrograd.errors import CycleError, IndexRangeError, ShapeError
+from retrograd.ir import TensorType
 from tests.gnn.graphs import any_dag
 
 S = 3
@@ -188,6 +189,77 @@ def test_the_same_bits_in_every_batch_and_on_any_number_of_threads() -> None:
                 assert row.tobytes() == alone[k][0][0].tobytes()
             joined = np.concatenate([alone[k][1][0] for k in order])
             assert weights[0].tobytes() == joined.tobytes()
+
+
+def layers(width: int, count: int, seed: int) -> tuple[int, Any]:
+    """Nodes in layers, shuffled, each with two edges from the layer before, and a chain behind."""
+    rng = np.random.default_rng(seed)
+    n, ends = width * count, []
+    for k in range(1, count):
+        source = rng.integers((k - 1) * width, k * width, 2 * width)
+        ends.append(np.stack([source, np.repeat(np.arange(k * width, (k + 1) * width), 2)]))
+    tail = np.arange(n - 1, n + 40)
+    edges = np.concatenate([*ends, np.stack([tail[:-1], tail[1:]])], axis=1)
+    return n + 40, rng.permutation(n + 40)[edges]
+
+
+@pytest.mark.parametrize("kind", list(CELLS))
+def test_wide_levels_are_shared_by_threads(kind: str) -> None:
+    cell = CELLS[kind]()
+    step = rg.jit(
+        rg.value_and_grad(lambda cell, x, w, e: weighed(cell, x, w, e), (0, 1, 2)),
+        shapes={"x": "N 3", "w": "E", "e": "2 E"},
+    )
+    for seed, (width, count) in enumerate(((900, 4), (3, 700), (1, 1))):
+        n, edges = layers(width, count, seed)
+        rng = np.random.default_rng(seed)
+        x, w = rng.normal(size=(n, S)), rng.uniform(0.2, 0.8, edges.shape[1])
+        found = []
+        for threads in (1, 2, 3, 2):
+            with rg.num_threads(threads), rg.no_grad():
+                value, (dcell, *rest) = step(cell, x, w, edges)
+            found.append([y.numpy() for y in (value, *dcell.parameters(), *rest)])
+        for other in found[1:]:
+            assert [y.tobytes() for y in other] == [y.tobytes() for y in found[0]]
+        with rg.backend("reference"):
+            value, (_, *rest) = rg.value_and_grad(weighed, (0, 1, 2))(cell, x, w, edges)
+            expected = [y.numpy() for y in (value, *rest)]
+        for mine, theirs in zip([found[0][0], *found[0][-2:]], expected, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-10)
+    assert step.cache_stats()["compilations"] == 1
+    sizes = rg.Dim("N"), rg.Dim("E")
+    specs = [rg.spec(s, rg.float64) for s in ((sizes[0], S), sizes[1:])]
+    edges = rg.spec((2, sizes[1]), rg.int64)
+    scan = rg.trace(lambda x, w, e: weighed(cell, x, w, e), *specs, edges)
+    assert "wide levels" in scan.explain()
+
+
+@pytest.mark.parametrize("at", [5, 1500, 3630])  # in the first level, a wide one, the chain
+def test_what_fails_in_a_cell_is_told_whichever_thread_it_runs_on(at: int) -> None:
+    n, edges = layers(900, 4, 0)
+    g = gnn.Graph(n, edges)
+    kind = rg.ones((n,), dtype=rg.int64).numpy().copy()
+    kind[gnn.topological_order(g).numpy()[at]] = 7
+    table = rg.ones((4, S))
+
+    def scan(kind: Any, e: Any) -> Any:
+        def cell(a: Any, k: Any) -> Any:
+            return rg.tanh(a + table[k])
+
+        return gnn.dag_scan(cell, gnn.Graph(kind.shape[0], e), kind, state=rg_type)
+
+    rg_type = TensorType(rg.float32, (S,))
+    step = rg.jit(scan, shapes={"kind": "N", "e": "2 E"})
+    for threads in (1, 2, 3):
+        with rg.num_threads(threads), pytest.raises(IndexRangeError, match=r"index 7 .*4"):
+            step(kind, edges)
+    assert step(np.minimum(kind, 3), edges).shape == (n, S)
+
+
+def weighed(cell: Any, x: Any, w: Any, e: Any) -> Any:
+    y = gnn.dag_scan(cell, gnn.Graph(x.shape[0], e), x, w)
+    parts = y.values() if isinstance(y, dict) else [y]
+    return sum((part * part).sum() for part in parts)
 
 
 def test_bad_input() -> None:

@@ -27,7 +27,7 @@ FUNCTIONS = {
 WORDS = {
     "where": lambda c, x, y: x if c else y, "exp": math.exp, "log": math.log, "tanh": math.tanh,
     "sqrt": math.sqrt, "sin": math.sin, "cosh": math.cosh, "cos": math.cos,
-    "relu": lambda x: max(x, 0.0),
+    "relu": lambda x: max(x, 0.0), "sech2": lambda x: 1 / math.cosh(x) ** 2,
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)), "sign": np.sign, "abs": abs,
 }  # fmt: skip
 

@@ -68,11 +68,35 @@ def test_a_generator_goes_on_where_it_was(tmp_path: Path) -> None:
     assert other.bits((4,)).tolist() == generator.bits((4,)).tolist()
 
 
+def test_an_optimizer_goes_on_where_it_was(tmp_path: Path) -> None:
+    def run(steps: int, model: Any, optimizer: Any) -> Any:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            (model(rg.ones((4, 2))) ** 2).sum().backward()
+            optimizer.step()
+        return model.weight.numpy().tobytes()
+
+    def fresh() -> Any:
+        model = rg.nn.Linear(2, 3, generator=rg.random.Generator(0))
+        return model, rg.optim.AdamW(model, lr=0.1)
+
+    model, optimizer = fresh()
+    run(3, model, optimizer)
+    save_checkpoint(tmp_path / "c", model=model, optimizer=optimizer, keys={3: "a", -1: "b"})
+    expected = run(2, model, optimizer)
+    again, other = fresh()
+    parts = load_checkpoint(tmp_path / "c", model=again, optimizer=other)
+    assert run(2, again, other) == expected
+    assert parts["keys"] == {3: "a", -1: "b"}
+
+
 def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:
     with pytest.raises(rg.DTypeError, match="config/f is a function"):
         save_checkpoint(tmp_path / "a", config={"f": test_what_cannot_be_saved_is_named})
+    with pytest.raises(rg.DTypeError, match=r"key 3\.5"):
+        save_checkpoint(tmp_path / "a", config={3.5: 1})
     with pytest.raises(rg.DTypeError, match="key 3"):
-        save_checkpoint(tmp_path / "a", config={3: 1})
+        save_checkpoint(tmp_path / "a", config={3: 1, "b": 2})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -50,6 +50,7 @@ CASES: dict[str, Case] = {
     "cbrt": (POSITIVE, mp.cbrt, lambda x: 1 / (3 * mp.cbrt(x) ** 2), 6),
     "reciprocal": (POSITIVE[20:40], lambda x: 1 / x, lambda x: -1 / x**2, 4),
     "tanh": (WIDE, mp.tanh, sech2, 8),
+    "sech2": (WIDE, sech2, lambda x: -2 * mp.tanh(x) * sech2(x), 8),
     "sinh": (WIDE, mp.sinh, mp.cosh, 4),
     "cosh": (WIDE, mp.cosh, mp.sinh, 4),
     "asinh": (WIDE, mp.asinh, lambda x: 1 / mp.sqrt(1 + x * x), 4),

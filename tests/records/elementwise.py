@@ -210,6 +210,7 @@ UNARY = {
     "sinh": in_mp(mp.sinh),
     "cosh": in_mp(mp.cosh),
     "tanh": in_mp(mp.tanh),
+    "sech2": in_mp(lambda x: mp.sech(x) ** 2),
     "asinh": in_mp(mp.asinh),
     "acosh": (in_mp(mp.acosh), [(1.2, 4)]),
     "atanh": (in_mp(mp.atanh), [(-0.9, 0.9)]),

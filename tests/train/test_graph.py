@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+import retrograd as rg
 from retrograd.cli.main import app
 from retrograd.errors import FormatError, OptionError
-from retrograd.train.graph import GraphConfig, atlas, davis, draw, karate, read_task, report, train
+from retrograd.train.graph import (
+    GraphConfig,
+    atlas,
+    davis,
+    draw,
+    karate,
+    miserables,
+    read_task,
+    report,
+    train,
+)
+from retrograd.train.progress import Silent
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +45,57 @@ def test_karate_club_from_two_labels_of_each_club(seed: int) -> None:
 def test_women_and_events() -> None:
     outcome = train(davis(), GraphConfig(seed=1))
     assert outcome.accuracy(outcome.test) >= 0.9
+
+
+def test_communities_of_a_novel_from_a_few_names() -> None:
+    outcome = train(miserables(), GraphConfig(per_class=2, pick="degree"))
+    assert outcome.accuracy(outcome.test) >= 0.9
+    assert outcome.accuracy(outcome.test) >= outcome.baseline + 0.4
+
+
+LONG = GraphConfig(per_class=2, dropout=0.4, hidden=8, steps=30, checkpoint_every=12)
+
+
+@pytest.mark.parametrize("conv", ["gcn", "gat"])
+def test_a_resumed_run_ends_with_the_same_bytes(tmp_path: Path, conv: str) -> None:
+    config = replace(LONG, conv=conv)
+    whole = train(karate(), config, out=tmp_path / "whole")
+    first = train(karate(), replace(config, steps=17), out=tmp_path / "parts")
+    assert first.step == 17
+    rest = train(karate(), config, out=tmp_path / "parts", resume=True)
+    assert whole.checkpoint.read_bytes() == rest.checkpoint.read_bytes()
+    assert whole.embedding.tobytes() == rest.embedding.tobytes()
+    assert whole.embedding.tobytes() == train(karate(), config).embedding.tobytes()
+    longer = train(karate(), replace(config, steps=31), out=tmp_path / "parts", resume=True)
+    assert longer.step == 31
+
+
+def test_a_run_that_is_stopped_goes_on_from_there(tmp_path: Path) -> None:
+    class Interrupting(Silent):
+        def update(self, step: int, loss: float, tokens: int) -> None:
+            if step == 5:
+                signal.raise_signal(signal.SIGINT)
+
+    whole = train(karate(), LONG, out=tmp_path / "whole")
+    stopped = train(karate(), LONG, Interrupting(), out=tmp_path / "parts")
+    assert (stopped.step, stopped.signal) == (5, signal.SIGINT)
+    rest = train(karate(), LONG, out=tmp_path / "parts", resume=True)
+    assert whole.checkpoint.read_bytes() == rest.checkpoint.read_bytes()
+
+
+def test_what_cannot_be_resumed(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no checkpoint"):
+        train(karate(), LONG, out=tmp_path, resume=True)
+    with pytest.raises(OptionError, match="resume needs out"):
+        train(karate(), LONG, resume=True)
+    train(karate(), LONG, out=tmp_path)
+    with pytest.raises(FormatError, match=r"hidden = 8, which cannot go on with hidden = 9"):
+        train(karate(), replace(LONG, hidden=9), out=tmp_path, resume=True)
+    with pytest.raises(FormatError, match="other graphs or labels, of karate"):
+        train(davis(), LONG, out=tmp_path, resume=True)
+    rg.io.save_checkpoint(tmp_path / "step-00000099.safetensors", step=99, model={})
+    with pytest.raises(FormatError, match="no checkpoint of a graph run"):
+        train(karate(), LONG, out=tmp_path, resume=True)
 
 
 @pytest.mark.slow
@@ -119,6 +184,18 @@ def test_command(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "tested on 30 nodes" in (tmp_path / "report.txt").read_text(encoding="utf-8")
     assert (tmp_path / "picture.svg").read_text(encoding="utf-8").startswith("<svg")
+    short = [*options[:-1], 40, "--out", tmp_path / "b", "--dropout", 0.3, "--data", "davis"]
+    CliRunner().invoke(app, ["train", "graph", *map(str, short)])
+    again = ["train", "graph", "--resume", "--steps", "60", "--out", str(tmp_path / "b")]
+    result = CliRunner().invoke(app, again)
+    assert result.exit_code == 0, result.output
+    whole = [*options, "--out", tmp_path / "c", "--dropout", 0.3, "--data", "davis"]
+    CliRunner().invoke(app, ["train", "graph", *map(str, whole)])
+    ends = [tmp_path / name / "step-00000060.safetensors" for name in "bc"]
+    assert ends[0].read_bytes() == ends[1].read_bytes()
+    wrong = CliRunner().invoke(app, [*again, "--hidden", "3"])
+    assert wrong.exit_code == 1
+    assert "cannot go on with hidden = 3" in wrong.output
     wrong = CliRunner().invoke(app, ["train", "graph", "--data", "nothing.xyz"])
     assert wrong.exit_code == 1
     assert "a graph is a file" in wrong.output

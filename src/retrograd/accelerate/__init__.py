@@ -7,7 +7,7 @@ run on both.
 
 from importlib import import_module
 
-NAMES = ("tensor", "value")
+NAMES = ("schedule", "tensor", "value")
 
 
 def is_compiled(name: str) -> bool:

@@ -22,6 +22,13 @@ typedef int64_t (*Machine)(void *, int64_t, int64_t, int64_t);
 
 typedef struct Value Value;
 
+/* A leaf as a traced function has it: the row that stands for it at the moment, and those of what
+ * its number and its gradient were set to; 0 where there is none. */
+typedef struct {
+    Value *leaf;
+    int64_t place, data, grad;
+} Slot;
+
 typedef struct {
     PyObject_HEAD
     int64_t table[FIELDS]; /* what the machine follows */
@@ -36,22 +43,31 @@ typedef struct {
     int64_t leaf_count, leaf_room;
     PyObject *constants;  /* rows by number */
     PyObject *trace;      /* or NULL */
+    int64_t zero;         /* the row of the number 0, or 0 */
+    int64_t serial;       /* of a page that a function is traced on; else 0 */
+    Slot *slots;
+    int64_t slot_count, slot_room;
     char closed, waiting; /* waiting: there are rows of other pages without a value */
 } Page;
+
+/* What only leaves have, apart from the handle: graphs of millions of handles are bound by memory. */
+typedef struct {
+    double own_data, own_grad;
+    double *data, *grad; /* these, or numbers in the arrays of `home` */
+    PyObject *label, *home;
+    int64_t serial, slot; /* where the trace of this number knows the leaf */
+} Leaf;
 
 struct Value {
     PyObject_HEAD
     Page *page; /* or NULL */
     int64_t row;
-    double data, grad;
-    PyObject *label, *home;
-    double *home_data, *home_grad;
-    char is_leaf;
+    Leaf *leaf; /* NULL of what was computed */
 };
 
 static PyTypeObject *PageType, *ValueType;
 static Machine machine;
-static PyObject *load_machine, *record, *construct, *current_trace, *traces, *number_of, *evaluate;
+static PyObject *load_machine, *record, *construct, *traces, *number_of, *evaluate;
 static PyObject *unsettable;
 static int64_t limit = 1 << 16;
 
@@ -155,19 +171,74 @@ static int64_t number(Page *p, PyObject *key, double x) {
             return -1;
         }
         Py_DECREF(row);
+        if (x == 0)
+            p->zero = i;
     }
     return i;
 }
 
-static int64_t attach(Page *p, Value *x) {
-    if (p->trace) {
-        PyObject *row = PyObject_CallMethod(p->trace, "attach", "O", x);
-        if (!row)
-            return -1;
-        int64_t i = PyLong_AsLongLong(row);
-        Py_DECREF(row);
-        return i;
+/* -- tracing: one function at a time in a process, under the lock -------------------------------- */
+enum { GRADIENT = 102, START = 101, STOP = 103 }; /* as in `opcodes.py` */
+static Page *traced_page;
+static unsigned long tracer;
+static int64_t serials;
+
+/* The page that this thread traces on, or NULL. */
+static Page *tracing(void) {
+    return traced_page && PyThread_get_thread_ident() == tracer ? traced_page : NULL;
+}
+
+/* What the trace knows of a leaf. */
+static Slot *slot_of(Page *p, Value *x) {
+    if (x->leaf->serial == p->serial)
+        return p->slots + x->leaf->slot;
+    if (p->slot_count == p->slot_room) {
+        int64_t room = p->slot_room ? 2 * p->slot_room : 64;
+        if (grow((void **)&p->slots, p->slot_room, room, sizeof(Slot)))
+            return NULL;
+        p->slot_room = room;
     }
+    x->leaf->serial = p->serial;
+    x->leaf->slot = p->slot_count;
+    Slot *s = p->slots + p->slot_count++;
+    Py_INCREF((PyObject *)x);
+    s->leaf = x;
+    s->place = s->data = s->grad = 0;
+    return s;
+}
+
+/* An error, by the trace itself, if it is over. */
+static int alive(Page *p) {
+    if (!p->closed)
+        return 0;
+    PyObject *done = PyObject_CallMethod(p->trace, "put", "i", 0);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* The row of a leaf as it is at the moment; `b` is the row that it was set to. */
+static int64_t traced_attach(Page *p, Value *x) {
+    Slot *s = slot_of(p, x);
+    if (!s || alive(p))
+        return -1;
+    if (!s->place)
+        s->place = put(p, LEAF, s - p->slots, s->data);
+    return s->place;
+}
+
+/* The row of its gradient; 0 if that is the number 0. */
+static int64_t traced_grad(Page *p, Value *x) {
+    Slot *s = slot_of(p, x);
+    if (!s || alive(p))
+        return -1;
+    if (!s->grad)
+        s->grad = put(p, START, s - p->slots, 0);
+    return s->grad == p->zero ? 0 : s->grad;
+}
+
+static int64_t attach(Page *p, Value *x) {
+    if (p->serial)
+        return traced_attach(p, x);
     if (p->leaf_count == p->leaf_room) {
         int64_t room = p->leaf_room ? 2 * p->leaf_room : 16;
         if (grow((void **)&p->leaves, p->leaf_room, room, sizeof(Value *)))
@@ -180,8 +251,8 @@ static int64_t attach(Page *p, Value *x) {
     int64_t i = put(p, LEAF, at, 0);
     if (i < 0)
         return -1;
-    p->values[i] = x->home ? *x->home_data : x->data;
-    if (!x->home && !p->closed && PyList_Size(traces) == 0) {
+    p->values[i] = *x->leaf->data;
+    if (!x->leaf->home && !p->closed && PyList_Size(traces) == 0) {
         Page *before = x->page;
         Py_INCREF((PyObject *)p);
         x->page = p;
@@ -239,6 +310,8 @@ static int page_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT((PyObject *)Py_TYPE(self));
     for (int64_t i = 0; i < p->leaf_count; i++)
         Py_VISIT((PyObject *)p->leaves[i]);
+    for (int64_t i = 0; i < p->slot_count; i++)
+        Py_VISIT((PyObject *)p->slots[i].leaf);
     Py_VISIT(p->constants);
     Py_VISIT(p->trace);
     return 0;
@@ -253,6 +326,13 @@ static int page_clear(PyObject *self) {
     for (int64_t i = 0; i < n; i++)
         Py_DECREF((PyObject *)leaves[i]);
     PyMem_Free(leaves);
+    n = p->slot_count;
+    Slot *slots = p->slots;
+    p->slot_count = p->slot_room = 0;
+    p->slots = NULL;
+    for (int64_t i = 0; i < n; i++)
+        Py_DECREF((PyObject *)slots[i].leaf);
+    PyMem_Free(slots);
     Py_CLEAR(p->constants);
     Py_CLEAR(p->trace);
     p->closed = 1;
@@ -278,6 +358,8 @@ static void page_dealloc(PyObject *self) {
 }
 
 static PyObject *closed_error;
+
+static PyObject *made(Page *p, int64_t row);
 
 static int is_open(Page *p) {
     if (!p->closed)
@@ -346,8 +428,8 @@ static PyObject *page_value(PyObject *self, PyObject *arg) {
     int64_t i = PyLong_AsLongLong(arg);
     if ((i == -1 && PyErr_Occurred()) || checked(p, i))
         return NULL;
-    if (p->trace)
-        return PyObject_CallMethod(p->trace, "value", "L", (long long)i);
+    if (p->serial)
+        return alive(p) ? NULL : made(p, put(p, STOP, i, 0));
     return compute(p, i) ? NULL : PyFloat_FromDouble(p->values[i]);
 }
 
@@ -374,7 +456,8 @@ static PyObject *page_row(PyObject *self, PyObject *arg) {
     int64_t i = PyLong_AsLongLong(arg);
     if ((i == -1 && PyErr_Occurred()) || checked(p, i))
         return NULL;
-    return Py_BuildValue("iii", p->code[i], p->code[i] == LEAF ? 0 : p->a[i], p->b[i]);
+    int given = p->code[i] == LEAF;
+    return Py_BuildValue("iii", p->code[i], given ? 0 : p->a[i], given ? 0 : p->b[i]);
 }
 
 static PyObject *page_grad(PyObject *self, PyObject *arg) {
@@ -457,8 +540,7 @@ static PyObject *reached(Page *p, int add) {
     for (int64_t k = 0; found && k < p->table[FOUND]; k++) {
         int32_t i = p->reached[k];
         if (add && p->code[i] == LEAF) {
-            Value *x = p->leaves[p->a[i]];
-            *(x->home ? x->home_grad : &x->grad) += p->grads[i];
+            *p->leaves[p->a[i]]->leaf->grad += p->grads[i];
             continue;
         }
         if (add && p->code[i] != FOREIGN)
@@ -516,29 +598,16 @@ static PyObject *page_held(PyObject *self, PyObject *unused) {
     return found;
 }
 
-static PyObject *page_leaf_items(PyObject *self, PyObject *unused) {
-    Page *p = (Page *)self;
-    PyObject *found = PyDict_New();
-    for (int64_t i = 0; found && i < p->rows; i++)
-        if (p->code[i] == LEAF && p->a[i] < p->leaf_count) {
-            PyObject *row = PyLong_FromLongLong(i);
-            if (!row || PyDict_SetItem(found, row, (PyObject *)p->leaves[p->a[i]]))
-                Py_CLEAR(found);
-            Py_XDECREF(row);
-        }
-    return found;
-}
-
 static PyObject *page_leaf(PyObject *self, PyObject *arg) {
     Page *p = (Page *)self;
     int64_t i = PyLong_AsLongLong(arg);
     if ((i == -1 && PyErr_Occurred()) || checked(p, i))
         return NULL;
-    if (p->code[i] != LEAF || p->a[i] >= p->leaf_count) {
+    if (p->code[i] != LEAF || p->a[i] >= (p->serial ? p->slot_count : p->leaf_count)) {
         PyErr_SetObject(PyExc_KeyError, arg);
         return NULL;
     }
-    PyObject *x = (PyObject *)p->leaves[p->a[i]];
+    PyObject *x = (PyObject *)(p->serial ? p->slots[p->a[i]].leaf : p->leaves[p->a[i]]);
     Py_INCREF(x);
     return x;
 }
@@ -555,6 +624,126 @@ static PyObject *page_compute(PyObject *self, PyObject *arg) {
     if ((i == -1 && PyErr_Occurred()) || compute((Page *)self, i))
         return NULL;
     Py_RETURN_NONE;
+}
+
+static PyObject *page_trace_begin(PyObject *self, PyObject *unused) {
+    traced_page = (Page *)self;
+    tracer = PyThread_get_thread_ident();
+    traced_page->serial = ++serials;
+    Py_RETURN_NONE;
+}
+
+static PyObject *page_trace_end(PyObject *self, PyObject *unused) {
+    if (traced_page == (Page *)self)
+        traced_page = NULL;
+    Py_RETURN_NONE;
+}
+
+/* Add a part of a gradient to what a leaf has. */
+static int gather_part(Page *p, Value *x, int64_t row, int64_t number_, int add) {
+    int64_t total = traced_grad(p, x);
+    int64_t part = total < 0 ? -1 : put(p, GRADIENT, row, number_);
+    if (part >= 0 && total)
+        part = put(p, add, total, part);
+    if (part < 0)
+        return -1;
+    slot_of(p, x)->grad = part;
+    return 0;
+}
+
+/* _trace_back(root, number, paths, add): `paths` are how many operands of an opcode the way goes
+ * on to. Leaves come in the order of their first rows, the rows of each in theirs. */
+static PyObject *page_trace_back(PyObject *self, PyObject *args) {
+    Page *p = (Page *)self;
+    long long root, number_;
+    const char *paths;
+    Py_ssize_t size;
+    int add;
+    if (!PyArg_ParseTuple(args, "LLy#i", &root, &number_, &paths, &size, &add) ||
+        checked(p, root) || size != 256)
+        return NULL;
+    uint8_t *seen = PyMem_Calloc((size_t)root + 1, 1);
+    /* For each leaf the last of its rows so far, for each of these the one before. */
+    int32_t *first = PyMem_Calloc((size_t)p->slot_count + 1, 4);
+    int32_t *next = PyMem_Calloc((size_t)root + 1, 4);
+    int failed = !seen || !first || !next;
+    for (int64_t i = root; !failed && i >= 0; i--) {
+        if (i == root)
+            seen[i] = 1;
+        if (!seen[i])
+            continue;
+        if (paths[p->code[i]] > 0)
+            seen[p->a[i]] = 1;
+        if (paths[p->code[i]] > 1)
+            seen[p->b[i]] = 1;
+        if (p->code[i] == LEAF) {
+            next[i] = first[p->a[i]];
+            first[p->a[i]] = (int32_t)i;
+        }
+    }
+    for (int64_t i = 0; !failed && i <= root; i++)
+        if (seen[i] && p->code[i] == LEAF && first[p->a[i]] == i)
+            for (int64_t k = i; !failed && k; k = next[k])
+                failed = gather_part(p, p->slots[p->a[i]].leaf, k, number_, add);
+    PyMem_Free(seen);
+    PyMem_Free(first);
+    PyMem_Free(next);
+    if (failed)
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+/* The leaves, and as bytes the rows of what their numbers and gradients were set to. */
+static PyObject *page_trace_leaves(PyObject *self, PyObject *unused) {
+    Page *p = (Page *)self;
+    Py_ssize_t n = (Py_ssize_t)p->slot_count;
+    PyObject *leaves = PyList_New(n), *rows[2] = {NULL, NULL};
+    for (int field = 0; field < 2; field++)
+        rows[field] = PyBytes_FromStringAndSize(NULL, 8 * n);
+    if (!leaves || !rows[0] || !rows[1]) {
+        Py_XDECREF(leaves);
+        Py_XDECREF(rows[0]);
+        Py_XDECREF(rows[1]);
+        return NULL;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        Py_INCREF((PyObject *)p->slots[k].leaf);
+        PyList_SetItem(leaves, k, (PyObject *)p->slots[k].leaf);
+        ((int64_t *)PyBytes_AsString(rows[0]))[k] = p->slots[k].data;
+        ((int64_t *)PyBytes_AsString(rows[1]))[k] = p->slots[k].grad;
+    }
+    return Py_BuildValue("NNN", leaves, rows[0], rows[1]);
+}
+
+/* The addresses of the numbers and gradients of leaves, as bytes; the numbers of those that have no
+ * home; and the homes. */
+static PyObject *page_trace_homes(PyObject *self, PyObject *unused) {
+    Page *p = (Page *)self;
+    Py_ssize_t n = (Py_ssize_t)p->slot_count;
+    PyObject *data = PyBytes_FromStringAndSize(NULL, 8 * n);
+    PyObject *grads = PyBytes_FromStringAndSize(NULL, 8 * n);
+    PyObject *homeless = PyList_New(0), *homes = PyList_New(0), *last = NULL;
+    int failed = !data || !grads || !homeless || !homes;
+    for (Py_ssize_t k = 0; k < n && !failed; k++) {
+        Leaf *leaf = p->slots[k].leaf->leaf;
+        ((int64_t *)PyBytes_AsString(data))[k] = (int64_t)(intptr_t)leaf->data;
+        ((int64_t *)PyBytes_AsString(grads))[k] = (int64_t)(intptr_t)leaf->grad;
+        if (!leaf->home) {
+            PyObject *number_ = PyLong_FromSsize_t(k);
+            failed = !number_ || PyList_Append(homeless, number_);
+            Py_XDECREF(number_);
+        } else if (leaf->home != last) {
+            last = leaf->home;
+            failed = PyList_Append(homes, last);
+        }
+    }
+    if (!failed)
+        return Py_BuildValue("NNNN", data, grads, homeless, homes);
+    Py_XDECREF(data);
+    Py_XDECREF(grads);
+    Py_XDECREF(homeless);
+    Py_XDECREF(homes);
+    return NULL;
 }
 
 static PyMethodDef page_methods[] = {
@@ -579,7 +768,11 @@ static PyMethodDef page_methods[] = {
     {"_saved", page_saved, METH_NOARGS, "All gradients."},
     {"_restore", page_restore, METH_O, "Put them back."},
     {"_held", page_held, METH_NOARGS, "The rows that have handles."},
-    {"_leaf_items", page_leaf_items, METH_NOARGS, "Leaves by row."},
+    {"_trace_begin", page_trace_begin, METH_NOARGS, "This thread traces a function on the page."},
+    {"_trace_end", page_trace_end, METH_NOARGS, "It does so no more."},
+    {"_trace_back", page_trace_back, METH_VARARGS, "Write down what a way back brings leaves."},
+    {"_trace_homes", page_trace_homes, METH_NOARGS, "Where the numbers of leaves lie."},
+    {"_trace_leaves", page_trace_leaves, METH_NOARGS, "Leaves, and the rows they end with."},
     {"_leaf", page_leaf, METH_O, "The leaf of a row."},
     {"_memory", page_memory, METH_NOARGS, "Opcodes, operands and values, as bytes."},
     {"_compute", page_compute, METH_O, "Compute the values up to a row."},
@@ -640,8 +833,7 @@ static PyObject *made(Page *p, int64_t row) {
     Py_INCREF((PyObject *)p);
     v->page = p;
     v->row = row;
-    v->label = v->home = NULL;
-    v->is_leaf = 0;
+    v->leaf = NULL;
     p->live++;
     if (p->held[row] != 255)
         p->held[row]++;
@@ -653,7 +845,7 @@ static void leave_page(Value *v) {
     if (!p)
         return;
     v->page = NULL;
-    if (!v->is_leaf) {
+    if (!v->leaf) {
         p->live--;
         if (p->held && p->held[v->row] != 255)
             p->held[v->row]--;
@@ -664,23 +856,56 @@ static void leave_page(Value *v) {
 static int value_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT((PyObject *)Py_TYPE(self));
     Py_VISIT((PyObject *)((Value *)self)->page);
-    Py_VISIT(((Value *)self)->label);
-    Py_VISIT(((Value *)self)->home);
+    if (((Value *)self)->leaf)
+        Py_VISIT(((Value *)self)->leaf->home);
+    return 0;
+}
+
+static void free_leaf(Value *v) {
+    Leaf *leaf = v->leaf;
+    v->leaf = NULL;
+    if (leaf) {
+        Py_XDECREF(leaf->label);
+        Py_XDECREF(leaf->home);
+        PyMem_Free(leaf);
+    }
+}
+
+/* Become a leaf, whatever it was. */
+static void leave_page(Value *v);
+static int be_leaf(Value *v, double number_) {
+    Leaf *leaf = PyMem_Calloc(1, sizeof(Leaf));
+    if (!leaf) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    leave_page(v);
+    free_leaf(v);
+    leaf->own_data = number_;
+    leaf->data = &leaf->own_data;
+    leaf->grad = &leaf->own_grad;
+    v->leaf = leaf;
     return 0;
 }
 
 static int value_clear(PyObject *self) {
     Value *v = (Value *)self;
     leave_page(v);
-    Py_CLEAR(v->label);
-    Py_CLEAR(v->home);
+    if (v->leaf && v->leaf->home) {
+        v->leaf->own_data = *v->leaf->data;
+        v->leaf->own_grad = *v->leaf->grad;
+        v->leaf->data = &v->leaf->own_data;
+        v->leaf->grad = &v->leaf->own_grad;
+        Py_CLEAR(v->leaf->home);
+    }
     return 0;
 }
 
 static void value_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    value_clear(self);
+    leave_page((Value *)self);
+    free_leaf((Value *)self);
     if (type == ValueType && free_count < FREE_VALUES) {
         free_values[free_count++] = (Value *)self;
     } else {
@@ -698,11 +923,7 @@ static int value_init(PyObject *self, PyObject *args, PyObject *kwargs) {
             double number = PyFloat_CheckExact(x) ? PyFloat_AsDouble(x) : PyLong_AsDouble(x);
             if (number == -1 && PyErr_Occurred())
                 return -1;
-            value_clear(self);
-            v->data = number;
-            v->grad = 0;
-            v->is_leaf = 1;
-            return 0;
+            return be_leaf(v, number);
         }
     }
     PyObject *prepend = PyTuple_New(1 + PyTuple_Size(args));
@@ -727,12 +948,10 @@ static PyObject *value_set_leaf(PyObject *self, PyObject *args) {
     PyObject *label;
     if (!PyArg_ParseTuple(args, "dU", &x, &label))
         return NULL;
-    value_clear(self);
-    v->data = x;
-    v->grad = 0;
-    v->is_leaf = 1;
+    if (be_leaf(v, x))
+        return NULL;
     Py_INCREF(label);
-    v->label = label;
+    v->leaf->label = label;
     Py_RETURN_NONE;
 }
 
@@ -742,11 +961,11 @@ static PyObject *value_set_row(PyObject *self, PyObject *args) {
     long long row;
     if (!PyArg_ParseTuple(args, "O!L", PageType, &page, &row) || checked((Page *)page, row))
         return NULL;
-    value_clear(self);
+    leave_page(v);
+    free_leaf(v);
     Py_INCREF(page);
     v->page = (Page *)page;
     v->row = row;
-    v->is_leaf = 0;
     v->page->live++;
     if (v->page->held[row] != 255)
         v->page->held[row]++;
@@ -757,11 +976,9 @@ static PyObject *value_set_row(PyObject *self, PyObject *args) {
 static int64_t operand(Page *p, PyObject *x) {
     if (Py_TYPE(x) == ValueType) {
         Value *v = (Value *)x;
-        if (v->page == p && !p->trace)
+        if (v->page == p)
             return v->row;
-        if (v->page == p && !v->is_leaf)
-            return v->row;
-        return v->is_leaf ? attach(p, v) : -2;
+        return v->leaf ? attach(p, v) : -2;
     }
     if (PyFloat_CheckExact(x))
         return number(p, x, PyFloat_AsDouble(x));
@@ -784,11 +1001,11 @@ static Page *page_of(PyObject *x, PyObject *y) {
         Value *v = (Value *)each[k];
         if (!v->page || v->page->closed)
             continue;
-        if (!v->is_leaf)
+        if (!v->leaf)
             return v->page;
         p = v->page;
     }
-    return p;
+    return p ? p : tracing();
 }
 
 static PyObject *slowly(int code, PyObject *x, PyObject *y) {
@@ -845,25 +1062,9 @@ METHOD(cos, COS)
 METHOD(sqrt, SQRT)
 METHOD(absolute, ABS)
 
-/* The trace of this thread as a new reference; NULL without an error if there is none. */
-static PyObject *tracing(void) {
-    if (PyList_Size(traces) == 0)
-        return NULL;
-    PyObject *trace = PyObject_CallFunction(current_trace, NULL);
-    if (trace == Py_None)
-        Py_CLEAR(trace);
-    return trace;
-}
-
-static PyObject *ask(PyObject *trace, const char *name, PyObject *x) {
-    PyObject *found = PyObject_CallMethod(trace, name, "O", x);
-    Py_DECREF(trace);
-    return found;
-}
-
 static PyObject *value_get_data(PyObject *self, void *unused) {
     Value *v = (Value *)self;
-    if (!v->is_leaf) {
+    if (!v->leaf) {
         Page *p = v->page;
         if (!p) {
             PyErr_SetString(PyExc_AttributeError, "a Value that was not made yet has no data");
@@ -876,10 +1077,11 @@ static PyObject *value_get_data(PyObject *self, void *unused) {
         Py_XDECREF(row);
         return found;
     }
-    PyObject *trace = tracing();
-    if (trace)
-        return ask(trace, "data_of", self);
-    return PyErr_Occurred() ? NULL : PyFloat_FromDouble(v->home ? *v->home_data : v->data);
+    Page *p = tracing();
+    if (!p)
+        return PyFloat_FromDouble(*v->leaf->data);
+    int64_t row = traced_attach(p, v);
+    return row < 0 ? NULL : made(p, put(p, STOP, row, 0));
 }
 
 static int as_number(PyObject *x, double *number_) {
@@ -895,11 +1097,17 @@ static int as_number(PyObject *x, double *number_) {
     return 0;
 }
 
-static int tell(PyObject *trace, const char *name, PyObject *self, PyObject *x) {
-    PyObject *done = PyObject_CallMethod(trace, name, "OO", self, x);
-    Py_DECREF(trace);
-    Py_XDECREF(done);
-    return done ? 0 : -1;
+/* The row of a number or of what is traced. */
+static int64_t row_of(Page *p, PyObject *x) {
+    if (PyObject_TypeCheck(x, ValueType) && ((Value *)x)->page == p && !((Value *)x)->leaf)
+        return ((Value *)x)->row;
+    double number_;
+    if (alive(p) || as_number(x, &number_))
+        return -1;
+    PyObject *key = PyFloat_FromDouble(number_);
+    int64_t row = key ? number(p, key, number_) : -1;
+    Py_XDECREF(key);
+    return row;
 }
 
 static int value_set_data(PyObject *self, PyObject *x, void *unused) {
@@ -908,29 +1116,33 @@ static int value_set_data(PyObject *self, PyObject *x, void *unused) {
         PyErr_SetString(PyExc_AttributeError, "the data of a Value cannot be deleted");
         return -1;
     }
-    if (!v->is_leaf) {
+    if (!v->leaf) {
         PyObject *never = PyObject_CallFunction(unsettable, "O", self);
         Py_XDECREF(never);
         return -1;
     }
-    PyObject *trace = tracing();
-    if (trace)
-        return tell(trace, "set_data", self, x);
-    double number_;
-    if (PyErr_Occurred() || as_number(x, &number_))
-        return -1;
-    if (v->home)
-        *v->home_data = number_;
-    else {
-        v->data = number_;
-        leave_page(v);
+    Page *p = tracing();
+    if (p) {
+        int64_t row = row_of(p, x);
+        Slot *s = row < 0 ? NULL : slot_of(p, v);
+        if (!s)
+            return -1;
+        s->data = row;
+        s->place = 0;
+        return 0;
     }
+    double number_;
+    if (as_number(x, &number_))
+        return -1;
+    *v->leaf->data = number_;
+    if (!v->leaf->home)
+        leave_page(v);
     return 0;
 }
 
 static PyObject *value_get_grad(PyObject *self, void *unused) {
     Value *v = (Value *)self;
-    if (!v->is_leaf) {
+    if (!v->leaf) {
         if (!v->page) {
             PyErr_SetString(PyExc_AttributeError, "a Value that was not made yet has no gradient");
             return NULL;
@@ -940,10 +1152,11 @@ static PyObject *value_get_grad(PyObject *self, void *unused) {
         Py_XDECREF(row);
         return found;
     }
-    PyObject *trace = tracing();
-    if (trace)
-        return ask(trace, "grad_of", self);
-    return PyErr_Occurred() ? NULL : PyFloat_FromDouble(v->home ? *v->home_grad : v->grad);
+    Page *p = tracing();
+    if (!p)
+        return PyFloat_FromDouble(*v->leaf->grad);
+    int64_t row = traced_grad(p, v);
+    return row < 0 ? NULL : row ? made(p, row) : PyFloat_FromDouble(0.0);
 }
 
 static int value_set_grad(PyObject *self, PyObject *x, void *unused) {
@@ -952,14 +1165,20 @@ static int value_set_grad(PyObject *self, PyObject *x, void *unused) {
         PyErr_SetString(PyExc_AttributeError, "the gradient of a Value cannot be deleted");
         return -1;
     }
-    PyObject *trace = v->is_leaf ? tracing() : NULL;
-    if (trace)
-        return tell(trace, "set_grad_of", self, x);
+    Page *p = v->leaf ? tracing() : NULL;
+    if (p) {
+        int64_t row = row_of(p, x);
+        Slot *s = row < 0 ? NULL : slot_of(p, v);
+        if (!s)
+            return -1;
+        s->grad = row;
+        return 0;
+    }
     double g;
-    if (PyErr_Occurred() || as_number(x, &g))
+    if (as_number(x, &g))
         return -1;
-    if (v->is_leaf) {
-        *(v->home ? v->home_grad : &v->grad) = g;
+    if (v->leaf) {
+        *v->leaf->grad = g;
         return 0;
     }
     PyObject *args = Py_BuildValue("Ld", (long long)v->row, g);
@@ -977,28 +1196,33 @@ static PyObject *value_get_page(PyObject *self, void *unused) {
 }
 
 static PyObject *value_get_leaf(PyObject *self, void *unused) {
-    return PyBool_FromLong(((Value *)self)->is_leaf);
+    return PyBool_FromLong(((Value *)self)->leaf != NULL);
 }
 
 static PyObject *value_get_label(PyObject *self, void *unused) {
-    PyObject *label = ((Value *)self)->label;
-    if (!label)
+    Leaf *leaf = ((Value *)self)->leaf;
+    if (!leaf || !leaf->label)
         return PyUnicode_FromString("");
-    Py_INCREF(label);
-    return label;
+    Py_INCREF(leaf->label);
+    return leaf->label;
 }
 
 static int value_set_label(PyObject *self, PyObject *label, void *unused) {
-    PyObject *before = ((Value *)self)->label;
+    Leaf *leaf = ((Value *)self)->leaf;
+    if (!leaf) {
+        PyErr_SetString(PyExc_AttributeError, "not a leaf");
+        return -1;
+    }
+    PyObject *before = leaf->label;
     Py_XINCREF(label);
-    ((Value *)self)->label = label;
+    leaf->label = label;
     Py_XDECREF(before);
     return 0;
 }
 
 static PyObject *value_get_home(PyObject *self, void *unused) {
-    PyObject *home = ((Value *)self)->home;
-    home = home ? home : Py_None;
+    Leaf *leaf = ((Value *)self)->leaf;
+    PyObject *home = leaf && leaf->home ? leaf->home : Py_None;
     Py_INCREF(home);
     return home;
 }
@@ -1009,6 +1233,10 @@ static PyObject *value_move(PyObject *self, PyObject *args) {
     long long row;
     if (!PyArg_ParseTuple(args, "OL", &home, &row))
         return NULL;
+    if (!v->leaf) {
+        PyErr_SetString(PyExc_TypeError, "only leaves have a number of their own");
+        return NULL;
+    }
     PyObject *places = PyObject_CallMethod(home, "addresses", NULL);
     if (!places)
         return NULL;
@@ -1017,13 +1245,13 @@ static PyObject *value_move(PyObject *self, PyObject *args) {
     Py_DECREF(places);
     if (PyErr_Occurred())
         return NULL;
-    *data = v->home ? *v->home_data : v->data;
-    *grads = v->home ? *v->home_grad : v->grad;
+    *data = *v->leaf->data;
+    *grads = *v->leaf->grad;
     Py_INCREF(home);
-    Py_XDECREF(v->home);
-    v->home = home;
-    v->home_data = data;
-    v->home_grad = grads;
+    Py_XDECREF(v->leaf->home);
+    v->leaf->home = home;
+    v->leaf->data = data;
+    v->leaf->grad = grads;
     leave_page(v);
     v->row = row;
     Py_RETURN_NONE;
@@ -1105,11 +1333,11 @@ static PyType_Spec value_spec = {
  * opcodes in the order of the enumeration above. */
 static PyObject *make(PyObject *module, PyObject *args) {
     PyObject *base, *numbers;
-    if (!PyArg_ParseTuple(args, "OO!OOOOOOOOO", &base, &PyTuple_Type, &numbers, &load_machine,
-                          &record, &construct, &current_trace, &traces, &number_of, &evaluate,
+    if (!PyArg_ParseTuple(args, "OO!OOOOOOOO", &base, &PyTuple_Type, &numbers, &load_machine,
+                          &record, &construct, &traces, &number_of, &evaluate,
                           &unsettable, &closed_error))
         return NULL;
-    PyObject *kept[] = {load_machine, record, construct, current_trace, traces,
+    PyObject *kept[] = {load_machine, record, construct, traces,
                         number_of, evaluate, unsettable, closed_error};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         Py_INCREF(kept[i]);

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from retrograd.backends.backend import Array, Backend, Program, bind
 from retrograd.backends.checked import CHECKED, CheckedProgram, check_given, checked
-from retrograd.backends.interpret import TieredProgram
+from retrograd.backends.interpret import SteppedProgram, TieredProgram, is_long
 from retrograd.backends.llvm import (
     MISSED,
     LLVMProgram,
@@ -14,6 +14,7 @@ from retrograd.backends.llvm import (
     call,
     caller,
     flush_subnormals,
+    start_compiler,
 )
 from retrograd.backends.pairs import has_complex, on_real, real_arrays, real_graph
 from retrograd.backends.profiled import PROFILED, RUNS, ProfiledProgram, Run
@@ -50,13 +51,21 @@ __all__ = [
 ]
 
 
+def native(graph: Graph, donate: Collection[int] = ()) -> Program:
+    """Native code for a graph: one function, or, where that would take minutes to compile, many
+    small operations one after the other (`SteppedProgram`)."""
+    if is_long(graph):
+        return SteppedProgram(optimize(graph))
+    return LLVMProgram(graph, donate=donate, simplify=True)
+
+
 # The reference backend runs a graph as it was written, node by node: it defines the meaning. The
 # others get it optimised.
 BACKENDS: dict[str, Backend] = {
     "reference": ReferenceProgram,
     CHECKED: CheckedProgram,  # of `rg.debug`
     PROFILED: lambda graph: on_real(graph, ProfiledProgram),  # of `rg.profile`
-    "llvm": lambda graph: on_real(graph, lambda g: LLVMProgram(g, simplify=True)),
+    "llvm": lambda graph: on_real(graph, native),
 }
 
 
@@ -81,7 +90,7 @@ def compile_graph(graph: Graph, backend: str, donate: Collection[int] = ()) -> P
     `donate` lists inputs that an `LLVMProgram` may overwrite when it is called by `consume`.
     """
     if donate and backend == "llvm" and not has_complex(graph):
-        return LLVMProgram(graph, donate=donate, simplify=True)
+        return native(graph, donate)
     return find(backend)(graph)
 
 
@@ -90,5 +99,7 @@ def start_graph(graph: Graph, backend: str, patient: bool = False) -> Program:
     compiles. A large one is compiled at once, unless `patient`. The bits of its results are those
     of `compile_graph`."""
     if backend == "llvm":
+        # The first result waits for the compiler, whether it needs it or not: the next ones will.
+        start_compiler()
         return on_real(graph, lambda g: TieredProgram(optimize(g), patient))
     return find(backend)(graph)

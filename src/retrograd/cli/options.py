@@ -1,7 +1,10 @@
-"""Options that several commands have."""
+"""What several commands have: options, and the name they are started by."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from typing import Annotated
 
 import typer
@@ -23,3 +26,16 @@ Backend = Annotated[
 Temperature = Annotated[
     float, typer.Option(min=0.0, help="Below 1: more usual texts; above: more surprising ones.")
 ]
+
+
+def is_given(ctx: typer.Context, name: str) -> bool:
+    """Whether an option was named, rather than left at its default."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def command() -> str:
+    """How this program is started from here: by name where the shell finds it, else by path."""
+    if shutil.which("retrograd") or not sys.argv[0].endswith("retrograd"):
+        return "retrograd"
+    return os.path.relpath(sys.argv[0])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +13,7 @@ import typer
 from rich.console import Console
 
 import retrograd as rg
-from retrograd.cli.options import Backend, Temperature
+from retrograd.cli.options import Backend, Temperature, command, is_given
 from retrograd.data import bundled_names, read_documents
 from retrograd.data.text import NAMES_ORIGIN
 from retrograd.errors import OptionError
@@ -91,7 +88,7 @@ def train_gpt(
     }  # fmt: skip
     _check(options, drawing)
     if resume:  # what is not given stays as it was
-        options = {name: value for name, value in options.items() if _is_given(ctx, name)}
+        options = {name: value for name, value in options.items() if is_given(ctx, name)}
     console = Console(markup=False, highlight=False, soft_wrap=True)
     started = time.perf_counter()
     with rg.backend(backend):
@@ -130,11 +127,6 @@ def _board(wanted: bool, out: Path, console: Console) -> Iterator[Any]:
         board.save(make_directory(out) / "dashboard.html")
 
 
-def _is_given(ctx: typer.Context, name: str) -> bool:
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
-
-
 def _check(options: dict[str, Any], drawing: Path | None) -> None:
     """Options that contradict each other are wrong usage."""
     try:
@@ -166,13 +158,6 @@ def _tell_end(outcome: gpt.Outcome, out: Path, seconds: float, console: Console)
     result = "" if loss is None else f"; validation loss {loss:.4f} per token"
     console.print(f"Trained to step {trainer.step} in {duration(seconds)}{result}")
     console.print(f"Checkpoint: {outcome.checkpoint} (more texts: {command()} sample {out})")
-
-
-def command() -> str:
-    """How this program is started from here: by name where the shell finds it, else by path."""
-    if shutil.which("retrograd") or not sys.argv[0].endswith("retrograd"):
-        return "retrograd"
-    return os.path.relpath(sys.argv[0])
 
 
 def _show_samples(outcome: gpt.Outcome, count: int, temperature: float, console: Console) -> None:

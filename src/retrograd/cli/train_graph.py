@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
 import retrograd as rg
-from retrograd.cli.options import Backend
-from retrograd.files import make_directory, write_atomically
+from retrograd.cli.options import Backend, command, is_given
+from retrograd.errors import OptionError
+from retrograd.files import write_atomically
 from retrograd.train import graph
 from retrograd.train.graph import BUILT_IN, GraphConfig
 from retrograd.train.progress import reporter
@@ -19,6 +22,7 @@ KNOWN = ", ".join(BUILT_IN)
 
 
 def train_graph(
+    ctx: typer.Context,
     data: Annotated[
         str,
         typer.Option(
@@ -33,9 +37,12 @@ def train_graph(
     label: Annotated[
         str | None, typer.Option(help="The attribute or column to learn.", show_default="label")
     ] = None,
-    out: Annotated[Path, typer.Option(help="The directory for report and picture.")] = Path(
-        "runs/graph"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="The directory for report, picture and checkpoints.")
+    ] = Path("runs/graph"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the latest checkpoint in --out.")
+    ] = False,
     conv: Annotated[
         Literal["", "gcn", "sage", "gat", "gin"],
         typer.Option(help="The kind of layers.", show_default="gcn for nodes, gin for graphs"),
@@ -43,7 +50,7 @@ def train_graph(
     layers: Annotated[int, typer.Option(min=1, help="Layers.")] = GraphConfig.layers,
     hidden: Annotated[int, typer.Option(min=1, help="Numbers for each node.")] = GraphConfig.hidden,
     dropout: Annotated[float, typer.Option(min=0.0, max=0.99)] = GraphConfig.dropout,
-    steps: Annotated[int, typer.Option(min=1, help="Steps to train.")] = GraphConfig.steps,
+    steps: Annotated[int, typer.Option(min=1, help="Steps to train, in all.")] = GraphConfig.steps,
     lr: Annotated[float, typer.Option(help="The learning rate.")] = GraphConfig.lr,
     per_class: Annotated[
         int,
@@ -55,22 +62,56 @@ def train_graph(
     ] = "random",
     seed: Annotated[int, typer.Option(min=0, help="Of weights and split.")] = GraphConfig.seed,
     backend: Backend = "llvm",
+    checkpoint_every: Annotated[
+        int, typer.Option(min=1, help="Steps between checkpoints.")
+    ] = GraphConfig.checkpoint_every,
 ) -> None:
     """Learn labels of nodes, or of whole graphs; without --data those of the karate club.
 
     Writes OUT/report.txt and OUT/picture.svg: the graph with the predicted labels, or graphs by
-    what the network makes of them.
+    what the network makes of them. Ctrl-C saves a checkpoint; --resume goes on from there, to the
+    same bits as if the run had never stopped. A run without --resume starts afresh; checkpoints
+    that are in --out already are kept in OUT/previous.
     """
+    options: dict[str, Any] = {
+        "conv": conv, "layers": layers, "hidden": hidden, "dropout": dropout, "steps": steps,
+        "lr": lr, "per_class": per_class, "pick": pick, "seed": seed,
+        "checkpoint_every": checkpoint_every,
+    }  # fmt: skip
+    try:
+        config = GraphConfig(**options)
+    except OptionError as error:
+        raise typer.BadParameter(str(error)) from None
+    source: dict[str, Any] = {"data": data, "label": label, "nodes": nodes and str(nodes)}
+    if resume:  # what is not given stays as it was
+        config, saved = graph.saved_run(out)
+        config = replace(config, **{k: v for k, v in options.items() if is_given(ctx, k)})
+        source = {k: v if is_given(ctx, k) else saved[k] for k, v in source.items()}
     console = Console(markup=False, highlight=False, soft_wrap=True)
-    config = GraphConfig(
-        conv, layers, hidden, dropout, steps, lr, per_class=per_class, pick=pick, seed=seed
-    )
     with rg.backend(backend):
-        task = graph.read_task(data, label, nodes)
-        outcome = graph.train(task, config, reporter(console))
+        task = graph.read_task(source["data"], source["label"], _path(source["nodes"]))
+        outcome = graph.train(
+            task, config, reporter(console), out=out, resume=resume, source=_absolute(source)
+        )
+    if outcome.signal is not None:
+        again = [command(), "train", "graph", "--out", str(out), "--resume"]
+        console.print(
+            f"Stopped at step {outcome.step} of {config.steps}; all is saved in "
+            f"{outcome.checkpoint}. To go on:\n  {shlex.join(again)}"
+        )
+        raise typer.Exit(128 + outcome.signal)
     text = graph.report(outcome)
-    make_directory(out)
     write_atomically(out / "report.txt", text.encode(), "report")
     write_atomically(out / "picture.svg", graph.draw(outcome).encode(), "picture")
     console.print(text)
     console.print(f"Report and picture: {out / 'report.txt'}, {out / 'picture.svg'}")
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)
+
+
+def _absolute(source: dict[str, Any]) -> dict[str, Any]:
+    """Where data is from, for whoever goes on from elsewhere."""
+    files = {k: v for k, v in source.items() if k != "label" and v and v not in BUILT_IN}
+    return source | {k: str(Path(v).absolute()) for k, v in files.items()}

@@ -23,6 +23,7 @@ from retrograd.control.body import (
     zeros,
 )
 from retrograd.control.cond import choose
+from retrograd.control.nesting import nested_scan
 from retrograd.control.scan import Scan
 from retrograd.control.sized import Sized
 from retrograd.errors import LoopLimitError, ShapeError
@@ -54,7 +55,8 @@ class WhileLoop(Op):
 
     The results are the carries at the end, then the number of steps, of type i64[]. More steps than
     `most`, if that is given, are a `LoopLimitError`. The gradient is a scan of as many steps back,
-    inside of a `sized`.
+    inside of a `sized`; with `segments`, one that keeps the carries at the beginning of segments of
+    so many steps, of the segments of these, and so on (`nesting.py`).
     """
 
     name = "while_loop"
@@ -62,6 +64,7 @@ class WhileLoop(Op):
     body: Graph
     carries: int
     most: int | None = None
+    segments: tuple[int, ...] = ()
 
     @property
     def constants(self) -> int:
@@ -99,7 +102,7 @@ class WhileLoop(Op):
         steps = items(y)[-1]
         name = _unused(self)
         own = [input_node(x.type, x.name) for x in self.body.inputs]
-        again = items(Scan(self.body, self.carries, 0, Dim(name))(*own))
+        again = nested_scan(Scan(self.body, self.carries, 0, Dim(name)), own, self.segments)
         given = [x for x in g[:-1] if x is not None]
         cotangents = inputs_like(given, "")
         rest = iter(cotangents)

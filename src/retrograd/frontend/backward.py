@@ -97,10 +97,11 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
         if handle is not None:
             handles.append(handle)
             wanted.append(page.slots[node])
-    found = form.gradients.get((*wanted, start))
+    pattern = form.pattern(page.numbers)
+    found = form.gradients.get((*wanted, start, pattern))
     if found is None:
         with LOCK:
-            found = form.gradient(wanted, start)
+            found = form.gradient(wanted, start, pattern)
     if not page.open:
         page.reopen()  # what follows, such as an optimizer's step, becomes one program with it
     for handle, g in zip(handles, found, strict=True):

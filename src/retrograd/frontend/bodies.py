@@ -15,7 +15,12 @@ from retrograd.frontend.leaves import STALE
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.source import user_source
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms.active import is_tracked, to_node
+from retrograd.frontend.transforms.active import (
+    is_tracked,
+    need_arguments,
+    need_function,
+    to_node,
+)
 from retrograd.ir import (
     DType,
     Graph,
@@ -31,6 +36,14 @@ from retrograd.ir import (
 from retrograd.ops.elementwise import cast
 from retrograd.ops.leaf import input_node
 
+REMEDIES = {
+    "cond": "give functions of the values, rg.cond(pred, lambda x: x + 1, lambda x: x, x), or "
+    "choose between values with rg.where(pred, a, b)",
+    "scan": "give a function of a carry and a slice that returns both, "
+    "rg.scan(lambda c, x: (c + x, c), init, xs)",
+    "while_loop": "give two functions of the state, "
+    "rg.while_loop(lambda s: s < 9, lambda s: s * 2, 1)",
+}
 WEAK = (bool, int, float, complex)  # a number that takes the dtype of what it meets
 
 
@@ -43,10 +56,10 @@ class Values:
         self.weak = [isinstance(x, WEAK) or _is_number(x) for x in self.leaves]
         self.nodes = [as_node(to_node(x, what)) for x in self.leaves]
 
-    def label(self, i: int) -> str:
-        """How a leaf is reached, for messages."""
+    def label(self, i: int, name: str) -> str:
+        """How a leaf of the argument of this name is reached, for messages."""
         path = tree.paths(self.value)[i]
-        return f"its leaf {path}" if path else "it"
+        return f"its leaf {path}" if path and not name else name + path or "it"
 
     def cast(self, dtypes: Mapping[int, DType]) -> None:
         for i, dtype in dtypes.items():
@@ -62,9 +75,9 @@ class Body:
     tree of `structure`. `captured` are values from around it that it uses."""
 
     def __init__(self, f: Callable[..., Any], types: Sequence[Any], what: str) -> None:
-        if not callable(f):
-            raise TypeError(f"{what} takes functions, not {f!r:.80}")
+        need_function(f, what, REMEDIES.get(what, ""))
         args = [tree.unflatten(s, list(leaves)) for leaves, s in types]
+        need_arguments(f, args, what)
         names = argument_names(f, args)
         self.name = getattr(f, "__name__", "").strip("<>").replace("lambda", "")
         self.what = what

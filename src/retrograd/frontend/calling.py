@@ -30,6 +30,7 @@ from retrograd.frontend.walking import (
     taking_leaves,
 )
 
+SEVERAL = 16  # of these, from which on a new one is remembered when it comes a second time
 SHAPES = 256  # combinations of shapes that a site tells apart
 
 COMPUTED = object()  # stands for a result that is computed
@@ -183,7 +184,7 @@ class Site:
     """
 
     __slots__ = (
-        "_entries", "_route", "_structure", "_tasks", "_vary", "donors", "numbers", "serve",
+        "_entries", "_met", "_route", "_structure", "_tasks", "_vary", "donors", "numbers", "serve",
     )  # fmt: skip
 
     def __init__(self, native_caller: native.Caller, call: Call, kinds: Sequence[Any]) -> None:
@@ -210,6 +211,7 @@ class Site:
             self._route = native.Route(native_caller, taking_leaves(leaves))
             self.serve = self._prepare
         self._entries: dict[tuple[Any, ...], Entry] = {}  # by all shapes
+        self._met: dict[tuple[Any, ...], None] = {}  # shapes that came once
         self._vary: set[int] = set()  # arrays whose shapes are not always the same
 
     def _prepare(self, args: Any, kwargs: Any, gone: Any) -> Any:
@@ -231,6 +233,11 @@ class Site:
         shapes = tuple([a.shape for a in call.arrays])
         known = self._entries.get(shapes)
         if known is not None and known.traced is traced:
+            return
+        if len(self._entries) >= SEVERAL and shapes not in self._met:
+            if len(self._met) >= SHAPES:
+                self._met.clear()
+            self._met[shapes] = None
             return
         shaped = program.shaped_for([*call.arrays, *traced.captured])
         flags = [a.flags for a in traced.captured]

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from retrograd.control import Cond, Scan, WhileLoop
+from retrograd.control.nesting import Policy, nested_scan, segments_of
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.bodies import (
+    REMEDIES,
     Body,
     Values,
     at,
@@ -21,11 +23,10 @@ from retrograd.frontend.bodies import (
     together,
 )
 from retrograd.frontend.broadcasting import integer
-from retrograd.frontend.checkpoints import Policy, nested_scan
 from retrograd.frontend.conversion import promote
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms.active import to_node
+from retrograd.frontend.transforms.active import need_arguments, need_function, to_node
 from retrograd.ir import Dim, DType, Node, TensorType, bool_, full, int64
 from retrograd.ops.control import items
 from retrograd.ops.elementwise import add, cast
@@ -78,7 +79,8 @@ def scan(
         graph = graph_of(body.inputs, nodes, captured, body.name)
         op = Scan(graph, len(ends), len(slices), size, bool(reverse))
         given = [*captured, *state.nodes, *moving.nodes]
-        found = results(nested_scan(op, given, checkpoint), given)
+        segments = segments_of(checkpoint, size, "scan")
+        found = results(nested_scan(op, given, segments), given)
     return (
         tree.unflatten(state.structure, found[: len(ends)]),
         tree.unflatten(structure, found[len(ends) :]),
@@ -94,15 +96,15 @@ def _length(xs: Values, length: int | Dim | None) -> int | Dim:
     for i, x in enumerate(xs.nodes):
         if not x.shape:
             raise ShapeError(
-                f"scan goes through xs along the first axis, but {xs.label(i)} is a scalar; "
+                f"scan goes through xs along the first axis, but {xs.label(i, 'xs')} is a scalar; "
                 f"a value that is the same in every step f uses without being given it {at()}"
             )
         if size is not None and x.shape[0] != size:
             raise ShapeError(
-                f"scan: {where} says {size} steps, but {xs.label(i)} in xs, {x.type}, has "
+                f"scan: {where} says {size} steps, but {xs.label(i, 'xs')}, {x.type}, has "
                 f"{x.shape[0]} {at()}"
             )
-        size, where = x.shape[0], f"{xs.label(i)} in xs"
+        size, where = x.shape[0], xs.label(i, "xs")
     if size is None:
         raise ShapeError(f"scan: how many steps? Give xs, or length {at()}")
     return size
@@ -134,39 +136,50 @@ def settle(state: Values, ends: Sequence[Node], what: str) -> dict[int, DType]:
             changed[i] = y.dtype
             continue
         raise (ShapeError if x.shape != y.shape else DTypeError)(
-            f"{what}: what a step carries on keeps its shape and dtype, but {state.label(i)} is "
+            f"{what}: what a step carries keeps its shape and dtype, but {state.label(i, '')} is "
             f"{x.type} before a step and {y.type} after it; start with a value of the type that "
             f"the step returns, or have the step return {x.type} (rg.astype, rg.reshape) {at()}"
         )
     return changed
 
 
-def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body: Callable[[Any, Any], Any],
+    init: Any,
+    checkpoint: Policy = None,
+) -> Any:
     """`value = body(i, value)` for i = lower, ..., upper - 1, starting with `init`.
 
     i is an int64 tensor. Bounds that are Python's integers, or `Dim`s, make a `scan`, others a
-    `while_loop`; both have gradients.
+    `while_loop`; both have gradients, for which `checkpoint` says how many values are kept.
 
     >>> import retrograd as rg
     >>> rg.fori_loop(0, 4, lambda i, x: x * 2 + i, 1).item()
     27
     """
+    need_function(body, "fori_loop", "give body(i, value), which returns the next value")
+    need_arguments(body, (lower, init), "fori_loop")
     if all(isinstance(b, int | Dim | np.integer) for b in (lower, upper)):
         count = upper - lower
         count = max(int(count), 0) if not isinstance(count, Dim) else count
         with placed():
             position = Iota((count,), 0, int64)()
-            start = to_node(lower, "fori_loop") if not isinstance(lower, Dim) else None
-            if start is not None and lower:
+            if not isinstance(lower, Dim) and lower:
                 position = add(position, full(int(lower), position.type))
-        if isinstance(lower, Dim):
-            return scan(lambda c, i: (body(i + lower, c), None), init, Tensor(position))[0]
-        return scan(lambda c, i: (body(i, c), None), init, Tensor(position))[0]
+        start = lower if isinstance(lower, Dim) else None
+
+        def step(c: Any, i: Any) -> Any:
+            return body(i if start is None else i + start, c), None
+
+        return scan(step, init, Tensor(position), checkpoint=checkpoint)[0]
     first, last = _bound(lower, "lower"), _bound(upper, "upper")
     _, value = while_loop(
         lambda state: state[0] < last,
         lambda state: (state[0] + 1, body(state[0], state[1])),
         (first, init),
+        checkpoint=checkpoint,
     )
     return value
 
@@ -185,14 +198,18 @@ def while_loop(
     body: Callable[[Any], Any],
     state: Any,
     max_steps: int | None = None,
+    checkpoint: Policy = None,
 ) -> Any:
     """`state = body(state)` for as long as `cond(state)` is true; returns the state at the end.
 
     The state is a tree that keeps its structure, shapes and dtypes; `cond` returns one boolean.
     Both functions are traced once and compiled to a native loop. Gradients, of any order, go back
     through as many steps as there were: states are recorded when the gradient is computed, so their
-    memory grows with the number of steps. Batched by `vmap` over samples that need different
-    numbers of steps, the loop goes on until all are done; those that are done stay as they are.
+    memory grows with the number of steps. With `checkpoint=k` only that of every k-th step is kept,
+    and those between are computed again, k at a time; with `checkpoint="log"` some 64 for each
+    factor of 64 in the number of steps, at the price of as many more passes forward. Batched by
+    `vmap` over samples that need different numbers of steps, the loop goes on until all are done;
+    those that are done stay as they are.
 
     A loop that still goes on after `max_steps` steps is a `LoopLimitError`. Raises `ShapeError` or
     `DTypeError` where the state changes its type or the condition is not a boolean.
@@ -223,6 +240,7 @@ def while_loop(
             graph_of(step.inputs, ends, captured, step.name),
             len(ends),
             None if max_steps is None else int(max_steps),
+            segments_of(checkpoint, None, "while_loop"),
         )
         given = [*captured, *start.nodes]
         found = results(items(op(*given))[:-1], given)
@@ -260,6 +278,9 @@ def cond(pred: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) ->
     6.0
     """
     if isinstance(pred, bool | np.bool):
+        for h in (f, g):
+            need_function(h, "cond", REMEDIES["cond"])
+            need_arguments(h, args, "cond")
         return f(*args) if pred else g(*args)
     with placed():
         condition = _condition(pred, "cond: the predicate")

@@ -17,9 +17,9 @@ from typing import Any
 
 from retrograd.autodiff import pullback, seeds
 from retrograd.frontend.recorder import FormBase
-from retrograd.ir import Node, Provenance, TensorType, full, made_by
+from retrograd.ir import Node, Provenance, TensorType, full, made_by, reachable
 from retrograd.ops.control import StopGradient
-from retrograd.ops.leaf import Leaf
+from retrograd.ops.leaf import Constant, Leaf
 
 
 class Slot(Leaf):
@@ -39,7 +39,7 @@ class Form(FormBase):
 
     __slots__ = (
         "gradients", "loss", "node", "place", "reach", "slot", "spent", "stopped", "type",
-        "without_history",
+        "without_history", "written",
     )  # fmt: skip
 
     def __init__(self, place: Place, node: Node, slot: int = -1, spent: bool = False) -> None:
@@ -56,6 +56,7 @@ class Form(FormBase):
         self.without_history: Form | None = None  # what it turns into when backward() is done
         self.reach: tuple[int, ...] | None = None
         self.gradients: dict[Any, tuple[Form | None, ...]] = {}
+        self.written: tuple[dict[Node, int], frozenset[float]] | None = None  # see `pattern`
 
     def stop(self) -> Form:
         """The same value as a constant to differentiation."""
@@ -92,13 +93,39 @@ class Form(FormBase):
             self.reach = tuple(sorted(found))
         return self.reach
 
-    def gradient(self, wanted: Sequence[Form], seed: Form | None) -> tuple[Form | None, ...]:
-        """The forms of the gradient with respect to slots; None: there is no gradient."""
-        key = (*wanted, seed)
+    def pattern(self, numbers: Mapping[int, float]) -> tuple[Any, ...]:
+        """Which of the numbers that it is computed from are equal, to one another or to constants
+        of library functions; () where none are. Expressions that differ in nothing but equal
+        numbers are one to `pullback`, as they are where numbers are constants."""
+        if self.written is None:
+            self.written = _written(self)
+        bound, constants = self.written
+        if not bound:
+            return ()
+        first: dict[float, int] = {}
+        found: list[Any] = []
+        for k in bound.values():
+            value = numbers[k]
+            found.append((value,) if value in constants else first.setdefault(value, k))
+        return () if len(first) == len(bound) else tuple(found)
+
+    def gradient(
+        self, wanted: Sequence[Form], seed: Form | None, pattern: tuple[Any, ...]
+    ) -> tuple[Form | None, ...]:
+        """The forms of the gradient with respect to slots; None: there is no gradient. `pattern`
+        says which numbers are equal."""
+        key = (*wanted, seed, pattern)
         found = self.gradients.get(key)
         if found is None:
             start = seeds([self.node]) if seed is None else [seed.node]
-            nodes = pullback([self.node], start, [w.node for w in wanted])
+            bound = self.written[0] if self.written else {}
+            equal = {
+                n: (full(which[0], n.type).prim, ())
+                if isinstance(which, tuple)
+                else (which, n.type)
+                for n, which in zip(bound, pattern or bound.values(), strict=True)
+            }
+            nodes = pullback([self.node], start, [w.node for w in wanted], same=equal)
             found = tuple([None if g is None else self._gradient(g) for g in nodes])
             self.gradients[key] = found
         return found
@@ -107,6 +134,16 @@ class Form(FormBase):
         form = self.place.form(StopGradient()(g))  # it is a constant to what uses it
         form.loss = self.spend()
         return form
+
+
+def _written(form: Form) -> tuple[dict[Node, int], frozenset[float]]:
+    """The constants below a form that stand for numbers of the recording, with these, and the
+    values of those that do not."""
+    numbers = form.place.numbers
+    nodes = [n for n in reachable([form.node]) if isinstance(n.prim, Constant)]
+    values = [n.prim.value for n in nodes if n not in numbers]  # type: ignore[attr-defined]
+    others = frozenset([float(v) for v in values if v.dtype.kind == "f" and not v.ndim])
+    return {n: numbers[n] for n in nodes if n in numbers}, others
 
 
 def _after(node: Node) -> Node:

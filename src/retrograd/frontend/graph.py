@@ -22,7 +22,7 @@ from retrograd.backends import (
 )
 from retrograd.backends.kernel import GRAIN, Plan
 from retrograd.backends.threads import threads_here
-from retrograd.errors import FormatError, ShapeError, TraceError
+from retrograd.errors import ArgumentError, FormatError, ShapeError, TraceError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.frontend import tree
 from retrograd.frontend.arguments import argument, argument_names
@@ -337,7 +337,10 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     named after the function's parameters; tensors the function uses beside them become constants.
     """
     if not callable(f):
-        raise TypeError(f"trace calls a function, not {f!r:.80}")
+        raise ArgumentError(
+            f"trace calls a function, not {f!r:.60} of type {type(f).__name__}; give the function "
+            "and its arguments: rg.trace(f, x)"
+        )
     leaves, structure = tree.flatten(args)
     names = argument_names(f, args)
     inputs = [input_node(_type_of(x), n) for x, n in zip(leaves, names, strict=True)]

@@ -7,12 +7,13 @@ import inspect
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from retrograd.backends import MISSED, Array, Pending, compile_graph
-from retrograd.errors import DTypeError, TraceError
+from retrograd.errors import ArgumentError, DTypeError, TraceError
 from retrograd.frontend import tree
 from retrograd.frontend.arguments import argument_names, positional
 from retrograd.frontend.broadcasting import Number, as_node
@@ -65,9 +66,14 @@ class Jit:
         explain: bool = False,
     ) -> None:
         if not callable(f):
-            raise TypeError(f"jit compiles a function, not {f!r:.80}")
+            raise ArgumentError(
+                f"jit compiles a function, not {f!r:.60} of type {type(f).__name__}; give the "
+                "function itself and call the result: rg.jit(f)(x)"
+            )
         if inspect.isgeneratorfunction(f) or inspect.iscoroutinefunction(f):
-            raise TypeError("jit compiles a function that returns, not a generator or a coroutine")
+            raise ArgumentError(
+                "jit compiles a function that returns, not a generator or a coroutine"
+            )
         functools.update_wrapper(self, f)
         self._f = f
         self._shapes = {k: parse_spec(v) for k, v in shapes.items()}
@@ -84,6 +90,7 @@ class Jit:
         self._sites: tuple[Site, ...] = ()  # where the latest calls were, the last one first
         self._all_sites: dict[Any, Site] = {}
         self._scalars = Scalars(f, self._counts)
+        self._gone = Gone(self._name, None, 0)
 
     def _parameters(self, donate: Sequence[int | str]) -> frozenset[int | str]:
         """Parameters by name; positions of what is beyond them."""
@@ -95,7 +102,7 @@ class Jit:
             elif -count <= x < count:
                 found.add(self._names[x])
             else:
-                raise TypeError(f"jit: {self._name} has no positional parameter number {x}")
+                raise ArgumentError(f"jit: {self._name} has no positional parameter number {x}")
         return frozenset(found)
 
     def _check_names(self, donate: Sequence[str]) -> None:
@@ -107,7 +114,7 @@ class Jit:
         static = [x for x in self._static if isinstance(x, str)]
         for name in (*static, *donate, *self._shapes):
             if name not in parameters and not takes_any:
-                raise TypeError(f"jit: {self._name} has no parameter named {name!r}")
+                raise ArgumentError(f"jit: {self._name} has no parameter named {name!r}")
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -127,7 +134,7 @@ class Jit:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not _TRACING.get() and _BACKEND.get() == "llvm":
-            gone = Gone(self._name, *user_place()) if self._donate else None
+            gone = self._gone_here(*user_place()) if self._donate else None
             result = self._served(args, kwargs, gone)
             if result is MISSED and self._sites and at_hand((args, kwargs)):
                 result = self._served(args, kwargs, gone)
@@ -171,7 +178,14 @@ class Jit:
             return self._f(*args, **kwargs)  # it closes over tensors that want a gradient
         self._counts["calls"] += 1
         self._learn(traced, call)
-        return traced.run(call, Gone(self._name, *user_place()))
+        return traced.run(call, self._gone_here(*user_place()))
+
+    def _gone_here(self, code: CodeType | None, lasti: int) -> Gone:
+        """What tensors hold that are donated by this line; the same as last time, in a loop."""
+        gone = self._gone
+        if gone.code is not code or gone.lasti != lasti:
+            gone = self._gone = Gone(self._name, code, lasti)
+        return gone
 
     def _traced(self, call: Call) -> Traced:
         """The program for the signature of a call."""
@@ -341,7 +355,8 @@ def jit(
     declarations: `{"batch": {"image": "N 784", "label": "N"}}`.
 
     `f.cache_stats()` counts calls and compilations, and `f.recompilations` says why those after the
-    first were needed; with `explain=True` each of them is a `RecompilationWarning` as well.
+    first were needed; with `explain=True` each of them is a `RecompilationWarning` as well, without
+    it only the ninth compilation of a function is, with the reason and what can be done.
 
     Arguments listed in `donate`, by name or position, are given away: results take their memory
     where they can, and it is an error to use these tensors afterwards (`DonatedError`). What others
@@ -368,12 +383,23 @@ def jit(
     """
     declared = {} if shapes is None else shapes
     if not isinstance(declared, Mapping):
-        raise TypeError(f'jit: shapes is a dict such as {{"x": "N 784"}}, not {shapes!r}')
-    static = [*_listed(static_argnames), *_listed(static_argnums)]
+        raise ArgumentError(f'jit: shapes is a dict such as {{"x": "N 784"}}, not {shapes!r}')
+    static = [
+        *_listed(static_argnames, "static_argnames"),
+        *_listed(static_argnums, "static_argnums"),
+    ]
+    given = _listed(donate, "donate")
     if f is None:
-        return lambda g: Jit(g, static, donate, declared, explain)
-    return Jit(f, static, donate, declared, explain)
+        return lambda g: Jit(g, static, given, declared, explain)
+    return Jit(f, static, given, declared, explain)
 
 
-def _listed(given: str | int | Sequence[Any]) -> list[Any]:
-    return [given] if isinstance(given, str | int) else list(given)
+def _listed(given: str | int | Sequence[Any], what: str) -> list[Any]:
+    found = [given] if isinstance(given, str | int) else given
+    if not isinstance(found, list | tuple | set | frozenset | range) or not all(
+        isinstance(x, str | int) and not isinstance(x, bool) for x in found
+    ):
+        raise ArgumentError(
+            f"jit: {what} lists parameters by name or position: (0, 'lr'), not {given!r:.60}"
+        )
+    return list(found)

@@ -14,6 +14,7 @@ from retrograd.ir import TensorType
 
 REMEMBERED = 64  # signatures and reasons; older ones are forgotten
 NAMED = 3  # differences that a reason lists
+STORM = 8  # compilations after which one more is warned of, once
 
 
 class History:
@@ -22,6 +23,7 @@ class History:
 
     def __init__(self, explain: bool = False) -> None:
         self._explain = explain
+        self._count = 0
         self._past: deque[tuple[Any, Sequence[str]]] = deque(maxlen=REMEMBERED)
         self._reasons: deque[str] = deque(maxlen=REMEMBERED)
 
@@ -31,6 +33,7 @@ class History:
 
     def compiling(self, name: str, signature: Any, names: Sequence[str]) -> None:
         """A signature is about to be compiled that has not been before."""
+        self._count += 1
         if self._past:
             options = [_differences(old, signature, names) for old, _ in reversed(self._past)]
             why = min(options, key=len)
@@ -41,7 +44,19 @@ class History:
             self._reasons.append(text)
             if self._explain:
                 warnings.warn(text, RecompilationWarning, stacklevel=5)
+            elif self._count == STORM + 1:
+                warnings.warn(f"{text}. {_remedy(name)}", RecompilationWarning, stacklevel=5)
         self._past.append((signature, names))
+
+
+def _remedy(name: str) -> str:
+    """What to say of a function that is compiled again and again."""
+    return (
+        f"This is compilation number {STORM + 1} of {name}, and each takes as long as the first: "
+        'declare sizes that change (shapes={"x": "N 784"}) and one compilation serves them all, '
+        "pass numbers that change as numbers instead of static arguments, and keep the structure "
+        f"of arguments the same. {name}.recompilations lists the reasons; it is said once"
+    )
 
 
 def _differences(old: Any, new: Any, names: Sequence[str]) -> list[str]:

@@ -118,7 +118,8 @@ def _plan(
     known = {f.node: f for f in values}
     at_hand = {*known, *[f.node for f in wanted]}  # when the gradient is asked for
     ends = [f.node for f in tracked]
-    found = pullback(ends, [input_node(n.type) for n in ends], [f.node for f in leaves])
+    starts = [input_node(n.type) for n in ends]
+    found = pullback(ends, starts, [f.node for f in leaves], same=place.numbers)
     forward = {n for f in (*wanted, *tracked) for n in _below(f.node, known)}
     todo = [g for g in found if g is not None]
     seen, kept = set(todo), []

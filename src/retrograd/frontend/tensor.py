@@ -27,6 +27,7 @@ from retrograd.frontend.backward import backward
 from retrograd.frontend.context import _GRAD
 from retrograd.frontend.forms import Form
 from retrograd.frontend.function import operator, reflected
+from retrograd.frontend.numpy_functions import called
 from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.recorder import install
 from retrograd.frontend.recording import Array, Lazy, leaf
@@ -265,6 +266,11 @@ class Tensor(Lazy):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return applied(self.__array_namespace__(), ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        if not all(issubclass(t, Tensor | np.ndarray) for t in types):
+            return NotImplemented
+        return called(self.__array_namespace__(), Tensor, function, args, options)
 
     __add__, __radd__ = operator(el.add), reflected(el.add)
     __sub__, __rsub__ = operator(el.subtract), reflected(el.subtract)

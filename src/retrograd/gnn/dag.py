@@ -130,7 +130,7 @@ def _state_types(state: Any, x: Any) -> Any:
 
 def topological_order(graph: Graph) -> Any:
     """The nodes in an order in which edges lead forward, `[N]`: by level, the length of the longest
-    path to a node, and then as they were found. `CycleError` names the nodes of a cycle.
+    path to a node, and then by number. `CycleError` names the nodes of a cycle.
 
     >>> from retrograd import gnn
     >>> gnn.topological_order(gnn.Graph(3, [[2, 1], [1, 0]])).tolist()

@@ -149,10 +149,15 @@ def _flat(value: Any, where: str, arrays: dict[str, Any]) -> Any:
         arrays[where] = value
         return {"$tensor" if isinstance(value, Lazy) else "$array": where}
     if isinstance(value, Mapping):
+        if value and all(type(k) is int for k in value):  # as the state of an optimizer has
+            return {
+                "$numbered": {str(k): _flat(v, f"{where}/{k}", arrays) for k, v in value.items()}
+            }
         odd = [k for k in value if not isinstance(k, str) or k.startswith("$")]
         if odd:
             raise DTypeError(
-                f"checkpoint: {where} has the key {odd[0]!r}; keys are strings without $ in front"
+                f"checkpoint: {where} has the key {odd[0]!r}; keys are strings without $ in front, "
+                "or whole numbers all of them"
             )
         return {k: _flat(v, f"{where}/{k}", arrays) for k, v in value.items()}
     if isinstance(value, tuple | list):
@@ -174,6 +179,8 @@ def _restored(value: Any, arrays: Mapping[str, Array | None]) -> Any:
         return value
     if "$tuple" in value:
         return tuple(_restored(v, arrays) for v in value["$tuple"])
+    if "$numbered" in value:
+        return {int(k): _restored(v, arrays) for k, v in value["$numbered"].items()}
     if "$tensor" in value:
         array = arrays[value["$tensor"]]
         return None if array is None else Tensor.of(array)

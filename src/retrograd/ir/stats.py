@@ -29,10 +29,10 @@ _MOVES = frozenset((
 ))
 # Elementwise functions that hardware has no single instruction for. They are counted apart: one
 # costs from 5 to 50 additions, depending on the function, the backend and the machine.
-_TRANSCENDENTAL = frozenset((
+TRANSCENDENTAL = frozenset((
     "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "logaddexp", "hypot",
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh",
-    "atanh", "erf", "erfc", "sigmoid", "softplus",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sech2", "asinh",
+    "acosh", "atanh", "erf", "erfc", "sigmoid", "softplus",
 ))
 # Reductions and scans: one operation for each element that goes in.
 _PER_INPUT = frozenset((
@@ -201,7 +201,7 @@ def _work(node: Node) -> tuple[str, Count]:
     op = node.op
     if op in _MOVES:
         return "flops", 0
-    if op in _TRANSCENDENTAL:
+    if op in TRANSCENDENTAL:
         return "transcendentals", node.type.size
     if op in ("logsumexp", "logcumsumexp"):
         return "transcendentals", node.inputs[0].type.size

@@ -58,16 +58,25 @@ from retrograd.nn.convolution import (
 from retrograd.nn.criteria import (
     BCELoss,
     BCEWithLogitsLoss,
+    CosineEmbeddingLoss,
     CrossEntropyLoss,
     CTCLoss,
     GaussianNLLLoss,
+    HingeEmbeddingLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
+    MarginRankingLoss,
     MSELoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
     NLLLoss,
     PoissonNLLLoss,
     SmoothL1Loss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from retrograd.nn.dropout import (
     AlphaDropout,
@@ -94,17 +103,6 @@ from retrograd.nn.lazy import (
     LazyLinear,
 )
 from retrograd.nn.linear import Bilinear, Identity, Linear
-from retrograd.nn.margin_criteria import (
-    CosineEmbeddingLoss,
-    HingeEmbeddingLoss,
-    MarginRankingLoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
 from retrograd.nn.module import LoadResult, Module
 from retrograd.nn.normalization import LayerNorm, RMSNorm
 from retrograd.nn.padding import (
@@ -129,27 +127,25 @@ from retrograd.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
     AdaptiveAvgPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-)
-from retrograd.nn.recurrent import GRU, LSTM, RNN
-from retrograd.nn.regions import (
     AdaptiveMaxPool1d,
     AdaptiveMaxPool2d,
     AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
     FractionalMaxPool2d,
     FractionalMaxPool3d,
     LPPool1d,
     LPPool2d,
     LPPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
     MaxUnpool1d,
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from retrograd.nn.recurrent import GRU, LSTM, RNN
 from retrograd.nn.stacks import Transformer, TransformerDecoder, TransformerEncoder
 from retrograd.nn.statistics import (
     BatchNorm1d,

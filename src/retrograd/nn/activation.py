@@ -9,49 +9,41 @@ from retrograd.errors import ShapeError
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import product
 from retrograd.nn import functional
+from retrograd.nn.applied import Applied
 from retrograd.nn.module import Module
 
 
-class ReLU(Module):
+class ReLU(Applied):
     """`max(x, 0)`."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.relu(input)
+    function = staticmethod(functional.relu)
 
 
-class GELU(Module):
+class GELU(Applied):
     """`x Phi(x)`; see `functional.gelu`."""
 
+    function = staticmethod(functional.gelu)
+
     def __init__(self, approximate: str = "none") -> None:
-        super().__init__()
-        self.approximate = approximate
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.gelu(input, self.approximate)
-
-    def extra_repr(self) -> str:
-        return f"approximate={self.approximate!r}"
+        super().__init__(approximate=approximate)
 
 
-class Tanh(Module):
+class Tanh(Applied):
     """The hyperbolic tangent."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.tanh(input)
+    function = staticmethod(functional.tanh)
 
 
-class Sigmoid(Module):
+class Sigmoid(Applied):
     """`1 / (1 + exp(-x))`."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.sigmoid(input)
+    function = staticmethod(functional.sigmoid)
 
 
-class SiLU(Module):
+class SiLU(Applied):
     """`x sigmoid(x)`."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.silu(input)
+    function = staticmethod(functional.silu)
 
 
 class Flatten(Module):

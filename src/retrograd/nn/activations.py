@@ -9,235 +9,165 @@ from retrograd.errors import ShapeError
 from retrograd.frontend.random import Generator
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn import functional, init
-from retrograd.nn.module import Module, shown
+from retrograd.nn.applied import Applied
+from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
 
-class CELU(Module):
+class CELU(Applied):
     """`max(x, 0) + min(alpha (exp(x / alpha) - 1), 0)`."""
 
+    function = staticmethod(functional.celu)
+
     def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = alpha
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.celu(input, self.alpha)
-
-    def extra_repr(self) -> str:
-        return shown(self, "alpha")
+        super().__init__(alpha=alpha)
 
 
-class ELU(Module):
+class ELU(Applied):
     """x above 0, `alpha (exp(x) - 1)` below."""
 
+    function = staticmethod(functional.elu)
+
     def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = alpha
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.elu(input, self.alpha)
-
-    def extra_repr(self) -> str:
-        return shown(self, "alpha")
+        super().__init__(alpha=alpha)
 
 
-class GLU(Module):
+class GLU(Applied):
     """One half of an axis times the sigmoid of the other."""
 
+    function = staticmethod(functional.glu)
+
     def __init__(self, dim: int = -1) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.glu(input, self.dim)
-
-    def extra_repr(self) -> str:
-        return shown(self, "dim")
+        super().__init__(dim=dim)
 
 
-class Hardshrink(Module):
+class Hardshrink(Applied):
     """x where `|x|` is larger than lambd, else 0."""
 
+    function = staticmethod(functional.hardshrink)
+
     def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.hardshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return shown(self, "lambd")
+        super().__init__(lambd=lambd)
 
 
-class Hardsigmoid(Module):
+class Hardsigmoid(Applied):
     """`clip(x / 6 + 1 / 2, 0, 1)`."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.hardsigmoid(input)
+    function = staticmethod(functional.hardsigmoid)
 
 
-class Hardswish(Module):
+class Hardswish(Applied):
     """`x clip(x + 3, 0, 6) / 6`."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.hardswish(input)
+    function = staticmethod(functional.hardswish)
 
 
-class Hardtanh(Module):
+class Hardtanh(Applied):
     """x between two limits."""
 
+    function = staticmethod(functional.hardtanh)
+
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
-        super().__init__()
-        self.min_val = min_val
-        self.max_val = max_val
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.hardtanh(input, self.min_val, self.max_val)
-
-    def extra_repr(self) -> str:
-        return shown(self, "min_val", "max_val")
+        super().__init__(min_val=min_val, max_val=max_val)
 
 
-class LeakyReLU(Module):
+class LeakyReLU(Applied):
     """x above 0, `negative_slope x` below."""
 
+    function = staticmethod(functional.leaky_relu)
+
     def __init__(self, negative_slope: float = 0.01) -> None:
-        super().__init__()
-        self.negative_slope = negative_slope
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.leaky_relu(input, self.negative_slope)
-
-    def extra_repr(self) -> str:
-        return shown(self, "negative_slope")
+        super().__init__(negative_slope=negative_slope)
 
 
-class LogSigmoid(Module):
+class LogSigmoid(Applied):
     """`log(sigmoid(x))`, without overflow."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.logsigmoid(input)
+    function = staticmethod(functional.logsigmoid)
 
 
-class LogSoftmax(Module):
+class LogSoftmax(Applied):
     """The logarithm of the softmax along an axis."""
 
+    function = staticmethod(functional.log_softmax)
+
     def __init__(self, dim: int = -1) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.log_softmax(input, self.dim)
-
-    def extra_repr(self) -> str:
-        return shown(self, "dim")
+        super().__init__(dim=dim)
 
 
-class Mish(Module):
+class Mish(Applied):
     """`x tanh(softplus(x))`."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.mish(input)
+    function = staticmethod(functional.mish)
 
 
-class ReLU6(Module):
+class ReLU6(Applied):
     """`clip(x, 0, 6)`."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.relu6(input)
+    function = staticmethod(functional.relu6)
 
 
-class SELU(Module):
+class SELU(Applied):
     """The scaled exponential linear unit; see `functional.selu`."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.selu(input)
+    function = staticmethod(functional.selu)
 
 
-class Softmax(Module):
+class Softmax(Applied):
     """`exp(x)` divided by its sum along an axis."""
 
+    function = staticmethod(functional.softmax)
+
     def __init__(self, dim: int = -1) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.softmax(input, self.dim)
-
-    def extra_repr(self) -> str:
-        return shown(self, "dim")
+        super().__init__(dim=dim)
 
 
-class Softmin(Module):
+class Softmin(Applied):
     """The softmax of `-x` along an axis."""
 
+    function = staticmethod(functional.softmin)
+
     def __init__(self, dim: int = -1) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.softmin(input, self.dim)
-
-    def extra_repr(self) -> str:
-        return shown(self, "dim")
+        super().__init__(dim=dim)
 
 
-class Softplus(Module):
+class Softplus(Applied):
     """`log(1 + exp(beta x)) / beta`, x itself where `beta x` is beyond the threshold."""
 
+    function = staticmethod(functional.softplus)
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        super().__init__()
-        self.beta = beta
-        self.threshold = threshold
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.softplus(input, self.beta, self.threshold)
-
-    def extra_repr(self) -> str:
-        return shown(self, "beta", "threshold")
+        super().__init__(beta=beta, threshold=threshold)
 
 
-class Softshrink(Module):
+class Softshrink(Applied):
     """x moved by lambd towards 0, at most to it."""
 
+    function = staticmethod(functional.softshrink)
+
     def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.softshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return shown(self, "lambd")
+        super().__init__(lambd=lambd)
 
 
-class Softsign(Module):
+class Softsign(Applied):
     """`x / (1 + |x|)`."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.softsign(input)
+    function = staticmethod(functional.softsign)
 
 
-class Tanhshrink(Module):
+class Tanhshrink(Applied):
     """`x - tanh(x)`."""
 
-    def forward(self, input: Any) -> Tensor:
-        return functional.tanhshrink(input)
+    function = staticmethod(functional.tanhshrink)
 
 
-class Threshold(Module):
+class Threshold(Applied):
     """x above the threshold, `value` elsewhere."""
 
+    function = staticmethod(functional.threshold)
+
     def __init__(self, threshold: float, value: float) -> None:
-        super().__init__()
-        self.threshold = threshold
-        self.value = value
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.threshold(input, self.threshold, self.value)
-
-    def extra_repr(self) -> str:
-        return shown(self, "threshold", "value")
+        super().__init__(threshold=threshold, value=value)
 
 
 class PReLU(Module):

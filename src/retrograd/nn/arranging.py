@@ -9,11 +9,14 @@ from retrograd.errors import ShapeError
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import as_shape, product
 from retrograd.nn import functional
-from retrograd.nn.module import Module, shown
+from retrograd.nn.applied import Applied
+from retrograd.nn.module import Module
 
 
-class Fold(Module):
+class Fold(Applied):
     """Windows put back where they were, added up; see `functional.fold`."""
+
+    function = staticmethod(functional.fold)
 
     def __init__(
         self,
@@ -23,98 +26,64 @@ class Fold(Module):
         padding: Any = 0,
         stride: Any = 1,
     ) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.fold(
-            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
+        super().__init__(
+            output_size=output_size,
+            kernel_size=kernel_size,
+            dilation=dilation,
+            padding=padding,
+            stride=stride,
         )
 
-    def extra_repr(self) -> str:
-        return shown(self, "output_size", "kernel_size", "dilation", "padding", "stride")
 
-
-class Unfold(Module):
+class Unfold(Applied):
     """Windows as columns; see `functional.unfold`."""
+
+    function = staticmethod(functional.unfold)
 
     def __init__(
         self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
     ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        return shown(self, "kernel_size", "dilation", "padding", "stride")
+        super().__init__(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
-class PixelShuffle(Module):
+class PixelShuffle(Applied):
     """`[..., C r^2, H, W]` to `[..., C, H r, W r]`; see `functional.pixel_shuffle`."""
 
+    function = staticmethod(functional.pixel_shuffle)
+
     def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = upscale_factor
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.pixel_shuffle(input, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        return shown(self, "upscale_factor")
+        super().__init__(upscale_factor=upscale_factor)
 
 
-class PixelUnshuffle(Module):
+class PixelUnshuffle(Applied):
     """`[..., C, H r, W r]` to `[..., C r^2, H, W]`; see `functional.pixel_unshuffle`."""
 
+    function = staticmethod(functional.pixel_unshuffle)
+
     def __init__(self, downscale_factor: int) -> None:
-        super().__init__()
-        self.downscale_factor = downscale_factor
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        return shown(self, "downscale_factor")
+        super().__init__(downscale_factor=downscale_factor)
 
 
-class ChannelShuffle(Module):
+class ChannelShuffle(Applied):
     """The channels of several groups in turn; see `functional.channel_shuffle`."""
 
+    function = staticmethod(functional.channel_shuffle)
+
     def __init__(self, groups: int) -> None:
-        super().__init__()
-        self.groups = groups
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        return shown(self, "groups")
+        super().__init__(groups=groups)
 
 
-class LocalResponseNorm(Module):
+class LocalResponseNorm(Applied):
     """Divided by what channels around hold; see `functional.local_response_norm`."""
 
+    function = staticmethod(functional.local_response_norm)
+    size: int
+    alpha: float
+    beta: float
+    k: float
+
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
-
-    def forward(self, input: Any) -> Tensor:
-        return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
-    def extra_repr(self) -> str:
-        return shown(self, "size", "alpha", "beta", "k")
+        super().__init__(size=size, alpha=alpha, beta=beta, k=k)
 
 
 class CrossMapLRN2d(LocalResponseNorm):
@@ -206,32 +175,19 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class CosineSimilarity(Module):
+class CosineSimilarity(Applied):
     """The cosine of the angle between vectors along an axis."""
 
+    function = staticmethod(functional.cosine_similarity)
+
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        super().__init__()
-        self.dim = dim
-        self.eps = eps
-
-    def forward(self, x1: Any, x2: Any) -> Tensor:
-        return functional.cosine_similarity(x1, x2, self.dim, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, eps={self.eps}"
+        super().__init__(dim=dim, eps=eps)
 
 
-class PairwiseDistance(Module):
+class PairwiseDistance(Applied):
     """The p-norm of the difference of vectors, along the last axis."""
 
+    function = staticmethod(functional.pairwise_distance)
+
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
-        super().__init__()
-        self.p = p
-        self.eps = eps
-        self.keepdim = keepdim
-
-    def forward(self, x1: Any, x2: Any) -> Tensor:
-        return functional.pairwise_distance(x1, x2, self.p, self.eps, self.keepdim)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, eps={self.eps}, keepdim={self.keepdim}"
+        super().__init__(p=p, eps=eps, keepdim=keepdim)

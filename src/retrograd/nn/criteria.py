@@ -2,68 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from retrograd.errors import OptionError
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn import functional
-from retrograd.nn.module import Module, shown
+from retrograd.nn.applied import Applied
 
 
-def check_reduction(reduction: str) -> None:
-    """Refuse a reduction that no loss knows, when the module is made."""
-    if reduction not in ("none", "mean", "sum", "batchmean"):
-        raise OptionError(f"the reduction of a loss is 'none', 'mean' or 'sum', not {reduction!r}")
+class Loss(Applied):
+    """A loss with its options. Weights are buffers."""
+
+    hidden = ("weight", "pos_weight", "distance_function")
+
+    def __init__(self, **options: Any) -> None:
+        reduction = options["reduction"]
+        if reduction not in ("none", "mean", "sum", "batchmean"):
+            raise OptionError(
+                f"the reduction of a loss is 'none', 'mean' or 'sum', not {reduction!r}"
+            )
+        weights = [n for n in ("weight", "pos_weight") if options.get(n) is not None]
+        super().__init__(**{n: None if n in weights else v for n, v in options.items()})
+        for name in weights:
+            self.register_buffer(name, options[name])
 
 
-def keep(module: Module, name: str, value: Any) -> None:
-    """An optional tensor that is not learned."""
-    if value is not None:
-        module.register_buffer(name, value)
-
-
-class BCELoss(Module):
+class BCELoss(Loss):
     """`functional.binary_cross_entropy` with these options. The weights are buffers."""
 
+    function = staticmethod(functional.binary_cross_entropy)
+
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.weight: Any = None
-        keep(self, "weight", weight)
-        self.reduction = reduction
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return functional.binary_cross_entropy(
-            input, target, weight=self.weight, reduction=self.reduction
-        )
-
-    def extra_repr(self) -> str:
-        return shown(self, "reduction")
+        super().__init__(weight=weight, reduction=reduction)
 
 
-class BCEWithLogitsLoss(Module):
+class BCEWithLogitsLoss(Loss):
     """`functional.binary_cross_entropy_with_logits` with these options. The weights are buffers."""
 
+    function = staticmethod(functional.binary_cross_entropy_with_logits)
+
     def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.weight: Any = None
-        keep(self, "weight", weight)
-        self.reduction = reduction
-        self.pos_weight: Any = None
-        keep(self, "pos_weight", pos_weight)
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return functional.binary_cross_entropy_with_logits(
-            input, target, weight=self.weight, reduction=self.reduction, pos_weight=self.pos_weight
-        )
-
-    def extra_repr(self) -> str:
-        return shown(self, "reduction")
+        super().__init__(weight=weight, reduction=reduction, pos_weight=pos_weight)
 
 
-class CrossEntropyLoss(Module):
+class CrossEntropyLoss(Loss):
     """`functional.cross_entropy` with these options. The weights are buffers."""
+
+    function = staticmethod(functional.cross_entropy)
 
     def __init__(
         self,
@@ -72,204 +58,195 @@ class CrossEntropyLoss(Module):
         reduction: str = "mean",
         label_smoothing: float = 0.0,
     ) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.weight: Any = None
-        keep(self, "weight", weight)
-        self.ignore_index = ignore_index
-        self.reduction = reduction
-        self.label_smoothing = label_smoothing
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return functional.cross_entropy(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
+        super().__init__(
+            weight=weight,
+            ignore_index=ignore_index,
+            reduction=reduction,
+            label_smoothing=label_smoothing,
         )
 
-    def extra_repr(self) -> str:
-        return shown(self, "ignore_index", "reduction", "label_smoothing")
 
-
-class CTCLoss(Module):
+class CTCLoss(Loss):
     """`functional.ctc_loss` with these options."""
+
+    function = staticmethod(functional.ctc_loss)
 
     def __init__(
         self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
     ) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.blank = blank
-        self.reduction = reduction
-        self.zero_infinity = zero_infinity
-
-    def forward(
-        self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any
-    ) -> Tensor:
-        return functional.ctc_loss(
-            log_probs,
-            targets,
-            input_lengths,
-            target_lengths,
-            blank=self.blank,
-            reduction=self.reduction,
-            zero_infinity=self.zero_infinity,
-        )
-
-    def extra_repr(self) -> str:
-        return shown(self, "blank", "reduction", "zero_infinity")
+        super().__init__(blank=blank, reduction=reduction, zero_infinity=zero_infinity)
 
 
-class GaussianNLLLoss(Module):
+class GaussianNLLLoss(Loss):
     """`functional.gaussian_nll_loss` with these options."""
 
+    function = staticmethod(functional.gaussian_nll_loss)
+
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.full = full
-        self.eps = eps
-        self.reduction = reduction
-
-    def forward(self, input: Any, target: Any, var: Any) -> Tensor:
-        return functional.gaussian_nll_loss(
-            input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
-        )
-
-    def extra_repr(self) -> str:
-        return shown(self, "full", "eps", "reduction")
+        super().__init__(full=full, eps=eps, reduction=reduction)
 
 
-class HuberLoss(Module):
+class HuberLoss(Loss):
     """`functional.huber_loss` with these options."""
 
+    function = staticmethod(functional.huber_loss)
+
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.reduction = reduction
-        self.delta = delta
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return functional.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
-
-    def extra_repr(self) -> str:
-        return shown(self, "reduction", "delta")
+        super().__init__(reduction=reduction, delta=delta)
 
 
-class KLDivLoss(Module):
+class KLDivLoss(Loss):
     """`functional.kl_div` with these options."""
 
+    function = staticmethod(functional.kl_div)
+
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.reduction = reduction
-        self.log_target = log_target
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return functional.kl_div(
-            input, target, reduction=self.reduction, log_target=self.log_target
-        )
-
-    def extra_repr(self) -> str:
-        return shown(self, "reduction", "log_target")
+        super().__init__(reduction=reduction, log_target=log_target)
 
 
-class L1Loss(Module):
+class L1Loss(Loss):
     """`functional.l1_loss` with these options."""
 
+    function = staticmethod(functional.l1_loss)
+
     def __init__(self, reduction: str = "mean") -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.reduction = reduction
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return functional.l1_loss(input, target, reduction=self.reduction)
-
-    def extra_repr(self) -> str:
-        return shown(self, "reduction")
+        super().__init__(reduction=reduction)
 
 
-class MSELoss(Module):
+class MSELoss(Loss):
     """`functional.mse_loss` with these options."""
 
+    function = staticmethod(functional.mse_loss)
+
     def __init__(self, reduction: str = "mean") -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.reduction = reduction
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return functional.mse_loss(input, target, reduction=self.reduction)
-
-    def extra_repr(self) -> str:
-        return shown(self, "reduction")
+        super().__init__(reduction=reduction)
 
 
-class NLLLoss(Module):
+class NLLLoss(Loss):
     """`functional.nll_loss` with these options. The weights are buffers."""
+
+    function = staticmethod(functional.nll_loss)
 
     def __init__(
         self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
     ) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.weight: Any = None
-        keep(self, "weight", weight)
-        self.ignore_index = ignore_index
-        self.reduction = reduction
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return functional.nll_loss(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-        )
-
-    def extra_repr(self) -> str:
-        return shown(self, "ignore_index", "reduction")
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
-class PoissonNLLLoss(Module):
+class PoissonNLLLoss(Loss):
     """`functional.poisson_nll_loss` with these options."""
+
+    function = staticmethod(functional.poisson_nll_loss)
 
     def __init__(
         self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
     ) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
-        self.reduction = reduction
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return functional.poisson_nll_loss(
-            input,
-            target,
-            log_input=self.log_input,
-            full=self.full,
-            eps=self.eps,
-            reduction=self.reduction,
-        )
-
-    def extra_repr(self) -> str:
-        return shown(self, "log_input", "full", "eps", "reduction")
+        super().__init__(log_input=log_input, full=full, eps=eps, reduction=reduction)
 
 
-class SmoothL1Loss(Module):
+class SmoothL1Loss(Loss):
     """`functional.smooth_l1_loss` with these options."""
 
+    function = staticmethod(functional.smooth_l1_loss)
+
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.reduction = reduction
-        self.beta = beta
+        super().__init__(reduction=reduction, beta=beta)
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        return functional.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
-    def extra_repr(self) -> str:
-        return shown(self, "reduction", "beta")
+class CosineEmbeddingLoss(Loss):
+    """`functional.cosine_embedding_loss` with these options."""
+
+    function = staticmethod(functional.cosine_embedding_loss)
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(margin=margin, reduction=reduction)
+
+
+class HingeEmbeddingLoss(Loss):
+    """`functional.hinge_embedding_loss` with these options."""
+
+    function = staticmethod(functional.hinge_embedding_loss)
+
+    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(margin=margin, reduction=reduction)
+
+
+class MarginRankingLoss(Loss):
+    """`functional.margin_ranking_loss` with these options."""
+
+    function = staticmethod(functional.margin_ranking_loss)
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(margin=margin, reduction=reduction)
+
+
+class MultiLabelMarginLoss(Loss):
+    """`functional.multilabel_margin_loss` with these options."""
+
+    function = staticmethod(functional.multilabel_margin_loss)
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+
+class MultiLabelSoftMarginLoss(Loss):
+    """`functional.multilabel_soft_margin_loss` with these options. The weights are buffers."""
+
+    function = staticmethod(functional.multilabel_soft_margin_loss)
+
+    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+        super().__init__(weight=weight, reduction=reduction)
+
+
+class MultiMarginLoss(Loss):
+    """`functional.multi_margin_loss` with these options. The weights are buffers."""
+
+    function = staticmethod(functional.multi_margin_loss)
+
+    def __init__(
+        self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__(p=p, margin=margin, weight=weight, reduction=reduction)
+
+
+class SoftMarginLoss(Loss):
+    """`functional.soft_margin_loss` with these options."""
+
+    function = staticmethod(functional.soft_margin_loss)
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+
+class TripletMarginLoss(Loss):
+    """`functional.triplet_margin_loss` with these options."""
+
+    function = staticmethod(functional.triplet_margin_loss)
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(margin=margin, p=p, eps=eps, swap=swap, reduction=reduction)
+
+
+class TripletMarginWithDistanceLoss(Loss):
+    """`functional.triplet_margin_with_distance_loss` with these options."""
+
+    function = staticmethod(functional.triplet_margin_with_distance_loss)
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(
+            distance_function=distance_function, margin=margin, swap=swap, reduction=reduction
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -125,25 +126,31 @@ class Conv(Op):
 
     def _to_w(self, g: Node, x: Node, w: Node) -> Node:
         """`sum over n, p of g[n, o, p] * X[n, c, p * stride + k * w_dilation]`: a convolution in
-        which samples are channels, and the places of `g` the kernel."""
-        n, own = x.shape[0], w.shape[1]
+        which samples are channels, and the places of `g` the kernel; or, if there are fewer, those
+        of `x`, which give the kernel flipped."""
         axes = tuple(range(2, 2 + self.rank))
-        if self.groups == 1:
-            stack = permute(x, (1, 0, *axes))
-        else:
-            blocks = reshape(x, (n, self.groups, own, *x.shape[2:]))
-            stack = permute(blocks, (2, 1, 0, *(a + 1 for a in axes)))
-            stack = reshape(stack, (own, self.groups * n, *x.shape[2:]))
-        sizes = zip(w.shape[2:], g.shape[2:], x.shape[2:], strict=True)
-        steps = zip(self.strides, self.x_dilation, self.w_dilation, strict=True)
-        high = tuple(
-            span(k, dilation) + span(p, stride) - 1 - before - span(d, gap)
-            for (k, p, d), (stride, gap, dilation), before in zip(
-                sizes, steps, self.low, strict=True
-            )
-        )
-        op = Conv(self.w_dilation, self.low, high, self.x_dilation, self.strides, self.groups)
-        return permute(op(stack, permute(g, (1, 0, *axes))), (1, 0, *axes))
+        groups, own, per = self.groups, w.shape[1], self.per_group(w.shape[0])
+        swapped = math.prod(self.x_dilation) > math.prod(self.strides)
+        low, high = [], []
+        for k, p, d, stride, gap, dilation, before in zip(
+            w.shape[2:], g.shape[2:], x.shape[2:], self.strides, self.x_dilation,
+            self.w_dilation, self.low, strict=True,
+        ):  # fmt: skip
+            before = span(k, dilation) - 1 - before if swapped else before
+            low.append(before)
+            reach = span(k, dilation) - 1 - before
+            high.append(reach + (span(d, gap) - span(p, stride)) * (1 if swapped else -1))
+        steps = (self.strides, self.x_dilation) if swapped else (self.x_dilation, self.strides)
+        op = Conv(self.w_dilation, tuple(low), tuple(high), *steps, groups)
+        if not swapped:
+            y = op(_channels_first(x, groups, own), permute(g, (1, 0, *axes)))
+            return permute(y, (1, 0, *axes))
+        y = op(_channels_first(g, groups, per), permute(x, (1, 0, *axes)))
+        if groups != 1:
+            y = reshape(y, (per, groups, own, *w.shape[2:]))
+            y = permute(y, (1, 0, *(a for a in range(2, y.type.rank))))
+            y = reshape(y, w.shape)
+        return y if all(k == 1 for k in w.shape[2:]) else Flip(axes)(y)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         (tx, tw), (x, w) = tangents, inputs
@@ -178,6 +185,17 @@ class Conv(Op):
 
     def _with_groups(self, groups: int | Dim) -> Conv:
         return Conv(self.strides, self.low, self.high, self.x_dilation, self.w_dilation, groups)
+
+
+def _channels_first(x: Node, groups: int | Dim, own: int | Dim) -> Node:
+    """`[N, groups * own, *S]` as `[own, groups * N, *S]`: samples are channels."""
+    n, places = x.shape[0], x.shape[2:]
+    axes = range(2, x.type.rank)
+    if groups == 1:
+        return permute(x, (1, 0, *axes))
+    blocks = reshape(x, (n, groups, own, *places))
+    stack = permute(blocks, (2, 1, 0, *(a + 1 for a in axes)))
+    return reshape(stack, (own, groups * n, *places))
 
 
 def framed(x: Any, low: Sequence[Any], high: Sequence[Any], dilation: Sequence[int]) -> Any:

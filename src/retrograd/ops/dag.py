@@ -4,7 +4,7 @@ What follows from the list of edges alone is one array of int64, made in linear 
 ops need not find it again. For N nodes and E edges it holds, one after the other:
 
 - the number of levels;
-- N nodes in order, level after level;
+- N nodes in order, level after level, those of a level by their number;
 - N + 1 places in these, where each level starts; N from the last level on;
 - N + 1 places where in the next but one the edges into each node start;
 - N + 1 places where in the last the edges out of each node start;
@@ -108,7 +108,7 @@ def _ordered(edges: Array, n: int) -> Array:
                 waiting[target[e]] -= 1
                 if waiting[target[e]] == 0:
                     following.append(int(target[e]))
-        ready = following
+        ready = sorted(following)
     if len(order) < n:
         raise cycle_error(edges, waiting > 0)
     levels = np.full(n + 1, n)

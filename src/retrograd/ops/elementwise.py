@@ -238,6 +238,7 @@ pow: Elementwise
 log: Elementwise
 cos: Elementwise
 cosh: Elementwise
+sech2: Elementwise
 sigmoid: Elementwise
 eq: Elementwise
 select: Elementwise
@@ -293,7 +294,8 @@ logaddexp = binary("logaddexp", np.logaddexp, lambda g, y, a, b: zmul(g, sigmoid
 hypot = binary("hypot", np.hypot, lambda g, y, a, b: zmul(g, zdiv(a, y)),
                lambda g, y, a, b: zmul(g, zdiv(b, y)), FLOAT)
 
-# Trigonometric and hyperbolic functions.
+# Trigonometric and hyperbolic functions. 1 - tanh(x)**2 would lose what the last bit of a tangent
+# does not hold, all of it where that is 1, so the slope is an op of its own.
 sin = unary("sin", np.sin, lambda g, y, x: zmul(g, cos(x)), FIELD)
 cos = unary("cos", np.cos, lambda g, y, x: -zmul(g, sin(x)), FIELD)
 tan = unary("tan", np.tan, lambda g, y, x: zmul(g, 1 + y * y), FIELD)
@@ -305,7 +307,10 @@ atan2 = binary("atan2", np.arctan2,
                lambda g, y, a, b: -zmul(g, zdiv(zdiv(a, hypot(a, b)), hypot(a, b))), FLOAT)
 sinh = unary("sinh", np.sinh, lambda g, y, x: zmul(g, cosh(x)), FIELD)
 cosh = unary("cosh", np.cosh, lambda g, y, x: zmul(g, sinh(x)), FIELD)
-tanh = unary("tanh", np.tanh, lambda g, y, x: zdiv(zdiv(g, cosh(x)), cosh(x)), FIELD)
+tanh = unary("tanh", np.tanh, lambda g, y, x: zmul(g, sech2(x))
+             if x.dtype.is_float else zdiv(zdiv(g, cosh(x)), cosh(x)), FIELD)
+sech2 = unary("sech2", lambda x: np.square(1 / np.cosh(x)),
+              lambda g, y, x: zmul(g, -2 * tanh(x) * y))
 asinh = unary("asinh", np.arcsinh, lambda g, y, x: zdiv(g, _root_of_square_plus_one(x)), FIELD)
 acosh = unary("acosh", np.arccosh, lambda g, y, x: zdiv(zdiv(g, sqrt(x - 1)), sqrt(x + 1)), FIELD)
 atanh = unary("atanh", np.arctanh, lambda g, y, x: zdiv(g, (1 - x) * (1 + x)), FIELD)

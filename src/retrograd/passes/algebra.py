@@ -166,7 +166,7 @@ def below_expand(y: Node, *inputs: Node) -> Node | None:
     All inputs must be repeated along the same axes, or be the same everywhere. The result of
     repeating costs nothing to read, so the work falls by the number of repetitions.
     """
-    repeated = [x for x in inputs if x.op == "expand"]
+    repeated = [x for x in inputs if x.prim.name == "expand"]
     if not repeated:
         return None
     first = next((x for x in repeated if x.inputs[0].shape), repeated[0])

@@ -54,7 +54,10 @@ def _value(node: Node) -> np.ndarray[Any, Any] | None:
         return None if smaller is node.prim.value else smaller
     if isinstance(node.type, TupleType):
         return None  # what runs graphs may run for long, or for ever
-    if not node.inputs or not all(x.op == "constant" for x in node.inputs):
+    for x in node.inputs:
+        if x.prim.name != "constant":
+            return None
+    if not node.inputs:
         return None
     value = _fold_splats(node) if all(splat(x) is not None for x in node.inputs) else None
     return _fold_arrays(node) if value is None else value

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node
+from retrograd.passes.ahead import ahead
 from retrograd.passes.cse import merging
 from retrograd.passes.fold import folding
 from retrograd.passes.loops import has_loops, inside, pruned
@@ -33,27 +34,48 @@ def optimize(graph: G, after: Callable[[Graph], object] | None = None) -> G:
         for _ in range(ROUNDS if has_loops(graph) else 0):
             result = merged(pruned(inside(graph, optimize)), optimize)
             if result is graph:
+                result = ahead(graph)
+            if result is graph:
                 break
             graph = rounds(result)
         return graph
 
     def rounds(graph: Graph) -> Graph:
         for _ in range(ROUNDS):
-            result = sweep(graph, _together)
+            last = _Round()
+            result = sweep(graph, last.start)
             if result is graph:
                 break
             if after is not None:
                 after(result)
             graph = result
+            if last.complete:
+                break
         return graph
 
     return sealed(graph, run)
 
 
-def _together(graph: Graph) -> Rule:
-    fold, simplify, merge = (make(graph) for make in RULES)
+class _Round:
+    """One walk of all three passes. `complete` if another could find nothing: every node that is
+    left was offered to them as it is now, and nothing depends on how often a node is read."""
 
-    def rule(node: Node) -> Node:
-        return merge(simplify(fold(node)))
+    def __init__(self) -> None:
+        self.complete = True
 
-    return rule
+    def start(self, graph: Graph) -> Rule:
+        fold, simplify, merge = (make(graph) for make in RULES)
+        seen: set[Node] = set(graph.inputs)
+        self.complete = not any(node.prim.name == "dot_general" for node in graph.body)
+
+        def rule(node: Node) -> Node:
+            result = simplify(fold(node))
+            if result is not node and result not in seen:
+                again = simplify(fold(result))
+                self.complete &= again is result and seen.issuperset(result.inputs)
+                result = again
+            result = merge(result)
+            seen.add(result)
+            return result
+
+        return rule

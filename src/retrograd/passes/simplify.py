@@ -30,15 +30,29 @@ def simplifying(graph: Graph) -> Rule:
     products = (x for y in graph.body for x in y.inputs if x.prim.name == "dot_general")
     uses = Counter(products)
     uses.update(graph.outputs)
+    # The identities of `algebra` hold to the bit for real numbers, with what they say of zeros.
+    real = not any(type.dtype.is_complex for type in {node.type for node in graph.nodes})
+
+    def first(node: Node) -> Node | None:
+        """What the first identity that fits makes of a node."""
+        inputs = node.inputs
+        complex_ = not real and any(x.dtype.is_complex for x in (node, *inputs))
+        for identity in (NOT_ALGEBRA if complex_ else IDENTITIES).get(node.prim.name, ()):
+            better = identity(node, *inputs)
+            if better is not None:
+                return better
+        if node.op == "permute" and uses[inputs[0]] == 1:
+            return permute_of_dot(node, *inputs)
+        return None
 
     def rule(node: Node) -> Node:
-        if node.prim.name not in IDENTITIES:
+        if node.prim.name not in IDENTITIES or first(node) is None:
             return node
+        # Asked again where nodes get their provenance: it costs more than most answers, which are
+        # that there is nothing to do.
         with made_by(Provenance(node.scope, node.source, node.origin)):
             for _ in range(STEPS):
-                better = _first(node)
-                if better is None and node.op == "permute" and uses[node.inputs[0]] == 1:
-                    better = permute_of_dot(node, *node.inputs)
+                better = first(node)
                 if better is None:
                     break
                 if node.name and not better.name and better.id > node.id:
@@ -47,14 +61,3 @@ def simplifying(graph: Graph) -> Rule:
         return node
 
     return rule
-
-
-def _first(node: Node) -> Node | None:
-    inputs = node.inputs
-    # The identities of `algebra` hold to the bit for real numbers, with what they say of zeros.
-    table = NOT_ALGEBRA if any(x.dtype.is_complex for x in (node, *inputs)) else IDENTITIES
-    for identity in table.get(node.prim.name, ()):
-        better = identity(node, *inputs)
-        if better is not None:
-            return better
-    return None

@@ -18,7 +18,7 @@ from retrograd.frontend.linalg import solve
 from retrograd.frontend.reductions import max as largest
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import custom_vjp, jacfwd, jacrev, vjp
-from retrograd.frontend.transforms.active import wanted
+from retrograd.frontend.transforms.active import need_function, wanted
 from retrograd.ir import substitute
 from retrograd.solvers.flat import flat
 
@@ -51,6 +51,7 @@ class Closed:
         self.around = [Tensor(n, wanted(n)) for n in captured]
 
     def _traced(self, f: Callable[[Any], Any], x0: Any, what: str) -> Body:
+        need_function(f, what)
         start, self.back = flat(x0, what)
         self.start = stop_gradient(start)
         self.dtype = start.dtype

@@ -11,6 +11,7 @@ from retrograd.frontend.elementwise import astype
 from retrograd.frontend.jit import jit
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import grad, jvp, value_and_grad
+from retrograd.frontend.transforms.active import need_function
 from retrograd.ir import float64
 from retrograd.solvers.flat import flat
 
@@ -32,6 +33,7 @@ class Objective:
     """
 
     def __init__(self, f: Callable[..., Any], x0: Any) -> None:
+        need_function(f, "minimize")
         vector, back = flat(x0, "minimize", keep=True)
         self.x0: Array = np.array(vector.numpy(), np.float64)
         self._back = back

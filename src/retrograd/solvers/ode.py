@@ -16,7 +16,7 @@ from retrograd.frontend.elementwise import astype, stop_gradient, where
 from retrograd.frontend.manipulation import broadcast_to, concat, stack
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import custom_vjp, vjp, vmap
-from retrograd.frontend.transforms.active import wanted
+from retrograd.frontend.transforms.active import need_arguments, need_function, wanted
 from retrograd.ir import substitute
 from retrograd.solvers.dormand_prince import (
     Slope,
@@ -72,6 +72,8 @@ def odeint(
         raise OptionError(f"tolerances are not negative, and not both 0: rtol={rtol}, atol={atol}")
     if gradient not in GRADIENTS:
         raise OptionError(f"gradient is one of {GRADIENTS}, not {gradient!r}")
+    need_function(f, "odeint")
+    need_arguments(f, (ts, y0), "odeint")
     y, back = flat(y0, "odeint")
     times = ts if isinstance(ts, Tensor) else tensor(ts)
     if len(times.shape) != 1 or times.shape[0] == 0:

@@ -15,6 +15,7 @@ from retrograd.frontend.creation import tensor
 from retrograd.frontend.reductions import sum as total
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import grad, jvp
+from retrograd.frontend.transforms.active import need_arguments, need_function
 from retrograd.testing.numerical import (
     STEP,
     Array,
@@ -77,6 +78,8 @@ def check_grads(
         raise OptionError(f"order is 1 or more, not {order!r}")
     if isinstance(modes, str) or not modes or set(modes) - set(MODES):
         raise OptionError(f"modes are some of {MODES}, not {modes!r}")
+    need_function(f, "gradcheck")
+    need_arguments(f, args, "gradcheck")
     leaves, structure, places = taken_apart(tuple(args), "gradcheck")
     names = tree.paths(tree.unflatten(structure, leaves))
     for i in places:

@@ -11,6 +11,7 @@ from retrograd.errors import DTypeError, GradientError
 from retrograd.frontend import tree
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.tensor import Tensor
+from retrograd.frontend.transforms.active import need_arguments, need_function
 
 Array = np.ndarray[Any, Any]
 STEP = 1e-3  # its error is about STEP**4 times the fifth derivative, and eps / STEP from rounding
@@ -31,6 +32,8 @@ def numerical_gradient(f: Callable[..., Any], *args: Any, step: float = STEP) ->
     >>> rg.numerical_gradient(lambda x: (x**3).sum(), [1.0, 2.0]).tolist()
     [3.0, 12.0]
     """
+    need_function(f, "numerical_gradient")
+    need_arguments(f, args, "numerical_gradient")
     leaves, structure, places = taken_apart(args, "numerical_gradient")
 
     def value(*parts: Array) -> float:

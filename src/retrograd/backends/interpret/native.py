@@ -5,8 +5,9 @@ compiled for operands of so many axes, each of a size with a name of its own, ex
 the operation pairs, and those of matrices that are equally long, have one name. Where attributes
 hold sizes, it is compiled for these.
 
-Code for operands of few elements is made in a third of the time, see `LLVMProgram`: what is typed
-at a prompt is mostly small, and waits for the compiler.
+Code for operands of few elements is made in a fraction of the time, see `LLVMProgram`: what is
+typed at a prompt is mostly small, and waits for the compiler. Larger operands that come later are
+computed by that code, too, until better code would have paid; the bits are the same.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,28 @@ from retrograd.ops.scan import Scan
 from retrograd.ops.sort import SearchSorted, Sort
 
 CAPACITY = 1024  # programs that are remembered; the oldest is forgotten
-# Up to here code that is made fast has done its work before better code would be there.
-LIGHT = 1 << 17  # elements
-LIGHT_WORK = 1 << 18  # multiply-adds
-LIGHT_HEAVY = 1 << 13  # elements of what does much with each
-_PROGRAMS: OrderedDict[Any, Program] = OrderedDict()
+# How much work, in elements, code of a level does before better code would be there: that which
+# goes through one element at a time, and that which is not optimised. The second numbers are how
+# much it may do, in all, of work that is above its level.
+LEVELS = ((1 << 12, 1 << 17), (1 << 17, 1 << 21))
+MULTIPLY_ADDS = 2  # of which as many take as long as an element
+HEAVY_ELEMENT = 16  # elements that take as long as one of what does much with each
+COMPILED = {"programs": 0}  # of single operations, ever
+
+
+@dataclass
+class Code:
+    """A program, its level, and the work above that level that it has done."""
+
+    program: Program
+    level: int
+    excess: float = 0
+
+
+_PROGRAMS: OrderedDict[Any, Code] = OrderedDict()
 _LOCK = threading.RLock()
 
+FULL = float("inf")  # work: loops run more than once
 HEAVY = (Conv, MatrixOp)
 _FREE = (Reduction, ArgMax, Scan, Sort)  # no attribute holds a size
 
@@ -51,40 +67,39 @@ _FREE = (Reduction, ArgMax, Scan, Sort)  # no attribute holds a size
 def run(node: Node, arrays: list[Array]) -> Array:
     """The value of a node, whose inputs have these values."""
     prim = node.prim
-    light = _is_light(node, arrays)
+    work = _work(node, arrays)
     if isinstance(prim, Elementwise | Cast):
         shape = arrays[0].shape
         if not arrays[0].size:
             return np.empty(shape, node.dtype.dtype)
         flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
-        return _program(node, "flat", light)(flat)[0].reshape(shape)
+        return _program(node, "flat", work)(flat)[0].reshape(shape)
     if not all(a.size for a in arrays):
-        return _program(node, "", light)(arrays)[0]
+        return _program(node, "", work)(arrays)[0]
     if isinstance(prim, _FREE):
         slim = _without_ones(node, arrays[0])
         if slim is not None:
             inner = slim.inputs[0].shape
-            return _program(slim, "free", light)([a.reshape(inner) for a in arrays])[0].reshape(
+            return _program(slim, "free", work)([a.reshape(inner) for a in arrays])[0].reshape(
                 node.shape
             )
     if isinstance(prim, DotGeneral):
         if node.dtype.is_float and _summed(node, arrays) == 1:
             return _outer(node, *arrays)
-        slim = _slim_product(node, arrays)
-        slender = [a.reshape(x.shape) for a, x in zip(arrays, slim.inputs, strict=True)]
-        return _program(slim, "paired", light)(slender)[0].reshape(node.shape)
+        slim, slender = _matrices(node, *arrays) or _slim_product(node, arrays)
+        return _program(slim, "paired", work)(slender)[0].reshape(node.shape)
     if isinstance(prim, MatrixOp):
-        return _program(node, _named(node), light)(arrays)[0]
+        return _program(node, _named(node), work)(arrays)[0]
     if node.op == "dag_scan":
-        return _program(_of_any_graph(node), "graph", False)(arrays)[0]
+        return _program(_of_any_graph(node), "graph", FULL)(arrays)[0]
     paired = isinstance(prim, Scatter | SearchSorted)
-    return _program(node, "paired" if paired else "", light)(arrays)[0]
+    return _program(node, "paired" if paired else "", work)(arrays)[0]
 
 
 def run_region(node: Node, arrays: list[Array]) -> list[Array]:
     """The results of an operation that holds graphs: compiled, as a loop runs more than once."""
     try:
-        return _program(node, "", False)(arrays)
+        return _program(node, "", FULL)(arrays)
     except LoopLimitError as error:  # the program is one for all lines that do the same
         if node.source is None or str(node.source) in str(error):
             raise
@@ -152,7 +167,28 @@ def _outer(node: Node, a: Array, b: Array) -> Array:
     return np.asarray(rows * columns, node.dtype.dtype)
 
 
-def _slim_product(node: Node, arrays: list[Array]) -> Node:
+def _matrices(node: Node, a: Array, b: Array) -> tuple[Node, list[Array]] | None:
+    """A contraction as a product of matrices, so that all have a few programs in common; None
+    where b has no columns, as then the order of sums depends on how a lies in memory."""
+    prim: Any = node.prim
+    a_free, b_free = prim.free_axes(a.ndim, b.ndim)
+    many, rows, inner, columns = [
+        math.prod([x.shape[i] for i in axes])
+        for x, axes in ((a, prim.a_batch), (a, a_free), (a, prim.a_contract), (b, b_free))
+    ]
+    if columns == 1 or inner == 1:
+        return None
+    stack = [many] if many != 1 else []
+    x = a.transpose((*prim.a_batch, *a_free, *prim.a_contract))
+    x = x.reshape([*stack, *([rows] if rows != 1 else []), inner])
+    y = b.transpose((*prim.b_batch, *prim.b_contract, *b_free)).reshape([*stack, inner, columns])
+    batch = tuple(range(len(stack)))
+    op = DotGeneral((x.ndim - 1,), (len(stack),), batch, batch)
+    types = [t.type.with_shape(m.shape) for t, m in zip(node.inputs, (x, y), strict=True)]
+    return op(*[input_node(t) for t in types]), [x, y]
+
+
+def _slim_product(node: Node, arrays: list[Array]) -> tuple[Node, list[Array]]:
     """A contraction, operands without the axes of size 1, along which a compiler that knows the
     sizes does not sum either."""
     prim: Any = node.prim
@@ -168,39 +204,58 @@ def _slim_product(node: Node, arrays: list[Array]) -> Node:
     types = [x.type.with_shape(tuple([x.shape[i] for i in keep])) for x, keep in zip(
         node.inputs, rows, strict=True
     )]  # fmt: skip
-    return op(*[input_node(t) for t in types])
+    slim = op(*[input_node(t) for t in types])
+    return slim, [a.reshape(x.shape) for a, x in zip(arrays, slim.inputs, strict=True)]
 
 
-def _is_light(node: Node, arrays: list[Array]) -> bool:
-    """Whether a node with these operands has little to do."""
+def _work(node: Node, arrays: list[Array]) -> float:
+    """What a node has to do with these operands, in elements of an elementwise operation."""
     elements = sum([a.size for a in arrays])
-    if elements > LIGHT:
-        return False
     prim = node.prim
     if isinstance(prim, DotGeneral):
-        return evaluate(node.type.size, {}) * _summed(node, arrays) <= LIGHT_WORK
-    return not isinstance(prim, HEAVY) or elements <= LIGHT_HEAVY
+        own = evaluate(node.type.size, {}) * _summed(node, arrays) / MULTIPLY_ADDS
+        return max(own, elements)
+    return elements * HEAVY_ELEMENT if isinstance(prim, HEAVY) else elements
 
 
-def _program(node: Node, kind: str, light: bool) -> Program:
+def _program(node: Node, kind: str, work: float) -> Program:
+    """The code for a node; `work` is what it has to do now."""
     types = [x.type for x in node.inputs]
     by_rank = kind not in ("", "graph")
     shapes = tuple(t.rank if by_rank else t.shape for t in types) if kind != "flat" else None
-    key = node.prim, tuple([t.dtype for t in types]), shapes, kind, light
+    key = node.prim, tuple([t.dtype for t in types]), shapes, kind
     found = _PROGRAMS.get(key)
-    if found is None:
-        with _LOCK:
-            found = _PROGRAMS.get(key)
-            if found is None:
-                inputs = [input_node(t) for t in _types(node, kind)]
-                result = node.prim(*inputs)
-                several = isinstance(result.type, TupleType)
-                outputs = items(result) if several else [result]
-                found = LLVMProgram(Graph(inputs, outputs), light=light)
-                _PROGRAMS[key] = found
-                while len(_PROGRAMS) > CAPACITY:
-                    _PROGRAMS.popitem(last=False)
-    return found
+    if found is not None and not _outgrown(found, work):
+        return found.program
+    with _LOCK:
+        now = _PROGRAMS.get(key)
+        if now is None or now is found:
+            found = now = _PROGRAMS[key] = _compiled(node, kind, _level(work))
+            while len(_PROGRAMS) > CAPACITY:
+                _PROGRAMS.popitem(last=False)
+    return now.program
+
+
+def _level(work: float) -> int:
+    """The level of code for so much work."""
+    return sum([work > most for most, _ in LEVELS])
+
+
+def _outgrown(code: Code, work: float) -> bool:
+    """Whether better code would pay by now."""
+    if code.level == len(LEVELS) or work <= LEVELS[code.level][0]:
+        return False
+    code.excess += work
+    return code.excess > LEVELS[code.level][1]
+
+
+def _compiled(node: Node, kind: str, level: int) -> Code:
+    inputs = [input_node(t) for t in _types(node, kind)]
+    result = node.prim(*inputs)
+    outputs = items(result) if isinstance(result.type, TupleType) else [result]
+    COMPILED["programs"] += 1
+    program = LLVMProgram(Graph(inputs, outputs), light=level < len(LEVELS), narrow=level == 0)
+    return Code(program, level)
 
 
 def _types(node: Node, kind: str) -> list[TensorType]:

@@ -15,6 +15,7 @@ import numpy as np
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.interpret.native import run, run_region
 from retrograd.backends.kernel.fuse import LOOPS
+from retrograd.backends.kernel.legalize import CALLED, without_windows
 from retrograd.backends.limits import check_memory
 from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
@@ -37,6 +38,7 @@ EXACT = frozenset((
 MOVING = frozenset((
     "constant", "iota", "expand", "reshape", "permute", "slice", "pad", "flip", "concat", "gather",
     "stop_gradient", "alias", "scatter_set", "item", "region_in", "region_out", "keep", "after",
+    "windows", "store",
     # One result is right, and NumPy has it without compiling anything.
     "sort", "argsort", "dag_order",
 ))  # fmt: skip
@@ -47,6 +49,9 @@ class InterpretedProgram:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph = settled(graph)
+        if not graph.dim_names:  # how windows are gone through depends on sizes
+            graph = without_windows(graph)
+        self._body = graph
         self._fitting: dict[str, int] | None = None  # sizes for which there was memory
         last = {x: node for node in graph.body for x in node.inputs}
         for y in graph.outputs:
@@ -54,10 +59,10 @@ class InterpretedProgram:
         ends: dict[Node, list[Node]] = {}  # what is not needed any more after a node
         for x, node in last.items():
             ends.setdefault(node, []).append(x)
-        self._steps = [(n, _in_numpy(n), n.inputs, ends.get(n, ())) for n in graph.body]
+        self._steps = [(n, in_numpy(n), n.inputs, ends.get(n, ())) for n in graph.body]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        graph = self.graph
+        graph = self._body
         sizes = bind(graph.inputs, arrays)
         if sizes != self._fitting:
             self._check_memory(sizes)
@@ -68,9 +73,9 @@ class InterpretedProgram:
                 if node.op in LOOPS and node.op != "dag_scan":
                     values[node] = run_region(bound(node, sizes) if sizes else node, given)
                 elif f is None:
-                    values[node] = _natively(bound(node, sizes) if sizes else node, given)
+                    values[node] = natively(bound(node, sizes) if sizes else node, given)
                 else:
-                    values[node] = _computed(node, f, given, sizes)
+                    values[node] = computed(node, f, given, sizes)
                 for x in ends:
                     del values[x]
         return [np.array(values[y], order="C") for y in graph.outputs]
@@ -80,7 +85,7 @@ class InterpretedProgram:
         that may be views count as nothing."""
         bytes_of = {
             node: evaluate(node.type.size, sizes) * node.dtype.itemsize
-            for node in self.graph.body
+            for node in self._body.body
             if node.op not in MOVING
         }
         held = needed = 0
@@ -92,8 +97,10 @@ class InterpretedProgram:
         self._fitting = sizes
 
 
-def _in_numpy(node: Node) -> Callable[..., Any] | None:
+def in_numpy(node: Node) -> Callable[..., Any] | None:
     """What computes a node in NumPy to the bits of compiled code, if that is so."""
+    if node.op in CALLED:
+        return node.prim.reference
     half = any(x.dtype.is_half for x in (node, *node.inputs))
     if node.op not in MOVING and (half or node.op not in EXACT):
         return None
@@ -101,18 +108,18 @@ def _in_numpy(node: Node) -> Callable[..., Any] | None:
     return prim.formula if isinstance(prim, Elementwise) and not half else prim.reference
 
 
-def _natively(node: Node, given: list[Array]) -> Array:
+def natively(node: Node, given: list[Array]) -> Array:
     try:
         return run(node, given)
     except LinAlgError as error:  # it names the operation that was compiled, not this node
         raise LinAlgError(f"{error.reason}: {node.describe()}", error.reason) from None
 
 
-def _computed(
-    node: Node, f: Callable[..., Any], given: list[Array], sizes: dict[str, int]
-) -> Array:
+def computed(node: Node, f: Callable[..., Any], given: list[Array], sizes: dict[str, int]) -> Array:
     try:
         y = node.prim.bind(sizes).reference(*given) if sizes else f(*given)
+    except LinAlgError as error:
+        raise LinAlgError(f"{error.reason}: {node.describe()}", error.reason) from None
     except RetrogradError as error:
         raise type(error)(f"{error}: {node.describe()}") from None
     dtype = node.type.dtype.dtype

@@ -8,17 +8,20 @@ from collections.abc import Sequence
 
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.interpret.program import InterpretedProgram
+from retrograd.backends.interpret.stepped import SteppedProgram, is_long
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.ir import Graph, Node, evaluate
+from retrograd.ops.conv import Conv
 from retrograd.ops.matmul import DotGeneral
 
 # Interpreting costs some microseconds a node, compiling some hundred and some milliseconds besides:
-# so many nodes are interpreted before a program is compiled, and a graph of more at once. Elements
-# count too, as every node of an interpreted program goes through memory. Of huge graphs, which take
-# minutes to compile, it takes more runs to believe that they return.
+# so many nodes are interpreted before a program is compiled, and no more than a few runs of a graph
+# that has more of them. Elements count too, as every node of an interpreted program goes through
+# memory: what has many is compiled at once. Of huge graphs, which take minutes to compile, it takes
+# more runs to believe that they return.
 PATIENCE = 200
 HUGE = 3000
-RUNS = 4  # of a program that may be one of many that never return
+RUNS = 4
 ELEMENTS = 20_000  # that take about as long as a node
 
 
@@ -32,14 +35,17 @@ class TieredProgram:
         self.graph = graph
         nodes = len(graph.body)
         self._cost = sum([_cost(node) for node in graph.body])
-        self._patience = nodes * (nodes // 300) if nodes > HUGE else PATIENCE
-        if patient:
+        self._long = is_long(graph)
+        self._patience = nodes * (nodes // 300) if nodes > HUGE else max(PATIENCE, RUNS * nodes)
+        if self._long:
+            self._patience = self._cost  # what comes then is made in the time of a few runs
+        if patient:  # one of many that may never return
             self._patience = max(self._patience, RUNS * self._cost)
         self._spent = 0
         self._lock = threading.Lock()
-        self._compiled: LLVMProgram | None = None
+        self._compiled: LLVMProgram | SteppedProgram | None = None
         self._first: Program | None = None
-        if self._cost > max(PATIENCE, self._patience):
+        if self._cost > self._patience:
             self._compile()
         else:
             self._first = InterpretedProgram(graph)
@@ -49,10 +55,11 @@ class TieredProgram:
         """Whether it runs as native code now."""
         return self._compiled is not None
 
-    def _compile(self) -> LLVMProgram:
+    def _compile(self) -> LLVMProgram | SteppedProgram:
         with self._lock:
             if self._compiled is None:
-                self._compiled = LLVMProgram(self.graph)
+                make = SteppedProgram if self._long else LLVMProgram
+                self._compiled = make(self.graph)
                 self._first = None
             return self._compiled
 
@@ -73,5 +80,8 @@ def _cost(node: Node) -> int:
     work = evaluate(node.type.size, {})
     if isinstance(node.prim, DotGeneral):
         work *= math.prod([evaluate(node.inputs[0].shape[i], {}) for i in node.prim.a_contract])
+        work //= 16
+    if isinstance(node.prim, Conv):
+        work *= math.prod([evaluate(d, {}) for d in node.inputs[1].shape[1:]])
         work //= 16
     return 1 + work // ELEMENTS

@@ -20,6 +20,9 @@ class Store(Op):
     def infer(self, *types: TensorType) -> TensorType:
         return types[0]
 
+    def reference(self, *arrays: Any) -> Any:
+        return arrays[0]
+
 
 def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """Copy the operands of a large contraction, one of which the routine could not read."""

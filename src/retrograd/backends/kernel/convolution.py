@@ -273,7 +273,7 @@ def spread(op: Conv, x: Node, w: Node, shape: Shape, known: dict[Any, Node]) -> 
     if unrolls(kernel, op.x_dilation):
         size = math.prod(_numbers(kernel))
         parts = [_part(z, k, size, (x.shape[0], w.shape[0], *places)) for k in range(size)]
-        y = added(parts, kernel, sizes, op.w_dilation)
+        y = added(parts, kernel, sizes, op.x_dilation, op.w_dilation)
     else:
         y = reshape(z, (x.shape[0], w.shape[0], *kernel, *places))
         y = permute(y, (0, 1, *(a + op.rank for a in spatial), *spatial))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import INDEXING, Nest, live
-from retrograd.backends.kernel.region import length_of
+from retrograd.backends.kernel.region import Region, length_of
 from retrograd.ir import Dim, evaluate, product
 
 # Nanoseconds of one thread for an element of a vector of floats, by kind of operation; measured on
@@ -17,6 +17,7 @@ PRODUCT = 0.0125  # a multiply-add of a contraction
 BYTE = 0.06  # a byte read or written
 STEP, CALLED = 3.0, 2.0  # of a loop, and for each kernel that it calls
 FAR = 1 << 25  # bytes that no cache holds
+LONG = 20e6  # nanoseconds from which on somebody may want to end a run
 TYPICAL = 1024  # what a named size is taken for, where its value is not known
 SORTED = {"sort": 8.0, "argsort": 15.0}  # an element
 SEARCHED = 60.0  # a value that is looked for
@@ -24,8 +25,8 @@ SLOW = frozenset(("div", "sqrt", "rsqrt", "reciprocal", "zdiv", "mod", "floor_di
 # fmt: off
 FUNCTIONS = frozenset((
     "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "hypot", "sin", "cos", "tan",
-    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
-    "erfc", "pow", "sigmoid", "softplus", "logaddexp",
+    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sech2", "asinh", "acosh", "atanh",
+    "erf", "erfc", "pow", "sigmoid", "softplus", "logaddexp",
 ))
 # fmt: on
 
@@ -75,12 +76,7 @@ def nanoseconds(
     time = 0.0
     for nest in kernel.nests:
         if nest.kind == "region":
-            length = length_of(nest.info["region"])
-            steps = TYPICAL if length is None else known(length, sizes)
-            inner = [k for block in nest.info["region"].blocks for k in block]
-            made = {b for k in inner for b in (*k.outs, *k.reads) if b.kind == "cursor"}
-            made.update(b for k in inner for b in k.outs)
-            time += steps * (STEP + sum(nanoseconds(k, sizes, made) + CALLED for k in inner))
+            time += _region_nanoseconds(nest.info["region"], sizes)
             continue
         if nest.kind in ("gemm", "call") or nest.op == "dot":
             time += PRODUCT / 2 * known(operations(nest), sizes)
@@ -98,6 +94,31 @@ def nanoseconds(
     if moving is not None:
         touched = tuple([b for b in touched if b in moving])
     return time + BYTE * sum(known(b.bytes, sizes) for b in touched)
+
+
+def _region_nanoseconds(region: Region, sizes: Mapping[str, int] | None) -> float:
+    """A guess at the time of what a region runs."""
+    if region.walk is not None:
+        node, edge = walk_costs(region, sizes)
+        nodes, edges = region.node.prim.nodes, region.walk.edges.type.shape[1]  # type: ignore[attr-defined]
+        return node * known(nodes, sizes) + edge * known(edges, sizes)
+    length = length_of(region)
+    steps = TYPICAL if length is None else known(length, sizes)
+    return steps * (STEP + sum(_block_nanoseconds(region, sizes)))
+
+
+def walk_costs(region: Region, sizes: Mapping[str, int] | None = None) -> tuple[float, float]:
+    """A guess at the time of a node, and of an edge, of a walk through a graph."""
+    edge, node = _block_nanoseconds(region, sizes)
+    return STEP + node, STEP + edge
+
+
+def _block_nanoseconds(region: Region, sizes: Mapping[str, int] | None) -> list[float]:
+    """The time of each block of a region."""
+    inner = [k for block in region.blocks for k in block]
+    made = {b for k in inner for b in (*k.outs, *k.reads) if b.kind == "cursor"}
+    made.update(b for k in inner for b in k.outs)
+    return [sum(nanoseconds(k, sizes, made) + CALLED for k in block) for block in region.blocks]
 
 
 def is_far(buffer: Buffer) -> bool:

@@ -10,6 +10,9 @@ is read of the input is read before the output's element of the same position is
 Updates that nobody reads are moved behind kernels that read what they would overwrite.
 
 The output also has to be written after all index checks: a run that a check ends changes nothing.
+An output of a loop that takes long has memory of its own, unless it is very large: then the run can
+be stopped until the loop is done, with all inputs as they were.
+
 From then on there is one buffer for both, so what orders kernels by the buffers they touch, such as
 `band.py`, keeps the order.
 """
@@ -19,11 +22,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from retrograd.backends.kernel.buffer import Buffer
+from retrograd.backends.kernel.cost import LONG, nanoseconds
 from retrograd.backends.kernel.kernel import Kernel, rename
 from retrograd.backends.kernel.nest import Nest, live
 from retrograd.backends.kernel.region import flat, regions_of
 from retrograd.control import Cond, DagScan, Scan
 from retrograd.ir import TensorType
+
+LARGE = 1 << 28  # bytes that a long loop does not keep twice
 
 
 def take_inputs(
@@ -56,7 +62,7 @@ def take_inputs(
     for updates in (True, False):
         for k, y in enumerate(outputs):
             at = writers.get(y, -1)
-            if k in found or y.kind != "output" or at < first:
+            if k in found or y.kind != "output" or at < first or _stays(kernels[at], y):
                 continue
             own = free.get(y.type, {})
             near = sorted(number[x] for x in kernels[at].reads if number.get(x) in own)
@@ -119,6 +125,13 @@ def is_check(kernel: Kernel) -> bool:
         for k in flat([kernel])
         for region in regions_of(k)
     )
+
+
+def _stays(kernel: Kernel, y: Buffer) -> bool:
+    """Whether the inputs of a loop are to stay as they are until it is done, because it takes long,
+    and to stop it is to do no harm."""
+    small = isinstance(y.bytes, int) and y.bytes <= LARGE
+    return bool(small and regions_of(kernel)) and nanoseconds(kernel) >= LONG
 
 
 def _fits(

@@ -21,6 +21,8 @@ from retrograd.ir import Dim, Node, evaluate
 def describe_band(band: Band) -> str:
     """What a band is, in words."""
     what = f"-- {len(band.kernels)} kernels"
+    if band.together:
+        return "-- a loop whose steps threads share; of a walk through a graph, wide levels"
     if band.rows == 0:
         return what + " that follow one another, on one thread"
     cut = f"in {band.blocks} blocks" if band.blocks else "in a block for each thread"

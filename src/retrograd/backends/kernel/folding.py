@@ -1,13 +1,15 @@
 """Overlap-add, the transpose of sliding windows, in ops that have a loop nest of their own.
 
-Windows that do not overlap are tiles: a rearrangement. Small windows one apart are unrolled: the
-result is the sum of what each place of the window contributes, moved by that place, which
-vectorises along rows. Anything else is scattered.
+Windows that do not overlap are tiles: a rearrangement. Small windows are unrolled: the result is
+the sum of what each place of the window contributes, moved by that place, which vectorises along
+rows; where windows are `s` apart, places that leave the same rest when divided by `s` make every
+`s`th element. Anything else is scattered.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,7 +21,7 @@ from retrograd.ir import Dim, Node, Shape, TensorType, full, int64, product
 from retrograd.ops.elementwise import cast
 from retrograd.ops.index import ScatterAdd
 from retrograd.ops.leaf import Iota, SizeOf
-from retrograd.ops.shape import expand, permute, reshape
+from retrograd.ops.shape import Concat, expand, permute, reshape
 from retrograd.ops.windows import Fold, span
 
 ADDED = 25  # elements of the largest window that is unrolled
@@ -49,7 +51,7 @@ def folded(
     if unrolls(sizes, strides):
         inner = tuple(range(at + rank, at + 2 * rank))
         parts = [picked(x, inner, place, known) for place in _every(sizes)]
-        return added(parts, sizes, shape, dilations)
+        return added(parts, sizes, shape, strides, dilations)
     # Rows of the result are the innermost loop: updates are ordered place by place.
     first = (*range(at), *range(at + rank, at + 2 * rank), *range(at, at + rank))
     wide = accumulator_of(x.dtype)
@@ -63,23 +65,63 @@ def folded(
 def unrolls(sizes: Shape, strides: Sequence[int]) -> bool:
     """Whether an overlap-add is best written as a sum over the places of a window."""
     size = product(sizes)
-    return isinstance(size, int) and size <= ADDED and all(s == 1 for s in strides)
+    return isinstance(size, int) and size <= ADDED and math.prod(strides) <= size
 
 
-def added(parts: Sequence[Node], sizes: Shape, shape: Shape, dilations: Sequence[int]) -> Node:
+def added(
+    parts: Sequence[Node],
+    sizes: Shape,
+    shape: Shape,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> Node:
     """The sum of what each place of the windows contributes, `[..., *O]`, moved to its place in
-    `[..., *shape]`. Windows are one apart."""
-    wide = accumulator_of(parts[0].dtype)
-    at = parts[0].type.rank - len(shape)
-    total = None
-    for part, place in zip(parts, _every(sizes), strict=True):
-        low = tuple(i * gap for i, gap in zip(place, dilations, strict=True))
-        outs = part.shape[at:]
-        high = tuple(d - n - a for d, n, a in zip(shape, outs, low, strict=True))
-        moved = cast(framed(part, low, high, (1,) * len(shape)), wide)
-        total = moved if total is None else total + moved
-    assert total is not None
-    return Store()(cast(total, parts[0].dtype))  # too much to compute again for each reader
+    `[..., *shape]`. The part of place k belongs to `o * stride + k * dilation`, which is the
+    element of number `rest` among the stride's at `o + k * dilation // stride`."""
+    like = parts[0].type
+    at = like.rank - len(shape)
+    moves = [
+        [divmod(i * gap, stride) for i, gap, stride in zip(place, dilations, strides, strict=True)]
+        for place in _every(sizes)
+    ]
+    axes = zip(sizes, like.shape[at:], shape, strides, dilations, strict=True)
+    lengths = tuple(
+        d if stride == 1 else n + (span(k, gap) - 1) // stride for k, n, d, stride, gap in axes
+    )
+    found: dict[tuple[int, ...], Node] = {}
+    for part, move in zip(parts, moves, strict=True):
+        low = tuple(a for a, _ in move)
+        high = tuple(d - n - a for d, n, a in zip(lengths, like.shape[at:], low, strict=True))
+        moved = cast(framed(part, low, high, (1,) * len(shape)), accumulator_of(like.dtype))
+        rest = tuple(r for _, r in move)
+        found[rest] = found[rest] + moved if rest in found else moved
+    nothing = full(0, TensorType(like.dtype, (*like.shape[:at], *lengths)))
+    stored = {  # too much to compute again for each reader
+        rest: Store()(cast(found[rest], like.dtype)) if rest in found else nothing
+        for rest in _every(tuple(strides))
+    }
+    y = _interleaved(stored, strides)
+    more = tuple(d - n for d, n in zip(shape, y.shape[at:], strict=True))
+    return framed(y, (0,) * len(shape), more, (1,) * len(shape))
+
+
+def _interleaved(parts: dict[tuple[int, ...], Node], strides: Sequence[int]) -> Node:
+    """The array whose every `stride`th element along each of the last axes is of the part whose
+    number they begin at."""
+    if not strides:
+        return parts[()]
+    first, *others = strides
+    rows = [
+        _interleaved({rest[1:]: x for rest, x in parts.items() if rest[0] == r}, others)
+        for r in range(first)
+    ]
+    if first == 1:
+        return rows[0]
+    shape = rows[0].shape
+    axis = len(shape) - len(strides)
+    wide = [reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :])) for x in rows]
+    y = Store()(Concat(axis + 1)(*wide))
+    return reshape(y, (*shape[:axis], shape[axis] * first, *shape[axis + 1 :]))
 
 
 def _every(sizes: Shape) -> Iterator[tuple[int, ...]]:

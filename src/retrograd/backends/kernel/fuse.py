@@ -12,7 +12,10 @@ not stored belongs to the kernels of its users. A node is stored if
 - or its kernel is full: kernels are bounded, so that the time to compile a graph is linear.
 
 A large node that is cheaply computed from its indices alone, such as a mask, repeats less work than
-it takes to load it.
+it takes to load it. So does one of a few cheap steps from a single stored array, such as the steps
+towards an activation that its derivative wants as well: each reader loads that array instead, and
+nobody writes the node. Reductions are excepted: they follow in the same blocks, with the node still
+in the cache.
 
 Views (permute, slice, ...) repeat no work. They are stored where a kernel is full, where many
 kernels or indices read one, and where a contraction could not read memory through them.
@@ -29,6 +32,8 @@ from retrograd.ir import Graph, Node
 KERNEL_NODES = 120  # nodes in one kernel
 READERS = 6  # different indices, or kernels, that may read one view
 FAR = 1 << 20  # bytes from which on loading a value takes longer than to compute a cheap one
+AGAIN_NODES = 8  # cheap nodes that are computed again, rather than to store the last of them
+SMALL = 16  # how many times smaller an array is that is loaded at no cost
 CONCAT_PARTS = 4  # a concat of more parts is copied part by part
 
 SCANS = frozenset(
@@ -126,12 +131,40 @@ class Fusion:
         if node in self._of_nothing and is_far(node):
             return ""
         if len(use.homes) > 1:
-            return f"read by {len(use.homes)} kernels"
+            return "" if self._again(node, use) else f"read by {len(use.homes)} kernels"
         if node.op in CHEAP:
             return "read in several ways" if len(use.indices) > 2 else ""
         if len(use.indices) > 1:
             return "read in several ways"
         return "read many times" if use.repeated and node.type.rank > 0 else ""
+
+    def _again(self, node: Node, use: Use) -> bool:
+        """Whether to load what a large node is cheaply computed from takes as long as to load it,
+        so that it need not be written."""
+        few = len(use.indices) <= len(use.homes) <= READERS and not use.repeated
+        if not few or not is_far(node) or any(home.op in ROOTS for home in use.homes):
+            return False
+        seen, todo, source = {node}, [node], None
+        while todo:
+            x = todo.pop()
+            if x in self._of_nothing or (x.op == "expand" and is_small(x.inputs[0], node)):
+                continue
+            if x.op in CHEAP:
+                todo += [y for y in dict.fromkeys(x.inputs) if y not in seen]
+                seen.update(x.inputs)
+                if len(seen) > 2 * AGAIN_NODES:
+                    return False
+            elif source not in (None, x) or not self._is_source(x, node):
+                return False
+            else:
+                source = x
+        return sum(x.op in CHEAP for x in seen) <= AGAIN_NODES
+
+    def _is_source(self, x: Node, node: Node) -> bool:
+        """Whether a node may be loaded instead of another. Inputs may not: they would be read
+        later, and what the caller gave away could not be overwritten as early."""
+        kept = x.op not in VIEWS and x.op != "item" and x not in self._given
+        return kept and x.shape == node.shape and x.dtype.itemsize <= node.dtype.itemsize
 
     def _pass_on(self, node: Node, use: Use, position: int, x: Node) -> None:
         """Tell an input how it is read."""
@@ -191,6 +224,12 @@ def is_far(node: Node) -> bool:
     """Whether a node would not stay in the cache from one kernel that reads it to the next."""
     size = node.type.size
     return isinstance(size, int) and size * node.dtype.itemsize > FAR
+
+
+def is_small(x: Node, node: Node) -> bool:
+    """Whether a node is so much smaller than another that to load it as well costs nothing."""
+    size, whole = x.type.size, node.type.size
+    return isinstance(size, int) and isinstance(whole, int) and size * SMALL <= whole
 
 
 def repeats(node: Node) -> bool:

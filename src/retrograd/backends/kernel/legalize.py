@@ -7,7 +7,7 @@ lowered as it is.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from retrograd.backends.kernel import linalg
@@ -34,6 +34,7 @@ from retrograd.ir import (
     Provenance,
     TensorType,
     full,
+    int32,
     int64,
     lookup,
     made_by,
@@ -44,7 +45,8 @@ from retrograd.passes.settle import settled
 
 
 class CheckIndex(Op):
-    """Indices made safe: int64 positions counted from the front, each within `0:size`.
+    """Indices made safe: positions counted from the front, each within `0:size`; in 32 bits where
+    these are enough, since they are written and read again.
 
     Exists only inside of plans. Every gather and scatter reads its positions through one of these;
     a position outside ends the run with an error that names `target`, the node as the user knows
@@ -59,7 +61,8 @@ class CheckIndex(Op):
         self.target = target
 
     def infer(self, *types: TensorType) -> TensorType:
-        return types[0].with_dtype(int64)
+        few = isinstance(self.size, int) and self.size < 2**31
+        return types[0].with_dtype(int32 if few else int64)
 
 
 Rule = Callable[[Node, Sequence[Node], dict[Any, Node]], Node]
@@ -162,17 +165,36 @@ RULES: dict[str, Rule] = {
 }
 
 
+# Whose values are those of their reference in compiled programs, too.
+CALLED = frozenset(op for op, rule in RULES.items() if rule is by_reference)
+
+# What slides windows over its operand, or is another sum where that is done.
+SLIDING = frozenset(("conv", "fold", "max_pool", "max_pool_index", "reduce_sum", "windows"))
+
+
+def without_windows(graph: Graph) -> Graph:
+    """The graph with convolutions, pooling and overlap-adds in the ops that a plan makes of them,
+    which have programs for all sizes; what is summed in which order stays what it is in a plan."""
+    if not any(node.op in SLIDING and node.op != "reduce_sum" for node in graph.nodes):
+        return graph
+    return _rewritten(graph, {op: RULES[op] for op in SLIDING})
+
+
 def legalize(graph: Graph, light: bool = False) -> Graph:
     """The graph in ops that the planner lowers; provenance and outputs' order kept. For `light`
     see `Plan`."""
-    graph = settled(graph)
-    if not any(node.op in RULES for node in graph.nodes):
+    rules = {op: rule for op, rule in RULES.items() if rule is not contraction} if light else RULES
+    return _rewritten(settled(graph), rules)
+
+
+def _rewritten(graph: Graph, rules: Mapping[str, Rule]) -> Graph:
+    if not any(node.op in rules for node in graph.nodes):
         return graph
     known: dict[Any, Node] = {}
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
-        rewrite = RULES.get(node.op)
-        if rewrite is not None and not (light and rewrite is contraction):
+        rewrite = rules.get(node.op)
+        if rewrite is not None:
             with made_by(Provenance(node.scope, node.source, node)):
                 return rewrite(node, inputs, known)
         if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):

@@ -12,7 +12,7 @@ from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
 from retrograd.backends.kernel.views import Operand, as_product, sums_along, wants_routine
-from retrograd.ir import Dim, Node, Shape, TensorType, product
+from retrograd.ir import Dim, Node, Shape, TensorType, int64, product
 from retrograd.ops.matmul import DotGeneral
 
 
@@ -90,7 +90,7 @@ class Lowering:
         nest = self.map(x.shape, lambda r, i: r.read(x, i))
         prim = self.node.prim
         assert isinstance(prim, CheckIndex)
-        nest.kind, nest.vec, nest.info = "check", -1, {"size": nest.body.size(prim.size)}
+        nest.kind, nest.info = "check", {"size": nest.body.size(prim.size)}
         return [nest]
 
     # -- reductions ---------------------------------------------------------------------------
@@ -145,6 +145,8 @@ class Lowering:
         loops, index = loops_over(body, updates.shape)
         reader = Reader(body, self.stored)
         at = reader.read(position, (*index[:shared], *index[axis:end]))
+        if at.dtype is not int64:
+            at = body.make("cast", (at,), int64)
         offset = body.offset((*index[:axis], at, *index[end:]), x.shape)
         store = Store(self.out, offset, reader.read(updates, index))
         # Positions along the last axis differ, unless it is the one that is scattered.

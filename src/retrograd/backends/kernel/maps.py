@@ -224,6 +224,8 @@ def gather(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
     axis, shared = a["axis"], a["shared"]
     end = axis + position.type.rank - shared
     at = yield position, (*index[:shared], *index[axis:end]), guard
+    if at.dtype is not int64:
+        at = r.body.make("cast", (at,), int64)
     return (yield x, (*index[:axis], at, *index[end:]), guard)
 
 

@@ -19,21 +19,14 @@ from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.memory import Layout, Lifetime, Time, layout
 from retrograd.backends.kernel.nest import WORK_BYTES
 from retrograd.backends.kernel.recompute import recompute
-from retrograd.backends.kernel.region import Memory, flat, hidden_names, regions_of
+from retrograd.backends.kernel.region import Memory, flat, hidden_names, length_of, regions_of
+from retrograd.backends.kernel.sizes import Sizes, grows, rounded
 from retrograd.control import Scan, Sized, WhileLoop
-from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
 from retrograd.ops.leaf import input_node
 
-# Ops whose validity depends on the values of symbolic sizes.
-# fmt: off
-SIZED = frozenset((
-    "slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin", "windows", "fold", "conv",
-    "max_pool", "max_pool_index", "argsort",
-))
-# fmt: on
-
-
+LAYOUTS = 256  # that are kept
+WALK = 100_000  # nanoseconds of a walk through a graph from which on levels may be wide
 END = 1 << 60  # after all that happens inside of a kernel
 CHECKS = frozenset(("check_index", "check_call"))  # nodes of kernels that may end a run
 
@@ -91,8 +84,10 @@ class Plan:
         self.scratch = self._make_local()
         self.lifetimes = self._lifetimes()
         self.checks = [n for k in self.every for n in k.nodes if may_end(n)]
-        self._dims = {d for n in graph.nodes for d in n.shape if isinstance(d, Dim)}
-        self.sized = [n for n in graph.nodes if n.op in SIZED and has_dims(n)]
+        self._sizes = Sizes(graph.nodes)
+        self._made = [b.bytes for b in self.outputs if b.kind == "output"]
+        self._layouts: dict[tuple[int, ...], Layout] = {}  # of small sizes
+        self._grows = all(grows(life.bytes) for life in self.lifetimes)
 
     def _make_work(self) -> Buffer | None:
         """The memory in which matrix products copy what they read; each thread has its own."""
@@ -118,20 +113,20 @@ class Plan:
         offsets: dict[Buffer, int] = {}
         size = 0
         for band in (*self.bands, *inner):
-            if band.rows == 0 or band.block_rows == 0:
-                continue
-            own = {b for b in band.writes if b.kind == "temporary" and homes[b] is band}
-            own = {b for b in own if band.row_bytes(b)}
+            own = {b: b.bytes for b in own_of_walk(band)} if band.together else {}
+            if band.rows != 0 and band.block_rows != 0:
+                made = [b for b in band.writes if b.kind == "temporary" and homes[b] is band]
+                own = {b: band.row_bytes(b) * band.block_rows for b in made if band.row_bytes(b)}
             times = lifetimes(list(enumerate(band.kernels)), own.__contains__)
-            lives = [
-                Lifetime(b, first, last, band.row_bytes(b) * band.block_rows)
-                for b, (first, last) in times.items()
-            ]
+            lives = [Lifetime(b, first, last, own[b]) for b, (first, last) in times.items()]
             placed = layout(lives, {})
             band.local = list(placed.offsets)
             offsets |= placed.offsets
             size = max(size, placed.arena)
         if self.work is not None:
+            for band in self.bands:
+                if band.together and own_of_walk(band):
+                    band.local.append(self.work)
             offsets[self.work] = size
             size += WORK_BYTES
         return Layout(offsets, size)
@@ -147,12 +142,16 @@ class Plan:
     def layout(self, sizes: Mapping[str, int]) -> Layout:
         """Place the temporaries for the given sizes; raises `ShapeError` where they make no sense
         for an op."""
-        for d in self._dims:
-            if evaluate(d, sizes) < 0:
-                raise ShapeError(f"the size {d} is {evaluate(d, sizes)} with {dict(sizes)}")
-        for node in self.sized:
-            check_sizes(node, sizes)
-        return layout(self.lifetimes, sizes)
+        self._sizes.check(sizes)
+        enough = rounded(sizes) if self._grows else sizes
+        key = tuple(enough.values())
+        found = self._layouts.get(key)
+        if found is None:
+            found = layout(self.lifetimes, enough)
+            if len(self._layouts) >= LAYOUTS:
+                self._layouts.clear()
+            self._layouts[key] = found
+        return found
 
     def nanoseconds(self, sizes: Mapping[str, int]) -> float:
         """A guess at the time of a call on one thread."""
@@ -160,13 +159,18 @@ class Plan:
 
     def shared_nanoseconds(self, sizes: Mapping[str, int]) -> float:
         """The part of this that threads may share."""
-        shared = [k for band in self.bands if band.rows != 0 for k in band.kernels]
-        return sum(nanoseconds(k, sizes) for k in shared)
+        times = [
+            (band, nanoseconds(k, sizes))
+            for band in self.bands
+            if band.shared
+            for k in band.kernels
+        ]
+        return sum(time for band, time in times if band.rows != 0 or time >= WALK)
 
     @property
     def least_bytes(self) -> int:
         """Bytes that a call allocates at least; sizes must be known."""
-        made = [evaluate(b.bytes, {}) for b in self.outputs if b.kind == "output"]
+        made = [evaluate(n, {}) for n in self._made]
         apart = self.scratch.offsets.keys() | self._dynamic
         shared = [b for b in self.temporaries if b not in apart]
         return sum(made) + max((evaluate(b.bytes, {}) for b in shared), default=0)
@@ -176,8 +180,7 @@ class Plan:
     ) -> int:
         """Bytes that a call allocates: the arena, the threads' scratch, and the outputs."""
         arena = (placed or self.layout(sizes)).arena + self.scratch.arena * threads + ALIGNMENT
-        made = [b for b in self.outputs if b.kind == "output"]
-        return arena + sum(evaluate(b.bytes, sizes) for b in made)
+        return arena + sum(evaluate(n, sizes) for n in self._made)
 
     def explain(
         self, sizes: Mapping[str, int] | None = None, measured: Sequence[float] | None = None
@@ -190,7 +193,7 @@ class Plan:
         )
         lines, number = [head], 0
         for band in self.bands:
-            if len(band.kernels) > 1 or band.rows != 0:
+            if len(band.kernels) > 1 or band.shared:
                 lines.append("      " + describe_band(band))
             for kernel in band.kernels:
                 why = sorted({self.reasons.get(n, "a copy for an output") for n in kernel.nodes})
@@ -205,10 +208,15 @@ class Plan:
 
 
 def settle_region(band: Band) -> None:
-    """Have threads share the steps of a loop, if what a step does is worth it."""
+    """Have threads share the steps of a loop, if what a step does is worth it, or the nodes of a
+    graph, if there may be enough of them."""
     if len(band.kernels) != 1:
         return
     for region in regions_of(band.kernels[0]):
+        if region.walk is not None:
+            fixed = all(isinstance(b.bytes, int) for b in own_of_walk(band))
+            unknown = isinstance(region.walk.edges.bytes, Dim) or isinstance(length_of(region), Dim)
+            band.together = fixed and (unknown or nanoseconds(band.kernels[0]) >= WALK)
         if not isinstance(region.node.prim, Scan):
             continue
         bands = [make_bands(block) for block in region.blocks]
@@ -217,6 +225,17 @@ def settle_region(band: Band) -> None:
                 place_barriers(inside)
             region.bands, band.together = bands, True
             region.blocks = [[k for b in inside for k in b.kernels] for inside in bands]
+
+
+def own_of_walk(band: Band) -> list[Buffer]:
+    """The memory in which a band that is a walk through a graph computes a node."""
+    found = []
+    for kernel in band.kernels:
+        for region in regions_of(kernel):
+            if region.walk is not None:
+                made = [b for b in kernel.outs if b is not region.walk.result]
+                found += [b for b in made if b.kind == "temporary"]
+    return found
 
 
 def lifetimes(
@@ -239,17 +258,3 @@ def lifetimes(
                 first = times.get(buffer, (time,))[0]
                 times[buffer] = first, max((*time, END), times.get(buffer, (time, time))[1])
     return times
-
-
-def has_dims(node: Node) -> bool:
-    """Whether a symbolic size occurs in a node's attributes or in the types it touches."""
-    values = [v for a in node.attrs.values() for v in (a if isinstance(a, tuple) else (a,))]
-    types = [node.type, *(x.type for x in node.inputs)]
-    return any(isinstance(v, Dim) for v in values) or not all(t.is_static for t in types)
-
-
-def check_sizes(node: Node, sizes: Mapping[str, int]) -> None:
-    """Infer the type of a node again with all sizes known."""
-    found = node.prim.bind(sizes).infer(*[x.type.bind(sizes) for x in node.inputs])
-    if found != node.type.bind(sizes):
-        raise ShapeError(f"with the sizes {dict(sizes)} the result is {found}: {node.describe()}")

@@ -23,7 +23,6 @@ from retrograd.ops.shape import Pad, Slice, expand, permute, reshape
 from retrograd.ops.windows import Windows, count, full_size, span
 
 UNROLLED = 36  # elements of the largest window that is unrolled
-ADDED = 25  # and of the largest whose overlap-add is
 # Ops whose results are in memory whatever reads them.
 KEPT = frozenset(("input", "store", "dot_general", *SCATTERS))
 

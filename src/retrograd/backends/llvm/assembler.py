@@ -31,9 +31,10 @@ class Assembler:
         version = ".".join(map(str, llvm.llvm_version_info))
         self.identity = [llvmlite.__version__, version, triple, cpu, features, str(opt)]
 
-    def target_machine(self) -> Any:
-        """A new one, for a linker to own."""
-        return self._target.create_target_machine(**self._options)
+    def any_machine(self) -> Any:
+        """A new one, for a linker to own. It makes no code, so what the CPU can do is left out:
+        reading that takes longer than linking."""
+        return self._target.create_target_machine(jit=True)
 
     def assemble(self, text: str) -> Object:
         """The object code of a module."""
@@ -48,7 +49,7 @@ class Assembler:
 
     def _compile(self, text: str) -> bytes:
         if self._machine is None:
-            self._machine = self.target_machine()
+            self._machine = self._target.create_target_machine(**self._options)
         module = llvm.parse_assembly(text)
         code: bytes = self._machine.emit_object(module)
         return code

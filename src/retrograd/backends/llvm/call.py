@@ -170,6 +170,7 @@ class Way:
             0, 0, w.row(addresses), len(captured), w.row(made), m, w.row(listed), len(rows), first,
             w.row(gone), len(donors), *run, first + len(rows), size, place(root),
         ])  # fmt: skip
+        self.address = int(self.words.ctypes.data)
 
     def arrange(self, vary: Collection[int]) -> None:
         """Have the arrays looked at in an order, those in `vary` first."""
@@ -204,7 +205,7 @@ class Route:
     def offer(self, ways: Sequence[Way]) -> None:
         """These programs are there from now on, and no others."""
         table = Words()
-        at = table.row([len(ways), *[int(way.words.ctypes.data) for way in ways]])
+        at = table.row([len(ways), *[way.address for way in ways]])
         # No native call is on its way while Python runs, so what it used may go.
         self._row[1] = at
         self._ways, self._table = list(ways), table

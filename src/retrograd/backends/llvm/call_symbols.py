@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 
-import numpy as np
+from retrograd.backends.llvm.numpy_api import new_array_address
 
 NEW_ARRAY = "PyArray_NewFromDescr"
 DECLARATIONS = """
@@ -35,18 +35,11 @@ def python_symbols() -> dict[str, int]:
     found = {}
     try:
         for name in re.findall(r"@(\w+)\(", DECLARATIONS):
-            at = getattr(ctypes.pythonapi, name) if name != NEW_ARRAY else _new_array()
+            if name == NEW_ARRAY:
+                found[name] = new_array_address()
+                continue
+            at = getattr(ctypes.pythonapi, name)
             found[name] = int(ctypes.cast(at, ctypes.c_void_p).value or 0)
     except AttributeError:
         return {}
     return found if all(found.values()) else {}
-
-
-def _new_array() -> ctypes.c_void_p:
-    """Where NumPy has `PyArray_NewFromDescr`: number 94 in the table of its C interface, whose
-    numbers stay the same from version to version. Number 2 is the class of arrays."""
-    kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-    pointer = kind(("PyCapsule_GetPointer", ctypes.pythonapi))
-    capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
-    table = ctypes.cast(pointer(capsule, None), ctypes.POINTER(ctypes.c_void_p))
-    return ctypes.c_void_p(table[94] if table[2] == id(np.ndarray) else 0)

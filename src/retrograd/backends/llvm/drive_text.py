@@ -22,7 +22,7 @@ Then follow operations, each beginning with its number and its length in words:
     3  all threads wait for each other, and leave if one of them has failed or was stopped
     4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
     5  a loop whose steps all threads go through: the number of the address of its function, which
-       is `i64 (ptr block, i64 thread, i64 threads, ptr team)`
+       is `i64 (ptr block, i64 thread, i64 threads, ptr team)`, and its place among the counters
 
 Rows are -1 - slot where the block holds their number. Blocks are -n for one for each n rows, but
 two at least, where there are two rows: a number that does not depend on the threads. They are 0 for
@@ -300,7 +300,18 @@ together.do:
   %loop = load i64, ptr %loop.at
   %loop.function.at = getelementptr ptr, ptr %kernels, i64 %loop
   %loop.function = load ptr, ptr %loop.function.at
+  %loop.before = call i64 @llvm.readcyclecounter()
   %result.together = call i64 %loop.function(ptr %block, i64 %thread, i64 %threads, ptr %team)
+  br i1 %timed, label %together.count, label %together.done
+together.count:
+  %loop.after = call i64 @llvm.readcyclecounter()
+  %loop.passed = sub i64 %loop.after, %loop.before
+  %loop.number.at = getelementptr i64, ptr %at, i64 3
+  %loop.number = load i64, ptr %loop.number.at
+  %loop.counter = getelementptr i64, ptr %times, i64 %loop.number
+  %loop.old = atomicrmw add ptr %loop.counter, i64 %loop.passed monotonic
+  br label %together.done
+together.done:
   br label %after
 single:
   br i1 %mine, label %single.do, label %after
@@ -333,10 +344,10 @@ leave:
 after:
   %result.new = phi i64 [ %result, %single ], [ %result.single, %single.do ],
     [ %result, %shared ], [ %result.shared, %shared.do ], [ 0, %met ],
-    [ %result, %together ], [ %result.together, %together.do ]
+    [ %result, %together ], [ %result.together, %together.done ]
   %word.new = phi ptr [ %word, %single ], [ %word, %single.do ],
     [ %word, %shared ], [ %word, %shared.do ], [ %word.kept, %met ],
-    [ %word, %together ], [ %word, %together.do ]
+    [ %word, %together ], [ %word, %together.done ]
   br label %next
 over:
   ret i64 %result

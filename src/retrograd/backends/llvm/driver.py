@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 from typing import TYPE_CHECKING
 
-from retrograd.backends.kernel import Band, Plan
+from retrograd.backends.kernel import LONG, Band, Plan
 from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET, TOGETHER
-from retrograd.backends.llvm.interrupt import LONG
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
 
@@ -35,6 +34,14 @@ def is_stoppable(plan: Plan) -> bool:
     return bool(plan.graph.dim_names) or plan.endless or plan.nanoseconds({}) >= LONG
 
 
+def first_overwriting(plan: Plan) -> int:
+    """The number of the first band that overwrites what the caller would want to keep; a run may be
+    stopped until then. -1 where there is none."""
+    taken = {plan.inputs[j] for j in plan.donated.values()}
+    writing = (n for n, band in enumerate(plan.bands) if not taken.isdisjoint(band.writes))
+    return next(writing, -1)
+
+
 class Driver:
     """Writes `run` of a module."""
 
@@ -42,10 +49,7 @@ class Driver:
         self.module = module
         self.plan = module.plan
         self.stoppable = module.stoppable
-        # A run may stop until it overwrites what the caller would want to keep.
-        taken = {self.plan.inputs[j] for j in self.plan.donated.values()}
-        writing = [k for k, band in enumerate(self.plan.bands) if not taken.isdisjoint(band.writes)]
-        self.last_stop = min(writing, default=-1) if self.stoppable else -1
+        self.last_stop = first_overwriting(self.plan) if self.stoppable else -1
 
     def text(self) -> list[str]:
         """The function, and the data that it needs."""
@@ -113,8 +117,9 @@ class Driver:
                 if shared:
                     for band, own, _ in group:
                         if band.together:
-                            place = self.module.loops.index(own[0].number)
-                            found.append(_operation(TOGETHER, [len(self.module.functions) + place]))
+                            loop = own[0].number
+                            place = len(self.module.functions) + self.module.loops.index(loop)
+                            found.append(_operation(TOGETHER, [place, loop]))
                         else:
                             found.append(_operation(BAND, self._band(band, own)))
                 else:

@@ -25,6 +25,7 @@ from retrograd.backends.llvm.entry import ENTER, PROTOTYPE, TEXT, Enter, usable,
 from retrograd.backends.llvm.half import TEXT as HALF
 from retrograd.backends.llvm.half import lacking
 from retrograd.backends.llvm.machine import LEVELS, Machine, level_asked
+from retrograd.backends.llvm.numpy_api import SORT, sort_address
 from retrograd.backends.llvm.openblas import openblas_address
 from retrograd.backends.llvm.product import ROUTINES, routine_text
 from retrograd.backends.llvm.python import SYMBOL, python_address
@@ -61,6 +62,7 @@ class Engine:
         self.identity = self._assembler.identity
         self.enter = self._make_enter()
         self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
+        self._shared(DRIVE)  # all programs call it
 
     def compile(self, text: str, symbols: list[str]) -> Compiled:
         """Machine code of a module that defines `run`; `symbols` are the `rg_` names it calls."""
@@ -89,8 +91,7 @@ class Engine:
 
     def _linker(self) -> Any:
         """A linker of its own for each program: a shared one keeps 8 kB of every program ever."""
-        machine = self._assembler.target_machine()
-        return llvm.create_lljit_compiler(machine, suppress_errors=True)
+        return llvm.create_lljit_compiler(self._assembler.any_machine(), suppress_errors=True)
 
     def _make_enter(self) -> Enter | None:
         """The native reader of arrays, where Python's objects are laid out as it assumes."""
@@ -151,6 +152,8 @@ class Engine:
             return self._shared(name)
         if name.startswith((CBLAS, LAPACK)):
             return openblas_address(name)
+        if name.startswith(SORT):
+            return sort_address(name)
         if name == SYMBOL:
             return python_address()
         try:

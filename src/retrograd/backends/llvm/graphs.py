@@ -25,6 +25,7 @@ def order(w: Routine) -> None:
     ready = _begin(w, n, into, placed)
     levels = _levels(w, ready, placed, level, out_of, out_edge, target, n)
     w.put(levels, y, 0)
+    _sort_levels(w, n, levels, placed, level)
     with w.loop(w.add(n, 1), w.add(levels, 1)) as k:
         w.put(str(n), level, k)
     w.line("ret i64 0")
@@ -81,8 +82,8 @@ def _levels(
     w: Routine, ready: str, placed: str, level: str, out_of: str, out_edge: str, target: str,
     n: Size,
 ) -> str:  # fmt: skip
-    """Place all others, a level at a time; returns the number of levels. Whoever is not placed is
-    on a cycle, or behind one."""
+    """Place all others, a level at a time, and note the level of each; returns the number of
+    levels. Whoever is not placed is on a cycle, or behind one."""
     cells = [w.reserve("i64", 8) for _ in range(3)]
     head, tail, number = cells
     for cell, value in zip(cells, ("0", ready, "0"), strict=True):
@@ -94,6 +95,7 @@ def _levels(
     first, end = (w.new(f"load i64, ptr {cell}") for cell in (head, tail))
     w.branch(w.new(f"icmp ult i64 {first}, {end}"), inside, done)
     w.start_block(inside)
+    following = w.add(w.new(f"load i64, ptr {number}"), 1)
     with w.loop(end, first) as i:
         v = w.get(placed, i)
         with w.loop(w.get(out_of, w.add(v, 1)), w.get(out_of, v)) as k:
@@ -103,8 +105,8 @@ def _levels(
             with w.when(w.new(f"icmp eq i64 {left}, 0")):
                 place = w.new(f"load i64, ptr {tail}")
                 w.put(after, placed, place)
+                w.put(str(following), w.work, after)
                 w.line(f"store i64 {w.add(place, 1)}, ptr {tail}")
-    following = w.add(w.new(f"load i64, ptr {number}"), 1)
     w.line(f"store i64 {end}, ptr {head}")
     w.line(f"store i64 {following}, ptr {number}")
     w.put(end, level, following)
@@ -112,6 +114,20 @@ def _levels(
     w.start_block(done)
     w.leave_if(w.new(f"icmp ne i64 {end}, {n}"), WRONG)
     return w.new(f"load i64, ptr {number}")
+
+
+def _sort_levels(w: Routine, n: Size, levels: str, placed: str, level: str) -> None:
+    """The nodes of each level by number: those that are close to one another in memory come one
+    after the other."""
+    with w.loop(n) as v:  # where a level starts moves on to where the next one does
+        k = w.get(w.work, v)
+        place = w.get(level, k)
+        w.put(v, placed, place)
+        w.put(str(w.add(place, 1)), level, k)
+    with w.loop(levels) as k:
+        back = w.sub(w.sub(levels, 1), k)
+        w.put(w.get(level, back), level, w.add(back, 1))
+    w.put("0", level, 0)
 
 
 ROUTINES: dict[str, Emit] = {ORDER: order}

@@ -8,6 +8,7 @@ from retrograd.backends.llvm.at import At
 from retrograd.backends.llvm.elementwise import ELEMENTWISE
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, walk
+from retrograd.ir import int64
 
 # How an update meets what is there, by the name of the scatter.
 _MEETS = {"scatter_add": "add", "scatter_mul": "mul", "scatter_max": "max", "scatter_min": "min"}
@@ -54,27 +55,33 @@ def check(w: KernelWriter, nest: Nest) -> None:
     there."""
     (store,) = nest.stores
     w.begin(nest)
+    dtype = store.value.dtype
 
     def inside(_: Carried) -> Carried:
-        value, dtype = w.scalar(store.value), store.value.dtype
-        kind, signed = types.register_type(dtype), dtype.kind == "int"
-        if kind != "i64":
-            value = w.new(f"{'sext' if signed else 'zext'} {kind} {value} to i64")
-        size = w.scalar(nest.info["size"])
-        at = value
-        if signed:
-            negative = w.new(f"icmp slt i64 {value}, 0")
-            moved = w.new(f"add i64 {value}, {size}")
-            at = w.new(f"select i1 {negative}, i64 {moved}, i64 {value}")
-        inside = w.new(f"icmp ult i64 {at}, {size}")
-        yes, no = w.label(), w.label()
-        w.branch(inside, yes, no)
+        at = At(w, int64, w.lanes)
+        value = types.convert(w, w.vector(store.value), dtype, int64, w.lanes)
+        size = types.broadcast(w, w.scalar(nest.info["size"]), int64, w.lanes)
+        place, zero = value, types.splat("i64", "0", w.lanes)
+        if dtype.kind == "int":
+            negative = w.new(f"icmp slt {at.type} {value}, {zero}")
+            place = at.choose(negative, at.do("add", value, size), value)
+        outside = w.new(f"icmp uge {at.type} {place}, {size}")
+        if w.mask is not None:
+            outside = at.logic("and", outside, w.mask)
+        flags = f"i{w.lanes}"
+        if w.lanes > 1:
+            outside = w.new(f"bitcast {at.bool} {outside} to {flags}")
+        no, yes = w.label(), w.label()
+        w.branch(w.new(f"icmp ne {flags} {outside}, 0"), no, yes)
         w.start_block(no)
+        if w.lanes > 1:
+            w.declare(f"{flags} @llvm.cttz.{flags}({flags}, i1)")
+            lane = w.new(f"call {flags} @llvm.cttz.{flags}({flags} {outside}, i1 true)")
+            value = w.new(f"extractelement {at.type} {value}, {flags} {lane}")
         w.line(f"store i64 {value}, ptr %status, align 8")
         w.line("ret i64 1")
         w.start_block(yes)
-        pointer = w.address(store.buffer, w.scalar(store.offset))
-        w.line(f"store i64 {at}, ptr {pointer}, align 8")
+        w.write(types.convert(w, place, int64, store.buffer.type.dtype, w.lanes), store)
         return []
 
     walk(w, 0, len(nest.loops), inside)

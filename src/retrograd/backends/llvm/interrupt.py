@@ -14,7 +14,6 @@ import ctypes
 import threading
 from collections.abc import Callable
 
-LONG = 20e6  # nanoseconds from which on a call looks whether it is to stop
 GLANCE = 0.1  # seconds; a signal that another thread was given does not end a wait, see `_wait`
 
 

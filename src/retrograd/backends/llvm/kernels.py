@@ -159,8 +159,8 @@ class KernelWriter(Writer):
         if nest.vec < 0:
             return 1
         varying = [v for v in self.uses if self.varies(v)]
-        rows = nest.kind in ("row", "along")
-        if not rows and any(self.strides[s.offset] != 1 for s in nest.stores):
+        rows, apart = nest.kind in ("row", "along"), [self.strides[s.offset] for s in nest.stores]
+        if not rows and (self.machine.width == 1 or any(step != 1 for step in apart)):
             return 1
         if not rows and any(v.op in ("idiv", "imod") for v in varying):
             return 1  # divisions of vectors are divisions one by one
@@ -445,6 +445,6 @@ CORE: dict[str, Core] = {
     "ilt": _binary("icmp slt"),
     "ige": _binary("icmp sge"),
     "isel": _choose,
-    "load": KernelWriter.read,
+    "load": lambda w, v, t, lanes: w.read(v, t, lanes),
     "cast": _cast,
 }

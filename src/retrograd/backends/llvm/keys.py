@@ -67,6 +67,14 @@ class Keys:
         x = self.choose(self.is_zero(x), self.number(0), x)
         return self.choose(nan, self.number(-1), self.of(x))
 
+    def reversed(self, x: str) -> str:
+        """The lanes in the opposite order."""
+        if self.lanes == 1:
+            return x
+        picks = ", ".join(f"i32 {i}" for i in reversed(range(self.lanes)))
+        order = f"<{self.lanes} x i32> <{picks}>"
+        return self.w.new(f"shufflevector {self.kind} {x}, {self.kind} poison, {order}")
+
     def load(self, base: str, at: str) -> str:
         return self.w.new(f"load {self.kind}, ptr {self.place(base, at)}, align {align(self.bits)}")
 

@@ -13,7 +13,8 @@ VARIABLE = "RETROGRAD_CPU"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """`width`: floats in a vector register, of which there are `registers`. `fma`: whether products
+    """`width`: floats in a vector register, of which there are `registers`; 1: no vectors, but for
+    rows whose results are combined lane by lane. `fma`: whether products
     are added with one rounding; where not, contractions round twice."""
 
     width: int = 16

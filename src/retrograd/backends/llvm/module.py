@@ -16,13 +16,16 @@ from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
 from retrograd.backends.kernel.region import regions_of
 from retrograd.backends.llvm import index, invoke, matmul, reduce, scan, sorting
 from retrograd.backends.llvm.alike import Likeness
-from retrograd.backends.llvm.driver import Driver, is_stoppable, words
+from retrograd.backends.llvm.driver import Driver, first_overwriting, is_stoppable, words
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
 from retrograd.backends.llvm.regions import TEAM, RegionWriter, TeamWriter
+from retrograd.backends.llvm.scalar_scan import StepWriter, of_numbers
 from retrograd.ir import Dim
 
 ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see drive_text.py
+ATTRIBUTES = """attributes #0 = { noinline nounwind }
+attributes #1 = { nounwind willreturn memory(none) }"""
 NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
     "map": reduce.mapping,
     "row": reduce.reduction,
@@ -105,8 +108,13 @@ class Module:
         self.loops: list[int] = []  # loops whose steps all threads go through
         self._tables: list[tuple[str, list[Band], list[list[Call]]]] = []
         self.stoppable = is_stoppable(plan)
+        # Whether loops look between two steps if they are to stop. Not where a run may already have
+        # overwritten what was given away: it has to be done then.
+        self.polls = self.stoppable
         self.calls: list[list[Call]] = []  # of each band
-        for band in plan.bands:
+        over = first_overwriting(plan)
+        for number, band in enumerate(plan.bands):
+            self.polls = self.polls and number != over
             if isinstance(band.rows, Dim):
                 self.slots.of(band.rows)
             self.calls.append([self._call(kernel, band) for kernel in band.kernels])
@@ -116,10 +124,14 @@ class Module:
         check = next((c for n in kernel.nodes if (c := self._checks.get(n))), 0)
         number = self._numbers[id(kernel)]
         if band.together:
-            return self._together(kernel, check, number)
+            return self._together(kernel, band, check, number)
         if regions_of(kernel):
-            w = RegionWriter(self, check, self.polls)
-            text = w.write(kernel)
+            w: RegionWriter | StepWriter
+            if all(map(of_numbers, regions_of(kernel))):
+                w = StepWriter(self, self.polls)
+            else:
+                w = RegionWriter(self, check, self.polls)
+            text = w.write_region(kernel)
             self._dims[id(kernel)] = w.dims
             return Call(self.functions.setdefault(text, len(self.functions)), [], 0, number, True)
         function, parameters = self._kernel(kernel, band, check > 0)
@@ -127,16 +139,10 @@ class Module:
             self.slots.of(p)  # sizes get their slots
         return Call(function, parameters, check, number)
 
-    @property
-    def polls(self) -> bool:
-        """Whether loops look between two steps if they are to stop. Not where a run may overwrite
-        what was given away: it has to be done then, or left alone."""
-        return self.stoppable and not self.plan.donated
-
-    def _together(self, kernel: Kernel, check: int, number: int) -> Call:
+    def _together(self, kernel: Kernel, band: Band, check: int, number: int) -> Call:
         """A loop whose steps all threads go through."""
-        w = TeamWriter(self, check, self.polls)
-        text = w.write(kernel)
+        w = TeamWriter(self, check, self.polls, band.local)
+        text = w.write_region(kernel)
         self._parts.append(f"define internal i64 @loop{number}({TEAM}) #0 {{\n{text}\n}}")
         self.loops.append(number)
         return Call(0, [], 0, number, True)
@@ -161,8 +167,12 @@ class Module:
         """A function that runs kernels in order, and its name."""
         w.run(kernels)
         w.line("ret i64 0")
+        return self.function(w, "ptr %block")
+
+    def function(self, w: RegionWriter, arguments: str) -> str:
+        """The name of the function that was written."""
         name = f"part{len(self._parts)}"
-        self._parts.append(f"define internal i64 @{name}(ptr %block) #0 {{\n{w.text()}\n}}")
+        self._parts.append(f"define internal i64 @{name}({arguments}) #0 {{\n{w.text()}\n}}")
         return name
 
     def declare(self, function: str) -> None:
@@ -194,7 +204,7 @@ class Module:
     @property
     def symbols(self) -> list[str]:
         """The functions under names of our own that must be found outside of the module."""
-        names = map(_declared_name, self.declarations)
+        names = map(declared_name, self.declarations)
         return [n for n in names if n.startswith("rg_")]
 
     def text(self) -> str:
@@ -205,7 +215,9 @@ class Module:
         for body, number in self.functions.items():
             parts.append(f"define internal i64 @k{number}({ARGUMENTS}) #0 {{\n{body}\n}}")
         parts += self._parts
-        if self._calls:  # regions refer to slots that are numbered once all sizes are known
+        if (
+            self._dims or self._calls
+        ):  # regions refer to slots that are numbered once all sizes are known
             places = {
                 "{status}": str(self.slots.status),
                 "{stop}": str(self.slots.status + 2),
@@ -216,11 +228,10 @@ class Module:
             parts += [driver.slots_of(call, "inner") for call in self._calls.values()]
             parts += [words(name, driver.table_of(b, c)) for name, b, c in self._tables]
         parts += runs
-        parts.append("attributes #0 = { noinline nounwind }")
-        parts.append("attributes #1 = { nounwind willreturn memory(none) }")
+        parts.append(ATTRIBUTES)
         return "\n".join(parts) + "\n"
 
 
-def _declared_name(declaration: str) -> str:
+def declared_name(declaration: str) -> str:
     """`llvm.fabs.f32` of `float @llvm.fabs.f32(float)`."""
     return declaration[declaration.index("@") + 1 : declaration.index("(")]

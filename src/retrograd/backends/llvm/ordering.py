@@ -1,15 +1,15 @@
 """Functions that sort words, as LLVM text; `sorting.py` says how numbers become words.
 
-A word is an unsigned integer. Words of 32 and 64 bits are sorted in vectors (`network.py`) where
-there are few, or where the CPU can; others by insertion and, where there are many, by radix from
-the lowest digit to the highest, which skips digits in which all words agree.
+A word is an unsigned integer. NumPy sorts those of 32 and 64 bits; others are sorted by insertion
+where there are few, else by radix from the lowest digit to the highest, which skips digits in which
+all words agree.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-from retrograd.backends.llvm import network
+from retrograd.backends.llvm.numpy_api import DTYPES, SORT
 from retrograd.backends.llvm.writer import Writer
 
 INSERTION = 40  # words up to which insertion is faster than radix
@@ -17,71 +17,42 @@ DIGIT = 8  # bits
 DIGITS = 1 << DIGIT
 
 
+def sorted_by_numpy(w: Writer, kind: str, count: str) -> bool:
+    """Sort numbers at `a` in place, where NumPy does that for their dtype."""
+    symbol = f"{SORT}{kind}"
+    if symbol not in DTYPES:
+        return False
+    w.declare(f"i32 @{symbol}(ptr, i64, ptr)")
+    w.line(f"call i32 @{symbol}(ptr %a, i64 {count}, ptr null)")
+    return True
+
+
 @cache
-def sorter(bits: int, low: int, width: int) -> tuple[str, ...]:
-    """The declarations of `@sort.uBITS.LOW(a, b, n, need)`, which sorts `n` words at `a` by their
-    bits from `low` on, the first `need` of them at least, and of what it calls; `b` is as much
-    memory to work in. The bits below `low` are
-    in order already, or the same. `width` is that of the machine."""
+def sorter(bits: int, low: int) -> tuple[str, ...]:
+    """The declarations of `@sort.uBITS.LOW(a, b, n)`, which sorts `n` words at `a` by their bits
+    from `low` on, and of what it calls; `b` is as much memory to work in. The bits below `low` are
+    in order already, or the same."""
     name = f"sort.u{bits}.{low}"
     found: dict[str, None] = {}
 
-    def define(own: str, parameters: str, w: Writer, result: str = "void") -> None:
-        head = f"define internal {result} @{name}{own}({parameters}) noinline nounwind"
+    def define(own: str, parameters: str, w: Writer) -> None:
+        head = f"define internal void @{name}{own}({parameters}) noinline nounwind"
         found[f"{head} {{\n{w.text()}\n}}"] = None
 
-    def writer() -> Writer:
-        return Writer(lambda text: found.setdefault(text))
-
-    most = network.MOST.get(width, 0) if bits in (32, 64) else 0
-    wide = most > 0 and width == network.WIDE
-    w = writer()
-    few, many = w.label(), w.label()
-    w.branch(w.new(f"icmp sle i64 %n, {most or INSERTION}"), few, many)
-    w.start_block(few)
-    w.line(f"call void @{name}.few(ptr %a, i64 %n)")
-    w.line("ret void")
-    w.start_block(many)
-    if wide:
-        w.declare("i64 @llvm.ctlz.i64(i64, i1)")
-        zeros = w.new("call i64 @llvm.ctlz.i64(i64 %n, i1 false)")
-        depth = w.new(f"mul i64 {w.new(f'sub i64 64, {zeros}')}, 2")
-        w.line(f"call void @{name}.quick(ptr %a, ptr %b, i64 %n, i64 {depth}, i64 %need)")
-    else:
-        w.line(f"call void @{name}.many(ptr %a, ptr %b, i64 %n)")
-    w.line("ret void")
-    define("", "ptr %a, ptr %b, i64 %n, i64 %need", w)
-    define(".many", "ptr %a, ptr %b, i64 %n", _radix(bits, low))
-    if not most:
-        define(".few", "ptr %a, i64 %n", _insertion(bits))
-        return tuple(found)
-    w = writer()
-    _choose(w, name, network.sizes(bits, most))
-    define(".few", "ptr %a, i64 %n", w)
-    for size in network.sizes(bits, most):
-        w = writer()
-        network.network(w, bits, size)
-        define(f".{size}", "ptr %a, i64 %n", w)
-    if wide:
-        w = writer()
-        network.partition(w, bits)
-        define(".part", f"ptr %a, ptr %b, i64 %n, i{bits} %pivot", w, "i64")
-        w = writer()
-        network.quicksort(w, bits, name)
-        define(".quick", "ptr %a, ptr %b, i64 %n, i64 %depth, i64 %need", w)
-    return tuple(found)
-
-
-def _choose(w: Writer, name: str, sizes: tuple[int, ...]) -> None:
-    """Call the smallest network that is large enough."""
-    for size in sizes:
-        fits, on = w.label(), w.label()
-        w.branch(w.new(f"icmp sle i64 %n, {size}"), fits, on)
-        w.start_block(fits)
-        w.line(f"call void @{name}.{size}(ptr %a, i64 %n)")
+    w = Writer(lambda text: found.setdefault(text))
+    if not sorted_by_numpy(w, f"u{bits}", "%n"):
+        few, many = w.label(), w.label()
+        w.branch(w.new(f"icmp sle i64 %n, {INSERTION}"), few, many)
+        w.start_block(few)
+        w.line(f"call void @{name}.few(ptr %a, i64 %n)")
         w.line("ret void")
-        w.start_block(on)
-    w.line("unreachable")
+        w.start_block(many)
+        w.line(f"call void @{name}.many(ptr %a, ptr %b, i64 %n)")
+        define(".few", "ptr %a, i64 %n", _insertion(bits))
+        define(".many", "ptr %a, ptr %b, i64 %n", _radix(bits, low))
+    w.line("ret void")
+    define("", "ptr %a, ptr %b, i64 %n", w)
+    return tuple(found)
 
 
 def _insertion(bits: int) -> Writer:
@@ -89,24 +60,30 @@ def _insertion(bits: int) -> Writer:
     w, kind = Writer(lambda _: None), f"i{bits}"
     loop = w.open_loop("%n", 1, "1")
     word = w.new(f"load {kind}, ptr {element(w, kind, '%a', loop.counter)}, align {align(bits)}")
-    before = w.block
-    head, check, move, done = (w.label() for _ in range(4))
-    w.jump(head)
-    w.start_block(head)
-    w.line(f"%at = phi i64 [ {loop.counter}, %{before} ], [ %down, %{move} ]")
-    w.branch(w.new("icmp sgt i64 %at, 0"), check, done)
-    w.start_block(check)
-    w.line("%down = add nsw i64 %at, -1")
-    other = w.new(f"load {kind}, ptr {element(w, kind, '%a', '%down')}, align {align(bits)}")
-    w.branch(w.new(f"icmp ugt {kind} {other}, {word}"), move, done)
-    w.start_block(move)
-    w.line(f"store {kind} {other}, ptr {element(w, kind, '%a', '%at')}, align {align(bits)}")
-    w.jump(head)
-    w.start_block(done)
-    w.line(f"store {kind} {word}, ptr {element(w, kind, '%a', '%at')}, align {align(bits)}")
+    settle(w, bits, loop.counter, word)
     w.close_loop(loop)
     w.line("ret void")
     return w
+
+
+def settle(w: Writer, bits: int, end: str, word: str) -> None:
+    """Put a word among the sorted ones at `a` in front of an end: those greater move up by one."""
+    kind, before = f"i{bits}", w.block
+    head, check, move, done = (w.label() for _ in range(4))
+    at, down = f"%{head}.at", f"%{head}.down"
+    w.jump(head)
+    w.start_block(head)
+    w.line(f"{at} = phi i64 [ {end}, %{before} ], [ {down}, %{move} ]")
+    w.branch(w.new(f"icmp sgt i64 {at}, 0"), check, done)
+    w.start_block(check)
+    w.line(f"{down} = add nsw i64 {at}, -1")
+    other = w.new(f"load {kind}, ptr {element(w, kind, '%a', down)}, align {align(bits)}")
+    w.branch(w.new(f"icmp ugt {kind} {other}, {word}"), move, done)
+    w.start_block(move)
+    w.line(f"store {kind} {other}, ptr {element(w, kind, '%a', at)}, align {align(bits)}")
+    w.jump(head)
+    w.start_block(done)
+    w.line(f"store {kind} {word}, ptr {element(w, kind, '%a', at)}, align {align(bits)}")
 
 
 def _radix(bits: int, low: int) -> Writer:

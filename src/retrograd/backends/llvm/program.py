@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrograd.backends.backend import Array, bind
-from retrograd.backends.kernel import ALIGNMENT, GRAIN, Plan
+from retrograd.backends.kernel import ALIGNMENT, GRAIN, LONG, Plan
 from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.entry import entry_of, expected
 from retrograd.backends.llvm.failures import answer, failure_of, what_to_ask
 from retrograd.backends.llvm.identity import program_key
-from retrograd.backends.llvm.interrupt import LONG, interruptible
+from retrograd.backends.llvm.interrupt import interruptible
 from retrograd.backends.llvm.module import Module
 from retrograd.backends.llvm.recipe import Placement, Recipe, place, recipe_of
 from retrograd.backends.llvm.subnormal import exactly
@@ -205,12 +205,23 @@ class Shaped:
         return frame
 
 
+def start_compiler() -> Engine:
+    """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it.
+
+    The one import inside a function: llvmlite is loaded when first needed, see engine.py.
+    """
+    from retrograd.backends.llvm.engine import engine
+
+    return engine()
+
+
 class LLVMProgram:
     """Runs a graph as native code. May be called from several threads at once.
 
     `donate` are inputs whose memory may be taken for outputs by `consume`. `donated` tells which
     were: outputs, with the input they overwrite. With `simplify` the graph is optimised first. A
-    `light` program has little to do: it is compiled in less time, and takes more.
+    `light` program has little to do: it is compiled in less time, and takes more; a `narrow` one
+    goes through one element at a time, which is less yet, and more.
     """
 
     def __init__(
@@ -220,18 +231,17 @@ class LLVMProgram:
         donate: Collection[int] = (),
         simplify: bool = False,
         light: bool = False,
+        narrow: bool = False,
     ) -> None:
-        # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
-        from retrograd.backends.llvm.engine import engine
-
         if any(node.dtype.is_complex for node in graph.nodes):
             raise BackendError("native code has real numbers only; see `backends/pairs`")
         self.graph = graph
         self._donate = sorted(donate)
         self._simplify = simplify
         self._light = light
+        self._narrow = narrow
         self._plan: Plan | None = None
-        compiler = engine()
+        compiler = start_compiler()
         with exactly():
             self.recipe, self._code = self._prepare(compiler, timed)
         facts = self.recipe.facts
@@ -254,7 +264,7 @@ class LLVMProgram:
         """Recipe and code: from the store if it has both, otherwise made, and stored."""
         store, key, found = current_store(), None, None
         if store is not None:
-            options = timed, self._donate, self._simplify, self._light
+            options = timed, self._donate, self._simplify, self._light, self._narrow
             key = program_key(self.graph, compiler.identity, compiler.machine, *options)
         if store is not None and key is not None:
             found = store.load(key)
@@ -272,7 +282,8 @@ class LLVMProgram:
         plan, static = self.plan, not self.graph.dim_names
         if static:  # sizes beyond all measure cannot even be compiled
             check_memory(plan.least_bytes, lambda: arrays_of(plan, {}), {})
-        module = Module(plan, compiler.machine, timed)
+        machine = compiler.machine
+        module = Module(plan, replace(machine, width=1) if self._narrow else machine, timed)
         made = compiler.assemble(module.text(), self._light)
         recipe = recipe_of(plan, module, made, static)
         if static:

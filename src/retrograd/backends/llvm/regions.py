@@ -14,7 +14,7 @@ from retrograd.backends.kernel import Band, Buffer, Kernel
 from retrograd.backends.kernel.region import Region, length_of, regions_of
 from retrograd.backends.llvm.drive_text import STOPPED
 from retrograd.backends.llvm.team_text import VOTE
-from retrograd.backends.llvm.walk import walk
+from retrograd.backends.llvm.walk import nodes, walk, walk_together
 from retrograd.backends.llvm.writer import Writer
 from retrograd.control import Cond, DagScan, Scan, Sized, WhileLoop
 from retrograd.ir import Dim
@@ -35,9 +35,10 @@ class RegionWriter(Writer):
         self.module = module
         self.check = check
         self.stoppable = stoppable
+        self.watched = "%block"  # the block with the word that stops the run
         self.dims: set[Dim] = set()  # that kernels inside read from the block
 
-    def write(self, kernel: Kernel) -> str:
+    def write_region(self, kernel: Kernel) -> str:
         (region,) = regions_of(kernel)
         self.region = region
         prim = region.node.prim
@@ -48,7 +49,7 @@ class RegionWriter(Writer):
         elif isinstance(prim, Cond):
             self._cond(region)
         elif isinstance(prim, DagScan):
-            walk(self, region, prim)
+            self._walk(region, prim)
         else:
             assert isinstance(prim, Sized)
             self._sized(region, prim)
@@ -104,7 +105,7 @@ class RegionWriter(Writer):
         """End the run between two steps, if it is to be stopped."""
         if not self.stoppable:
             return
-        at = self.new("getelementptr i64, ptr %block, i64 {stop}")
+        at = self.new(f"getelementptr i64, ptr {self.watched}, i64 {{stop}}")
         word = self.new(f"load atomic i64, ptr {at} monotonic, align 8")
         self.leave_if(self.new(f"icmp ne i64 {word}, 0"), STOPPED)
 
@@ -159,6 +160,9 @@ class RegionWriter(Writer):
             self.point(row.row, moved)
         self.close_loop(loop)
         self.end(region)
+
+    def _walk(self, region: Region, prim: DagScan) -> None:
+        walk(self, region, prim)
 
     def mul(self, a: str, b: str) -> str:
         return self.new(f"mul i64 {a}, {b}")
@@ -283,9 +287,17 @@ DRIVE = "i64 @rg_drive(ptr, i64, i64, ptr, ptr, ptr)"
 class TeamWriter(RegionWriter):
     """Writes a loop whose steps all threads go through. Each has a block of its own, in which it
     moves its cursors; the first one does what is done once; after each step all wait, and hear
-    whether to go on."""
+    whether to go on. Of the buffers in `own` each thread has one, in its scratch memory."""
 
-    def write(self, kernel: Kernel) -> str:
+    def __init__(self, module: Module, check: int, stoppable: bool, own: Sequence[Buffer]) -> None:
+        super().__init__(module, check, stoppable)
+        self.own = own
+
+    def write_region(self, kernel: Kernel) -> str:
+        (region,) = regions_of(kernel)
+        if isinstance(region.node.prim, DagScan):
+            self.part = self._part(region, region.node.prim)
+            self._leave_alone(region.node.prim)
         self.declare(DRIVE)
         self.declare(COPY)
         copies = self.new("add i64 %threads, 2")  # the block, and behind it what `rg_drive` needs
@@ -298,7 +310,11 @@ class TeamWriter(RegionWriter):
         self.line(f"store i64 0, ptr {status}, align 8")
         self.first = self.new("icmp eq i64 %thread, 0")
         self.alone = self.new("icmp eq i64 %threads, 1")
-        return super().write(kernel)
+        scratch = self.mul("%thread", str(self.module.plan.scratch.arena))
+        for buffer in self.own:
+            place = self.load(buffer)
+            self.point(buffer, self.new(f"getelementptr i8, ptr {place}, i64 {scratch}"))
+        return super().write_region(kernel)
 
     def copy(self, to: str, source: str, size: int | Dim) -> None:
         """Done by the first thread."""
@@ -332,6 +348,32 @@ class TeamWriter(RegionWriter):
             code = self.new(f"select i1 {both}, i64 {STOPPED}, i64 {code}")
         self.meet(code)
 
+    def _walk(self, region: Region, prim: DagScan) -> None:
+        walk_together(self, region, prim, self.part)
+
+    def _part(self, region: Region, prim: DagScan) -> str:
+        """A function that walks through the nodes from a place in their order to another."""
+        inner = RegionWriter(self.module, self.check, self.stoppable)
+        inner.watched = "%main"
+        nodes(inner, region, prim, "%begin", "%until")
+        inner.line("ret i64 0")
+        self.dims |= inner.dims
+        return self.module.function(inner, "ptr %block, ptr %main, i64 %begin, i64 %until")
+
+    def _leave_alone(self, prim: DagScan) -> None:
+        """One thread needs no block of its own."""
+        alone, many = self.label(), self.label()
+        self.branch(self.new("icmp eq i64 %threads, 1"), alone, many)
+        self.start_block(alone)
+        n = str(prim.nodes)
+        if isinstance(prim.nodes, Dim):
+            slot = self.module.slots.of(prim.nodes)
+            n = self.new(f"getelementptr i64, ptr %main, i64 {slot}")
+            n = self.new(f"load i64, ptr {n}, align 8")
+        code = self.new(f"call i64 @{self.part}(ptr %main, ptr %main, i64 0, i64 {n})")
+        self.line(f"ret i64 {code}")
+        self.start_block(many)
+
     def bands_of(self, kernels: Sequence[Kernel]) -> list[Band]:
         return next(
             bands
@@ -357,11 +399,11 @@ class TeamWriter(RegionWriter):
         on, off = self.label(), self.label()
         self.branch(self.new(f"icmp eq i64 {worst}, 0"), on, off)
         self.start_block(off)
-        self._tell_why()
+        self.tell_why()
         self.line(f"ret i64 {worst}")
         self.start_block(on)
 
-    def _tell_why(self) -> None:
+    def tell_why(self) -> None:
         """What a check that failed left in the own block, in the one that the caller looks at."""
         own = self.new("getelementptr i64, ptr %block, i64 {status}")
         why = self.new(f"load i64, ptr {own}, align 8")

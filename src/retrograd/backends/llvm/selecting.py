@@ -2,15 +2,17 @@
 
 Candidates wait in a room for some words. Of the rest of the row only what is less than the last of
 the best so far joins them, which many elements are compared with at once; when the room is full,
-its words are sorted, and the best stay.
+its words are sorted, and the best stay. Where few are wanted, each candidate takes its place among
+the best at once.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
+from retrograd.backends.llvm import types
 from retrograd.backends.llvm.keys import Keys
-from retrograd.backends.llvm.ordering import element
+from retrograd.backends.llvm.ordering import element, settle
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType
 
@@ -18,7 +20,7 @@ LANES = 32  # elements that are compared at once
 ALONE = 24  # wanted words up to which each candidate takes its place at once
 ROOM = 4  # else: times as many candidates as are wanted
 WORTH = 2  # times as long as the room must a row be,
-LEAST = {32: 512, 64: 64}  # and as long as this, by the bits of half a word
+LEAST = {32: 40, 64: 4}  # and as what is wanted, by the bits of half a word
 
 
 def half_of(keys: Keys) -> int:
@@ -27,13 +29,14 @@ def half_of(keys: Keys) -> int:
 
 
 def word_of(w: Writer, keys: Keys, key: str, position: str) -> str:
-    """A key and the position below it."""
+    """A key and the position below it, in as many lanes as the keys have."""
     half = half_of(keys)
-    kind = f"i{2 * half}"
+    kind = types.widened(f"i{2 * half}", keys.lanes)
     wide = w.new(f"zext {keys.kind} {key} to {kind}")
     if half > 32:
-        position = w.new(f"zext i64 {position} to {kind}")
-    return w.new(f"or {kind} {w.new(f'shl {kind} {wide}, {half}')}, {position}")
+        position = w.new(f"zext {types.widened('i64', keys.lanes)} {position} to {kind}")
+    shift = types.splat(f"i{2 * half}", str(half), keys.lanes)
+    return w.new(f"or {kind} {w.new(f'shl {kind} {wide}, {shift}')}, {position}")
 
 
 def _room(w: Writer, count: str) -> str:
@@ -45,8 +48,9 @@ def _room(w: Writer, count: str) -> str:
 def is_few(w: Writer, keys: Keys, n: str, count: str) -> str:
     """Whether so few elements of a row are wanted that they are selected."""
     w.declare("i64 @llvm.smax.i64(i64, i64)")
-    least = w.new(f"mul nsw i64 {_room(w, count)}, {WORTH}")
-    least = w.new(f"call i64 @llvm.smax.i64(i64 {least}, i64 {LEAST[half_of(keys)]})")
+    room = w.new(f"mul nsw i64 {_room(w, count)}, {WORTH}")
+    least = w.new(f"mul nsw i64 {count}, {LEAST[half_of(keys)]}")
+    least = w.new(f"call i64 @llvm.smax.i64(i64 {room}, i64 {least})")
     some = w.new(f"icmp sgt i64 {count}, 0")
     return w.new(f"and i1 {some}, {w.new(f'icmp sge i64 {n}, {least}')}")
 
@@ -137,8 +141,15 @@ def _take(w: Writer, name: str, keys: Keys, wide: Keys) -> None:
     most = w.new(f"load {kind}, ptr %limit, align {keys.bits // 8}")
     w.branch(w.new(f"icmp ult {kind} {key}, {most}"), joins, on)
     w.start_block(joins)
-    have = w.new("load i64, ptr %have, align 8")
     word = word_of(w, keys, key, at)
+    alone, waits = w.label(), w.label()
+    w.branch(w.new(f"icmp sle i64 %count, {ALONE}"), alone, waits)
+    w.start_block(alone)
+    settle(w, 2 * half_of(keys), "%count", word)
+    _limit(w, keys)
+    w.jump(on)
+    w.start_block(waits)
+    have = w.new("load i64, ptr %have, align 8")
     w.line(f"store {words} {word}, ptr {element(w, words, '%a', have)}, align 8")
     more = w.new(f"add i64 {have}, 1")
     w.line(f"store i64 {more}, ptr %have, align 8")
@@ -153,15 +164,21 @@ def _take(w: Writer, name: str, keys: Keys, wide: Keys) -> None:
 
 
 def _best(w: Writer, name: str, keys: Keys, wide: Keys) -> None:
-    """The best candidates stay, in order; the last of them is the new limit. An element as great
-    would come behind it: its position is greater."""
+    """The best candidates stay, in order."""
+    half = half_of(keys)
+    have = w.new("load i64, ptr %have, align 8")
+    w.line(f"call void @sort.u{2 * half}.{half}(ptr %a, ptr %b, i64 {have})")
+    _limit(w, keys)
+    w.line("store i64 %count, ptr %have, align 8")
+    w.line("ret void")
+
+
+def _limit(w: Writer, keys: Keys) -> None:
+    """The last of the best is the new limit. An element as great would come behind it: its position
+    is greater."""
     half = half_of(keys)
     words = f"i{2 * half}"
-    have = w.new("load i64, ptr %have, align 8")
-    w.line(f"call void @sort.u{2 * half}.{half}(ptr %a, ptr %b, i64 {have}, i64 %count)")
     last = element(w, words, "%a", w.new("sub i64 %count, 1"))
     word = w.new(f"load {words}, ptr {last}, align 8")
     key = w.new(f"trunc {words} {w.new(f'lshr {words} {word}, {half}')} to i{keys.bits}")
     w.line(f"store i{keys.bits} {key}, ptr %limit, align {keys.bits // 8}")
-    w.line("store i64 %count, ptr %have, align 8")
-    w.line("ret void")

@@ -1,10 +1,10 @@
 """Sorting rows, and searching in sorted ones.
 
-Numbers are compared as unsigned integers: `Keys` turns bits into a key of the same order, NaN last.
-`sort` turns a row into keys in place, sorts them and turns them back. Two things would be lost on
-the way, which of two zeros it was and the bits of a NaN: where a row has any, these elements are
-set aside, in their order, and put back between the negative numbers and the positive ones, and at
-the end. `argsort` sorts words of a key and the position below it.
+`sort` sorts a row in place: by NumPy's functions, or where it has none that is fast, as unsigned
+integers: `Keys` turns bits into a key of the same order, NaN last. Two things would be lost on the
+way, which of two zeros it was and the bits of a NaN: where a row has any, these elements are set
+aside, in their order, and put back between the negative numbers and the positive ones, and at the
+end. `argsort` sorts words of a key and the position below it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from retrograd.backends.llvm import types
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.keys import Keys
 from retrograd.backends.llvm.loops import Carried, walk
-from retrograd.backends.llvm.ordering import element, sorter
-from retrograd.backends.llvm.selecting import is_few, selector, word_of
+from retrograd.backends.llvm.ordering import element, sorted_by_numpy, sorter
+from retrograd.backends.llvm.selecting import half_of, is_few, selector, word_of
 from retrograd.backends.llvm.writer import Writer
-from retrograd.ir import DType, bfloat16, float16
+from retrograd.ir import DType, bfloat16, float16, int64
 
 WIDTH = 8  # elements of a vector
 
@@ -30,7 +30,7 @@ def sort(w: KernelWriter, nest: Nest) -> None:
     (store,), (spare,) = nest.stores, nest.info["work"]
     dtype = store.buffer.type.dtype
     w.begin(nest)
-    name, definitions = row_sorter(dtype, nest.info["descending"], w.machine.width)
+    name, definitions = row_sorter(dtype, nest.info["descending"])
     for text in definitions:
         w.declare(text)
 
@@ -44,16 +44,16 @@ def sort(w: KernelWriter, nest: Nest) -> None:
 
 
 @cache
-def row_sorter(dtype: DType, descending: bool, width: int) -> tuple[str, tuple[str, ...]]:
+def row_sorter(dtype: DType, descending: bool) -> tuple[str, tuple[str, ...]]:
     """The name of the function that sorts `n` elements at `a`, with as many at `b` to work in, and
     the definitions it needs."""
     bits = 8 * dtype.itemsize
     name = f"sort.{dtype.code}.{'down' if descending else 'up'}"
-    core = f"sort.u{bits}.0"
-    w = Writer(lambda _: None)
-    count, definitions = "%n", sorter(bits, 0, width)
+    found: dict[str, None] = {}
+    w, count = Writer(lambda text: found.setdefault(text)), "%n"
     if dtype.is_float:
-        definitions += (_setting_aside(dtype, descending), _putting_back(dtype))
+        w.declare(_setting_aside(dtype, descending))
+        w.declare(_putting_back(dtype))
         special = _special(w, dtype)
         aside, on = w.label(), w.label()
         before = w.block
@@ -65,9 +65,14 @@ def row_sorter(dtype: DType, descending: bool, width: int) -> tuple[str, tuple[s
         w.start_block(on)
         count = w.new(f"phi i64 [ %n, %{before} ], [ {some}, %{aside} ]")
         front = w.new(f"phi i64 [ 0, %{before} ], [ {front}, %{aside} ]")
-    _each(w, dtype, descending, count, turned=False)
-    w.line(f"call void @{core}(ptr %a, ptr %b, i64 {count}, i64 {count})")
-    _each(w, dtype, descending, count, turned=True)
+    if not sorted_by_numpy(w, dtype.code, count):
+        for text in sorter(bits, 0):
+            w.declare(text)
+        _each(w, dtype, count, turned=False)
+        w.line(f"call void @sort.u{bits}.0(ptr %a, ptr %b, i64 {count})")
+        _each(w, dtype, count, turned=True)
+    if descending:
+        _reverse(w, dtype, count)
     if dtype.is_float:
         again, done = w.label(), w.label()
         w.branch(w.new(f"icmp eq i64 {count}, %n"), done, again)
@@ -79,21 +84,34 @@ def row_sorter(dtype: DType, descending: bool, width: int) -> tuple[str, tuple[s
         w.start_block(done)
     w.line("ret void")
     head = f"define internal void @{name}(ptr %a, ptr %b, i64 %n) noinline nounwind"
-    return name, (f"{head} {{\n{w.text()}\n}}", *definitions)
+    return name, (*found, f"{head} {{\n{w.text()}\n}}")
 
 
-def _each(w: Writer, dtype: DType, descending: bool, count: str, turned: bool) -> None:
+def _each(w: Writer, dtype: DType, count: str, turned: bool) -> None:
     """Turn the first elements into keys, or back."""
-    if not turned and not descending and not dtype.is_float and dtype.kind != "int":
-        return
-    if turned and not descending and not dtype.is_float and dtype.kind != "int":
+    if not dtype.is_float and dtype.kind != "int":
         return
     whole = w.new(f"and i64 {count}, {-WIDTH}")
     for lanes, start, end in ((WIDTH, "0", whole), (1, whole, count)):
-        keys = Keys(w, dtype, descending, lanes)
+        keys = Keys(w, dtype, lanes=lanes)
         loop = w.open_loop(end, lanes, start)
         x = keys.load("%a", loop.counter)
         keys.store(keys.back(x) if turned else keys.of(x), "%a", loop.counter)
+        w.close_loop(loop)
+
+
+def _reverse(w: Writer, dtype: DType, count: str) -> None:
+    """The first elements in the opposite order: vectors from both ends, then what is between."""
+    half = w.new(f"lshr i64 {count}, 1")
+    whole = w.new(f"and i64 {half}, {-WIDTH}")
+    for lanes, start, end in ((WIDTH, "0", whole), (1, whole, half)):
+        keys = Keys(w, dtype, lanes=lanes)
+        loop = w.open_loop(end, lanes, start)
+        reach = w.new(f"add i64 {loop.counter}, {lanes}")
+        places = loop.counter, w.new(f"sub i64 {count}, {reach}")
+        found = [keys.reversed(keys.load("%a", place)) for place in places]
+        for place, x in zip(places, found[::-1], strict=True):
+            keys.store(x, "%a", place)
         w.close_loop(loop)
 
 
@@ -196,7 +214,7 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
     half = max(32, 8 * source.type.dtype.itemsize)
     bits = 2 * half
     kind = f"i{bits}"
-    for text in sorter(bits, half, w.machine.width):
+    for text in sorter(bits, half):
         w.declare(text)
     w.begin(nest)
     words = work[0] if len(work) > 1 else store.buffer
@@ -216,11 +234,8 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
         x, y = w.address(source, at), w.address(store.buffer, w.scalar(store.offset))
 
         def whole() -> None:
-            loop = w.open_loop(n)
-            word = word_of(w, keys, keys.total(keys.load(x, loop.counter)), loop.counter)
-            w.line(f"store {kind} {word}, ptr {element(w, kind, a, loop.counter)}, align 8")
-            w.close_loop(loop)
-            w.line(f"call void @sort.u{bits}.{half}(ptr {a}, ptr {b}, i64 {n}, i64 {count})")
+            _words(w, keys, x, a, n)
+            w.line(f"call void @sort.u{bits}.{half}(ptr {a}, ptr {b}, i64 {n})")
 
         if partial:
             few, all_of_them, on = w.label(), w.label(), w.label()
@@ -246,6 +261,22 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
         return []
 
     walk(w, 0, len(nest.loops), row)
+
+
+def _words(w: Writer, keys: Keys, x: str, a: str, n: str) -> None:
+    """Write to `a` the words of the `n` elements at `x`."""
+    bits = 2 * half_of(keys)
+    whole = w.new(f"and i64 {n}, {-WIDTH}")
+    for lanes, start, end in ((WIDTH, "0", whole), (1, whole, n)):
+        own = Keys(w, keys.dtype, keys.descending, lanes)
+        loop = w.open_loop(end, lanes, start)
+        steps = f"<{', '.join(f'i64 {i}' for i in range(lanes))}>" if lanes > 1 else "0"
+        first = types.broadcast(w, loop.counter, int64, lanes)
+        position = w.new(f"add {types.widened('i64', lanes)} {first}, {steps}")
+        word = word_of(w, own, own.total(own.load(x, loop.counter)), position)
+        kind = types.widened(f"i{bits}", lanes)
+        w.line(f"store {kind} {word}, ptr {element(w, f'i{bits}', a, loop.counter)}, align 8")
+        w.close_loop(loop)
 
 
 def search(w: KernelWriter, nest: Nest) -> None:

@@ -3,23 +3,96 @@
 Nodes come one after the other, in the order that `ops/dag.py` describes, and the messages to a node
 in the order of the edges; kernels for one row each are called in between. So the order of all sums
 is that of the graph, and no memory is needed beside the result.
+
+Where threads walk together, they share the nodes of a level if there is enough to do in it, which
+is known when its width is; the levels in between are walked by the first one. Who computes a node
+makes no difference to what it computes, so the bits are those of a walk on one thread.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from retrograd.backends.kernel.cost import walk_costs
 from retrograd.backends.kernel.region import Region, Row
 from retrograd.control import DagScan
 
 if TYPE_CHECKING:
-    from retrograd.backends.llvm.regions import RegionWriter
+    from retrograd.backends.llvm.regions import RegionWriter, TeamWriter
 
 FILL = "void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+WIDE = 6_000  # nanoseconds of work in a level from which on threads share it
 
 
 def walk(w: RegionWriter, region: Region, prim: DagScan) -> None:
-    """Write the function."""
+    """Write the walk of one thread."""
+    nodes(w, region, prim, "0", w.size(prim.nodes))
+
+
+def walk_together(w: TeamWriter, region: Region, prim: DagScan, part: str) -> None:
+    """Write the walk of a thread of many. `part` is a function that walks through some nodes, from
+    a place in the order of the walk to another."""
+    t = region.walk
+    assert t is not None
+    n, e = w.size(prim.nodes), w.size(t.edges.type.shape[1])
+    order = w.load(t.order)
+    starts = _word(w, order, w.new(f"add i64 {n}, 1"))
+    count = _read(w, order, "0")
+    last = w.new(f"sub i64 {count}, 1")
+    wide = _least_width(w, region, n, e)
+    found = w.reserve("i64", 8)
+    levels = w.open_loop(count, 1, "0", [("i64", "0")])
+    done = levels.values[0]  # nodes that are walked through, or left to the first thread for now
+    k = w.new(f"sub i64 {last}, {levels.counter}") if prim.reverse else levels.counter
+    first, end = _read(w, starts, k), _read(w, starts, w.new(f"add i64 {k}, 1"))
+    if prim.reverse:
+        first, end = w.new(f"sub i64 {n}, {end}"), w.new(f"sub i64 {n}, {first}")
+    width = w.new(f"sub i64 {end}, {first}")
+    share, after = w.label(), w.label()
+    before = w.block
+    w.branch(w.new(f"icmp sge i64 {width}, {wide}"), share, after)
+    w.start_block(share)
+    _walk_alone(w, part, done, first, found)
+    w.meet(w.new(f"load i64, ptr {found}, align 8"))
+    next_ = w.new("add i64 %thread, 1")
+    mine, theirs = (
+        w.new(f"add i64 {first}, {w.new(f'udiv i64 {w.mul(width, x)}, %threads')}")
+        for x in ("%thread", next_)
+    )
+    w.meet(w.new(f"call i64 @{part}(ptr %block, ptr %main, i64 {mine}, i64 {theirs})"))
+    shared = w.block
+    w.jump(after)
+    w.start_block(after)
+    left = w.new(f"phi i64 [ {done}, %{before} ], [ {end}, %{shared} ]")
+    w.close_loop(levels, [left])
+    _walk_alone(w, part, levels.values[0], n, found)
+    w.tell_why()
+    w.line(f"ret i64 {w.new(f'load i64, ptr {found}, align 8')}")
+
+
+def _walk_alone(w: TeamWriter, part: str, first: str, end: str, found: str) -> None:
+    """Have the first thread walk through nodes, if there are any; what it comes to is `found`."""
+    w.line(f"store i64 0, ptr {found}, align 8")
+    some = w.new(f"icmp slt i64 {first}, {end}")
+    go, on = w.label(), w.label()
+    w.branch(w.new(f"and i1 {w.first}, {some}"), go, on)
+    w.start_block(go)
+    code = w.new(f"call i64 @{part}(ptr %block, ptr %main, i64 {first}, i64 {end})")
+    w.line(f"store i64 {code}, ptr {found}, align 8")
+    w.jump(on)
+    w.start_block(on)
+
+
+def _least_width(w: TeamWriter, region: Region, n: str, e: str) -> str:
+    """The nodes of a level from which on threads share it, if they have as many edges as others."""
+    each, edge = (max(int(cost), 1) for cost in walk_costs(region))
+    work = w.new(f"add i64 {w.mul(n, str(each))}, {w.mul(e, str(edge))}")
+    some = w.new(f"add i64 {work}, 1")
+    return w.new(f"add i64 {w.new(f'udiv i64 {w.mul(n, str(WIDE))}, {some}')}, 2")
+
+
+def nodes(w: RegionWriter, region: Region, prim: DagScan, begin: str, until: str) -> None:
+    """Write the walk through the nodes from a place in its order to another."""
     t = region.walk
     assert t is not None
     n, e = w.size(prim.nodes), w.size(t.edges.type.shape[1])
@@ -34,7 +107,7 @@ def walk(w: RegionWriter, region: Region, prim: DagScan) -> None:
     w.line(f"call void @llvm.memset.p0.i64(ptr {zero}, i8 0, i64 {total}, i1 false)")
     by_edge, by_node = ([_Rows(w, r) for r in rows] for rows in (t.by_edge, t.by_node))
     last = w.new(f"sub i64 {n}, 1")
-    nodes = w.open_loop(n)
+    nodes = w.open_loop(until, 1, begin)
     w.look()
     at = w.new(f"sub i64 {last}, {nodes.counter}") if prim.reverse else nodes.counter
     v = _read(w, placed, at)

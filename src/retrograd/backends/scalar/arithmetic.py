@@ -102,6 +102,11 @@ def _sigmoid(t: Text, x: str) -> str:
     return t.new(f"fdiv double {top}, {t.new(f'fadd double {e}, {literal(1.0)}')}")
 
 
+def _sech2(t: Text, x: str) -> str:
+    y = t.new(f"call double @rg_cosh(double {x})")
+    return t.new(f"fdiv double {t.new(f'fdiv double {literal(1.0)}, {y}')}, {y}")
+
+
 def _absorbing(operation: str) -> Callable[[Text, str, str], str]:
     def emit(t: Text, g: str, x: str) -> str:
         y = t.new(f"{operation} double {g}, {x}")
@@ -115,6 +120,7 @@ COMPOSED: dict[str, Callable[..., str]] = {
     "sign": _sign,
     "relu": _relu,
     "sigmoid": _sigmoid,
+    "sech2": _sech2,
     "zmul": _absorbing("fmul"),
     "zdiv": _absorbing("fdiv"),
 }

@@ -20,7 +20,7 @@ WORDS = ("kind", "n", "out", "a", "b", "init", "size", "more")
 LANES = 8
 VECTOR = f"<{LANES} x double>"
 # What goes side by side: for each operand whether it is a row of places or one place for all.
-_WIDE = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+WIDE = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 ONE = ("neg", "sqrt", "stop")  # the same for one operand
 MODES = ("cc", "cb", "bc")
 
@@ -76,7 +76,7 @@ def _kernels() -> dict[str, Body]:
     for name in COMPARE:
         found[name] = _comparison(name)
     found["stop"] = _copy
-    for name in _WIDE:
+    for name in WIDE:
         for mode in MODES:
             found[f"{name}.{mode}"] = _wide(name, mode)
     for name in ONE:
@@ -233,7 +233,7 @@ def _wide(name: str, mode: str) -> Body:
                 else _spread(t, _get(t, "%values", f"%{w}"), lanes)
                 for w, m in zip("ab", mode, strict=True)
             ]
-            y = t.new(f"{_WIDE[name]} {kind} {x[0]}, {x[1]}")
+            y = t.new(f"{WIDE[name]} {kind} {x[0]}, {x[1]}")
             _put(t, "%values", t.new(f"add i64 %out, {loop.k}"), y, kind)
             loop.close()
             before = f"k{lanes}.done"
@@ -361,19 +361,25 @@ def _seed(t: Text) -> None:
 
 
 def _load(t: Text) -> None:
-    """From the array at `a`, of places in the list `b`."""
+    """From the addresses in the list `b`."""
     loop = _Loop(t, "k", "begin", "0", "%n")
-    x = _get(t, "%a.list", _listed(t, "b", loop.k))
+    source = _pointer(t, loop.k)
+    x = t.new(f"load double, ptr {source}, align 8")
     _put(t, "%values", t.new(f"add i64 %out, {loop.k}"), x)
     loop.close()
 
 
 def _store(t: Text) -> None:
-    """To the array at `a`, at places in the list `b`, from those in the list `init`."""
+    """To the addresses in the list `b`, from the places in the list `init`."""
     loop = _Loop(t, "k", "begin", "0", "%n")
     x = _get(t, "%values", _listed(t, "init", loop.k))
-    _put(t, "%a.list", _listed(t, "b", loop.k), x)
+    t.line(f"store double {x}, ptr {_pointer(t, loop.k)}, align 8")
     loop.close()
+
+
+def _pointer(t: Text, index: str) -> str:
+    """The address that stands in the list `b`."""
+    return t.new(f"inttoptr i64 {_get(t, '%b.list', index, 'i64')} to ptr")
 
 
 __all__ = ["MODES", "STOP", "WORDS", "batch_text", "kinds"]

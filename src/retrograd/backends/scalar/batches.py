@@ -16,7 +16,8 @@ from retrograd.errors import BackendError
 PROTOTYPE = ctypes.PYFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
 )
-WORDS, ONE = batch_text.WORDS, batch_text.ONE
+WORDS, ONE, MODES = batch_text.WORDS, batch_text.ONE, batch_text.MODES
+WIDE = tuple(batch_text.WIDE)
 
 
 @functools.cache

@@ -120,6 +120,14 @@ def _sigmoid(x: float) -> float:
     return (1.0 if x >= 0 else e) / (1.0 + e)
 
 
+_cosh = _ieee(math.cosh, lambda x: math.inf)
+
+
+def _sech2(x: float) -> float:
+    y = _cosh(x)  # at least 1, or NaN
+    return 1.0 / y / y
+
+
 def _nan_or(f: Callable[[float, float], float], a: float, b: float) -> float:
     if a != a or b != b:
         return math.nan
@@ -143,10 +151,11 @@ _STEPS: dict[str, Callable[..., Any]] = {
     "log": _ieee(math.log, lambda x: -math.inf if x == 0 else math.nan),
     "sin": _ieee(math.sin, lambda x: math.nan),
     "cos": _ieee(math.cos, lambda x: math.nan),
-    "cosh": _ieee(math.cosh, lambda x: math.inf),
+    "cosh": _cosh,
     "tanh": math.tanh,
     "pow": _ieee(math.pow, _power_at_fault),
     "sigmoid": _sigmoid,
+    "sech2": _sech2,
     "max": lambda a, b: _nan_or(max, a, b),
     "min": lambda a, b: _nan_or(min, a, b),
     "zmul": lambda g, x: g if g == 0 else g * x,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, GradientError
+from retrograd.errors import ArgumentError, DTypeError, GradientError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import integer
 from retrograd.frontend.context import grad_enabled, recording_grad
@@ -56,9 +57,32 @@ def select(args: Sequence[Any], argnums: ArgNums, what: str) -> tuple[int, ...]:
     return found
 
 
-def need_function(f: Any, what: str) -> None:
-    if not callable(f):
-        raise TypeError(f"{what} takes a function, not {f!r:.80}")
+def need_function(f: Any, what: str, remedy: str = "") -> None:
+    """`ArgumentError` for what is no function."""
+    if callable(f):
+        return
+    if not remedy and isinstance(f, Lazy):
+        remedy = "give the function itself, not what it returns: f instead of f(x)"
+    raise ArgumentError(
+        f"{what} takes a function, not {f!r:.60} of type {type(f).__name__}"
+        f"{remedy and '; '}{remedy}"
+    )
+
+
+def need_arguments(f: Callable[..., Any], given: Sequence[Any], what: str) -> None:
+    """`ArgumentError` for a function that cannot be called with so many arguments."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):
+        return  # nobody knows
+    try:
+        signature.bind(*given)
+    except TypeError as error:
+        name = getattr(f, "__name__", type(f).__name__)
+        raise ArgumentError(
+            f"{what} calls the function with {len(given)} arguments by position, which "
+            f"{name}{signature} does not take: {error}"
+        ) from None
 
 
 def substituted(args: Sequence[Any], numbers: Sequence[int], new: Sequence[Any]) -> list[Any]:

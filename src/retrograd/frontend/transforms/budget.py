@@ -8,20 +8,32 @@ bytes of P layers, if P (P + 1) / 2 >= n.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Any
 
 from retrograd.autodiff import pullback
+from retrograd.backends import real_graph
+from retrograd.backends.kernel import Plan
+from retrograd.backends.threads import threads_here
 from retrograd.errors import OptionError
-from retrograd.ir import Dim, Node
+from retrograd.frontend.programs import detached
+from retrograd.frontend.transforms.active import wanted
+from retrograd.ir import Dim, Node, evaluate, reachable
 from retrograd.ops.leaf import input_node
+from retrograd.passes import optimize
 
 # What costs no memory worth counting, and what is another view of memory.
 FREE = frozenset(("constant", "iota", "size_of"))
 VIEWS = frozenset(
     ("alias", "reshape", "permute", "expand", "stop_gradient", "region_in", "region_out", "keep")
 )
+TRIALS = 6  # plans that are made for a budget
+PLANNED = 20_000  # nodes of which plans are made
+CAPACITY = 256  # functions whose cuts are remembered, for eager loops
+_FOUND: OrderedDict[Any, list[int] | str] = OrderedDict()
 
 
 @dataclass(frozen=True)
@@ -32,31 +44,93 @@ class Piece:
     again: bool
 
 
-def pieces_within(budget: int, inside: Sequence[Node], outputs: Sequence[Node]) -> list[Piece]:
-    """The nodes in pieces such that what is kept fits into the budget. The last piece is not
-    computed again, as it is needed first."""
-    known = _Costs(inside, outputs)
-    cuts = known.cuts(budget)
-    if cuts is None:
-        low, high = budget, sum(known.kept.values()) + sum(known.sizes.values())
-        while high - low > max(1, low // 100):
-            middle = (low + high) // 2
-            low, high = (low, middle) if known.cuts(middle) is not None else (middle, high)
-        raise OptionError(
-            f"checkpoint: the intermediate results cannot be kept within {budget:,} bytes; the "
-            f"least is about {high:,}"
-        )
+Build = Callable[[Sequence[Piece]], list[Node]]
+
+
+def pieces_within(
+    budget: int,
+    inside: Sequence[Node],
+    outputs: Sequence[Node],
+    build: Build,
+    sizes: Mapping[str, int],
+) -> list[Piece]:
+    """The nodes in pieces such that the gradient of the outputs, as it is planned, allocates no
+    more than the budget, if that is possible. The last piece is not computed again, as it is needed
+    first. `build` makes the outputs anew of pieces.
+
+    What is kept is known from the graph; what computing it again, cotangents and the buffers of the
+    compiler take is known from a plan. So cuts are looked for with as many bytes less as the plan
+    of the last ones has too many.
+    """
+    known = _Costs(inside, outputs, sizes)
+    graph = detached([*known.entering], outputs)
+    key = graph, budget, tuple(known.wanted), tuple(sorted(sizes.items())), threads_here()
+    ends = _FOUND.get(key)
+    if ends is None:
+        ends = _FOUND[key] = _search(budget, known, build)
+        while len(_FOUND) > CAPACITY:
+            _FOUND.popitem(last=False)
+    if isinstance(ends, str):
+        raise OptionError(ends)
+    return _pieces(inside, ends)
+
+
+def _pieces(inside: Sequence[Node], cuts: Sequence[int]) -> list[Piece]:
     ends = [0, *cuts, len(inside)]
     return [Piece(inside[a:b], b < len(inside)) for a, b in pairwise(ends)]
+
+
+def _search(budget: int, known: _Costs, build: Build) -> list[int] | str:
+    """Where to cut; or what to say where nothing is enough."""
+    tried: dict[tuple[int, ...], int] = {}  # planned bytes by cuts
+
+    def planned(cuts: list[int]) -> int:
+        key = tuple(cuts)
+        if key not in tried:
+            tried[key] = _peak(build(_pieces(known.inside, cuts)), known)
+        return tried[key]
+
+    bytes_ = budget
+    for _ in range(TRIALS):
+        cuts = known.cuts(bytes_)
+        if cuts is None:
+            break
+        if len(known.inside) > PLANNED:
+            return cuts  # a plan would take longer than it is worth
+        peak = planned(cuts)
+        if peak <= budget:
+            return cuts
+        bytes_ = min(bytes_ - (peak - budget), bytes_ - bytes_ // 50)
+        if bytes_ <= 0:
+            break
+    low, high = 0, sum(known.kept.values()) + sum(known.sizes.values())
+    while high - low > max(1, high // 100):
+        middle = (low + high) // 2
+        low, high = (low, middle) if known.cuts(middle) is not None else (middle, high)
+    cuts = known.cuts(high) or []
+    least = high if len(known.inside) > PLANNED else planned(cuts)
+    if least <= budget:
+        return cuts
+    return (
+        f"checkpoint: the gradient cannot be computed within {budget:,} bytes; the least is about "
+        f"{least:,}"
+    )
 
 
 class _Costs:
     """What there is to keep of nodes in order."""
 
-    def __init__(self, inside: Sequence[Node], outputs: Sequence[Node]) -> None:
+    def __init__(
+        self, inside: Sequence[Node], outputs: Sequence[Node], known: Mapping[str, int]
+    ) -> None:
         self.inside = inside
+        self.known = known  # values of named sizes
         self.position = {n: i for i, n in enumerate(inside)}
-        self.sizes = {n: _bytes(n) for n in inside}
+        self.sizes = {n: _bytes(n, known) for n in inside}
+        # What is computed outside and read inside, and of what of that the gradient is wanted.
+        outside = dict.fromkeys([*(x for n in inside for x in n.inputs), *outputs])
+        self.entering = [x for x in outside if x not in self.position and x.op not in FREE]
+        self.wanted = _wanted(self.entering)
         self.kept: dict[int, int] = {}  # bytes of what derivatives read, by position
         for node in _read_by_derivatives(inside, outputs):
             root = node
@@ -129,11 +203,38 @@ def _read_by_derivatives(inside: Sequence[Node], outputs: Sequence[Node]) -> lis
     return list(found)
 
 
-def _bytes(node: Node) -> int:
+def _wanted(entering: Sequence[Node]) -> list[int]:
+    """The numbers of those whose gradient somebody around here asks for; of all that have one, if
+    nobody does yet."""
+    moving: set[Node] = set()
+    for node in reachable(entering):
+        if wanted(node) or not moving.isdisjoint(node.inputs):
+            moving.add(node)
+    floating = [i for i, x in enumerate(entering) if x.dtype.is_inexact]
+    return [i for i in floating if entering[i] in moving] or floating
+
+
+def _peak(outputs: Sequence[Node], known: _Costs) -> int:
+    """What a call of the compiled gradient of the outputs allocates, gradients included."""
+    ends = [y for y in dict.fromkeys(outputs) if y.dtype.is_inexact]
+    cotangents = [input_node(y.type) for y in ends]
+    wrt = [known.entering[i] for i in known.wanted]
+    found = pullback(ends, cotangents, wrt, set(known.entering))
+    results = [*ends, *(g for g in found if g is not None)]
+    graph = detached([*known.entering, *cotangents], results)
+    plan = Plan(optimize(real_graph(graph)))
+    return plan.peak_bytes(known.known, threads=threads_here() if plan.threaded else 1)
+
+
+def _bytes(node: Node, known: Mapping[str, int]) -> int:
     size = node.type.size
     if isinstance(size, Dim):
-        raise OptionError(
-            f"checkpoint: bytes cannot be counted where sizes are named, as in {node.describe()}; "
-            'use another policy, such as "contractions"'
-        )
-    return size * node.dtype.itemsize
+        missing = sorted(size.names - known.keys())
+        if missing:
+            listed = ", ".join([f'"{name}": ...' for name in missing])
+            raise OptionError(
+                "checkpoint: bytes cannot be counted where sizes are named, as in "
+                f"{node.describe()}; say for which sizes the budget is (sizes={{{listed}}}, the "
+                'largest that are expected), or use another policy, such as "contractions"'
+            )
+    return evaluate(size, known) * node.dtype.itemsize

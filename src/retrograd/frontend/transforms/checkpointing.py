@@ -23,7 +23,12 @@ CONTRACTIONS = frozenset(("dot_general", "conv", "solve", "triangular_solve", "c
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
-def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) -> Any:
+def checkpoint(
+    f: Callable[..., Any] | None = None,
+    *,
+    policy: Policy = None,
+    sizes: Mapping[str, int] | None = None,
+) -> Any:
     """The function f, whose intermediate results reverse mode computes again where it needs them,
     instead of keeping them from the forward pass: less memory, for at most the time of one more
     forward pass. Values and derivatives of every order are those of f.
@@ -34,10 +39,12 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
     - `"contractions"`: also the results of products of matrices, convolutions, solves and
       factorisations, which take long to compute for their size;
     - a number of bytes, also as text such as `"64 MB"`: f is cut into pieces of which each is
-      computed again in turn, such that what is kept at any time, between the pieces and inside of
-      one, stays within that many bytes (by the sizes of what derivatives read; a compiler may add
-      buffers of its own). What fits is not computed again. Raises `OptionError`, saying what the
-      least is, where no choice of cuts is enough;
+      computed again in turn, such that the compiled gradient of f with respect to what is
+      differentiated around it allocates no more than that many bytes, for intermediate results,
+      temporaries and the gradients themselves: the planned peak, `Graph.stats().compiled_bytes`.
+      What fits is not computed again. Where sizes are named, `sizes` says for which the budget is
+      kept (`{"N": 4096}`), and with smaller ones less is needed. Raises `OptionError`, saying what
+      the least is that was found, where no choice of cuts is enough;
     - a function of a node (`node.op`, `node.shape`, `node.name`, ...) that says whether its result
       is kept.
 
@@ -50,9 +57,13 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
     1.0
     """
     if f is None:
-        return functools.partial(checkpoint, policy=policy)
+        return functools.partial(checkpoint, policy=policy, sizes=sizes)
     need_function(f, "checkpoint")
     chosen = _policy(policy)
+    if not isinstance(sizes, Mapping | None) or not all(
+        isinstance(n, int) for n in (sizes or {}).values()
+    ):
+        raise OptionError(f'checkpoint: sizes is a dict such as {{"N": 4096}}, not {sizes!r:.80}')
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -68,7 +79,7 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = None) ->
         with unseen():  # tapes are shown the region
             ends, shape = tree.flatten(f(*inner_args, **inner_kwargs))
         at = [i for i, y in enumerate(ends) if isinstance(y, Lazy)]
-        outputs = region([ends[i].node for i in at], start, chosen)
+        outputs = region([ends[i].node for i in at], start, chosen, sizes or {})
         for i, y in zip(at, outputs, strict=True):
             for tape in recorders():
                 tape.record(y)
@@ -99,14 +110,26 @@ def _policy(policy: Policy) -> Callable[[Node], bool] | int:
     )
 
 
-def region(outputs: Sequence[Node], start: int, policy: Callable[[Node], bool] | int) -> list[Node]:
+def region(
+    outputs: Sequence[Node],
+    start: int,
+    policy: Callable[[Node], bool] | int,
+    sizes: Mapping[str, int],
+) -> list[Node]:
     """The outputs, where what was made since the node of number `start` is a region that is
     computed again, or is cut into several."""
     inside = _made_since(outputs, start)
-    if isinstance(policy, int):
-        pieces, keep = pieces_within(policy, inside, outputs), None
-    else:
-        pieces, keep = [Piece(inside, True)], policy
+    if not isinstance(policy, int):
+        return _marked([Piece(inside, True)], outputs, policy)
+    build = functools.partial(_marked, outputs=outputs, keep=None)
+    return build(pieces_within(policy, inside, outputs, build, sizes))
+
+
+def _marked(
+    pieces: Sequence[Piece], outputs: Sequence[Node], keep: Callable[[Node], bool] | None
+) -> list[Node]:
+    """The outputs, computed by pieces of which some are regions."""
+    inside = [n for piece in pieces for n in piece.nodes]
     owner = {n: i for i, piece in enumerate(pieces) for n in piece.nodes}
     read = set(outputs).union(x for n in inside for x in n.inputs if owner.get(x) != owner[n])
     new: dict[Node, Node] = {}  # what stands outside of its piece for a node

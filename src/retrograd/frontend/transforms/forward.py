@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.autodiff import pushforward
+from retrograd.errors import ArgumentError
 from retrograd.frontend import tree
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import (
@@ -13,6 +14,7 @@ from retrograd.frontend.transforms.active import (
     called_on,
     is_tracked,
     matched,
+    need_arguments,
     need_function,
     released,
     tensors,
@@ -39,7 +41,12 @@ def jvp(
     """
     need_function(f, "jvp")
     if not (isinstance(args, tuple | list) and isinstance(tangents, tuple | list)):
-        raise TypeError("jvp takes the arguments and the tangents as tuples")
+        raise ArgumentError(
+            "jvp takes the arguments and the tangents as tuples, with an entry for each argument "
+            "of the function: rg.jvp(f, (x,), (t,)) for a function of one, not "
+            f"{type(args).__name__} and {type(tangents).__name__}"
+        )
+    need_arguments(f, args, "jvp")
     leaves, structure = tree.flatten(tuple(args))
     nodes = [to_node(x, "jvp") for x in leaves]
     directions = matched(tuple(tangents), structure, nodes, "tangent", "arguments")
@@ -73,6 +80,7 @@ def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any
     (1.0, 2.0)
     """
     need_function(f, "linearize")
+    need_arguments(f, args, "linearize")
     leaves, structure = tree.flatten(args)
     inner = [alias(to_node(x, "linearize")) for x in leaves]
     out = called_on(f, structure, inner, {})

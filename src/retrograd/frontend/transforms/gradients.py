@@ -21,6 +21,7 @@ from retrograd.frontend.transforms.active import (
     here,
     is_tracked,
     matched,
+    need_arguments,
     need_function,
     released,
     select,
@@ -52,7 +53,7 @@ def value_and_grad(
     >>> value.item(), slope.item()
     (9.0, 6.0)
     """
-    need_function(f, "grad")
+    need_function(f, "value_and_grad")
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -85,6 +86,7 @@ def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> 
     >>> rg.grad(lambda x: x**3)(2.0).item()
     12.0
     """
+    need_function(f, "grad")
     both = value_and_grad(f, argnums, has_aux)
 
     @functools.wraps(f)
@@ -148,6 +150,7 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     ([3.0, 30.0], 21.0)
     """
     need_function(f, "vjp")
+    need_arguments(f, args, "vjp")
     leaves, structure = tree.flatten(args)
     inner = [alias(to_node(x, "vjp")) for x in leaves]
     out, aux = with_aux(called_on(f, structure, inner, {}), has_aux, "out")

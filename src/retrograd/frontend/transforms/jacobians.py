@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.autodiff import batched, pullback, pushforward
-from retrograd.errors import GradientError
+from retrograd.errors import ArgumentError, GradientError
 from retrograd.frontend import tree
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import (
@@ -16,6 +16,7 @@ from retrograd.frontend.transforms.active import (
     called_on,
     here,
     is_tracked,
+    need_arguments,
     need_function,
     released,
     select,
@@ -205,7 +206,8 @@ def dense_hessian(
     f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """Forward over reverse: one forward pass through the gradient for each element."""
-    return jacfwd(jacrev(f, argnums, has_aux), argnums, has_aux)
+    gradient = _jacobian(f, argnums, has_aux, "hessian", lambda ys, xs: True)
+    return _jacobian(gradient, argnums, has_aux, "hessian", lambda ys, xs: False)
 
 
 def hvp(f: Callable[..., Any], args: Any, v: Any) -> Any:
@@ -224,7 +226,11 @@ def hvp(f: Callable[..., Any], args: Any, v: Any) -> Any:
     single = not isinstance(args, tuple)
     given, direction = ((args,), (v,)) if single else (args, v)
     if not isinstance(direction, tuple):
-        raise TypeError("hvp takes the vector as a tuple, where the arguments are one")
+        raise ArgumentError(
+            "hvp takes the vector as a tuple where the arguments are one: rg.hvp(f, (x,), (v,)), "
+            f"or rg.hvp(f, x, v) for a function of one argument; not {type(direction).__name__}"
+        )
+    need_arguments(f, given, "hvp")
     gradient = grad(f, argnums=tuple(range(len(given))))
     result = jvp(gradient, given, direction)[1]
     return result[0] if single else result

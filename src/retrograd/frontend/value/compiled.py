@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import types
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from retrograd.backends.scalar.batches import can_run
-from retrograd.backends.scalar.opcodes import COMPARE, GRADIENT, NUMBER, START, STOP
-from retrograd.errors import DTypeError, GradientError, TraceError
+from retrograd.errors import DTypeError, TraceError
 from retrograd.frontend import tree
 from retrograd.frontend.signature import Static
 from retrograd.frontend.value import Value
+from retrograd.frontend.value.history import History
 from retrograd.frontend.value.page import LOCK, Closed, current_trace
 from retrograd.frontend.value.program import Program
+from retrograd.frontend.value.rows import plain
 from retrograd.frontend.value.scalar import Scalar
 from retrograd.frontend.value.trace import Trace, tracing
 
-CAPACITY = 512  # structures remembered for each function; the oldest is forgotten
+CAPACITY = 1 << 28  # bytes of programs kept for each function; what was not used longest goes
 LOOKED_AT = 20_000  # objects that a function is searched for Values through
-_PLAIN = (COMPARE["lt"], *COMPARE.values(), GRADIENT, NUMBER, START, STOP)
 
 
 class Compiled:
@@ -33,30 +34,34 @@ class Compiled:
         arguments = [x for x in leaves if isinstance(x, Scalar)]
         self._check(arguments)
         given: list[Any] = []
-        with tracing(cls._new_page, cls._made) as trace:
+        with tracing(cls._new_page, cls._made, cls._new_trace) as trace:
             for x in leaves:
                 given.append(trace.argument() if _is_number(x) else x)
             args, kwargs = tree.unflatten(structure, given)
             result = f(*args, **kwargs)
             out, self.shape = tree.flatten(result)
             self.kinds = [_kind(trace, y) for y in out]
-            rows = [
-                y._row for y, k in zip(out, self.kinds, strict=True) if k in ("number", "value")
-            ]
-        self.program = Program(trace, rows, arguments)
+        columns = trace.columns()
+        rows = [y._row for y, k in zip(out, self.kinds, strict=True) if k == "result"]
+        # Numbers are given back as numbers, what depends on leaves as a Value with its history.
+        known = trace.leaves()[0]
+        self.histories = [None if plain(columns, r) else History(columns, r, known) for r in rows]
+        noted = [h.given for h in self.histories if h is not None]
+        self.program = Program(trace, columns, rows, np.concatenate([[], *noted]), arguments)
+        ends = np.cumsum([len(x) for x in noted])[:-1]
+        self.noted = np.split(self.program.noted, ends) if noted else []
         position = {id(x): i for i, x in enumerate(leaves)}
-        self.reads = [(position[id(x)], p, s) for x, p, s in self.program.reads]
-        self.writes = [
-            (position[id(x)], p, "data" if field == "data" else "grad")
-            for x, p, field in self.program.writes
-        ]
+        self.reads = [(position[id(x)], is_start) for x, _, is_start in self.program.reads]
+        self.places = [place for _, place, _ in self.program.reads] + self.program.numbers.tolist()
+        self.writes = [(position[id(x)], place, field) for x, place, field in self.program.writes]
         self.returned = [position.get(id(y)) for y in out]
         self.numbers = [i for i, x in enumerate(leaves) if _is_number(x)]
         self.cls = cls
-        # Nothing of the trace is needed but leaves that are returned.
-        self.fixed = [
-            None if k in ("number", "value") else y for y, k in zip(out, self.kinds, strict=True)
-        ]
+        # Nothing else of the trace is needed.
+        self.fixed = [None if k == "result" else y for y, k in zip(out, self.kinds, strict=True)]
+        behind = {id(x) for h in self.histories if h is not None for x in h.leaves()}
+        self.instead = [(id(x), i) for i, x in enumerate(leaves) if id(x) in behind]
+        self.nbytes = self.program.nbytes + sum([h.nbytes for h in self.histories if h is not None])
 
     def _check(self, arguments: Sequence[Any]) -> None:
         for x in arguments:
@@ -69,24 +74,26 @@ class Compiled:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         program = self.program
         with LOCK:
-            values = program.values
-            for i, place, is_start in self.reads:
-                values[place] = leaves[i].grad if is_start else leaves[i].data
-            program([leaves[i] for i in self.numbers])
+            numbers = [leaves[i].grad if is_start else leaves[i].data for i, is_start in self.reads]
+            values = program(self.places, [*numbers, *[leaves[i] for i in self.numbers]])
             for i, place, field in self.writes:
                 setattr(leaves[i], field, float(values[place]))
             found = iter(values[program.results].tolist())
+            noted = iter([values[places] for places in self.noted])
+        instead = {k: leaves[i] for k, i in self.instead}
+        histories = iter(self.histories)
         results = []
         for kind, fixed, position in zip(self.kinds, self.fixed, self.returned, strict=True):
-            if kind == "number":
-                results.append(next(found))
-            elif kind == "value":
-                results.append(self._result(next(found)))
-            else:
+            if kind == "fixed":
                 results.append(fixed if position is None else leaves[position])
+            elif (history := next(histories)) is None:
+                results.append(next(found))
+            else:
+                results.append(self._result(next(found), history, next(noted), instead))
         return tree.unflatten(self.shape, results)
 
-    def _result(self, x: float) -> Any:
+    def _result(self, x: float, history: History, numbers: Any, instead: dict[int, Any]) -> Any:
+        """A Value of an open page, from which a way back goes on to leaves."""
         with LOCK:
             while True:
                 page = self.cls._open_page()
@@ -94,15 +101,10 @@ class Compiled:
                     row = page.custom((), x, "jit", None)
                 except Closed:
                     continue
-                page.customs[row].backward = _no_way_back
+                made = page.customs[row]
+                made.send = lambda g: history.send_back(g, numbers, instead)
+                made.clear = lambda: history.clear(instead)
                 return self.cls._made(page, row)
-
-
-def _no_way_back() -> None:
-    raise GradientError(
-        "backward() has come to a result of a jit function, whose gradient is not known outside; "
-        "call backward() inside of the function, or go on from `Value(result.data)`"
-    )
 
 
 class Scalars:
@@ -112,7 +114,8 @@ class Scalars:
         self._f = f
         self._counts = counts
         self._closed: Any = None  # the class of Values that the function closes over; False
-        self._known: dict[Any, Compiled] = {}
+        self._known: OrderedDict[Any, Compiled] = OrderedDict()
+        self._size = 0  # of these, in bytes
 
     def concern(self, leaves: Sequence[Any], arrays: tuple[type, ...]) -> bool:
         """Whether a call with these arguments is about Values."""
@@ -142,19 +145,21 @@ class Scalars:
             else:
                 keys.append("number" if _is_number(x) else _static(x))
         key = structure, tuple(keys)
-        found = self._known.get(key)
-        if found is None:
-            with LOCK:
-                found = self._known.get(key)  # another thread may have been first
-                if found is None:
-                    cls = self._class_of(leaves)
-                    found = Compiled(cls, self._f, leaves, structure)
-                    if len(self._known) >= CAPACITY:
-                        del self._known[next(iter(self._known))]
-                    self._known[key] = found
-                    self._counts["compilations"] += 1
+        with LOCK:
+            found = self._known.get(key)
+            if found is None:
+                found = Compiled(self._class_of(leaves), self._f, leaves, structure)
+                self._counts["compilations"] += 1
+                self._keep(key, found)
+            self._known.move_to_end(key)
         self._counts["calls"] += 1
         return found(leaves)
+
+    def _keep(self, key: Any, made: Compiled) -> None:
+        self._known[key] = made
+        self._size += made.nbytes
+        while self._size > CAPACITY and len(self._known) > 1:
+            self._size -= self._known.popitem(last=False)[1].nbytes
 
     def _class_of(self, leaves: Sequence[Any]) -> Any:
         """The class that does the recording."""
@@ -184,12 +189,12 @@ def _static(x: Any) -> Static:
 
 
 def _kind(trace: Trace, y: Any) -> str:
-    """What a result is: a number, a Value, or something that is the same in every call."""
+    """Whether a result is computed, or something that is the same in every call."""
     if not isinstance(y, Scalar) or y._is_leaf:
         return "fixed"
     if y._page is not trace.page:
         raise TraceError("a Value that was computed outside of a jit function is returned by it")
-    return "number" if trace.is_plain(y._row) else "value"
+    return "result"
 
 
 def _class_found(f: Any) -> Any:

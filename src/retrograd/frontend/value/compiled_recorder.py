@@ -22,19 +22,20 @@ from retrograd.frontend.value.page import (
     Closed,
     Custom,
     current_page,
-    current_trace,
     evaluate,
 )
 from retrograd.frontend.value.placing import construct, record, refuse
 from retrograd.frontend.value.reclaim import measure
+from retrograd.frontend.value.rows import PATHS, Columns
 from retrograd.frontend.value.scalar import Scalar
+from retrograd.frontend.value.trace import Trace
 
 
 class CompiledPage(_value.Page):
     """What `Page` is, on rows that are in flat arrays from the start."""
 
     __slots__ = (
-        "__weakref__", "_imported", "_traced", "_unread", "burden", "customs", "exported",
+        "__weakref__", "_imported", "_unread", "burden", "customs", "exported",
         "foreign", "handles", "labels", "patience", "size", "stamp",
     )  # fmt: skip
 
@@ -46,14 +47,8 @@ class CompiledPage(_value.Page):
         self.exported: set[int] = set()
         self._imported: dict[tuple[Any, int], int] = {}
         self._unread: list[int] = []
-        self._traced: dict[int, Any] = {}
         self.stamp = OPEN
         self.size = self.burden = self.patience = 0
-
-    @property
-    def leaves(self) -> dict[int, Any]:
-        """The leaves of a page that a function is traced on, by row."""
-        return self._traced
 
     def leaf(self, i: int) -> Any:
         return self._leaf(i)
@@ -92,11 +87,6 @@ class CompiledPage(_value.Page):
         code, a, b, _ = self._memory()
         return array("B", code), array("i", a), array("i", b)
 
-    def given_numbers(self) -> dict[int, float]:
-        code, _, _, values = self._memory()
-        rows = np.flatnonzero(np.frombuffer(code, np.uint8) == CONSTANT)
-        return dict(zip(rows.tolist(), np.frombuffer(values)[rows].tolist(), strict=True))
-
     def missing(self, i: int) -> list[tuple[Any, int]]:
         found = [self.foreign[r] for r in self._unread if r <= i]
         return [(page, row) for page, row in found if row >= page.done]
@@ -131,13 +121,43 @@ class CompiledPage(_value.Page):
         self._waiting = bool(self._unread)
 
 
+class CompiledTrace(Trace):
+    """What `Trace` is, on a page that knows by itself what happens to leaves."""
+
+    def begin(self) -> None:
+        self.page._trace_begin()
+
+    def end(self) -> None:
+        self.page._trace_end()
+
+    def leaves(self) -> tuple[list[Any], Any, Any]:
+        leaves, data, grads = self.page._trace_leaves()
+        return leaves, np.frombuffer(data, np.int64), np.frombuffer(grads, np.int64)
+
+    def homes(self) -> tuple[Any, Any, list[int], list[Any]]:
+        data, grads, homeless, homes = self.page._trace_homes()
+        return np.frombuffer(data, np.int64), np.frombuffer(grads, np.int64), homeless, homes
+
+    def _bring(self, root: int, number: int) -> None:
+        self.page._trace_back(root, number, _PATHS, BY_NAME["add"].code)
+
+    def columns(self) -> Columns:
+        code, a, b, numbers = self.page._memory()
+        return Columns(
+            np.frombuffer(code, np.uint8), np.frombuffer(a, np.int32), np.frombuffer(b, np.int32),
+            np.frombuffer(numbers),
+        )  # fmt: skip
+
+
 class _Base(Scalar):
     __doc__ = Scalar.__doc__
     __slots__ = ()
     _new_page = CompiledPage
+    _new_trace = CompiledTrace
     _open_page = staticmethod(lambda: current_page(CompiledPage))
 
 
+_PATHS = bytes(PATHS)
 _NAMES = ("add", "sub", "mul", "div", "pow", "powc", "neg", "abs", "relu", "tanh", "exp", "log",
           "sigmoid", "sin", "cos", "sqrt")  # fmt: skip
 Value = _value.make(
@@ -146,7 +166,6 @@ Value = _value.make(
     address,
     record,
     construct,
-    current_trace,
     TRACES,
     number_of,
     evaluate,

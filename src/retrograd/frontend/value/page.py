@@ -65,15 +65,18 @@ class Handle:
 
 
 class Custom:
-    """What a user's own operation was made of, and what sends its gradient back."""
+    """What a user's own operation was made of, and what sends its gradient back: `backward`, or for
+    the result of a compiled function `send`, with `clear` for the leaves behind it."""
 
-    __slots__ = ("backward", "op", "rows", "slopes")
+    __slots__ = ("backward", "clear", "op", "rows", "send", "slopes")
 
     def __init__(self, rows: tuple[int, ...], op: str, slopes: tuple[float, ...] | None) -> None:
         self.rows = rows
         self.op = op
         self.slopes = slopes
         self.backward: Callable[[], Any] | None = None
+        self.send: Callable[[float], Any] | None = None
+        self.clear: Callable[[], Any] | None = None
 
 
 class Page:
@@ -156,7 +159,7 @@ class Page:
     def attach(self, x: Any) -> int:
         """The row of a leaf, which knows it from now on, unless its number lives elsewhere."""
         if self.trace is not None:
-            row: int = self.trace.attach(x)
+            row: int = self.trace.places.get(id(x)) or self.trace.attach(x)
             return row
         i = next(self.free)
         self._given[i] = x.data

@@ -1,5 +1,4 @@
-"""A traced function as a program for the machine: instructions, memory, and the arrays in which the
-numbers of leaves live between calls."""
+"""A traced function as a program for the machine: instructions, and the addresses of leaves."""
 
 from __future__ import annotations
 
@@ -9,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.backends.scalar import CONSTANT, LEAF, OPCODES
-from retrograd.backends.scalar.batches import ONE, WORDS, kinds, runner
-from retrograd.backends.scalar.opcodes import COMPARE, GRADIENT, START, STOP
-from retrograd.frontend.value.schedule import DOT, Batch, schedule
+from retrograd.backends.scalar import CONSTANT, LEAF
+from retrograd.backends.scalar.batches import WORDS, kinds, runner
+from retrograd.backends.scalar.opcodes import START
+from retrograd.frontend.value.instructions import laid_out
+from retrograd.frontend.value.rows import Columns
 from retrograd.frontend.value.trace import Trace
-
-_NAMES = {o.code: o.name for o in OPCODES} | {c: name for name, c in COMPARE.items()}
-_NAMES[STOP] = "stop"
-_WIDE = ("add", "sub", "mul", "div")
 
 
 class Home:
@@ -33,198 +29,150 @@ class Home:
         return self.data.buffer_info()[0], self.grads.buffer_info()[0]
 
 
-class Program:
-    """Instructions and the memory they work on."""
+class _Memory:
+    """What programs work on; one runs at a time, under the lock, and leaves nothing behind."""
 
-    def __init__(self, trace: Trace, results: Sequence[int], arguments: Sequence[Any]) -> None:
-        """`results` are rows; `arguments` are leaves whose numbers are given with each call."""
-        code, a, b = (np.array(x, np.int64) for x in trace.page.columns())
-        n = trace.page.size
-        code, a, b = code[:n], a[:n], b[:n]
+    def __init__(self) -> None:
+        self.values, self.grads = np.zeros(0), np.zeros(0)
+
+    def reserve(self, places: int) -> None:
+        if places > len(self.values):
+            self.values, self.grads = np.zeros(places), np.zeros(places)
+
+
+_MEMORY = _Memory()
+
+
+class Program:
+    """Instructions, and where they find what comes from outside."""
+
+    def __init__(
+        self, trace: Trace, columns: Columns, results: Sequence[int], noted: Any,
+        arguments: Sequence[Any],
+    ) -> None:  # fmt: skip
+        """`results` are rows that are returned, `noted` others that are read; `arguments` are
+        leaves whose numbers are given with each call."""
+        self._columns = columns
+        self._leaves, data, grads = trace.leaves()
+        set_data, set_grads = np.flatnonzero(data), np.flatnonzero(grads)
+        row = grads[set_grads]  # a gradient that was read only is that of the leaf itself
+        set_grads = set_grads[(columns.code[row] != START) | (columns.a[row] != set_grads)]
+        rows = np.array([*results, *noted, *trace.numbers], np.int64)
+        wanted = np.concatenate([rows, data[set_data], grads[set_grads]])
+        self._layout = layout = laid_out(columns, trace.events, wanted)
+        self.places = layout.places
+        self.results = layout.place[list(results)]
+        self.noted = layout.place[np.asarray(noted, np.int64)]
+        self.numbers = layout.place[trace.numbers]
+        self._keep = layout.keep
+        self._before: list[tuple[int, ...]] = []
+        self._after: list[tuple[int, ...]] = []
+        self.reads: list[tuple[Any, int, bool]] = []
+        self.writes: list[tuple[Any, int, str]] = []
         known = {id(x) for x in arguments}
-        data = {k: (x, r) for k, (x, r) in trace.data_rows.items()}
-        grads = {
-            k: (x, r)
-            for k, (x, r) in trace.grad_rows.items()
-            if code[r] != START or trace.page.leaves[r] is not x
-        }
-        wanted = [*results, *[r for _, r in data.values()], *[r for _, r in grads.values()]]
-        wanted += trace.numbers
-        cones = [trace.cone(k) for k in range(len(trace.events))]
-        numbers = trace.page.given_numbers()
-        plan = schedule(code, a, b, trace.events, trace.aliases, wanted, cones, numbers)
-        self._keep: list[Any] = []
-        self._words: list[tuple[int, ...]] = []
-        self._kinds = kinds()
-        self._plan = plan
-        self.values = np.zeros(plan.places)
-        self._grads = np.zeros(plan.places)
-        self.values[plan.places - 2] = 1.0
-        self._constants(numbers, code)
-        self.results = plan.place[list(results)]
-        self.numbers = plan.place[trace.numbers]
-        # Leaves that come with the call, and those that live in arrays.
-        self._leaves(trace, code, known, data, grads)
-        self._instructions(trace)
-        self._stores(data, grads, known)
-        self._table = np.array(self._words, np.int64).reshape(-1, len(WORDS))
+        given = np.zeros(len(self._leaves), bool)
+        if known:
+            given[:] = [id(x) in known for x in self._leaves]
+        at_data, at_grads = self._homes(trace, given)
+        self._constants()
+        self._loads(LEAF, given, at_data)
+        self._loads(START, given, at_grads)
+        self._stores("data", set_data, data, given, at_data)
+        self._stores("grad", set_grads, grads, given, at_grads)
+        before, after = (
+            np.array(x, np.int64).reshape(-1, len(WORDS)) for x in (self._before, self._after)
+        )
+        self._table = np.concatenate([before, layout.table, after])
         self._run = runner()
+        self.nbytes = self._table.nbytes + sum([memoryview(x).nbytes for x in self._keep])
+        # Nothing of the trace is needed any more but the addresses.
+        del self._columns, self._leaves, self._layout
+
+    def _homes(self, trace: Trace, given: Any) -> tuple[Any, Any]:
+        """Addresses of the numbers and gradients of leaves that do not come with the call."""
+        at_data, at_grads, homeless, homes = trace.homes()
+        moving = [self._leaves[k] for k in homeless if not given[k]]
+        if moving:
+            home = Home(len(moving))
+            for i, x in enumerate(moving):
+                x._move(home, i)
+            at_data, at_grads, _, homes = trace.homes()
+        self._home = homes
+        return at_data, at_grads
 
     # -- what goes in -----------------------------------------------------------------------------
-    def _constants(self, numbers: dict[int, float], code: Any) -> None:
-        for row in self._plan.given[code[self._plan.given] == CONSTANT].tolist():
-            self.values[self._plan.place[row]] = numbers.get(row, 0.0)
+    def _constants(self) -> None:
+        given = self._layout.given
+        rows = given[self._columns.code[given] == CONSTANT]
+        numbers = np.concatenate([self._columns.numbers[rows], [1.0, 0.0]])
+        places = [*self._layout.place[rows].tolist(), self.places - 2, self.places - 1]
+        self._keep.append(numbers)
+        self._load(places, numbers.ctypes.data + 8 * np.arange(len(numbers)))
 
-    def _leaves(self, trace: Trace, code: Any, known: set[int], data: Any, grads: Any) -> None:
-        place, leaves = self._plan.place, trace.page.leaves
-        given = self._plan.given
-        reads: list[int] = given[np.isin(code[given], (LEAF, START))].tolist()
-        own = {id(leaves[r]): leaves[r] for r in reads}
-        own.update({id(x): x for x, _ in [*data.values(), *grads.values()]})
-        homeless = [x for k, x in own.items() if k not in known and not x._home]
-        if homeless:
-            home = Home(len(homeless))
-            for i, x in enumerate(homeless):
-                x._move(home, i)
-        self.reads = [
-            (leaves[r], place[r], code[r] == START) for r in reads if id(leaves[r]) in known
+    def _loads(self, kind: int, given: Any, addresses: Any) -> None:
+        rows = self._layout.given
+        rows = rows[self._columns.code[rows] == kind]
+        leaves, places = self._columns.a[rows], self._layout.place[rows]
+        theirs = given[leaves]
+        self._load(places[~theirs], addresses[leaves[~theirs]])
+        self.reads += [
+            (self._leaves[k], place, kind == START)
+            for k, place in zip(leaves[theirs].tolist(), places[theirs].tolist(), strict=True)
         ]
-        for kind, field in ((LEAF, "data"), (START, "grads")):
-            rows = [r for r in reads if code[r] == kind and id(leaves[r]) not in known]
-            for home, group in _by_home([leaves[r] for r in rows]).items():
-                at = np.array([place[rows[i]] for i in group])
-                source = [leaves[rows[i]]._row for i in group]
-                # Places of these are side by side unless several homes or arguments mix.
-                for start, stop in _runs(at):
-                    self._emit(
-                        "load", stop - start, at[start],
-                        a=self._address(getattr(home, field)),
-                        b=self._list(source[start:stop]),
-                    )  # fmt: skip
 
-    # -- what is done -----------------------------------------------------------------------------
-    def _instructions(self, trace: Trace) -> None:
-        plan = self._plan
-        by_segment: list[list[Batch]] = [[] for _ in range(len(trace.events) + 1)]
-        for batch in plan.batches:
-            by_segment[batch.segment].append(batch)
-        done: list[tuple[Batch, Any]] = []
-        for number, group in enumerate(by_segment):
-            for batch in group:
-                done.append((batch, self._forward(batch)))
-            if number < len(trace.events):
-                root = int(plan.place[trace.events[number].root])
-                if root < 0:
-                    continue  # nobody wants the gradients of this way back
-                # The two constants lie at the end: their gradients are cleared by nobody.
-                self._emit("clear", plan.ends[number], 0)
-                self._emit("seed", 1, root)
-                for batch, words in reversed(done):
-                    if batch.events >> min(number, 62) & 1:
-                        self._backward(batch, words)
-
-    def _forward(self, batch: Batch) -> Any:
-        place = self._plan.place
-        out, n = int(place[batch.rows[0]]), len(batch.rows)
-        if batch.code == DOT:
-            return self._contraction(batch, out, n)
-        a = place[batch.a]
-        if batch.code == GRADIENT:
-            self._emit("gradient", n, out, a=self._list(a))
-            return None
-        name = _NAMES[batch.code]
-        if name in ONE:
-            lists = {"a": self._list(a)}
-            if _mode(a) == "c":
-                self._emit(f"{name}.c", n, out, a=int(a[0]))
-            else:
-                self._emit(name, n, out, **lists)
-            return None if batch.code == STOP else lists
-        b = place[batch.b]
-        lists = {"a": self._list(a), "b": self._list(b)}
-        mode = _mode(a) + _mode(b) if name in _WIDE and n > 3 else ""
-        if mode in ("cc", "cb", "bc"):
-            self._emit(f"{name}.{mode}", n, out, a=int(a[0]), b=int(b[0]))
-        else:
-            self._emit(name, n, out, **lists)
-        return lists
-
-    def _contraction(self, batch: Batch, out: int, n: int) -> Any:
-        place = self._plan.place
-        a, b, size = place[batch.a], place[batch.b], batch.a.shape[1]
-        words: dict[str, Any] = {"init": self._list(place[batch.init]), "size": size}
-        wide = size > 1 and bool(np.all(np.diff(a) == 1) and np.all(np.diff(b) == 1))
-        if wide:
-            a, b = a[:, 0], b[:, 0]
-        words |= {"a": self._list(a), "b": self._list(b)}
-        kind = "dot.c" if wide else "dot"
-        self._emit(kind, n, out, **words)
-        return {"kind": kind, **words}
-
-    def _backward(self, batch: Batch, words: Any) -> None:
-        out, n = int(self._plan.place[batch.rows[0]]), len(batch.rows)
-        if batch.code == DOT:
-            rest = {k: v for k, v in words.items() if k != "kind"}
-            self._emit(f"{words['kind']}.back", n, out, **rest)
-        elif words is not None and batch.code not in COMPARE.values():
-            self._emit(f"{_NAMES[batch.code]}.back", n, out, **words)
+    def _load(self, places: Any, addresses: Any) -> None:
+        places = np.asarray(places)
+        for start, stop in _runs(places):
+            self._before.append(
+                self._words(
+                    "load", stop - start, places[start], b=self._list(addresses[start:stop])
+                )
+            )
 
     # -- what comes out ---------------------------------------------------------------------------
-    def _stores(self, data: Any, grads: Any, known: set[int]) -> None:
-        place = self._plan.place
-        self.writes = []
-        for field, rows in (("data", data), ("grads", grads)):
-            stored = [(x, r) for k, (x, r) in rows.items() if k not in known]
-            for home, group in _by_home([x for x, _ in stored]).items():
-                self._emit(
-                    "store", len(group), 0,
-                    a=self._address(getattr(home, field)),
-                    b=self._list([stored[i][0]._row for i in group]),
-                    init=self._list(place[[stored[i][1] for i in group]]),
-                )  # fmt: skip
-            self.writes += [(x, place[r], field) for k, (x, r) in rows.items() if k in known]
+    def _stores(self, field: str, leaves: Any, rows: Any, given: Any, addresses: Any) -> None:
+        places = self._layout.place[rows[leaves]].astype(np.int32)
+        ours = ~given[leaves]
+        if ours.any():
+            self._after.append(
+                self._words(
+                    "store", int(ours.sum()), 0,
+                    b=self._list(addresses[leaves[ours]]), init=self._list(places[ours]),
+                )
+            )  # fmt: skip
+        self.writes += [
+            (self._leaves[k], place, field)
+            for k, place in zip(leaves[~ours].tolist(), places[~ours].tolist(), strict=True)
+        ]
 
-    # -- instructions -----------------------------------------------------------------------------
-    def _emit(self, name: str, n: int, out: int, **words: int) -> None:
-        word = {"kind": self._kinds[name], "n": n, "out": out, **words}
-        self._words.append(tuple([int(word.get(w, 0)) for w in WORDS]))
+    def _words(self, name: str, n: int, out: int, **words: int) -> tuple[int, ...]:
+        word = {"kind": kinds()[name], "n": n, "out": out, **words}
+        return tuple([int(word.get(w, 0)) for w in WORDS])
 
-    def _list(self, places: Any) -> int:
-        kept = np.ascontiguousarray(places, np.int32)
+    def _list(self, numbers: Any) -> int:
+        kept = np.ascontiguousarray(numbers)
         self._keep.append(kept)
         return int(kept.ctypes.data)
 
-    def _address(self, numbers: array[float]) -> int:
-        self._keep.append(numbers)
-        return numbers.buffer_info()[0]
-
-    def __call__(self, numbers: Sequence[float]) -> None:
-        """Run, with the numbers of the arguments that are numbers."""
-        if len(numbers):
-            self.values[self.numbers] = numbers
+    def __call__(self, places: Sequence[int], numbers: Sequence[float]) -> Any:
+        """Run, with numbers at places that come with the call; the values of all places."""
+        _MEMORY.reserve(self.places)
+        values = _MEMORY.values
+        if len(places):
+            values[places] = numbers
         self._run(
-            self._table.ctypes.data, self.values.ctypes.data, self._grads.ctypes.data,
+            self._table.ctypes.data, values.ctypes.data, _MEMORY.grads.ctypes.data,
             len(self._table),
         )  # fmt: skip
-
-
-def _by_home(leaves: Sequence[Any]) -> dict[Any, list[int]]:
-    found: dict[Any, list[int]] = {}
-    for i, x in enumerate(leaves):
-        found.setdefault(x._home, []).append(i)
-    return found
+        return values
 
 
 def _runs(places: Any) -> list[tuple[int, int]]:
     """Where a list of places goes up by one."""
+    if not len(places):
+        return []
     cuts = (np.flatnonzero(np.diff(places) != 1) + 1).tolist()
     return list(zip([0, *cuts], [*cuts, len(places)], strict=True))
-
-
-def _mode(places: Any) -> str:
-    """`c` where places lie side by side, `b` where they are all the same."""
-    step = np.diff(places)
-    return "c" if np.all(step == 1) else "b" if not step.any() else "x"
 
 
 __all__ = ["Home", "Program"]

@@ -18,6 +18,7 @@ from retrograd.frontend.value.page import (
 )
 from retrograd.frontend.value.placing import construct, record, refuse
 from retrograd.frontend.value.scalar import Scalar
+from retrograd.frontend.value.trace import Trace
 
 new = object.__new__
 
@@ -199,6 +200,7 @@ class Value(Scalar):
         return self._data is not None
 
     _new_page = Page
+    _new_trace = Trace
     _open_page = staticmethod(current_page)
     _made = staticmethod(lambda page, row: _made(page, row))
 

@@ -75,7 +75,10 @@ def _through(page: Any, seeds: list[tuple[int, float]], custom: Callable[[Any, i
 
 
 def _mark_custom(page: Any, i: int) -> None:
-    for r in page.customs[i].rows:
+    made = page.customs[i]
+    if made.clear is not None:
+        made.clear()
+    for r in made.rows:
         page.seed(r, 0.0)
 
 
@@ -83,6 +86,9 @@ def _send_custom(page: Any, i: int) -> None:
     """The gradient of a user's own operation: by its slopes, or by what its `_backward` adds."""
     made = page.customs[i]
     g = page.grad(i)
+    if made.send is not None:
+        made.send(g)
+        return
     if made.backward is None:
         for r, slope in zip(made.rows, made.slopes or (), strict=False):
             page.seed(r, slope * g if g else 0.0)

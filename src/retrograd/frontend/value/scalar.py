@@ -52,6 +52,7 @@ class Scalar(Handle):
 
     data: float
     _class: Any  # the recorder's own class, of which this may be a subclass
+    _new_trace: type[Any]
     _made: Callable[[Any, int], Any]
     _track: Callable[[], None]
 
@@ -136,6 +137,8 @@ class Scalar(Handle):
     def _backward(self) -> Callable[[], Any]:
         """Adds to the gradients of `_prev` what this value's gradient gives them."""
         if not self._is_leaf and (custom := self._page.customs.get(self._row)) is not None:
+            if (send := custom.send) is not None:
+                return lambda: send(self.grad)
             return custom.backward or self._send_back
         return self._send_back
 

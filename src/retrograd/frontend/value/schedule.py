@@ -12,18 +12,21 @@ All of it takes time in proportion to the rows; sums are not taken in the record
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from retrograd.backends.scalar import BY_NAME, CONSTANT, LEAF
-from retrograd.backends.scalar.opcodes import COMPARE, GRADIENT, NUMBER, OPCODES, START, STOP
+from retrograd.backends.scalar.opcodes import GRADIENT, NUMBER, START, STOP
+from retrograd.frontend.value.rows import ARITY, Columns, Event, cone
 
 Rows = Any  # arrays of int64, one entry for each row
 DOT = 200  # the code of a contraction, in a schedule only
 _ADD, _MUL = BY_NAME["add"].code, BY_NAME["mul"].code
 _GIVEN = (CONSTANT, LEAF, NUMBER, START)
+MOST = 4096  # batches whose places are shared; the search for room takes their square
 
 
 @dataclass
@@ -51,31 +54,23 @@ class Schedule:
     ends: list[int]  # for each segment how many places there are up to its end
 
 
-def schedule(
-    code: Rows, a: Rows, b: Rows, events: list[Any], aliases: dict[int, int], wanted: list[int],
-    cones: list[set[int]], numbers: dict[int, float],
-) -> Schedule:  # fmt: skip
-    """Rows with their opcodes and operands; `aliases` are rows of leaves that were set, with what
-    they were set to; `wanted` are rows whose value somebody reads in the end; `numbers` those of
-    constants."""
-    n = len(code)
-    code, a, b = code.copy(), a.copy(), b.copy()
-    for row, source in aliases.items():
-        code[row], a[row] = STOP, source
-    _powers(code, a, b, numbers)
-    mask = np.zeros(n, np.int64)
-    for k, cone in enumerate(cones):
-        mask[list(cone)] |= 1 << min(k, 62)
-    arity = _arity(code)
+def schedule(columns: Columns, events: Sequence[Event], wanted: Sequence[int]) -> Schedule:
+    """`wanted` are rows whose value somebody reads in the end."""
+    n = len(columns.code)
+    code, a, b = (x.astype(np.int64) for x in (columns.code, columns.a, columns.b))
+    _powers(code, a, b, columns.numbers)
+    mask = _masks(code, a, b, events)
+    _settle(code, a, b)
+    arity = ARITY[code]
     same = _copies(code, a, b, arity, mask)
-    for x in (a, b):
-        x[:] = same[x]
-    wanted = same[wanted].tolist()
-    needed = _needed(code, a, b, arity, events, wanted)
+    a[:] = np.where((arity > 0) | (code == GRADIENT), same[a], a)
+    b[:] = np.where(arity > 1, same[b], b)
+    read_last: list[int] = same[list(wanted)].tolist()
+    needed = _needed(code, a, b, arity, events, read_last)
     arity[~needed] = 0
     uses = np.bincount(a[arity > 0], minlength=n) + np.bincount(b[arity > 1], minlength=n)
     read = np.zeros(n, bool)
-    read[wanted] = True
+    read[read_last] = True
     read[[e.root for e in events]] = True
     read[a[(code == GRADIENT) & needed]] = True
     segment = np.searchsorted([e.rows for e in events], np.arange(n), side="right")
@@ -84,15 +79,33 @@ def schedule(
     sums = _sums(code, a, b, arity, needed & ~read & (uses == 1), segment)
     depth = _depth(a, b, arity, sums.inner)
     plan = _placed(code, a, b, arity, needed, segment, depth, mask, sums)
-    _share(plan, wanted, len(events))
+    _share(plan, read_last, len(events))
     plan.place[:n] = plan.place[same]
     return plan
 
 
-def _powers(code: Rows, a: Rows, b: Rows, numbers: dict[int, float]) -> None:
+def _masks(code: Rows, a: Rows, b: Rows, events: Sequence[Event]) -> Rows:
+    """For each row a bit for each way back that comes to it."""
+    mask = np.zeros(len(code), np.int64)
+    columns = code.tolist(), a.tolist(), b.tolist()
+    for k, event in enumerate(events):
+        mask[cone(*columns, event.root)] |= 1 << min(k, 62)
+    return mask
+
+
+def _settle(code: Rows, a: Rows, b: Rows) -> None:
+    """Leaves that were set are what they were set to."""
+    aliased = (code == LEAF) & (b != 0)
+    code[aliased], a[aliased] = STOP, b[aliased]
+    b[aliased] = 0
+    given = np.isin(code, (LEAF, START))
+    a[given] = b[given] = 0
+
+
+def _powers(code: Rows, a: Rows, b: Rows, numbers: Any) -> None:
     """Squares are products, and powers of 1/2 roots."""
     rows = np.flatnonzero(code == BY_NAME["powc"].code)
-    exponents = np.array([numbers.get(r, 0.0) for r in b[rows].tolist()])
+    exponents = numbers[b[rows]]
     squares = rows[exponents == 2.0]
     code[squares], b[squares] = _MUL, a[squares]
     code[rows[exponents == 0.5]] = BY_NAME["sqrt"].code
@@ -116,7 +129,7 @@ def _share(plan: Schedule, wanted: list[int], last: int) -> None:
     Nothing is differentiated there, so a value has to be there only until its last reader.
     """
     batches = [x for x in plan.batches if x.segment == last]
-    if not batches:
+    if not batches or len(batches) > MOST:
         return
     first = int(plan.place[batches[0].rows[0]])
     home = np.full(plan.places, -1)  # for each place the batch that it belongs to
@@ -127,7 +140,7 @@ def _share(plan: Schedule, wanted: list[int], last: int) -> None:
         read = [] if batch.code == GRADIENT else [batch.a.ravel()]
         if batch.code == DOT:
             read += [batch.b.ravel(), batch.init]
-        elif batch.code != STOP and batch.code != GRADIENT:
+        elif ARITY[batch.code] > 1:
             read.append(batch.b)
         for x in read:
             for owner in np.unique(home[plan.place[x]]).tolist():
@@ -158,37 +171,24 @@ def _share(plan: Schedule, wanted: list[int], last: int) -> None:
     plan.places = top + 2
 
 
-def _arity(code: Rows) -> Rows:
-    table = np.zeros(256, np.int64)
-    for o in OPCODES:
-        table[o.code] = o.arity if o.name != "powc" else 2
-    for c in COMPARE.values():
-        table[c] = 2
-    table[STOP] = 1
-    return table[code]
-
-
 def _needed(
-    code: Rows, a: Rows, b: Rows, arity: Rows, events: list[Any], wanted: list[int]
+    code: Rows, a: Rows, b: Rows, arity: Rows, events: Sequence[Event], wanted: list[int]
 ) -> Rows:
     """Whether a row leads to what is wanted."""
-    found = np.zeros(len(code), bool)
-    todo = list(wanted)
-    ca, cb, cn, cc = a.tolist(), b.tolist(), arity.tolist(), code.tolist()
     seen = bytearray(len(code))
-    while todo:
-        i = todo.pop()
-        if seen[i]:
-            continue
+    for i in wanted:
         seen[i] = 1
-        if cc[i] == GRADIENT:
-            todo += (events[cb[i]].root, ca[i])
-        elif cn[i]:
-            todo.append(ca[i])
-            if cn[i] == 2:
-                todo.append(cb[i])
-    found[:] = np.frombuffer(seen, bool)
-    return found
+    gradient = code == GRADIENT
+    count = np.where(gradient, 3, arity).tolist()
+    ca, cb = a.tolist(), b.tolist()
+    for i in range(len(seen) - 1, -1, -1):
+        if seen[i] and (m := count[i]):
+            seen[ca[i]] = 1
+            if m == 2:
+                seen[cb[i]] = 1
+            elif m == 3:
+                seen[events[cb[i]].root] = 1
+    return np.frombuffer(seen, bool)
 
 
 @dataclass

@@ -11,8 +11,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from retrograd.backends.scalar import BY_NAME, CONSTANT, LEAF
 from retrograd.backends.scalar.opcodes import COMPARE, GRADIENT, NUMBER, START, STOP
@@ -23,19 +24,13 @@ from retrograd.frontend.value.page import (
     LOCK,
     OPEN_PAGES,
     TRACES,
+    Closed,
     current_trace,
     set_current_page,
 )
+from retrograd.frontend.value.rows import Columns, Event, cone
 
 _MAX, _MIN = builtins.max, builtins.min
-
-
-@dataclass(frozen=True)
-class Event:
-    """A way back from a row, which comes after so many rows."""
-
-    root: int
-    rows: int
 
 
 class Trace:
@@ -44,30 +39,64 @@ class Trace:
     def __init__(self, page: Any, make: Callable[[Any, int], Any]) -> None:
         self.page = page
         self._make = make
-        self.aliases: dict[int, int] = {}  # rows of leaves that were set: what they were set to
         self.events: list[Event] = []
-        self.data_rows: dict[int, tuple[Any, int]] = {}  # what leaves that were set hold, by id
-        self.grad_rows: dict[int, tuple[Any, int]] = {}
         self.numbers: list[int] = []  # rows of arguments
-        self._places: dict[int, int] = {}  # rows of leaves as they are now, by id
-        self._cones: dict[int, set[int]] = {}
-        self.finished = False
+        # By the identity of a leaf: its number, the row that stands for it at the moment, and the
+        # rows of what its number and gradient were set to.
+        self._number: dict[int, int] = {}
+        self.places: dict[int, int] = {}
+        self._data: dict[int, int] = {}
+        self._grads: dict[int, int] = {}
+        self._leaves: list[Any] = []  # by number
+
+    def begin(self) -> None:
+        """From now on this thread traces."""
+
+    def end(self) -> None:
+        """It does so no more."""
+
+    def leaves(self) -> tuple[list[Any], Any, Any]:
+        """The leaves by number, and the rows of what their numbers and gradients were set to."""
+        ids = [id(x) for x in self._leaves]
+        data, grads = ([rows.get(k, 0) for k in ids] for rows in (self._data, self._grads))
+        return self._leaves, np.array(data, np.int64), np.array(grads, np.int64)
+
+    def homes(self) -> tuple[Any, Any, list[int], list[Any]]:
+        """The addresses of the numbers and gradients of leaves, the numbers of those that have no
+        home, whose addresses mean nothing; and the homes."""
+        homes = [x._home for x in self._leaves]
+        homeless = [k for k, home in enumerate(homes) if home is None]
+        at = {home: home.addresses() for home in set(homes) - {None}}
+        found = np.array([at.get(home, (0, 0)) for home in homes], np.int64).reshape(-1, 2)
+        found += 8 * np.array([x._row for x in self._leaves], np.int64)[:, None]
+        return found[:, 0], found[:, 1], homeless, list(at)
+
+    def _leaf(self, x: Any) -> int:
+        k = id(x)
+        found = self._number.get(k)
+        if found is None:
+            found = self._number[k] = len(self._leaves)
+            self._leaves.append(x)
+        return found
 
     def put(self, code: int, a: int = 0, b: int = 0) -> int:
-        self._alive()
-        row: int = self.page.put(code, a, b)
+        try:
+            row: int = self.page.put(code, a, b)
+        except Closed:
+            raise TraceError(
+                "a Value of a jit function was kept beyond the call that traced it; return it, or "
+                "keep it in the `.data` of a leaf"
+            ) from None
         return row
 
     # -- what Values ask of their page ------------------------------------------------------------
     def attach(self, x: Any) -> int:
         """The row of a leaf, as it is at the moment."""
-        found = self._places.get(id(x))
-        if found is None:
-            found = self._places[id(x)] = self.put(LEAF)
+        k = id(x)
+        found = self.places.get(k)
+        if not found:
+            found = self.places[k] = self.put(LEAF, self._leaf(x), self._data.get(k, 0))
             self.page.leaves[found] = x
-            known = self.data_rows.get(id(x))
-            if known is not None:
-                self.aliases[found] = known[1]
         return found
 
     def value(self, i: int) -> Any:
@@ -77,7 +106,7 @@ class Trace:
     def grad(self, i: int) -> Any:
         """The gradient of what was computed: of the last way back that came to it."""
         for number in range(len(self.events) - 1, -1, -1):
-            if i in self.cone(number):
+            if i in self._reached(number):
                 return self._make(self.page, self.put(GRADIENT, i, number))
         return 0.0
 
@@ -94,19 +123,21 @@ class Trace:
         """Write down a way back; the gradients of leaves grow by what it brings them."""
         number = len(self.events)
         self.events.append(Event(row, self.mark()))
+        self._bring(row, number)
+
+    def _bring(self, root: int, number: int) -> None:
+        op, a, b = self.page.columns()
         rows: dict[int, list[int]] = {}
-        for i in sorted(self.cone(number)):
-            x = self.page.leaves.get(i)
-            if x is not None:
-                rows.setdefault(id(x), []).append(i)
-        for places in rows.values():
-            x = self.page.leaves[places[0]]
-            total = self.grad_row(x)
+        for i in reversed(cone(op, a, b, root)):
+            if op[i] == LEAF:
+                rows.setdefault(a[i], []).append(i)
+        for k, places in rows.items():
+            x = self._leaves[k]
+            total = self._grad_row(x)
             for i in places:
                 part = self.put(GRADIENT, i, number)
-                total = part if total is None else self.put(BY_NAME["add"].code, total, part)
-            assert total is not None  # there is a place at least
-            self.grad_rows[id(x)] = (x, total)
+                total = self.put(BY_NAME["add"].code, total, part) if total else part
+            self._grads[id(x)] = total
 
     def clear(self) -> None:
         raise TraceError(
@@ -115,33 +146,47 @@ class Trace:
 
     # -- leaves -----------------------------------------------------------------------------------
     def data_of(self, x: Any) -> Any:
-        return self._make(self.page, self.put(STOP, self.attach(x)))
+        row = self.places.get(id(x)) or self.attach(x)
+        return self._make(self.page, self.put(STOP, row))
 
     def set_data(self, x: Any, number: Any) -> None:
-        self.data_rows[id(x)] = (x, self.row_of(number))
-        self._places.pop(id(x), None)
+        k = id(x)
+        self._data[k] = self.row_of(number)
+        if k in self.places:
+            del self.places[k]
+        else:
+            self._leaf(x)
 
-    def grad_row(self, x: Any) -> int | None:
-        """The row of a leaf's gradient; None if that is 0."""
-        found = self.grad_rows.get(id(x))
-        if found is None:
-            found = self.grad_rows[id(x)] = (x, self.put(START))
-            self.page.leaves[found[1]] = x
-        return None if found[1] == self.page.number(0.0) else found[1]
+    def _grad_row(self, x: Any) -> int:
+        """The row of a leaf's gradient; 0 if that is 0."""
+        k = id(x)
+        found = self._grads.get(k)
+        if not found:
+            found = self._grads[k] = self.put(START, self._leaf(x))
+        return 0 if found == self._zero() else found
+
+    def _zero(self) -> int:
+        row: int = self.page.number(0.0)
+        return row
 
     def grad_of(self, x: Any) -> Any:
-        row = self.grad_row(x)
-        return 0.0 if row is None else self._make(self.page, row)
+        row = self._grad_row(x)
+        return self._make(self.page, row) if row else 0.0
 
     def set_grad_of(self, x: Any, number: Any) -> None:
-        self.grad_rows[id(x)] = (x, self.row_of(number))
+        self._leaf(x)
+        self._grads[id(x)] = self.row_of(number)
 
     def row_of(self, x: Any) -> int:
         """The row of a number or of a traced Value."""
         if getattr(x, "_page", None) is self.page:
-            return int(x._row)
-        self._alive()
-        return int(self.page.number(number_of(x)))
+            row: int = x._row
+            return row
+        number = number_of(x)
+        try:
+            return int(self.page.number(number))
+        except Closed:
+            return self.put(CONSTANT)
 
     # -- numbers ----------------------------------------------------------------------------------
     def argument(self) -> Any:
@@ -159,60 +204,35 @@ class Trace:
     def compare(self, name: str, a: Any, b: Any) -> Any:
         return self.operation(COMPARE[name], a, b)
 
-    def is_plain(self, row: int) -> bool:
-        """Whether a row was computed from numbers alone, and no Value."""
+    def columns(self) -> Columns:
+        """All rows."""
+        n = self.page.size
         op, a, b = self.page.columns()
-        seen, todo = set(), [row]
-        while todo:
-            i = todo.pop()
-            if op[i] == LEAF:
-                return False
-            if i not in seen and op[i] not in _NUMBERS:
-                seen.add(i)
-                todo += [a[i], b[i]][: ARITY2.get(op[i], 0)]
-        return True
+        numbers = np.zeros(n)
+        given = self.page.given_numbers()
+        numbers[list(given)] = list(given.values())
+        return Columns(
+            np.array(op[:n], np.uint8), np.array(a[:n], np.int32), np.array(b[:n], np.int32),
+            numbers,
+        )  # fmt: skip
 
     # -- the end ----------------------------------------------------------------------------------
     def mark(self) -> int:
         """The number of rows so far."""
         return self.put(CONSTANT) + 1
 
-    def _alive(self) -> None:
-        if self.finished:
-            raise TraceError(
-                "a Value of a jit function was kept beyond the call that traced it; return it, or "
-                "keep it in the `.data` of a leaf"
-            )
-
-    def cone(self, number: int) -> set[int]:
-        """The rows that an event comes to."""
-        if number not in self._cones:
-            op, a, b = self.page.columns()
-            rows: set[int] = set()
-            todo = [self.events[number].root]
-            while todo:
-                i = todo.pop()
-                if i not in rows:
-                    rows.add(i)
-                    n = ARITY.get(op[i], 0)
-                    if n:
-                        todo.append(a[i])
-                    if n == 2:
-                        todo.append(b[i])
-            self._cones[number] = rows
-        return self._cones[number]
-
-
-_NUMBERS = (NUMBER, START, GRADIENT, STOP, *COMPARE.values())
-ARITY2 = {o.code: o.arity for o in BY_NAME.values()}
-ARITY = {o.code: 1 if o.name == "powc" else o.arity for o in BY_NAME.values()}
+    def _reached(self, number: int) -> list[int]:
+        op, a, b = self.page.columns()
+        return cone(op, a, b, self.events[number].root)
 
 
 @contextmanager
-def tracing(new_page: Callable[[], Any], make: Callable[[Any, int], Any]) -> Iterator[Trace]:
-    """Record what this thread does with Values."""
+def tracing(
+    new_page: Callable[[], Any], make: Callable[[Any, int], Any], kind: type[Trace] = Trace
+) -> Iterator[Trace]:
+    """Record what this thread does with Values; under the lock."""
     page = new_page()
-    page.trace = trace = Trace(page, make)
+    page.trace = trace = kind(page, make)
     with LOCK:
         TRACES.append(trace)
         for p in list(OPEN_PAGES):  # no leaf is to be at home on another page
@@ -221,15 +241,16 @@ def tracing(new_page: Callable[[], Any], make: Callable[[Any, int], Any]) -> Ite
             builtins.max, builtins.min = _choice(_MAX, "max"), _choice(_MIN, "min")
     HERE.trace = trace
     set_current_page(page)
+    trace.begin()
     try:
         yield trace
     finally:
+        trace.end()
         HERE.trace = None
         with LOCK:
             TRACES.remove(trace)
             if not TRACES:
                 builtins.max, builtins.min = _MAX, _MIN
-            trace.finished = True
             page.close()
 
 

@@ -7,8 +7,17 @@
 """
 
 from retrograd.train.graph.picture import draw
-from retrograd.train.graph.recipe import GraphConfig, Outcome, report, train
-from retrograd.train.graph.sources import BUILT_IN, Task, atlas, davis, karate, read_task
+from retrograd.train.graph.recipe import Outcome, report, train
+from retrograd.train.graph.sources import (
+    BUILT_IN,
+    Task,
+    atlas,
+    davis,
+    karate,
+    miserables,
+    read_task,
+)
+from retrograd.train.graph.trainer import GraphConfig, saved_run
 
 __all__ = [
     "BUILT_IN",
@@ -19,7 +28,9 @@ __all__ = [
     "davis",
     "draw",
     "karate",
+    "miserables",
     "read_task",
     "report",
+    "saved_run",
     "train",
 ]

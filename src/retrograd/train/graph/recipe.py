@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,34 +12,15 @@ import numpy as np
 import retrograd as rg
 from retrograd import gnn, optim
 from retrograd.errors import OptionError
-from retrograd.train.graph.model import Network, degrees, features_of
+from retrograd.files import StrPath
+from retrograd.io import CheckpointManager
+from retrograd.train.graph.model import Network, degrees
 from retrograd.train.graph.sources import Task
+from retrograd.train.graph.trainer import GraphConfig, Trainer
+from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.progress import Reporter, Silent
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class GraphConfig:
-    """Settings of the recipe."""
-
-    conv: str = ""  # "gcn" for nodes, "gin" for graphs
-    layers: int = 2
-    hidden: int = 64
-    dropout: float = 0.0
-    steps: int = 200
-    lr: float = 0.01
-    weight_decay: float = 5e-4
-    per_class: int = 0  # labelled nodes or graphs of each class to learn from; 0: 60 %
-    pick: str = "random"  # or "degree": of each class the nodes with the most edges, by weight
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("layers", "hidden", "steps"):
-            if getattr(self, name) < 1:
-                raise OptionError(f"{name} is at least 1, not {getattr(self, name)}")
-        if self.pick not in ("random", "degree"):
-            raise OptionError(f"pick is random or degree, not {self.pick!r}")
 
 
 @dataclass
@@ -50,7 +33,10 @@ class Outcome:
     test: Array
     predicted: Array
     embedding: Array
-    baseline: float  # the accuracy of a model of degrees, or of the most frequent class
+    baseline: float  # the accuracy of a model of degrees
+    step: int  # steps that were done
+    checkpoint: Path | None = None
+    signal: int | None = None  # the number of the signal that stopped the run
 
     def accuracy(self, where: Array) -> float:
         chosen = where & (self.task.labels >= 0)
@@ -58,80 +44,77 @@ class Outcome:
         return float(right.mean()) if chosen.any() else float("nan")
 
 
-def split(task: Task, config: GraphConfig) -> tuple[Array, Array]:
-    """Which labels are learned from, and which are for the test: of each class some."""
-    rng = np.random.default_rng(config.seed)
-    if config.pick == "degree" and task.of_graphs:
-        raise OptionError("pick=degree is for tasks of nodes")
-    weight = _degree(task.graphs[0]) if config.pick == "degree" else None
-    train = np.zeros(len(task.labels), bool)
-    for c in range(len(task.classes)):
-        own = rng.permutation(np.flatnonzero(task.labels == c))
-        if weight is not None:
-            own = np.sort(own)
-            own = own[np.argsort(-weight[own], kind="stable")]
-        count = config.per_class or max(1, round(0.6 * len(own)))
-        if config.per_class > len(own):
-            raise OptionError(
-                f"class {task.classes[c]!r} has {len(own)} members, not {config.per_class}"
-            )
-        train[own[:count]] = True
-    return train, (task.labels >= 0) & ~train
+def train(
+    task: Task,
+    config: GraphConfig,
+    reporter: Reporter | None = None,
+    *,
+    out: StrPath | None = None,
+    resume: bool = False,
+    source: Any = None,
+) -> Outcome:
+    """Learn the labels of a task; the outcome depends on the task and the configuration alone.
+
+    With `out`, checkpoints are left in that directory; `source` says in them where the task is
+    from. With `resume`, the latest one is gone on from, to the same bits as if the run had never
+    stopped. Ctrl-C (SIGINT) and SIGTERM end a run that has an `out` after the current step, with a
+    checkpoint.
+    """
+    trainer = Trainer(task, config)
+    manager = None if out is None else CheckpointManager(out, fresh=not resume)
+    if manager is None and resume:
+        raise OptionError("resume needs out, the directory with the checkpoints")
+    if manager is not None:
+        if resume:
+            trainer.restore(manager)
+        manager.prepare()
+    tell = reporter or Silent()
+    tell.start(trainer.step, config.steps)
+    try:
+        with stop_requests() if manager is not None else nullcontext(StopRequest()) as stop:
+            path = _loop(trainer, manager, tell, stop, source)
+    finally:
+        tell.close()
+    return _outcome(trainer, path, stop.signal)
 
 
-def _degree(graph: gnn.Graph) -> Array:
-    found = np.zeros(graph.num_nodes)
-    weight = 1.0 if graph.edge_weight is None else graph.edge_weight.value()
-    np.add.at(found, graph.edges.value()[1], weight)
-    return found
+def _loop(
+    trainer: Trainer,
+    manager: CheckpointManager | None,
+    tell: Reporter,
+    stop: StopRequest,
+    source: Any,
+) -> Path | None:
+    """Steps until the last or a request to stop; the last checkpoint."""
+    config = trainer.config
+    while trainer.step < config.steps and not stop:
+        loss = trainer.advance()
+        tell.update(trainer.step, loss, len(trainer.task.labels))
+        ends = trainer.step >= config.steps or bool(stop)
+        if manager is not None and not ends and trainer.step % config.checkpoint_every == 0:
+            trainer.save(manager, source)
+    return None if manager is None else trainer.save(manager, source)
 
 
-def train(task: Task, config: GraphConfig, reporter: Reporter | None = None) -> Outcome:
-    """Learn the labels of a task; the outcome depends on the task and the configuration alone."""
-    if len(task.classes) < 2:
-        raise OptionError(f"{task.name} has {len(task.classes)} class: nothing to tell apart")
-    reporter = reporter or Silent()
-    chosen, test = split(task, config)
-    graph = gnn.batch([_bare(g) for g in task.graphs])
-    x = np.concatenate([features_of(g, not task.of_graphs) for g in task.graphs])
-    kind = config.conv or ("gin" if task.of_graphs else "gcn")
-    generator = rg.random.Generator(config.seed)
-    model = Network(
-        kind, x.shape[1], config.hidden, len(task.classes), config.layers, config.dropout,
-        task.of_graphs, generator,
-    )  # fmt: skip
-    labels = rg.tensor(np.maximum(task.labels, 0))
-    optimizer = optim.AdamW(model, lr=config.lr, weight_decay=config.weight_decay)
-    inputs, mask = rg.tensor(x), rg.tensor(chosen)
-
-    def loss_of(model: Network, graph: gnn.Graph, x: Any) -> Any:
-        return gnn.classification_loss(model(x, graph), labels, mask)
-
-    reporter.start(0, config.steps)
-    for step in range(1, config.steps + 1):
-        optimizer.zero_grad()
-        loss = loss_of(model, graph, inputs)
-        loss.backward()
-        optimizer.step()
-        reporter.update(step, loss.item(), len(task.labels))
-    reporter.close()
+def _outcome(trainer: Trainer, checkpoint: Path | None, signal: int | None) -> Outcome:
+    task, model, graph = trainer.task, trainer.model, trainer.graph
     model.eval()
     with rg.no_grad():
-        logits = model(inputs, graph).numpy()
-        embedding = model.embed(inputs, graph)
+        logits = model(trainer.x, graph).numpy()
+        embedding = model.embed(trainer.x, graph)
         if task.of_graphs:
             embedding = gnn.readout(embedding, graph, "mean")
-    baseline = _baseline(task, graph, chosen, test, config)
-    return Outcome(task, model, chosen, test, logits.argmax(1), embedding.numpy(), baseline)
+    baseline = float("nan") if signal is not None else _baseline(trainer)
+    return Outcome(
+        task, model, trainer.train, trainer.test, logits.argmax(1), embedding.numpy(), baseline,
+        trainer.step, checkpoint, signal,
+    )  # fmt: skip
 
 
-def _bare(graph: gnn.Graph) -> gnn.Graph:
-    return graph.replace(node_features=None, edge_features=None, edge_type=None)
-
-
-def _baseline(task: Task, graph: Any, chosen: Array, test: Array, config: GraphConfig) -> float:
+def _baseline(trainer: Trainer) -> float:
     """The accuracy on the test of a linear model of degrees: of a node's, or of how many nodes of a
     graph have each."""
+    task, graph, chosen, test = trainer.task, trainer.graph, trainer.train, trainer.test
     table: Any = rg.tensor(degrees(graph))
     if task.of_graphs:
         table = gnn.readout(table, graph, "sum")

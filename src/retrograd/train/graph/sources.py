@@ -52,6 +52,19 @@ def davis() -> Task:
     return _of_networkx("davis", graph, "kind", weighted=False)
 
 
+def miserables() -> Task:
+    """The 77 characters of Les Miserables and how often two of them appear together. The labels are
+    communities, found by greedy maximization of modularity: is a character's known from a few?"""
+    networkx = networkx_module()
+    graph = networkx.les_miserables_graph()
+    found = networkx.community.greedy_modularity_communities(graph, weight="weight")
+    for group in found:  # by the name of the one that appears most often
+        name = max(sorted(group), key=lambda v: graph.degree(v, weight="weight"))
+        for v in group:
+            graph.nodes[v]["community"] = name
+    return _of_networkx("miserables", graph, "community")
+
+
 PROPERTIES: dict[str, Callable[[Any, Any], Any]] = {
     "connected": lambda nx, g: "yes" if nx.is_connected(g) else "no",
     "triangles": lambda nx, g: str(min(sum(nx.triangles(g).values()) // 3, 4)),
@@ -73,6 +86,7 @@ def atlas(label: str | None) -> Task:
 BUILT_IN: dict[str, Callable[[str | None], Task]] = {
     "karate": lambda _: karate(),
     "davis": lambda _: davis(),
+    "miserables": lambda _: miserables(),
     "atlas": atlas,
 }
 

@@ -1,4 +1,4 @@
-"""exp, exp2, expm1, sinh, cosh, tanh, sigmoid.
+"""exp, exp2, expm1, sinh, cosh, tanh, sech2, sigmoid.
 
 The argument is split as `x = n ln 2 + r` with `|r| <= ln(2)/2`: `n` appears in the low bits of
 `x / ln 2 + magic`, where it is shifted into the exponent of a power of two. `ln 2` is a sum of two
@@ -17,9 +17,11 @@ from retrograd.backends.llvm.mathematics.term import (
     at_least,
     at_most,
     choose,
+    either,
     fma,
     formula,
     polynomial,
+    quartic,
 )
 
 # fmt: off
@@ -48,11 +50,14 @@ _COSH = {
         2.7557241226497487e-07, 2.092460939815285e-09,
     ),
 }
+# (tanh(x) / x - 1) / x^2 in x^2 for |x| <= 0.55, to 2^-29.8
+_TANH = (-0.33333316, 0.13332586, -0.053852309, 0.021071672, -0.0062742308)
 # fmt: on
 # From here on the result is infinite, or zero, or 1 or -1, or the argument itself.
 _TOP = {"float32": 89.0, "float64": 710.0}
 _BOTTOM = {"float32": -104.0, "float64": -746.0}
 _FLAT = {"float32": 20.0, "float64": 40.0}
+_GONE = {"float32": 53.0, "float64": 374.0}  # 1 / cosh(x)^2 is zero
 _TINY = {"float32": 2.0**-25, "float64": 2.0**-54}
 _LN2 = {"float32": (0.6931472, -1.9046542e-09), "float64": (math.log(2), 2.3190468138462996e-17)}
 
@@ -127,13 +132,56 @@ def expm1(x: Term) -> Term:
 
 @formula
 def tanh(x: Term) -> Term:
-    """`e / (e + 2)` of `e = expm1(2|x|)`, which needs no care near zero."""
+    """Near zero a polynomial, which is all that is computed if every lane is near; in double
+    precision it would be so long that it does not pay, and `e / (e + 2)` of `e = expm1(2|x|)` needs
+    no care there."""
+    if x.format is not SINGLE:
+        a = at_most(abs(x), _FLAT[x.format.dtype.name] / 2)
+        n, r = reduced(a + a, x.format.bias)
+        scale = power_of_two(n, x.format)
+        e = fma(excess(r), scale, scale - 1.0)
+        return (e / (e + 2.0)).with_sign_of(x)
+    near, w = abs(x) < 0.55, x.at.w
+    if x.at.lanes == 1:
+        y = either(w, near.name, lambda: _near_tanh(x), lambda: _far_tanh(x))
+    else:
+        small = _near_tanh(x)
+        far = (~near).anywhere()
+        y = either(w, far, lambda: choose(near, small, _far_tanh(x)), lambda: small)
+    return y.with_sign_of(x)
+
+
+def _near_tanh(x: Term) -> Term:
+    z = x * x
+    return fma(x * z, quartic(z, _TANH), x)
+
+
+def _far_tanh(x: Term) -> Term:
+    """`1 - 2 / (e + 1)` of `e = exp(2|x|)`, without a sign. `n` times the rest of `ln 2` is too
+    little to matter. Few of the steps wait for the one before."""
     form = x.format
-    a = at_most(abs(x), _FLAT[form.dtype.name] / 2)
-    n, r = reduced(a + a, form.bias)
-    scale = power_of_two(n, form)
-    e = fma(excess(r), scale, scale - 1.0)
-    return (e / (e + 2.0)).with_sign_of(x)
+    a = at_most(abs(x), _FLAT["float32"] / 2)
+    t = fma(a, 2 / math.log(2), form.magic + form.bias)
+    scale = power_of_two(t.bits(), form)
+    r = fma(t - (form.magic + form.bias), -_LN2["float32"][0] / 2, a)  # half of the usual
+    rest = quartic(r, [c * 2.0 ** (k + 2) for k, c in enumerate(_EXP["float32"])])
+    e = fma(fma(r * r, rest, r + r), scale, scale + 1.0)
+    return 1.0 - 2.0 / e
+
+
+@formula
+def sech2(x: Term) -> Term:
+    """`4 e / (1 + e)^2` of `e = exp(-2|x|)`"""
+    form = x.format
+    a = abs(x)
+    gone = a > _GONE[form.dtype.name]
+    n, r = reduced(choose(gone, x.like(0), a) * -2.0, 2 * form.bias)
+    p = excess(r) + 1.0
+    half = n.shifted(1)
+    one, two = power_of_two(half, form), power_of_two(n - half, form)
+    e = p * one * two
+    y = (p * 4.0) / fma(e, e + 2.0, 1.0) * one * two
+    return choose(gone, x.like(0), y)
 
 
 @formula

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from retrograd.backends.llvm.at import At, Emit
+from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType, bool_, float32, float64, int32, int64
 
 
@@ -217,6 +218,26 @@ def polynomial(x: Term, coefficients: Sequence[float]) -> Term:
         result = fma(x, result, c)
     assert isinstance(result, Term)
     return result
+
+
+def quartic(x: Term, c: Sequence[float]) -> Term:
+    """Five coefficients, the constant one first, in the three steps that take least time where
+    nothing else is to be done meanwhile."""
+    return fma(x * x, fma(x * x, c[4], fma(x, c[3], c[2])), fma(x, c[1], c[0]))
+
+
+def either(w: Writer, condition: str, yes: Callable[[], Term], no: Callable[[], Term]) -> Term:
+    """What one of the two writes, of which only that one is computed; `condition` is of one bit."""
+    on, off, end = w.label(), w.label(), w.label()
+    w.branch(condition, on, off)
+    ends = []
+    for label, write in ((on, yes), (off, no)):
+        w.start_block(label)
+        y = write()
+        ends.append(f"[ {y.name}, %{w.block} ]")
+        w.jump(end)
+    w.start_block(end)
+    return Term(y.at, w.new(f"phi {y.at.type} {', '.join(ends)}"))
 
 
 def bits_of(value: float, form: Format) -> int:

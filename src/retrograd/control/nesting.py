@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from retrograd.control import Scan
+from retrograd.control.scan import Scan
 from retrograd.errors import OptionError
 from retrograd.ir import Dim, Graph, Node
 from retrograd.ops.control import items
@@ -15,35 +15,40 @@ from retrograd.ops.shape import Concat, reshape, slice_axis
 
 Policy = int | Literal["log"] | None
 RADIX = 16  # steps, or parts, of which the carries are kept at a time with "log"
+# The same where the number of steps is not known, of which there may be this many.
+UNKNOWN, MOST = 64, 64**4
 
 
-def nested_scan(op: Scan, inputs: Sequence[Node], policy: Policy) -> list[Node]:
-    """The results of a scan whose gradient keeps what `policy` says."""
+def segments_of(policy: Policy, length: int | Dim | None, what: str) -> tuple[int, ...]:
+    """The lengths of the segments that a policy cuts so many steps into, and these into, and so on;
+    None: nobody knows how many there will be."""
     if policy is None:
-        return items(op(*inputs))
+        return ()
     if policy == "log":
-        if isinstance(op.length, Dim):
+        if isinstance(length, Dim):
             raise OptionError(
-                f'scan: checkpoint="log" needs a length that is known, not {op.length}; give the '
+                f'{what}: checkpoint="log" needs a length that is known, not {length}; give the '
                 "number of steps between checkpoints instead"
             )
-        segments = [RADIX]
-        while segments[0] * RADIX < op.length:
-            segments.insert(0, segments[0] * RADIX)
-        return _parts(op, inputs, segments)
+        radix = UNKNOWN if length is None else RADIX
+        segments = [radix]
+        while segments[0] * radix < (MOST if length is None else length):
+            segments.insert(0, segments[0] * radix)
+        return tuple(segments)
     if isinstance(policy, bool) or not isinstance(policy, int) or policy < 1:
-        raise OptionError(f'scan: checkpoint is a number of steps, or "log", not {policy!r}')
-    return _parts(op, inputs, [policy])
+        raise OptionError(f'{what}: checkpoint is a number of steps, or "log", not {policy!r}')
+    return (policy,)
 
 
-def _parts(op: Scan, inputs: Sequence[Node], segments: Sequence[int]) -> list[Node]:
-    """The results of a scan made of a scan over segments of so many steps, which are scans made in
-    this way of the next smaller ones, and of a scan over what is left."""
+def nested_scan(op: Scan, inputs: Sequence[Node], segments: Sequence[int]) -> list[Node]:
+    """The results of a scan. With segments they are those of a scan over segments of so many steps,
+    which are scans made in this way of the next smaller ones, and of a scan over what is left: its
+    gradient keeps the carries at the beginning of segments."""
     if not segments:
         return items(op(*inputs))
     each, smaller = segments[0], segments[1:]
     if isinstance(op.length, int) and op.length <= each:
-        return _parts(op, inputs, smaller)
+        return nested_scan(op, inputs, smaller)
     many = op.length // each
     whole = many * each
     rest = op.length - whole
@@ -62,7 +67,7 @@ def _parts(op: Scan, inputs: Sequence[Node], segments: Sequence[int]) -> list[No
     if rest == 0:
         return [*carry, *ys]
     ends = [slice_axis(x, 0, *last) for x in xs]
-    others = _parts(replace(op, length=rest), [*constants, *carry, *ends], smaller)
+    others = nested_scan(replace(op, length=rest), [*constants, *carry, *ends], smaller)
     pairs = zip(ys, others[op.carries :], strict=True)
     joined = [Concat(0)(b, a) if op.reverse else Concat(0)(a, b) for a, b in pairs]
     return [*others[: op.carries], *joined]
@@ -73,4 +78,4 @@ def _segment(op: Scan, steps: int, smaller: Sequence[int]) -> Graph:
     constants, carry, xs = op.parts(op.body.inputs)
     own = [input_node(x.type, x.name) for x in (*constants, *carry)]
     own += [input_node(x.type.with_shape((steps, *x.shape)), x.name) for x in xs]
-    return Graph(own, _parts(replace(op, length=steps), own, smaller), op.body.name)
+    return Graph(own, nested_scan(replace(op, length=steps), own, smaller), op.body.name)

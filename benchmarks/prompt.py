@@ -1,0 +1,108 @@
+"""What every public function costs the first time at a prompt that has seen `x + 1`.
+
+Each function is called for the first time in a process of its own, forked from one that has
+computed `x + 1` and nothing else: no function profits from what another one compiled. Times are of
+the processor (of all threads), the least of a few tries. A busy machine makes them longer too, by
+as much as it does the loop whose time is printed first. Without `--cache` nothing is found on disk,
+so that everything is compiled.
+
+    python benchmarks/prompt.py [sum linalg.inv ...] [--above 10] [--tries 3] [--size 3]
+                                [--backward] [--cache FOLDER] [--threads 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+LIMIT = 10.0  # milliseconds that a new operation may take
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help="parts of the names of functions")
+    parser.add_argument("--above", type=float, default=LIMIT, help="milliseconds worth a line")
+    parser.add_argument("--tries", type=int, default=3)
+    parser.add_argument("--size", type=int, default=3, help="of the arrays")
+    parser.add_argument("--backward", action="store_true", help="with the gradient of the sum")
+    parser.add_argument("--cache", default="off", help="a folder of compiled code")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    os.environ["RETROGRAD_CACHE_DIR"] = options.cache
+    os.environ["RETROGRAD_NUM_THREADS"] = str(options.threads)
+
+    begin = time.process_time()
+    total = 0
+    for i in range(1_000_000):
+        total += i
+    print(f"a million additions in Python {1e3 * (time.process_time() - begin):.0f} ms")
+    begin = time.process_time()
+    import numpy as np
+
+    import retrograd as rg
+
+    imported = time.process_time()
+    (rg.tensor(np.ones(3, np.float32)) + 1).numpy()
+    first = time.process_time()
+    print(f"import {1e3 * (imported - begin):.0f} ms, x + 1 {1e3 * (first - imported):.0f} ms")
+
+    from retrograd_bench.calls import Arrays, calls, compute, differentiate
+
+    arrays = Arrays(options.size, options.backward)
+    chosen = {
+        name: call
+        for name, call in calls(arrays).items()
+        if not options.names or any(part in name for part in options.names)
+    }
+    found: dict[str, float] = {}
+    for name, call in chosen.items():
+
+        def run(call: Callable[[], Any] = call) -> None:
+            result = call()
+            compute(result)
+            if options.backward:
+                differentiate(arrays, result)
+
+        found[name] = min(apart(run) for _ in range(options.tries))
+    slow = {name: t for name, t in found.items() if not t < options.above}
+    for name, t in sorted(slow.items(), key=lambda item: -item[1]):
+        print(f"{t:7.1f} ms  {name}")
+    times = sorted(found.values())
+    print(
+        f"{len(slow)} of {len(found)} functions take {options.above:g} ms or more; "
+        f"the median is {times[len(times) // 2]:.1f} ms, the sum {sum(times) / 1e3:.2f} s"
+    )
+
+
+def apart(run: Callable[[], Any]) -> float:
+    """Milliseconds of the processor that a call takes in a process of its own; NaN if it fails."""
+    from retrograd.backends.llvm.drive_text import TEXT
+    from retrograd.backends.llvm.engine import engine
+
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        taken = float("nan")
+        try:
+            # What the parent did for `x + 1` once more, so that the memory it used is our own:
+            # a process that was not forked need not copy it.
+            for _ in range(2):
+                engine()._hasty._compile(TEXT)
+            start = time.process_time()
+            run()
+            taken = 1e3 * (time.process_time() - start)
+        finally:
+            os.write(writing, struct.pack("d", taken))
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as file:
+        return float(struct.unpack("d", file.read())[0])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Values of symbolic sizes: which of them make no sense for an op, and which share their memory.
+
+A program meets new sizes often where every sample has its own. So what has to be looked at for each
+of them is found once, and the memory of small arrays is laid out for many sizes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from retrograd.errors import ShapeError
+from retrograd.ir import Dim, Node, evaluate
+
+# Ops whose validity depends on the values of symbolic sizes.
+# fmt: off
+SIZED = frozenset((
+    "slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin", "windows", "fold", "conv",
+    "max_pool", "max_pool_index", "argsort",
+))
+# fmt: on
+SMALL = 512  # sizes up to which memory is laid out for several at once
+
+
+class Sizes:
+    """What a graph's nodes ask of sizes."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        dims = {d for n in nodes for d in n.shape if isinstance(d, Dim)}
+        self._dims = [d for d in dims if not grows(d)]  # others cannot be negative
+        self._nodes = [n for n in nodes if n.op in SIZED and _has_dims(n) and not _fits(n)]
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Raise `ShapeError` where sizes make no sense for an op."""
+        for d in self._dims:
+            if evaluate(d, sizes) < 0:
+                raise ShapeError(f"the size {d} is {evaluate(d, sizes)} with {dict(sizes)}")
+        for node in self._nodes:
+            _check(node, sizes)
+
+
+def grows(size: int | Dim) -> bool:
+    """Whether a size is a sum of products of named sizes, so that it is never negative, and never
+    less where named sizes are more."""
+    if not isinstance(size, Dim):
+        return size >= 0
+    return all(
+        factor > 0 and all(isinstance(atom, str) for atom, _ in monomial)
+        for monomial, factor in size.terms
+    )
+
+
+def rounded(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Small sizes rounded up by a quarter at most: memory for these is enough for those.
+
+    >>> rounded({"N": 35, "E": 5000})
+    {'N': 40, 'E': 5000}
+    """
+    found = {}
+    for name, n in sizes.items():
+        step = 1 << max(n.bit_length() - 3, 0)
+        found[name] = -(-n // step) * step if n <= SMALL else n
+    return found
+
+
+def _fits(node: Node) -> bool:
+    """Whether a node makes sense for all sizes: a slice or a padding whose ends are known."""
+    (x, *_), prim = node.inputs, node.prim
+    known: Iterable[int | Dim]
+    if node.op == "slice":
+        ends = zip(prim.starts, prim.stops, x.shape, strict=True)  # type: ignore[attr-defined]
+        known = [d for a, b, n in ends for d in (a, n - a, n - b) if d != n]
+    elif node.op == "pad":
+        known = (*prim.low, *prim.high)  # type: ignore[attr-defined]
+    else:
+        return False
+    return all(map(grows, known))
+
+
+def _has_dims(node: Node) -> bool:
+    """Whether a symbolic size occurs in a node's attributes or in the types it touches."""
+    values = [v for a in node.attrs.values() for v in (a if isinstance(a, tuple) else (a,))]
+    types = [node.type, *(x.type for x in node.inputs)]
+    return any(isinstance(v, Dim) for v in values) or not all(t.is_static for t in types)
+
+
+def _check(node: Node, sizes: Mapping[str, int]) -> None:
+    """Infer the type of a node again with all sizes known."""
+    found = node.prim.bind(sizes).infer(*[x.type.bind(sizes) for x in node.inputs])
+    if found != node.type.bind(sizes):
+        raise ShapeError(f"with the sizes {dict(sizes)} the result is {found}: {node.describe()}")

@@ -1,0 +1,67 @@
+"""Functions of NumPy that compiled programs call.
+
+NumPy hands a table of functions to extensions written in C, and with each dtype one of its own, in
+which a function sorts. That one knows the vectors of every processor and needs no lock of the
+interpreter. Places in the tables stay the same as long as the interface is of one version, which
+the first function tells; under another one sorting goes through the interpreter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+
+SORT = "rg_sort_"  # with the code of a dtype: sorts `i32 (ptr start, i64 count, ptr ignored)`
+DTYPES = {
+    f"{SORT}{kind[0]}{bits}": np.dtype(f"{kind}{bits}")
+    for kind in ("float", "int", "uint")
+    for bits in (32, 64)
+}
+KNOWN = 0x2000000  # the version of the interface: that of NumPy 2
+_VERSION, _ARRAY, _NEW_ARRAY, _OF_DTYPE = 0, 2, 94, 365  # places in NumPy's table
+_SORT = 21 + 12  # the place of sorting in a dtype's: behind casts to 21 dtypes, and 12 others
+_SORTER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)
+
+
+def _places(address: Any) -> Any:
+    return ctypes.cast(address, ctypes.POINTER(ctypes.c_void_p))
+
+
+@functools.cache
+def _table() -> Any:
+    kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    pointer = kind(("PyCapsule_GetPointer", ctypes.pythonapi))
+    capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
+    return _places(pointer(capsule, None))
+
+
+def new_array_address() -> int:
+    """Where `PyArray_NewFromDescr` is, 0 where it is not known."""
+    table = _table()
+    return int(table[_NEW_ARRAY] or 0) if table[_ARRAY] == id(np.ndarray) else 0
+
+
+@functools.cache
+def sort_address(symbol: str) -> int:
+    """Where the function is that sorts numbers in ascending order, in place."""
+    dtype = DTYPES[symbol]
+    table = _table()
+    if ctypes.CFUNCTYPE(ctypes.c_uint)(table[_VERSION])() == KNOWN:
+        functions = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(table[_OF_DTYPE])
+        return int(_places(functions(dtype))[_SORT])
+    return int(ctypes.cast(_interpreted(dtype), ctypes.c_void_p).value or 0)
+
+
+@functools.cache  # kept as long as programs may call it
+def _interpreted(dtype: np.dtype[Any]) -> Any:
+    """The same through the interpreter."""
+
+    def sort(start: int, count: int, _: int | None) -> int:
+        memory: Any = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(start)
+        np.frombuffer(memory, dtype).sort()
+        return 0
+
+    return _SORTER(sort)

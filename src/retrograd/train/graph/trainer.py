@@ -1,0 +1,199 @@
+"""One run of the graph recipe: the network, its optimizer, the task, and the step that changes
+them; what is saved of it, and how it goes on from there."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import retrograd as rg
+from retrograd import gnn, optim
+from retrograd.errors import FormatError, NonFiniteError, OptionError
+from retrograd.files import StrPath
+from retrograd.io import CheckpointManager
+from retrograd.train.graph.model import Network, features_of
+from retrograd.train.graph.sources import Task
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class GraphConfig:
+    """Settings of the recipe."""
+
+    conv: str = ""  # "gcn" for nodes, "gin" for graphs
+    layers: int = 2
+    hidden: int = 64
+    dropout: float = 0.0
+    steps: int = 200
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+    per_class: int = 0  # labelled nodes or graphs of each class to learn from; 0: 60 %
+    pick: str = "random"  # or "degree": of each class the nodes with the most edges, by weight
+    seed: int = 0
+    checkpoint_every: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "hidden", "steps", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} is at least 1, not {getattr(self, name)}")
+        if not (self.lr > 0 and math.isfinite(self.lr)):
+            raise OptionError(f"the learning rate is a positive number, not {self.lr}")
+        if self.pick not in ("random", "degree"):
+            raise OptionError(f"pick is random or degree, not {self.pick!r}")
+
+
+# Options that may change when a run goes on: they say how long and how often, not what is learned.
+CHANGEABLE = ("steps", "checkpoint_every")
+
+
+class Trainer:
+    """A run in progress: `advance()` does a step, `save` and `restore` stop and go on.
+
+    Training on for k steps after `restore` gives the same bits as never having stopped.
+    """
+
+    def __init__(self, task: Task, config: GraphConfig) -> None:
+        if len(task.classes) < 2:
+            raise OptionError(f"{task.name} has {len(task.classes)} class: nothing to tell apart")
+        self.task, self.config = task, config
+        self.train, self.test = split(task, config)
+        self.graph = gnn.batch([_bare(g) for g in task.graphs])
+        x = np.concatenate([features_of(g, not task.of_graphs) for g in task.graphs])
+        kind = config.conv or ("gin" if task.of_graphs else "gcn")
+        self.model = Network(
+            kind, x.shape[1], config.hidden, len(task.classes), config.layers, config.dropout,
+            task.of_graphs, rg.random.Generator(config.seed),
+        )  # fmt: skip
+        self.optimizer = optim.AdamW(lr=config.lr, weight_decay=config.weight_decay)
+        self.state = self.optimizer.init(self.model)
+        self.x, self._mask = rg.tensor(x), rg.tensor(self.train)
+        self._labels = rg.tensor(np.maximum(task.labels, 0))
+        self.step = 0
+        # One program for every step, the first included: so a run may be cut anywhere.
+        self._update = rg.jit(self._updated)
+
+    def _updated(self, model: Network, state: Any) -> Any:
+        def loss_of(model: Network) -> Any:
+            return gnn.classification_loss(model(self.x, self.graph), self._labels, self._mask)
+
+        loss, grads = rg.value_and_grad(loss_of)(model)
+        model, state = self.optimizer.update(model, grads, state)
+        return model, state, loss
+
+    def advance(self) -> float:
+        """One step; the loss before it."""
+        with rg.no_grad():
+            model, state, loss = self._update(self.model, self.state)
+        value: float = loss.item()
+        if not math.isfinite(value):
+            raise NonFiniteError(
+                f"the loss is {value} at step {self.step + 1}: training has diverged; lower the "
+                f"learning rate (now {self.config.lr})"
+            )
+        self.model, self.state = model, state
+        self.step += 1
+        return value
+
+    def save(self, manager: CheckpointManager, source: Any) -> Path:
+        """Write everything that going on needs."""
+        return manager.save(
+            self.step,
+            model=self.model,
+            optimizer=self.state,
+            graph=asdict(self.config),
+            data={"source": source, "checksum": checksum(self.task), "name": self.task.name},
+        )
+
+    def restore(self, manager: CheckpointManager) -> None:
+        """Go on from the latest checkpoint. `FormatError` where it is of another run: options other
+        than how long and how often must be those it was started with, and so must the data."""
+        path = manager.latest
+        parts = manager.load(path)
+        with described(path):
+            saved, data, step = parts["graph"], parts["data"], parts["step"]
+            weights, state = parts["model"], parts["optimizer"]
+            for name, value in asdict(self.config).items():
+                if name not in CHANGEABLE and value != saved[name]:
+                    raise FormatError(
+                        f"{path} is of a run with {name} = {saved[name]!r}, which cannot go on "
+                        f"with {name} = {value!r}; leave the option out, or start a new run "
+                        "elsewhere"
+                    )
+            if data["checksum"] != checksum(self.task):
+                raise FormatError(
+                    f"{path} is of a run on other graphs or labels, of {data['name']}. Give the "
+                    "same data, or start a new run elsewhere"
+                )
+        if rg.tree.flatten(state)[1] != rg.tree.flatten(self.state)[1]:
+            raise FormatError(f"{path}: the state of the optimizer does not fit the network")
+        self.model.load_state_dict(weights)
+        self.state, self.step = state, step
+
+
+def saved_run(out: StrPath) -> tuple[GraphConfig, Any]:
+    """The settings of the run whose checkpoints are in a directory, and where its data was from."""
+    manager = CheckpointManager(out)
+    parts = manager.load()
+    with described(manager.latest):
+        return GraphConfig(**parts["graph"]), parts["data"]["source"]
+
+
+@contextmanager
+def described(path: Path | None) -> Iterator[None]:
+    """A checkpoint that lacks what a run has is of something else."""
+    try:
+        yield
+    except (KeyError, TypeError) as error:
+        raise FormatError(f"{path} is no checkpoint of a graph run ({error!r})") from None
+
+
+def checksum(task: Task) -> str:
+    """What tells a task from others: its graphs, labels and classes."""
+    found = hashlib.sha256(repr((task.classes, task.nodes, len(task.graphs))).encode())
+    arrays = [task.labels]
+    for graph in task.graphs:
+        held = [graph.edges, graph.edge_weight, *rg.tree.flatten(graph.node_features)[0]]
+        arrays += [t.numpy() for t in held if t is not None]
+    for array in arrays:
+        found.update(repr((array.dtype.str, array.shape)).encode() + array.tobytes())
+    return found.hexdigest()
+
+
+def split(task: Task, config: GraphConfig) -> tuple[Array, Array]:
+    """Which labels are learned from, and which are for the test: of each class some."""
+    rng = np.random.default_rng(config.seed)
+    if config.pick == "degree" and task.of_graphs:
+        raise OptionError("pick=degree is for tasks of nodes")
+    weight = _degree(task.graphs[0]) if config.pick == "degree" else None
+    train = np.zeros(len(task.labels), bool)
+    for c in range(len(task.classes)):
+        own = rng.permutation(np.flatnonzero(task.labels == c))
+        if weight is not None:
+            own = np.sort(own)
+            own = own[np.argsort(-weight[own], kind="stable")]
+        count = config.per_class or max(1, round(0.6 * len(own)))
+        if config.per_class > len(own):
+            raise OptionError(
+                f"class {task.classes[c]!r} has {len(own)} members, not {config.per_class}"
+            )
+        train[own[:count]] = True
+    return train, (task.labels >= 0) & ~train
+
+
+def _degree(graph: gnn.Graph) -> Array:
+    found = np.zeros(graph.num_nodes)
+    weight = 1.0 if graph.edge_weight is None else graph.edge_weight.value()
+    np.add.at(found, graph.edges.value()[1], weight)
+    return found
+
+
+def _bare(graph: gnn.Graph) -> gnn.Graph:
+    return graph.replace(node_features=None, edge_features=None, edge_type=None)

@@ -1,0 +1,82 @@
+"""What is used for the first time at a prompt, or at a shape that is new, and does not wait for a
+compiler: every public function, called at two sizes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.backends.interpret import native
+from retrograd.backends.llvm import LLVMProgram
+from retrograd_bench.calls import Arrays, calls, compute, differentiate, listed
+
+SIZES = (5, 7)
+NAMES = sorted(calls(Arrays(SIZES[0])))
+# What compiles for a shape that is new, and why.
+COMPILES = {
+    "rg.linalg.lstsq": "which of the two sizes of a matrix is the smaller one is not known of names"
+}
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What each program computes that is made from here on, or found on disk, in a process that
+    has none."""
+    made: list[str] = []
+    init = LLVMProgram.__init__
+
+    def noted(self, graph, *args, **options):
+        made.append(str(graph))
+        init(self, graph, *args, **options)
+
+    monkeypatch.setattr(LLVMProgram, "__init__", noted)
+    monkeypatch.setattr(native, "_PROGRAMS", OrderedDict())
+    return made
+
+
+def multiply_matrices() -> None:
+    """All the products of matrices that there are: which ones a convolution is made of depends on
+    its sizes."""
+    for lead in ((), (2,)):
+        for rows in (1, 3):
+            (rg.ones((*lead, rows, 2)) @ rg.ones((*lead, 2, 4))).numpy()
+
+
+def test_every_public_function_is_called():
+    assert sorted(listed()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shape_never_seen_compiles_nothing(name, compiled):
+    if "conv" in name:
+        multiply_matrices()
+    for size in SIZES:
+        compiled.clear()
+        arrays = Arrays(size, requires_grad=True)
+        result = calls(arrays)[name]()
+        compute(result)
+        differentiate(arrays, result)
+    assert bool(compiled) == (name in COMPILES), compiled
+
+
+def test_the_counter_sees_what_is_compiled(compiled):
+    rg.exp(rg.ones(3) * 0.3).numpy()
+    assert len(compiled) == 1
+    assert "exp" in compiled[0]
+
+
+def test_larger_work_is_compiled_again_once_that_pays(compiled):
+    small, large = np.linspace(0.1, 0.9, 4, dtype=np.float32), np.full(1 << 16, 0.5, np.float32)
+    first = rg.exp(rg.tensor(small)).numpy()
+    assert len(compiled) == 1
+    alone = rg.exp(rg.tensor(large)).numpy()
+    assert len(compiled) == 1  # what there is does it once
+    for i in range(4):
+        again = rg.exp(rg.tensor(large + i * 0.0)).numpy()
+    assert len(compiled) == 2
+    assert again.tobytes() == alone.tobytes()
+    assert rg.exp(rg.tensor(small)).numpy().tobytes() == first.tobytes()
+    assert len(compiled) == 2
