@@ -172,8 +172,8 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "dag_scan": (
         {
             "nodes": 3,
-            "message": SUM,
-            "cell": SUM,
+            "message": Graph.parse(SUM),
+            "cell": Graph.parse(SUM),
             "edge_inputs": 0,
             "message_inputs": 0,
             "node_inputs": 0,

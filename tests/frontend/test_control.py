@@ -323,7 +323,7 @@ def test_leaking_a_value_out_of_its_body():
     ("call", "error", "words"),
     [
         (lambda: rg.scan(lambda c, x: (c, x), 0.0, (rg.ones(3), rg.ones(4))), ShapeError,
-         r"3 steps, but its leaf \[1\] in xs, f32\[4\], has 4"),
+         r"xs\[0\] says 3 steps, but xs\[1\], f32\[4\], has 4"),
         (lambda: rg.scan(lambda c, x: (c, x), 0.0, rg.ones(3), length=4), ShapeError,
          "length says 4"),
         (lambda: rg.scan(lambda c, x: (c, x), 0.0), ShapeError, "how many steps"),
