@@ -4,7 +4,7 @@ The time is the least of many calls, on one thread and on several; each number o
 process of its own, since some libraries read it when they are loaded. Libraries that are absent are
 left out. Results must agree.
 
-    python benchmarks/operations.py [sort conv2d ...] [--threads 1 2] [--seconds 0.3] [--write]
+    python benchmarks/operations.py [sort conv2d ...] [--threads 1 2] [--seconds 0.2] [--write]
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="words that begin the names of operations")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=0.3, help="for each library and operation")
+    parser.add_argument("--seconds", type=float, default=0.2, help="for each library and operation")
     parser.add_argument("--write", action="store_true", help=f"bring {RESULTS.name} up to date")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

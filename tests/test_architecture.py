@@ -40,7 +40,7 @@ PUBLIC = [
 BENCH = SOURCE.parent / "retrograd_bench"
 BENCH_FILES = sorted(BENCH.rglob("*.py"))
 # The only imports inside functions: what they bring in is large and not needed by every program.
-LAZY = {"llvmlite", "networkx", "onnx", "scipy_openblas32", "scipy", "rich", "typer"}
+LAZY = {"llvmlite", "networkx", "onnx", "scipy", "rich", "typer"}
 
 
 def room(path: Path) -> str:

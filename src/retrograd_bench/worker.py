@@ -22,6 +22,8 @@ from typing import Any, TextIO
 from retrograd_bench.catalog import find
 from retrograd_bench.workload import LIBRARIES, Session, Unavailable, library
 
+TORCH = ("torch", "torch_geometric")  # libraries whose arithmetic is PyTorch's
+
 
 def start(name: str, peer: str, threads: int) -> tuple[dict[str, Any], Session]:
     """Import, set up, and take the first steps."""
@@ -50,10 +52,15 @@ def start(name: str, peer: str, threads: int) -> tuple[dict[str, Any], Session]:
     return report, session
 
 
+def engine(name: str) -> Any:
+    """The module that computes for a library."""
+    return sys.modules.get("torch" if name in TORCH else name)
+
+
 def limit_threads(name: str, threads: int) -> None:
     """Tell a library how many threads to use; the environment has told the others."""
-    module: Any = sys.modules.get(name)
-    if name == "torch":
+    module = engine(name)
+    if name in TORCH:
         module.set_num_threads(threads)
         module.set_num_interop_threads(1)
     elif name == "retrograd" and hasattr(module, "num_threads"):
@@ -63,8 +70,8 @@ def limit_threads(name: str, threads: int) -> None:
 def flush_subnormals(name: str) -> None:
     """Have numbers that are too small to be normal count as zero where a library leaves the choice:
     JAX leaves none, and they come up in workloads that are trained for long."""
-    module: Any = sys.modules.get(name)
-    if name == "torch":
+    module = engine(name)
+    if name in TORCH:
         module.set_flush_denormal(True)
     elif name == "retrograd":
         module.flush_subnormals()

@@ -13,6 +13,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "retrograd": ("retrograd",),
     "jax": ("jax", "jax.numpy"),
     "torch": ("torch",),
+    "torch_geometric": ("torch", "torch_geometric.nn"),
     "micrograd": ("micrograd.engine", "micrograd.nn"),
     "autograd": ("autograd", "autograd.numpy"),
     "numpy": ("numpy",),

@@ -140,7 +140,7 @@ def dag(f: Fuzz) -> Made:
         own = constant(r.uniform(-1, 1, shape).astype(x.dtype.dtype))
         return own * expand(top, shape, tuple(range(len(shape))))
 
-    sent, made = (t.replace("f64", x.dtype.code) for t in (SENT, MADE))
+    sent, made = (Graph.parse(t.replace("f64", x.dtype.code)) for t in (SENT, MADE))
     op = DagScan(n, sent, made, 1, 0, 1, f.r.random() < 0.5)
     return op(edges, order, like(len(pairs[0])), like(n, 2), like(2, 2)), False
 

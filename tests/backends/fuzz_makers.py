@@ -52,8 +52,8 @@ Made = tuple[Node, bool] | None
 Maker = Callable[["Fuzz"], Made]
 
 # Continuous, of bounded slope where floats are calm.
-SMOOTH = ("sin", "cos", "tanh", "sigmoid", "erf", "erfc", "atan", "asinh", "softplus", "exp",
-          "expm1", "exp2", "cosh", "sinh")  # fmt: skip
+SMOOTH = ("sin", "cos", "tanh", "sech2", "sigmoid", "erf", "erfc", "atan", "asinh", "softplus",
+          "exp", "expm1", "exp2", "cosh", "sinh")  # fmt: skip
 FLAT = ("abs", "neg", "relu")
 TESTS = ("isnan", "isinf", "isfinite")
 # Functions with poles and edges, of what keeps them away from these.

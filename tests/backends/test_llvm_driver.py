@@ -1,6 +1,7 @@
 """The function that runs a program's kernels: what it costs to write, and that it runs them all."""
 
 import ctypes
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from retrograd.backends.llvm.alike import Likeness, Unknown
 from retrograd.backends.llvm.drive_text import BAND, END
 from retrograd.backends.llvm.engine import engine
 from retrograd.backends.llvm.module import Module
+from retrograd.backends.llvm.team_text import PLACES, THREAD_BYTES
 from retrograd.ir import Dim, Graph, Node, float32, int64, spec
 from retrograd.ops.elementwise import div, mul, tanh
 from retrograd.ops.index import ScatterAdd
@@ -121,28 +123,82 @@ DRIVE = ctypes.CFUNCTYPE(
 )
 
 
+class BandRun:
+    """A band of one kernel, which notes who calls it with which rows, and then does `act`."""
+
+    def __init__(self, rows: int, blocks: int, element: int, chain: int, threads: int) -> None:
+        self.found: list[tuple[int, int, int]] = []
+        self.act: Callable[[int], int] = lambda call: 0  # gets the number of the call
+        self._threads, self._who = threads, [0]
+        self._called = KERNEL(self._kernel)
+        self._kernels = np.array([ctypes.cast(self._called, ctypes.c_void_p).value], np.int64)
+        band = [rows, blocks, element, chain, 0, 0, 0, 0, 0]
+        self._table = np.array([-1, -1, 0, 0, BAND, len(band) + 2, *band, END, 2], np.int64)
+        self._memory = np.zeros(1, np.int64)
+        self._team = np.zeros(PLACES + THREAD_BYTES * threads, np.uint8)
+
+    def _kernel(self, block: int, slots: int, lo: int, hi: int) -> int:
+        self.found.append((self._who[-1], lo, hi))
+        return self.act(len(self.found) - 1)
+
+    def run(self, thread: int) -> int:
+        """One thread from beginning to end; also while another one is in the kernel."""
+        self._who.append(thread)
+        run = DRIVE(engine()._shared("rg_drive"))
+        data = [x.ctypes.data for x in (self._team, self._table, self._kernels)]
+        result = run(self._memory.ctypes.data, thread, self._threads, *data)
+        self._who.pop()
+        return result
+
+
 def run_band(
     rows: int, blocks: int, element: int, chain: int, threads: int
 ) -> list[tuple[int, int, int]]:
     """The calls that threads make of a kernel, one thread after the other: who, and which rows."""
-    found: list[tuple[int, int, int]] = []
-    mine = [0]
-    mine = [0]
+    band = BandRun(rows, blocks, element, chain, threads)
+    assert [band.run(t) for t in range(threads)] == [0] * threads
+    return band.found
 
-    def kernel(block: int, slots: int, lo: int, hi: int) -> int:
-        found.append((mine[0], lo, hi))
-        return 0
 
-    called = KERNEL(kernel)
-    kernels = np.array([ctypes.cast(called, ctypes.c_void_p).value], np.int64)
-    band = [rows, blocks, element, chain, 0, 0, 0, 0, 0]
-    table = np.array([-1, -1, 0, 0, BAND, len(band) + 2, *band, END, 2], np.int64)
-    run = DRIVE(engine()._shared("rg_drive"))
-    memory = np.zeros(1, np.int64)
-    for mine[0] in range(threads):
-        places = memory.ctypes.data, mine[0], threads, None, table.ctypes.data, kernels.ctypes.data
-        assert run(*places) == 0
-    return found
+@pytest.mark.parametrize("chain", [1, 2])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_take_over_blocks_of_others(threads, chain):
+    """While the first thread is in its first block, the others do all that is left of its share,
+    from the end."""
+    band = BandRun(96, 12, 0, chain, threads)
+    band.act = lambda call: band.run(1) if call == 0 else 0
+    assert [band.run(t) for t in range(threads) if t != 1] == [0] * (threads - 1)
+    assert sorted(lo for _, lo, _ in band.found) == list(range(0, 96, 8))
+    share = 12 // threads
+    assert [lo // 8 for who, lo, _ in band.found if who == 0] == list(range(chain))
+    taken = [lo // 8 for who, lo, _ in band.found if who == 1][share:]
+    ends = [k for end in range(share - chain, 0, -chain) for k in range(end, end + chain)]
+    assert taken == ends
+    for again in range(2):  # the words are as they were for the next run
+        band.found.clear()
+        band.act = lambda call: 0
+        assert [band.run(t) for t in range(threads)] == [0] * threads
+        assert [who for who, _, _ in band.found] == sorted(list(range(threads)) * share), again
+
+
+def test_nothing_is_left_for_others_by_a_thread_that_fails():
+    """Nor in the next run."""
+    band = BandRun(64, 8, 0, 1, 2)
+    band.act = lambda call: 5 if call == 1 else 0
+    assert [band.run(0), band.run(1)] == [5, 0]
+    assert [lo // 8 for _, lo, _ in band.found] == [0, 1, 4, 5, 6, 7]
+    band.found.clear()
+    band.act = lambda call: 0
+    assert band.run(1) == 0
+    assert [lo // 8 for _, lo, _ in band.found] == [4, 5, 6, 7]
+
+
+def test_so_many_blocks_that_each_thread_does_its_own():
+    band = BandRun(1 << 17, 1 << 17, 0, 1, 2)
+    band.act = lambda call: band.run(1) if call == 0 else 0
+    assert band.run(0) == 0
+    assert len(band.found) == 1 << 17
+    assert sum(who for who, _, _ in band.found) == 1 << 16
 
 
 @pytest.mark.parametrize(("rows", "blocks", "element", "chain", "told"), [

@@ -62,8 +62,9 @@ def test_mlp_begins_with_the_loss_of_its_weights() -> None:
         assert first(session_of("W3", peer), 1) == pytest.approx([expected], rel=1e-5)
 
 
+@pytest.mark.parametrize("peer", ["retrograd", "torch_geometric"])
 @pytest.mark.parametrize("workload", ["W6-dense", "W6-sparse"])
-def test_gcn_begins_with_the_loss_of_its_weights(workload: str) -> None:
+def test_gcn_begins_with_the_loss_of_its_weights(workload: str, peer: str) -> None:
     d, p = gcn.data(), [w.astype(float) for w in gcn.weights()]
 
     def propagate(h: Any, w: Any) -> Any:
@@ -73,7 +74,7 @@ def test_gcn_begins_with_the_loss_of_its_weights(workload: str) -> None:
 
     z = gcn.logits(p, lambda w: d.x @ w, propagate, lambda a: np.maximum(a, 0))
     expected = (np.log(np.exp(z).sum(1)) - z[np.arange(len(z)), d.y]).mean()
-    assert first(session_of(workload, "retrograd"), 1) == pytest.approx([expected], rel=1e-5)
+    assert first(session_of(workload, peer), 1) == pytest.approx([expected], rel=1e-5)
 
 
 @pytest.mark.parametrize("peer", ["retrograd-eager", "retrograd-value"])

@@ -224,6 +224,8 @@ PLANE = numbers(4, 6, seed=4)
         ("ihfft", REAL, {"n": 5}), ("fftn", PLANE, {}), ("fftn", PLANE, {"axes": (1,)}),
         ("fftn", PLANE, {"s": (3, 8), "axes": (0, 1)}),
         ("ifftn", PLANE, {}), ("rfftn", REAL, {}), ("rfftn", REAL, {"s": (3, 5), "axes": (0, 1)}),
+        ("fft2", PLANE, {}), ("ifft2", PLANE, {"s": (3, 8)}), ("rfft2", REAL, {}),
+        ("irfft2", PLANE, {"axes": (1, 0)}),
         ("irfftn", PLANE, {}), ("irfftn", PLANE, {"s": (4, 9), "axes": (0, 1)}),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.backends import MISSED
+from retrograd.backends import MISSED, LLVMProgram
 from retrograd.frontend import tree
 
 Pair = collections.namedtuple("Pair", "a b")
@@ -50,12 +50,26 @@ def exchanged(value):
     return tree.map(lambda x: np.float64(x) * np.ones(1), value)
 
 
+def test_a_first_call_does_not_wait_for_what_makes_later_ones_short(monkeypatch):
+    monkeypatch.setattr(LLVMProgram, "is_serving", False)
+    f = rg.jit(lambda x: x * 2)
+    assert f(np.ones(2)).tolist() == [2, 2]
+    assert not f._sites
+    assert f(np.ones(2)).tolist() == [2, 2]
+    assert len(f._sites) == 1
+    monkeypatch.setattr(LLVMProgram, "is_serving", True)
+    g = rg.jit(lambda x: x * 3)
+    assert g(np.ones(2)).tolist() == [3, 3]
+    assert len(g._sites) == 1
+
+
 @pytest.mark.parametrize("value", STRUCTURES, ids=repr)
 def test_a_site_finds_the_leaves_of_its_structure_and_of_no_other(value):
     """What comes out is what went in, in the order of the argument and in the traced one."""
     f = rg.jit(lambda v: (tree.flatten(tree.map(lambda x: x * 1, v))[0], rg.ones(1)))
     given = exchanged(value)
     leaves = [x.tolist() for x in tree.flatten(given)[0]]
+    f(given)
     f(given)
     (site,) = f._sites
     same = tree.flatten(given)[1]

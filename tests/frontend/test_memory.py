@@ -84,6 +84,7 @@ def test_programs_in_the_cache_are_bounded(monkeypatch):
     assert rg.cache_stats()["programs"] <= 8
 
 
+@pytest.mark.filterwarnings("ignore::retrograd.RecompilationWarning")  # that is what it does
 def test_signatures_of_a_jit_function_are_bounded(monkeypatch):
     monkeypatch.setattr("retrograd.frontend.jit.CAPACITY", 8)
     f = rg.jit(lambda x: x + 1)

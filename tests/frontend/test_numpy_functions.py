@@ -117,7 +117,7 @@ CALLS: dict[str, list[Call]] = {
     **{f"fft.{name}": [lambda f, x: f(x(V)), lambda f, x: f(x(A), 4, 0, norm="ortho")]
        for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
     **{f"fft.{name}": [lambda f, x: f(x(A)), lambda f, x: f(x(A), (2, 2), (0, 1))]
-       for name in ("fftn", "ifftn", "rfftn", "irfftn")},
+       for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn")},
     **{f"fft.{name}": [lambda f, x: f(x(A)), lambda f, x: f(x(A), 1)]
        for name in ("fftshift", "ifftshift")},
     # written by hand

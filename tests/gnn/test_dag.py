@@ -262,6 +262,44 @@ def weighed(cell: Any, x: Any, w: Any, e: Any) -> Any:
     return sum((part * part).sum() for part in parts)
 
 
+def test_a_scan_inside_of_a_cell() -> None:
+    rng = np.random.default_rng(3)
+    n, edges = any_dag(rng)
+    x, w = rng.normal(size=(n, S)), rng.normal(size=edges.shape[1])
+    g = gnn.Graph(n, edges)
+
+    def looped(a: Any, x: Any) -> Any:
+        return rg.scan(lambda c, _: (rg.tanh(c + x), None), a, None, length=3)[0]
+
+    def unrolled(a: Any, x: Any) -> Any:
+        return rg.tanh(rg.tanh(rg.tanh(a + x) + x) + x)
+
+    found = []
+    for cell in (looped, unrolled):
+        f = rg.value_and_grad(lambda x, w, c=cell: (gnn.dag_scan(c, g, x, w) ** 2).sum(), (0, 1))
+        value, (dx, dw) = f(rg.tensor(x), rg.tensor(w))
+        found.append([y.numpy() for y in (value, dx, dw)])
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-13)
+
+
+def test_cells_are_graphs_that_can_be_looked_into() -> None:
+    """They are printed, counted, and searched for the first NaN like the bodies of other loops."""
+    n, e = rg.Dim("N"), rg.Dim("E")
+    specs = [rg.spec((n, S), rg.float64), rg.spec((e,), rg.float64), rg.spec((S, S), rg.float64)]
+    edges = rg.spec((2, e), rg.int64)
+    g = rg.trace(lambda x, w, m, e: scanned(x.shape[0], e, x, w, m).sum(), *specs, edges)
+    assert set(g.dim_names) == {"N", "E"}
+    gradient = g.gradient()
+    gradient.check()
+    assert rg.Graph.parse(str(gradient)) == gradient
+    assert g.stats({"N": 100, "E": 0}).transcendentals == 100 * S
+    chain = gnn.Graph(3, [[0, 1], [1, 2]])
+    with pytest.raises(rg.NonFiniteError, match="log gives nan") as failure, rg.debug():
+        gnn.dag_scan(lambda a, x: rg.log(a - 5.0), chain, rg.ones((3, S))).numpy()
+    assert "test_dag.py" in str(failure.value)
+
+
 def test_bad_input() -> None:
     ones = rg.ones((3, 2))
     with pytest.raises(CycleError, match="cycle of 3 nodes: 0 -> 1 -> 2 -> 0"):

@@ -76,9 +76,13 @@ def test_every_op_is_parsed_back(record):
 
 def assert_is_parsed_back(g, name):
     found = Graph.parse(str(g))
+    if name == "custom":  # of a rule of the user's, a Python function, it has the name, and says so
+        assert str(found) == str(g).replace(
+            "  # its derivatives are Python, and not in this text", ""
+        )
+        return
     assert str(found) == str(g)
-    # Of a rule of the user's, a Python function, the text has only the name.
-    assert found == g or name == "custom", str(g)
+    assert found == g, str(g)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60))

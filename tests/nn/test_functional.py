@@ -150,6 +150,16 @@ LOSSES: dict[str, Case] = {
         lambda m, a, b, t: m.cosine_embedding_loss(a, b, t, margin=0.1),
         (A, B, SIGN),
     ),
+    **{
+        f"{name} {reduction}": (
+            lambda m, a, b, w, name=name, reduction=reduction: getattr(m, name)(
+                a, b, reduction=reduction, weight=w
+            ),
+            (A, B, np.abs(C)),
+        )
+        for name in ("mse_loss", "l1_loss", "huber_loss")
+        for reduction in ("mean", "sum", "none")
+    },
     "hinge_embedding": (lambda m, a, t: m.hinge_embedding_loss(a, t, margin=0.8), (A, SIGNS)),
     "margin_ranking": (
         lambda m, a, b, t: m.margin_ranking_loss(a, b, t, margin=0.3),

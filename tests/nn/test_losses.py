@@ -120,6 +120,8 @@ def test_divergence_with_zeros():
         (lambda: L.mse_loss(X, T[:1]), rg.ShapeError),
         (lambda: L.mse_loss(X, T, reduction="average"), rg.OptionError),
         (lambda: L.huber_loss(X, T, delta=0), rg.OptionError),
+        (lambda: L.huber_loss(X, T, weight=X[:1]), rg.ShapeError),
+        (lambda: L.l1_loss(X, T, weight=1.0), rg.ShapeError),
         (lambda: L.cross_entropy(X, [0, 1]), rg.ShapeError),
         (lambda: L.cross_entropy(X, X[:, :3]), rg.ShapeError),
         (lambda: L.cross_entropy(X, [True] * 5), rg.DTypeError),

@@ -141,7 +141,11 @@ def _in_dtype(sample: Sample, dtype: Any) -> Sample:
         op = op.in_dtype(low)
     if any(key == "dtype" for key in op.attrs):
         op = type(op)(low.complex if op.attrs["dtype"].is_complex else low)  # type: ignore[call-arg]
-    bodies = {k: v.replace("f64", low.code) for k, v in op.attrs.items() if isinstance(v, str)}
+    bodies = {
+        k: Graph.parse(str(v).replace("f64", low.code))
+        for k, v in op.attrs.items()
+        if isinstance(v, Graph)
+    }
     if bodies:
         op = dataclasses.replace(op, **bodies)  # type: ignore[type-var]
     return Sample(op, tuple(map(convert, sample.inputs)))

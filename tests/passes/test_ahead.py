@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.backends.interpret import InterpretedProgram
+from retrograd.backends.llvm.program import LLVMProgram
 from retrograd.ir import check
 
 
@@ -146,3 +148,39 @@ def test_loops_in_loops_and_steps_that_are_computed_again():
 
     optimized(rg.grad(f, argnums=(0, 1)), np.array(0.7), rng(3, 4))
     optimized(rg.grad(rg.grad(lambda w: f(w, rng(3, 4)))), np.array(0.7))
+
+
+PRODUCTS = {
+    "x @ u": (lambda x, u: x @ u, (40,), (40, 20)),
+    "x @ u.T": (lambda x, u: x @ u.T, (40,), (20, 40)),
+    "u @ x": (lambda x, u: u @ x, (40,), (20, 40)),
+    "number": (lambda x, u: x @ u, (40,), (40,)),
+    "matrix @ u": (lambda x, u: x @ u, (4, 40), (40, 20)),
+    "matrix @ vector": (lambda x, u: x @ u, (4, 40), (40,)),
+    "vector @ matrix": (lambda x, u: u @ x, (40, 4), (40,)),
+    "u @ column": (lambda x, u: u @ x, (40, 1), (20, 40)),
+    "u @ matrix": (lambda x, u: u @ x, (40, 4), (20, 40)),
+    "stack": (lambda x, u: rg.einsum("hik,hkj->hij", x, u), (3, 2, 40), (3, 40, 5)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_no_bit_depends_on_it(name):
+    """Sums are taken in the order in which they are where nothing is simplified."""
+    product, row, fixed = PRODUCTS[name]
+    shape = product(rg.zeros(row), rg.zeros(fixed)).shape
+
+    def f(xs, u):
+        def step(c, x):
+            return c * 0.5 + product(x, u), rg.tanh(product(rg.sin(x.sum()) * x, u) * c).sum()
+
+        h, ys = rg.scan(step, rg.zeros(shape), xs)
+        return h, ys
+
+    arrays = [rng(6, *row).astype(np.float32), rng(*fixed).astype(np.float32)]
+    graph = rg.trace(f, *map(rg.tensor, arrays))
+    right = InterpretedProgram(graph)(arrays)
+    for simplify in (False, True):
+        found = LLVMProgram(graph, simplify=simplify)(arrays)
+        for a, b in zip(found, right, strict=True):
+            np.testing.assert_array_equal(a, b)

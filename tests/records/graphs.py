@@ -9,7 +9,7 @@ import numpy as np
 
 from retrograd.control import DagScan
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import TensorType, float32, int32
+from retrograd.ir import Graph, TensorType, float32, int32
 from retrograd.ops.dag import DagOrder
 from tests.records.common import SIZES, M, N, f64, i64
 from tests.records.record import Array, Failure, Record, Sample, Symbolic, rng_for
@@ -128,9 +128,13 @@ ORDER = Record(
 )
 
 
+def of_texts(nodes: Any, message: str, cell: str, *counts: Any) -> DagScan:
+    return DagScan(nodes, Graph.parse(message), Graph.parse(cell), *counts)
+
+
 def recursive(op: Any, edges: Array, order: Array, *rest: Array) -> Array:
     """Each state by recursion, in Python."""
-    full = "tanh" in op.cell
+    full = "tanh" in str(op.cell)
     w, x, m = rest if full else (np.zeros(0), *rest[::-1])
     near, far = edges[::-1] if op.reverse else edges
     known: dict[int, tuple[Array, Array]] = {}
@@ -160,12 +164,12 @@ def scans() -> Iterator[Sample]:
         for reverse in (False, True)[: 2 if k < 2 else 1]:
             x, w = rng.uniform(-1, 1, (n, 2)), rng.uniform(-1, 1, edges.shape[1])
             inputs: tuple[Array, ...] = (edges, order, w, x, rng.uniform(-1, 1, (2, 2)))
-            yield Sample(DagScan(n, SENT, MADE, 1, 0, 1, reverse), inputs, k < 3)
+            yield Sample(of_texts(n, SENT, MADE, 1, 0, 1, reverse), inputs, k < 3)
         inputs = (edges, order, np.array(0.7), x / 2)
-        yield Sample(DagScan(n, SUMS, TAKES, 0, 1, 1), inputs, k < 2)
+        yield Sample(of_texts(n, SUMS, TAKES, 0, 1, 1), inputs, k < 2)
     small = tuple(a.astype(np.float32) for a in (w, x, rng.uniform(-1, 1, (2, 2))))
     sent, made = (t.replace("f64", "f32") for t in (SENT, MADE))
-    yield Sample(DagScan(n, sent, made, 1, 0, 1), (edges, order, *small))
+    yield Sample(of_texts(n, sent, made, 1, 0, 1), (edges, order, *small))
 
 
 def varied(x: Array, k: int) -> Array:
@@ -173,8 +177,8 @@ def varied(x: Array, k: int) -> Array:
 
 
 TYPES = (i64(2, 4), i64(20), f64(4), f64(2, 2), f64(2, 2))
-PLAIN = DagScan(2, SENT, MADE, 1, 0, 1)
-ANY_WIDTH = DagScan(
+PLAIN = of_texts(2, SENT, MADE, 1, 0, 1)
+ANY_WIDTH = of_texts(
     M + 1, SENT.replace("2]", "N]"), MADE.replace("2]", "N]").replace("[2", "[N"), 1, 0, 1
 )
 SCAN = Record(
@@ -185,16 +189,16 @@ SCAN = Record(
     failures=(
         Failure(PLAIN, (f64(2, 4), *TYPES[1:]), DTypeError),
         Failure(PLAIN, (i64(3, 2, 4), *TYPES[1:]), ShapeError),
-        Failure(DagScan(3, SENT, MADE, 1, 0, 1), TYPES, ShapeError),
-        Failure(DagScan(2, SENT, MADE, 0, 1, 1), TYPES, ShapeError),
-        Failure(DagScan(2, SENT, TAKES, 1, 0, 1), (*TYPES[:4],), ShapeError),
+        Failure(of_texts(3, SENT, MADE, 1, 0, 1), TYPES, ShapeError),
+        Failure(of_texts(2, SENT, MADE, 0, 1, 1), TYPES, ShapeError),
+        Failure(of_texts(2, SENT, TAKES, 1, 0, 1), (*TYPES[:4],), ShapeError),
         Failure(PLAIN, (*TYPES[:2], f64(5), *TYPES[3:]), ShapeError),
         Failure(PLAIN, (*TYPES[:3], f64(3, 2), f64(2, 2)), ShapeError),
         Failure(PLAIN, (*TYPES[:4], TensorType(float32, (2, 2))), ShapeError),
     ),
     symbolic=(
         Symbolic(
-            DagScan(M + 1, SENT, MADE, 1, 0, 1),
+            of_texts(M + 1, SENT, MADE, 1, 0, 1),
             (i64(2, M), i64(6 * M + 8), f64(M), f64(M + 1, 2), f64(2, 2)),
             SIZES,
             whole=chain_of,

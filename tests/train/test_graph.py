@@ -164,6 +164,31 @@ def test_files_that_are_wrong(tmp_path: Path, edges: str, nodes: str, message: s
         read_task(str(tmp_path / "edges.csv"), None, tmp_path / "nodes.csv")
 
 
+GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="directed">
+<edge source="a" target="b"/>
+<node id="a"/>
+<node id="{}"/>
+<edge source="{}" target="a"/>
+</graph></graphml>
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("a", "a"), r"line 5: node 'a' is listed twice, first in line 4"),
+        (("b", "q"), r"line 6: there is no node 'q'"),
+        (("c", "a"), r"line 3: there is no node 'b'"),
+        (("b", "b"), "no node has an attribute 'label'"),
+    ],
+)
+def test_graphml_that_is_wrong(tmp_path: Path, names: tuple[str, str], message: str) -> None:
+    write(tmp_path, bad_graphml=GRAPHML.format(*names))
+    with pytest.raises(FormatError, match=message):
+        read_task(str(tmp_path / "bad.graphml"), None, None)
+
+
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--nodes"):
         read_task(str(tmp_path / "edges.csv"), None, None)

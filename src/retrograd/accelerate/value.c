@@ -715,6 +715,20 @@ static PyObject *page_trace_leaves(PyObject *self, PyObject *unused) {
     return Py_BuildValue("NNN", leaves, rows[0], rows[1]);
 }
 
+/* The leaves, by number, that nobody but the trace refers to. */
+static PyObject *page_trace_fresh(PyObject *self, PyObject *unused) {
+    Page *p = (Page *)self;
+    PyObject *found = PyList_New(0);
+    for (int64_t k = 0; found && k < p->slot_count; k++)
+        if (Py_REFCNT((PyObject *)p->slots[k].leaf) == 1) {
+            PyObject *number_ = PyLong_FromLongLong(k);
+            if (!number_ || PyList_Append(found, number_))
+                Py_CLEAR(found);
+            Py_XDECREF(number_);
+        }
+    return found;
+}
+
 /* The addresses of the numbers and gradients of leaves, as bytes; the numbers of those that have no
  * home; and the homes. */
 static PyObject *page_trace_homes(PyObject *self, PyObject *unused) {
@@ -771,6 +785,7 @@ static PyMethodDef page_methods[] = {
     {"_trace_begin", page_trace_begin, METH_NOARGS, "This thread traces a function on the page."},
     {"_trace_end", page_trace_end, METH_NOARGS, "It does so no more."},
     {"_trace_back", page_trace_back, METH_VARARGS, "Write down what a way back brings leaves."},
+    {"_trace_fresh", page_trace_fresh, METH_NOARGS, "Leaves that only the trace refers to."},
     {"_trace_homes", page_trace_homes, METH_NOARGS, "Where the numbers of leaves lie."},
     {"_trace_leaves", page_trace_leaves, METH_NOARGS, "Leaves, and the rows they end with."},
     {"_leaf", page_leaf, METH_O, "The leaf of a row."},

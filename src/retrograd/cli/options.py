@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 import retrograd as rg
+from retrograd.files import make_directory
 
 
 def _known_backend(name: str) -> str:
@@ -26,6 +31,9 @@ Backend = Annotated[
 Temperature = Annotated[
     float, typer.Option(min=0.0, help="Below 1: more usual texts; above: more surprising ones.")
 ]
+Dashboard = Annotated[
+    bool, typer.Option("--dashboard", help="Show the run on a page in the browser.")
+]
 
 
 def is_given(ctx: typer.Context, name: str) -> bool:
@@ -39,3 +47,15 @@ def command() -> str:
     if shutil.which("retrograd") or not sys.argv[0].endswith("retrograd"):
         return "retrograd"
     return os.path.relpath(sys.argv[0])
+
+
+@contextmanager
+def board_of(wanted: bool, out: Path, console: Console) -> Iterator[Any]:
+    """A dashboard, if one is wanted; when the run has ended, it is left as a file beside it."""
+    if not wanted:
+        yield None
+        return
+    with rg.dashboard(f"training in {out}", controls=("stop", "checkpoint")) as board:
+        console.print(f"Dashboard: {board.url}")
+        yield board
+        board.save(make_directory(out) / "dashboard.html")

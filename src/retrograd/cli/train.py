@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +11,7 @@ import typer
 from rich.console import Console
 
 import retrograd as rg
-from retrograd.cli.options import Backend, Temperature, command, is_given
+from retrograd.cli.options import Backend, Dashboard, Temperature, board_of, command, is_given
 from retrograd.data import bundled_names, read_documents
 from retrograd.data.text import NAMES_ORIGIN
 from retrograd.errors import OptionError
@@ -67,9 +65,7 @@ def train_gpt(
     val_every: Annotated[int, _size("Steps between validations.")] = TrainConfig.val_every,
     samples: Annotated[int, typer.Option(min=0, help="Texts to print at the end.")] = 20,
     temperature: Temperature = 0.5,
-    dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Show the run on a page in the browser.")
-    ] = False,
+    dashboard: Dashboard = False,
     drawing: Annotated[
         Path | None,
         typer.Option(help="Draw the gradient graph to this .html or .svg.", show_default="none"),
@@ -95,7 +91,7 @@ def train_gpt(
         if resume and data is None:
             source = gpt.source_of(out)
             data = None if source is None else Path(source)
-        with _board(dashboard, out, console) as board:
+        with board_of(dashboard, out, console) as board:
             outcome = gpt.train(
                 _documents(data, console),
                 out,
@@ -113,18 +109,6 @@ def train_gpt(
             make_directory(drawing.parent)
             gpt.draw_gradient(outcome.trainer, drawing)
             console.print(f"The graph of the gradient is drawn in {drawing}")
-
-
-@contextmanager
-def _board(wanted: bool, out: Path, console: Console) -> Iterator[Any]:
-    """A dashboard, if one is wanted; when the run has ended, it is left as a file beside it."""
-    if not wanted:
-        yield None
-        return
-    with rg.dashboard(f"training in {out}", controls=("stop", "checkpoint")) as board:
-        console.print(f"Dashboard: {board.url}")
-        yield board
-        board.save(make_directory(out) / "dashboard.html")
 
 
 def _check(options: dict[str, Any], drawing: Path | None) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 import retrograd as rg
-from retrograd.cli.options import Backend, command, is_given
+from retrograd.cli.options import Backend, Dashboard, board_of, command, is_given
 from retrograd.errors import OptionError
 from retrograd.files import write_atomically
 from retrograd.train import graph
@@ -65,6 +65,7 @@ def train_graph(
     checkpoint_every: Annotated[
         int, typer.Option(min=1, help="Steps between checkpoints.")
     ] = GraphConfig.checkpoint_every,
+    dashboard: Dashboard = False,
 ) -> None:
     """Learn labels of nodes, or of whole graphs; without --data those of the karate club.
 
@@ -90,16 +91,23 @@ def train_graph(
     console = Console(markup=False, highlight=False, soft_wrap=True)
     with rg.backend(backend):
         task = graph.read_task(source["data"], source["label"], _path(source["nodes"]))
-        outcome = graph.train(
-            task, config, reporter(console), out=out, resume=resume, source=_absolute(source)
-        )
-    if outcome.signal is not None:
+        with board_of(dashboard, out, console) as board:
+            outcome = graph.train(
+                task,
+                config,
+                reporter(console),
+                out=out,
+                resume=resume,
+                source=_absolute(source),
+                board=board,
+            )
+    if outcome.step < config.steps:
         again = [command(), "train", "graph", "--out", str(out), "--resume"]
         console.print(
             f"Stopped at step {outcome.step} of {config.steps}; all is saved in "
             f"{outcome.checkpoint}. To go on:\n  {shlex.join(again)}"
         )
-        raise typer.Exit(128 + outcome.signal)
+        raise typer.Exit(0 if outcome.signal is None else 128 + outcome.signal)
     text = graph.report(outcome)
     write_atomically(out / "report.txt", text.encode(), "report")
     write_atomically(out / "picture.svg", graph.draw(outcome).encode(), "picture")

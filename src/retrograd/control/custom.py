@@ -94,13 +94,19 @@ class Custom(Op):
 
     The inputs are `count` operands x and then the results y. Derivatives with respect to x are
     those of a rule, which sees the results of this operation, so that it can be differentiated
-    again; how y was computed does not matter. The text of a graph has the name of the rule only.
+    again; how y was computed does not matter. The text of a graph has the name of the rule only,
+    and says so: what is read from it runs as before, but is not differentiated.
     """
 
     name = "custom"
     label: str
     count: int
     rule: Rule | None = None
+
+    @property
+    def remark(self) -> str:  # type: ignore[override]
+        """That the text lacks the rule."""
+        return "" if self.rule is None else "its derivatives are Python, and not in this text"
 
     @property
     def attrs(self) -> dict[str, Any]:

@@ -26,19 +26,18 @@ import numpy as np
 from retrograd.autodiff.batching import batched as on_stacks
 from retrograd.autodiff.forward import pushforward
 from retrograd.autodiff.reverse import pullback
+from retrograd.control.body import run
 from retrograd.control.rows import (
     ROWS,
     Enclosed,
     apply,
-    body_of,
     bound,
     enclose,
     enclose_late,
     rows_of,
-    run,
 )
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, Graph, Node, Op, TensorType, declare, full, int64
+from retrograd.ir import Dim, Graph, Node, Op, TensorType, declare, evaluate, full, int64
 from retrograd.ops.control import Alias
 from retrograd.ops.dag import DagOrder, check_edges, order_size, parts
 from retrograd.ops.index import Gather
@@ -73,8 +72,8 @@ class DagScan(Op):
 
     name = "dag_scan"
     nodes: int | Dim
-    message: str
-    cell: str
+    message: Graph
+    cell: Graph
     edge_inputs: int
     message_inputs: int
     node_inputs: int
@@ -85,12 +84,20 @@ class DagScan(Op):
         return f"dag_scan(nodes={self.nodes}{against})"
 
     # -- inference -----------------------------------------------------------------------------
+    @property
+    def dim_names(self) -> frozenset[str]:
+        return super().dim_names - ROWS.names
+
     def bind(self, sizes: Any) -> Op:
-        new: Any = super().bind(sizes)
+        nodes = evaluate(self.nodes, sizes)
         message, cell = bound(self.message, sizes), bound(self.cell, sizes)
-        if message is self.message and cell is self.cell:
-            return new
-        return DagScan(new.nodes, message, cell, *self._counts)
+        return DagScan(nodes, message, cell, *self._counts)
+
+    def repeated(self, *types: TensorType) -> list[tuple[Graph, int | Dim]]:
+        return [
+            (bound(self.message, {"_rows": self.split(types).edges.shape[1]}), 1),
+            (bound(self.cell, {"_rows": self.nodes}), 1),
+        ]
 
     @property
     def _counts(self) -> tuple[int, int, int, bool]:
@@ -102,22 +109,16 @@ class DagScan(Op):
         groups = [given[a:b] for a, b in zip(ends, [*ends[1:], len(given)], strict=True)]
         return Inputs(given[0], given[1], *groups)
 
-    @property
-    def bodies(self) -> tuple[Graph, Graph]:
-        """The message and the cell."""
-        return body_of(self.message), body_of(self.cell)
-
     def one_by_one(self) -> tuple[Graph, Graph]:
         """Message and cell for one row each. The message adds what it sends to its first input."""
-        message, cell = (body_of(bound(text, {"_rows": 1})) for text in (self.message, self.cell))
+        message, cell = (bound(body, {"_rows": 1}) for body in (self.message, self.cell))
         total = input_node(message.outputs[0].type)
         return Graph([total, *message.inputs], [total + message.outputs[0]]), cell
 
     @property
     def widths(self) -> tuple[Any, Any]:
         """The sizes of a state and of a sum, S and M."""
-        message, cell = self.bodies
-        return message.inputs[0].shape[1], cell.inputs[0].shape[1]
+        return self.message.inputs[0].shape[1], self.cell.inputs[0].shape[1]
 
     def infer(self, *types: TensorType) -> TensorType:
         given = self.split(types)
@@ -127,7 +128,7 @@ class DagScan(Op):
         count = given.edges.shape[1]
         if given.order != TensorType(int64, (order_size(self.nodes, count),)):
             raise ShapeError(f"dag_scan over {self.nodes} nodes: {given.order} is no order of them")
-        message, cell = self.bodies
+        message, cell = self.message, self.cell
         state, total = message.inputs[0].type, cell.inputs[0].type
         if message.outputs[0].type != total or cell.outputs[0].type != state or state.rank != 2:
             raise ShapeError(
@@ -150,7 +151,7 @@ class DagScan(Op):
 
     # -- meaning -------------------------------------------------------------------------------
     def reference(self, *arrays: Any) -> Any:
-        given, (s, m), (message, cell) = self.split(arrays), self.widths, self.bodies
+        given, (s, m), (message, cell) = self.split(arrays), self.widths, (self.message, self.cell)
         n = int(self.nodes)
         order = parts(given.order, n, given.edges.shape[1])
         near = given.edges[int(self.reverse)]
@@ -164,13 +165,13 @@ class DagScan(Op):
             own = [listed[starts[v] : starts[v + 1]] for v in rows]
             e = np.concatenate(own) if own else np.zeros(0, np.int64)
             into = np.repeat(np.arange(len(rows)), [len(x) for x in own])
-            sent = run(
-                message, [y[near[e], :s], *[x[e] for x in given.edge], *given.message], len(e)
-            )
+            rows_in = [y[near[e], :s], *[x[e] for x in given.edge], *given.message]
+            (sent,) = run(bound(message, {"_rows": len(e)}), rows_in)
             total = np.zeros((len(rows), m), y.dtype)
             np.add.at(total, into, sent)
             node = [x[rows] for x in given.node]
-            y[rows, :s] = run(cell, [total, *node, *given.cell], len(rows))
+            rows_in = [total, *node, *given.cell]
+            (y[rows, :s],) = run(bound(cell, {"_rows": len(rows)}), rows_in)
             y[rows, s:] = total
         return y
 
@@ -188,11 +189,11 @@ class DagScan(Op):
     def _scan(self, given: Inputs, message: Enclosed, cell: Enclosed, reverse: bool) -> Node:
         """The scan of other bodies over the same graph."""
         counts = len(message.rows), len(message.shared), len(cell.rows)
-        op = DagScan(self.nodes, message.text, cell.text, *counts, reverse)
+        op = DagScan(self.nodes, message.body, cell.body, *counts, reverse)
         return op(given.edges, given.order, *chain(*message[1:], *cell[1:]))
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        given, (s, m), (message, cell) = self.split(inputs), self.widths, self.bodies
+        given, (s, m), (message, cell) = self.split(inputs), self.widths, (self.message, self.cell)
         state, total = message.inputs[0].type, cell.inputs[0].type
         near = self._near(given, y)
 
@@ -231,7 +232,7 @@ class DagScan(Op):
         if all(t is None for t in tangents):
             return None
         given, moving, (s, m) = self.split(inputs), self.split(tangents), self.widths
-        message, cell = self.bodies
+        message, cell = self.message, self.cell
         state, total = message.inputs[0].type, cell.inputs[0].type
         near = self._near(given, y)
         sums = slice_axis(y, 1, s, s + m)
@@ -252,7 +253,7 @@ class DagScan(Op):
         if batched[0] or batched[1]:
             return self._union(size, batched, inputs)
         given, flags, (s, m) = self.split(inputs), self.split(batched), self.widths
-        message, cell = self.bodies
+        message, cell = self.message, self.cell
         bodies = []
         for body, rows, shared, f_rows, f_shared in (
             (message, given.edge, given.message, flags.edge, flags.message),
@@ -285,8 +286,8 @@ class DagScan(Op):
         edges = reshape(edges, (2, size * count))
         bodies = []
         for body, rows, shared, f_rows, f_shared, k in (
-            (self.bodies[0], given.edge, given.message, flags.edge, flags.message, count),
-            (self.bodies[1], given.node, given.cell, flags.node, flags.cell, n),
+            (self.message, given.edge, given.message, flags.edge, flags.message, count),
+            (self.cell, given.node, given.cell, flags.node, flags.cell, n),
         ):
             own = [_joined(x) for x in stack_front(size, f_rows, rows)]
             for x, f in zip(shared, f_shared, strict=True):

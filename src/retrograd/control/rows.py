@@ -1,15 +1,13 @@
-"""Graphs inside of ops: functions of rows, kept as text among an op's attributes.
+"""Graphs inside of ops that are functions of rows.
 
 A body is a graph of one output that works on any number of rows at a time: the first axis of its
-first inputs and of its output has the size `ROWS`. As text it is a plain value that can be
-compared, printed and parsed; the graph of a text is remembered.
+first inputs and of its output has the size `ROWS`, which nobody outside knows.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from retrograd.ir import Dim, Graph, Node, TensorType, full, provenance, reachable
@@ -22,12 +20,6 @@ ROWS = Dim("_rows")
 Size = int | Dim
 
 
-@lru_cache(maxsize=1024)
-def body_of(text: str) -> Graph:
-    """The graph of a text."""
-    return Graph.parse(text)
-
-
 def rows_of(type: TensorType) -> TensorType:
     """The type of some rows of an array."""
     return type.with_shape((ROWS, *type.shape[1:]))
@@ -36,7 +28,7 @@ def rows_of(type: TensorType) -> TensorType:
 class Enclosed(NamedTuple):
     """A body, and what it is to be given rows of and parameters."""
 
-    text: str
+    body: Graph
     rows: list[Node]
     shared: list[Node]
 
@@ -55,8 +47,7 @@ def enclose(
     used = set(reachable([y]))
     kept = [[i for i, x in enumerate(group) if x in used] for group in (given, common)]
     inputs = [start, *[given[i] for i in kept[0]], *[common[i] for i in kept[1]]]
-    text = str(Graph(inputs, [y]))
-    return Enclosed(text, [rows[i] for i in kept[0]], [shared[i] for i in kept[1]])
+    return Enclosed(Graph(inputs, [y]), [rows[i] for i in kept[0]], [shared[i] for i in kept[1]])
 
 
 # What costs nothing where it is read, so that nothing is gained by having it in memory.
@@ -111,8 +102,9 @@ def enclose_late(
     used = set(reachable([new[y]]))
     keep = [k for k, x in enumerate(own_shared) if new[x] in used]
     inputs = [new[x] for x in (start, *own_rows, *[own_shared[k] for k in keep])]
-    text = str(Graph(inputs, [new[y]]))
-    return Enclosed(text, [early(x) for x in own_rows], [shared_values[k] for k in keep])
+    return Enclosed(
+        Graph(inputs, [new[y]]), [early(x) for x in own_rows], [shared_values[k] for k in keep]
+    )
 
 
 def _by_columns(node: Node) -> bool:
@@ -163,11 +155,10 @@ def apply(body: Graph, inputs: Sequence[Node], rows: Size = ROWS) -> Node:
     return new[body.outputs[0]]
 
 
-def bound(text: str, sizes: Mapping[str, Size]) -> str:
-    """The text of a body with values in place of the names of sizes."""
-    body = body_of(text)
+def bound(body: Graph, sizes: Mapping[str, Size]) -> Graph:
+    """A body, or a graph in one, with values in place of the names of sizes; others stay."""
     if not set(body.dim_names) & sizes.keys():
-        return text
+        return body
     inputs = [
         input_node(x.type.with_shape(tuple(substituted(d, sizes) for d in x.shape)))
         for x in body.inputs
@@ -175,7 +166,7 @@ def bound(text: str, sizes: Mapping[str, Size]) -> str:
     new = dict(zip(body.inputs, inputs, strict=True))
     for node in body.body:
         new[node] = _rebound(node, sizes)(*[new[x] for x in node.inputs])
-    return str(Graph(inputs, [new[body.outputs[0]]]))
+    return Graph(inputs, [new[y] for y in body.outputs], body.name)
 
 
 def _rebound(node: Node, sizes: Mapping[str, Size]) -> Callable[..., Node]:
@@ -187,12 +178,15 @@ def _rebound(node: Node, sizes: Mapping[str, Size]) -> Callable[..., Node]:
             changed[key] = substituted(value, sizes)
         elif isinstance(value, tuple) and any(isinstance(d, Dim) for d in value):
             changed[key] = tuple(substituted(d, sizes) for d in value)
+        elif isinstance(value, Graph):
+            changed[key] = bound(value, sizes)
     made = dataclasses.replace(prim, **changed) if changed else prim
 
     def make(*inputs: Node) -> Node:
         here = provenance()
         type = made.infer(*[x.type for x in inputs])
-        return Node(made, inputs, type, node.scope or here.scope, here.source, here.origin)
+        source, origin = here.source or node.source, here.origin
+        return Node(made, inputs, type, node.scope or here.scope, source, origin)
 
     return make
 
@@ -215,12 +209,3 @@ def _atom(atom: str | Quotient, sizes: Mapping[str, Size]) -> Size:
     if isinstance(atom, str):
         return sizes.get(atom, Dim(atom))
     return substituted(atom.numerator, sizes) // substituted(atom.denominator, sizes)
-
-
-def run(body: Graph, arrays: Sequence[Any], rows: int) -> Any:
-    """The meaning of a body, in NumPy."""
-    values = dict(zip(body.inputs, arrays, strict=True))
-    for node in body.body:
-        given = [values[x] for x in node.inputs]
-        values[node] = node.prim.bind({"_rows": rows}).reference(*given)
-    return values[body.outputs[0]]

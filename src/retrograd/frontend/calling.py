@@ -69,6 +69,11 @@ def caller_of(program: Program) -> native.Caller | None:
     return _CALLERS.get(address)
 
 
+def is_serving(program: Program) -> bool:
+    """Whether what calls programs natively is there, so that to ask for it takes no time."""
+    return isinstance(program, LLVMProgram) and program.is_serving
+
+
 class Traced:
     """One compiled signature: program, what it takes from around it, structure of the result."""
 

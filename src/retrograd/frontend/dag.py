@@ -102,7 +102,7 @@ def dag_scan(
                 f"dag_scan: the cell gives a state {_shown(made.result)}, but its states are "
                 f"{_shown(layout)}; name the state's shape by state="
             )
-        op = DagScan(nodes, sent.text, made.text, len(sent.rows), len(sent.shared), len(made.rows))
+        op = DagScan(nodes, sent.body, made.body, len(sent.rows), len(sent.shared), len(made.rows))
         y = op(to_node(edges, "dag_scan"), to_node(order, "dag_scan"),
                *sent.rows, *sent.shared, *made.rows, *made.shared)  # fmt: skip
         leaves = layout.unpack(slice_axis(y, 1, 0, layout.width))
@@ -145,7 +145,7 @@ class _Body:
         used = [i for i, x in enumerate(given) if x in inner]
         self.rows = [arrays[i] for i in used]
         self.shared = outer
-        self.text = _text([start, *[given[i] for i in used]], outer, y)
+        self.body = _body([start, *[given[i] for i in used]], outer, y)
 
 
 def _inside(y: Node, rows: Sequence[Node]) -> tuple[set[Node], list[Node]]:
@@ -183,8 +183,8 @@ def _of_rows(node: Node) -> bool:
     )
 
 
-def _text(rows: Sequence[Node], shared: Sequence[Node], y: Node) -> str:
-    """A body as text, with inputs that have no names."""
+def _body(rows: Sequence[Node], shared: Sequence[Node], y: Node) -> Graph:
+    """A body, with inputs that have no names."""
     new = {x: input_node(x.type) for x in (*rows, *shared)}
     inputs = list(new.values())
     boundary = set(new)
@@ -196,5 +196,6 @@ def _text(rows: Sequence[Node], shared: Sequence[Node], y: Node) -> str:
             order[node] = None
             todo += node.inputs
     for node in sorted(order, key=lambda n: n.id):
-        new[node] = Node(node.prim, tuple([new[x] for x in node.inputs]), node.type, node.scope)
-    return str(Graph(inputs, [new[y]]))
+        given = tuple([new[x] for x in node.inputs])
+        new[node] = Node(node.prim, given, node.type, node.scope, node.source)
+    return Graph(inputs, [new[y]])

@@ -14,6 +14,7 @@ from retrograd.frontend.context import _BACKEND, Setting, current_backend, is_tr
 from retrograd.frontend.failure import show_failure
 from retrograd.frontend.leaves import PENDING, leaf
 from retrograd.frontend.recording import Lazy, add_recorder, dissolve_pages, evaluate
+from retrograd.frontend.value.page import close_pages
 from retrograd.ir import Node
 
 
@@ -31,7 +32,8 @@ def debug(
 
     `backward()` and functions compiled with `jit` are checked as well, and what is recorded inside
     and was not looked at is computed when the block ends. Only the thread that enters is concerned.
-    Also a decorator. With `page`, a page of the explorer that opens at the node is written there.
+    Operations of `Value` are looked at in the same way, but have no page. Also a decorator. With
+    `page`, a page of the explorer that opens at the node is written there.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([4.0, 0.0], requires_grad=True)
@@ -56,6 +58,7 @@ class Debug(Setting):
 
     def __enter__(self) -> None:
         dissolve_pages()  # from here on operations make nodes, and show them
+        close_pages()
         self._watches.append(_Watch())
         super().__enter__()
 

@@ -24,6 +24,7 @@ from retrograd.ops.fft import Fft
 from retrograd.ops.shape import Concat, Flip, pad, slice_axis
 
 ArrayLike = Any
+Sizes = Sequence[int] | None
 
 _POWER = {"backward": (0.0, -1.0), "ortho": (-0.5, -0.5), "forward": (-1.0, 0.0)}
 
@@ -103,36 +104,43 @@ def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     return _transform(as_node(x), n, axis, norm, True, "ifft")
 
 
+def _several(x: Node, s: Any, axes: Any, norm: str, inverse: bool, what: str) -> Node:
+    for axis, n in _axes(x, s, axes, what):
+        x = _transform(x, n, axis, norm, inverse, what)
+    return x
+
+
 @function
-def fftn(
-    x: ArrayLike,
-    /,
-    *,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str = "backward",
-) -> Any:
+def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
     """`fft` along several axes, all by default; `s` are the sizes to cut or fill to."""
-    x = as_node(x)
-    for axis, n in _axes(x, s, axes, "fftn"):
-        x = _transform(x, n, axis, norm, False, "fftn")
-    return x
+    return _several(as_node(x), s, axes, norm, False, "fftn")
 
 
 @function
-def ifftn(
-    x: ArrayLike,
-    /,
-    *,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str = "backward",
-) -> Any:
+def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
     """The inverse of `fftn`."""
-    x = as_node(x)
-    for axis, n in _axes(x, s, axes, "ifftn"):
-        x = _transform(x, n, axis, norm, True, "ifftn")
-    return x
+    return _several(as_node(x), s, axes, norm, True, "ifftn")
+
+
+@function
+def fft2(
+    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+) -> Any:
+    """`fftn` along two axes, the last by default.
+
+    >>> import retrograd as rg
+    >>> rg.fft.fft2([[1.0, 0.0], [0.0, 0.0]]).tolist()
+    [[(1+0j), (1+0j)], [(1+0j), (1+0j)]]
+    """
+    return _several(as_node(x), s, axes, norm, False, "fft2")
+
+
+@function
+def ifft2(
+    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+) -> Any:
+    """The inverse of `fft2`."""
+    return _several(as_node(x), s, axes, norm, True, "ifft2")
 
 
 def _real_input(x: Node, what: str) -> Node:
@@ -178,39 +186,47 @@ def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
     return _irfft(as_node(x), n, axis, norm, "irfft")
 
 
-@function
-def rfftn(
-    x: ArrayLike,
-    /,
-    *,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str = "backward",
-) -> Any:
-    """`rfft` along the last of the axes, then `fft` along the others."""
-    x = _real_input(as_node(x), "rfftn")
-    *others, (last, n) = _axes(x, s, axes, "rfftn")
-    x = _rfft(x, n, last, norm, "rfftn")
+def _several_real(x: Node, s: Any, axes: Any, norm: str, what: str) -> Node:
+    *others, (last, n) = _axes(_real_input(x, what), s, axes, what)
+    x = _rfft(x, n, last, norm, what)
     for axis, n in others:
-        x = _transform(x, n, axis, norm, False, "rfftn")
+        x = _transform(x, n, axis, norm, False, what)
     return x
 
 
-@function
-def irfftn(
-    x: ArrayLike,
-    /,
-    *,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str = "backward",
-) -> Any:
-    """The inverse of `rfftn`."""
-    x = as_node(x)
-    *others, (last, n) = _axes(x, s, axes, "irfftn")
+def _several_halves(x: Node, s: Any, axes: Any, norm: str, what: str) -> Node:
+    *others, (last, n) = _axes(x, s, axes, what)
     for axis, size in others:
-        x = _transform(x, size, axis, norm, True, "irfftn")
-    return _irfft(x, n, last, norm, "irfftn")
+        x = _transform(x, size, axis, norm, True, what)
+    return _irfft(x, n, last, norm, what)
+
+
+@function
+def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
+    """`rfft` along the last of the axes, then `fft` along the others."""
+    return _several_real(as_node(x), s, axes, norm, "rfftn")
+
+
+@function
+def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
+    """The inverse of `rfftn`."""
+    return _several_halves(as_node(x), s, axes, norm, "irfftn")
+
+
+@function
+def rfft2(
+    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+) -> Any:
+    """`rfftn` along two axes, the last by default."""
+    return _several_real(as_node(x), s, axes, norm, "rfft2")
+
+
+@function
+def irfft2(
+    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+) -> Any:
+    """The inverse of `rfft2`."""
+    return _several_halves(as_node(x), s, axes, norm, "irfft2")
 
 
 _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
@@ -271,6 +287,6 @@ def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> An
 
 
 __all__ = [
-    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft",
-    "irfftn", "rfft", "rfftfreq", "rfftn",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip

@@ -38,8 +38,8 @@ class Form(FormBase):
     """One value of a recorded computation: a node over slots, and what is known about it."""
 
     __slots__ = (
-        "gradients", "loss", "node", "place", "reach", "slot", "spent", "stopped", "type",
-        "without_history", "written",
+        "gradients", "loss", "node", "place", "reach", "slopes", "slot", "spent", "stopped",
+        "type", "without_history", "written",
     )  # fmt: skip
 
     def __init__(self, place: Place, node: Node, slot: int = -1, spent: bool = False) -> None:
@@ -56,6 +56,7 @@ class Form(FormBase):
         self.without_history: Form | None = None  # what it turns into when backward() is done
         self.reach: tuple[int, ...] | None = None
         self.gradients: dict[Any, tuple[Form | None, ...]] = {}
+        self.slopes: dict[Any, tuple[Form | None, ...]] = {}  # see `differentiated`
         self.written: tuple[dict[Node, int], frozenset[float]] | None = None  # see `pattern`
 
     def stop(self) -> Form:
@@ -118,21 +119,37 @@ class Form(FormBase):
         found = self.gradients.get(key)
         if found is None:
             start = seeds([self.node]) if seed is None else [seed.node]
-            bound = self.written[0] if self.written else {}
-            equal = {
-                n: (full(which[0], n.type).prim, ())
-                if isinstance(which, tuple)
-                else (which, n.type)
-                for n, which in zip(bound, pattern or bound.values(), strict=True)
-            }
-            nodes = pullback([self.node], start, [w.node for w in wanted], same=equal)
-            found = tuple([None if g is None else self._gradient(g) for g in nodes])
+            nodes, loss = self._pulled(start, wanted, pattern), self.spend()
+            found = tuple([None if g is None else self._gradient(g, loss) for g in nodes])
             self.gradients[key] = found
         return found
 
-    def _gradient(self, g: Node) -> Form:
+    def differentiated(
+        self, wanted: Sequence[Form], pattern: tuple[Any, ...]
+    ) -> tuple[Form | None, ...]:
+        """The value as a constant, through which no gradient goes, and its gradients as above: what
+        a transform gives."""
+        key = (*wanted, pattern)
+        found = self.slopes.get(key)
+        if found is None:
+            nodes, value = self._pulled(seeds([self.node]), wanted, pattern), self.stop()
+            found = (value, *[None if g is None else self._gradient(g, value) for g in nodes])
+            self.slopes[key] = found
+        return found
+
+    def _pulled(
+        self, start: Sequence[Node], wanted: Sequence[Form], pattern: tuple[Any, ...]
+    ) -> list[Node | None]:
+        bound = self.written[0] if self.written else {}
+        equal = {
+            n: (full(which[0], n.type).prim, ()) if isinstance(which, tuple) else (which, n.type)
+            for n, which in zip(bound, pattern or bound.values(), strict=True)
+        }
+        return pullback([self.node], start, [w.node for w in wanted], same=equal)
+
+    def _gradient(self, g: Node, loss: Form) -> Form:
         form = self.place.form(StopGradient()(g))  # it is a constant to what uses it
-        form.loss = self.spend()
+        form.loss = loss
         return form
 
 

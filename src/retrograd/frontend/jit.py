@@ -17,7 +17,7 @@ from retrograd.errors import ArgumentError, DTypeError, TraceError
 from retrograd.frontend import tree
 from retrograd.frontend.arguments import argument_names, positional
 from retrograd.frontend.broadcasting import Number, as_node
-from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of
+from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of, is_serving
 from retrograd.frontend.context import (
     _BACKEND,
     _TRACING,
@@ -173,11 +173,12 @@ class Jit:
             labels, specs = self._declared(args, kwargs)
         for x, label, spec in zip(call.leaves, labels, specs, strict=True):
             call.keys.append(self._classify(x, label, spec, call.arrays))
-        traced = self._traced(call)
+        traced, known = self._traced(call)
         if traced.needs_grad and grad_enabled():
             return self._f(*args, **kwargs)  # it closes over tensors that want a gradient
         self._counts["calls"] += 1
-        self._learn(traced, call)
+        if known or is_serving(traced.program):  # that takes a while the first time in a process
+            self._learn(traced, call)
         return traced.run(call, self._gone_here(*user_place()))
 
     def _gone_here(self, code: CodeType | None, lasti: int) -> Gone:
@@ -187,11 +188,12 @@ class Jit:
             gone = self._gone = Gone(self._name, code, lasti)
         return gone
 
-    def _traced(self, call: Call) -> Traced:
-        """The program for the signature of a call."""
+    def _traced(self, call: Call) -> tuple[Traced, bool]:
+        """The program for the signature of a call, and whether it was there."""
         signature = (call.structure, tuple(call.keys), current_backend())
         traced = self._traces.get(signature)
-        JIT["misses" if traced is None else "hits"] += 1
+        known = traced is not None
+        JIT["hits" if known else "misses"] += 1
         if traced is None:
             with self._lock:
                 traced = self._traces.get(signature)
@@ -203,7 +205,7 @@ class Jit:
                         del self._traces[next(iter(self._traces))]
                     self._traces[signature] = traced
                     self._counts["compilations"] += 1
-        return traced
+        return traced, known
 
     def _learn(self, traced: Traced, call: Call) -> None:
         """See to it that the next call like this one is recognised."""

@@ -26,8 +26,8 @@ linalg.eigvals linalg.eigvalsh linalg.inv linalg.matmul linalg.matrix_norm linal
 linalg.matrix_rank linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer linalg.pinv
 linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.trace
 linalg.vecdot linalg.vector_norm
-fft.fft fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifftn fft.ifftshift fft.ihfft fft.irfft
-fft.irfftn fft.rfft fft.rfftn
+fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft
+fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn
 """
 # Functions of the same name and meaning: what comes by position comes in the same order, and what
 # has the same name means the same.

@@ -42,7 +42,7 @@ def regression_loss(prediction: Any, target: Any, mask: Any = None, kind: str = 
     >>> gnn.regression_loss([1.0, 2.0], [0.0, 5.0], mask=[True, False]).item()
     1.0
     """
-    losses = {
+    losses: dict[str, Any] = {
         "mse": functional.mse_loss, "l1": functional.l1_loss, "huber": functional.huber_loss,
     }  # fmt: skip
     if kind not in losses:

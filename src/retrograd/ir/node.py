@@ -102,6 +102,7 @@ class Op:
     name: str
     arity: int | None = None  # None: any number of inputs
     value_inputs: int | None = None  # how many of them the value depends on; None: on all
+    remark: str = ""  # what the text of a graph does not hold of it, said there as a comment
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -137,6 +138,12 @@ class Op:
                 elif isinstance(part, Nested):
                     found.update(part.dim_names)
         return frozenset(found)
+
+    def repeated(self, *types: TensorType) -> list[tuple[Any, Any]]:
+        """The graphs that the op computes on inputs of these types, with how often each; of a loop
+        of unknown length once, of two branches both."""
+        length = getattr(self, "length", 1)
+        return [(graph, length) for graph in graphs_of(self)]
 
     def infer(self, *types: TensorType) -> TensorType:
         """The result's type; raises `ShapeError` or `DTypeError` naming the op and the types."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from retrograd.ir.dim import Dim, evaluate, product
-from retrograd.ir.node import Node, graphs_of
+from retrograd.ir.node import Node
 from retrograd.ir.types import TensorType, TupleType
 
 if TYPE_CHECKING:
@@ -154,12 +154,11 @@ def _repeated(graph: Graph) -> Iterator[tuple[Node, Count]]:
     todo: list[tuple[Graph, Count]] = [(graph, 1)]
     for inside, times in todo:  # which grows
         for node in inside.body:
-            held = graphs_of(node.prim)
+            held = node.prim.repeated(*[x.type for x in node.inputs])
             if not held:
                 yield node, times
                 continue
-            steps = times * node.attrs.get("length", 1)
-            todo += [(g, steps) for g in held]
+            todo += [(g, times * steps) for g, steps in held]
 
 
 class _Sum:

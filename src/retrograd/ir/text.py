@@ -75,7 +75,8 @@ def _print(graph: Graph, place: str, numbers: Mapping[Graph, str], sources: bool
             attrs = operations[key] = _show_attrs(node, numbers)
         inputs = f"({', '.join([number[x] for x in node.inputs])})" if node.inputs else ""
         scope = f"  @{_label(node.scope)}" if node.scope else ""
-        source = f"  # {' '.join(str(node.source).split())}" if sources and node.source else ""
+        said = [node.prim.remark, str(node.source) if sources and node.source else ""]
+        source = f"  # {' '.join(' '.join(said).split())}" if any(said) else ""
         lines.append(f"  %{i}{name}: {type} = {node.prim.name}{inputs}{attrs}{scope}{source}")
     outputs = [number[node] for node in graph.outputs]
     return [*lines, f"  return {', '.join(outputs)}".rstrip(), "}"]

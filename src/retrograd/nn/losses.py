@@ -42,26 +42,54 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
 
 
 # -- regression ----------------------------------------------------------------------------------
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """`(x - t)**2`."""
+def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+    """`(x - t)**2`, with a weight for each element if given; the mean is then by the weights' sum.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.mse_loss([1.0, 2.0], [0.0, 0.0], weight=[3.0, 1.0]).item()
+    1.75
+    """
     x, t = pair(input, target, "mse_loss")
-    return reduced(rg.square(x - t), reduction)
+    return _averaged(rg.square(x - t), weight, reduction, "mse_loss")
 
 
-def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """`|x - t|`."""
+def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+    """`|x - t|`, with a weight for each element if given; the mean is then by the weights' sum."""
     x, t = pair(input, target, "l1_loss")
-    return reduced(rg.abs(x - t), reduction)
+    return _averaged(rg.abs(x - t), weight, reduction, "l1_loss")
 
 
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """`d**2 / 2` where `d = |x - t|` is at most delta, `delta (d - delta / 2)` beyond."""
+def huber_loss(
+    input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
+) -> Tensor:
+    """`d**2 / 2` where `d = |x - t|` is at most delta, `delta (d - delta / 2)` beyond; times a
+    weight for each element if given, which the mean does not divide by."""
     x, t = pair(input, target, "huber_loss")
     positive("huber_loss", "delta", delta)
     d = rg.abs(x - t)
     near = rg.minimum(d, delta)
     # d**2 / 2 and delta (d - delta / 2) in one, with no branch that could overflow unused.
-    return reduced(near * (d - 0.5 * near), reduction)
+    loss = near * (d - 0.5 * near)
+    if weight is not None:
+        loss = loss * _weights(loss, weight, "huber_loss")
+    return reduced(loss, reduction)
+
+
+def _weights(loss: Tensor, weight: Any, what: str) -> Tensor:
+    w = as_floats(weight)
+    if w.shape != loss.shape:
+        raise ShapeError(f"{what}: the input has the shape {loss.shape}, the weight {w.shape}")
+    return w
+
+
+def _averaged(loss: Tensor, weight: Any, reduction: str, what: str) -> Tensor:
+    """Elements reduced, with weights or without."""
+    if weight is None:
+        return reduced(loss, reduction)
+    w = _weights(loss, weight, what)
+    if reduction == "mean":
+        return (loss * w).sum() / w.sum()
+    return reduced(loss * w, reduction)
 
 
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:

@@ -123,9 +123,15 @@ def _max_unpool(rank: int) -> Function:
     )
 
 
-adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_adaptive_max_pool, (1, 2, 3))
-lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_pool, (1, 2, 3))
-max_unpool1d, max_unpool2d, max_unpool3d = map(_max_unpool, (1, 2, 3))
+adaptive_max_pool1d: Function = _adaptive_max_pool(1)
+adaptive_max_pool2d: Function = _adaptive_max_pool(2)
+adaptive_max_pool3d: Function = _adaptive_max_pool(3)
+lp_pool1d: Function = _lp_pool(1)
+lp_pool2d: Function = _lp_pool(2)
+lp_pool3d: Function = _lp_pool(3)
+max_unpool1d: Function = _max_unpool(1)
+max_unpool2d: Function = _max_unpool(2)
+max_unpool3d: Function = _max_unpool(3)
 
 
 def _columns(

@@ -161,6 +161,14 @@ def expm1(x: Numbers) -> Numbers:
 
 
 @formula
+def sech2(x: Numbers) -> Numbers:
+    """`4 t / (1 + t)**2` of `t = exp(-2 |x|)`."""
+    t = (x.of("Abs") * -2).of("Exp")
+    whole = t + 1
+    return (t * 4) / whole / whole
+
+
+@formula
 def signbit(x: Numbers) -> Numbers:
     """Of a NaN, ONNX does not tell."""
     return x.below(0) | (x.equals(0) & x.of("Reciprocal").below(0))

@@ -98,8 +98,8 @@ def _is_product(node: Node) -> bool:
 
 def _can_wait(node: Node, fixed: set[Node], sources: dict[Node, set[Node]]) -> bool:
     """Whether a node of rows can be computed beforehand, as far as memory goes."""
-    if _is_product(node):
-        if not any(x in fixed for x in node.inputs):
+    if isinstance(node.prim, DotGeneral):
+        if not any(x in fixed for x in node.inputs) or _without_columns(node, node.prim, fixed):
             return False
         (x,) = (x for x in node.inputs if x in sources)
         size = sum(_size(row.type) for row in sources[x])
@@ -107,6 +107,14 @@ def _can_wait(node: Node, fixed: set[Node], sources: dict[Node, set[Node]]) -> b
     if isinstance(node.prim, Elementwise | Cast) or node.op in VIEWS:
         return 0 <= _size(node.type) < VECTOR
     return False
+
+
+def _without_columns(node: Node, prim: DotGeneral, fixed: set[Node]) -> bool:
+    """Whether a stack would give columns to a right operand that has none: its sums would be taken
+    in another order, and a pass changes no bit."""
+    a, b = node.inputs
+    _, columns = prim.free_axes(a.type.rank, b.type.rank)
+    return b not in fixed and all(b.shape[i] == 1 for i in columns)
 
 
 def _size(type: TensorType) -> int:

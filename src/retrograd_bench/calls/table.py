@@ -198,6 +198,7 @@ def _linalg(a: Arrays) -> dict[str, Call]:
     made: dict[str, Call] = {name: partial(getattr(la, name), m) for name in SQUARE.split()}
     made |= {name: partial(getattr(la, name), spd) for name in ("cholesky", "eigh", "eigvalsh")}
     return made | {
+        "block_diag": lambda: la.block_diag(m, x),
         "cho_solve": lambda: la.cho_solve((spd, True), x),
         "cross": lambda: la.cross(x[:, :3], y[:, :3]),
         "kron": lambda: la.kron(m, x),
@@ -206,10 +207,14 @@ def _linalg(a: Arrays) -> dict[str, Call]:
         "matmul": lambda: la.matmul(m, x),
         "matrix_power": lambda: la.matrix_power(m, 3),
         "multi_dot": lambda: la.multi_dot([m, m, x]),
+        "matrix_exp": lambda: la.matrix_exp(m),
         "outer": lambda: la.outer(a.row, a.row),
         "solve": lambda: la.solve(m, x),
         "solve_triangular": lambda: la.solve_triangular(spd, x, lower=True),
         "tensordot": lambda: la.tensordot(m, x, axes=1),
+        "tensorinv": lambda: la.tensorinv(rg.expand_dims(m, axis=0), ind=2),
+        "tensorsolve": lambda: la.tensorsolve(m, a.row[: a.n]),
+        "vander": lambda: la.vander(a.row),
         "vecdot": lambda: la.vecdot(x, y),
     }
 

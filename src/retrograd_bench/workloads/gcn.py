@@ -157,6 +157,31 @@ def with_torch(sparse: bool = False, compiled: bool = False) -> Session:
     return loop(step, None, [()], lambda v: v.item())
 
 
+def with_geometric(sparse: bool = False) -> Session:
+    """PyTorch Geometric's layers as they are, without their normalization, as weights are given."""
+    import torch
+    from torch_geometric.nn import GCNConv
+
+    d, given = data(), [torch.tensor(w) for w in weights()]
+    x, y = torch.tensor(d.x), torch.tensor(d.y)
+    edges = torch.tensor(np.stack([d.source, d.target]))
+    layers = [GCNConv(a.shape[0], a.shape[1], normalize=False) for a in (given[0], given[2])]
+    with torch.no_grad():
+        for layer, w, b in zip(layers, given[::2], given[1::2], strict=False):
+            layer.lin.weight.copy_(w.T)
+            layer.bias.copy_(b)
+    edge_weight = given[4].requires_grad_()
+    features = x.to_sparse_csr() if sparse else x
+
+    def loss(_: Any) -> Any:
+        h = torch.relu(layers[0](features, edges, edge_weight))
+        return torch.nn.functional.cross_entropy(layers[1](h, edges, edge_weight), y)
+
+    p = [*layers[0].parameters(), *layers[1].parameters(), edge_weight]
+    step = eager(loss, p, torch.optim.Adam(p, lr=LR, fused=True))
+    return loop(step, None, [()], lambda v: v.item())
+
+
 WORKLOADS = (
     Workload(
         "W6-dense",
@@ -167,6 +192,7 @@ WORKLOADS = (
             "jax": with_jax,
             "torch": with_torch,
             "torch-compile": lambda: with_torch(compiled=True),
+            "torch_geometric": with_geometric,
         },
         targets=(Target("retrograd", 1.8e-3, "jax", 4.35e-3),),
         optional=frozenset({"torch-compile"}),
@@ -179,6 +205,7 @@ WORKLOADS = (
             "retrograd-eager": lambda: with_retrograd_eager(sparse=True),
             "jax": lambda: with_jax(sparse=True),
             "torch": lambda: with_torch(sparse=True),
+            "torch_geometric": lambda: with_geometric(sparse=True),
         },
         targets=(Target("retrograd", 0.5e-3, "torch", 3.0e-3),),
     ),

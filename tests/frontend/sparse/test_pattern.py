@@ -33,12 +33,54 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "running sum": (lambda x: rg.cumsum(x, axis=0), False),
     "sorted rows": (lambda x: rg.sort(x.reshape(2, 3), axis=1), False),
     "windows": (lambda x: rg.avg_pool(x[None, None], 2, stride=1).reshape(-1), True),
-    "convolution": (lambda x: rg.conv(x[None, None], np.ones((1, 1, 3))).reshape(-1), False),
+    "convolution": (lambda x: rg.conv(x[None, None], np.ones((1, 1, 3))).reshape(-1), True),
+    "strided convolution of zeros": (
+        lambda x: rg.conv(
+            x.reshape(1, 1, 2, 3), np.array([[[[1.0, 0], [0, 2]]]] * 2), stride=2, padding=1
+        ).reshape(-1),
+        True,
+    ),
+    "kernels": (lambda x: rg.conv(np.eye(3)[None], x.reshape(2, 3, 1)).reshape(-1), True),
+    "grouped convolution": (
+        lambda x: rg.conv(x.reshape(1, 2, 3), np.ones((4, 1, 2)), groups=2).reshape(-1),
+        True,
+    ),
+    "convolution of both": (
+        lambda x: rg.conv(x[None, None], x[:3][None, None]).reshape(-1),
+        True,
+    ),
     "matrices": (lambda x: rg.linalg.inv(x[:4].reshape(2, 2) + 3 * np.eye(2)).reshape(-1), False),
+    "a stack of matrices": (
+        lambda x: rg.linalg.inv(x[:, None, None] * np.ones((6, 2, 2)) + 3 * np.eye(2)).sum((1, 2)),
+        True,
+    ),
+    "a stack of systems": (
+        lambda x: rg.linalg.solve(np.eye(2) * 2 + np.ones((3, 2, 2)), x.reshape(3, 2, 1))[..., 0],
+        True,
+    ),
     "constant": (lambda x: rg.stop_gradient(x) * 2 + 0 * x, True),
     "comparison": (lambda x: rg.where(x > 0, x, 2 * x[::-1]), False),
-    "loop": (lambda x: rg.scan(lambda c, v: (c * v, c), x[0], x)[1], False),
-    "choice of branches": (lambda x: rg.cond(x[0] < 9, lambda x: x * 2, rg.sin, x), False),
+    "loop": (lambda x: rg.scan(lambda c, v: (c * v, c), x[0], x)[1], True),
+    "elementwise loop": (lambda x: rg.scan(lambda c, _: (rg.sin(c), None), x, length=9)[0], True),
+    "long loop": (lambda x: rg.scan(lambda c, _: (rg.sin(c), None), x, length=9000)[0], True),
+    "long loop of a band": (
+        lambda x: rg.scan(lambda c, v: (c + v, rg.sin(c[1:])), x, rg.ones((9000, 6)))[1][-1],
+        True,
+    ),
+    "loop that mixes": (
+        lambda x: rg.scan(lambda c, _: (rg.concat([c[:1], c[:-1] + c[1:]]), None), x, length=2)[0],
+        True,
+    ),
+    "loop backwards": (lambda x: rg.scan(lambda c, v: (c + v, c), 0.0, x, reverse=True)[1], True),
+    "loop with an end": (
+        lambda x: rg.while_loop(lambda s: s[1] < 5, lambda s: (s[0] * 1.1, s[1] + 1), (x, 0))[0],
+        True,
+    ),
+    "choice of branches": (lambda x: rg.cond(x[0] < 9, lambda x: x * 2, rg.sin, x), True),
+    "choice of different branches": (
+        lambda x: rg.cond(x[0] < 9, lambda x: x * 2, lambda x: x[::-1], x),
+        False,
+    ),
     "custom rule": (rg.custom_jvp(rg.sin, lambda p, t: (p[0], t[0] * rg.cos(p[0]))), False),
     "checkpoint": (rg.checkpoint(lambda x: rg.sin(x) ** 2), True),
 }

@@ -4,6 +4,7 @@ import builtins
 import math
 import random
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -279,6 +280,41 @@ def test_a_way_back_goes_on_through_results(Value):
         return step, [a, b]
 
     both(Value, make)
+
+
+def test_leaves_that_are_made_inside(Value):
+    """Those that go with the call are new in each; those that somebody keeps are state."""
+
+    def make(cls, jit):
+        w = cls(2.0)
+        kept: list[Any] = []
+
+        @jit
+        def f(c):
+            if not kept:
+                kept.append(cls(1.0))
+            x, z = cls(0.5), cls(w.data * c)
+            y = w * x * z * kept[0]
+            y.backward()
+            x.data = x.data + 1.0
+            kept[0].data = kept[0].data * 0.5 + c
+            return [x.grad, z.grad, x.data, z.data, y]
+
+        def step(k):
+            y = f(1.0 + k)
+            y[-1].backward()
+            return y
+
+        return step, [w]
+
+    both(Value, make)
+
+
+def test_an_operation_of_ones_own_is_refused(Value):
+    w = Value(2.0)
+    with pytest.raises(rg.TraceError, match="operation of your own"):
+        rg.jit(lambda: Value(3.0, (w,), (2.0,)).backward())()
+    assert (w.grad, w.data) == (0.0, 2.0)
 
 
 def test_a_way_back_counts_with_the_numbers_of_its_call(Value):

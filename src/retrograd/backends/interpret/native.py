@@ -22,6 +22,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.pairs.matrices import Paired
 from retrograd.errors import LoopLimitError, ShapeError
 from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, evaluate
 from retrograd.ops.control import items
@@ -60,7 +61,7 @@ _PROGRAMS: OrderedDict[Any, Code] = OrderedDict()
 _LOCK = threading.RLock()
 
 FULL = float("inf")  # work: loops run more than once
-HEAVY = (Conv, MatrixOp)
+HEAVY = (Conv, MatrixOp, Paired)
 _FREE = (Reduction, ArgMax, Scan, Sort)  # no attribute holds a size
 
 
@@ -88,7 +89,7 @@ def run(node: Node, arrays: list[Array]) -> Array:
             return _outer(node, *arrays)
         slim, slender = _matrices(node, *arrays) or _slim_product(node, arrays)
         return _program(slim, "paired", work)(slender)[0].reshape(node.shape)
-    if isinstance(prim, MatrixOp):
+    if isinstance(prim, MatrixOp | Paired):
         return _program(node, _named(node), work)(arrays)[0]
     if node.op == "dag_scan":
         return _program(_of_any_graph(node), "graph", FULL)(arrays)[0]
@@ -268,8 +269,15 @@ def _types(node: Node, kind: str) -> list[TensorType]:
     if kind.startswith("named"):
         names = iter([Dim(f"n{i}") for i in kind.split()[1:]])
         named: list[list[Any]] = [[next(names) for _ in t.shape] for t in types]
-        if isinstance(node.prim, Solve | Inv):
-            named[1][-2] = named[0][-1] + 2
+        prim, rows = node.prim, -2
+        if isinstance(prim, Paired):
+            if prim.given:
+                rows = -3
+                for own in named:
+                    own[-1] = 2  # the parts of complex numbers
+            prim = prim.inner
+        if isinstance(prim, Solve | Inv):
+            named[1][rows] = named[0][rows + 1] + 2
         return [t.with_shape(tuple(s)) for t, s in zip(types, named, strict=True)]
     sizes: list[list[Any]] = [
         [Dim(f"{'abc'[i]}{axis}") for axis in range(t.rank)] for i, t in enumerate(types)

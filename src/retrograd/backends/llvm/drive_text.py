@@ -34,6 +34,12 @@ kernel returns that itself, its place among the counters, how many slots it uses
 Kernels are `i64 (ptr block, ptr slots, i64 lo,
 i64 hi)`, with the rows to do. They return 0, or something else where an index check failed.
 
+A thread begins with blocks of its own, the same in every band, so that it finds in its cache what
+it has left there. When it has done them it takes over, from the end, what others have not begun: a
+processor that is slower for a while, or busy with something else, does less. To this end each
+thread says in a word of the team's (`CLAIM`) what is left of its blocks, in units of those that one
+thread takes together: the band, 32 bits, the last one that is left and the first, 16 bits each.
+
 Of a local buffer each thread has only the rows at hand, in its scratch memory; a row of no bytes is
 one of which each thread has all. The kernels of a
 band with such buffers get a copy of the block that says where these are; the copies lie behind the
@@ -43,10 +49,11 @@ block.
 from __future__ import annotations
 
 from retrograd.backends.kernel import EACH
-from retrograd.backends.llvm.team_text import VOTE
+from retrograd.backends.llvm.team_text import CLAIM, PLACES, THREAD_BYTES, VOTE
 
 HEAD, CALL, LOCAL = 4, 4, 7  # words before operations, slots of a call, local buffers of a band
 END, CALLS, BAND, MEET, KEEP, TOGETHER = range(6)
+MOST_CLAIMS = 1 << 16  # beyond them, blocks are many, and each thread does its own
 LONG_ROWS = 1024  # after which a run may stop
 STOPPED = 1 << 62  # the result of a run that was told to stop
 
@@ -172,8 +179,50 @@ done:
   ret void
 }}
 
+; Where a thread says what is left of its blocks.
+define internal ptr @claim(ptr %team, i64 %thread) nounwind {{
+  %offset = mul i64 %thread, {THREAD_BYTES}
+  %from = add i64 %offset, {PLACES + CLAIM}
+  %at = getelementptr i8, ptr %team, i64 %from
+  ret ptr %at
+}}
+
+define internal i64 @pieces(ptr %block, ptr %given, ptr %copy, ptr %locals, ptr %calls, ptr %end,
+                            i64 %first, i64 %last, i64 %pieces.one, i64 %element, i64 %own,
+                            ptr %word, ptr %times, ptr %kernels) noinline nounwind {{
+start:
+  br label %head
+head:
+  %k = phi i64 [ %first, %start ], [ %k.next, %piece ]
+  %more = icmp ult i64 %k, %last
+  br i1 %more, label %piece, label %good
+piece:
+  %k.next = add i64 %k, 1
+  %own.element = udiv i64 %k, %pieces.one
+  %before = mul i64 %own.element, %pieces.one
+  %piece.lo = sub i64 %k, %before
+  %piece.hi = add i64 %piece.lo, 1
+  %lo.scaled = mul i64 %piece.lo, %element
+  %hi.scaled = mul i64 %piece.hi, %element
+  %lo.inside = udiv i64 %lo.scaled, %pieces.one
+  %hi.inside = udiv i64 %hi.scaled, %pieces.one
+  %start.row = mul i64 %own.element, %element
+  %lo = add i64 %start.row, %lo.inside
+  %hi = add i64 %start.row, %hi.inside
+  call void @place(ptr %block, ptr %copy, ptr %locals, ptr %calls, i64 %own, i64 %lo)
+  %result = call i64 @calls(ptr %given, ptr %calls, ptr %end, i64 %lo, i64 %hi, ptr %word,
+                            ptr %times, ptr %kernels)
+  %fine = icmp eq i64 %result, 0
+  br i1 %fine, label %head, label %failed
+failed:
+  ret i64 %result
+good:
+  ret i64 0
+}}
+
 define internal i64 @band(ptr %block, ptr %copy, ptr %at, ptr %end, i64 %thread, i64 %threads,
-                          i64 %own, ptr %word, ptr %times, ptr %kernels) noinline nounwind {{
+                          ptr %team, i64 %own, ptr %word, ptr %times, ptr %kernels)
+    noinline nounwind {{
 start:
   %rows.at = getelementptr i64, ptr %at, i64 2
   %rows.word = load i64, ptr %rows.at
@@ -205,33 +254,69 @@ start:
   %last.scaled = mul i64 %later, %chains
   %first.chain = udiv i64 %first.scaled, %threads
   %last.chain = udiv i64 %last.scaled, %threads
+  %few = icmp ult i64 %chains, {MOST_CLAIMS}
+  %many = icmp ugt i64 %threads, 1
+  %shared = and i1 %few, %many
+  br i1 %shared, label %publish, label %mine
+mine:
   %first = mul i64 %first.chain, %chain
   %last = mul i64 %last.chain, %chain
-  br label %head
-head:
-  %k = phi i64 [ %first, %start ], [ %k.next, %piece ]
-  %more = icmp ult i64 %k, %last
-  br i1 %more, label %piece, label %good
-piece:
-  %k.next = add i64 %k, 1
-  %own.element = udiv i64 %k, %pieces.one
-  %before = mul i64 %own.element, %pieces.one
-  %piece.lo = sub i64 %k, %before
-  %piece.hi = add i64 %piece.lo, 1
-  %lo.scaled = mul i64 %piece.lo, %element
-  %hi.scaled = mul i64 %piece.hi, %element
-  %lo.inside = udiv i64 %lo.scaled, %pieces.one
-  %hi.inside = udiv i64 %hi.scaled, %pieces.one
-  %start.row = mul i64 %own.element, %element
-  %lo = add i64 %start.row, %lo.inside
-  %hi = add i64 %start.row, %hi.inside
-  call void @place(ptr %block, ptr %copy, ptr %locals, ptr %calls, i64 %own, i64 %lo)
-  %result = call i64 @calls(ptr %given, ptr %calls, ptr %end, i64 %lo, i64 %hi, ptr %word,
-                            ptr %times, ptr %kernels)
+  %result.mine = call i64 @pieces(ptr %block, ptr %given, ptr %copy, ptr %locals, ptr %calls,
+                                  ptr %end, i64 %first, i64 %last, i64 %pieces.one, i64 %element,
+                                  i64 %own, ptr %word, ptr %times, ptr %kernels)
+  ret i64 %result.mine
+publish:
+  %number = ptrtoint ptr %at to i64
+  %tag = shl i64 %number, 29  ; a word has 8 bytes
+  %tag.only = and i64 %tag, -4294967296
+  %tag.last = shl i64 %last.chain, 16
+  %tag.first = or i64 %tag.only, %first.chain
+  %left.first = or i64 %tag.first, %tag.last
+  %own.at = call ptr @claim(ptr %team, i64 %thread)
+  store atomic i64 %left.first, ptr %own.at release, align 8
+  br label %whose
+whose:
+  %v = phi i64 [ 0, %publish ], [ %v.next, %others ]
+  %sum = add i64 %thread, %v
+  %over = icmp uge i64 %sum, %threads
+  %around = sub i64 %sum, %threads
+  %who = select i1 %over, i64 %around, i64 %sum
+  %left.at = call ptr @claim(ptr %team, i64 %who)
+  %ours = icmp eq i64 %v, 0
+  %taken = select i1 %ours, i64 1, i64 -65536
+  br label %look
+look:
+  %left = load atomic i64, ptr %left.at acquire, align 8
+  %left.tag = and i64 %left, -4294967296
+  %here = icmp eq i64 %left.tag, %tag.only
+  %lo = and i64 %left, 65535
+  %left.hi = lshr i64 %left, 16
+  %hi = and i64 %left.hi, 65535
+  %some = icmp ult i64 %lo, %hi
+  %open = and i1 %here, %some
+  br i1 %open, label %take, label %others
+take:
+  %rest = add i64 %left, %taken
+  %swap = cmpxchg ptr %left.at, i64 %left, i64 %rest acq_rel monotonic
+  %got = extractvalue {{ i64, i1 }} %swap, 1
+  br i1 %got, label %do, label %look
+do:
+  %hi.last = sub i64 %hi, 1
+  %which = select i1 %ours, i64 %lo, i64 %hi.last
+  %from = mul i64 %which, %chain
+  %to = add i64 %from, %chain
+  %result = call i64 @pieces(ptr %block, ptr %given, ptr %copy, ptr %locals, ptr %calls,
+                             ptr %end, i64 %from, i64 %to, i64 %pieces.one, i64 %element,
+                             i64 %own, ptr %word, ptr %times, ptr %kernels)
   %fine = icmp eq i64 %result, 0
-  br i1 %fine, label %head, label %failed
+  br i1 %fine, label %look, label %failed
 failed:
+  store atomic i64 0, ptr %own.at release, align 8  ; nobody is to find it in another run
   ret i64 %result
+others:
+  %v.next = add i64 %v, 1
+  %more = icmp ult i64 %v.next, %threads
+  br i1 %more, label %whose, label %good
 good:
   ret i64 0
 }}
@@ -324,7 +409,8 @@ shared:
   br i1 %fine, label %shared.do, label %after
 shared.do:
   %result.shared = call i64 @band(ptr %block, ptr %copy, ptr %at, ptr %end, i64 %thread,
-                                  i64 %threads, i64 %own, ptr %word, ptr %times, ptr %kernels)
+                                  i64 %threads, ptr %team, i64 %own, ptr %word, ptr %times,
+                                  ptr %kernels)
   br label %after
 meet:
   %keeps = icmp eq i64 %op, {KEEP}

@@ -1,8 +1,9 @@
 """The function that runs a program's kernels: which thread runs what, and when threads wait.
 
 Every thread goes through the epochs of the plan. In an epoch, bands of rows are shared: block `b`
-belongs to thread `b * threads / blocks`, roughly. The other kernels are run by thread 0. Between
-epochs all wait for each other, and hear whether an index check failed.
+belongs to thread `b * threads / blocks`, roughly, unless another one has done all of its own before
+and takes it over. The other kernels are run by thread 0. Between epochs all wait for each other,
+and hear whether an index check failed.
 
 All this is written down in a table, which `rg_drive` follows: see `drive_text.py`. A short program
 for one thread calls its kernels itself.

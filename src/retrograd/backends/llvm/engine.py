@@ -111,6 +111,11 @@ class Engine:
             text = DECLARATIONS + expanded(ARGUMENTS + RESULTS)
             return self._linked(text, ("serving",), symbols)["serving"]
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether `serving` has been compiled."""
+        return "serving" in vars(self)
+
     def _linked(self, text: str, names: Sequence[str], symbols: Mapping[str, int]) -> Any:
         """Functions of a module, by name, for as long as there is this engine."""
         library = llvm.JITLibraryBuilder().add_object_img(self._assembler.assemble(text).code)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -40,14 +42,17 @@ def _core_type() -> Iterator[None]:
 def _library() -> ctypes.CDLL:
     """The library, which runs on one thread: the order of summation must not depend on the number
     of threads, and programs are threaded as a whole."""
-    # Imported here, as most programs do without, and it takes as long as tracing a small model.
-    import scipy_openblas32
-
-    folder = Path(scipy_openblas32.get_lib_dir())
-    found = sorted(folder.glob(f"*{scipy_openblas32.get_library()}*"))
-    found = [p for p in found if p.suffix in (".so", ".dylib", ".dll")]
+    # Found without importing the package, which takes twenty times as long as loading the library.
+    package = find_spec("scipy_openblas32")
+    folders = package.submodule_search_locations if package is not None else None
+    if not folders:
+        raise BackendError("there is no OpenBLAS; install scipy-openblas32")
+    folder = Path(folders[0]) / "lib"
+    found = [p for p in sorted(folder.glob("*openblas*")) if p.suffix in (".so", ".dylib", ".dll")]
     if not found:
         raise BackendError(f"no OpenBLAS library in {folder}; reinstall scipy-openblas32")
+    if sys.platform == "win32":
+        os.add_dll_directory(str(folder))
     with _core_type():
         library = ctypes.CDLL(str(found[0]))
     library.scipy_openblas_set_num_threads(1)

@@ -206,10 +206,8 @@ class Shaped:
 
 
 def start_compiler() -> Engine:
-    """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it.
-
-    The one import inside a function: llvmlite is loaded when first needed, see engine.py.
-    """
+    """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it."""
+    # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
     from retrograd.backends.llvm.engine import engine
 
     return engine()
@@ -302,6 +300,11 @@ class LLVMProgram:
     def serving(self) -> int:
         """The address of what does whole calls, or 0; see call.py."""
         return self._compiler.serving
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether `serving` is known."""
+        return self._compiler.is_serving
 
     @property
     def functions(self) -> int:

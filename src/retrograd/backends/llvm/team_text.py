@@ -14,7 +14,7 @@ threads, and 128 bytes apart, because processors fetch lines in pairs:
 
 Thread, 3328 bytes: flag `go` at 0, flag `done` at 256, ten flags of barriers from 512, and a line
 of its own at 3072 with the number, modulo 3, of its next vote, and at 3080 the system's number for
-the thread.
+the thread; at 3200, in another line, a word that `drive_text.py` uses.
 
 Team: 1024 bytes, then the threads by number.
 
@@ -38,7 +38,8 @@ from retrograd.backends.llvm.team_system import pause, system_text
 MOST_THREADS = 1024  # two to the number of a thread's barrier flags
 THREAD_BYTES = 3328
 VOTE = 336
-TEAM_BYTES = 1024 + MOST_THREADS * THREAD_BYTES
+PLACES, CLAIM = 1024, 3200  # where threads begin, and of each the word for what is left to do
+TEAM_BYTES = PLACES + MOST_THREADS * THREAD_BYTES
 
 _TEXT = Template("""
 define internal ptr @place(ptr %team, i64 %thread) {

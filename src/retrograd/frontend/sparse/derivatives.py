@@ -22,7 +22,8 @@ from retrograd.frontend.graph import argument_names, captures
 from retrograd.frontend.leaves import STALE
 from retrograd.frontend.recording import Lazy, leaf_handle
 from retrograd.frontend.sparse.colouring import column_colours, star_colours, star_elements
-from retrograd.frontend.sparse.pattern import known_values, patterns
+from retrograd.frontend.sparse.loops import patterns
+from retrograd.frontend.sparse.pattern import known_values
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import ArgNums, need_function, select
 from retrograd.frontend.transforms.gradients import differentiable

@@ -15,14 +15,17 @@ import numpy as np
 
 from retrograd.backends import Array
 from retrograd.ir import Node, TupleType, reachable
+from retrograd.ops.control import Item
+from retrograd.ops.conv import Conv, framed
 from retrograd.ops.elementwise import Cast, Elementwise, Select
 from retrograd.ops.index import Gather, Scatter
+from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import LogSumExp, Reduction
 from retrograd.ops.scan import Scan
 from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
 from retrograd.ops.sort import Sort
-from retrograd.ops.windows import Windows
+from retrograd.ops.windows import Windows, windows_of
 
 Pattern = Any  # a SciPy CSR array of booleans
 Values = Callable[[Node], Array | None]  # of nodes that depend on no input
@@ -30,18 +33,16 @@ Rule = Callable[[Node, Sequence[Pattern | None], Values], Pattern]
 MOST_PRODUCTS = 20_000_000  # of a contraction whose products are looked at one by one
 
 
-def patterns(outputs: Sequence[Node], inputs: Sequence[Node], values: Values) -> list[Pattern]:
-    """A pattern for each output; columns are the elements of the inputs, one after the other."""
-    from scipy import sparse
-
-    columns = sum([_size(x) for x in inputs])
-    found: dict[Node, Pattern | None] = {}
-    start = 0
-    for x in inputs:
-        found[x] = sparse.eye_array(_size(x), columns, k=start, dtype=bool, format="csr")
-        start += _size(x)
+def walked(outputs: Sequence[Node], found: dict[Node, Any], values: Values) -> list[Pattern | None]:
+    """The patterns of outputs, None where they depend on nothing, given those of what they are
+    computed from, which is added to. That of a node of several results is a list of theirs."""
     for node in reachable(outputs, found.keys()):
         if node in found:
+            continue
+        if isinstance(node.prim, Item):
+            several = found[node.inputs[0]]
+            part = several[node.prim.index] if isinstance(several, list) else several
+            found[node] = part if node.type.is_inexact else None
             continue
         operands = [found[x] for x in node.inputs]
         constant = node.op == "stop_gradient" or not node.type.is_inexact
@@ -49,9 +50,7 @@ def patterns(outputs: Sequence[Node], inputs: Sequence[Node], values: Values) ->
             found[node] = None
         else:
             found[node] = _rule(node)(node, operands, values)
-    empty = [sparse.csr_array((_size(y), columns), dtype=bool) for y in outputs]
-    ends = [found[y] for y in outputs]
-    return [e if p is None else p for e, p in zip(empty, ends, strict=True)]
+    return [found[y] for y in outputs]
 
 
 def known_values(given: Mapping[Node, Array]) -> Values:
@@ -70,7 +69,7 @@ def known_values(given: Mapping[Node, Array]) -> Values:
     return value
 
 
-def _size(node: Node) -> int:
+def size_of(node: Node) -> int:
     return int(np.prod(_shape(node), dtype=np.int64))
 
 
@@ -93,12 +92,14 @@ def _union(present: Sequence[Pattern]) -> Pattern:
 
 
 def everything(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
-    """Every element depends on all that the operands depend on. Several results are one element,
-    from which each of them is taken."""
+    """Every element depends on all that the operands depend on."""
     from scipy import sparse
 
+    if isinstance(node.type, TupleType):
+        parts = [Node(Item(i), (node,), t) for i, t in enumerate(node.type.items)]
+        return [everything(part, operands, values) for part in parts]
     given = [p for p in operands if p is not None]
-    count = 1 if isinstance(node.type, TupleType) else _size(node)
+    count = size_of(node)
     present = [sparse.csr_array(p.max(axis=0)) for p in given if p.shape[0]]
     if not present:
         return sparse.csr_array((count, given[0].shape[1]), dtype=bool)
@@ -153,7 +154,7 @@ def moved(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pat
             continue
         if p is None and x.dtype.is_integer:
             return everything(node, operands, values)  # positions that are not known
-        count = _size(x)
+        count = size_of(x)
         numbers.append(np.arange(start, start + count).reshape(_shape(x)))
         rows.append(sparse.csr_array((count, columns), dtype=bool) if p is None else p)
         start += count
@@ -178,7 +179,7 @@ def _lines(shape: tuple[int, ...], axes: Sequence[int]) -> Array:
 
 def reduction(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
     (p,) = operands
-    return _joined(_lines(_shape(node.inputs[0]), node.attrs["axes"]), _size(node), p)
+    return _joined(_lines(_shape(node.inputs[0]), node.attrs["axes"]), size_of(node), p)
 
 
 def along(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
@@ -196,12 +197,12 @@ def scatter(node: Node, operands: Sequence[Pattern | None], values: Values) -> P
     if at is None:
         return everything(node, operands, values)
     prim: Any = node.prim
-    places = np.arange(_size(x)).reshape(_shape(x))
+    places = np.arange(size_of(x)).reshape(_shape(x))
     where = Gather(prim.axis, prim.shared).reference(places, at)
     before, _, updates = operands
     parts = [] if before is None else [before]
     if updates is not None:
-        parts.append(_joined(where, _size(x), updates))
+        parts.append(_joined(where, size_of(x), updates))
     return _union(parts)
 
 
@@ -241,8 +242,56 @@ def contraction(node: Node, operands: Sequence[Pattern | None], values: Values) 
         if other is not None:
             there = np.broadcast_to(_spread(other != 0, axes[1 - side], len(sizes)), sizes)
             mine, where = mine[there], where[there]
-        parts.append(_linked(where, mine, (_size(node), p.shape[0])) @ p)
+        parts.append(_linked(where, mine, (size_of(node), p.shape[0])) @ p)
     return _union(parts)
+
+
+def convolution(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    """Each element depends on the window of x that it sees, in its group of channels, and on the
+    kernel of its channel; of a factor that is known, its zeros are left out."""
+    prim: Any = node.prim
+    x, w = node.inputs
+    y = _shape(node)
+    groups, own, kernel = int(prim.groups), _shape(w)[1], _shape(w)[2:]
+    if not groups or int(np.prod([*y, own, *kernel], dtype=np.int64)) > MOST_PRODUCTS:
+        return everything(node, operands, values)
+    rank = prim.rank
+    # The number of the element of x, from 1, that each product reads: [N, groups, own, *P, *K].
+    numbers = np.arange(1, size_of(x) + 1).reshape(_shape(x))
+    full = framed(numbers, prim.low, prim.high, prim.x_dilation)
+    seen = windows_of(full, kernel, prim.strides, prim.w_dilation)
+    seen = seen.reshape(y[0], groups, own, *seen.shape[2:])
+    seen = np.moveaxis(seen, 2, 2 + rank)[:, :, None]  # [N, groups, 1, *P, own, *K]
+    space = (y[0], groups, y[1] // groups, *y[2:], own, *kernel)
+    reads = np.broadcast_to(seen, space)
+    kernels = np.arange(size_of(w)).reshape(groups, y[1] // groups, *[1] * rank, own, *kernel)
+    weighs = np.broadcast_to(kernels, space)
+    at = np.arange(size_of(node)).reshape(*space[: 3 + rank], *[1] * (1 + rank))
+    where = np.broadcast_to(at, space)
+    counts = reads > 0
+    for side, source in ((0, reads - 1), (1, weighs)):
+        known = values(node.inputs[side]) if operands[side] is None else None
+        if known is not None:
+            counts = counts & (known.reshape(-1)[np.maximum(source, 0)] != 0)
+    parts = []
+    for p, source in zip(operands, (reads - 1, weighs), strict=True):
+        if p is not None:
+            parts.append(_linked(where[counts], source[counts], (size_of(node), p.shape[0])) @ p)
+    return _union(parts)
+
+
+def matrices(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    """Each matrix of a stack depends on those in its place."""
+    lead = _shape(node.inputs[0])[:-2]
+    nodes = (node, *node.inputs)
+    if not lead or any(_shape(x)[: len(lead)] != lead for x in nodes):
+        return everything(node, operands, values)
+    axes = [range(len(lead), x.type.rank) for x in nodes]
+    lines = [_lines(_shape(x), own) for x, own in zip(nodes, axes, strict=True)]
+    count = int(np.prod(lead))
+    pairs = zip(lines[1:], operands, strict=True)
+    total = _union([_joined(line, count, p) for line, p in pairs if p is not None])
+    return total[lines[0].reshape(-1)]
 
 
 def _places(axes: Sequence[int], space: Sequence[int]) -> list[int]:
@@ -307,6 +356,8 @@ RULES: dict[type, Rule] = {
     Scan: along,
     Sort: along,
     DotGeneral: contraction,
+    Conv: convolution,
+    MatrixOp: matrices,
 }
 # Ops whose result is their first operand.
 SAME: dict[str, Rule] = dict.fromkeys(

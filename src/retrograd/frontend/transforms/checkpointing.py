@@ -43,8 +43,9 @@ def checkpoint(
       differentiated around it allocates no more than that many bytes, for intermediate results,
       temporaries and the gradients themselves: the planned peak, `Graph.stats().compiled_bytes`.
       What fits is not computed again. Where sizes are named, `sizes` says for which the budget is
-      kept (`{"N": 4096}`), and with smaller ones less is needed. Raises `OptionError`, saying what
-      the least is that was found, where no choice of cuts is enough;
+      kept (`{"N": 4096}`), and with smaller ones less is needed; under `vmap` it is that of one
+      sample. Raises `OptionError`, saying what the least is that was found, where no choice of cuts
+      is enough;
     - a function of a node (`node.op`, `node.shape`, `node.name`, ...) that says whether its result
       is kept.
 

@@ -30,6 +30,7 @@ from retrograd.frontend.transforms.active import (
     to_node,
     with_aux,
 )
+from retrograd.frontend.transforms.recorded import fresh, release, settle, slopes
 from retrograd.ir import Node
 
 
@@ -60,17 +61,26 @@ def value_and_grad(
         numbers = select(args, argnums, "grad")
         chosen = tuple(args[i] for i in numbers)
         leaves, structure = tree.flatten(chosen)
-        inner = [alias(n) for n in differentiable(leaves, chosen, "grad")]
+        plain = settle(leaves)
+        nodes = differentiable(leaves, chosen, "grad")
+        own = fresh(nodes) if plain else None
+        inner = own or [alias(n) for n in nodes]
         result = called_on(
             lambda *new, **kwargs: f(*substituted(args, numbers, new), **kwargs),
             structure, inner, kwargs,
         )  # fmt: skip
         value, aux = with_aux(result, has_aux, "scalar")
+        if own:
+            release(own)
+            found = None if has_aux else slopes(value, own)
+            if found is not None:
+                value, grads = found[0], tree.unflatten(structure, found[1])
+                return value, grads[0] if isinstance(argnums, int) else grads
         y = _scalar(value)
         with here():
-            found = pullback([y], seeds([y]), inner)
-        tracked = is_tracked([y, *found])
-        grads = tree.unflatten(structure, tensors(found, inner, tracked))
+            ends = pullback([y], seeds([y]), inner)
+        tracked = is_tracked([y, *ends])
+        grads = tree.unflatten(structure, tensors(ends, inner, tracked))
         value, aux = released((value, aux), tracked)
         return (value, aux) if has_aux else value, grads[0] if isinstance(argnums, int) else grads
 

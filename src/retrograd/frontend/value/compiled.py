@@ -17,9 +17,10 @@ from retrograd.frontend.value import Value
 from retrograd.frontend.value.history import History
 from retrograd.frontend.value.page import LOCK, Closed, current_trace
 from retrograd.frontend.value.program import Program
-from retrograd.frontend.value.rows import plain
+from retrograd.frontend.value.rows import plain, settled
 from retrograd.frontend.value.scalar import Scalar
 from retrograd.frontend.value.trace import Trace, tracing
+from retrograd.frontend.value.watching import watching
 
 CAPACITY = 1 << 28  # bytes of programs kept for each function; what was not used longest goes
 LOOKED_AT = 20_000  # objects that a function is searched for Values through
@@ -41,15 +42,21 @@ class Compiled:
             result = f(*args, **kwargs)
             out, self.shape = tree.flatten(result)
             self.kinds = [_kind(trace, y) for y in out]
+        fresh = trace.fresh()
         columns = trace.columns()
+        known, data, grads = trace.leaves()
+        if fresh:
+            columns = settled(columns, known, fresh)
+            data, grads = data.copy(), grads.copy()
+            data[fresh] = grads[fresh] = 0
         rows = [y._row for y, k in zip(out, self.kinds, strict=True) if k == "result"]
         # Numbers are given back as numbers, what depends on leaves as a Value with its history.
-        known = trace.leaves()[0]
         self.histories = [None if plain(columns, r) else History(columns, r, known) for r in rows]
         noted = [h.given for h in self.histories if h is not None]
-        self.program = Program(trace, columns, rows, np.concatenate([[], *noted]), arguments)
-        ends = np.cumsum([len(x) for x in noted])[:-1]
-        self.noted = np.split(self.program.noted, ends) if noted else []
+        ends = np.concatenate([[], *noted])
+        self.program = Program(trace, columns, (known, data, grads), rows, ends, arguments)
+        cuts = np.cumsum([len(x) for x in noted])[:-1]
+        self.noted = np.split(self.program.noted, cuts) if noted else []
         position = {id(x): i for i, x in enumerate(leaves)}
         self.reads = [(position[id(x)], is_start) for x, _, is_start in self.program.reads]
         self.places = [place for _, place, _ in self.program.reads] + self.program.numbers.tolist()
@@ -133,8 +140,8 @@ class Scalars:
     def __call__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], structure: Any
     ) -> Any:
-        if current_trace() is not None or not can_run():
-            return self._f(*args, **kwargs)  # becomes part of what is being traced
+        if current_trace() is not None or watching() or not can_run():
+            return self._f(*args, **kwargs)  # becomes part of what is being traced, or looked at
         first: dict[int, int] = {}
         keys: list[Any] = []
         for i, x in enumerate(leaves):

@@ -36,13 +36,14 @@ class CompiledPage(_value.Page):
 
     __slots__ = (
         "__weakref__", "_imported", "_unread", "burden", "customs", "exported",
-        "foreign", "handles", "labels", "patience", "size", "stamp",
+        "foreign", "handles", "labels", "lines", "patience", "size", "stamp",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.foreign: dict[int, tuple[Any, int]] = {}
         self.customs: dict[int, Custom] = {}
         self.labels: dict[int, str] = {}
+        self.lines: dict[int, Any] = {}
         self.handles: dict[int, Any] = {}
         self.exported: set[int] = set()
         self._imported: dict[tuple[Any, int], int] = {}
@@ -69,6 +70,8 @@ class CompiledPage(_value.Page):
         return found
 
     def custom(self, rows: tuple[int, ...], data: float, op: str, slopes: Any) -> int:
+        if self.trace is not None:
+            self.trace.custom()
         i: int = self._put_given(CUSTOM, data)
         self.customs[i] = Custom(rows, op, slopes)
         return i
@@ -133,6 +136,9 @@ class CompiledTrace(Trace):
     def leaves(self) -> tuple[list[Any], Any, Any]:
         leaves, data, grads = self.page._trace_leaves()
         return leaves, np.frombuffer(data, np.int64), np.frombuffer(grads, np.int64)
+
+    def fresh(self) -> list[int]:
+        return self.page._trace_fresh()
 
     def homes(self) -> tuple[Any, Any, list[int], list[Any]]:
         data, grads, homeless, homes = self.page._trace_homes()

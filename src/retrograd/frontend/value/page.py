@@ -85,7 +85,7 @@ class Page:
     __slots__ = (
         "__weakref__", "_copied", "_given", "_imported", "_unread", "a", "b", "block", "burden",
         "constants", "customs", "done", "exported", "foreign", "free", "handles", "labels",
-        "leaves", "op", "patience", "size", "stamp", "trace",
+        "leaves", "lines", "op", "patience", "size", "stamp", "trace",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -105,6 +105,7 @@ class Page:
         self.constants: dict[float, int] = {}
         self._imported: dict[tuple[Page, int], int] = {}
         self.labels: dict[int, str] = {}
+        self.lines: dict[int, Any] = {}  # where rows were recorded, as far as somebody asked
         self.handles: dict[int, Any] = {}  # those that were handed out once
         self.stamp = OPEN
         self.trace: Any = None  # what is asked instead of the block, if a function is traced here
@@ -195,6 +196,8 @@ class Page:
 
     def custom(self, rows: tuple[int, ...], data: float, op: str, slopes: Any) -> int:
         """A row whose value and gradient are the user's."""
+        if self.trace is not None:
+            self.trace.custom()
         i = self._put_given(CUSTOM, data)
         self.customs[i] = Custom(rows, op, slopes)
         return i
@@ -281,7 +284,7 @@ class Page:
 
     def leaf(self, i: int) -> Any:
         """The leaf of a row."""
-        return self.leaves[i]
+        return self.trace.leaf(self.a[i]) if self.trace is not None else self.leaves[i]
 
     # -- gradients, under the lock ----------------------------------------------------------------
     def grad(self, i: int) -> float:
@@ -400,6 +403,13 @@ def evaluate(page: Any, i: int) -> None:
 HERE = threading.local()
 NOWHERE = Page()  # where a leaf is that no open page knows
 NOWHERE.close()
+
+
+def close_pages() -> None:
+    """Let no leaf be at home on a page, and no operation go on on one."""
+    with LOCK:
+        for p in list(OPEN_PAGES):
+            p.close()
 
 
 def current_trace() -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 
 from retrograd.errors import DTypeError, GradientError
 from retrograd.frontend.value.operands import children_of, number_of
-from retrograd.frontend.value.page import LOCK, OPEN, Closed
+from retrograd.frontend.value.page import LOCK, OPEN, Closed, current_trace
 from retrograd.frontend.value.scalar import Scalar
+from retrograd.frontend.value.watching import look, watching
 
 
 def record(cls: Any, code: int, *operands: Any) -> Any:
@@ -17,7 +18,11 @@ def record(cls: Any, code: int, *operands: Any) -> Any:
         if not isinstance(x, cls):
             number_of(x)
     with LOCK:  # until there is a handle
-        return cls._made(*put(cls, operands, lambda page, rows: page.put(code, *rows)))
+        page, row = put(cls, operands, lambda page, rows: page.put(code, *rows))
+        made = cls._made(page, row)
+        if watching():
+            look(page, row)
+        return made
 
 
 def construct(
@@ -32,6 +37,10 @@ def construct(
     local_grads: Any = (),
 ) -> None:
     """What a `Value` is made of, as the constructors of micrograd and microgpt take it."""
+    if isinstance(data, Scalar) and current_trace() is not None:
+        construct(self, 0.0, label=str(label))
+        self.data = data  # a number that is not known yet
+        return
     number = number_of(data)
     given, name, label, slopes = children_of(children or _children, op or _op, label, local_grads)
     if not given:
@@ -44,6 +53,8 @@ def construct(
         x._track()
     with LOCK:
         self._set_row(*put(cls, given, lambda page, rows: page.custom(rows, number, name, slopes)))
+        if watching():
+            look(self._page, self._row)
     if label:
         self.label = label
 

@@ -47,13 +47,14 @@ class Program:
     """Instructions, and where they find what comes from outside."""
 
     def __init__(
-        self, trace: Trace, columns: Columns, results: Sequence[int], noted: Any,
-        arguments: Sequence[Any],
+        self, trace: Trace, columns: Columns, ends: tuple[list[Any], Any, Any],
+        results: Sequence[int], noted: Any, arguments: Sequence[Any],
     ) -> None:  # fmt: skip
-        """`results` are rows that are returned, `noted` others that are read; `arguments` are
-        leaves whose numbers are given with each call."""
+        """`ends` are leaves with the rows that they are set to; `results` are rows that are
+        returned, `noted` others that are read; `arguments` are leaves whose numbers are given with
+        each call."""
         self._columns = columns
-        self._leaves, data, grads = trace.leaves()
+        self._leaves, data, grads = ends
         set_data, set_grads = np.flatnonzero(data), np.flatnonzero(grads)
         row = grads[set_grads]  # a gradient that was read only is that of the leaf itself
         set_grads = set_grads[(columns.code[row] != START) | (columns.a[row] != set_grads)]

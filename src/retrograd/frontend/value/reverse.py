@@ -9,6 +9,7 @@ from typing import Any
 
 from retrograd.backends.scalar import FOREIGN, LEAF
 from retrograd.frontend.value.page import LOCK
+from retrograd.frontend.value.watching import look_back, watching
 
 
 def run_backward(page: Any, row: int) -> None:
@@ -72,6 +73,8 @@ def _through(page: Any, seeds: list[tuple[int, float]], custom: Callable[[Any, i
                 custom(page, i)
             start = i - 1
     page.back(start, 0)
+    if watching():
+        look_back(page, start)
 
 
 def _mark_custom(page: Any, i: int) -> None:

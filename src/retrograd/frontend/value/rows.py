@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.backends.scalar.opcodes import COMPARE, LEAF, OPCODES, STOP
+from retrograd.backends.scalar.opcodes import COMPARE, CONSTANT, LEAF, OPCODES, START, STOP
 
 
 @dataclass(frozen=True)
@@ -88,3 +88,19 @@ def reached(columns: Columns, root: int) -> Any:
 def plain(columns: Columns, row: int) -> bool:
     """Whether a row was computed from numbers alone, and no Value."""
     return not np.any(columns.code[: row + 1][reached(columns, row)] == LEAF)
+
+
+def settled(columns: Columns, leaves: Sequence[Any], fresh: Sequence[int]) -> Columns:
+    """Some leaves, by number, as constants: what they hold before the function does anything."""
+    code, numbers = columns.code.copy(), columns.numbers.copy()
+    chosen = np.zeros(len(leaves), bool)
+    chosen[list(fresh)] = True
+    for kind, field in ((LEAF, "data"), (START, "grad")):
+        rows = np.flatnonzero(code == kind)
+        rows = rows[chosen[columns.a[rows]]]
+        if kind == LEAF:
+            rows = rows[columns.b[rows] == 0]  # others are what they were set to
+        code[rows] = CONSTANT
+        numbers[rows] = [getattr(leaves[k], field) for k in columns.a[rows].tolist()]
+    a = np.where(code == CONSTANT, 0, columns.a).astype(np.int32)
+    return Columns(code, a, columns.b, numbers)

@@ -210,9 +210,10 @@ class Scalar(Handle):
 
     # -- an object like others --------------------------------------------------------------------
     def _unsettable(self) -> str:
+        line = None if self._is_leaf else self._page.lines.get(self._row)
         return (
-            f"the data of {self!r} was computed by {self._op or 'nothing'}; only leaves, made by "
-            "Value(number), can be set"
+            f"the data of {self!r} was computed by {self._op or 'nothing'}"
+            f"{f' (at {line})' if line else ''}; only leaves, made by Value(number), can be set"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

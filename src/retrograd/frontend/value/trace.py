@@ -9,6 +9,7 @@ each leaf is to hold.
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,15 +23,18 @@ from retrograd.frontend.value.operands import number_of
 from retrograd.frontend.value.page import (
     HERE,
     LOCK,
-    OPEN_PAGES,
     TRACES,
     Closed,
+    close_pages,
     current_trace,
     set_current_page,
 )
 from retrograd.frontend.value.rows import Columns, Event, cone
 
 _MAX, _MIN = builtins.max, builtins.min
+
+
+_OURS = 2  # references to a leaf: of the list, and of a call with it
 
 
 class Trace:
@@ -60,6 +64,15 @@ class Trace:
         ids = [id(x) for x in self._leaves]
         data, grads = ([rows.get(k, 0) for k in ids] for rows in (self._data, self._grads))
         return self._leaves, np.array(data, np.int64), np.array(grads, np.int64)
+
+    def leaf(self, number: int) -> Any:
+        return self._leaves[number]
+
+    def fresh(self) -> list[int]:
+        """The leaves, by number, that nobody but the trace refers to, so that they are made anew in
+        each call."""
+        refers, leaves = sys.getrefcount, self._leaves
+        return [k for k in range(len(leaves)) if refers(leaves[k]) == _OURS]
 
     def homes(self) -> tuple[Any, Any, list[int], list[Any]]:
         """The addresses of the numbers and gradients of leaves, the numbers of those that have no
@@ -96,7 +109,6 @@ class Trace:
         found = self.places.get(k)
         if not found:
             found = self.places[k] = self.put(LEAF, self._leaf(x), self._data.get(k, 0))
-            self.page.leaves[found] = x
         return found
 
     def value(self, i: int) -> Any:
@@ -138,6 +150,12 @@ class Trace:
                 part = self.put(GRADIENT, i, number)
                 total = self.put(BY_NAME["add"].code, total, part) if total else part
             self._grads[id(x)] = total
+
+    def custom(self) -> None:
+        raise TraceError(
+            "an operation of your own, Value(data, children), has a number that jit cannot compute "
+            "again; write it in operations of Value, or call the function without jit"
+        )
 
     def clear(self) -> None:
         raise TraceError(
@@ -235,8 +253,7 @@ def tracing(
     page.trace = trace = kind(page, make)
     with LOCK:
         TRACES.append(trace)
-        for p in list(OPEN_PAGES):  # no leaf is to be at home on another page
-            p.close()
+        close_pages()  # no leaf is to be at home on another page
         if len(TRACES) == 1:
             builtins.max, builtins.min = _choice(_MAX, "max"), _choice(_MIN, "min")
     HERE.trace = trace

@@ -12,9 +12,9 @@ from retrograd.inspect import draw
 from retrograd.io import CheckpointManager
 from retrograd.train.gpt.model import GPT, token_loss
 from retrograd.train.gpt.trainer import Trainer
-from retrograd.train.gpt.watcher import Dashboard, Watcher
 from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.progress import Reporter, Silent
+from retrograd.train.watcher import Dashboard, Watcher
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from retrograd.train.graph.sources import Task
 from retrograd.train.graph.trainer import GraphConfig, Trainer
 from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.progress import Reporter, Silent
+from retrograd.train.watcher import Dashboard, Watcher
 
 Array = np.ndarray[Any, Any]
 
@@ -52,13 +53,14 @@ def train(
     out: StrPath | None = None,
     resume: bool = False,
     source: Any = None,
+    board: Dashboard | None = None,
 ) -> Outcome:
     """Learn the labels of a task; the outcome depends on the task and the configuration alone.
 
     With `out`, checkpoints are left in that directory; `source` says in them where the task is
     from. With `resume`, the latest one is gone on from, to the same bits as if the run had never
     stopped. Ctrl-C (SIGINT) and SIGTERM end a run that has an `out` after the current step, with a
-    checkpoint.
+    checkpoint; so does the stop button of a `board`, which is shown the run.
     """
     trainer = Trainer(task, config)
     manager = None if out is None else CheckpointManager(out, fresh=not resume)
@@ -72,10 +74,14 @@ def train(
     tell.start(trainer.step, config.steps)
     try:
         with stop_requests() if manager is not None else nullcontext(StopRequest()) as stop:
-            path = _loop(trainer, manager, tell, stop, source)
+            path = _loop(trainer, manager, tell, stop, source, Watcher(board, _unit(task)))
     finally:
         tell.close()
     return _outcome(trainer, path, stop.signal)
+
+
+def _unit(task: Task) -> str:
+    return "graphs" if task.of_graphs else "nodes"
 
 
 def _loop(
@@ -84,15 +90,19 @@ def _loop(
     tell: Reporter,
     stop: StopRequest,
     source: Any,
+    watcher: Watcher,
 ) -> Path | None:
     """Steps until the last or a request to stop; the last checkpoint."""
-    config = trainer.config
-    while trainer.step < config.steps and not stop:
+    config, count = trainer.config, len(trainer.task.labels)
+    ended = False
+    while trainer.step < config.steps and not ended:
         loss = trainer.advance()
-        tell.update(trainer.step, loss, len(trainer.task.labels))
-        ends = trainer.step >= config.steps or bool(stop)
-        if manager is not None and not ends and trainer.step % config.checkpoint_every == 0:
-            trainer.save(manager, source)
+        tell.update(trainer.step, loss, count)
+        watcher.update(trainer, loss, count)
+        ended = bool(stop) or watcher.stopping
+        due = trainer.step % config.checkpoint_every == 0 or watcher.wants_checkpoint()
+        if manager is not None and due and trainer.step < config.steps and not ended:
+            watcher.saved(trainer.save(manager, source))
     return None if manager is None else trainer.save(manager, source)
 
 
@@ -104,7 +114,8 @@ def _outcome(trainer: Trainer, checkpoint: Path | None, signal: int | None) -> O
         embedding = model.embed(trainer.x, graph)
         if task.of_graphs:
             embedding = gnn.readout(embedding, graph, "mean")
-    baseline = float("nan") if signal is not None else _baseline(trainer)
+    done = trainer.step >= trainer.config.steps
+    baseline = _baseline(trainer) if done else float("nan")
     return Outcome(
         task, model, trainer.train, trainer.test, logits.argmax(1), embedding.numpy(), baseline,
         trainer.step, checkpoint, signal,
@@ -142,7 +153,7 @@ def _baseline(trainer: Trainer) -> float:
 def report(outcome: Outcome) -> str:
     """What came out, as text: accuracies, and how often each class is taken for which."""
     task = outcome.task
-    what = "graphs" if task.of_graphs else "nodes"
+    what = _unit(task)
     lines = [
         f"{task.name}: {len(task.labels)} {what}, {len(task.classes)} classes",
         *[

@@ -16,6 +16,7 @@ from retrograd.errors import FormatError, OptionError
 from retrograd.files import read_bytes
 from retrograd.gnn import Graph, Names, from_networkx
 from retrograd.gnn.convert import networkx_module
+from retrograd.train.graph.graphml import check_graphml
 
 Array = np.ndarray[Any, Any]
 EDGE_LISTS = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
@@ -132,6 +133,8 @@ def read_task(data: str, label: str | None, nodes: Path | None) -> Task:
 
 def _networkx_file(path: Path) -> Any:
     content = read_bytes(path, "graph")
+    if path.suffix == ".graphml":
+        check_graphml(path, content)
     try:
         return getattr(networkx_module(), NETWORKX[path.suffix])(io.BytesIO(content))
     except Exception as error:  # of whatever kind the parser raises

@@ -79,12 +79,19 @@ class Trainer:
         self.step = 0
         # One program for every step, the first included: so a run may be cut anywhere.
         self._update = rg.jit(self._updated)
+        self._gradients = rg.jit(rg.grad(self._loss))
+
+    def _loss(self, model: Network) -> Any:
+        return gnn.classification_loss(model(self.x, self.graph), self._labels, self._mask)
+
+    def gradients(self) -> Network:
+        """The gradients of the next step's loss, in the places of the parameters."""
+        with rg.no_grad():
+            found: Network = self._gradients(self.model)
+        return found
 
     def _updated(self, model: Network, state: Any) -> Any:
-        def loss_of(model: Network) -> Any:
-            return gnn.classification_loss(model(self.x, self.graph), self._labels, self._mask)
-
-        loss, grads = rg.value_and_grad(loss_of)(model)
+        loss, grads = rg.value_and_grad(self._loss)(model)
         model, state = self.optimizer.update(model, grads, state)
         return model, state, loss
 

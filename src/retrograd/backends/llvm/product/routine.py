@@ -35,7 +35,7 @@ PARAMETERS = (
 # rows of the left matrix are not contiguous: each step reads another page then.
 DEPTH = 1024
 LINE = 64  # bytes that are fetched at once
-PAGE = 4096  # bytes between contiguous columns of the left matrix from which on they are copied
+PAGE = 1024  # bytes between contiguous columns of the left matrix from which on they are copied
 
 
 def routine_text(machine: Machine, name: str) -> str:

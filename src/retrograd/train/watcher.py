@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any, Protocol
 
 from retrograd.frontend.dashboard import Dashboard
-from retrograd.train.gpt.trainer import Trainer
 
 PAUSE = 1.0  # seconds between gradients: they are computed for the page alone
 
-__all__ = ["Dashboard", "Watcher"]
+__all__ = ["Dashboard", "Run", "Watcher"]
+
+
+class Run(Protocol):
+    """A run in progress, as far as it is shown."""
+
+    step: int
+    model: Any
+
+    def gradients(self) -> Any:
+        """The gradients of the next step's loss, in the places of the model's parameters."""
 
 
 class Watcher:
-    """Shows a run to a dashboard, if there is one."""
+    """Shows a run to a dashboard, if there is one. A step learns from so many `unit`s."""
 
-    def __init__(self, board: Dashboard | None) -> None:
-        self._board = board
+    def __init__(self, board: Dashboard | None, unit: str = "tokens") -> None:
+        self._board, self._unit = board, unit
         self._tokens = 0
         self._since = time.monotonic()
         self._looked = float("-inf")
@@ -31,7 +41,7 @@ class Watcher:
         """Whether the checkpoint button was pressed since this was last asked."""
         return self._board is not None and self._board.take_checkpoint()
 
-    def update(self, trainer: Trainer, loss: float, tokens: int) -> None:
+    def update(self, run: Run, loss: float, tokens: int) -> None:
         """After each step: its loss and speed, and once in a while gradients and parameters."""
         board, now = self._board, time.monotonic()
         if board is None:
@@ -39,12 +49,12 @@ class Watcher:
         self._tokens += tokens
         scalars = {"loss": loss}
         if now - self._looked < PAUSE:
-            board.log(trainer.step, **scalars)
+            board.log(run.step, **scalars)
             return
         passed = now - self._since
         if self._looked > 0 and passed > 0:
-            scalars["tokens per second"] = self._tokens / passed
-        board.log(trainer.step, grads=trainer.gradients(), params=trainer.model, **scalars)
+            scalars[f"{self._unit} per second"] = self._tokens / passed
+        board.log(run.step, grads=run.gradients(), params=run.model, **scalars)
         self._tokens, self._since = 0, time.monotonic()
         self._looked = self._since
 
