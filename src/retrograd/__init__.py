@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation with graphs, and gradients of graphs, you can hold."""
 
-from importlib import import_module
+import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
 from retrograd.backends import available as backends
@@ -318,9 +318,9 @@ if not TYPE_CHECKING:  # a type checker knows all names there are
     def __getattr__(name: str) -> Any:
         """What is imported later; see PEP 562."""
         if name in LATER:
-            return import_module(LATER[name])
+            return _importlib.import_module(LATER[name])
         if name in LATER_NAMES:
-            return getattr(import_module(LATER_NAMES[name]), name)
+            return getattr(_importlib.import_module(LATER_NAMES[name]), name)
         raise AttributeError(f"module 'retrograd' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -205,7 +205,7 @@ def test_a_failed_operation_changes_nothing():
 
 def test_every_public_function_refuses_a_string_and_an_object_by_name():
     """Whatever takes an array takes no text: an own error or a TypeError, never another one."""
-    namespace = {k: v for k, v in vars(rg).items() if inspect.isroutine(v)}
+    namespace = {k: v for k in rg.__all__ if inspect.isroutine(v := getattr(rg, k))}
     for name, f in namespace.items():
         parameters = inspect.signature(f).parameters.values()
         needed = [p for p in parameters if p.default is p.empty and "VAR" not in p.kind.name]

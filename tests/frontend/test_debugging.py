@@ -9,6 +9,15 @@ import retrograd as rg
 from tests.samples import RECORDS
 
 
+def test_a_kept_error_leaves_nothing_behind():
+    """Its traceback holds the frames of the block; what comes behind is recorded as before."""
+    with pytest.raises(rg.NonFiniteError) as kept, rg.debug():
+        rg.log(rg.tensor([1.0, 0.0]))
+    x = rg.tensor([1.0, 2.0], requires_grad=True)
+    assert (x * 2)._form is not None
+    assert kept.value.node is not None
+
+
 def test_the_line_of_a_forward_operation():
     x = rg.tensor([4.0, 0.0])
 

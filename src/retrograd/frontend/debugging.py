@@ -13,7 +13,13 @@ from retrograd.errors import NonFiniteError, TraceError
 from retrograd.frontend.context import _BACKEND, Setting, current_backend, is_tracing
 from retrograd.frontend.failure import show_failure
 from retrograd.frontend.leaves import PENDING, leaf
-from retrograd.frontend.recording import Lazy, add_recorder, dissolve_pages, evaluate
+from retrograd.frontend.recording import (
+    Lazy,
+    add_recorder,
+    dissolve_pages,
+    drop_recorder,
+    evaluate,
+)
 from retrograd.frontend.value.page import close_pages
 from retrograd.ir import Node
 
@@ -72,6 +78,7 @@ class Debug(Setting):
             found = error
             raise
         finally:
+            drop_recorder(watch)  # which the traceback of an error holds
             super().__exit__(*failure)
             if self._page is not None and isinstance(found, NonFiniteError) and found.node:
                 show_failure(found, self._page, open=False)

@@ -74,6 +74,13 @@ def add_recorder(tape: Any) -> None:
         _RECORDERS = (*[ref for ref in _RECORDERS if ref() is not None], weakref.ref(tape))
 
 
+def drop_recorder(tape: Any) -> None:
+    """Show nothing to a tape from now on, whoever may still hold it: a traceback, say."""
+    global _RECORDERS
+    with LOCK:
+        _RECORDERS = tuple([ref for ref in _RECORDERS if ref() not in (None, tape)])
+
+
 def dissolve_pages() -> None:
     """Let everything that is recorded go on as nodes: what a tape does before it starts."""
     for page in [ref() for ref in list(PAGES)]:

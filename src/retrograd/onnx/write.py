@@ -84,7 +84,7 @@ def _model(onnx: Any, graph: Graph, weights: Mapping[Node, Any]) -> Any:
         w.nodes.append(onnx.helper.make_node("Identity", [value], [end], name=end))
     results = [w.info(n, y.dtype, y.shape) for n, y in zip(ends, graph.outputs, strict=True)]
     stored = [
-        onnx.numpy_helper.from_array(np.ascontiguousarray(weights[x]), name)
+        onnx.numpy_helper.from_array(np.array(weights[x], order="C"), name)
         for name, x in zip(names, graph.inputs, strict=True)
         if x in weights
     ]

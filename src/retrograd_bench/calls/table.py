@@ -222,9 +222,20 @@ def _linalg(a: Arrays) -> dict[str, Call]:
 def _fft(a: Arrays) -> dict[str, Call]:
     fft, x, z = rg.fft, a.x, a.z
     made: dict[str, Call] = {}
-    for name in ("fft", "fftn", "ifft", "ifftn", "irfft", "irfftn", "hfft"):
+    for name in (
+        "fft",
+        "fftn",
+        "ifft",
+        "ifftn",
+        "irfft",
+        "irfftn",
+        "hfft",
+        "fft2",
+        "ifft2",
+        "irfft2",
+    ):
         made[name] = partial(getattr(fft, name), z)
-    for name in ("rfft", "rfftn", "ihfft", "fftshift", "ifftshift"):
+    for name in ("rfft", "rfftn", "ihfft", "rfft2", "fftshift", "ifftshift"):
         made[name] = partial(getattr(fft, name), x)
     return made | {"fftfreq": lambda: fft.fftfreq(a.n), "rfftfreq": lambda: fft.rfftfreq(a.n)}
 
