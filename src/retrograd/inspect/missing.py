@@ -39,10 +39,12 @@ def relatives(graph: Graph, forward: Graph | None = None) -> Relatives:
     else:
         missing = _complete(own, strange, same)
     known = own.union(missing)
+    # A rule may compute again what the forward pass did, outside of this graph: that stands for it.
+    again = {inside for node, inside in same.items() if node.origin is None}
     origin = {}
     for node in (*graph.body, *missing):
         found = same.get(node.origin, node.origin) if node.origin is not None else None
-        if found is not None and found in known:
+        if found is not None and found in known and node not in again:
             origin[node] = found
     return Relatives(origin, same, missing)
 
