@@ -36,7 +36,7 @@ class TieredProgram:
         nodes = len(graph.body)
         self._cost = sum([_cost(node) for node in graph.body])
         self._long = is_long(graph)
-        self._patience = nodes * (nodes // 300) if nodes > HUGE else max(PATIENCE, RUNS * nodes)
+        self._patience = nodes * (nodes // 300) if nodes > HUGE else max(PATIENCE, self._cost)
         if self._long:
             self._patience = self._cost  # what comes then is made in the time of a few runs
         if patient:  # one of many that may never return
