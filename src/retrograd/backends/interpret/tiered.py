@@ -15,10 +15,10 @@ from retrograd.ops.conv import Conv
 from retrograd.ops.matmul import DotGeneral
 
 # Interpreting costs some microseconds a node, compiling some hundred and some milliseconds besides:
-# so many nodes are interpreted before a program is compiled, and no more than a few runs of a graph
-# that has more of them. Elements count too, as every node of an interpreted program goes through
-# memory: what has many is compiled at once. Of huge graphs, which take minutes to compile, it takes
-# more runs to believe that they return.
+# so many nodes are interpreted before a program is compiled, and one run of a graph that has more.
+# Elements count too, as every node of an interpreted program goes through memory: what has many is
+# compiled at once. Of huge graphs, which take minutes to compile, it takes more runs to believe that
+# they return.
 PATIENCE = 200
 HUGE = 3000
 RUNS = 4
@@ -36,7 +36,7 @@ class TieredProgram:
         nodes = len(graph.body)
         self._cost = sum([_cost(node) for node in graph.body])
         self._long = is_long(graph)
-        self._patience = nodes * (nodes // 300) if nodes > HUGE else max(PATIENCE, self._cost)
+        self._patience = nodes * (nodes // 300) if nodes > HUGE else max(PATIENCE, nodes)
         if self._long:
             self._patience = self._cost  # what comes then is made in the time of a few runs
         if patient:  # one of many that may never return
