@@ -17,8 +17,8 @@ from retrograd.ops.matmul import DotGeneral
 # Interpreting costs some microseconds a node, compiling some hundred and some milliseconds besides:
 # so many nodes are interpreted before a program is compiled, and one run of a graph that has more.
 # Elements count too, as every node of an interpreted program goes through memory: what has many is
-# compiled at once. Of huge graphs, which take minutes to compile, it takes more runs to believe that
-# they return.
+# compiled at once. Of huge graphs, which take minutes to compile, it takes more runs to believe
+# that they return.
 PATIENCE = 200
 HUGE = 3000
 RUNS = 4
