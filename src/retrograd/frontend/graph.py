@@ -36,7 +36,7 @@ from retrograd.frontend.recording import Data, Lazy, evaluate, leaf
 from retrograd.frontend.showing import show_page
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node, TensorType, as_dtype, substitute
-from retrograd.onnx import EMBEDDED, offered, to_bytes
+from retrograd.onnx import offered, to_bytes
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
 from retrograd.passes.settle import settled
@@ -211,7 +211,7 @@ class Graph(ir.Graph):
         >>> g = rg.trace(lambda a, b: rg.relu(a * b), rg.spec(()), rg.spec(()))
         >>> g.to_html(getfixture("tmp_path") / "product.html", inputs=(2.0, 3.0))
         """
-        doc = self._page(inputs, gradient, profile=profile, compare=compare)
+        doc = self._page(inputs, gradient, profile, compare)
         write_atomically(path, drawing.page(doc).encode(), "page")
 
     def show(
@@ -231,7 +231,7 @@ class Graph(ir.Graph):
         given: Any = None
         if args or named:
             given = dict(zip(self.inputs, self._matched(args, named), strict=True))
-        doc = self._page(given, gradient, profile=profile, compare=compare)
+        doc = self._page(given, gradient, profile, compare)
         return show_page(doc, path, open)
 
     def _repr_html_(self) -> str | None:
@@ -251,11 +251,18 @@ class Graph(ir.Graph):
     ) -> drawing.Document:
         """What the page of `to_html` shows, as dicts and lists that JSON can hold: the format is
         described in `docs/document-format.md`. Options as there."""
+        return self._explored(inputs, self._shown(gradient, compare), profile, compare)
+
+    def _explored(
+        self, inputs: Any, what: Backward, profile: bool, compare: ir.Graph | None
+    ) -> drawing.Document:
         if compare is not None:
             return drawing.compared(drawing.document(self), drawing.document(compare))
-        return explored(self._shown(gradient), self._arrays(inputs), profile)
+        return explored(what, self._arrays(inputs), profile)
 
-    def _shown(self, gradient: bool) -> Backward:
+    def _shown(self, gradient: bool, compare: ir.Graph | None) -> Backward:
+        if compare is not None:
+            return Backward(self)
         if self._made_of is not None:
             return again(self, *self._made_of)
         return with_backward(self) if gradient else Backward(self)
@@ -292,11 +299,13 @@ class Graph(ir.Graph):
         """
         write_atomically(path, to_bytes(settled(self), self._weights()), "ONNX model")
 
-    def _page(self, inputs: Any, gradient: bool, **options: Any) -> drawing.Document:
+    def _page(
+        self, inputs: Any, gradient: bool, profile: bool, compare: ir.Graph | None
+    ) -> drawing.Document:
         """The document of a page, with the model that can be taken away from it."""
-        doc = self.to_document(inputs, gradient=gradient, **options)
-        shown = self._shown(gradient).graph if len(self) <= EMBEDDED else self
-        return {**doc, "onnx": offered(settled(shown), self._weights())}
+        what = self._shown(gradient, compare)
+        doc = self._explored(inputs, what, profile, compare)
+        return {**doc, "onnx": offered(settled(what.graph), self._weights())}
 
     def _weights(self) -> dict[Node, Array]:
         """The inputs that have a value of their own."""

@@ -6,10 +6,10 @@ names the op and the line.
 """
 
 from retrograd.onnx import control, elementwise, index, reduce, shape
-from retrograd.onnx.write import EMBEDDED, offered, to_bytes
+from retrograd.onnx.write import offered, to_bytes
 from retrograd.onnx.writer import OPSET, RULES
 
 __all__ = [
-    "EMBEDDED", "OPSET", "RULES", "control", "elementwise", "index", "offered", "reduce", "shape",
+    "OPSET", "RULES", "control", "elementwise", "index", "offered", "reduce", "shape",
     "to_bytes",
 ]  # fmt: skip

@@ -264,20 +264,20 @@ _UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
 
 @formula
 def shift_left(a: Numbers, b: Numbers) -> Numbers:
-    return _shifted(a, b, "LEFT", a.like(0))
+    return _shifted(a, b, "LEFT")
 
 
 @formula
 def shift_right(a: Numbers, b: Numbers) -> Numbers:
     if a.dtype.kind == "uint":
-        return _shifted(a, b, "RIGHT", a.like(0))
+        return _shifted(a, b, "RIGHT")
     negative = a.below(0)  # the bits of `-1 - a` are those of a, each turned
     turned = negative.where(a.of("BitwiseNot"), a)
-    y = _shifted(turned, b, "RIGHT", a.like(0))
+    y = _shifted(turned, b, "RIGHT")
     return negative.where(y.of("BitwiseNot"), y)
 
 
-def _shifted(a: Numbers, b: Numbers, direction: str, beyond: Numbers) -> Numbers:
+def _shifted(a: Numbers, b: Numbers, direction: str) -> Numbers:
     """ONNX shifts unsigned numbers, by less than their width."""
     unsigned, width = _UNSIGNED[a.dtype.itemsize], 8 * a.dtype.itemsize
     outside = b.above(width - 1)
@@ -285,7 +285,7 @@ def _shifted(a: Numbers, b: Numbers, direction: str, beyond: Numbers) -> Numbers
         outside = outside | b.below(0)
     count = outside.where(0, b).cast(unsigned)
     y = a.cast(unsigned).of("BitShift", count, direction=direction)
-    return outside.where(beyond, y.cast(a.dtype))
+    return outside.where(0, y.cast(a.dtype))
 
 
 def elementwise(w: Writer, node: Node, names: list[str]) -> str:
