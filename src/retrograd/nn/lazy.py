@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar
 
 import retrograd as rg
 from retrograd.errors import ShapeError, TraceError
 from retrograd.frontend.context import is_tracing
-from retrograd.frontend.random import Generator
 from retrograd.nn.convolution import (
     Conv1d,
     Conv2d,
@@ -29,16 +29,28 @@ from retrograd.nn.statistics import (
 
 
 class _Lazy(Module):
-    """A layer that becomes another at its first call, in its place: an instance of `becomes`."""
+    """A layer that becomes another at its first call, in its place: an instance of `becomes`, whose
+    arguments it takes but for the first."""
 
     _unfinished = True
     becomes: ClassVar[type[Module]]
     axis: ClassVar[int]  # of the input, whose size is the first argument of `becomes`
+    defaults: ClassVar[dict[str, Any]] = {}  # where they are not those of `becomes`
+    __signature__: ClassVar[inspect.Signature]
 
-    def __init__(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        _, *own = inspect.signature(cls.becomes).parameters.values()
+        cls.__signature__ = inspect.Signature(
+            [p.replace(default=cls.defaults.get(p.name, p.default)) for p in own]
+        )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        self.arguments = arguments
-        self.options = options
+        given = self.__signature__.bind(*args, **kwargs)
+        given.apply_defaults()
+        self.arguments = given.args
+        self.options = given.kwargs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         x = rg.asarray(args[0] if args else kwargs["input"])
@@ -50,12 +62,11 @@ class _Lazy(Module):
                 f"{name} gets its parameters at its first call, which cannot be inside jit: call "
                 "the model once before, on an example"
             )
-        made = self.becomes(x.shape[self.axis], *self.arguments, **self.options).train(
-            self.training
-        )
+        made = self.becomes(x.shape[self.axis], *self.arguments, **self.options)
+        made.train(self.training)
         self.__dict__.clear()
         self.__dict__.update(made.__dict__)
-        self.__class__ = self.becomes  # type: ignore[assignment]
+        self.__class__ = self.becomes  # type: ignore[assignment] # which is what this class is for
         return self(*args, **kwargs)
 
     def extra_repr(self) -> str:
@@ -76,167 +87,82 @@ class LazyLinear(_Lazy):
     Linear(3, 4, bias=True)
     """
 
-    becomes = Linear
-    axis = -1
-
-    def __init__(
-        self,
-        out_features: int,
-        bias: bool = True,
-        *,
-        generator: Generator | None = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__((out_features, bias), {"generator": generator, "dtype": dtype})
+    becomes, axis = Linear, -1
 
 
-class _LazyConv(_Lazy):
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        *,
-        generator: Generator | None = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            (out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode),
-            {"generator": generator, "dtype": dtype},
-        )
-
-
-class LazyConv1d(_LazyConv):
+class LazyConv1d(_Lazy):
     """A `Conv1d` whose `in_channels` are those of its first input; see `LazyLinear`."""
 
     becomes, axis = Conv1d, -2
 
 
-class LazyConv2d(_LazyConv):
+class LazyConv2d(_Lazy):
     """A `Conv2d` whose `in_channels` are those of its first input; see `LazyLinear`."""
 
     becomes, axis = Conv2d, -3
 
 
-class LazyConv3d(_LazyConv):
+class LazyConv3d(_Lazy):
     """A `Conv3d` whose `in_channels` are those of its first input; see `LazyLinear`."""
 
     becomes, axis = Conv3d, -4
 
 
-class _LazyConvTranspose(_Lazy):
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        padding_mode: str = "zeros",
-        *,
-        generator: Generator | None = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            (
-                out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation,
-                padding_mode,
-            ),
-            {"generator": generator, "dtype": dtype},
-        )  # fmt: skip
-
-
-class LazyConvTranspose1d(_LazyConvTranspose):
+class LazyConvTranspose1d(_Lazy):
     """A `ConvTranspose1d` whose `in_channels` are those of its first input; see `LazyLinear`."""
 
     becomes, axis = ConvTranspose1d, -2
 
 
-class LazyConvTranspose2d(_LazyConvTranspose):
+class LazyConvTranspose2d(_Lazy):
     """A `ConvTranspose2d` whose `in_channels` are those of its first input; see `LazyLinear`."""
 
     becomes, axis = ConvTranspose2d, -3
 
 
-class LazyConvTranspose3d(_LazyConvTranspose):
+class LazyConvTranspose3d(_Lazy):
     """A `ConvTranspose3d` whose `in_channels` are those of its first input; see `LazyLinear`."""
 
     becomes, axis = ConvTranspose3d, -4
 
 
-class _LazyBatchNorm(_Lazy):
-    axis = 1
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        *,
-        bias: bool = True,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            (eps, momentum, affine, track_running_stats), {"bias": bias, "dtype": dtype}
-        )
-
-
-class LazyBatchNorm1d(_LazyBatchNorm):
+class LazyBatchNorm1d(_Lazy):
     """A `BatchNorm1d` whose `num_features` are those of its first input; see `LazyLinear`."""
 
-    becomes = BatchNorm1d
+    becomes, axis = BatchNorm1d, 1
 
 
-class LazyBatchNorm2d(_LazyBatchNorm):
+class LazyBatchNorm2d(_Lazy):
     """A `BatchNorm2d` whose `num_features` are those of its first input; see `LazyLinear`."""
 
-    becomes = BatchNorm2d
+    becomes, axis = BatchNorm2d, 1
 
 
-class LazyBatchNorm3d(_LazyBatchNorm):
+class LazyBatchNorm3d(_Lazy):
     """A `BatchNorm3d` whose `num_features` are those of its first input; see `LazyLinear`."""
 
-    becomes = BatchNorm3d
+    becomes, axis = BatchNorm3d, 1
 
 
-class _LazyInstanceNorm(_Lazy):
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        *,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__((eps, momentum, affine, track_running_stats), {"dtype": dtype})
+LEARNED: dict[str, Any] = {"affine": True, "track_running_stats": True}
 
 
-class LazyInstanceNorm1d(_LazyInstanceNorm):
+class LazyInstanceNorm1d(_Lazy):
     """An `InstanceNorm1d` whose `num_features` are those of its first input; see `LazyLinear`. As
     PyTorch's it is affine and tracks statistics by default, which `InstanceNorm1d` does not."""
 
-    becomes, axis = InstanceNorm1d, -2
+    becomes, axis, defaults = InstanceNorm1d, -2, LEARNED
 
 
-class LazyInstanceNorm2d(_LazyInstanceNorm):
+class LazyInstanceNorm2d(_Lazy):
     """An `InstanceNorm2d` whose `num_features` are those of its first input; see
     `LazyInstanceNorm1d`."""
 
-    becomes, axis = InstanceNorm2d, -3
+    becomes, axis, defaults = InstanceNorm2d, -3, LEARNED
 
 
-class LazyInstanceNorm3d(_LazyInstanceNorm):
+class LazyInstanceNorm3d(_Lazy):
     """An `InstanceNorm3d` whose `num_features` are those of its first input; see
     `LazyInstanceNorm1d`."""
 
-    becomes, axis = InstanceNorm3d, -4
+    becomes, axis, defaults = InstanceNorm3d, -4, LEARNED

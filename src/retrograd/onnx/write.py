@@ -18,7 +18,10 @@ EMBEDDED = 3_000  # nodes of a graph whose model a page carries
 def _package() -> Any:
     try:
         import onnx
-    except ImportError:
+        import onnx.checker
+        import onnx.helper
+        import onnx.numpy_helper
+    except ImportError:  # also of a folder that is called onnx
         raise BackendError(
             "writing ONNX needs the package onnx: pip install 'retrograd[onnx]'"
         ) from None
