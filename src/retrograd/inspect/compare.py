@@ -8,9 +8,10 @@ operation and type. The rest was added or removed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 
 from retrograd.inspect.document import Document, Record, place_of
+from retrograd.inspect.packed import in_order
 from retrograd.inspect.scopes import scopes
 
 
@@ -92,28 +93,13 @@ def _pairs(before: Document, after: Document) -> dict[int, tuple[int, bool]]:
 def _meanings(doc: Document, numbers: dict[Hashable, int]) -> list[int]:
     """A number for what each node computes, equal for equal computations."""
     found = [-1] * len(doc["nodes"])
-    for i in _in_order(doc["nodes"]):
+    for i in in_order(doc["nodes"])[0]:
         r = doc["nodes"][i]
         inputs = tuple([found[x] for x in r["inputs"]])
         leaf = (r["name"], r["body"] is not None) if not inputs else ()
         key = r["op"], r["attrs"], r["type"], leaf, inputs
         found[i] = numbers.setdefault(key, len(numbers))
     return found
-
-
-def _in_order(nodes: Sequence[Record]) -> list[int]:
-    waiting = [len(r["inputs"]) for r in nodes]
-    users: list[list[int]] = [[] for _ in nodes]
-    for r in nodes:
-        for x in r["inputs"]:
-            users[x].append(r["id"])
-    ready = [i for i, n in enumerate(waiting) if n == 0]
-    for i in ready:  # `ready` grows while the loop goes through it
-        for u in users[i]:
-            waiting[u] -= 1
-            if waiting[u] == 0:
-                ready.append(u)
-    return ready
 
 
 def _named(r: Record, doc: Document) -> Hashable:

@@ -148,8 +148,9 @@ def _nodes(doc: Document) -> list[Record]:
     return found
 
 
-def _check_acyclic(nodes: Sequence[Record]) -> None:
-    """Readers go through nodes in order of their inputs; an origin is made before what it is of."""
+def in_order(nodes: Sequence[Record]) -> tuple[list[int], list[int]]:
+    """The ids, each after those of its inputs, but for nodes on cycles; and for each node how many
+    inputs did not come."""
     waiting = [len(r["inputs"]) for r in nodes]
     users: list[list[int]] = [[] for _ in nodes]
     for r in nodes:
@@ -161,6 +162,12 @@ def _check_acyclic(nodes: Sequence[Record]) -> None:
             waiting[u] -= 1
             if waiting[u] == 0:
                 ready.append(u)
+    return ready, waiting
+
+
+def _check_acyclic(nodes: Sequence[Record]) -> None:
+    """Readers go through nodes in order of their inputs; an origin is made before what it is of."""
+    ready, waiting = in_order(nodes)
     if len(ready) < len(nodes):
         stuck = next(i for i, n in enumerate(waiting) if n)
         _expect(False, f"node {stuck}, inputs", "nodes that do not depend on it: this is a cycle")
