@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 import retrograd.accelerate._value as _value
-from retrograd.backends.scalar import BY_NAME, CONSTANT, CUSTOM, FOREIGN
+from retrograd.backends.scalar import BY_NAME, CONSTANT
 from retrograd.backends.scalar.machine import address
+from retrograd.frontend.value.borrowing import Borrower, Custom
 from retrograd.frontend.value.operands import number_of
 from retrograd.frontend.value.page import (
     LOCK,
@@ -20,7 +21,6 @@ from retrograd.frontend.value.page import (
     STAMPS,
     TRACES,
     Closed,
-    Custom,
     current_page,
     evaluate,
 )
@@ -31,7 +31,7 @@ from retrograd.frontend.value.scalar import Scalar
 from retrograd.frontend.value.trace import Trace
 
 
-class CompiledPage(_value.Page):
+class CompiledPage(_value.Page, Borrower):
     """What `Page` is, on rows that are in flat arrays from the start."""
 
     __slots__ = (
@@ -54,27 +54,9 @@ class CompiledPage(_value.Page):
     def leaf(self, i: int) -> Any:
         return self._leaf(i)
 
-    def import_row(self, page: Any, row: int) -> int:
-        for p in (page, self):
-            if p.trace is not None:
-                p.trace.import_row(page, row)
-        page.close()
-        found = self._imported.get((page, row))
-        if found is None:
-            page.exported.add(row)
-            found = self.put(FOREIGN)
-            self.foreign[found] = (page, row)
-            self._imported[page, row] = found
-            self._unread.append(found)
-            self._waiting = True
-        return found
-
-    def custom(self, rows: tuple[int, ...], data: float, op: str, slopes: Any) -> int:
-        if self.trace is not None:
-            self.trace.custom()
-        i: int = self._put_given(CUSTOM, data)
-        self.customs[i] = Custom(rows, op, slopes)
-        return i
+    def _unseen(self, row: int) -> None:
+        super()._unseen(row)
+        self._waiting = True
 
     def close(self) -> None:
         with LOCK:

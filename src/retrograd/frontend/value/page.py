@@ -23,11 +23,12 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from retrograd.backends.scalar import CONSTANT, CUSTOM, FOREIGN, LEAF, UNWRITTEN, Block, machine
+from retrograd.backends.scalar import CONSTANT, CUSTOM, LEAF, UNWRITTEN, Block, machine
+from retrograd.frontend.value.borrowing import Borrower, Custom
 from retrograd.frontend.value.reclaim import measure
 
 LOCK = threading.RLock()
@@ -64,22 +65,7 @@ class Handle:
     _row: int
 
 
-class Custom:
-    """What a user's own operation was made of, and what sends its gradient back: `backward`, or for
-    the result of a compiled function `send`, with `clear` for the leaves behind it."""
-
-    __slots__ = ("backward", "clear", "op", "rows", "send", "slopes")
-
-    def __init__(self, rows: tuple[int, ...], op: str, slopes: tuple[float, ...] | None) -> None:
-        self.rows = rows
-        self.op = op
-        self.slopes = slopes
-        self.backward: Callable[[], Any] | None = None
-        self.send: Callable[[float], Any] | None = None
-        self.clear: Callable[[], Any] | None = None
-
-
-class Page:
+class Page(Borrower):
     """Rows, in lists while they are recorded and in a `Block` once their values are known."""
 
     __slots__ = (
@@ -177,30 +163,6 @@ class Page:
             self.op[i] = code
         except IndexError:
             self.extend(i, code, 0, 0)
-
-    def import_row(self, page: Page, row: int) -> int:
-        """The row that stands for a computed row of another page, which is closed by this; under
-        the lock."""
-        for p in (page, self):
-            if p.trace is not None:
-                p.trace.import_row(page, row)
-        page.close()
-        found = self._imported.get((page, row))
-        if found is None:
-            page.exported.add(row)
-            found = self.put(FOREIGN)
-            self.foreign[found] = (page, row)
-            self._imported[page, row] = found
-            self._unread.append(found)
-        return found
-
-    def custom(self, rows: tuple[int, ...], data: float, op: str, slopes: Any) -> int:
-        """A row whose value and gradient are the user's."""
-        if self.trace is not None:
-            self.trace.custom()
-        i = self._put_given(CUSTOM, data)
-        self.customs[i] = Custom(rows, op, slopes)
-        return i
 
     def close(self) -> None:
         """Take no more rows."""
