@@ -10,9 +10,7 @@ import retrograd as rg
 from retrograd.autodiff import gradient
 from retrograd.ir import Graph, float64, full, spec
 from retrograd.ops import elementwise as e
-from retrograd.ops.leaf import constant, input_node
-from retrograd.ops.reduce import ReduceSum
-from retrograd.passes import cse
+from retrograd.ops.leaf import input_node
 
 UNARY = [
     rg.sin, rg.tanh, rg.exp, rg.sigmoid, rg.softplus, rg.silu, rg.square, rg.gelu,

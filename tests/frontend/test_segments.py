@@ -4,7 +4,7 @@ import gc
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 import retrograd as rg
 from retrograd import nn, optim
 from retrograd.frontend import page, past, segments, through
-from retrograd.frontend.forms import PLACES, Place
+from retrograd.frontend.forms import PLACES
 from tests.frontend.programs import random_program
 
 CUTS = (1, 2, 3, 5, 8)

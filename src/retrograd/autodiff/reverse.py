@@ -1,8 +1,8 @@
 """Reverse mode: from nodes to the nodes of their gradient.
 
-One loop over the nodes in reverse topological order, from the node that was made last to the first.
-Contributions to a node are added in the order in which its users are visited. So sums have an order
-that the program gives them, in which operations were recorded; two nodes that compute the same are two.
+One loop over the nodes, from the one that was made last to the first. Contributions to a node are
+added in the order in which its users are visited: so the order of sums is given by the program, by
+the order in which its operations were recorded, and two nodes that compute the same are two.
 """
 
 from __future__ import annotations
