@@ -83,7 +83,7 @@ def steps_of(seed: int) -> list[Any]:
     return steps
 
 
-def computed(steps: list[Any], looks: random.Random | None = None, line: int = 0) -> list[bytes]:
+def computed(steps: Any, looks: random.Random | None = None, line: int = 0) -> list[bytes]:
     """Results and gradients of a program; `looks` says when to look at something."""
     rng = np.random.default_rng(len(steps))
     leaves = [rg.tensor(rng.normal(size=SHAPE), requires_grad=True) for _ in range(2)]
