@@ -304,10 +304,14 @@ def recall(
         key.parts[i] = forms[id(h)] = form
         tracked |= h._requires_grad
     call = tuple(key.parts)
-    known = page.place.calls.get(call, ())
-    at = bisect_right(known, page.last, key=itemgetter(0)) if tracked and grad_enabled() else 0
-    if at < len(known):
-        return _held(page, known[at][1], tracked)
+    known = page.place.calls.get(call)
+    if known is not None:
+        first, found = known[0]
+        if first > page.last or not tracked or not grad_enabled():
+            return _held(page, found, tracked)
+        at = bisect_right(known, page.last, key=itemgetter(0))
+        if at < len(known):
+            return _held(page, known[at][1], tracked)
     with LOCK:
         last = page.place.newest
         found = _learn(page, f, given, named, forms)
