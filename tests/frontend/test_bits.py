@@ -132,6 +132,9 @@ def test_nothing_but_the_program_counts(seed):
     for line in (1, 2, 0):
         computed(steps_of(1000 + seed), line=line)
         assert computed(steps, line=line) == expected
+    for k in range(3):
+        assert computed(steps, random.Random(k)) == expected
     for cost, full in [(None, 3), (0, 7), (10**7 if seed < 6 else 0, 0)]:
         with fresh(cost, full):
             assert computed(steps) == expected
+            assert computed(steps, random.Random(seed)) == expected

@@ -11,9 +11,12 @@ Slots are numbered by first use. Without that `x * y` and `x * x` would look ali
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from operator import itemgetter
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from retrograd.autodiff import pullback, seeds
 from retrograd.frontend.recorder import FormBase
@@ -205,33 +208,46 @@ def place_of(code: CodeType | None, lasti: int) -> Place:
     return found
 
 
-def filled(
-    outputs: Iterable[Form],
-    arrays: Sequence[Node],
-    numbers: Mapping[int, float],
-    done: dict[Node, Node],
-) -> list[Node]:
-    """The nodes that forms stand for, given what is in the slots. `done` remembers them."""
-    result = []
-    for form in outputs:
-        place = form.place
-        order, seen = [form.node], {form.node}
-        for node in order:
+class Part(NamedTuple):
+    """Forms that are to become nodes."""
+
+    outputs: Sequence[Form]
+    array: Callable[[int], Node]  # what is in a slot
+    numbers: Mapping[int, float]
+    done: dict[Node, Node]  # remembers the nodes of forms
+    openings: Sequence[tuple[int, int]] = ()  # when which were recorded: see `Page.begin`
+
+    def missing(self) -> Iterator[tuple[int, int, Node, Part]]:
+        """The nodes of forms that have none yet, each behind when it was recorded and its id."""
+        order = [form.node for form in self.outputs if form.node not in self.done]
+        seen = set(order)
+        for node in order:  # the list grows while the loop goes through it
             for x in node.inputs:
-                if x not in seen and x not in done:
+                if x not in seen and x not in self.done:
                     seen.add(x)
                     order.append(x)
-        for node in sorted(order, key=lambda n: n.id):
-            if node in done:
-                continue
-            here = place.forms.get(node)
-            if here is not None and here.slot >= 0:
-                done[node] = arrays[here.slot]
-            elif (k := place.numbers.get(node)) is not None:
-                with made_by(Provenance(node.scope, node.source, node.origin)):
-                    done[node] = full(numbers[k], node.type)
-            else:
-                origin = done.get(node.origin) if node.origin is not None else None
-                done[node] = node.rebuilt([done[x] for x in node.inputs], origin)
-        result.append(done[form.node])
-    return result
+        openings = sorted(self.openings)  # threads that record on one page may enter them at once
+        lasts = list(accumulate([last for _, last in openings], max))
+        for node in order:
+            k = bisect_left(lasts, node.id) - 1
+            yield openings[max(k, 0)][0] if openings else 0, node.id, node, self
+
+    def make(self, node: Node, place: Place) -> None:
+        """The node for a form; those of its inputs are there."""
+        here, done = place.forms.get(node), self.done
+        if here is not None and here.slot >= 0:
+            done[node] = self.array(here.slot)
+        elif (k := place.numbers.get(node)) is not None:
+            with made_by(Provenance(node.scope, node.source, node.origin)):
+                done[node] = full(self.numbers[k], node.type)
+        else:
+            origin = done.get(node.origin) if node.origin is not None else None
+            done[node] = node.rebuilt([done[x] for x in node.inputs], origin)
+
+
+def fill(parts: Iterable[Part]) -> None:
+    """Make the nodes that forms stand for, given what is in the slots, in the order in which they
+    were recorded."""
+    found = [x for part in parts for x in part.missing()]
+    for _, _, node, part in sorted(found, key=itemgetter(0, 1)):
+        part.make(node, part.outputs[0].place)

@@ -19,7 +19,7 @@ from retrograd.errors import DTypeError, OptionError, RetrogradError, ShapeError
 from retrograd.frontend.context import _GRAD, grad_enabled
 from retrograd.frontend.conversion import as_array, holds_arrays
 from retrograd.frontend.leaves import leaf
-from retrograd.frontend.page import CURRENT
+from retrograd.frontend.page import CURRENT, dissolve
 from retrograd.frontend.programs import LITERAL
 from retrograd.frontend.recall import (
     LARGEST,
@@ -68,6 +68,8 @@ def function(f: F, numbers: bool = False) -> F:
         for key in kwargs.keys() & arrays:
             kwargs[key], t = unwrap(kwargs[key])
             tracked |= t
+        if tracked and grad_enabled():
+            dissolve()
         here, source = provenance(), user_source()
         try:
             with made_by(Provenance(here.scope, source, here.origin)):

@@ -8,16 +8,18 @@ gets them: the page is *dissolved*, its tensors go on as tensors on nodes.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from retrograd.backends import Array
 from retrograd.frontend.context import current_backend
-from retrograd.frontend.forms import Form, Place, filled, place_of
+from retrograd.frontend.forms import Form, Part, Place, fill, place_of
 from retrograd.frontend.leaves import VALUES
-from retrograd.frontend.past import wholes
+from retrograd.frontend.past import Segment, whole
 from retrograd.frontend.plan import Plan, along
 from retrograd.frontend.programs import COUNTS
 from retrograd.frontend.recorder import PageBase
@@ -40,7 +42,8 @@ class Page(PageBase):
     """
 
     __slots__ = (
-        "__weakref__", "arrays", "lock", "looks", "nodes", "place", "ripe", "values",
+        "__weakref__", "arrays", "lock", "looks", "nodes", "openings", "place", "ripe", "seen",
+        "values",
     )  # fmt: skip
 
     def __init__(self, place: Place) -> None:
@@ -52,6 +55,8 @@ class Page(PageBase):
         self.limit = place.limit or place.room or FULL
         self.ripe = place.limit > 0  # whether the recording is cut then
         self.looks = 0  # how often something was computed
+        self.openings: list[tuple[int, int]] = []
+        self.seen = 0  # up to where `dissolve` has found nothing that it would have to dissolve
         self.lock = threading.RLock()
         _list(self)
 
@@ -67,6 +72,24 @@ class Page(PageBase):
                     self.slots[leaf] = found
         return found
 
+    def begin(self) -> None:
+        """Record here from now on: a new opening, listed with what is behind `last`."""
+        if self.openings and self.openings[-1][1] == self.last:
+            self.openings.pop()
+        self.openings.append((_NEXT_TIME(), self.last))
+        super().begin()
+
+    def part(self, held: Sequence[Lazy]) -> Part:
+        """What has to be made for the page to be dissolved. Nothing more is recorded here."""
+        self.close()
+        self.stay([])
+        forms = [form for h in held if (form := h._form) is not None]
+        arrays = self.arrays
+        return Part(
+            [*forms, *self.values], lambda k: whole(arrays[k]), self.numbers, self.nodes,
+            self.openings,
+        )  # fmt: skip
+
     def reopen(self) -> None:
         """Record here again, since what is recorded goes on from here."""
         CURRENT.page.close()
@@ -81,6 +104,7 @@ class Page(PageBase):
 
 
 PAGES: set[weakref.ref[Page]] = set()  # those there are, and some that are gone
+_NEXT_TIME = itertools.count().__next__
 _PRUNE = [64]  # how many there may be before they are looked through
 
 
@@ -100,6 +124,10 @@ NOWHERE = Page(Place())  # the page of what is not on one
 class _Current(threading.local):
     page: Page = NOWHERE
 
+    def __init__(self) -> None:
+        # What the thread has recorded since it made nodes of all that there was.
+        self.histories: list[weakref.ref[Page | Segment]] = []
+
 
 CURRENT = _Current()
 
@@ -110,6 +138,7 @@ def current() -> Page:
     if not page.open:
         page = CURRENT.page = Page(place_of(*user_place()))
         page.begin()
+        remember(page)
     return page
 
 
@@ -168,21 +197,55 @@ def _settled(page: Page, handles: Iterable[Lazy], results: Mapping[Form, Array])
 
 
 def materialise(h: Lazy) -> Node:
-    """The node of a handle on a page: the page is dissolved, and all its handles go on as handles
-    on nodes."""
+    """The node of a handle on a page: the page is dissolved."""
     page = h._page
-    with page.lock:
-        if h._form is None:  # another thread was faster
-            return h._own
-        held = page.alive()
-        page.close()
-        page.stay([])
-        if not any(x is h for x in held):
-            held.append(h)
-        forms = [f for x in held if (f := x._form) is not None]
-        filled([*forms, *page.values], wholes(page.arrays), page.numbers, page.nodes)
-        for form, array in page.values.items():
-            VALUES[page.nodes[form.node]] = array
-        for x in held:
-            x._leave(page)
+    if h._form is not None:
+        dissolve([page], [h])
     return h._own
+
+
+def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
+    """Let all the handles of pages go on as handles on nodes. `handles` are some of them of which a
+    page may have lost sight.
+
+    The order of nodes is that of the order of sums, and has to be that in which they were recorded.
+    So whatever else this thread has recorded that a gradient may go through becomes nodes, too,
+    those of what was recorded before others first. It is asked for before this thread makes nodes
+    that are not on a page.
+    """
+    asked = dict.fromkeys(pages)
+    known = [x for ref in CURRENT.histories if (x := ref()) is not None]
+    all_pages = dict.fromkeys((*asked, *[x for x in known if isinstance(x, Page)]))
+    with ExitStack() as locks:
+        for page in sorted(all_pages, key=id):  # in one order, lest two threads wait for each other
+            locks.enter_context(page.lock)
+        gone: dict[Page, list[Lazy]] = {}
+        for page in all_pages:
+            if page not in asked and page.last == page.seen:
+                continue
+            page.seen = page.last
+            held = page.alive()
+            if page in asked or any(x._requires_grad for x in held):
+                gone[page] = held
+            else:
+                page.stay(held)
+        for h in handles:
+            if h._form is not None and not any(x is h for x in gone[h._page]):
+                gone[h._page].append(h)
+        parts = [x.part() for x in known if isinstance(x, Segment)]
+        parts += [page.part(held) for page, held in gone.items()]
+        CURRENT.histories = [weakref.ref(page) for page in all_pages if page not in gone]
+        fill(parts)
+        for page, held in gone.items():
+            for form, array in page.values.items():
+                VALUES[page.nodes[form.node]] = array
+            for handle in held:
+                handle._leave(page)
+
+
+def remember(history: Page | Segment) -> None:
+    """List what this thread has recorded."""
+    histories = CURRENT.histories
+    histories.append(weakref.ref(history))
+    if len(histories) % 64 == 0:
+        CURRENT.histories = [ref for ref in histories if ref() is not None]

@@ -9,11 +9,10 @@ for nodes gets the nodes of the whole history: such leaves are seen on pages onl
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from retrograd.backends import Array
-from retrograd.frontend.forms import Form, Place, filled
+from retrograd.frontend.forms import Form, Part, Place, fill
 from retrograd.frontend.leaves import VALUES
 from retrograd.frontend.programs import LOCK
 from retrograd.ir import Node
@@ -25,7 +24,10 @@ class Segment:
     """What was recorded on a page up to a cut. Later cuts have higher numbers, and a segment is
     computed from results of lower ones only."""
 
-    __slots__ = ("arrays", "nodes", "number", "numbers", "place", "values")
+    __slots__ = (
+        "__weakref__", "arrays", "nodes", "number", "numbers", "openings", "place", "tracked",
+        "values",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -34,13 +36,24 @@ class Segment:
         numbers: dict[int, float],
         values: dict[Form, Array],
         nodes: dict[Node, Node],
+        openings: list[tuple[int, int]],
+        tracked: list[Form],
     ) -> None:
         self.place = place
         self.arrays = arrays
         self.numbers = numbers
         self.values = values  # what is at hand of it, so that nobody computes it again
         self.nodes = nodes  # of forms whose nodes were asked for
+        self.openings = openings
+        self.tracked = tracked  # what leaves stand for that know this past
         self.number = _NEXT()
+
+    def part(self) -> Part:
+        """What would have to be made for all that leaves stand for."""
+        arrays = self.arrays
+        return Part(
+            self.tracked, lambda k: whole(arrays[k]), self.numbers, self.nodes, self.openings
+        )
 
 
 class Past(NamedTuple):
@@ -67,11 +80,6 @@ def whole(leaf: Node) -> Node:
     return found
 
 
-def wholes(leaves: Iterable[Node]) -> list[Node]:
-    """The same of several."""
-    return [whole(x) for x in leaves]
-
-
 def _unfold(todo: list[Node]) -> None:
     """Make the nodes of leaves with a past, and of those that they were computed from."""
     seen = set(todo)
@@ -85,8 +93,8 @@ def _unfold(todo: list[Node]) -> None:
                 seen.add(x)
                 todo.append(x)
     for segment, leaves in sorted(found.items(), key=lambda item: item[0].number):
-        forms = [x.prim.past.form for x in leaves]  # type: ignore[attr-defined]
-        nodes = filled(forms, wholes(segment.arrays), segment.numbers, segment.nodes)
-        for x, node in zip(leaves, nodes, strict=True):
+        fill([segment.part()])
+        for x in leaves:
             prim: Any = x.prim
-            prim.whole, VALUES[node] = node, prim.array
+            prim.whole = node = segment.nodes[prim.past.form.node]
+            VALUES[node] = prim.array

@@ -28,7 +28,7 @@ from retrograd.frontend.leaves import (
     leaf,
     leaf_handle,
 )
-from retrograd.frontend.page import NOWHERE, PAGES, Page, flush, materialise
+from retrograd.frontend.page import NOWHERE, PAGES, Page, dissolve, flush, materialise
 from retrograd.frontend.past import past_of, whole
 from retrograd.frontend.programs import (
     LOCK,
@@ -83,15 +83,7 @@ def drop_recorder(tape: Any) -> None:
 
 def dissolve_pages() -> None:
     """Let everything that is recorded go on as nodes: what a tape does before it starts."""
-    for page in [ref() for ref in list(PAGES)]:
-        if page is None:
-            continue
-        with page.lock:  # between the look and what it leads to, no other
-            held = page.alive()
-            if held:
-                page.stay(held)
-                materialise(held[0])
-            page.close()
+    dissolve([page for ref in list(PAGES) if (page := ref()) is not None])
 
 
 class Lazy(HandleBase):
@@ -161,6 +153,7 @@ class Lazy(HandleBase):
             return materialise(self)
         own = self._own
         if past_of(own) is not None:
+            dissolve()
             self._own = own = whole(own)
             self._register(own)
         return own

@@ -19,7 +19,7 @@ from retrograd.errors import RetrogradError
 from retrograd.frontend.context import current_backend
 from retrograd.frontend.forms import Form, Place
 from retrograd.frontend.leaves import known_as, leaf_handle
-from retrograd.frontend.page import Page
+from retrograd.frontend.page import Page, remember
 from retrograd.frontend.past import Past, Segment, past_of
 from retrograd.frontend.plan import Plan
 from retrograd.frontend.programs import COUNTS, LOCK
@@ -157,7 +157,10 @@ def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
     page.stay([])
     leaves: dict[Form, Node] = {}
     if tracked:
-        segment = Segment(place, page.arrays, numbers, values, page.nodes)
+        segment = Segment(
+            place, page.arrays, numbers, values, page.nodes, page.openings, list(tracked)
+        )
+        remember(segment)
         for f in tracked:
             new = leaves[f] = known_as(values[f], f.node, f.spent, f.type)
             new.prim.past = Past(segment, f)  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import integer
 from retrograd.frontend.context import grad_enabled, recording_grad
 from retrograd.frontend.conversion import as_array
+from retrograd.frontend.page import dissolve
 from retrograd.frontend.recording import Lazy, leaf, leaf_handle
 from retrograd.frontend.source import user_source
 from retrograd.frontend.tensor import Tensor
@@ -28,6 +29,8 @@ ArgNums = int | Sequence[int]
 def to_node(x: Any, what: str) -> Node:
     """The node of a tensor, array or number that a transform works on."""
     if isinstance(x, Lazy):
+        if x._requires_grad:
+            dissolve()
         return x.node
     try:
         return leaf(np.array(as_array(x)))
