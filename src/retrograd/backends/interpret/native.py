@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, Program
+from retrograd.backends.interpret.ordered import can_reduce, reduced
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.pairs.matrices import Paired
 from retrograd.errors import LoopLimitError, ShapeError
@@ -77,6 +78,8 @@ def run(node: Node, arrays: list[Array]) -> Array:
         return _program(node, "flat", work)(flat)[0].reshape(shape)
     if not all(a.size for a in arrays):
         return _program(node, "", work)(arrays)[0]
+    if can_reduce(node, work):
+        return reduced(prim, arrays[0])
     if isinstance(prim, _FREE):
         slim = _without_ones(node, arrays[0])
         if slim is not None:
