@@ -15,7 +15,15 @@ from retrograd.backends.llvm import LLVMProgram
 from retrograd.ir import Graph, Node, float32, float64, int8, int64, spec, uint8
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
-from retrograd.ops.reduce import ArgMax, ArgMin, ReduceMax, ReduceMin, ReduceProd, ReduceSum
+from retrograd.ops.reduce import (
+    ArgMax,
+    ArgMin,
+    ReduceMax,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+    Reduction,
+)
 from retrograd.ops.scan import CumProd, CumSum
 from tests.backends.test_interpret import assert_same_bits, bits
 
@@ -45,6 +53,7 @@ def test_sums_and_products(shape, dtype, monkeypatch) -> None:
     for seed in range(3):
         given = numbers(shape, dtype, seed)
         for y, compiled in zip(outputs, program([given]), strict=True):
+            assert isinstance(y.prim, Reduction)
             found = ordered.reduced(y.prim, given)
             assert (found.shape, found.dtype) == (compiled.shape, compiled.dtype)
             assert found.tobytes() == compiled.tobytes(), y.describe()
