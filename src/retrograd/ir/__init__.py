@@ -2,7 +2,7 @@
 beyond the dtypes."""
 
 from retrograd.ir.check import check, check_node, nested
-from retrograd.ir.dim import Dim, evaluate, product
+from retrograd.ir.dim import Dim, at_least, evaluate, product
 from retrograd.ir.dtype import (
     BY_CODE,
     DTYPES,
@@ -63,6 +63,7 @@ __all__ = [
     "check",
     "check_node",
     "declare",
+    "at_least",
     "evaluate",
     "float16",
     "float32",

@@ -206,6 +206,16 @@ def evaluate(size: int | Dim, sizes: Mapping[str, int]) -> int:
     return size.evaluate(sizes) if isinstance(size, Dim) else size
 
 
+def at_least(size: int | Dim, other: int | Dim) -> bool:
+    """Whether a size is known not to be the smaller one: whatever the named sizes, which are not
+    negative, as for `N + M` and `N`."""
+    more = _terms(size - other)
+    return all(
+        factor > 0 and all(isinstance(atom, str) for atom, _ in monomial)
+        for monomial, factor in more
+    )
+
+
 def product(sizes: Iterable[int | Dim]) -> int | Dim:
     """The product of sizes: the number of elements of a shape."""
     total: int | Dim = 1

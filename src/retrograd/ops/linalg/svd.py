@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Dim, Node, TensorType, declare, full
+from retrograd.ir import Dim, Node, TensorType, at_least, declare, full
 from retrograd.ops.complex import complex_, conj, imag, real
 from retrograd.ops.elementwise import cast
 from retrograd.ops.linalg.matrix import (
@@ -41,11 +41,10 @@ class _Singular(MatrixOp):
     def count(self, x: TensorType) -> int | Dim:
         """How many there are."""
         m, n = x.shape[-2:]
-        if m == n:
-            return m
-        if isinstance(m, Dim) or isinstance(n, Dim):
-            raise fail(self, x, "its last two sizes must be numbers, or the same symbol")
-        return min(m, n)
+        for least, other in ((n, m), (m, n)):
+            if at_least(other, least):
+                return least
+        raise fail(self, x, "which of its last two sizes is the smaller one must be known")
 
     def reason(self, code: int) -> str:
         return iterated(code)
