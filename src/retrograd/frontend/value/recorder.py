@@ -142,6 +142,8 @@ class Value(Scalar):
     def data(self) -> float:
         """The number. It can be set on leaves; what was computed before keeps the old one."""
         data = self._data
+        if type(data) is float and not TRACES:
+            return data
         if data is None:
             return self._page.value(self._row)
         if TRACES and (trace := current_trace()) is not None:
