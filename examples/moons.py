@@ -54,8 +54,8 @@ def picture(model: MLP, points: list[list[float]], labels: list[int], path: str)
     """The points on the plane as the model divides it, as SVG."""
     score = rg.jit(lambda x, y: model([x, y]).data)
     size, left, top = 0.025, -1.75, 1.75  # of a cell of the plane, and where the plane begins
-    drawn = ['<svg xmlns="http://www.w3.org/2000/svg" width="720" height="480" '
-             f'viewBox="{left} {-top} 4.5 3">']  # fmt: skip
+    name = "http://www.w3.org/2000/svg"
+    drawn = [f'<svg xmlns="{name}" width="720" height="480" viewBox="{left} {-top} 4.5 3">']
     for j in range(120):
         y = top - (j + 0.5) * size
         cells = [score(left + (i + 0.5) * size, y) > 0 for i in range(180)]

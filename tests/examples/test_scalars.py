@@ -33,7 +33,7 @@ def test_the_picture_of_the_moons(tmp_path):
     circles = [e.attrib for e in drawn if e.tag.endswith("circle")]
     rectangles = [e.attrib for e in drawn if e.tag.endswith("rect")]
     assert [c["fill"] for c in circles] == [moons.DARK[label > 0] for label in labels]
-    for x, y in ((-1.3, 0.7), (0.0, 0.0), (1.1, -0.4), (2.2, 1.5)):
+    for x, y in ((-1.312, 0.711), (0.013, 0.011), (1.112, -0.411), (2.212, 1.511)):
         (under,) = [
             r["fill"]
             for r in rectangles
