@@ -59,7 +59,7 @@ def test_lists_and_specs():
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
-        ({"x": "2*N 3"}, r"only within 2\*N"),
+        ({"x": "N*M 3"}, r"only within M\*N"),
         ({"x": "N+ 3"}, "no size"),
         ({"x": {"k": "N"}}, r"x\['k'\].*not there"),
         ({"x": "2 3"}, "axis 0 of x is declared to have the size 2, but has 4"),

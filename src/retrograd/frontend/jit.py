@@ -135,7 +135,7 @@ class Jit:
         return self._history.reasons
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not _TRACING.get() and _BACKEND.get() == "llvm":
+        if _TRACING.get() is None and _BACKEND.get() == "llvm":
             gone = self._gone_here(*user_place()) if self._donate else None
             result = self._served(args, kwargs, gone)
             if result is MISSED and self._sites and at_hand((args, kwargs)):

@@ -9,7 +9,7 @@ import numpy as np
 from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import as_node, broadcast_to, integer
-from retrograd.frontend.context import is_tracing
+from retrograd.frontend.context import current_trace
 from retrograd.frontend.conversion import as_array, integer_range
 from retrograd.frontend.distributions import Distributions
 from retrograd.frontend.elementwise import ArrayLike
@@ -42,7 +42,8 @@ class Generator(Distributions):
     Every call draws the next numbers of the stream. The bits come from Threefry-2x32 counters, and
     floating numbers are made of them with correctly rounded operations only, so a seed gives the
     same numbers everywhere. A generator is a pytree: pass it to a `jit` function as an argument
-    and return it to carry its state on.
+    and return it to carry its state on. One that is made inside of such a function draws the same
+    numbers in every call, as its seed says.
 
     >>> import retrograd as rg
     >>> a = rg.random.Generator(7).uniform((3,))
@@ -57,6 +58,7 @@ class Generator(Distributions):
         mixed = np.random.SeedSequence(int(seed)).generate_state(2, np.uint32)
         self._key: Any = Tensor.of(mixed)
         self._count: Any = Tensor.of(np.zeros((), np.uint32))
+        self._trace = current_trace()  # in which it may draw though it has a definite state
 
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` needs to continue the stream: key and position."""
@@ -80,10 +82,11 @@ class Generator(Distributions):
                 "each sample its own by vmap, or take one, stack[i]"
             )
         if self._key.is_computed and self._count.is_computed:
-            if is_tracing():
+            if current_trace() not in (None, self._trace):
                 raise TraceError(
-                    "a random generator is used inside jit but was made outside, so every call "
-                    "would draw the same numbers; pass it as an argument and return it"
+                    "a random generator is used inside jit, or inside a loop, but was made "
+                    "outside, so every call or step would draw the same numbers; pass it as an "
+                    "argument and return it, or carry it along"
                 )
             k, n = self._key.value(), self._count.value()
             with np.errstate(over="ignore"):
@@ -123,13 +126,14 @@ class Generator(Distributions):
         """Move on to another stream, which is given by the state of this one and independent of
         it: what follows differs although nothing was drawn."""
         away = Generator._restored(self._key, self._count ^ 0xFFFFFFFF)
+        away._trace = self._trace
         moved = away.split()
         self._key, self._count = moved._key, moved._count
 
     @staticmethod
     def _restored(key: Any, count: Any) -> Generator:
         new = object.__new__(Generator)
-        new._key, new._count = key, count
+        new._key, new._count, new._trace = key, count, None
         return new
 
     def bits(self, shape: Any = ()) -> Tensor:
