@@ -305,9 +305,8 @@ def _floordiv(left: int | Dim, right: int | Dim) -> int | Dim:
         raise ShapeError(f"division of the size {left} by zero")
     divisor = _terms(right)
     if len(divisor) != 1:
-        if left == right:
-            return 1
-        return _quotient(left, right)
+        found = _divide_exactly(left, right)
+        return _quotient(left, right) if found is None else found
     (monomial, factor), exact, rest = divisor[0], [], []
     for term, coefficient in _terms(left):
         reduced = _divide(term, monomial)
@@ -329,6 +328,27 @@ def _quotient(left: int | Dim, right: int | Dim) -> int | Dim:
         if common > 1:
             left, right = _collect((m, c // common) for m, c in left.terms), right // common
     return _collect(((((Quotient(left, right), 1),), 1),))
+
+
+def _divide_exactly(left: int | Dim, right: int | Dim) -> int | Dim | None:
+    """The size whose product with `right` is `left`, if there is one: polynomials are divided from
+    their highest terms on."""
+    atoms = sorted({atom for s in (left, right) for m, _ in _terms(s) for atom, _ in m}, key=str)
+
+    def height(term: tuple[Monomial, int]) -> tuple[int, list[int]]:
+        powers = dict(term[0])
+        return sum(powers.values()), [powers.get(atom, 0) for atom in atoms]
+
+    monomial, factor = max(_terms(right), key=height)
+    quotient: int | Dim = 0
+    while left != 0:
+        highest, amount = max(_terms(left), key=height)
+        reduced = _divide(highest, monomial)
+        if reduced is None or amount % factor:
+            return None
+        part = _collect([(reduced, amount // factor)])
+        quotient, left = quotient + part, left - part * right
+    return quotient
 
 
 def _divide(term: Monomial, by: Monomial) -> Monomial | None:

@@ -159,6 +159,7 @@ RULES: dict[str, Rule] = {
     "y1": by_reference,
     "k0e": by_reference,
     "k1e": by_reference,
+    "paired_fft": by_reference,
     **dict.fromkeys(("stop_gradient", "alias", "region_in", "region_out", "keep", "after"), same),
     **dict.fromkeys(LOOPS, held),
     **linalg.RULES,
