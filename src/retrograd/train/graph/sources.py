@@ -15,7 +15,7 @@ from retrograd.data import parse_documents
 from retrograd.errors import FormatError, OptionError
 from retrograd.files import read_bytes
 from retrograd.gnn import Graph, Names, from_networkx
-from retrograd.gnn.convert import networkx_module
+from retrograd.gnn.exchange import networkx_module
 from retrograd.train.graph.graphml import check_graphml
 
 Array = np.ndarray[Any, Any]
