@@ -149,6 +149,42 @@ def test_the_order_of_boxes_does_not_depend_on_what_is_open(visit, gpt):
     assert v.state(order) == before
 
 
+def test_forward_nodes_of_a_chain_stand_below_one_another(visit, folder):
+    graph = rg.trace(lambda x: rg.tanh(rg.exp(rg.sin(x))), rg.spec((3,)))
+    graph.to_html(folder / "line.html")
+    v = visit((folder / "line.html").as_uri())
+    assert v.state("app.engine.layered")
+    places = v.state(
+        "app.model.nodes.filter((r) => ['sin', 'exp', 'tanh'].includes(r.op) && r.order === 0)"
+        ".map((r) => app.view.box(r.id))"
+    )
+    assert len({left for left, *_ in places}) == 1
+    tops = [top for _, top, *_ in places]
+    assert tops == sorted(set(tops))
+
+
+@pytest.mark.parametrize("missing", ["WebAssembly", "Worker"])
+def test_without_the_layered_engine_the_simple_layering_is_used(chromium, folder, missing):
+    graphs.network().to_html(folder / "simple.html")
+    text = (folder / "simple.html").read_text(encoding="utf-8")
+    context = chromium.new_context()
+    if missing == "Worker":
+        context.add_init_script("delete globalThis.Worker")
+    else:  # as a strict notebook has it
+        text = text.replace(" 'wasm-unsafe-eval'", "")
+        (folder / "simple.html").write_text(text, encoding="utf-8")
+    tab = context.new_page()
+    tab.goto((folder / "simple.html").as_uri())
+    tab.wait_for_selector("html[data-ready]")
+    assert not tab.evaluate("explorer.app.engine.layered")
+    boxes = tab.evaluate(
+        "explorer.app.model.nodes.filter((r) => !explorer.app.model.folded[r.id])"
+        ".map((r) => explorer.app.view.box(r.id))"
+    )
+    assert len({tuple(box) for box in boxes}) == len(boxes)
+    context.close()
+
+
 def test_colours_say_what_is_asked(visit, worked):
     v = visit(worked)
     seen = set()

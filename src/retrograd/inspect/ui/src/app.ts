@@ -1,7 +1,7 @@
 // The state of the explorer: what is open, selected, highlighted; and the gestures that change it.
 
 import { MODES, scheme, type Mode } from "./colour";
-import { Engine } from "./engine";
+import type { Engine } from "./engine";
 import type { Model } from "./model";
 import { View } from "./view";
 import { count, show } from "./text";
@@ -26,12 +26,13 @@ export class App {
   readonly onOpen: (() => void)[] = [];
   private readonly live: HTMLElement;
 
-  constructor(model: Model, canvas: HTMLCanvasElement, live: HTMLElement) {
+  constructor(model: Model, engine: Engine, canvas: HTMLCanvasElement, live: HTMLElement) {
     this.model = model;
     this.live = live;
     this.open = new Uint8Array(model.scopes.length);
     this.open[0] = 1;
-    this.engine = new Engine(model);
+    this.engine = engine;
+    engine.take(model);
     if (model.nodes.some((r) => r.change && r.change !== "same")) this.mode = "change";
     this.view = new View(canvas, model, scheme(model, this.mode));
     this.view.marks.warnings = warnings(model);

@@ -1,6 +1,6 @@
 // The picture: a canvas that draws what is in sight, with as much detail as can be read.
 
-import { NODE_H, NODE_W, type Placed } from "./layout";
+import { NODE_H, NODE_W, SCOPE_PORT, type Placed } from "./layout";
 import { Grid } from "./grid";
 import { groups, paintGroups, recordGroups, type Group } from "./groups";
 import type { Model, Scope } from "./model";
@@ -142,8 +142,8 @@ export class View {
     const a = u >= 0 ? this.box(u) : this.scopeBox(~u), b = v >= 0 ? this.box(v) : this.scopeBox(~v);
     if (!a || !b) return [NaN, NaN, NaN, NaN];
     const n = v >= 0 ? this.model.nodes[v].inputs.length : 1;
-    const port = v >= 0 ? (p.slot[e] + 1) / (n + 1) : kind === 0 ? 0.3 : 0.7;
-    const start = u >= 0 ? 0.5 : kind === 1 ? 0.7 : 0.3;
+    const port = v >= 0 ? (p.slot[e] + 1) / (n + 1) : kind === 0 ? SCOPE_PORT : 1 - SCOPE_PORT;
+    const start = u >= 0 ? 0.5 : kind === 1 ? 1 - SCOPE_PORT : SCOPE_PORT;
     if (kind === 1 && b[1] + b[3] / 2 <= a[1] + a[3] / 2) return [a[0] + a[2] * start, a[1], b[0] + b[2] * port, b[1] + b[3]];
     if (kind === 2 && u >= 0) return [a[0] + a[2], a[1] + a[3] / 2, b[0], b[1] + (b[3] * (p.slot[e] + 1)) / (n + 1)];
     return [a[0] + a[2] * start, a[1] + a[3], b[0] + b[2] * port, b[1]];
