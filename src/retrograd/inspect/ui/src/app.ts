@@ -324,9 +324,9 @@ export function gradients(model: Model): Gradient[] {
     if (norm === undefined) return "";
     if (!Number.isFinite(norm)) return "gradient is not finite";
     if (norm === 0) return "dead: the gradient is zero";
-    const ratio = rms(id, norm) / middle;
-    if (norm > 1e4 || ratio > 1e3) return "exploding: the gradient is very large";
-    if (sizes.length > 2 && ratio < 1e-3) return "vanishing: the gradient is very small";
+    const typical = rms(id, norm), ratio = typical / middle; // of one element
+    if (norm > 1e4 || (typical > 10 && ratio > 1e3)) return "exploding: the gradient is very large";
+    if (typical < 1e-8 || (sizes.length > 2 && ratio < 1e-3)) return "vanishing: the gradient is very small";
     return "";
   };
   const value = (n: number | undefined) => (n === undefined ? -1 : Number.isNaN(n) ? Infinity : n);

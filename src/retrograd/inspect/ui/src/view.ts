@@ -408,20 +408,26 @@ export class View {
   }
 
   private paintShapes(pen: CanvasRenderingContext2D, edges: number[]): void {
-    const p = this.placed as Placed, b = this.boxes;
     pen.font = "10px system-ui, sans-serif";
     pen.textAlign = "left";
+    for (const [text, x, y, kind] of this.shapes(edges)) {
+      pen.fillStyle = kind === 1 ? this.ink.gradient : this.ink.faint;
+      pen.fillText(text, x, y);
+    }
+  }
+
+  /** What is written beside edges, and where: of those from one node at one place one. */
+  private *shapes(edges: Iterable<number>): Generator<[text: string, x: number, y: number, kind: number]> {
+    const p = this.placed as Placed, b = this.boxes;
     const seen = new Set<string>();
     for (const e of edges) {
-      const i = 4 * e, shape = this.model.nodes[p.first[e]].shape;
-      const text = p.many[e] > 1 ? `${p.many[e]} values` : shape;
+      const i = 4 * e, text = p.many[e] > 1 ? `${p.many[e]} values` : this.model.nodes[p.first[e]].shape;
       if (!text) continue;
       const x = b[i] * 0.35 + b[i + 2] * 0.65 + 4, y = b[i + 1] * 0.45 + b[i + 3] * 0.55 + 3;
       const key = `${p.from[e]} ${Math.round(x / 40)} ${Math.round(y / 12)}`;
       if (seen.has(key)) continue;
       seen.add(key);
-      pen.fillStyle = p.kind[e] === 1 ? this.ink.gradient : this.ink.faint;
-      pen.fillText(text, x, y);
+      yield [text, x, y, p.kind[e]];
     }
   }
 
@@ -517,7 +523,13 @@ export class View {
       const sideways = kind === 2 && p.from[e] >= 0;
       const d = !this.stubs[e] ? this.path(e) : sideways ? `M${n1(x1 - STUB / 2)} ${n1(y1)}H${n1(x1)}`
         : `M${n1(x0)} ${n1(y0)}v${(STUB / 2) * this.direction(e)}M${n1(x1)} ${n1(y1)}v${(-STUB / 2) * this.direction(e)}`;
-      out.push(`<path d="${d}" fill="none" stroke="${kind === 1 ? ink.gradient : ink.faint}"${kind === 2 ? ' stroke-dasharray="4 4"' : ""}/>`);
+      const colour = kind === 1 ? ink.gradient : ink.faint, s = -7 * this.direction(e);
+      out.push(`<path d="${d}" fill="none" stroke="${colour}"${kind === 2 ? ' stroke-dasharray="4 4"' : ""}/>`);
+      out.push(`<path d="M${n1(x1)} ${n1(y1)}${sideways ? "l-6 -3v6z" : `l-3.5 ${s}h7z`}" fill="${colour}"/>`);
+    }
+    const whole = [...p.from.keys()].filter((e) => !this.stubs[e] && p.kind[e] < 2 && !Number.isNaN(this.boxes[4 * e]));
+    for (const [text, x, y, kind] of this.shapes(whole)) {
+      out.push(`<text x="${n1(x)}" y="${n1(y)}" font-size="10" fill="${kind === 1 ? ink.gradient : ink.faint}">${xml(text)}</text>`);
     }
     for (let i = 0; i < p.x.length; i++) {
       if (Number.isNaN(p.x[i])) continue;
