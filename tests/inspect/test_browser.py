@@ -138,14 +138,13 @@ def test_forward_nodes_of_a_chain_stand_below_one_another(visit, folder):
 
 @pytest.mark.parametrize("missing", ["WebAssembly", "Worker"])
 def test_without_the_layered_engine_the_simple_layering_is_used(chromium, folder, missing):
-    graphs.network().to_html(folder / "simple.html")
-    text = (folder / "simple.html").read_text(encoding="utf-8")
+    text = page(document(graphs.network()))
     context = chromium.new_context()
     if missing == "Worker":
         context.add_init_script("delete globalThis.Worker")
     else:  # as a strict notebook has it
         text = text.replace(" 'wasm-unsafe-eval'", "")
-        (folder / "simple.html").write_text(text, encoding="utf-8")
+    (folder / "simple.html").write_text(text, encoding="utf-8")
     tab = context.new_page()
     tab.goto((folder / "simple.html").as_uri())
     tab.wait_for_selector("html[data-ready]")
