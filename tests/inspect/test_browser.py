@@ -136,6 +136,36 @@ def test_forward_nodes_of_a_chain_stand_below_one_another(visit, folder):
     assert tops == sorted(set(tops))
 
 
+THROUGH = """(() => {
+  const { view, model } = app, p = view.placed, hit = [];
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  for (let e = 0; e < p.from.length; e++) {
+    if (p.kind[e] !== 0 || view.stubs[e]) continue;
+    path.setAttribute("d", view.path(e));
+    for (let at = 0; at < path.getTotalLength(); at += 2) {
+      const { x, y } = path.getPointAtLength(at);
+      for (const r of model.nodes) {
+        const b = view.box(r.id);
+        if (!b || r.id === p.from[e] || r.id === p.to[e]) continue;
+        if (x > b[0] + 2 && x < b[0] + b[2] - 2 && y > b[1] + 2 && y < b[1] + b[3] - 2)
+          hit.push([p.from[e], p.to[e], r.id]);
+      }
+    }
+  }
+  return hit;
+})()"""
+
+
+def test_forward_edges_go_around_boxes(visit, folder):
+    def f(x, w):
+        return rg.sum(rg.tanh(x @ w) + (0.5 * x) @ w + rg.exp(rg.exp(rg.exp(x) * 0.1)) @ w)
+
+    rg.trace(f, rg.spec((3, 4)), rg.spec((4, 2))).to_html(folder / "around.html")
+    v = visit((folder / "around.html").as_uri())
+    assert v.state("app.view.placed.routes.size") > 0
+    assert v.state(THROUGH) == []
+
+
 @pytest.mark.parametrize("missing", ["WebAssembly", "Worker"])
 def test_without_the_layered_engine_the_simple_layering_is_used(chromium, folder, missing):
     text = page(document(graphs.network()))

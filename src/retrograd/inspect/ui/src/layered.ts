@@ -2,12 +2,16 @@
 // beyond it. Runs in the worker only.
 
 import { instance, supply, type Viz } from "@viz-js/viz";
+import type { Route } from "./routes";
 
 declare module "@viz-js/viz" {
   export function supply(bytes: Uint8Array): void; // put there by graphviz.mjs
 }
 
-export interface Box { x: Float32Array; y: Float32Array; w: number; h: number }
+export interface Box {
+  x: Float32Array; y: Float32Array; w: number; h: number;
+  routes?: [from: number, to: number, route: Route][]; // of edges that pass by other members
+}
 
 /** A member of a scope: its size, and how far from its left edges begin and end. */
 export type Member = [width: number, height: number, port: number];
@@ -31,7 +35,7 @@ export async function load(packed: Blob): Promise<Layered> {
   supply(new Uint8Array(await new Response(plain).arrayBuffer()));
   const viz = await instance();
   return (size, below, gapX, gapY) => {
-    const text = [`digraph{graph[splines=none,nslimit=2,nodesep=${gapX / INCH},ranksep=${gapY / INCH}];node[shape=plain]`];
+    const text = [`digraph{graph[splines=true,nslimit=2,nodesep=${gapX / INCH},ranksep=${gapY / INCH}];node[shape=plain];edge[arrowhead=none]`];
     size.forEach((member, i) => text.push(`${i}[label=<${table(member)}>]`));
     below.forEach((ends, a) => ends.forEach((b) => text.push(`${a}:p->${b}:p`)));
     try {
@@ -57,18 +61,24 @@ function read(viz: Viz, text: string, size: Member[]): Box | undefined {
   const answer = viz.render(text, { format: "plain", yInvert: true });
   if (answer.status !== "success") return undefined;
   const x = new Float32Array(size.length), y = new Float32Array(size.length);
+  const routes: NonNullable<Box["routes"]> = [];
   let least = Infinity, most = -Infinity, top = Infinity, bottom = -Infinity, count = 0;
   for (const line of answer.output.split("\n")) {
-    const [what, name, across, down] = line.split(" ");
-    if (what !== "node") continue;
-    const i = Number(name), [w, h] = size[i];
-    x[i] = points(across) - w / 2;
-    y[i] = points(down) - h / 2;
-    least = Math.min(least, x[i]); most = Math.max(most, x[i] + w);
-    top = Math.min(top, y[i]); bottom = Math.max(bottom, y[i] + h);
-    count++;
+    const words = line.split(" ");
+    if (words[0] === "node") {
+      const i = Number(words[1]), [w, h] = size[i];
+      x[i] = points(words[2]) - w / 2;
+      y[i] = points(words[3]) - h / 2;
+      least = Math.min(least, x[i]); most = Math.max(most, x[i] + w);
+      top = Math.min(top, y[i]); bottom = Math.max(bottom, y[i] + h);
+      count++;
+    } else if (words[0] === "edge" && Number(words[3]) > 4) { // more than one curve
+      const way = words.slice(4, 4 + 2 * Number(words[3]));
+      routes.push([Number(words[1]), Number(words[2]), Float32Array.from(way, points)]);
+    }
   }
   if (count !== size.length) return undefined;
   for (let i = 0; i < x.length; i++) { x[i] -= least; y[i] -= top; }
-  return { x, y, w: most - least, h: bottom - top };
+  for (const [, , way] of routes) for (let k = 0; k < way.length; k += 2) { way[k] -= least; way[k + 1] -= top; }
+  return { x, y, w: most - least, h: bottom - top, routes };
 }

@@ -2,6 +2,7 @@
 // on what is open, so that nothing changes places when a scope opens; only the coordinates are
 // computed anew, from the sizes. Runs in a worker.
 
+import type { Route } from "./routes";
 import { comfortable, type Box, type Layered, type Member } from "./layered";
 
 export const NODE_W = 150, NODE_H = 42, SCOPE_W = 210, SCOPE_H = 60;
@@ -21,6 +22,7 @@ export interface Placed {
   from: Int32Array; to: Int32Array; // edges: ids of nodes, or ~ids of closed scopes
   kind: Uint8Array; // 0 forward, 1 between gradients, 2 from forward to gradient
   slot: Uint8Array; many: Int32Array; first: Int32Array; // slot among inputs, edges drawn as this one, the source of one of them
+  routes: Map<number, Route>; // of edges, by number, that go around boxes
   stands: Int32Array; // what stands for each node
   width: number; height: number;
 }
@@ -216,8 +218,13 @@ export class Layouter {
         c.ids.forEach((id, k) => { x[id] = left + NODE_W + BESIDE + c.dx[k]; y[id] = down + c.dy[k]; });
       });
     }
+    const ways = new Map<number, Route>();
+    for (const s of shown) {
+      const { members } = this.order(s), left = sx[s] + PAD, top = sy[s] + PAD + TITLE;
+      for (const [a, b, way] of inner.get(s)?.routes ?? []) ways.set(this.between(members[a], members[b]), way.map((v, k) => v + (k % 2 ? top : left)));
+    }
     const stands = this.stands(open, beside);
-    return { x, y, sx, sy, sw, sh, ...this.edges(stands), stands, width: size[0][0], height: size[0][1] - TITLE };
+    return { x, y, sx, sy, sw, sh, ...this.edges(stands, ways), stands, width: size[0][0], height: size[0][1] - TITLE };
   }
 
   /** What is seen in the place of each node: itself, its forward node, or a closed scope. */
@@ -235,10 +242,15 @@ export class Layouter {
     return stands;
   }
 
-  private edges(stands: Int32Array): Pick<Placed, "from" | "to" | "kind" | "slot" | "many" | "first"> {
-    const { count, inputs, starts, second, folded, parents } = this.s;
-    const base = count + parents.length;
-    const known = new Map<number, number>();
+  /** A number for two things that are seen, nodes or scopes as ~id. */
+  private between(u: number, v: number): number {
+    const { count, parents } = this.s;
+    return (u < 0 ? count + ~u : u) * (count + parents.length) + (v < 0 ? count + ~v : v);
+  }
+
+  private edges(stands: Int32Array, ways: Map<number, Route>): Pick<Placed, "from" | "to" | "kind" | "slot" | "many" | "first" | "routes"> {
+    const { count, inputs, starts, second, folded } = this.s;
+    const known = new Map<number, number>(), routes = new Map<number, Route>();
     const from: number[] = [], to: number[] = [], kind: number[] = [], slot: number[] = [], many: number[] = [], first: number[] = [];
     for (let i = 0; i < count; i++) {
       if (folded[i]) continue;
@@ -251,17 +263,18 @@ export class Layouter {
         const type = second[j] ? 1 : second[i] ? 2 : 0;
         const exact = u >= 0 && v >= 0;
         const number = exact ? k - starts[i] : 0;
-        const a = u < 0 ? count + ~u : u, b = v < 0 ? count + ~v : v;
-        const key = ((a * base + b) * 3 + type) * 16 + Math.min(number, 15);
+        const pair = this.between(u, v), key = (pair * 3 + type) * 16 + Math.min(number, 15);
         const at = known.get(key);
         if (at !== undefined) { many[at]++; continue; }
         known.set(key, from.length);
+        const way = type === 0 ? ways.get(pair) : undefined;
+        if (way) routes.set(from.length, way);
         from.push(u); to.push(v); kind.push(type); slot.push(Math.min(number, 255)); many.push(1); first.push(j);
       }
     }
     return {
       from: Int32Array.from(from), to: Int32Array.from(to), kind: Uint8Array.from(kind),
-      slot: Uint8Array.from(slot), many: Int32Array.from(many), first: Int32Array.from(first),
+      slot: Uint8Array.from(slot), many: Int32Array.from(many), first: Int32Array.from(first), routes,
     };
   }
 }
