@@ -14,9 +14,11 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.interpret.native import run, run_region
+from retrograd.backends.interpret.ordered import SELECTING, is_whole
 from retrograd.backends.kernel.fuse import LOOPS
 from retrograd.backends.kernel.legalize import CALLED, without_windows
 from retrograd.backends.limits import check_memory
+from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.elementwise import Elementwise
@@ -52,7 +54,7 @@ class InterpretedProgram:
                 given = [values[x] for x in inputs]
                 if node.op in LOOPS and node.op != "dag_scan":
                     values[node] = run_region(bound(node, sizes) if sizes else node, given)
-                elif f is None:
+                elif f is None or (node.op in SELECTING and may_flush()):
                     values[node] = natively(bound(node, sizes) if sizes else node, given)
                 else:
                     values[node] = computed(node, f, given, sizes)
@@ -82,7 +84,8 @@ def in_numpy(node: Node) -> Callable[..., Any] | None:
     if node.op in CALLED:
         return node.prim.reference
     half = any(x.dtype.is_half for x in (node, *node.inputs))
-    if node.op not in MOVING and (half or node.op not in EXACT):
+    exact = node.op in EXACT or node.op in SELECTING or is_whole(node)
+    if node.op not in MOVING and (half or not exact):
         return None
     prim = node.prim
     return prim.formula if isinstance(prim, Elementwise) and not half else prim.reference
