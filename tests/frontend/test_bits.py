@@ -138,3 +138,31 @@ def test_nothing_but_the_program_counts(seed):
         with fresh(cost, full):
             assert computed(steps) == expected
             assert computed(steps, random.Random(seed)) == expected
+
+
+CONTRACTIONS = [
+    lambda look, a, b: look(a.T) @ b.T,
+    lambda look, a, b: look(look(a) @ look(b)).T,
+    lambda look, a, b: look(b.T) @ a[0],
+    lambda look, a, b: look(a)[:, :1].T @ look(a),
+    lambda look, a, b: rg.einsum("ij,jk->k", look(look(a).T).T, b),
+]
+
+
+@pytest.mark.parametrize("sizes", [(1, 37, 5), (5, 37, 1), (7, 33, 9), (1, 40, 1)], ids=str)
+@pytest.mark.parametrize("f", CONTRACTIONS)
+def test_a_look_at_what_is_transposed_changes_no_sum(f, sizes):
+    """In which order a product with one column is added up depends on the axes it is written with;
+    simplification that left out a transpose would change it."""
+    m, k, n = sizes
+    rng = np.random.default_rng(0)
+    arrays = rng.normal(size=(m, k)), rng.normal(size=(k, n))
+    if f is CONTRACTIONS[0]:
+        arrays = arrays[0], rng.normal(size=(n, m))
+    found = []
+    for cost in (None, 10**7):
+        for look in (lambda x: x, lambda x: (x.numpy(), x)[1]):
+            with fresh(cost):
+                found.append(f(look, *map(rg.tensor, arrays)).numpy().tobytes())
+    found.append(rg.jit(lambda *a: f(lambda x: x, *a))(*map(rg.tensor, arrays)).numpy().tobytes())
+    assert len(set(found)) == 1

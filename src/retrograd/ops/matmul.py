@@ -125,3 +125,18 @@ def matmul(a: Node, b: Node) -> Node:
     n = a.type.rank
     batch = tuple(range(n - 2))
     return DotGeneral((n - 1,), (n - 2,), batch, batch)(a, b)
+
+
+def sums_along(node: Node) -> bool:
+    """Whether the products of a contraction are added along rows of its operands: where b has no
+    columns, and a has no rows or is summed along them. Axes of size 1 count as not there.
+
+    Backends add them as sixteen partial sums then, else one after the other: this is part of what a
+    contraction means, and no pass may change it.
+    """
+    (a, b), prim = node.inputs, node.prim
+    assert isinstance(prim, DotGeneral)
+    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+    wide_a, wide_b = (any(x.shape[i] != 1 for i in f) for x, f in ((a, a_free), (b, b_free)))
+    last = max((i for i, d in enumerate(a.shape) if d != 1), default=-1)
+    return not wide_b and (not wide_a or last in prim.a_contract)

@@ -1,8 +1,8 @@
 """Simplification of what moves or combines elements: shapes, reductions, contractions.
 
 The same form as in `algebra`: each takes the node and its inputs and gives what may stand in its
-place, or None. Movements are exact; contractions keep their products and leave the order of
-summation to the backend, as `dot_general` always does.
+place, or None. Movements are exact; contractions keep their products and the order in which these
+are added.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from retrograd.ir import Dim, Node, Shape
-from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.matmul import DotGeneral, sums_along
 from retrograd.ops.shape import (
     Expand,
     Flip,
@@ -187,7 +187,8 @@ def dot_of_permute(y: Node, a: Node, b: Node) -> Node | None:
     b, b_contract, b_batch = _before(b, p.b_contract, p.b_batch, b_free)
     if (a, b) == y.inputs:
         return None
-    return DotGeneral(a_contract, b_contract, a_batch, b_batch)(a, b)
+    better = DotGeneral(a_contract, b_contract, a_batch, b_batch)(a, b)
+    return better if sums_along(better) == sums_along(y) else None
 
 
 Axes = tuple[int, ...]
@@ -217,7 +218,8 @@ def permute_of_dot(y: Node, x: Node) -> Node | None:
     swapped = (*range(n), *range(n + k, n + k + m), *range(n, n + k))
     if y.prim.perm != swapped:
         return None
-    return DotGeneral(p.b_contract, p.a_contract, p.b_batch, p.a_batch)(b, a)
+    better = DotGeneral(p.b_contract, p.a_contract, p.b_batch, p.a_batch)(b, a)
+    return better if sums_along(better) == sums_along(x) else None
 
 
 # -- the table ------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from retrograd.backends.kernel.fuse import CONCAT_PARTS, REDUCTIONS, SCANS, SCAT
 from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
-from retrograd.backends.kernel.views import Operand, as_product, sums_along, wants_routine
+from retrograd.backends.kernel.views import Operand, as_product, wants_routine
 from retrograd.ir import Dim, Node, Shape, TensorType, int64, product
-from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.matmul import DotGeneral, sums_along
 
 
 class Lowering:

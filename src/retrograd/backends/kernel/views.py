@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from retrograd.backends.kernel.maps import axis_groups
 from retrograd.ir import Dim, Node, Shape, float32, float64, product
-from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.matmul import DotGeneral, sums_along
 
 # Up to where loops of a contraction's own, which read operands where they are, take less time than
 # the routine, which first copies them; measured.
@@ -141,17 +141,6 @@ def wants_routine(node: Node) -> bool:
 
 def less(size: int | Dim, limit: int) -> bool:
     return isinstance(size, int) and size < limit
-
-
-def sums_along(node: Node) -> bool:
-    """Whether the products of a contraction are added along rows of its operands: where b has no
-    columns, and a has no rows or is summed along them. Axes of size 1 count as not there."""
-    (a, b), prim = node.inputs, node.prim
-    assert isinstance(prim, DotGeneral)
-    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
-    wide_a, wide_b = (any(x.shape[i] != 1 for i in f) for x, f in ((a, a_free), (b, b_free)))
-    last = max((i for i, d in enumerate(a.shape) if d != 1), default=-1)
-    return not wide_b and (not wide_a or last in prim.a_contract)
 
 
 def in_rows(node: Node) -> bool:
