@@ -15,25 +15,27 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import retrograd as rg
+from retrograd.backends.kernel.cost import known, traffic
+from retrograd.backends.kernel.kernel import Kernel
+from retrograd.backends.kernel.region import length_of, regions_of
 from retrograd.backends.kernel.report import KernelReport, kernel_reports
-from retrograd.backends.llvm.engine import engine
-from retrograd.backends.llvm.product.tile import Tile
 from retrograd.backends.llvm.program import LLVMProgram
-from retrograd.backends.llvm.types import literal
-from retrograd.backends.llvm.writer import Writer
 from retrograd_bench.catalog import find
 from retrograd_bench.processes import environment
+from retrograd_bench.rates import Rates, clock, multiply_adds, streaming
 from retrograd_bench.result import Result
 from retrograd_bench.table import duration
 from retrograd_bench.workload import library
 
 SECONDS = 1.5  # for the steps of one number of threads
+TOGETHER = 1e-3  # seconds of steps that are timed as one
 SHOWN = 8  # kernels
 LIMIT = 300.0  # seconds until the process is given up
 HEADER = ("kernel", "times", "time", "share", "arithmetic", "memory", "time to floor")
@@ -75,13 +77,6 @@ def answer(command: Sequence[str], env: dict[str, str]) -> str:
 
 
 # -- in a process of its own ----------------------------------------------------------------------
-class Rates(NamedTuple):
-    """Operations and bytes a second."""
-
-    operations: float
-    bytes: float
-
-
 class Line(NamedTuple):
     """Equal kernels of a program together; seconds."""
 
@@ -101,6 +96,9 @@ def table(name: str, peer: str, threads: int) -> str:
     with rg.flush_subnormals(), rg.num_threads(1):
         program, steps, scale = measured(name, peer, threads)
     reports = kernel_reports(program.plan, {}, program.times.tolist())
+    for k, kernel in enumerate(program.plan.kernels):
+        if regions_of(kernel):
+            reports[k] = replace(reports[k], bytes=repeated_bytes(kernel))
     rates = Rates(multiply_adds(), streaming(touched(program)))
     found = lines_of(reports, rates)
     whole, kernels = steps[1], sum(line.time for line in found)
@@ -126,7 +124,7 @@ def measured(name: str, peer: str, threads: int) -> tuple[Any, dict[int, float],
         with rg.num_threads(count):
             session = find(name).peers[peer]()
             next(session.losses)
-            steps[count] = min(seconds(session.step, session.wait))
+            steps[count] = min(seconds(session.step, session.wait, TOGETHER))
     with timed_programs() as programs:
         session = find(name).peers[peer]()
         next(session.losses)
@@ -166,51 +164,32 @@ def timed_programs() -> Iterator[list[Any]]:
         LLVMProgram.__init__ = plain  # type: ignore[method-assign]
 
 
-def clock() -> float:
-    """The cycles in a second that kernels are timed with."""
-    x = np.ones(1 << 21, np.float32)
-    program: Any = LLVMProgram(rg.trace(lambda x: rg.sin(x) * rg.exp(x), x), timed=True)
-    rates = []
-    for _ in range(10):
-        program.times[:] = 0
-        began = time.perf_counter()
-        program([x])
-        rates.append(float(program.times.sum()) / (time.perf_counter() - began))
-    return max(rates)  # what the call takes beside its kernel makes it seem slower
-
-
-def seconds(step: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> Iterator[float]:
-    """The times of steps, for a while, twenty at least."""
-    end, done = time.perf_counter() + SECONDS, 0
+def seconds(
+    step: Callable[[], Any], wait: Callable[[], Any] = lambda: None, least: float = 0.0
+) -> Iterator[float]:
+    """The times of steps, for a while, twenty at least; those shorter than `least` together."""
+    end, done, many = time.perf_counter() + SECONDS, 0, 1
     while done < 20 or time.perf_counter() < end:
         began = time.perf_counter()
-        step()
+        for _ in range(many):
+            step()
         wait()
-        yield time.perf_counter() - began
+        passed = time.perf_counter() - began
+        yield passed / many
+        if passed < least:
+            many *= 2
         done += 1
 
 
-def multiply_adds() -> float:
-    """Operations a second of a loop of nothing but multiply-adds of vectors."""
-    tile = Tile.of(engine().machine, rg.float32)
-    declared: list[str] = []
-    w = Writer(declared.append)
-    one = literal(1.0, rg.float32, tile.lanes)
-    loop = w.open_loop("%n", carried=[(tile.vector, one)] * (tile.rows * tile.vectors))
-    w.close_loop(loop, [tile.added(w, one, one, total) for total in loop.values])
-    for k, total in enumerate(loop.values):
-        tile.store(w, total, tile.at(w, "%block", k * tile.lanes))
-    w.line("ret i64 0")
-    head = "define i64 @run(ptr %block, i64 %n, i64 %threads, ptr %team) {"
-    lines = [*(f"declare {d}" for d in dict.fromkeys(declared)), head, w.text(), "}"]
-    code = engine().compile("\n".join(lines) + "\n", [])
-    room = np.empty(len(loop.values) * tile.lanes, np.float32)
-    steps, times = 200_000, []
-    for _ in range(10):
-        began = time.perf_counter()
-        code.run(room.ctypes.data, steps, 1, 0)
-        times.append(time.perf_counter() - began)
-    return 2 * room.size * steps / min(times)
+def repeated_bytes(kernel: Kernel) -> int:
+    """The bytes that the kernels inside of a loop touch, in all its steps."""
+    total = 0
+    for region in regions_of(kernel):
+        inner = [k for block in region.blocks for k in block]
+        each = sum(repeated_bytes(k) if regions_of(k) else known(traffic(k)) for k in inner)
+        length = length_of(region)
+        total += each * (1 if length is None else known(length))
+    return total
 
 
 def touched(program: Any) -> int:
@@ -218,22 +197,6 @@ def touched(program: Any) -> int:
     plan = program.plan
     given = sum(b.bytes for b in (*plan.inputs, *plan.outputs) if isinstance(b.bytes, int))
     return given + plan.layout({}).arena + plan.scratch.arena
-
-
-def streaming(size: int) -> float:
-    """Bytes a second, read and written, of going through arrays that take so many bytes together:
-    copying one, or changing it in place, whichever is faster."""
-    best = 0.0
-    for arrays, change in ((2, lambda x, y: np.copyto(y, x)), (1, lambda x, _: np.negative(x, x))):
-        x = np.ones(max(size // (4 * arrays), 1024), np.float32)
-        y = np.zeros_like(x)
-        many = max((1 << 20) // x.size, 1)
-        for _ in range(30):
-            began = time.perf_counter()
-            for _ in range(many):
-                change(x, y)
-            best = max(best, 2 * x.nbytes * many / (time.perf_counter() - began))
-    return best
 
 
 def lines_of(reports: Sequence[KernelReport], rates: Rates) -> list[Line]:

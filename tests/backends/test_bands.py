@@ -295,3 +295,24 @@ def test_parts_of_a_concat_are_no_rows_of_it(monkeypatch):
     program.check_guards()
     y = np.concatenate([x, *[~x] * 5])
     np.testing.assert_array_equal(found, y % (y | 1))
+
+
+@pytest.mark.parametrize(("columns", "strips"), [(16, True), (64, False)])
+def test_blocks_of_a_product_that_reads_strips_are_wide(columns, strips):
+    """One for each thread, whatever follows; a product with more columns copies its strips."""
+
+    def step(w, x, g):
+        return w - 0.1 * (x.T @ g)
+
+    r = np.random.default_rng(0)
+    shapes = (300, columns), (600, 300), (600, columns)
+    arrays = [r.normal(size=s).astype(np.float32) for s in shapes]
+    graph = rg.trace(step, *arrays)
+    [joined] = [b for b in Plan(graph).bands if len(b.kernels) > 1]
+    assert (joined.blocks == 0) is strips
+    assert joined.piece == 0
+    w, x, g = (a.astype(np.float64) for a in arrays)
+    gather_threads()
+    results = [Threaded(graph, count)(arrays)[0] for count in COUNTS]
+    np.testing.assert_allclose(results[0], w - 0.1 * (x.T @ g), rtol=1e-4, atol=1e-4)
+    assert len({y.tobytes() for y in results}) == 1

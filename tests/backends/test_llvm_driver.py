@@ -239,9 +239,13 @@ def test_each_thread_looks_at_the_positions_of_a_scatter_once(threads):
     )
 
 
-def test_threads_do_not_share_the_places_of_single_elements():
-    """To look at all positions is most of the work."""
-    x, v = (input_node(spec((n,), float32)) for n in (100_000, 200_000))
-    i = input_node(spec((200_000,), int64))
+@pytest.mark.parametrize(("places", "each", "shared"), [
+    (100_000, 1, False), (2700, 16, False), (2700, 32, True), (100_000, 16, True),
+])  # fmt: skip
+def test_threads_share_places_where_much_is_done_at_each(places, each, shared):
+    """To look at all positions is most of the work, unless places are wide, or far away."""
+    x, v = (input_node(spec((n, each), float32)) for n in (places, 20_000))
+    i = input_node(spec((20_000,), int64))
     graph = Graph([x, i, v], [ScatterAdd(0)(x, i, v)])
-    assert all(band.rows == 0 for band in Plan(graph).bands)
+    scatters = [b for b in Plan(graph).bands if b.kernels[0].nests[-1].kind == "scatter"]
+    assert [band.rows != 0 for band in scatters] == [shared]

@@ -8,7 +8,8 @@ from datetime import date
 
 from retrograd.backends.kernel.report import KernelReport
 from retrograd_bench import limits
-from retrograd_bench.limits import Rates, lines_of, markdown, missed
+from retrograd_bench.limits import lines_of, markdown, missed
+from retrograd_bench.rates import Rates, multiply_adds, streaming
 from retrograd_bench.result import Outcome, Result
 from retrograd_bench.results import updated
 from retrograd_bench.workload import Target, Workload
@@ -71,3 +72,11 @@ def test_the_document_has_the_table_where_the_workload_is():
     assert text.index("### W2") < text.index("What limits it: this") < text.index("Measured 2026")
     again = updated(text, [given], machine, "abc", day)
     assert "this" not in again
+
+
+def test_rates_are_of_this_machine():
+    """Rough bounds: anything outside of them would be a mistake in units."""
+    assert 1e9 < multiply_adds() < 1e12
+    near, far = streaming(1 << 14), streaming(1 << 26)
+    assert 1e8 < far < 1e12
+    assert 1e8 < near < 1e13

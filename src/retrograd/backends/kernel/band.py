@@ -27,6 +27,7 @@ from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.cost import known, nanoseconds
 from retrograd.backends.kernel.joint import Inside, Joint, Outermost, enough, families, is_large
 from retrograd.backends.kernel.kernel import Kernel
+from retrograd.backends.kernel.nest import Nest
 from retrograd.backends.kernel.rows import Rows
 from retrograd.ir import Dim
 
@@ -38,6 +39,7 @@ LEAST_ROWS = 8  # of a band of several kernels
 EACH = 1 << 62  # rows of a piece, where each thread takes one, however many rows there are
 SHORT = 64  # bytes of a row that is as well in memory as in the cache
 PRODUCT_ROWS = 64  # of a matrix product that is cut into blocks
+NARROW = 48  # columns of a product up to which a block reads its left matrix from where it is
 MOST_KERNELS = 200  # of a band: the time to compile its loop grows faster than they do
 WINDOW = 40  # kernels that may be overtaken by one that joins a band
 
@@ -216,7 +218,7 @@ def _settle(band: Band, cost: float) -> None:
         touched = touched + buffer.bytes
     nests = [n for k in band.kernels for n in k.nests]
     products = [n for n in nests if n.kind == "gemm" and not n.loops]
-    alone = len(nests) == len(products) == 1
+    alone = len(nests) == len(products) == 1 or any(map(_in_strips, products))
     if alone or isinstance(touched, Dim) or isinstance(band.rows, Dim):
         band.blocks = 0
         band.piece = 0 if alone else _piece(band, touched)
@@ -227,6 +229,16 @@ def _settle(band: Band, cost: float) -> None:
     blocks = max(touched // CACHE, 2)
     blocks = min(blocks, max(int(cost / BLOCK), 2), _most_blocks(band))
     band.blocks = blocks
+
+
+def _in_strips(product: Nest) -> bool:
+    """Whether blocks of a product read strips of a large matrix, a few numbers of each of its rows:
+    the wider the better, since each lies in a page of its own."""
+    m, n, k = (product.info[s].attr for s in "mnk")
+    if isinstance(m, Dim) or isinstance(n, Dim) or isinstance(k, Dim):
+        return False
+    turned = bool(product.info["a"][1])
+    return turned and n <= NARROW and m * k * product.info["buffers"][0].type.dtype.itemsize > CACHE
 
 
 def _pieces(band: Band) -> int:

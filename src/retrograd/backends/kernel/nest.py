@@ -27,7 +27,10 @@ from retrograd.backends.kernel.buffer import Buffer
 from retrograd.ir import Dim, DType, Shape, product
 
 LANES = 16  # partial results of a row reduction
-PLACE = 16  # elements of a place from which on threads share the places of a scatter
+# Elements of a place from which on threads share the places of a scatter; measured: each looks at
+# all positions, and cannot guess which are its own. Fewer where the result is far from a core.
+PLACE, PLACE_FAR = 32, 16
+FAR_RESULT = 1 << 21  # bytes
 WORK_BYTES = 1 << 19  # that a thread needs for copies of parts of the matrices that it multiplies
 
 # Instructions that are no arithmetic of the user's.
@@ -101,9 +104,10 @@ class Nest:
     def _independent_of_scatter(self) -> int | Dim:
         if "places" not in self.info:
             return self.loops[0]
-        # Every thread looks at all positions: worth it only where much is done at each.
         each, places = self.info["each"], self.info["places"]
-        return 0 if isinstance(each, int) and each < PLACE else places
+        size = self.stores[0].buffer.bytes
+        near = isinstance(size, int) and size < FAR_RESULT
+        return 0 if isinstance(each, int) and each < (PLACE if near else PLACE_FAR) else places
 
     @property
     def operands(self) -> list[Buffer]:

@@ -1,0 +1,74 @@
+"""What one thread of this machine can do at best: rates to measure kernels by."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import retrograd as rg
+from retrograd.backends.llvm.engine import engine
+from retrograd.backends.llvm.product.tile import Tile
+from retrograd.backends.llvm.program import LLVMProgram
+from retrograd.backends.llvm.types import literal
+from retrograd.backends.llvm.writer import Writer
+
+
+class Rates(NamedTuple):
+    """Operations and bytes a second."""
+
+    operations: float
+    bytes: float
+
+
+def clock() -> float:
+    """The cycles in a second that kernels are timed with."""
+    x = np.ones(1 << 21, np.float32)
+    program: Any = LLVMProgram(rg.trace(lambda x: rg.sin(x) * rg.exp(x), x), timed=True)
+    rates = []
+    for _ in range(10):
+        program.times[:] = 0
+        began = time.perf_counter()
+        program([x])
+        rates.append(float(program.times.sum()) / (time.perf_counter() - began))
+    return max(rates)  # what the call takes beside its kernel makes it seem slower
+
+
+def multiply_adds() -> float:
+    """Operations a second of a loop of nothing but multiply-adds of vectors."""
+    tile = Tile.of(engine().machine, rg.float32)
+    declared: list[str] = []
+    w = Writer(declared.append)
+    one = literal(1.0, rg.float32, tile.lanes)
+    loop = w.open_loop("%n", carried=[(tile.vector, one)] * (tile.rows * tile.vectors))
+    w.close_loop(loop, [tile.added(w, one, one, total) for total in loop.values])
+    for k, total in enumerate(loop.values):
+        tile.store(w, total, tile.at(w, "%block", k * tile.lanes))
+    w.line("ret i64 0")
+    head = "define i64 @run(ptr %block, i64 %n, i64 %threads, ptr %team) {"
+    lines = [*(f"declare {d}" for d in dict.fromkeys(declared)), head, w.text(), "}"]
+    code = engine().compile("\n".join(lines) + "\n", [])
+    room = np.empty(len(loop.values) * tile.lanes, np.float32)
+    steps, times = 200_000, []
+    for _ in range(10):
+        began = time.perf_counter()
+        code.run(room.ctypes.data, steps, 1, 0)
+        times.append(time.perf_counter() - began)
+    return 2 * room.size * steps / min(times)
+
+
+def streaming(size: int) -> float:
+    """Bytes a second, read and written, of going through arrays that take so many bytes together:
+    copying one, or changing it in place, whichever is faster."""
+    best = 0.0
+    for arrays, change in ((2, lambda x, y: np.copyto(y, x)), (1, lambda x, _: np.negative(x, x))):
+        x = np.ones(max(size // (4 * arrays), 1024), np.float32)
+        y = np.zeros_like(x)
+        many = max((1 << 20) // x.size, 1)
+        for _ in range(30):
+            began = time.perf_counter()
+            for _ in range(many):
+                change(x, y)
+            best = max(best, 2 * x.nbytes * many / (time.perf_counter() - began))
+    return best
