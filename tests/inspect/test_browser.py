@@ -8,6 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.frontend.failure import show_failure
 from retrograd.inspect import document, loads, page
+from retrograd.ir import Provenance, made_by
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
 from tests.frontend.test_explore import recurrent
 from tests.inspect import graphs
@@ -163,6 +164,19 @@ def test_forward_edges_go_around_boxes(visit, folder):
     rg.trace(f, rg.spec((3, 4)), rg.spec((4, 2))).to_html(folder / "around.html")
     v = visit((folder / "around.html").as_uri())
     assert v.state("app.view.placed.routes.size") > 0
+    assert v.state(THROUGH) == []
+
+
+def test_edges_enter_scopes_around_what_is_in_them(visit, folder):
+    def f(x, w):
+        y = rg.sin(x)
+        with made_by(Provenance("model.layer")):
+            return rg.sum(rg.tanh(y + rg.exp(rg.exp(rg.exp(w)))))
+
+    graph = rg.trace(f, rg.spec((3,)), rg.spec((3,)))
+    graph.to_html(folder / "enter.html", gradient=False)
+    v = visit((folder / "enter.html").as_uri())
+    assert v.state("app.view.placed.entries.size") == 1
     assert v.state(THROUGH) == []
 
 
