@@ -77,6 +77,34 @@ def test_backward_nodes_stand_beside_their_forward_nodes(visit, worked):
     assert gone == 0
 
 
+def test_stubs_light_up_when_somebody_points_at_them(visit, folder):
+    def f(x):
+        y = rg.sin(x)
+        z = y
+        for _ in range(20):
+            z = rg.tanh(z)
+        return rg.sum(y * z)
+
+    rg.trace(f, rg.spec((3,))).to_html(folder / "long.html", gradient=False)
+    v = visit((folder / "long.html").as_uri())
+    sine, product = v.node("r.op === 'sin'"), v.node("r.op === 'mul'")
+    drawn = (
+        f"(() => {{ const product = {product}, {{ view }} = app; "
+        "const long = view.edgesOf(product).filter((e) => view.stubs[e]), "
+        "seen = []; const curve = view.curve.bind(view); "
+        "view.curve = (pen, e) => { seen.push(e); curve(pen, e); }; view.draw(); "
+        "delete view.curve; return [long.length, long.filter((e) => seen.includes(e)).length]; })()"
+    )
+    v.state(f"app.reveal({sine})")
+    assert v.state(drawn) == [1, 0]
+    v.page.mouse.move(*v.place(sine))
+    assert v.state(drawn) == [1, 1]
+    v.page.mouse.move(5, 400)
+    v.click(sine)
+    v.page.mouse.move(5, 400)
+    assert v.state(drawn) == [1, 1]
+
+
 def test_a_click_tells_all_about_a_node(visit, worked):
     v = visit(worked)
     mul = v.node("r.op === 'mul'")
