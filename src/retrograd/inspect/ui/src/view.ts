@@ -460,7 +460,7 @@ export class View {
       return;
     }
     pen.font = "600 12.5px system-ui, sans-serif";
-    pen.fillText(tail(this.model.titles[id], 21), x + NODE_W / 2, y + 17);
+    pen.fillText(tail(this.model.titles[id], 19), x + NODE_W / 2, y + 17);
     pen.font = "11px ui-monospace, SFMono-Regular, Menlo, monospace";
     pen.fillStyle = this.ink.faint;
     pen.fillText(short(this.second(id), 22), x + NODE_W / 2, y + 33);
@@ -541,7 +541,7 @@ export class View {
       if (Number.isNaN(p.x[i])) continue;
       const r = this.model.nodes[i], x = p.x[i], y = p.y[i];
       out.push(`<rect x="${n1(x)}" y="${n1(y)}" width="${NODE_W}" height="${NODE_H}" rx="${r.inputs.length ? 7 : NODE_H / 2}" fill="${this.scheme.of(i)}" stroke="${this.model.second[i] ? ink.gradient : ink.line}"${r.outputs.length ? ' stroke-width="2.4"' : ""}${r.computed ? "" : ' stroke-dasharray="5 4"'}/>`);
-      out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 17)}" text-anchor="middle" font-size="12.5" font-weight="600" fill="${ink.text}">${xml(tail(this.model.titles[i], 21))}</text>`);
+      out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 17)}" text-anchor="middle" font-size="12.5" font-weight="600" fill="${ink.text}">${xml(tail(this.model.titles[i], 19))}</text>`);
       out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 33)}" text-anchor="middle" font-size="11" fill="${ink.faint}">${xml(short(this.second(i), 22))}</text>`);
     }
   }
