@@ -8,6 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.frontend.failure import show_failure
 from retrograd.inspect import document, loads, page
+from retrograd.ir import Provenance, made_by
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
 from tests.frontend.test_explore import recurrent
 from tests.inspect import graphs
@@ -74,6 +75,34 @@ def test_backward_nodes_stand_beside_their_forward_nodes(visit, worked):
     v.page.wait_for_timeout(150)
     gone = v.state("app.model.nodes.filter((r) => r.origin !== null && app.view.box(r.id)).length")
     assert gone == 0
+
+
+def test_stubs_light_up_when_somebody_points_at_them(visit, folder):
+    def f(x):
+        y = rg.sin(x)
+        z = y
+        for _ in range(20):
+            z = rg.tanh(z)
+        return rg.sum(y * z)
+
+    rg.trace(f, rg.spec((3,))).to_html(folder / "long.html", gradient=False)
+    v = visit((folder / "long.html").as_uri())
+    sine, product = v.node("r.op === 'sin'"), v.node("r.op === 'mul'")
+    drawn = (
+        f"(() => {{ const product = {product}, {{ view }} = app; "
+        "const long = view.edgesOf(product).filter((e) => view.stubs[e]), "
+        "seen = []; const curve = view.curve.bind(view); "
+        "view.curve = (pen, e) => { seen.push(e); curve(pen, e); }; view.draw(); "
+        "delete view.curve; return [long.length, long.filter((e) => seen.includes(e)).length]; })()"
+    )
+    v.state(f"app.reveal({sine})")
+    assert v.state(drawn) == [1, 0]
+    v.page.mouse.move(*v.place(sine))
+    assert v.state(drawn) == [1, 1]
+    v.page.mouse.move(5, 400)
+    v.click(sine)
+    v.page.mouse.move(5, 400)
+    assert v.state(drawn) == [1, 1]
 
 
 def test_a_click_tells_all_about_a_node(visit, worked):
@@ -163,6 +192,19 @@ def test_forward_edges_go_around_boxes(visit, folder):
     rg.trace(f, rg.spec((3, 4)), rg.spec((4, 2))).to_html(folder / "around.html")
     v = visit((folder / "around.html").as_uri())
     assert v.state("app.view.placed.routes.size") > 0
+    assert v.state(THROUGH) == []
+
+
+def test_edges_enter_scopes_around_what_is_in_them(visit, folder):
+    def f(x, w):
+        y = rg.sin(x)
+        with made_by(Provenance("model.layer")):
+            return rg.sum(rg.tanh(y + rg.exp(rg.exp(rg.exp(w)))))
+
+    graph = rg.trace(f, rg.spec((3,)), rg.spec((3,)))
+    graph.to_html(folder / "enter.html", gradient=False)
+    v = visit((folder / "enter.html").as_uri())
+    assert v.state("app.view.placed.entries.size") == 1
     assert v.state(THROUGH) == []
 
 

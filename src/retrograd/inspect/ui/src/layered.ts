@@ -11,13 +11,14 @@ declare module "@viz-js/viz" {
 export interface Box {
   x: Float32Array; y: Float32Array; w: number; h: number;
   routes?: [from: number, to: number, route: Route][]; // of edges that pass by other members
-}
+} // from -1: of an edge that comes from outside
 
 /** A member of a scope: its size, and how far from its left edges begin and end. */
 export type Member = [width: number, height: number, port: number];
 
-/** Places of the members of a scope, left and top; undefined where the engine cannot tell. */
-export type Layered = (size: Member[], below: number[][], gapX: number, gapY: number) => Box | undefined;
+/** Places of the members of a scope, left and top; undefined where the engine cannot tell. Edges from
+ *  outside, to those that are `entered`, find a way in from above. */
+export type Layered = (size: Member[], below: number[][], entered: number[], gapX: number, gapY: number) => Box | undefined;
 
 const INCH = 72; // dot is told of inches, and computes in whole points
 const MEMBERS = 300, TIES = 500; // up to which it answers within a blink: a tenth of a second
@@ -34,10 +35,12 @@ export async function load(packed: Blob): Promise<Layered> {
   const plain = packed.stream().pipeThrough(new DecompressionStream("gzip"));
   supply(new Uint8Array(await new Response(plain).arrayBuffer()));
   const viz = await instance();
-  return (size, below, gapX, gapY) => {
+  return (size, below, entered, gapX, gapY) => {
     const text = [`digraph{graph[splines=true,nslimit=2,nodesep=${gapX / INCH},ranksep=${gapY / INCH}];node[shape=plain];edge[arrowhead=none]`];
     size.forEach((member, i) => text.push(`${i}[label=<${table(member)}>]`));
     below.forEach((ends, a) => ends.forEach((b) => text.push(`${a}:p->${b}:p`)));
+    if (entered.length) text.push(`{rank=min;node[shape=point,width=0.02];${entered.map((b) => `e${b}`).join(";")}}`);
+    for (const b of entered) text.push(`e${b}->${b}:p`);
     try {
       return read(viz, text.join(";") + "}", size);
     } catch {
@@ -65,16 +68,17 @@ function read(viz: Viz, text: string, size: Member[]): Box | undefined {
   let least = Infinity, most = -Infinity, top = Infinity, bottom = -Infinity, count = 0;
   for (const line of answer.output.split("\n")) {
     const words = line.split(" ");
-    if (words[0] === "node") {
+    if (words[0] === "node" && words[1][0] !== "e") {
       const i = Number(words[1]), [w, h] = size[i];
       x[i] = points(words[2]) - w / 2;
       y[i] = points(words[3]) - h / 2;
       least = Math.min(least, x[i]); most = Math.max(most, x[i] + w);
       top = Math.min(top, y[i]); bottom = Math.max(bottom, y[i] + h);
       count++;
-    } else if (words[0] === "edge" && Number(words[3]) > 4) { // more than one curve
-      const way = words.slice(4, 4 + 2 * Number(words[3]));
-      routes.push([Number(words[1]), Number(words[2]), Float32Array.from(way, points)]);
+    } else if (words[0] === "edge") {
+      const outside = words[1][0] === "e", way = words.slice(4, 4 + 2 * Number(words[3]));
+      if (!outside && way.length <= 8) continue; // one curve
+      routes.push([outside ? -1 : Number(words[1]), Number(words[2]), Float32Array.from(way, points)]);
     }
   }
   if (count !== size.length) return undefined;

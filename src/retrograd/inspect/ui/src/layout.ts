@@ -8,6 +8,7 @@ import { comfortable, type Box, type Layered, type Member } from "./layered";
 export const NODE_W = 150, NODE_H = 42, SCOPE_W = 210, SCOPE_H = 60;
 export const SCOPE_PORT = 0.3; // where of its width a scope's forward edges begin and end
 const GAP_X = 22, GAP_Y = 34, BESIDE = 58, SMALL_GAP = 12, PAD = 18, TITLE = 26, WIDEST = 2600, TALLEST = 20000;
+const ENTRIES = 6; // edges from outside that a scope has ways for
 
 export interface Structure {
   count: number; scopeOf: Int32Array; unit: Int32Array; folded: Uint8Array; second: Uint8Array;
@@ -23,12 +24,13 @@ export interface Placed {
   kind: Uint8Array; // 0 forward, 1 between gradients, 2 from forward to gradient
   slot: Uint8Array; many: Int32Array; first: Int32Array; // slot among inputs, edges drawn as this one, the source of one of them
   routes: Map<number, Route>; // of edges, by number, that go around boxes
+  entries: Map<number, Route>; // of edges from outside of a scope, from where they enter it
   stands: Int32Array; // what stands for each node
   width: number; height: number;
 }
 
 type Size = readonly [width: number, height: number, ...rest: number[]];
-interface Order { members: number[]; layers: number[][]; above: number[][]; below: number[][] }
+interface Order { members: number[]; layers: number[][]; above: number[][]; below: number[][]; entered: number[] }
 interface Cluster { dx: Float32Array; dy: Float32Array; ids: number[]; w: number; h: number }
 
 export class Layouter {
@@ -38,6 +40,7 @@ export class Layouter {
   private readonly roots: number[][]; // units directly inside each scope
   private readonly around: number[][]; // gradient nodes beside each unit
   private readonly ties: [number, number][][]; // edges between members of each scope
+  private readonly entered: Set<number>[]; // members of each scope that edges from outside go to
   private readonly orders = new Map<number, Order>();
   private readonly clusters = new Map<number, Cluster>();
   private readonly boxes = new Map<string, Box>();
@@ -55,6 +58,7 @@ export class Layouter {
       if (s.unit[i] === i) this.roots[s.scopeOf[i]].push(i);
       else this.around[s.unit[i]].push(i);
     }
+    this.entered = Array.from({ length: scopes }, () => new Set());
     this.rank = this.ranks();
     this.ties = this.lift();
   }
@@ -98,7 +102,7 @@ export class Layouter {
         let a = scopeOf[j], b = scopeOf[i], u = unit[j], v = unit[i];
         if (u === v) continue;
         while (a !== b) {
-          if (depth[a] >= depth[b]) { u = ~a; a = parents[a]; } else { v = ~b; b = parents[b]; }
+          if (depth[a] >= depth[b]) { u = ~a; a = parents[a]; } else { this.entered[b].add(v); v = ~b; b = parents[b]; }
         }
         if (u === v) continue;
         const key = (u < 0 ? count + ~u : u) * base + (v < 0 ? count + ~v : v);
@@ -124,7 +128,8 @@ export class Layouter {
     }
     const key = members.map((m) => this.firstRank(m));
     const layers = arrange(layering(above, below, key), above, below, key);
-    const found = { members, layers, above, below };
+    const entered = [...this.entered[scope]].map((m) => index.get(m) ?? -1).filter((i) => i >= 0 && above[i].length > 0);
+    const found = { members, layers, above, below, entered: entered.length > ENTRIES ? [] : entered };
     this.orders.set(scope, found);
     return found;
   }
@@ -132,10 +137,10 @@ export class Layouter {
   /** By the layered engine where it is comfortable. What is the same, such as the layers of a
    *  network, is placed once. */
   private arranged(o: Order, sizes: Member[]): Box {
-    const key = `${sizes.join(";")}|${o.below.join(";")}`;
+    const key = `${sizes.join(";")}|${o.below.join(";")}|${o.entered.join()}`;
     const known = this.boxes.get(key);
     if (known) return known;
-    const found = (comfortable(o.layers, o.below) && this.engine?.(sizes, o.below, GAP_X, GAP_Y))
+    const found = (comfortable(o.layers, o.below) && this.engine?.(sizes, o.below, o.entered, GAP_X, GAP_Y))
       || coordinates(o.layers, o.above, o.below, sizes, GAP_X, GAP_Y, WIDEST);
     this.boxes.set(key, found);
     return found;
@@ -218,13 +223,16 @@ export class Layouter {
         c.ids.forEach((id, k) => { x[id] = left + NODE_W + BESIDE + c.dx[k]; y[id] = down + c.dy[k]; });
       });
     }
-    const ways = new Map<number, Route>();
+    const ways = new Map<number, Route>(), inwards = new Map<number, Route>();
     for (const s of shown) {
       const { members } = this.order(s), left = sx[s] + PAD, top = sy[s] + PAD + TITLE;
-      for (const [a, b, way] of inner.get(s)?.routes ?? []) ways.set(this.between(members[a], members[b]), way.map((v, k) => v + (k % 2 ? top : left)));
+      for (const [a, b, way] of inner.get(s)?.routes ?? []) {
+        const placed = way.map((v, k) => v + (k % 2 ? top : left));
+        if (a < 0) inwards.set(members[b], placed); else ways.set(this.between(members[a], members[b]), placed);
+      }
     }
     const stands = this.stands(open, beside);
-    return { x, y, sx, sy, sw, sh, ...this.edges(stands, ways), stands, width: size[0][0], height: size[0][1] - TITLE };
+    return { x, y, sx, sy, sw, sh, ...this.edges(stands, ways, inwards), stands, width: size[0][0], height: size[0][1] - TITLE };
   }
 
   /** What is seen in the place of each node: itself, its forward node, or a closed scope. */
@@ -248,9 +256,16 @@ export class Layouter {
     return (u < 0 ? count + ~u : u) * (count + parents.length) + (v < 0 ? count + ~v : v);
   }
 
-  private edges(stands: Int32Array, ways: Map<number, Route>): Pick<Placed, "from" | "to" | "kind" | "slot" | "many" | "first" | "routes"> {
+  /** Whether something that is seen lies in the scope of another. */
+  private beside(u: number, v: number): boolean {
+    const { scopeOf, parents } = this.s, home = v >= 0 ? scopeOf[v] : parents[~v];
+    for (let s = u >= 0 ? scopeOf[u] : parents[~u]; s >= 0; s = parents[s]) if (s === home) return true;
+    return false;
+  }
+
+  private edges(stands: Int32Array, ways: Map<number, Route>, inwards: Map<number, Route>): Pick<Placed, "from" | "to" | "kind" | "slot" | "many" | "first" | "routes" | "entries"> {
     const { count, inputs, starts, second, folded } = this.s;
-    const known = new Map<number, number>(), routes = new Map<number, Route>();
+    const known = new Map<number, number>(), routes = new Map<number, Route>(), entries = new Map<number, Route>();
     const from: number[] = [], to: number[] = [], kind: number[] = [], slot: number[] = [], many: number[] = [], first: number[] = [];
     for (let i = 0; i < count; i++) {
       if (folded[i]) continue;
@@ -268,13 +283,15 @@ export class Layouter {
         if (at !== undefined) { many[at]++; continue; }
         known.set(key, from.length);
         const way = type === 0 ? ways.get(pair) : undefined;
+        const inward = type === 0 ? inwards.get(v) : undefined;
         if (way) routes.set(from.length, way);
+        else if (inward && !this.beside(u, v)) entries.set(from.length, inward);
         from.push(u); to.push(v); kind.push(type); slot.push(Math.min(number, 255)); many.push(1); first.push(j);
       }
     }
     return {
       from: Int32Array.from(from), to: Int32Array.from(to), kind: Uint8Array.from(kind),
-      slot: Uint8Array.from(slot), many: Int32Array.from(many), first: Int32Array.from(first), routes,
+      slot: Uint8Array.from(slot), many: Int32Array.from(many), first: Int32Array.from(first), routes, entries,
     };
   }
 }

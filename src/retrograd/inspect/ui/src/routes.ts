@@ -6,10 +6,16 @@ export type Route = Float32Array;
 
 const STEEP = 16; // how far an edge goes straight where it begins and ends
 
-/** The way between the points where an edge is drawn to begin and to end, which its box decides. */
-export function follow(pen: Pen, r: Route, [x0, y0, x1, y1]: [number, number, number, number]): void {
+/** The way between the points where an edge is drawn to begin and to end, which its box decides. One
+ *  that enters a scope goes to the start of the way first. */
+export function follow(pen: Pen, r: Route, [x0, y0, x1, y1]: [number, number, number, number], enters = false): void {
   const last = r.length - 2;
   pen.moveTo(x0, y0);
+  if (enters) {
+    const bend = Math.max(STEEP, Math.min(110, (r[1] - y0) / 2));
+    pen.bezierCurveTo(x0, y0 + bend, r[0], r[1] - bend, r[0], r[1]);
+    [x0, y0] = r;
+  }
   for (let k = 2; k < r.length; k += 6) {
     const first = k === 2, end = k + 4 === last;
     pen.bezierCurveTo(
@@ -27,6 +33,13 @@ export function bounds(r: Route): [number, number, number, number] {
     t = Math.min(t, r[k + 1]); b = Math.max(b, r[k + 1]);
   }
   return [l, t, right, b];
+}
+
+/** A point of a way about in its middle. */
+export function middle(r: Route): [number, number] {
+  const curves = (r.length - 2) / 6, k = 6 * (curves >> 1);
+  if (curves > 1) return [r[k], r[k + 1]];
+  return [0, 1].map((c) => (r[c] + 3 * r[c + 2] + 3 * r[c + 4] + r[c + 6]) / 8) as [number, number];
 }
 
 /** A pen that writes the data of an SVG path. */

@@ -5,7 +5,7 @@ import { Grid } from "./grid";
 import { groups, paintGroups, recordGroups, type Group } from "./groups";
 import type { Model, Scope } from "./model";
 import type { Scheme } from "./colour";
-import { bounds, follow, PathPen, type Pen } from "./routes";
+import { bounds, follow, middle, PathPen, type Pen } from "./routes";
 import { brief, count, short, tail } from "./text";
 
 export interface Marks { // what is emphasised; undefined where nothing is
@@ -164,7 +164,7 @@ export class View {
       const [x0, y0, x1, y1] = this.ends(e);
       this.boxes.set([x0, y0, x1, y1], 4 * e);
       if (Number.isNaN(x0)) continue;
-      const route = p.routes.get(e), [l, t, r, b] = route ? bounds(route) : [x0, y0, x1, y1];
+      const way = p.routes.get(e) ?? p.entries.get(e), [l, t, r, b] = way ? bounds(way) : [x0, y0, x1, y1];
       this.reach.set([Math.min(x0, x1, l) - 60, Math.min(y0, y1, t) - 60, Math.max(x0, x1, r) + 60, Math.max(y0, y1, b) + 60], 4 * e);
       if (this.isStub(e)) {
         this.stubs[e] = 1;
@@ -206,8 +206,8 @@ export class View {
   private curve(pen: Pen, e: number): void {
     const p = this.placed as Placed, b = this.boxes, i = 4 * e, kind = p.kind[e];
     const [x0, y0, x1, y1] = [b[i], b[i + 1], b[i + 2], b[i + 3]];
-    const route = p.routes.get(e);
-    if (route) { follow(pen, route, [x0, y0, x1, y1]); return; }
+    const route = p.routes.get(e), entry = p.entries.get(e), way = route ?? entry;
+    if (way) { follow(pen, way, [x0, y0, x1, y1], way === entry); return; }
     pen.moveTo(x0, y0);
     if (kind === 2 && p.from[e] >= 0) {
       const bend = Math.max(16, Math.min(120, Math.abs(x1 - x0) / 2));
@@ -430,7 +430,9 @@ export class View {
     for (const e of edges) {
       const i = 4 * e, text = p.many[e] > 1 ? `${p.many[e]} values` : this.model.nodes[p.first[e]].shape;
       if (!text) continue;
-      const x = b[i] * 0.35 + b[i + 2] * 0.65 + 4, y = b[i + 1] * 0.45 + b[i + 3] * 0.55 + 3;
+      const way = p.routes.get(e) ?? p.entries.get(e);
+      const [mx, my] = way ? middle(way) : [b[i] * 0.35 + b[i + 2] * 0.65, b[i + 1] * 0.45 + b[i + 3] * 0.55];
+      const x = mx + 4, y = my + 3;
       const key = `${p.from[e]} ${Math.round(x / 40)} ${Math.round(y / 12)}`;
       if (seen.has(key)) continue;
       seen.add(key);
@@ -458,7 +460,7 @@ export class View {
       return;
     }
     pen.font = "600 12.5px system-ui, sans-serif";
-    pen.fillText(tail(this.model.titles[id], 21), x + NODE_W / 2, y + 17);
+    pen.fillText(tail(this.model.titles[id], 19), x + NODE_W / 2, y + 17);
     pen.font = "11px ui-monospace, SFMono-Regular, Menlo, monospace";
     pen.fillStyle = this.ink.faint;
     pen.fillText(short(this.second(id), 22), x + NODE_W / 2, y + 33);
@@ -539,7 +541,7 @@ export class View {
       if (Number.isNaN(p.x[i])) continue;
       const r = this.model.nodes[i], x = p.x[i], y = p.y[i];
       out.push(`<rect x="${n1(x)}" y="${n1(y)}" width="${NODE_W}" height="${NODE_H}" rx="${r.inputs.length ? 7 : NODE_H / 2}" fill="${this.scheme.of(i)}" stroke="${this.model.second[i] ? ink.gradient : ink.line}"${r.outputs.length ? ' stroke-width="2.4"' : ""}${r.computed ? "" : ' stroke-dasharray="5 4"'}/>`);
-      out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 17)}" text-anchor="middle" font-size="12.5" font-weight="600" fill="${ink.text}">${xml(tail(this.model.titles[i], 21))}</text>`);
+      out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 17)}" text-anchor="middle" font-size="12.5" font-weight="600" fill="${ink.text}">${xml(tail(this.model.titles[i], 19))}</text>`);
       out.push(`<text x="${n1(x + NODE_W / 2)}" y="${n1(y + 33)}" text-anchor="middle" font-size="11" fill="${ink.faint}">${xml(short(this.second(i), 22))}</text>`);
     }
   }
