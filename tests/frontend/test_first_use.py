@@ -58,6 +58,19 @@ def test_a_shape_never_seen_compiles_nothing(name, compiled):
     assert not compiled
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("name", ["lstsq", "lu", "matrix_rank", "pinv", "qr", "svd"])
+def test_a_matrix_of_other_sizes_compiles_nothing(name, dtype, compiled):
+    """But for which of them is the smaller one."""
+    for shapes in (((5, 3), (7, 4), (9, 2)), ((3, 5), (4, 9), (2, 7)), ((4, 4), (6, 6))):
+        for shape in shapes:
+            compiled.clear()
+            x = rg.tensor(np.random.default_rng(0).standard_normal(shape).astype(dtype))
+            more = (x[:, 0],) if name == "lstsq" else ()
+            compute(getattr(rg.linalg, name)(x, *more))
+        assert not compiled
+
+
 def test_the_counter_sees_what_is_compiled(compiled):
     rg.exp(rg.ones(3) * 0.3).numpy()
     assert len(compiled) == 1

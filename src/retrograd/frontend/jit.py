@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-import gc
 import inspect
 import threading
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -29,6 +27,7 @@ from retrograd.frontend.context import (
     tracing,
 )
 from retrograd.frontend.conversion import as_array
+from retrograd.frontend.garbage import uncollected
 from retrograd.frontend.graph import captures
 from retrograd.frontend.leaves import STALE
 from retrograd.frontend.programs import JIT
@@ -335,19 +334,6 @@ class Jit:
         for key in sorted(kwargs):
             names += [key + path for path in tree.paths(kwargs[key])]
         return names
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """No collections of garbage inside of the block: tracing and compiling make a great many
-    objects, which all stay, and which a collector would go through time and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def jit(

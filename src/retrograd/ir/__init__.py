@@ -43,7 +43,6 @@ from retrograd.ir.text import parse_graph, print_graph
 from retrograd.ir.types import Shape, TensorType, TupleType, as_shape, spec
 
 __all__ = [
-    "at_least",
     "least",
     "BY_CODE",
     "DTYPES",
@@ -66,6 +65,7 @@ __all__ = [
     "check",
     "check_node",
     "declare",
+    "at_least",
     "evaluate",
     "float16",
     "float32",

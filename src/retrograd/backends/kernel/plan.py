@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from retrograd.backends.kernel.ahead import fetch_ahead
 from retrograd.backends.kernel.band import WINDOW, Band, make_bands, place_barriers
 from retrograd.backends.kernel.block import Block
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
@@ -73,6 +74,7 @@ class Plan:
         self.kernels = [k for band in self.bands for k in band.kernels]
         for band in self.bands if not light else ():
             settle_region(band)
+            fetch_ahead(band)
         self.threaded = any(band.shared for band in self.bands)
         place_barriers(self.bands)
         self.every = list(flat(self.kernels))  # those that regions run included

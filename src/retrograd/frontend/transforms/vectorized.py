@@ -12,7 +12,7 @@ from retrograd.frontend import tree
 from retrograd.frontend.graph import argument_names
 from retrograd.frontend.leaves import STALE
 from retrograd.frontend.manipulation import moveaxis
-from retrograd.frontend.recording import Lazy
+from retrograd.frontend.recording import Lazy, shown
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import need_function, to_node
 from retrograd.ir import Dim, Node
@@ -103,7 +103,7 @@ def _collected(out: Any, out_axes: Any, samples: dict[Node, Node], size: int | D
                     f"{name and ' ' + name}, which has {node.type.rank} axes with theirs"
                 )
             node = moveaxis(node, 0, axis % node.type.rank)
-        results.append(Tensor(node, isinstance(y, Lazy) and y._requires_grad))
+        results.append(Tensor(shown(node), isinstance(y, Lazy) and y._requires_grad))
     return tree.unflatten(shape, results)
 
 
