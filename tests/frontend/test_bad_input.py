@@ -156,7 +156,16 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: rg.jvp(lambda x: x, v3, v3), TypeError, "tuples"),
     (lambda: rg.vjp(lambda x: x, v3)[1](rg.ones(2)), rg.GradientError, "cotangent"),
     (lambda: rg.vmap(3), TypeError, "function"),
-    (lambda: rg.vmap(lambda x: x, in_axes=5)(x23), rg.ShapeError, "axis 5"),
+    (lambda: rg.vmap(lambda x: x, in_axes=5)(x23), rg.ShapeError, "vmap: x, f32.* no axis 5"),
+    (lambda: rg.vmap(lambda x: x, out_axes=2)(x23), rg.ShapeError, "axis 2 .* has 2 axes"),
+    (
+        lambda: rg.cond(v3[0] > 0, lambda x: {"a": x}, lambda x: {"a": x, "b": x}, v3),
+        rg.ShapeError, r"there is \['b'\], which should not be",
+    ),
+    (
+        lambda: rg.scan(lambda c, x: ((c[0],), x), (v3, v3), v3),
+        rg.ShapeError, r"there is no \[1\]",
+    ),
     (lambda: rg.vmap(lambda x: "a")(x23), rg.DTypeError, "str"),
     # random numbers
     (lambda: rg.random.Generator(-1), rg.DTypeError, "-1"),

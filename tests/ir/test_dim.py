@@ -136,3 +136,14 @@ def test_values_that_follow():
     assert solve([(2 * n, 5), (m + 3, 1)]) == {"N": 2, "M": 0}
     assert solve([(n * n, 9), (m // 2, 1), (n * k, 0)]) == {}
     assert solve([(n, 0), (n * m, 0)]) == {"N": 0}
+
+
+def test_what_has_no_value_says_what_to_do():
+    n = Dim("N")
+    for ask in (lambda: n < 5, lambda: bool(n), lambda: range(n), lambda: float(n), lambda: n / 2,
+                lambda: 1 / n, lambda: [0][n]):  # fmt: skip
+        with pytest.raises(
+            ShapeError, match=r"symbolic size N .*before the call; .*as _: then each"
+        ):
+            ask()
+    assert (n == 5) is False

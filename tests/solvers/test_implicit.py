@@ -106,6 +106,10 @@ def test_what_has_no_solution():
         rg.fixed_point(lambda x: -2 * x + 1, np.array(0.5), max_steps=20).item()
     with pytest.raises(rg.LoopLimitError):
         rg.fixed_point(lambda x: x * np.nan, np.array(0.5), max_steps=20).item()
+    with pytest.raises(rg.LoopLimitError):  # infinity is as near to infinity as can be
+        rg.fixed_point(lambda x: x * 2, np.array(0.5, np.float32)).item()
+    with pytest.raises(rg.LoopLimitError):
+        rg.root(lambda x: x * np.inf, np.array(0.5)).item()
 
 
 def test_misuse():

@@ -66,6 +66,7 @@ def test_limits_and_misuse():
     assert not found.success
     with pytest.raises(rg.OptionError, match="L-BFGS"):
         rg.minimize(rosenbrock, np.zeros(3), method="magic")
+    assert rg.minimize(rosenbrock, np.zeros(3), method="newton-cg").success
     with pytest.raises(rg.OptionError, match="max_steps"):
         rg.minimize(rosenbrock, np.zeros(3), max_steps=-1)
     with pytest.raises(rg.NonFiniteError, match="value at x0"):

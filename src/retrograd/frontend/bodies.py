@@ -158,4 +158,16 @@ def at() -> str:
 
 def same_structure(what: str, which: str, found: Any, expected: Any) -> None:
     if found != expected:
-        raise ShapeError(f"{what}: {which} has the structure {found}, not {expected} {at()}")
+        raise ShapeError(
+            f"{what}: {which} has the structure {found}, not {expected}"
+            f"{_difference(tree.names(found), tree.names(expected))} {at()}"
+        )
+
+
+def _difference(found: Sequence[str], expected: Sequence[str]) -> str:
+    """Which leaves there are too many or too few, of those that have a name."""
+    more = [p for p in found if p and p not in expected]
+    less = [p for p in expected if p and p not in found]
+    parts = [f"there is {more[0]}, which should not be"] if more else []
+    parts += [f"there is no {less[0]}"] if less else []
+    return f": {', and '.join(parts)}" if parts else ""

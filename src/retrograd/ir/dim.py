@@ -19,6 +19,9 @@ Monomial = tuple[tuple["str | Quotient", int], ...]
 Terms = tuple[tuple[Monomial, int], ...]
 
 
+REMEDY = "where its value decides, declare that axis as _: then each size is compiled by itself"
+
+
 class Quotient:
     """The atom `numerator // denominator`, where the division does not cancel."""
 
@@ -60,6 +63,9 @@ def _atom_text(atom: str | Quotient) -> str:
 
 class Dim:
     """A symbolic size: `Dim("N")`, and what `+ - * // %` make of it.
+
+    Two are equal if they are for all values of the names, so `N == 5` is False. What is not known
+    before the values are, such as `N < 5`, is an error.
 
     >>> n = Dim("N")
     >>> 2 * (n + 1) - n
@@ -134,20 +140,32 @@ class Dim:
         return self._hash
 
     def __bool__(self) -> bool:
-        raise ShapeError(f"whether the symbolic size {self} is zero is not known before the call")
+        raise ShapeError(
+            f"whether the symbolic size {self} is zero is not known before the call; {REMEDY}"
+        )
 
     def _unordered(self, other: object) -> bool:
         raise ShapeError(
-            f"how the symbolic size {self} compares with {other} is not known before the call"
+            f"how the symbolic size {self} compares with {other} is not known before the call; "
+            f"{REMEDY}"
         )
 
     __lt__ = __le__ = __gt__ = __ge__ = _unordered
 
     def __index__(self) -> int:
         raise ShapeError(
-            f"the symbolic size {self} has no value before the call; use it in shapes, or pass an "
-            "array of a definite shape where a number is needed"
+            f"the symbolic size {self} has no value before the call; use it as it is, in shapes, "
+            "products with tensors, and as the length of rg.arange, rg.scan or rg.fori_loop; "
+            f"{REMEDY}"
         )
+
+    def __float__(self) -> float:
+        return float(self.__index__())
+
+    def __truediv__(self, other: object) -> int:
+        return self.__index__() if isinstance(other, int | float | Dim) else NotImplemented
+
+    __rtruediv__ = __truediv__
 
     # -- meaning ------------------------------------------------------------------------------
     @property

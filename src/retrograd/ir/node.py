@@ -297,7 +297,9 @@ class Node(Draft):
     def describe(self) -> str:
         """One line for error messages: op, input types, name and source line."""
         types = ", ".join(str(x.type) for x in self.inputs)
-        text = f"{self.prim}({types}) -> {self.type}" if self.inputs else f"{self.prim} {self.type}"
+        held = any(hasattr(value, "outputs") for value in self.attrs.values())
+        what = self.op if held else self.prim  # graphs inside would fill the line and say nothing
+        text = f"{what}({types}) -> {self.type}" if self.inputs else f"{what} {self.type}"
         if self.name:
             text = f"{self.name} = {text}"
         if self.scope:

@@ -13,7 +13,7 @@ from retrograd.frontend.control import while_loop
 from retrograd.frontend.creation import tensor
 from retrograd.frontend.dtypes import finfo
 from retrograd.frontend.elementwise import abs as magnitude
-from retrograd.frontend.elementwise import logical_not, maximum, stop_gradient
+from retrograd.frontend.elementwise import isfinite, logical_not, maximum, stop_gradient
 from retrograd.frontend.linalg import solve
 from retrograd.frontend.reductions import max as largest
 from retrograd.frontend.tensor import Tensor
@@ -112,7 +112,10 @@ def root(f: Callable[[Any], Any], x0: Any, *, tol: float | None = None, max_step
         r = residual(v0)
         goal = limit * maximum(_size(r), 1.0) if tol is None else _size(r) * 0 + limit
         state = while_loop(
-            lambda s: logical_not(_size(s[1]) <= s[2]), step, (v0, r, goal), max_steps
+            lambda s: logical_not((_size(s[1]) <= s[2]) & isfinite(_size(s[1]))),
+            step,
+            (v0, r, goal),
+            max_steps,
         )
         return state[0]
 
@@ -142,7 +145,7 @@ def fixed_point(
     implicit function theorem. The cotangent is a fixed point, too: `c = g + (df/dx)^T c`, and is
     found by as many steps; no matrix is made.
 
-    Raises `LoopLimitError` if `max_steps` steps are not enough.
+    Raises `LoopLimitError` if `max_steps` steps are not enough, as where they lead to infinity.
 
     >>> import retrograd as rg
     >>> x = rg.fixed_point(rg.cos, rg.tensor(1.0, rg.float64))
@@ -155,7 +158,8 @@ def fixed_point(
     def found(v0: Tensor, *around: Tensor) -> Tensor:
         def moving(state: Any) -> Any:
             v, new = state
-            return logical_not(_size(new - v) <= limit * maximum(_size(new), 1.0))
+            size = _size(new)
+            return logical_not((_size(new - v) <= limit * maximum(size, 1.0)) & isfinite(size))
 
         def step(state: Any) -> Any:
             return state[1], g(state[1], *around)

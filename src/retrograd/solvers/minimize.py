@@ -70,9 +70,10 @@ def minimize(
     """
     from scipy import optimize
 
-    if method not in _METHODS:
+    known = {key.lower(): value for key, value in _METHODS.items()}  # SciPy does not mind the case
+    if not isinstance(method, str) or method.lower() not in known:
         raise OptionError(f"method is one of {', '.join(_METHODS)}, not {method!r}")
-    name, second = _METHODS[method]
+    name, second = known[method.lower()]
     goal = Objective(f, x0)
     _check_start(goal)
     given = dict(options or {})

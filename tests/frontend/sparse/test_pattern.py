@@ -81,7 +81,23 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], bool]] = {
         lambda x: rg.cond(x[0] < 9, lambda x: x * 2, lambda x: x[::-1], x),
         False,
     ),
-    "custom rule": (rg.custom_jvp(rg.sin, lambda p, t: (p[0], t[0] * rg.cos(p[0]))), False),
+    "custom rule": (rg.custom_jvp(rg.sin, lambda p, t: (rg.sin(p[0]), t[0] * rg.cos(p[0]))), True),
+    "custom rule in reverse": (
+        lambda x: rg.custom_vjp(
+            lambda x, y: (x**3 + y[::-1], x),
+            lambda x, y: ((x**3 + y[::-1], x), x),
+            lambda x, g: (3 * x**2 * g[0] + g[1], g[0][::-1]),
+        )(x, rg.sin(x))[0],
+        True,
+    ),
+    "custom rule, batched": (
+        rg.vmap(rg.custom_vjp(lambda x: x**3, lambda x: (x**3, x), lambda x, g: (3 * x**2 * g,))),
+        True,
+    ),
+    "custom rule that forgets": (
+        rg.custom_vjp(lambda x: x * x.sum(), lambda x: (x * x.sum(), x), lambda x, g: (g * x,)),
+        True,
+    ),
     "checkpoint": (rg.checkpoint(lambda x: rg.sin(x) ** 2), True),
 }
 

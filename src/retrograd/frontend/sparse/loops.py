@@ -1,4 +1,5 @@
-"""Patterns through control flow: of operations that hold graphs, by walks over these.
+"""Patterns through control flow: of operations that hold graphs, by walks over these, and of rules
+for derivatives, by walks over what they make.
 
 A short scan is gone through step by step. Of a long one, and of a loop that ends nobody knows when,
 the pattern of what is carried is the least that a step does not add to: a step of a loop that works
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.backends import Array
-from retrograd.control import Cond, Scan, WhileLoop
+from retrograd.control import Cond, Custom, Scan, WhileLoop
 from retrograd.frontend.sparse.pattern import (
     RULES,
     Pattern,
@@ -21,7 +22,9 @@ from retrograd.frontend.sparse.pattern import (
     size_of,
     walked,
 )
-from retrograd.ir import Graph, Node
+from retrograd.ir import Graph, Node, reachable
+from retrograd.ops.control import items
+from retrograd.ops.leaf import input_node
 
 STEPS = 4000  # nodes, of all steps together, that are gone through one by one
 ROUNDS = 64  # of additions to what is carried; each adds to some element
@@ -51,6 +54,27 @@ def through(graph: Graph, operands: Found, values: Sequence[Array | None]) -> li
     pairs = zip(graph.inputs, values, strict=True)
     known = known_values({x: v for x, v in pairs if v is not None})
     return walked(graph.outputs, given, known)
+
+
+def custom(node: Node, operands: Found, values: Values) -> Any:
+    """By the derivative that was given: the pattern of tangents of the results, which are linear in
+    those of the operands."""
+    op = node.prim
+    assert isinstance(op, Custom)
+    if op.rule is None:
+        return everything(node, operands, values)
+    xs = node.inputs[: op.count]
+    present = [p is not None and x.dtype.is_inexact for x, p in zip(xs, operands, strict=False)]
+    tangents = [input_node(x.type) if here else None for x, here in zip(xs, present, strict=True)]
+    found: dict[Node, Any] = {
+        t: p for t, p in zip(tangents, operands, strict=False) if t is not None
+    }
+    around = reachable([node])
+    found |= dict.fromkeys(around)  # the point at which it is taken does not move
+    parts = op.rule.jvp(tangents, items(node), xs) if any(present) else []
+    ends = iter(walked([t for t in parts if t is not None], found, values))
+    moved = [None if t is None else next(ends) for t in parts]
+    return moved or [None] * len(items(node))
 
 
 def scan(node: Node, operands: Found, values: Values) -> Any:
@@ -169,4 +193,4 @@ def _count(p: Pattern | None) -> int:
     return -1 if p is None else int(p.nnz)
 
 
-RULES.update({Scan: scan, WhileLoop: while_loop, Cond: cond})
+RULES.update({Scan: scan, WhileLoop: while_loop, Cond: cond, Custom: custom})

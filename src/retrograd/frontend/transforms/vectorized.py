@@ -9,7 +9,6 @@ from typing import Any
 from retrograd.autodiff import batched
 from retrograd.errors import ShapeError
 from retrograd.frontend import tree
-from retrograd.frontend.broadcasting import normal_axis
 from retrograd.frontend.graph import argument_names
 from retrograd.frontend.leaves import STALE
 from retrograd.frontend.manipulation import moveaxis
@@ -62,7 +61,12 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
             node = to_node(x, "vmap")
             if node.type.rank == 0:
                 raise ShapeError(_no_axis(f, args, i, axis))
-            stack = moveaxis(node, normal_axis(axis, node.type.rank, "vmap"), 0)
+            if not -node.type.rank <= axis < node.type.rank:
+                raise ShapeError(
+                    f"vmap: {argument_names(f, args)[i]}, {node.type}, has no axis {axis}, which "
+                    "in_axes says carries its samples"
+                )
+            stack = moveaxis(node, axis % node.type.rank, 0)
             sample = input_node(stack.type.with_shape(stack.shape[1:]))
             samples[sample] = stack
             inner.append(Tensor(sample, isinstance(x, Lazy) and x._requires_grad))
@@ -92,7 +96,13 @@ def _collected(out: Any, out_axes: Any, samples: dict[Node, Node], size: int | D
                 )
         else:
             node = node if is_stack else expand(node, (size, *node.shape), (0,))
-            node = moveaxis(node, 0, normal_axis(axis, node.type.rank, "vmap: out_axes"))
+            if not -node.type.rank <= axis < node.type.rank:
+                name = tree.paths(out)[i]
+                raise ShapeError(
+                    f"vmap: out_axes puts the samples at axis {axis} of the result"
+                    f"{name and ' ' + name}, which has {node.type.rank} axes with theirs"
+                )
+            node = moveaxis(node, 0, axis % node.type.rank)
         results.append(Tensor(shown(node), isinstance(y, Lazy) and y._requires_grad))
     return tree.unflatten(shape, results)
 
