@@ -20,22 +20,22 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
-COMPILED = "retrograd.accelerate._tensor"
+COMPILED = [f"retrograd.accelerate.{name}" for name in ("_tensor", "_value", "_schedule")]
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     parser.addoption(
         "--recorder",
         choices=("python", "compiled"),
-        help="record tensors by plain Python or by the compiled extension; without this, by what "
-        "there is",
+        help="record tensors and values by plain Python, as where no C compiler was, or by the "
+        "compiled extensions; without this, by what there is",
     )
     # Here, as other conftests, which are read next, import retrograd.
     config = pluginmanager.get_plugin("pytestconfig")
     assert config is not None
     if _chosen(config) == "python":
         assert "retrograd" not in sys.modules, "too late to choose a recorder"
-        sys.modules[COMPILED] = None  # type: ignore[assignment] # importing it fails
+        sys.modules.update(dict.fromkeys(COMPILED))  # type: ignore[arg-type] # importing fails
 
 
 def _chosen(config: pytest.Config) -> str | None:
@@ -51,4 +51,5 @@ def pytest_configure(config: pytest.Config) -> None:
     if (chosen := config.getoption("--recorder")) is not None:
         assert chosen == _chosen(config)
         if chosen == "compiled":
-            importlib.import_module(COMPILED)
+            for name in COMPILED:
+                importlib.import_module(name)

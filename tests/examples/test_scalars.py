@@ -7,7 +7,15 @@ import pytest
 
 import retrograd as rg
 from examples import microgpt, moons
+from retrograd import micrograd
+from retrograd.frontend.value import RECORDERS
 from retrograd.micrograd import MLP
+
+
+@pytest.fixture(autouse=True, params=list(RECORDERS))
+def recorder(request, monkeypatch):
+    for place in (rg, microgpt, micrograd.nn):
+        monkeypatch.setattr(place, "Value", RECORDERS[request.param])
 
 
 def test_moons():

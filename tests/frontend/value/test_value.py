@@ -360,10 +360,28 @@ def test_what_is_no_number_is_refused(Value, make):
     assert (x.data, x.grad) == (1.0, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("add", lambda x, y: x + "a"), ("sub", lambda x, y: np.ones(2) - x),
+        ("pow", lambda x, y: x ** [1]), ("lt", lambda x, y: x < "a"),
+        ("mul", lambda x, y: x * rg.ones(2)), ("div", lambda x, y: y / None),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_operation_value_and_line(Value, name, use):
+    x = Value(2.0, label="rate")
+    y = x * 3
+    y.label = "rate"
+    with pytest.raises(rg.DTypeError, match=rf"asked for {name} with .*'rate'.*test_value.py:\d+"):
+        use(x, y)
+    assert x * 2 + 1 > 4  # and all goes on
+
+
 def test_the_data_of_a_result_cannot_be_set(Value):
     y = Value(1.0, label="x") * 2
     y.label = "twice"
-    with pytest.raises(rg.GradientError, match=r"Value\(data=2.0.*'twice'.*computed by \*"):
+    said = r"Value\(data=2.0.*'twice'.*computed by \*.*test_value.py:\d+.*y.data = 3.0"
+    with pytest.raises(rg.GradientError, match=said):
         y.data = 3.0
     with pytest.raises(rg.GradientError, match="gradient of its own"):
         y._backward = lambda: None

@@ -55,6 +55,7 @@ def _listed() -> list[Opcode]:
 
 OPCODES: tuple[Opcode, ...] = tuple(_listed())
 BY_NAME: dict[str, Opcode] = {o.name: o for o in OPCODES}
+NAMES: dict[int, str] = {o.code: "pow" if o.name == "powc" else o.name for o in OPCODES}
 
 # Rows that only the trace of a function has: a number given with each call, the gradient a leaf has
 # to begin with, the gradient that a way back has brought a row, a number without a gradient, the

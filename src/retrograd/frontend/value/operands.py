@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError
+from retrograd.frontend.source import user_source
 
 
 def number_of(x: Any) -> float:
@@ -18,6 +19,12 @@ def number_of(x: Any) -> float:
     raise DTypeError(
         f"a Value is made of, and combines with, a real number or a Value, not {_described(x)}"
     )
+
+
+def at_line() -> str:
+    """The user's line that is being run, for the end of a message."""
+    source = user_source()
+    return f" (at {source})" if source else ""
 
 
 def _described(x: Any) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.backends.scalar import NAMES
 from retrograd.errors import DTypeError, GradientError
-from retrograd.frontend.value.operands import children_of, number_of
+from retrograd.frontend.value.operands import at_line, children_of, number_of
 from retrograd.frontend.value.page import LOCK, OPEN, Closed, current_trace
-from retrograd.frontend.value.scalar import Scalar
+from retrograd.frontend.value.scalar import Scalar, combined
 from retrograd.frontend.value.watching import look, watching
 
 
@@ -16,7 +17,7 @@ def record(cls: Any, code: int, *operands: Any) -> Any:
     """A value of the class `cls`: an operation on Values and numbers."""
     for x in operands:
         if not isinstance(x, cls):
-            number_of(x)
+            combined(NAMES[code], x, operands)
     with LOCK:  # until there is a handle
         page, row = put(cls, operands, lambda page, rows: page.put(code, *rows))
         made = cls._made(page, row)
@@ -41,15 +42,19 @@ def construct(
         construct(self, 0.0, label=str(label))
         self.data = data  # a number that is not known yet
         return
-    number = number_of(data)
-    given, name, label, slopes = children_of(children or _children, op or _op, label, local_grads)
+    try:
+        number = number_of(data)
+        parts = children_of(children or _children, op or _op, label, local_grads)
+    except DTypeError as error:
+        raise DTypeError(f"{error}{at_line()}") from None
+    given, name, label, slopes = parts
     if not given:
         self._set_leaf(number, label)
         return
     cls = type(self)._class
     for x in given:
         if not isinstance(x, cls):
-            raise DTypeError(f"a Value is computed from Values, not from {x!r:.80}")
+            raise DTypeError(f"a Value is computed from Values, not from {x!r:.80}{at_line()}")
         x._track()
     with LOCK:
         self._set_row(*put(cls, given, lambda page, rows: page.custom(rows, number, name, slopes)))

@@ -39,7 +39,8 @@ def release(newest: Any) -> None:
             if source not in known:
                 known.add(source)
                 pages.append(source)
-    held = newest.held(pages[1:])
+    # To find handles can take a look at every object there is.
+    held = newest.held(pages[1:]) if len(pages) > 1 else {}
     if held is None:
         return  # another thread is in the middle of something; next time
     for p in pages[1:]:

@@ -80,6 +80,9 @@ def reached(columns: Columns, root: int) -> Any:
     if _schedule is not None:
         return np.frombuffer(_schedule.reached(bytes(PATHS), code, a, b, root), bool)
     found = np.zeros(root + 1, bool)
+    if PATHS[code[root]] == 0:
+        found[root] = True
+        return found
     end = root + 1
     found[cone(code[:end].tolist(), a[:end].tolist(), b[:end].tolist(), root)] = True
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from retrograd.errors import DTypeError, GradientError, TraceError
 from retrograd.frontend.garbage import uncollected
 from retrograd.frontend.graph import Graph
 from retrograd.frontend.value.drawing import as_dot, as_graph, as_svg
-from retrograd.frontend.value.operands import number_of
+from retrograd.frontend.value.operands import at_line, number_of
 from retrograd.frontend.value.page import Handle, current_trace
 from retrograd.frontend.value.reverse import clear_gradients, run_backward
 
@@ -217,6 +217,7 @@ class Scalar(Handle):
         return (
             f"the data of {self!r} was computed by {self._op or 'nothing'}"
             f"{f' (at {line})' if line else ''}; only leaves, made by Value(number), can be set"
+            f"{at_line()}"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -268,7 +269,18 @@ def _compare(f: Callable[[Any, Any], bool], a: Any, b: Any) -> Any:
     trace = current_trace()
     if trace is not None:
         return trace.compare(f.__name__, *[x.data if isinstance(x, Scalar) else x for x in (a, b)])
-    return f(a.data, b.data if isinstance(b, Scalar) else number_of(b))
+    return f(a.data, b.data if isinstance(b, Scalar) else combined(f.__name__, b, (a, b)))
+
+
+def combined(name: str, x: Any, operands: Sequence[Any]) -> float:
+    """The number that `x` is among the operands of an operation; what is none is an error that
+    names the operation, the Values it was to be combined with, and the line."""
+    try:
+        return number_of(x)
+    except DTypeError as error:
+        others = " and ".join([repr(v) for v in operands if isinstance(v, Scalar)])
+        given = f"; asked for {name} with {others}" if others else ""
+        raise DTypeError(f"{error}{given}{at_line()}") from None
 
 
 def _definite(x: Any) -> float:

@@ -87,7 +87,8 @@ def schedule(columns: Columns, events: Sequence[Event], wanted: Sequence[int]) -
 def _masks(code: Rows, a: Rows, b: Rows, events: Sequence[Event]) -> Rows:
     """For each row a bit for each way back that comes to it."""
     mask = np.zeros(len(code), np.int64)
-    columns = code.tolist(), a.tolist(), b.tolist()
+    last = max([e.root for e in events], default=-1) + 1
+    columns = code[:last].tolist(), a[:last].tolist(), b[:last].tolist()
     for k, event in enumerate(events):
         mask[cone(*columns, event.root)] |= 1 << min(k, 62)
     return mask
@@ -236,14 +237,17 @@ def _sums(code: Rows, a: Rows, b: Rows, arity: Rows, single: Rows, segment: Rows
 
 def _depth(a: Rows, b: Rows, arity: Rows, inner: Rows) -> Rows:
     """The length of the longest way to a row; what has gone into a sum takes none."""
-    found = [0] * len(a)
-    ca, cb, cn, step = a.tolist(), b.tolist(), arity.tolist(), (~inner).astype(int).tolist()
-    for i, n in enumerate(cn):
-        if n:
-            x = found[ca[i]]
-            if n == 2 and found[cb[i]] > x:
-                x = found[cb[i]]
-            found[i] = x + step[i]
+    found: list[int] = []
+    add = found.append
+    lists = arity.tolist(), a.tolist(), b.tolist(), (~inner).astype(int).tolist()
+    for n, x, y, step in zip(*lists, strict=True):
+        if n == 2:
+            p, q = found[x], found[y]
+            add((p if p > q else q) + step)
+        elif n:
+            add(found[x] + step)
+        else:
+            add(0)
     return np.array(found)
 
 

@@ -12,6 +12,7 @@ import builtins
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from struct import pack
 from typing import Any
 
 import numpy as np
@@ -229,9 +230,10 @@ class Trace:
         numbers = np.zeros(n)
         given = self.page.given_numbers()
         numbers[list(given)] = list(given.values())
+        kind = f"{n}i"  # a fourth of the time of numpy.array
         return Columns(
-            np.array(op[:n], np.uint8), np.array(a[:n], np.int32), np.array(b[:n], np.int32),
-            numbers,
+            np.frombuffer(bytes(op[:n]), np.uint8), np.frombuffer(pack(kind, *a[:n]), np.int32),
+            np.frombuffer(pack(kind, *b[:n]), np.int32), numbers,
         )  # fmt: skip
 
     # -- the end ----------------------------------------------------------------------------------

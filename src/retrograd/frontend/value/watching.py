@@ -13,7 +13,7 @@ from typing import Any
 
 from retrograd.backends import CHECKED
 from retrograd.backends.checked.causes import CAUSES, DERIVATIVES
-from retrograd.backends.scalar import BY_NAME, CUSTOM, FOREIGN, LEAF, OPCODES
+from retrograd.backends.scalar import CUSTOM, FOREIGN, LEAF, NAMES, OPCODES
 from retrograd.backends.scalar.portable import derivatives
 from retrograd.errors import NonFiniteError
 from retrograd.frontend.context import current_backend
@@ -21,7 +21,6 @@ from retrograd.frontend.source import user_source
 from retrograd.frontend.value.page import current_trace
 
 _BY_CODE = {o.code: o for o in OPCODES}
-_NAMES = {o.code: o.name for o in OPCODES} | {BY_NAME["powc"].code: "pow"}
 
 
 def watching() -> bool:
@@ -47,7 +46,7 @@ def _operands(page: Any, row: int) -> tuple[int, list[int]]:
 def _refuse(page: Any, row: int, y: float, x: Sequence[float]) -> None:
     if any(not math.isfinite(v) for v in x) and (math.isinf(y) or any(map(math.isnan, x))):
         return  # handed on
-    name = _NAMES[page.row(row)[0]]
+    name = NAMES[page.row(row)[0]]
     why = CAUSES[name].why if name in CAUSES else "the result is larger than float64 holds"
     raise NonFiniteError("\n".join([f"{name} gives {y}", *_computed(page, row), _cause(why)]))
 
@@ -69,7 +68,7 @@ def look_back(page: Any, start: int) -> None:
 
 
 def _refuse_slope(page: Any, row: int, k: int, slope: float, g: float) -> None:
-    name = _NAMES[page.row(row)[0]]
+    name = NAMES[page.row(row)[0]]
     why = DERIVATIVES[name].why if name in DERIVATIVES else "the product overflows"
     lines = [f"the derivative of {name} by operand {k} is {slope}, times a gradient of {g}"]
     raise NonFiniteError("\n".join([*lines, *_computed(page, row), _cause(why)]))

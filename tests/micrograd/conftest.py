@@ -1,0 +1,13 @@
+"""micrograd's modules on each recorder there is."""
+
+import pytest
+
+import retrograd as rg
+from retrograd.frontend.value import RECORDERS
+from retrograd.micrograd import engine, nn
+
+
+@pytest.fixture(autouse=True, params=list(RECORDERS))
+def recorder(request, monkeypatch):
+    for place in (rg, engine, nn):
+        monkeypatch.setattr(place, "Value", RECORDERS[request.param])
