@@ -361,12 +361,13 @@ def test_a_handle_has_one_node():
     assert float(y.node.inputs[1].attrs["value"]) == 1.5
 
 
-def test_a_tape_sees_nothing_of_what_came_before():
+def test_a_tape_sees_what_came_before_as_an_input():
     x = rg.tensor(2.0, requires_grad=True)
     y = x * x
     with rg.Tape() as tape:
         z = y + 1.0
-    assert [e.op for e in tape] == ["constant", "add"]
+    assert [e.op for e in tape] == ["input", "constant", "add"]
+    assert [e.value for e in tape] == [4, 1, 5]
     assert z.item() == 5
 
 
