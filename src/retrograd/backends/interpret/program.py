@@ -22,28 +22,8 @@ from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.elementwise import Elementwise
+from retrograd.ops.exact import EXACT, MOVING
 from retrograd.passes.settle import settled
-
-# Operations whose NumPy meaning gives the bits of compiled code, in every dtype but half precision.
-EXACT = frozenset((
-    # arithmetic that is rounded correctly, comparisons, choice, bits
-    "add", "sub", "mul", "neg", "abs", "sqrt", "zmul", "zzmul", "zdiv",
-    "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "select",
-    "copysign", "signbit", "nextafter",
-    "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
-    "div", "reciprocal", "floor", "ceil", "trunc", "round", "cast",
-    # movement and counting
-    "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
-    "gather", "random_bits", "item", "stop_gradient", "alias", "reduce_any", "reduce_all",
-    "region_in", "region_out", "keep", "after",
-))  # fmt: skip
-MOVING = frozenset((
-    "constant", "iota", "expand", "reshape", "permute", "slice", "pad", "flip", "concat", "gather",
-    "stop_gradient", "alias", "scatter_set", "item", "region_in", "region_out", "keep", "after",
-    "windows", "store",
-    # One result is right, and NumPy has it without compiling anything.
-    "sort", "argsort", "dag_order",
-))  # fmt: skip
 
 
 class InterpretedProgram:

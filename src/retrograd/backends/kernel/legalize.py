@@ -155,6 +155,7 @@ RULES: dict[str, Rule] = {
     "reduce_sum": sums,
     "windows": sliding,
     "dag_order": ordered_nodes,
+    "paired_fft": by_reference,
     **dict.fromkeys(("stop_gradient", "alias", "region_in", "region_out", "keep", "after"), same),
     **dict.fromkeys(LOOPS, held),
     **linalg.RULES,

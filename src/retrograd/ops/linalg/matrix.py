@@ -103,7 +103,7 @@ def check_tall(op: Op, x: TensorType) -> None:
     """Refuse matrices of fewer rows than columns."""
     m, n = x.shape[-2:]
     if not at_least(m, n):
-        raise fail(op, x, "it takes at least as many rows as columns, and must know that it does")
+        raise fail(op, x, "it takes at least as many rows as columns")
 
 
 def transpose(x: Node) -> Node:
