@@ -1,7 +1,10 @@
+import dataclasses
 import gc
 import subprocess
 import sys
+import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,8 +14,10 @@ from retrograd.errors import FormatError, ShapeError
 from retrograd.ir import (
     Dim,
     Node,
+    Op,
     Provenance,
     Source,
+    declare,
     float32,
     full,
     lookup,
@@ -20,6 +25,7 @@ from retrograd.ir import (
     provenance,
     spec,
 )
+from retrograd.ir.registry import REGISTRY
 from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.shape import Reshape
 
@@ -132,3 +138,65 @@ def test_nodes_can_be_referred_to_weakly():
 def test_node_has_no_dictionary():
     assert not hasattr(Node(e.exp, (), spec(())), "__dict__")
     assert np.isfinite(Node(e.exp, (), spec(())).id)
+
+
+def test_a_declared_op_is_a_dataclass_by_the_time_that_matters():
+    """It becomes one when it is first asked for anything, in whatever way."""
+
+    @declare
+    class Later(Op):
+        name = "later_test"
+        arity = 1
+        axis: int
+        reverse: bool = False
+
+    @declare
+    class Latest(Later):
+        name = "latest_test"
+        more: int = 3
+
+    try:
+        assert Latest.reverse is False
+        raw = Later.__new__(Later)  # as pickle makes it
+        vars(raw).update(axis=1, reverse=False)
+        assert hash(raw) == hash(Later(1))
+        assert raw == Later(1) != Later(2)
+        assert Latest(1, more=4).attrs == {"axis": 1, "reverse": False, "more": 4}
+        assert Latest(1) != Later(1)
+        assert [f.name for f in dataclasses.fields(Latest)] == ["axis", "reverse", "more"]
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            Later(1).axis = 2  # type: ignore[misc]
+        with pytest.raises(TypeError):
+            Later(1, True, 3)  # type: ignore[call-arg]
+    finally:
+        for name in ("later_test", "latest_test"):
+            REGISTRY.pop(name)
+
+
+def test_a_declared_op_is_made_once_by_several_threads():
+    @declare
+    class Shared(Op):
+        name = "shared_test"
+        arity = 1
+        axis: int
+
+    try:
+        start = threading.Barrier(8)
+
+        def make(_: int) -> Op:
+            start.wait()
+            return Shared(5)
+
+        with ThreadPoolExecutor(8) as pool:
+            assert len(set(pool.map(make, range(8)))) == 1
+    finally:
+        REGISTRY.pop("shared_test")
+
+
+def test_an_op_that_is_not_declared_is_compared_by_identity():
+    class Plain(Op):
+        name = "plain_test"
+
+    assert Plain() != Plain()
+    assert len({Plain(), Plain()}) == 2
+    assert not dataclasses.is_dataclass(Plain)

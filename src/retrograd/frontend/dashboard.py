@@ -7,7 +7,6 @@ import os
 import re
 import threading
 import time
-import webbrowser
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -70,6 +69,8 @@ class Dashboard:
         self._server: PageServer | None = PageServer(self._page, port, self._control)
         self.url = self._server.url
         if open:
+            import webbrowser
+
             threading.Thread(target=webbrowser.open, args=(self.url,), daemon=True).start()
 
     def __enter__(self) -> Dashboard:

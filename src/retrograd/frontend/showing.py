@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +22,14 @@ def show_page(doc: Document, path: str | os.PathLike[str] | None, open_it: bool)
     with uncollected():
         html = inspect.page(doc)
     if path is None:
+        import tempfile
+
         path = Path(tempfile.mkdtemp(prefix="retrograd-")) / "graph.html"
     target = Path(path)
     write_atomically(target, html.encode(), "page")
     if open_it and not _shown_in_notebook(html):
+        import webbrowser
+
         webbrowser.open(target.absolute().as_uri())
     return target
 

@@ -6,11 +6,11 @@ The program in it is `static/explorer.js`, built from the TypeScript of `ui/` (`
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from retrograd.files import sha256
 from retrograd.inspect.document import Document, document
 from retrograd.inspect.packed import dumps
 from retrograd.inspect.svg import escape
@@ -72,7 +72,7 @@ def embedded(text: str) -> str:
 
 
 def _digest(script: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return "sha256-" + base64.b64encode(sha256(script.encode()).digest()).decode()
 
 
 def _static(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -73,6 +72,8 @@ def draw_boxes(doc: Document, boxes: Sequence[Box]) -> str:
 def escape(text: str) -> str:
     """Text for SVG and HTML, in content and in quoted attributes. Characters that XML cannot hold
     are replaced."""
+    import html  # with all names of characters, of which this needs five
+
     text = "".join(c if c >= " " or c in "\n\t" else "�" for c in text)
     text = "".join("�" if "\ud800" <= c <= "\udfff" or c in "￾￿" else c for c in text)
     return html.escape(text)

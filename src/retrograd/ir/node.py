@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import itertools
 import linecache
+import threading
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import CodeType
@@ -96,8 +97,54 @@ class made_by:
         _PROVENANCE.reset(self._token)
 
 
+_PENDING: set[type] = set()  # classes that are declared and will become dataclasses
+_MAKING = threading.RLock()
+
+
+def _made(cls: type) -> type | None:
+    """The dataclass that a class is, or is made of, which is made one now if that is still to be
+    done: it takes half a millisecond, and programs use few of all the operations that there are."""
+    for c in reversed(cls.__mro__):
+        if c in _PENDING:
+            with _MAKING:
+                if c in _PENDING:
+                    dataclasses.dataclass(frozen=True, repr=False)(c)  # changes the class in place
+                    _PENDING.discard(c)
+    return next((c for c in cls.__mro__ if "__dataclass_params__" in vars(c)), None)
+
+
+class _Fields:
+    """`__dataclass_fields__` of a class that may have to become a dataclass first."""
+
+    def __get__(self, op: Any, cls: type) -> Any:
+        made = _made(cls)
+        if made is None:
+            raise AttributeError(f"{cls.__name__} is no dataclass")
+        return vars(made)["__dataclass_fields__"]
+
+
 class Op:
     """Base of every operation. The attributes are the fields of a frozen dataclass."""
+
+    __dataclass_fields__ = _Fields()
+
+    def __init_subclass__(cls) -> None:
+        own = vars(cls)
+        if "__init__" in own and "__eq__" not in own and _made(cls) is None:
+            cls.__eq__, cls.__hash__ = object.__eq__, object.__hash__  # type: ignore[method-assign]
+
+    # What a dataclass has of its own, once it is one.
+    def __init__(self, *args: Any, **named: Any) -> None:
+        made: Any = _made(type(self)) or object
+        made.__init__(self, *args, **named)
+
+    def __eq__(self, other: object) -> bool:
+        made: Any = _made(type(self)) or object
+        return made.__eq__(self, other)  # type: ignore[no-any-return]
+
+    def __hash__(self) -> int:
+        made: Any = _made(type(self)) or object
+        return int(made.__hash__(self))
 
     name: str
     arity: int | None = None  # None: any number of inputs
@@ -206,7 +253,10 @@ _C = TypeVar("_C", bound=type[Op])
 @dataclass_transform(frozen_default=True)
 def declare(cls: _C) -> _C:
     """Class decorator for ops with attributes: a frozen dataclass, registered under its name."""
-    dataclasses.dataclass(frozen=True, repr=False)(cls)  # changes the class in place
+    if _made(cls) is None:
+        _PENDING.add(cls)
+    else:  # it would take what its base has of its own for its own
+        dataclasses.dataclass(frozen=True, repr=False)(cls)
     register(cls.name, cls)
     return cls
 

@@ -66,7 +66,7 @@ class Reduction(Op):
         return expand(y, x.shape, self.axes)
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
-        return type(self)(tuple(a + 1 for a in self.axes))(*inputs)  # type: ignore[call-arg]
+        return type(self)(tuple(a + 1 for a in self.axes))(*inputs)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         """Every reduction here is a weighted sum to first order; `weights` are its partials."""

@@ -70,7 +70,7 @@ class Scan(Op):
         return shifted(x, self.axis, not self.reverse, 0)
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
-        wider = type(self)(self.axis + 1, self.reverse)  # type: ignore[call-arg]
+        wider = type(self)(self.axis + 1, self.reverse)
         return wider(*stack_front(size, batched, inputs))
 
 

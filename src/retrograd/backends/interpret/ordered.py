@@ -64,12 +64,13 @@ def reduced(op: Reduction, x: Array) -> Array:
         return _one_by_one(ufunc, np.ascontiguousarray(columns), 0, neutral).reshape(shape)
     # A row: element r of it goes to partial result r mod LANES.
     width = x.shape[many[-1]]
+    lanes = min(LANES, 1 << (width - 1).bit_length())  # the others would stay neutral
     rows = x.transpose((*kept, *op.axes)).reshape(math.prod(shape), -1, width)
-    if width % LANES:
-        filled = np.full((*rows.shape[:2], width + -width % LANES), neutral, x.dtype)
+    if width % lanes:
+        filled = np.full((*rows.shape[:2], width + -width % lanes), neutral, x.dtype)
         filled[..., :width] = rows
         rows = filled
-    blocks = np.ascontiguousarray(rows).reshape(len(rows), -1, LANES)
+    blocks = np.ascontiguousarray(rows).reshape(len(rows), -1, lanes)
     partial = _one_by_one(ufunc, blocks, 1, neutral)
     while partial.shape[1] > 1:
         half = partial.shape[1] // 2

@@ -13,7 +13,6 @@ this user (or to the system's administrator) and that nobody else can write to i
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import stat
 import sys
@@ -23,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from retrograd.files import write_atomically
+from retrograd.files import sha256, write_atomically
 
 VARIABLE = "RETROGRAD_CACHE_DIR"
 OFF = ("", "0", "off")
@@ -37,7 +36,7 @@ DIGEST = 32  # bytes of SHA-256
 
 def key_of(parts: Iterable[str]) -> str:
     """A name for what is made of these parts and of nothing else."""
-    h = hashlib.sha256(MAGIC)
+    h = sha256(MAGIC)
     for part in parts:
         data = part.encode()
         h.update(len(data).to_bytes(8, "little"))
@@ -110,7 +109,7 @@ class Store:
 
 
 def _header(key: str, content: bytes) -> bytes:
-    h = hashlib.sha256(key.encode())
+    h = sha256(key.encode())
     h.update(content)
     return MAGIC + h.digest()
 

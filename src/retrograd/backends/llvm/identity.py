@@ -7,7 +7,6 @@ files: a changed compiler finds nothing of what another one left.
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ import numpy as np
 
 from retrograd.backends.llvm.cache import key_of
 from retrograd.errors import FormatError
+from retrograd.files import sha256
 from retrograd.ir import Graph
 from retrograd.ops.leaf import Constant
 
@@ -49,7 +49,7 @@ def program_key(graph: Graph, identity: Sequence[str], *options: object) -> str 
 def fingerprint() -> str | None:
     """A hash of the files that the compiler consists of; None where they cannot be read, or were
     changed after this process began, and may not be what it runs."""
-    h = hashlib.sha256()
+    h = sha256()
     root = Path(__file__).parents[2]
     found = False
     try:

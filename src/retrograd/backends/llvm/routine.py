@@ -12,13 +12,13 @@ Most are written for complex numbers by the same functions (`elements.py`).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
 from retrograd.backends.llvm.elements import Elements
 from retrograd.backends.llvm.writer import Writer
+from retrograd.files import sha256
 from retrograd.ir import DType
 
 CBLAS, LAPACK = "rg_cblas_", "rg_lapack_"  # what the names of OpenBLAS's functions begin with
@@ -267,7 +267,7 @@ def helper(
 ) -> str:  # fmt: skip
     """The symbol of a routine's function, which becomes known to the module. Sizes that are given
     here are the only ones that it is for; if `paired`, it is for complex numbers."""
-    short = hashlib.sha256(key.encode()).hexdigest()[:16] if key else name
+    short = sha256(key.encode()).hexdigest()[:16] if key else name
     known = (
         "".join([f".{'n' if n is None else n}" for n in sizes])
         if any(n is not None for n in sizes)
