@@ -10,6 +10,7 @@ import numpy as np
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import Lazy
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim, Shape, TensorType, as_dtype, as_shape, complex64, float32, int64
 from retrograd.ir import full as full_node
@@ -77,6 +78,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     return asarray(np.from_dlpack(x, copy=copy))
 
 
+@located
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor with one value everywhere."""
     _on_cpu(device)
@@ -134,6 +136,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 empty_like = zeros_like
 
 
+@located
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
@@ -174,6 +177,7 @@ def _number(value: Any, what: str) -> Any:
     return array.item()
 
 
+@located
 def linspace(
     start: Any,
     stop: Any,
@@ -194,6 +198,7 @@ def linspace(
     return Tensor.of(as_array(values, dtype or kind))
 
 
+@located
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Tensor:
