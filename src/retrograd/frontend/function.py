@@ -72,7 +72,7 @@ def function(f: F, numbers: bool = False) -> F:
             with made_by(Provenance(here.scope, source, here.origin)):
                 return wrap(f(*unwrapped, **kwargs), tracked)
         except REFUSALS as error:
-            locate(error, f"rg.{f.__name__.lstrip('_')}", source)
+            locate(error, f"rg.{f.__name__}", source)
             raise
 
     code = f.__code__

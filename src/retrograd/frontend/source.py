@@ -75,10 +75,12 @@ def _where(file: str) -> int:
 
 
 def locate(error: RetrogradError, name: str, source: Source | None) -> None:
-    """Let the message say which function was called where, unless it says so already."""
+    """Let the message say which function was called where, unless it says so already; a private
+    one has no name that a user knows."""
     text = str(error)
     if source is not None and str(source) not in text:
-        error.args = (f"{text} ({name} at {source})", *error.args[1:])
+        called = "" if name.rpartition(".")[2].startswith("_") else f"{name} "
+        error.args = (f"{text} ({called}at {source})", *error.args[1:])
 
 
 def located(f: F) -> F:
