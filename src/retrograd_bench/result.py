@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from retrograd_bench.workload import Workload, library
+from retrograd_bench.workload import Claim, Workload, library
 
 
 @dataclass
@@ -65,9 +65,23 @@ class Result:
                 return target.ratio * against.time
         return None
 
+    def gains(self) -> list[tuple[Claim, float, float]]:
+        """The claims of the workload, and how many times as fast the peer is: by medians, and by
+        the least times of all rounds. Claims on what was not measured are left out."""
+        found = []
+        for claim in self.workload.claims:
+            mine, other = (self.of(p) for p in (claim.peer, claim.against))
+            if mine and other and mine.time and other.time:
+                gain = other.time / mine.time
+                found.append((claim, gain, min(other.times) / min(mine.times)))
+        return found
+
     def distances(self) -> dict[str, float]:
         """How far the losses of each peer are from those of the others: see `distances`."""
-        return distances({o.peer: o.losses for o in self.outcomes if o.losses})
+        unlike = self.workload.unlike
+        return distances(
+            {o.peer: o.losses for o in self.outcomes if o.losses and o.peer not in unlike}
+        )
 
     def disagreeing(self) -> list[str]:
         """The peers whose losses are not those of the others."""
@@ -91,6 +105,7 @@ class Result:
             "other_load": self.load,
             "tolerance": self.workload.tolerance,
             "outcomes": rows,
+            "claims": [{**asdict(c), "found": g, "least": m} for c, g, m in self.gains()],
         }
 
 

@@ -73,6 +73,15 @@ def aim(result: Result, outcome: Outcome) -> str:
     return f"{duration(target)}, {state}"
 
 
+def claims(result: Result) -> list[str]:
+    """What the project aims at beside other peers, and what it has."""
+    return [
+        f"{c.peer} is {ratio(gain)} times as fast as {c.against} ({ratio(least)} by the least "
+        f"times); aimed at: {c.times:.0f}, {'met' if gain >= c.times else 'missed'}"
+        for c, gain, least in result.gains()
+    ]
+
+
 def problems(result: Result) -> list[str]:
     """What could not be measured, and why."""
     found = []
@@ -112,7 +121,7 @@ def plain(result: Result) -> str:
                 for i, (c, w) in enumerate(zip(r, widths, strict=True))
             ]
             lines.append("  " + "  ".join(cells).rstrip())
-    lines += [f"  {p}" for p in problems(result)]
+    lines += [f"  {p}" for p in [*claims(result), *problems(result)]]
     return "\n".join(lines)
 
 
@@ -127,7 +136,7 @@ def markdown(result: Result) -> str:
             ahead = library(o.peer) == "retrograd" and number is not None and number < 1
             cells = [f"**{c}**" if ahead and i < 3 else c for i, c in enumerate(r)]
             lines.append("| " + " | ".join(cells) + " |")
-    notes = problems(result)
+    notes = [*claims(result), *problems(result)]
     if notes:
         lines += ["", *(f"- {n.strip()}" for n in notes)]
     return "\n".join(lines)

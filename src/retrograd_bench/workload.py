@@ -73,6 +73,15 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """How many times as fast as `against` the project aims at having `peer`."""
+
+    peer: str
+    against: str
+    times: float
+
+
+@dataclass(frozen=True)
 class Workload:
     """One row of the table of workloads. `peers` are in the order in which they are shown."""
 
@@ -83,8 +92,10 @@ class Workload:
     checks: int = 10  # losses that are compared
     tolerance: float = 1e-4  # how far they may be apart, relative to their size or 1
     targets: Sequence[Target] = ()
+    claims: Sequence[Claim] = ()
     optional: frozenset[str] = frozenset()  # only run when asked for by name
     floors: frozenset[str] = frozenset()  # shown for comparison, no peers: never the best
+    unlike: frozenset[str] = frozenset()  # take other steps, so that their losses are others
 
     @property
     def group(self) -> str:

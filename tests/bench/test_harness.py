@@ -14,7 +14,16 @@ from retrograd_bench.processes import Worker, WorkerFailed
 from retrograd_bench.result import Outcome, Result, distances
 from retrograd_bench.run import Options
 from retrograd_bench.table import markdown, plain
-from retrograd_bench.workload import Target, Unavailable, Workload, library, loop, needed, scanned
+from retrograd_bench.workload import (
+    Claim,
+    Target,
+    Unavailable,
+    Workload,
+    library,
+    loop,
+    needed,
+    scanned,
+)
 
 # A module that takes the place of the catalog in the worker.
 CATALOG = """
@@ -146,6 +155,26 @@ def test_ratios_are_to_the_best_peer_and_targets_to_the_one_they_name() -> None:
     assert "| **retrograd** | **3.00 s** | **0.75** |" in markdown(result)
     alone = result_of({"retrograd": 3.0})
     assert (alone.ratio(alone.outcomes[0]), alone.target(alone.outcomes[0])) == (None, None)
+
+
+def test_claims_say_how_many_times_as_fast() -> None:
+    claims = (Claim("retrograd", "jax", 4), Claim("retrograd", "torch", 6), Claim("x", "jax", 1))
+    workload = Workload("T3", "test", {}, claims=claims, unlike=frozenset({"jax"}))
+    times = {"retrograd": [1.0, 3.0, 2.0], "jax": [9.0, 9.0, 4.0], "torch": [10.0, 8.0, 10.0]}
+    outcomes = [Outcome(p, t, losses=[float(len(p))]) for p, t in times.items()]
+    result = Result(workload, outcomes[:2], 1, None)
+    assert result.disagreeing() == []
+    result = Result(workload, outcomes, 1, None)
+    assert [(g, m) for _, g, m in result.gains()] == [(4.5, 4.0), (5.0, 8.0)]
+    assert (
+        "retrograd is 4.50 times as fast as jax (4.00 by the least times); aimed at: 4, met"
+        in plain(result)
+    )
+    assert (
+        "- retrograd is 5.00 times as fast as torch (8.00 by the least times); aimed at: 6, missed"
+        in (markdown(result))
+    )
+    assert [c["found"] for c in result.as_json()["claims"]] == [4.5, 5.0]
 
 
 @pytest.mark.parametrize(

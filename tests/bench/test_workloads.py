@@ -123,3 +123,5 @@ def test_the_catalog_is_consistent() -> None:
         assert all(library(p) in LIBRARIES for p in workload.peers)
         assert workload.optional <= set(workload.peers)
         assert all({t.peer, t.against} <= set(workload.peers) for t in workload.targets)
+        assert all({c.peer, c.against} <= set(workload.peers) for c in workload.claims)
+        assert workload.unlike < set(workload.peers)

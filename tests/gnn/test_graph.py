@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import retrograd as rg
 from retrograd import gnn
-from retrograd.errors import DTypeError, FormatError, IndexRangeError, ShapeError
+from retrograd.errors import CycleError, DTypeError, FormatError, IndexRangeError, ShapeError
 from tests.gnn.graphs import any_dag, any_graph
 
 
@@ -26,6 +26,8 @@ def test_bad_input_names_the_offender() -> None:
         gnn.Graph(3, [[0.5], [1.0]])
     with pytest.raises(ShapeError, match="from_edge_list"):
         gnn.Graph(3, [[0, 1], [1, 2], [2, 0]])
+    with pytest.raises(ShapeError, match="rows of different lengths"):
+        gnn.Graph(3, [[0, 1], [1]])
     with pytest.raises(ShapeError, match="number of nodes"):
         gnn.Graph(-1, [])
     g = gnn.Graph(4, [[0, 0, 1], [1, 1, 1]], edge_weight=[1.0, np.nan, -1.0])
@@ -97,6 +99,8 @@ def test_batches() -> None:
         gnn.batch([graphs[0], graphs[1].replace(edge_features=np.ones((graphs[1].num_edges, 2)))])
     with pytest.raises(ShapeError, match="no graphs"):
         gnn.batch([])
+    with pytest.raises(TypeError, match=r"number 1 is no gnn\.Graph but str"):
+        gnn.batch([graphs[0], cast(Any, "graph")])
 
 
 def test_a_graph_is_a_tree() -> None:
@@ -135,6 +139,10 @@ def test_edge_lists_and_arrays_of_pytorch_geometric() -> None:
     assert np.array_equal(back["y"], np.arange(3))
     with pytest.raises(ShapeError, match="sorted"):
         gnn.from_edge_index([[0], [1]], batch=[1, 0])
+    with pytest.raises(FormatError, match="edge 1 leads from node 0 of graph 0 to node 2"):
+        gnn.from_edge_index([[0, 0], [1, 2]], batch=[0, 0, 1])
+    with pytest.raises(DTypeError, match=r"edge 1 is \('a', 'b'\).*gnn.from_table"):
+        gnn.from_edge_list([(0, 1), ("a", "b")])
 
 
 @pytest.mark.parametrize("kind", ["Graph", "DiGraph", "MultiGraph", "MultiDiGraph"])
@@ -157,6 +165,43 @@ def test_there_and_back_to_networkx(kind: str) -> None:
     assert list(other.edges(data="weight")) == [(0, 1, 1.0)]
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_what_changed_arrives_in_networkx(directed: bool) -> None:
+    networkx = pytest.importorskip("networkx", reason="NetworkX is not installed (extra: gnn)")
+    original = networkx.DiGraph() if directed else networkx.Graph()
+    for name, size in (("a", 0.1), ("b", 0.2), ("c", 0.3)):
+        original.add_node(name, size=size, at=0.1, colour="red")
+    original.add_edge("a", "b", cost=0.1, far=0.7)
+    original.add_edge("b", "c", cost=0.2, far=0.7)
+    original.add_edge("c", "c", cost=0.4, far=0.7)
+    g = gnn.from_networkx(original, weight="cost")
+    assert networkx.utils.graphs_equal(gnn.to_networkx(g), original)  # in float64
+    weight = cast(Any, g.edge_weight)
+    nodes = {**g.node_features, "size": g.node_features["size"] + 1.0}
+    back = gnn.to_networkx(g.replace(node_features=nodes, edge_weight=weight * 2.0))
+    assert type(back) is type(original)
+    assert back.nodes["b"] == {"size": pytest.approx(1.2), "at": 0.1, "colour": "red"}
+    assert back["b"]["c"] == {"cost": pytest.approx(0.4), "far": 0.7}
+    ways = g.replace(edge_weight=np.arange(g.num_edges, dtype=np.float32))
+    back = gnn.to_networkx(ways)  # the two ways of an edge differ now
+    assert type(back) is networkx.DiGraph
+    found = sorted(back.edges(data="cost"))
+    expected = zip(*ways.edges.tolist(), ways.edge_weight.tolist(), strict=True)
+    assert found == sorted(("abc"[u], "abc"[v], w) for u, v, w in expected)
+    assert back["a"]["b"]["far"] == 0.7
+
+
+def test_a_cycle_is_told_by_the_names_of_its_nodes() -> None:
+    networkx = pytest.importorskip("networkx", reason="NetworkX is not installed (extra: gnn)")
+    g = gnn.from_networkx(networkx.DiGraph([("x", "a"), ("a", "b"), ("b", "c"), ("c", "a")]))
+    named = r"of 3 nodes: 'a' -> 'b' -> 'c' -> 'a'$"
+    for look in (gnn.topological_order, gnn.levels):
+        with pytest.raises(CycleError, match=named):
+            look(g)
+    with pytest.raises(CycleError, match=named):
+        gnn.dag_scan(lambda a, x: a + x, g, rg.ones((4, 1)))
+
+
 def test_tables() -> None:
     edges = {"from": ["x", "y"], "to": ["y", "z"], "w": [1.0, 2.0], "kind": [3, 4]}
     nodes = {"node": ["z", "y", "x"], "size": [1, 2, 3]}
@@ -164,11 +209,15 @@ def test_tables() -> None:
         edges, "from", "to", weight="w", edge_features=["kind"], nodes=nodes, node_features=["size"]
     )
     assert g.edges.tolist() == [[2, 1], [1, 0]]
+    lists = gnn.Graph(2, [[0], [1]], {"x": [1.0, 2.0], "y": ([[1.0], [2.0]], [3, 4])})
+    assert lists.node_features["y"][0].shape == (2, 1)
     assert g.node_features["size"].tolist() == [1, 2, 3]
     with pytest.raises(FormatError, match="row 2 of the nodes lists 'z' again"):
         gnn.from_table(edges, "from", "to", nodes={"node": ["z", "y", "z"]})
     with pytest.raises(FormatError, match="row 1 of the edges names the node 'z'"):
         gnn.from_table(edges, "from", "to", nodes={"node": ["x", "y"]})
+    with pytest.raises(FormatError, match="'from' has 2 rows, the column 'to' 1"):
+        gnn.from_table({"from": ["x", "y"], "to": ["y"]}, "from", "to")
     with pytest.raises(FormatError, match="no column 'source'"):
         gnn.from_table(edges)
     with pytest.raises(FormatError, match="'x', which is no number"):

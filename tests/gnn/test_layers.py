@@ -10,7 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import gnn
-from retrograd.errors import FormatError, OptionError, ShapeError
+from retrograd.errors import FormatError, IndexRangeError, OptionError, ShapeError
 from tests.gnn.graphs import any_dag, any_graph, shapes
 
 F = 3
@@ -269,3 +269,11 @@ def test_bad_input() -> None:
         gnn.message_pass(rg.ones((3, 2)), g, aggregate="attention")
     with pytest.raises(OptionError, match="edge_type"):
         gnn.RelationalConv(2, 2, 1)(rg.ones((3, 2)), g)
+    layer = gnn.RelationalConv(2, 2, 2)
+    step = rg.jit(lambda kind: layer(rg.ones((3, 2)), g.replace(edge_type=kind)))
+    assert step(rg.tensor([0, 1])).shape == (3, 2)
+    for kind in (-1, 2):
+        with pytest.raises(IndexRangeError, match=rf"edge 1, from node 1 .* type {kind}"):
+            layer(rg.ones((3, 2)), g.replace(edge_type=[0, kind]))
+        with pytest.raises(IndexRangeError):
+            step(rg.tensor([0, kind]))

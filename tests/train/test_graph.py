@@ -156,6 +156,15 @@ def test_a_directory_of_graphs(tmp_path: Path) -> None:
         ("a,b\n", "node,label,n\na,x,1\nb,y,?\n", r"nodes.csv, line 3: 'n' is '\?'"),
         ("a,b\n", "name,label\na,x\n", r"nodes.csv has no column 'node'; it has name, label"),
         ("a,b\n", "node,label\na\n", r"nodes.csv, line 2: another number of cells"),
+        ("a,b\n", "node,label,n\na,x,nan\n", r"nodes.csv, line 2: 'n' is 'nan'"),
+        ("a,b\n", "node,label,label\na,x,y\n", r"nodes.csv, line 1: two columns 'label'"),
+        (
+            "a,b\n\na,b\n",
+            "node,label\na,x\nb,y\n",
+            r"edges.csv, line 3: .*'a' and 'b' was in line 1",
+        ),
+        ("a,b,1\nb,a,2\n", "node,label\na,x\nb,y\n", r"edges.csv, line 2: .* with the weight 1.0"),
+        ("a,a\na,a\n", "node,label\na,x\nb,y\n", r"edges.csv, line 2: .*'a' and 'a' was in line 1"),
     ],
 )
 def test_files_that_are_wrong(tmp_path: Path, edges: str, nodes: str, message: str) -> None:
@@ -189,12 +198,106 @@ def test_graphml_that_is_wrong(tmp_path: Path, names: tuple[str, str], message: 
         read_task(str(tmp_path / "bad.graphml"), None, None)
 
 
+KEYED = """<graphml><key id="k" for="edge" attr.name="weight" attr.type="double"/>
+<graph edgedefault="undirected"><node id="a"/><node id="b"/><node id="c"/>
+<edge id="e" source="a" target="b"><data key="k">1.5</data></edge>
+<edge id="{}" source="a" target="c"><data key="k">{}</data></edge>
+</graph></graphml>
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (("e", 1), r"line 4: edge 'e' is listed twice, first in line 3"),
+        (("f", -1), r"line 4: the weight is -1"),
+        (("f", "NaN"), r"line 4: the weight is nan"),
+    ],
+)
+def test_edges_of_graphml_that_are_wrong(tmp_path: Path, values: Any, message: str) -> None:
+    write(tmp_path, bad_graphml=KEYED.format(*values))
+    with pytest.raises(FormatError, match=message):
+        read_task(str(tmp_path / "bad.graphml"), None, None)
+
+
+GML = """# of three nodes
+graph [
+  comment "edge [ source 9"
+  node [ id 1 value "x"
+    graphics [ id 2 ] ]
+  node [
+    id 2 value "y" ]
+  node [ id {} value "y" ]
+  edge [ source 1 target 2 ]
+  edge [ source {} target {} weight {} ]
+]
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ((2, 1, 1, 1), r"line 8: there is a node with the id 2 already, in line 6"),
+        ((3, 1, 4, 1), r"line 10: there is no node 4"),
+        ((3, 2, 1, 1), r"line 10: the edge from 1 to 2 was in line 9; .* multigraph 1"),
+        ((3, 1, 3, -2), r"line 10: the weight is -2"),
+        ((3, 1, 3, "x"), r"line 10: the weight is 'x'"),
+        ((3, 1, 3, '"x'), r"line 10: a string that does not end"),
+        ((3, 1, 3, "1 ] ]"), r"line 10: '\]' without a '\['"),
+        ((3, 1, 3, "1 a ["), r"line 2: '\[' without a '\]'"),
+    ],
+)
+def test_gml_that_is_wrong(tmp_path: Path, values: Any, message: str) -> None:
+    write(tmp_path, bad_gml=GML.format(*values))
+    with pytest.raises(FormatError, match=message):
+        read_task(str(tmp_path / "bad.gml"), "value", None)
+
+
+def test_gml_with_and_without_labels(tmp_path: Path) -> None:
+    import networkx
+
+    write(tmp_path, bare_gml=GML.format(3, 1, 3, 2))
+    task = read_task(str(tmp_path / "bare.gml"), "value", None)
+    assert (task.nodes, task.labels.tolist()) == (["1", "2", "3"], [0, 1, 1])
+    networkx.write_gml(networkx.karate_club_graph(), tmp_path / "club.gml")
+    named = read_task(str(tmp_path / "club.gml"), "club", None)
+    assert named.labels.tolist() == karate().labels.tolist()
+    write(tmp_path, twice_gml='graph [ node [ id 1 label "a" ]\nnode [ id 2 label "a" ] ]')
+    with pytest.raises(FormatError, match=r'line 2: .* the label "a" already, in line 1'):
+        read_task(str(tmp_path / "twice.gml"), None, None)
+
+
+def test_edge_lists_of_networkx_and_edges_listed_both_ways(tmp_path: Path) -> None:
+    import networkx
+
+    graph = networkx.karate_club_graph()
+    nodes = "".join([f"{v},{graph.nodes[v]['club']}\n" for v in graph])
+    write(tmp_path, nodes_csv="node,label\n" + nodes)
+    networkx.write_edgelist(graph, tmp_path / "a.edgelist")
+    networkx.write_weighted_edgelist(graph, tmp_path / "b.edgelist")
+    lines = (tmp_path / "b.edgelist").read_text(encoding="utf-8").splitlines()
+    back = ["{1} {0} {2}".format(*line.split()) for line in lines]
+    write(tmp_path, c_edgelist="\n".join([*lines, *back]))
+    for name in "abc":
+        task = read_task(str(tmp_path / f"{name}.edgelist"), None, tmp_path / "nodes.csv")
+        assert task.graphs[0].edges.tolist() == karate().graphs[0].edges.tolist()
+        weight = task.graphs[0].edge_weight
+        assert weight is not None
+        assert weight.tolist() == karate().graphs[0].edge_weight.tolist()
+    write(tmp_path, d_edgelist="0 1 {'weight': }\n")
+    with pytest.raises(FormatError, match=r"d\.edgelist, line 1: attributes are"):
+        read_task(str(tmp_path / "d.edgelist"), None, tmp_path / "nodes.csv")
+
+
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--nodes"):
         read_task(str(tmp_path / "edges.csv"), None, None)
     with pytest.raises(FormatError, match="a graph is a file ending in"):
         read_task("graph.xyz", None, None)
     write(tmp_path, bad_graphml="<graphml")
+    with pytest.raises(FormatError, match=r"bad\.graphml, line 1: this is not well-formed XML"):
+        read_task(str(tmp_path / "bad.graphml"), None, None)
+    write(tmp_path, bad_graphml="<a/>")
     with pytest.raises(FormatError, match="not a graph that NetworkX can read"):
         read_task(str(tmp_path / "bad.graphml"), None, None)
     with pytest.raises(OptionError, match="atlas has the labels"):

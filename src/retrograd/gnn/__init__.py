@@ -14,14 +14,13 @@ from retrograd.gnn.choice import (
 from retrograd.gnn.convert import (
     from_edge_index,
     from_edge_list,
-    from_networkx,
     from_table,
     to_edge_index,
-    to_networkx,
 )
 from retrograd.gnn.dag import Edge, dag_scan, levels, topological_order
 from retrograd.gnn.dagnet import DagNet, NodeGradients
 from retrograd.gnn.edits import Route, Routing, contract_edge, merge_nodes, remove_node
+from retrograd.gnn.exchange import from_networkx, to_networkx
 from retrograd.gnn.graph import Graph
 from retrograd.gnn.labels import LabelEmbedding
 from retrograd.gnn.layers import (

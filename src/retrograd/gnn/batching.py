@@ -29,6 +29,9 @@ def batch(graphs: Sequence[Graph]) -> Graph:
     (Graph(2 graphs, 5 nodes, 3 edges), [[0, 2, 3], [1, 4, 4]], [0, 0, 1, 1, 1])
     """
     graphs = list(graphs)
+    for k, g in enumerate(graphs):
+        if not isinstance(g, Graph):
+            raise TypeError(f"batch: number {k} is no gnn.Graph but {type(g).__name__}")
     if not graphs:
         raise ShapeError("batch: there are no graphs, so what they carry is not known")
     nodes = [g.num_nodes for g in graphs]

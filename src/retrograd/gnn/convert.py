@@ -1,5 +1,5 @@
-"""Graphs of other kinds as `Graph`, and back: lists of edges, PyTorch Geometric's arrays, NetworkX,
-tables of pandas."""
+"""Graphs of other kinds as `Graph`, and back: lists of edges, PyTorch Geometric's arrays, tables of
+pandas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import FormatError, OptionError, ShapeError
+from retrograd.errors import DTypeError, FormatError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.tensor import Tensor
@@ -32,7 +32,13 @@ def from_edge_list(
     if not lengths <= {2} and not lengths <= {3}:
         e = next((i for i, r in enumerate(rows) if len(r) not in (2, 3)), 0)
         raise ShapeError(f"edges are pairs, or triples with a weight, but edge {e} is {rows[e]}")
-    ends = np.array([r[:2] for r in rows]).reshape(-1, 2).T
+    for e, row in enumerate(rows):
+        if not all(hasattr(end, "__index__") for end in row[:2]):
+            raise DTypeError(
+                f"edge {e} is {row}, but nodes are numbers here; graphs whose nodes have names are "
+                "made by gnn.from_table or gnn.from_networkx"
+            )
+    ends = np.array([r[:2] for r in rows], np.int64).reshape(-1, 2).T
     if lengths == {3}:
         fields.setdefault("edge_weight", np.array([r[2] for r in rows], np.float32))
     if num_nodes is None:
@@ -71,6 +77,13 @@ def from_edge_index(
             raise ShapeError(
                 f"batch has the number of a graph for each of {num_nodes} nodes, sorted"
             )
+        across = np.flatnonzero(ids[edge_index[0]] != ids[edge_index[1]])
+        if across.size:
+            u, v = (int(end[across[0]]) for end in edge_index)
+            raise FormatError(
+                f"edge {across[0]} leads from node {u} of graph {ids[u]} to node {v} of graph "
+                f"{ids[v]}, but graphs of a batch are disjoint"
+            )
         start = np.searchsorted(ids, np.arange(graphs))
         found = found.replace(
             node_graph=Tensor.of(ids.astype(np.int64)),
@@ -105,130 +118,6 @@ def _array(x: Any) -> Any:
     return as_array(x.detach().cpu().numpy() if hasattr(x, "cpu") and hasattr(x, "detach") else x)
 
 
-# -- NetworkX ------------------------------------------------------------------------------------
-def from_networkx(graph: Any, weight: str | None = "weight") -> Graph:
-    """A graph of NetworkX's. An edge of an undirected graph becomes two, one behind the other, a
-    loop one.
-
-    Attributes that are numbers, or lists of as many numbers, become features: dicts of arrays by
-    the attribute's name. The edge attribute `weight` becomes `edge_weight`. All attributes, and the
-    names of nodes, are kept in `info` for `to_networkx`. Attributes that not all nodes or edges
-    have are kept there only.
-
-    >>> import networkx
-    >>> from retrograd import gnn
-    >>> g = gnn.from_networkx(networkx.path_graph(["a", "b", "c"]))
-    >>> g, g.info.names.labels
-    (Graph(3 nodes, 4 edges), ['a', 'b', 'c'])
-    """
-    names = Names(graph.nodes)
-    listed = list(
-        graph.edges(keys=True, data=True) if graph.is_multigraph() else graph.edges(data=True)
-    )
-    source: list[int] = []
-    target: list[int] = []
-    carried: list[dict[str, Any]] = []
-    forward: list[int] = []
-    for edge in listed:
-        u, v = names[edge[0]], names[edge[1]]
-        forward.append(len(source))
-        source.append(u)
-        target.append(v)
-        carried.append(edge[-1])
-        if not graph.is_directed() and u != v:
-            source.append(v)
-            target.append(u)
-            carried.append(edge[-1])
-    own = [data for _, data in graph.nodes(data=True)]
-    edge_features = _numeric(carried)
-    weights = edge_features.pop(weight, None) if weight is not None else None
-    info = Info(names, dict(graph.graph), own, [e[-1] for e in listed], graph.is_directed(),
-                graph.is_multigraph(), [e[2] for e in listed] if graph.is_multigraph() else [],
-                forward)  # fmt: skip
-    found = Graph(
-        len(names), [source, target], _numeric(own) or None, edge_features or None, weights
-    )
-    found.info = info
-    return found
-
-
-def _numeric(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Attributes that all have, and that are numbers, as arrays."""
-    found = {}
-    for key in rows[0] if rows else ():
-        if not isinstance(key, str) or not all(key in r for r in rows):
-            continue
-        values = [r[key] for r in rows]
-        try:
-            array = np.asarray(values)
-        except ValueError:  # lists of different lengths
-            continue
-        if array.dtype.kind in "biuf":
-            found[key] = array.astype(np.float32) if array.dtype.kind == "f" else array
-    return found
-
-
-def networkx_module() -> Any:
-    """NetworkX, or an error that says how to get it."""
-    try:
-        import networkx
-    except ImportError:
-        raise OptionError("this needs NetworkX: pip install 'retrograd[gnn]'") from None
-    return networkx
-
-
-def to_networkx(graph: Graph, *, features: bool = True) -> Any:
-    """A graph of NetworkX's. One that came from there has its names, kind and attributes again, as
-    long as its edges are the same; any other becomes a `MultiDiGraph` with numbers as nodes.
-
-    With `features`, rows of features that are dicts of arrays are attributes, as lists or numbers;
-    other features have the names `node_features` and `edge_features`, weights `weight`.
-
-    >>> from retrograd import gnn
-    >>> list(gnn.to_networkx(gnn.Graph(2, [[0], [1]], edge_weight=[0.5])).edges(data="weight"))
-    [(0, 1, 0.5)]
-    """
-    networkx = networkx_module()
-    info = graph.info
-    ends = graph.edges.value().T.tolist()
-    if info is not None and not info.fits(graph.num_nodes, ends):
-        info = None
-    if info is None:
-        new, labels = networkx.MultiDiGraph(), list(range(graph.num_nodes))
-        forward: Sequence[int] = range(len(ends))
-        keys: Sequence[Any] = ()
-        kept: Sequence[dict[str, Any]] = [{}] * len(labels)
-        attributes: Sequence[dict[str, Any]] = [{}] * len(ends)
-    else:
-        plain = networkx.Graph, networkx.DiGraph
-        multi = networkx.MultiGraph, networkx.MultiDiGraph
-        new = (multi if info.multi else plain)[info.directed](**info.graph)
-        labels, forward, keys = info.names.labels, info.forward, info.keys
-        kept, attributes = info.nodes, info.edges
-    rows = _attributes(graph.node_features, "node_features") if features else {}
-    for k, label in enumerate(labels):
-        new.add_node(label, **kept[k], **{n: a[k] for n, a in rows.items() if n not in kept[k]})
-    rows = _attributes(graph.edge_features, "edge_features") if features else {}
-    if features and graph.edge_weight is not None:
-        rows["weight"] = graph.edge_weight.tolist()
-    for k, e in enumerate(forward):
-        own = {n: a[e] for n, a in rows.items() if n not in attributes[k]}
-        u, v = (labels[end] for end in ends[e])
-        key = [keys[k]] if keys else []
-        new.add_edge(u, v, *key, **attributes[k], **own)
-    return new
-
-
-def _attributes(held: Any, name: str) -> dict[str, list[Any]]:
-    if held is None:
-        return {}
-    if isinstance(held, dict) and all(isinstance(t, Tensor) for t in held.values()):
-        return {key: t.tolist() for key, t in held.items()}
-    leaves = tree.flatten(held)[0]
-    paths = [name] if isinstance(held, Tensor) else [name + p for p in tree.paths(held)]
-    return {path: leaf.tolist() for path, leaf in zip(paths, leaves, strict=True)}
-
-
 # -- tables --------------------------------------------------------------------------------------
 def from_table(
     edges: Any, source: str = "source", target: str = "target", *, weight: str | None = None,
@@ -249,6 +138,10 @@ def from_table(
     (Graph(3 nodes, 2 edges, edge_weight), 2)
     """
     ends = [_column(edges, source), _column(edges, target)]
+    if len(ends[0]) != len(ends[1]):
+        raise FormatError(
+            f"the column {source!r} has {len(ends[0])} rows, the column {target!r} {len(ends[1])}"
+        )
     if nodes is None:
         names = Names(x for pair in zip(*ends, strict=True) for x in pair)
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,10 +14,11 @@ from retrograd.frontend import creation, tree
 from retrograd.frontend import elementwise as el
 from retrograd.frontend.jit import jit
 from retrograd.frontend.transforms import vjp
+from retrograd.gnn.checks import check_weights
 from retrograd.gnn.dag import dag_scan
-from retrograd.gnn.graph import Graph, check_weights
+from retrograd.gnn.graph import Graph
 from retrograd.gnn.labels import LabelEmbedding
-from retrograd.gnn.names import Names
+from retrograd.gnn.names import Names, named_cycle
 
 Array = np.ndarray[Any, Any]
 ACTIVATIONS: dict[str, Any] = {
@@ -205,13 +205,7 @@ class DagNet:
         try:
             return tree.map(lambda t: (t.value(), t)[1], program(*arrays))
         except CycleError as error:
-            text = str(error)
-            path = text[: text.find(": dag_")] if ": dag_" in text else text
-            named = re.sub(r"\d+(?= ->)|(?<=-> )\d+", self._name_of, path)
-            raise CycleError(named) from None
-
-    def _name_of(self, number: re.Match[str]) -> str:
-        return repr(self.names.labels[int(number[0])])
+            raise named_cycle(error, self.names.labels) from None
 
     def backward(self, cotangents: Mapping[Hashable, Any]) -> NodeGradients:
         """Gradients for cotangents of states, dL/dh by the name of a node, of the latest

@@ -7,14 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from retrograd.errors import DTypeError, FormatError, IndexRangeError, ShapeError
+from retrograd.errors import CycleError, DTypeError, FormatError, ShapeError
 from retrograd.frontend import creation, manipulation, tree
 from retrograd.frontend import elementwise as el
+from retrograd.frontend.context import is_tracing
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.dag import count_up, dag_order
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
-from retrograd.gnn.names import Info
+from retrograd.gnn.checks import check_ends, check_weights
+from retrograd.gnn.names import Info, named_cycle
 from retrograd.ir import Dim
 
 Array = np.ndarray[Any, Any]
@@ -39,6 +41,10 @@ def as_rows(held: Any) -> Any:
     """Arrays, or a tree of arrays, as tensors; nested lists of numbers are an array."""
     if isinstance(held, list) and all(isinstance(x, int | float) for x in tree.flatten(held)[0]):
         return creation.tensor(held)
+    if type(held) in (list, tuple):
+        return type(held)(as_rows(part) for part in held)
+    if type(held) is dict:
+        return {key: as_rows(part) for key, part in held.items()}
     return tree.map(as_tensor, held)
 
 
@@ -132,8 +138,18 @@ class Graph:
     @property
     def order(self) -> Tensor:
         """Order, levels, CSR and CSC of an acyclic graph in one array (see `ops.dag`), computed
-        once, in linear time. `CycleError` names the nodes of a cycle, when it is looked at."""
-        return self._kept("order", lambda: dag_order(self.edges, self.num_nodes))
+        once, in linear time. `CycleError` names the nodes of a cycle: at once where nodes have
+        names of their own, otherwise when the order is looked at."""
+        return self._kept("order", self._ordered)
+
+    def _ordered(self) -> Any:
+        found = dag_order(self.edges, self.num_nodes)
+        if self.info is not None and self.edges.is_computed and not is_tracing():
+            try:
+                found.value()
+            except CycleError as error:
+                raise named_cycle(error, self.info.names.labels) from None
+        return found
 
     def in_degree(self) -> Tensor:
         """The number of edges into each node."""
@@ -229,7 +245,7 @@ class Graph:
             raise DTypeError(f"edge types are integers, not {self.edge_type.dtype}")
         ends = known(self.edges)
         if ends is not None and isinstance(n, int):
-            _check_ends(ends, n)
+            check_ends(ends, n)
 
     def validate(
         self,
@@ -279,22 +295,6 @@ class Graph:
         return f"Graph({many}{self.num_nodes} nodes, {self.num_edges} edges{carries})"
 
 
-def check_weights(weights: Array, ends: Array, negative: bool, finite: bool = True) -> None:
-    """A `FormatError` for the first weight that is not allowed, naming its edge."""
-    wrong = np.zeros(weights.shape, bool)
-    if finite:
-        wrong |= ~np.isfinite(weights)
-    if not negative:
-        wrong |= ~(weights >= 0)
-    if wrong.any():
-        e = int(np.flatnonzero(wrong.reshape(len(weights), -1).any(axis=1))[0])
-        allowed = "finite" if negative else "finite and not negative"
-        raise FormatError(
-            f"edge {e}, from node {ends[0, e]} to node {ends[1, e]}, has the weight {weights[e]}; "
-            f"weights have to be {allowed} here"
-        )
-
-
 def _declared(held: Any, size: str) -> Any:
     """Declarations of arrays with so many rows, in the structure of a tree."""
     if isinstance(held, dict):
@@ -317,7 +317,10 @@ def _edges(edges: Any) -> Tensor:
             raise DTypeError(f"edges are integers [2, E], not {edges.dtype}")
         found: Any = edges if edges.dtype.name == "int64" else el.astype(edges, "int64")
     else:
-        array = np.asarray(edges)
+        try:
+            array = np.asarray(edges)
+        except ValueError:
+            raise ShapeError("edges are [2, E], but rows of different lengths were given") from None
         if array.size == 0:
             array = np.zeros((2, 0), np.int64)
         if array.dtype.kind not in "iu":
@@ -329,17 +332,6 @@ def _edges(edges: Any) -> Tensor:
             "pairs make a graph with gnn.from_edge_list"
         )
     return found
-
-
-def _check_ends(ends: Array, nodes: int) -> None:
-    outside = ((ends < 0) | (ends >= nodes)).any(axis=0)
-    if outside.any():
-        e = int(np.flatnonzero(outside)[0])
-        u, v = (int(x) for x in ends[:, e])
-        raise IndexRangeError(
-            f"edge {e} leads from node {u} to node {v}, but the graph has {nodes} nodes, which are "
-            "counted from 0"
-        )
 
 
 def _count(ends: Tensor, nodes: Any) -> Any:

@@ -15,7 +15,8 @@ from retrograd.frontend.linalg.norms import vector_norm
 from retrograd.frontend.random import Generator
 from retrograd.frontend.segmented import segment_sum
 from retrograd.gnn.cells import GRU
-from retrograd.gnn.graph import Graph, as_tensor, check_weights
+from retrograd.gnn.checks import check_types, check_weights
+from retrograd.gnn.graph import Graph, as_tensor
 from retrograd.gnn.passing import message_pass
 from retrograd.nn import init
 from retrograd.nn.linear import Linear
@@ -189,6 +190,8 @@ class RelationalConv(Module):
     `edge_type`; c is the number of edges of that type into v. M. Schlichtkrull et al., Modeling
     relational data with graph convolutional networks (2018).
 
+    An `IndexRangeError` names an edge whose type is none of 0 to `num_types - 1`.
+
     >>> import retrograd as rg
     >>> from retrograd import gnn
     >>> g = gnn.Graph(4, [[0, 1], [1, 2]], edge_type=[0, 1])
@@ -212,6 +215,10 @@ class RelationalConv(Module):
             raise OptionError("RelationalConv needs a graph with edge_type")
         x, n, k = as_tensor(x), graph.num_nodes, self.num_types
         kind = graph.edge_type
+        if kind.is_computed and graph.edges.is_computed:
+            check_types(kind.value(), graph.edges.value(), k)
+        else:  # a wrong one is to be an index beyond all rows
+            kind = el.where((kind >= 0) & (kind < k), kind, n * k)
         # One row for each node and type, so that an edge reads the row of its type.
         mapped = manipulation.permute_dims(x @ self.weight, (1, 0, 2))
         rows = mapped.reshape((n * k, mapped.shape[2]))[graph.source * k + kind]

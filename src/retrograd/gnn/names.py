@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from retrograd.errors import CycleError
 
 
 class Names:
@@ -33,6 +36,13 @@ class Names:
         return len(self.labels)
 
 
+def named_cycle(error: CycleError, labels: Sequence[Any]) -> CycleError:
+    """The same of a graph whose nodes have names: without the operation that found the cycle."""
+    path = str(error).partition(": dag_")[0]
+    number = r"\d+(?= ->)|(?<=-> )\d+"
+    return CycleError(re.sub(number, lambda found: repr(labels[int(found[0])]), path))
+
+
 @dataclass(eq=False)
 class Info:
     """Where a graph came from: enough to go back."""
@@ -45,6 +55,7 @@ class Info:
     multi: bool = True
     keys: Sequence[Any] = ()
     forward: Sequence[int] = ()  # the edges that were there, where others are the way back
+    weight: str = "weight"  # the attribute that weights are
 
     def fits(self, nodes: int, ends: Sequence[Sequence[int]]) -> bool:
         """Whether it belongs to a graph of these edges."""

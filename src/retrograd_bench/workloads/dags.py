@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd_bench.workload import Session, Target, Workload, loop
+from retrograd_bench.workload import Claim, Session, Target, Workload, loop
 
 GRAPHS, STATE, LR, CHECKS, BATCH = 200, 16, 0.1, 30, 32
 MOST_NODES, MOST_INPUTS = 60, 3
@@ -164,7 +164,7 @@ def with_torch(batched: bool = False) -> Session:
     return torch_session(prepared, loss, batched)
 
 
-def with_torch_node() -> Session:
+def with_torch_node(batched: bool = False) -> Session:
     """Node by node, as one writes it first."""
     import torch
 
@@ -183,7 +183,7 @@ def with_torch_node() -> Session:
             states.append(inputs[v] if total is None else torch.tanh(torch.mv(m, total)))
         return ((torch.stack([states[v] for v in g.sinks]) - target) ** 2).mean()
 
-    return torch_session(prepared, loss)
+    return torch_session(prepared, loss, batched)
 
 
 def torch_session(
@@ -236,7 +236,7 @@ def padded_weights(g: Dag, most_edges: int) -> Any:
     return w
 
 
-def jax_update() -> Callable[..., Any]:
+def jax_loss() -> Callable[..., Any]:
     import jax
     import jax.numpy as jnp
 
@@ -254,6 +254,12 @@ def jax_update() -> Callable[..., Any]:
         h, _ = jax.lax.scan(node, start, (order, source, factors, leaf, x))
         return ((h[:MOST_NODES] - target) ** 2 * factor).sum()
 
+    return loss
+
+
+def jax_update(loss: Callable[..., Any]) -> Callable[..., Any]:
+    import jax
+
     def update(m: Any, w: Any, *graph: Any) -> Any:
         value, (dm, dw) = jax.value_and_grad(loss, (0, 1))(m, w, *graph)
         return m - LR * dm, w - LR * dw, value
@@ -261,12 +267,46 @@ def jax_update() -> Callable[..., Any]:
     return jax.jit(update, donate_argnums=(0, 1))
 
 
+def with_jax_batches(prepared: bool = False) -> Session:
+    """Batches of padded graphs, mapped over."""
+    import jax
+    import jax.numpy as jnp
+
+    loss = jax_loss()
+
+    def total(m: Any, ws: Any, *graphs: Any) -> Any:
+        return jax.vmap(loss, (None, 0, *[0] * len(graphs)))(m, ws, *graphs).sum()
+
+    update = jax_update(total)
+    graphs = dags()
+    most = max(len(g.w) for g in graphs)
+    parts = [graphs[k : k + BATCH] for k in range(0, GRAPHS - BATCH + 1, BATCH)]
+
+    def stacked(part: list[Dag]) -> list[Any]:
+        *arrays, factor, target = map(np.stack, zip(*[padded(g, most) for g in part], strict=True))
+        # Each loss is a mean over the targets of its graph; that of a batch is over all targets.
+        share = np.array([g.target.size for g in part], np.float32)
+        return [*arrays, factor * (share / share.sum())[:, None, None], target]
+
+    held = [jnp.asarray(np.stack([padded_weights(g, most) for g in p])) for p in parts]
+    ready = [list(map(jnp.asarray, stacked(p))) for p in parts] if prepared else None
+
+    def step(m: Any, i: int) -> Any:
+        batch = ready[i] if ready is not None else stacked(parts[i])
+        m, held[i], value = update(m, held[i], *batch)
+        return m, value
+
+    session = loop(step, jnp.asarray(matrix()), [(i,) for i in range(len(parts))], float)
+    session.scale = BATCH
+    return session
+
+
 def with_jax(prepared: bool = False) -> Session:
     """Padded to one size, so that one compilation serves all graphs; from the list of edges, or
     with the padding done beforehand."""
     import jax.numpy as jnp
 
-    update = jax_update()
+    update = jax_update(jax_loss())
     graphs = dags()
     most = max(len(g.w) for g in graphs)
     held = [[jnp.asarray(padded_weights(g, most))] for g in graphs]  # w, replaced at every step
@@ -290,17 +330,28 @@ WORKLOADS = (
             "jax-prepared": lambda: with_jax(prepared=True),
             "torch": with_torch,
             "torch-node": with_torch_node,
+            "retrograd-batch": lambda: with_retrograd(batched=True),
         },
         per="graph",
         checks=CHECKS,
         targets=(Target("retrograd", 10e-6, "jax-prepared", 138e-6),),
+        claims=(
+            Claim("retrograd", "torch-node", 100),
+            Claim("retrograd", "jax", 10),
+            Claim("retrograd-batch", "torch-node", 200),
+            Claim("retrograd-batch", "jax", 20),
+        ),
+        unlike=frozenset({"retrograd-batch"}),  # one step for 32 graphs; checked in W7-batch
     ),
     Workload(
         "W7-batch",
         f"the same in batches of {BATCH} graphs",
         {
             "retrograd": lambda: with_retrograd(batched=True),
+            "jax": with_jax_batches,
+            "jax-prepared": lambda: with_jax_batches(prepared=True),
             "torch": lambda: with_torch(batched=True),
+            "torch-node": lambda: with_torch_node(batched=True),
         },
         per="graph",
         checks=6,

@@ -16,6 +16,7 @@ from retrograd.train.graph.sources import (
     karate,
     miserables,
     read_task,
+    task_of,
 )
 from retrograd.train.graph.trainer import GraphConfig, saved_run
 
@@ -32,5 +33,6 @@ __all__ = [
     "read_task",
     "report",
     "saved_run",
+    "task_of",
     "train",
 ]

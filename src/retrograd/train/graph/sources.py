@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.data import parse_documents
 from retrograd.errors import FormatError, OptionError
 from retrograd.files import read_bytes
-from retrograd.gnn import Graph, Names, from_networkx
-from retrograd.gnn.convert import networkx_module
+from retrograd.gnn import Graph, from_networkx
+from retrograd.gnn.exchange import networkx_module
+from retrograd.train.graph.gml import check_gml
 from retrograd.train.graph.graphml import check_graphml
+from retrograd.train.graph.tables import cell, edges_of, nodes_of, rows_of
 
 Array = np.ndarray[Any, Any]
 EDGE_LISTS = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
@@ -42,7 +42,7 @@ class Task:
 def karate() -> Task:
     """Zachary's karate club: 34 members and how often they met, who split into two clubs."""
     graph = networkx_module().karate_club_graph()
-    return _of_networkx("karate", graph, "club")
+    return task_of("karate", graph, "club")
 
 
 def davis() -> Task:
@@ -50,7 +50,7 @@ def davis() -> Task:
     graph = networkx_module().davis_southern_women_graph()
     for _, data in graph.nodes(data=True):
         data["kind"] = "event" if data.pop("bipartite") else "woman"
-    return _of_networkx("davis", graph, "kind", weighted=False)
+    return task_of("davis", graph, "kind", weighted=False)
 
 
 def miserables() -> Task:
@@ -63,7 +63,7 @@ def miserables() -> Task:
         name = max(sorted(group), key=lambda v: graph.degree(v, weight="weight"))
         for v in group:
             graph.nodes[v]["community"] = name
-    return _of_networkx("miserables", graph, "community")
+    return task_of("miserables", graph, "community")
 
 
 PROPERTIES: dict[str, Callable[[Any, Any], Any]] = {
@@ -92,7 +92,16 @@ BUILT_IN: dict[str, Callable[[str | None], Task]] = {
 }
 
 
-def _of_networkx(name: str, graph: Any, label: str, weighted: bool = True) -> Task:
+def task_of(name: str, graph: Any, label: str, weighted: bool = True) -> Task:
+    """The task of telling the attribute `label` of the nodes of a graph of NetworkX's; attributes
+    that are numbers are features. Nodes without the attribute have no label.
+
+    >>> import networkx
+    >>> from retrograd.train.graph import task_of
+    >>> task = task_of("club", networkx.karate_club_graph(), "club")
+    >>> task.classes, len(task.labels)
+    (['Mr. Hi', 'Officer'], 34)
+    """
     given = [data.get(label) for _, data in graph.nodes(data=True)]
     if all(x is None for x in given):
         known = sorted({k for _, data in graph.nodes(data=True) for k in data})
@@ -121,7 +130,7 @@ def read_task(data: str, label: str | None, nodes: Path | None) -> Task:
     if path.is_dir():
         return _directory(path, label)
     if path.suffix in NETWORKX:
-        return _of_networkx(path.name, _networkx_file(path), label or "label")
+        return task_of(path.name, _networkx_file(path), label or "label")
     if path.suffix not in EDGE_LISTS:
         known = ", ".join([*NETWORKX, *EDGE_LISTS])
         raise FormatError(f"{path}: a graph is a file ending in {known}, a directory, or one of "
@@ -133,123 +142,41 @@ def read_task(data: str, label: str | None, nodes: Path | None) -> Task:
 
 def _networkx_file(path: Path) -> Any:
     content = read_bytes(path, "graph")
+    networkx, options = networkx_module(), {}
     if path.suffix == ".graphml":
         check_graphml(path, content)
+    elif not check_gml(path, content):
+        options["label"] = "id"  # nodes have no labels, which are their names otherwise
     try:
-        return getattr(networkx_module(), NETWORKX[path.suffix])(io.BytesIO(content))
+        return getattr(networkx, NETWORKX[path.suffix])(io.BytesIO(content), **options)
     except Exception as error:  # of whatever kind the parser raises
         raise FormatError(f"{path} is not a graph that NetworkX can read: {error}") from None
 
 
 def _directory(path: Path, label: str | None) -> Task:
     """A file for each graph, and labels.csv, with the columns `file` and the label."""
-    rows = _rows(path / "labels.csv")
-    column = label or "label"
+    table = path / "labels.csv"
     graphs, labels = [], []
     seen: dict[str, int] = {}
-    for line, row in rows:
-        name = _cell(row, "file", path / "labels.csv", line)
+    for line, row in rows_of(table):
+        name = cell(row, "file", table)
         if name in seen:
-            raise FormatError(
-                f"{path / 'labels.csv'}, line {line}: {name} was in line {seen[name]}"
-            )
+            raise FormatError(f"{table}, line {line}: {name} was in line {seen[name]}")
         seen[name] = line
-        labels.append(_cell(row, column, path / "labels.csv", line))
+        labels.append(cell(row, label or "label", table))
         file = path / name
         if file.suffix in NETWORKX:
             graphs.append(from_networkx(_networkx_file(file)).replace(edge_features=None))
         else:
-            names, ends, weights = _edges(file, None)
+            names, ends, weights = edges_of(file)
             graphs.append(Graph(len(names), ends, edge_weight=weights))
     numbers, classes = _numbered(labels)
     return Task(path.name, graphs, numbers, classes)
 
 
 def _tables(edges: Path, nodes: Path, label: str) -> Task:
-    names, labels = Names(), []
-    rows = _rows(nodes)
-    for line, row in rows:
-        name = _cell(row, "node", nodes, line)
-        if name in names:
-            raise FormatError(f"{nodes}, line {line}: node {name!r} is listed twice")
-        names.add(name)
-        labels.append(_cell(row, label, nodes, line) or None)
-    columns = [c for c in (rows[0][1] if rows else ()) if c not in ("node", label)]
-    features = {c: _feature(rows, c, nodes) for c in columns}
-    _, ends, weights = _edges(edges, names)
+    names, labels, features = nodes_of(nodes, label)
+    _, ends, weights = edges_of(edges, names)
     numbers, classes = _numbered(labels)
     graph = Graph(len(names), ends, features or None, edge_weight=weights)
     return Task(edges.name, [graph], numbers, classes, [str(x) for x in names.labels])
-
-
-def _feature(rows: Sequence[tuple[int, dict[str, str]]], column: str, path: Path) -> Array:
-    found = np.zeros(len(rows), np.float32)
-    for k, (line, row) in enumerate(rows):
-        try:
-            found[k] = float(row[column])
-        except ValueError:
-            raise FormatError(
-                f"{path}, line {line}: {column!r} is {row[column]!r}, which is no number"
-            ) from None
-    return found
-
-
-def _edges(path: Path, names: Names | None) -> tuple[Names, Array, Array | None]:
-    """Names of nodes, edges and weights; undirected: every edge and its way back."""
-    known = names if names is not None else Names()
-    pairs: list[tuple[int, int]] = []
-    weights: list[float] = []
-    for line, cells in _cells(path):
-        if len(cells) not in (2, 3):
-            raise FormatError(f"{path}, line {line}: an edge is two nodes and perhaps a weight")
-        for name in cells[:2]:
-            if names is not None and name not in known:
-                raise FormatError(f"{path}, line {line}: there is no node {name!r}")
-        u, v = known.add(cells[0]), known.add(cells[1])
-        try:
-            weight = float(cells[2]) if len(cells) == 3 else 1.0
-        except ValueError:
-            raise FormatError(f"{path}, line {line}: the weight is {cells[2]!r}") from None
-        if not (weight >= 0 and np.isfinite(weight)):
-            raise FormatError(f"{path}, line {line}: the weight is {weight}, not from 0 on")
-        pairs += [(u, v)] if u == v else [(u, v), (v, u)]
-        weights += [weight] * (1 if u == v else 2)
-    ends = np.array(pairs, np.int64).reshape(-1, 2).T
-    plain = all(w == 1 for w in weights)
-    return known, ends, None if plain else np.array(weights, np.float32)
-
-
-def _cells(path: Path) -> list[tuple[int, list[str]]]:
-    """The cells of the lines of an edge list, with their numbers; without comments and header."""
-    text = read_bytes(path, "graph")
-    parse_documents(text, str(path))  # says what is wrong with text that is none
-    lines = text.decode("utf-8-sig").splitlines()
-    comma = path.suffix == ".csv"
-    found: list[tuple[int, list[str]]] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        cells = [c.strip() for c in (next(csv.reader([line])) if comma else line.split())]
-        if not found and cells[0].lower() in ("source", "from", "src", "node1"):
-            continue
-        found.append((number, cells))
-    return found
-
-
-def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
-    """The rows of a CSV file with a header, with the numbers of their lines."""
-    text = read_bytes(path, "table")
-    parse_documents(text, str(path))
-    reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig")))
-    found: list[tuple[int, dict[str, str]]] = []
-    for row in reader:
-        if None in row or None in row.values():
-            raise FormatError(f"{path}, line {reader.line_num}: another number of cells than above")
-        found.append((reader.line_num, {k.strip(): v.strip() for k, v in row.items()}))
-    return found
-
-
-def _cell(row: dict[str, str], column: str, path: Path, line: int) -> str:
-    if column not in row:
-        raise FormatError(f"{path} has no column {column!r}; it has {', '.join(row)}")
-    return row[column]
