@@ -232,9 +232,9 @@ def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
     """`-(t log x + (1 - t) log(1 - x))` for probabilities x. As in PyTorch no logarithm is below
-    -100; where it is held there, its gradient is 0. Values of x outside of 0 to 1 are not refused, as
-    that would take a look at them: their loss means nothing. `binary_cross_entropy_with_logits` has no
-    such limits and is preferable."""
+    -100; where it is held there, its gradient is 0. Values of x outside of 0 to 1 are not refused,
+    as that would take a look at them: their loss means nothing.
+    `binary_cross_entropy_with_logits` has no such limits and is preferable."""
     x, t = pair(input, target, "binary_cross_entropy")
     loss = -(t * _log_above(x) + (1 - t) * _log_above(1 - x))
     return reduced(loss if weight is None else loss * weight, reduction)
