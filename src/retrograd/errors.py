@@ -31,7 +31,11 @@ class ArgumentError(RetrogradError, TypeError):
 
 
 class IndexRangeError(RetrogradError, IndexError):
-    """An index outside the axis it selects from."""
+    """An index outside the axis it selects from. `reason` is the message without the place."""
+
+    def __init__(self, message: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class LinAlgError(RetrogradError, np.linalg.LinAlgError):

@@ -480,3 +480,11 @@ def test_threads_look_at_what_another_is_recording():
     for t in others:
         t.join()
     assert failures == []
+
+
+def test_a_function_that_returns_what_it_was_given_may_be_called_again():
+    """What is on a page under the name of an array has no value of its own to compute."""
+    x = rg.tensor([2.0, -3.0])
+    for _ in range(3):
+        assert (+x).tolist() == rg.positive(x).tolist() == [2, -3]
+        assert rg.reshape(x, (2,)).tolist() == rg.permute_dims(x, (0,)).tolist() == [2, -3]

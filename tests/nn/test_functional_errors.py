@@ -79,8 +79,9 @@ CASES: list[tuple[Any, type[RetrogradError], str]] = [
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_refused(case: int) -> None:
     call, error, message = CASES[case]
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         call()
+    assert "test_functional_errors.py" in str(caught.value), "the user's line"
 
 
 def test_dropout_variants() -> None:

@@ -11,6 +11,7 @@ from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.broadcasting import number
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import Lazy
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import (
     Dim,
@@ -92,6 +93,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     return asarray(np.from_dlpack(x, copy=copy))
 
 
+@located
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor with one value everywhere."""
     _on_cpu(device)
@@ -149,6 +151,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 empty_like = zeros_like
 
 
+@located
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
@@ -189,6 +192,7 @@ def _number(value: Any, what: str) -> Any:
     return array.item()
 
 
+@located
 def linspace(
     start: Any,
     stop: Any,
@@ -211,6 +215,7 @@ def linspace(
     return Tensor.of(as_array(values, dtype or kind))
 
 
+@located
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Tensor:

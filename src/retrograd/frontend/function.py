@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from retrograd.errors import DTypeError, OptionError, RetrogradError, ShapeError
 from retrograd.frontend.context import _GRAD, grad_enabled
 from retrograd.frontend.conversion import as_array, holds_arrays
 from retrograd.frontend.leaves import leaf
@@ -33,8 +32,8 @@ from retrograd.frontend.recall import (
 )
 from retrograd.frontend.recorder import Operation, number_key, served
 from retrograd.frontend.recording import Lazy, recorders
-from retrograd.frontend.source import user_source
-from retrograd.ir import Node, Provenance, Source, made_by, provenance
+from retrograd.frontend.source import REFUSALS, locate, user_source
+from retrograd.ir import Node, Provenance, made_by, provenance
 from retrograd.ops.control import StopGradient
 
 Scalar = bool | int | float
@@ -74,8 +73,8 @@ def function(f: F, numbers: bool = False) -> F:
         try:
             with made_by(Provenance(here.scope, source, here.origin)):
                 return wrap(f(*unwrapped, **kwargs), tracked)
-        except (ShapeError, DTypeError, OptionError) as error:
-            _locate(error, f.__name__, source)
+        except REFUSALS as error:
+            locate(error, f"rg.{f.__name__}", source)
             raise
 
     code = f.__code__
@@ -233,13 +232,6 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
         return complete(self, other)
 
     return served(quick, complete, 2, op)
-
-
-def _locate(error: RetrogradError, name: str, source: Source | None) -> None:
-    """Let the message say which function was called where, unless it says so already."""
-    text = str(error)
-    if source is not None and str(source) not in text:
-        error.args = (f"{text} (rg.{name.lstrip('_')} at {source})",)
 
 
 def _array_parameters(f: Callable[..., Any]) -> tuple[list[bool], bool, frozenset[str]]:

@@ -18,6 +18,7 @@ from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.recording import Lazy
+from retrograd.frontend.source import REFUSALS, locate, user_source
 from retrograd.ir import Dim, Node, Shape, as_dtype, as_shape, bool_, float32, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
@@ -55,7 +56,11 @@ def apart(key: Any, shape: Shape) -> tuple[list[Lazy], tuple[Any, ...]]:
     """The index arrays of a key that a user wrote, and the key with something in their places;
     boolean masks as the positions they select."""
     items = key if isinstance(key, tuple) else (key,)
-    plain = _by_position([_plain_item(k) for k in items], shape)
+    try:
+        plain = _by_position([_plain_item(k) for k in items], shape)
+    except REFUSALS as error:
+        locate(error, "x[key]", user_source())
+        raise
     arrays = [k if isinstance(k, Lazy) else Lazy.handle_class.of(k) for k in plain if _is_given(k)]
     return arrays, tuple([_INDICES if _is_given(k) else k for k in plain])
 

@@ -212,7 +212,7 @@ def _look(
         found = form.place.form(node)
         # What it was given itself needs a handle of another kind if that is an array. Whatever else
         # there was before is no step of a recording: it is not followed by what there is `again`.
-        if found.serial > last:
+        if found.serial > last and found.slot < 0:  # arrays have serials, and are no steps
             _append(form.uses.setdefault(op, {}).setdefault(other, found), found)
         elif found.slot < 0 and (found is form or found is other):
             form.uses.setdefault(op, {})[other] = found
@@ -317,7 +317,8 @@ def recall(
         found = _learn(page, f, given, named, forms)
         if found is MISSED:
             return MISSED
-        made = [form.serial for form in _forms(found) if form.serial > last]
+        steps = [form.serial for form in _forms(found) if form.slot < 0]
+        made = [serial for serial in steps if serial > last]
         # What gives nothing but what there was is no step of a recording, and has no order.
         known = page.place.calls.setdefault(call, [])
         known.append((max(made, default=math.inf), found))

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any, TypeVar
 
+from retrograd.errors import (
+    ArgumentError,
+    DTypeError,
+    IndexRangeError,
+    OptionError,
+    RetrogradError,
+    ShapeError,
+)
 from retrograd.ir import Source
+
+F = TypeVar("F", bound=Callable[..., Any])
+REFUSALS = (ShapeError, DTypeError, OptionError, ArgumentError, IndexRangeError)
 
 _HERE = Path(__file__).resolve().parents[1]
 PACKAGE = f"{_HERE}{os.sep}"
@@ -58,3 +72,26 @@ def _where(file: str) -> int:
         _WHERE.clear()
     _WHERE[file] = where
     return where
+
+
+def locate(error: RetrogradError, name: str, source: Source | None) -> None:
+    """Let the message say which function was called where, unless it says so already; a private
+    one has no name that a user knows."""
+    text = str(error)
+    if source is not None and str(source) not in text:
+        called = "" if name.rpartition(".")[2].startswith("_") else f"{name} "
+        error.args = (f"{text} ({called}at {source})", *error.args[1:])
+
+
+def located(f: F) -> F:
+    """A function whose refusals say on which line it was called, where nothing below said so."""
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return f(*args, **kwargs)
+        except REFUSALS as error:
+            locate(error, f.__name__, user_source())
+            raise
+
+    return call  # type: ignore[return-value]

@@ -7,6 +7,7 @@ from typing import Any
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend.random import Generator
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn import init
 
@@ -20,21 +21,25 @@ def floating(value: Any) -> Tensor:
     return x if x.dtype.is_float else x.astype(rg.float32)
 
 
+@located
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """`max(x, 0)`."""
     return rg.relu(input)
 
 
+@located
 def relu6(input: Any, inplace: bool = False) -> Tensor:
     """`min(max(x, 0), 6)`; the derivative at 0 and 6 is 0."""
     return rg.clip(floating(input), 0.0, 6.0)
 
 
+@located
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """`x` where positive, `negative_slope * x` elsewhere."""
     return rg.leaky_relu(input, negative_slope)
 
 
+@located
 def prelu(input: Any, weight: Any) -> Tensor:
     """`x` where positive, `weight * x` elsewhere; a weight for all, or one for each channel, which
     are axis 1."""
@@ -48,6 +53,7 @@ def prelu(input: Any, weight: Any) -> Tensor:
     return rg.where(x > 0, x, w * x)
 
 
+@located
 def rrelu(
     input: Any,
     lower: float = 1 / 8,
@@ -65,17 +71,20 @@ def rrelu(
     return rg.where(x > 0, x, source.uniform(x.shape, lower, upper, dtype=x.dtype) * x)
 
 
+@located
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
     return rg.elu(input, alpha)
 
 
+@located
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere (Barron, arXiv:1704.07483)."""
     x = floating(input)
     return rg.where(x > 0, x, alpha * rg.expm1(x / alpha))
 
 
+@located
 def selu(input: Any, inplace: bool = False) -> Tensor:
     """`scale * elu(x, alpha)` with the constants that keep mean 0 and variance 1 (Klambauer et al.,
     arXiv:1706.02515)."""
@@ -83,22 +92,26 @@ def selu(input: Any, inplace: bool = False) -> Tensor:
     return rg.where(x > 0, SELU_SCALE * x, SELU_SCALE * SELU_ALPHA * rg.expm1(x))
 
 
+@located
 def gelu(input: Any, approximate: str = "none") -> Tensor:
     """`x Phi(x)`; with `approximate="tanh"` the formula with tanh."""
     return rg.gelu(input, approximate)
 
 
+@located
 def silu(input: Any, inplace: bool = False) -> Tensor:
     """`x sigmoid(x)`."""
     return rg.silu(input)
 
 
+@located
 def mish(input: Any, inplace: bool = False) -> Tensor:
     """`x tanh(softplus(x))` (Misra, arXiv:1908.08681)."""
     x = floating(input)
     return x * rg.tanh(rg.softplus(x))
 
 
+@located
 def glu(input: Any, dim: int = -1) -> Tensor:
     """`a sigmoid(b)` of the halves a and b of an axis (Dauphin et al., arXiv:1612.08083)."""
     x = floating(input)
@@ -108,22 +121,26 @@ def glu(input: Any, dim: int = -1) -> Tensor:
     return a * rg.sigmoid(b)
 
 
+@located
 def sigmoid(input: Any) -> Tensor:
     """`1 / (1 + exp(-x))`."""
     return rg.sigmoid(input)
 
 
+@located
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
     """`relu6(x + 3) / 6`."""
     return relu6(floating(input) + 3.0) / 6
 
 
+@located
 def hardswish(input: Any, inplace: bool = False) -> Tensor:
     """`x relu6(x + 3) / 6` (Howard et al., arXiv:1905.02244)."""
     x = floating(input)
     return x * relu6(x + 3.0) / 6
 
 
+@located
 def hardtanh(
     input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
@@ -133,12 +150,14 @@ def hardtanh(
     return rg.clip(floating(input), min_val, max_val)
 
 
+@located
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """`x` where `|x| > lambd`, 0 elsewhere."""
     x = floating(input)
     return rg.where(rg.abs(x) > lambd, x, 0.0)
 
 
+@located
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """`x` moved towards 0 by lambd, but not beyond it."""
     if lambd < 0:
@@ -147,34 +166,40 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
     return rg.where(x > lambd, x - lambd, rg.where(x < -lambd, x + lambd, 0.0))
 
 
+@located
 def tanhshrink(input: Any) -> Tensor:
     """`x - tanh(x)`."""
     x = floating(input)
     return x - rg.tanh(x)
 
 
+@located
 def softsign(input: Any) -> Tensor:
     """`x / (1 + |x|)`."""
     x = floating(input)
     return x / (1 + rg.abs(x))
 
 
+@located
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`x` where it is above the threshold, `value` elsewhere."""
     x = rg.asarray(input)
     return rg.where(x > threshold, x, value)
 
 
+@located
 def logsigmoid(input: Any) -> Tensor:
     """`log(sigmoid(x))`, accurate in both tails."""
     return rg.log_sigmoid(input)
 
 
+@located
 def tanh(input: Any) -> Tensor:
     """The hyperbolic tangent."""
     return rg.tanh(input)
 
 
+@located
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """`log(1 + exp(beta x)) / beta`, and x where `beta x` is above the threshold."""
     x = floating(input)
@@ -185,21 +210,25 @@ def _in_dtype(input: Any, dtype: Any) -> Any:
     return input if dtype is None else rg.asarray(input).astype(dtype)
 
 
+@located
 def softmax(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
     """`exp(x) / sum(exp(x))` along an axis, computed in `dtype` where that is given."""
     return rg.softmax(_in_dtype(input, dtype), axis=dim)
 
 
+@located
 def softmin(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
     """`softmax(-x)`, computed in `dtype` where that is given."""
     return rg.softmax(-floating(_in_dtype(input, dtype)), axis=dim)
 
 
+@located
 def log_softmax(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
     """`x - logsumexp(x)` along an axis, computed in `dtype` where that is given."""
     return rg.log_softmax(_in_dtype(input, dtype), axis=dim)
 
 
+@located
 def gumbel_softmax(
     logits: Any,
     tau: float = 1.0,

@@ -10,6 +10,7 @@ import numpy as np
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend.random import Generator
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn import init
 from retrograd.nn.lookup import linear
@@ -86,6 +87,7 @@ def _fractional(
     return y, rg.take_along_axis(flat, best, axis=-1).reshape(shape)
 
 
+@located
 def fractional_max_pool2d(
     input: Any,
     kernel_size: Any,
@@ -104,6 +106,7 @@ def fractional_max_pool2d(
     )
 
 
+@located
 def fractional_max_pool3d(
     input: Any,
     kernel_size: Any,
@@ -119,6 +122,7 @@ def fractional_max_pool3d(
     )
 
 
+@located
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
     """A convolution along time with time first: `[T, N, C]`, weight `[K, C, O]` and bias `[O]` give
     `[T + 2 pad - K + 1, N, O]`."""
@@ -129,6 +133,7 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
     return rg.permute_dims(y, (2, 0, 1))
 
 
+@located
 def linear_cross_entropy(
     input: Any,
     linear_weight: Any,

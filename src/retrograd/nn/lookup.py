@@ -14,6 +14,7 @@ from retrograd.frontend.context import is_tracing
 from retrograd.frontend.random import Generator
 from retrograd.frontend.recording import recorders
 from retrograd.frontend.rowsparse import look_up
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms import is_differentiating
 from retrograd.ir import Dim, provenance
@@ -29,6 +30,7 @@ def _at() -> str:
     return f" in {scope}" if scope else ""
 
 
+@located
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """`x @ weight.T + bias`: `[..., in]`, weight `[out, in]`, bias `[out]` give `[..., out]`."""
     x, weight = rg.asarray(input), rg.asarray(weight)
@@ -41,6 +43,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     return y if bias is None else y + bias
 
 
+@located
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """`x1^T W[k] x2 + bias[k]` along the last axes: `[..., A]`, `[..., B]`, weight `[K, A, B]`,
     bias `[K]` give `[..., K]`."""
@@ -54,6 +57,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     return y if bias is None else y + bias
 
 
+@located
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     """1 at each index along a new last axis, 0 elsewhere; int64.
 
@@ -68,6 +72,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     return rg.one_hot(tensor, num_classes, dtype=rg.int64)
 
 
+@located
 def embedding(
     input: Any,
     weight: Any,
@@ -155,6 +160,7 @@ def _by_frequency(y: Tensor, index: Tensor, n: int | Dim, counted: Any) -> Tenso
     return held + (y - held) * rg.expand_dims(share, axis=-1)
 
 
+@located
 def embedding_bag(
     input: Any,
     weight: Any,
@@ -259,6 +265,7 @@ def _bags(index: Tensor, offsets: Any, ended: bool) -> tuple[Any, Any]:
     return np.where(inside, members, 0), inside
 
 
+@located
 def scaled_dot_product_attention(
     query: Any,
     key: Any,

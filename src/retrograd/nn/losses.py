@@ -10,6 +10,7 @@ from typing import Any
 
 import retrograd as rg
 from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim
 
@@ -42,6 +43,7 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
 
 
 # -- regression ----------------------------------------------------------------------------------
+@located
 def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
     """`(x - t)**2`, with a weight for each element if given; the mean is then by the weights' sum.
 
@@ -53,12 +55,14 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = Non
     return _averaged(rg.square(x - t), weight, reduction, "mse_loss")
 
 
+@located
 def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
     """`|x - t|`, with a weight for each element if given; the mean is then by the weights' sum."""
     x, t = pair(input, target, "l1_loss")
     return _averaged(rg.abs(x - t), weight, reduction, "l1_loss")
 
 
+@located
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Tensor:
@@ -92,6 +96,7 @@ def _averaged(loss: Tensor, weight: Any, reduction: str, what: str) -> Tensor:
     return reduced(loss * w, reduction)
 
 
+@located
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """`d**2 / (2 beta)` where `d = |x - t|` is below beta, `d - beta / 2` beyond; beta = 0 is
     `l1_loss`."""
@@ -108,6 +113,7 @@ def positive(what: str, name: str, value: float) -> None:
 
 
 # -- classification ------------------------------------------------------------------------------
+@located
 def cross_entropy(
     input: Any,
     target: Any,
@@ -145,6 +151,7 @@ def cross_entropy(
     return reduced(loss, reduction)
 
 
+@located
 def nll_loss(
     input: Any,
     target: Any,
@@ -220,12 +227,14 @@ def from_front(index: Tensor, size: int | Dim) -> Tensor:
     return rg.where(index < 0, beyond, index)
 
 
+@located
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
     """`-(t log x + (1 - t) log(1 - x))` for probabilities x. As in PyTorch no logarithm is below
-    -100; where it is held there, its gradient is 0. `binary_cross_entropy_with_logits` has no such
-    limit and is preferable."""
+    -100; where it is held there, its gradient is 0. Values of x outside of 0 to 1 are not refused,
+    as that would take a look at them: their loss means nothing.
+    `binary_cross_entropy_with_logits` has no such limits and is preferable."""
     x, t = pair(input, target, "binary_cross_entropy")
     loss = -(t * _log_above(x) + (1 - t) * _log_above(1 - x))
     return reduced(loss if weight is None else loss * weight, reduction)
@@ -237,6 +246,7 @@ def _log_above(x: Tensor) -> Tensor:
     return rg.where(inside, rg.maximum(rg.log(rg.where(inside, x, 1.0)), -100.0), -100.0)
 
 
+@located
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
 ) -> Tensor:
@@ -250,6 +260,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
+@located
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """`t (log t - x)` for log probabilities x and probabilities t, or log probabilities t with
     `log_target`. `reduction="batchmean"`, the divergence, divides the sum by the size of axis 0;
@@ -273,6 +284,7 @@ def _times_log(p: Tensor, logp: Tensor) -> Tensor:
     return rg.where(none, 0.0, p * rg.where(none, 0.0, logp))
 
 
+@located
 def hinge_loss(
     input: Any, target: Any, reduction: str = "mean", margin: float = 1.0, squared: bool = False
 ) -> Tensor:

@@ -10,12 +10,14 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn.losses import as_floats, pair, positive, reduced
 from retrograd.nn.normalizing import pairwise_distance
 from retrograd.nn.spatial import known_size
 
 
+@located
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -26,6 +28,7 @@ def hinge_embedding_loss(
     )
 
 
+@located
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -35,12 +38,14 @@ def margin_ranking_loss(
     return reduced(rg.relu(margin - t * (a - b)), reduction)
 
 
+@located
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """`log(1 + exp(-t x))` for targets -1 and 1."""
     x, t = pair(input, target, "soft_margin_loss")
     return reduced(rg.softplus(-t * x), reduction)
 
 
+@located
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -60,6 +65,7 @@ def cosine_embedding_loss(
     return reduced(loss, reduction)
 
 
+@located
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -83,6 +89,7 @@ def triplet_margin_loss(
     )
 
 
+@located
 def triplet_margin_with_distance_loss(
     anchor: Any,
     positive: Any,
@@ -105,6 +112,7 @@ def triplet_margin_with_distance_loss(
     return reduced(rg.relu(distance(a, b) - far + margin), reduction)
 
 
+@located
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -125,6 +133,7 @@ def poisson_nll_loss(
     return reduced(loss, reduction)
 
 
+@located
 def gaussian_nll_loss(
     input: Any,
     target: Any,
@@ -150,6 +159,7 @@ def gaussian_nll_loss(
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
+@located
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -177,6 +187,7 @@ def multi_margin_loss(
     return reduced(gap.sum(axis=-1) / classes, reduction)
 
 
+@located
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """`sum_j sum_{i not in t} max(0, 1 - x[t[j]] + x[i]) / C` for scores `[N, C]` or `[C]`; the
     classes of a sample are those before the first -1 in its row of targets."""
@@ -198,6 +209,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     return reduced(rg.where(counts, gap, 0.0).sum(axis=(-2, -1)) / classes, reduction)
 
 
+@located
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -208,6 +220,7 @@ def multilabel_soft_margin_loss(
     return reduced(loss.mean(axis=-1), reduction)
 
 
+@located
 def ctc_loss(
     log_probs: Any,
     targets: Any,

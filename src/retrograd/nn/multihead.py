@@ -8,11 +8,13 @@ from typing import Any
 import retrograd as rg
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.random import Generator
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn.lookup import linear
 from retrograd.nn.noise import dropout
 
 
+@located
 def multi_head_attention_forward(
     query: Any,
     key: Any,

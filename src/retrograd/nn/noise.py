@@ -8,6 +8,7 @@ from typing import Any
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend.random import Generator
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import provenance
 from retrograd.nn import init
@@ -22,6 +23,7 @@ def check_probability(p: float) -> None:
         raise OptionError(f"dropout{where}: p is a probability between 0 and 1, not {p}")
 
 
+@located
 def dropout(
     input: Any,
     p: float = 0.5,
@@ -64,6 +66,7 @@ def _channels(x: Tensor, rank: int | None) -> tuple[Any, ...]:
     return (*x.shape[:lead], *((1,) * (x.ndim - lead)))
 
 
+@located
 def dropout1d(
     input: Any,
     p: float = 0.5,
@@ -76,6 +79,7 @@ def dropout1d(
     return _dropped(x, p, training, generator, _channels(x, 1))
 
 
+@located
 def dropout2d(
     input: Any,
     p: float = 0.5,
@@ -89,6 +93,7 @@ def dropout2d(
     return _dropped(x, p, training, generator, _channels(x, 2))
 
 
+@located
 def dropout3d(
     input: Any,
     p: float = 0.5,
@@ -101,6 +106,7 @@ def dropout3d(
     return _dropped(x, p, training, generator, _channels(x, 3))
 
 
+@located
 def alpha_dropout(
     input: Any,
     p: float = 0.5,
@@ -114,6 +120,7 @@ def alpha_dropout(
     return _alpha(x, p, training, generator, x.shape)
 
 
+@located
 def feature_alpha_dropout(
     input: Any,
     p: float = 0.5,

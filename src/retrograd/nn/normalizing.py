@@ -10,6 +10,7 @@ from ml_dtypes import finfo
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import as_shape, product, provenance
 from retrograd.nn.activating import floating
@@ -30,6 +31,7 @@ def _last_axes(x: Tensor, normalized_shape: Any, what: str) -> tuple[int, ...]:
     return tuple(range(x.ndim - len(size), x.ndim))
 
 
+@located
 def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
@@ -49,6 +51,7 @@ def _standardised(x: Tensor, axes: Sequence[int], eps: float) -> Tensor:
     return centred * rg.rsqrt((centred * centred).mean(axis=tuple(axes), keepdims=True) + eps)
 
 
+@located
 def rms_norm(
     input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
 ) -> Tensor:
@@ -87,6 +90,7 @@ def _with_channels(input: Any, what: str, least: int) -> Tensor:
     return x
 
 
+@located
 def batch_norm(
     input: Any,
     running_mean: Any,
@@ -119,6 +123,7 @@ def batch_norm(
     return _affine((x - mean) * rg.rsqrt(var + eps), weight, bias, "batch_norm")
 
 
+@located
 def running_statistics(
     input: Any, running_mean: Any, running_var: Any, momentum: Any = 0.1
 ) -> tuple[Tensor, Tensor]:
@@ -133,6 +138,7 @@ def running_statistics(
     )
 
 
+@located
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
@@ -147,6 +153,7 @@ def group_norm(
     return _affine(y, weight, bias, "group_norm")
 
 
+@located
 def instance_norm(
     input: Any,
     running_mean: Any = None,
@@ -165,6 +172,7 @@ def instance_norm(
     return _affine(_standardised(x, range(2, x.ndim), eps), weight, bias, "instance_norm")
 
 
+@located
 def local_response_norm(
     input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
@@ -182,6 +190,7 @@ def local_response_norm(
     return x / (total * (alpha / size) + k) ** beta
 
 
+@located
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
     """`x / max(norm(x), eps)`, the p-norm over an axis or several."""
     x = floating(input)
@@ -189,6 +198,7 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> T
 
 
 # -- distances -----------------------------------------------------------------------------------
+@located
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """`x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along an axis; shapes broadcast."""
     a, b = rg.broadcast_arrays(floating(x1), floating(x2))
@@ -196,6 +206,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     return ((a / sizes[0]) * (b / sizes[1])).sum(axis=dim)
 
 
+@located
 def pairwise_distance(
     x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
@@ -203,6 +214,7 @@ def pairwise_distance(
     return rg.vector_norm(floating(x1) - floating(x2) + eps, axis=-1, ord=p, keepdims=keepdim)
 
 
+@located
 def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of all rows: `[..., P, M]` and `[..., R, M]` give
     `[..., P, R]`. The gradient where rows are equal is 0."""
@@ -213,6 +225,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     return rg.vector_norm(difference, axis=-1, ord=p)
 
 
+@located
 def pdist(input: Any, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of rows i < j, in the order (0, 1), (0, 2), ..., (1, 2)."""
     x = floating(input)

@@ -11,6 +11,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn.activating import floating
 from retrograd.nn.spatial import (
@@ -26,6 +27,7 @@ CUBIC_ANTIALIAS = -0.5  # antialiasing
 RANKS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 
 
+@located
 def interpolate(
     input: Any,
     size: Any = None,
@@ -49,7 +51,8 @@ def interpolate(
     if rank not in (1, 2, 3) or RANKS.get(mode, rank) != rank:
         raise ShapeError(f"interpolate: mode {mode!r} does not fit an input of shape {x.shape}")
     if mode not in (*RANKS, "nearest", "nearest-exact", "area"):
-        raise OptionError(f"interpolate: there is no mode {mode!r}")
+        known = ", ".join([*RANKS, "nearest", "nearest-exact", "area"])
+        raise OptionError(f"interpolate: there is no mode {mode!r}, but {known}")
     if align_corners is not None and mode not in RANKS:
         raise OptionError(f"interpolate: align_corners has no meaning with mode {mode!r}")
     if antialias and mode not in ("bilinear", "bicubic"):
@@ -81,7 +84,10 @@ def _sizes(
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """The new sizes, and the distance of new elements in units of old ones."""
     if (size is None) == (factor is None):
-        raise OptionError("interpolate: give either size or scale_factor")
+        raise OptionError(
+            f"interpolate of {tuple(shape)}: give either size or scale_factor, not {size} and "
+            f"{factor}"
+        )
     rank = len(shape)
     given = size if factor is None else factor
     values = tuple(given) if isinstance(given, tuple | list) else (given,) * rank
@@ -151,6 +157,7 @@ def _weighted(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
     return total if isinstance(total, Tensor) else rg.take(x, at[:, 0], axis=axis) * 0.0
 
 
+@located
 def upsample(
     input: Any,
     size: Any = None,
@@ -162,17 +169,20 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@located
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` with mode "nearest"."""
     return interpolate(input, size, scale_factor)
 
 
+@located
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` with mode "bilinear" and aligned corners."""
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 # -- grids ---------------------------------------------------------------------------------------
+@located
 def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
     """The places that `grid_sample` should read for an affine map: theta `[N, 2, 3]` and size
     `(N, C, H, W)` give `[N, H, W, 2]`; `[N, 3, 4]` and `(N, C, D, H, W)` give `[N, D, H, W, 3]`."""
@@ -193,6 +203,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
     return grid.reshape((size[0], *size[2:], rank))
 
 
+@located
 def grid_sample(
     input: Any,
     grid: Any,
@@ -217,7 +228,10 @@ def grid_sample(
     if places.shape[0] != x.shape[0]:
         raise ShapeError(f"grid_sample: {x.shape} and {places.shape} differ in samples")
     if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and rank == 3):
-        raise OptionError(f"grid_sample: there is no mode {mode!r} for {rank} axes")
+        raise OptionError(
+            f"grid_sample: there is no mode {mode!r} for {rank} axes, but bilinear, nearest and, "
+            "for 2 axes, bicubic"
+        )
     if padding_mode not in ("zeros", "border", "reflection"):
         raise OptionError(f"grid_sample: there is no padding_mode {padding_mode!r}")
     corners = bool(align_corners)
@@ -292,6 +306,7 @@ def _corner(
 
 
 # -- rearranging ---------------------------------------------------------------------------------
+@located
 def pad(
     input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
@@ -321,6 +336,7 @@ def pad(
     return y[(..., *(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in ends))]
 
 
+@located
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     """`[..., C r^2, H, W]` to `[..., C, H r, W r]` (Shi et al., arXiv:1609.05158)."""
     x, r = rg.asarray(input), upscale_factor
@@ -333,6 +349,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     return y.reshape((*lead, c // (r * r), h * r, w * r))
 
 
+@located
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     """`[..., C, H r, W r]` to `[..., C r^2, H, W]`, the inverse of `pixel_shuffle`."""
     x, r = rg.asarray(input), downscale_factor
@@ -345,6 +362,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     return y.reshape((*lead, c * r * r, h // r, w // r))
 
 
+@located
 def channel_shuffle(input: Any, groups: int) -> Tensor:
     """Channels, axis 1, of g groups of k exchanged: `[N, g k, ...]` read as `[N, k, g, ...]`."""
     x = rg.asarray(input)

@@ -11,6 +11,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn.activating import floating
 from retrograd.nn.spatial import checked, known_size, named, sizes_of
@@ -151,6 +152,7 @@ def _columns(
     return *options, count
 
 
+@located
 def unfold(
     input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
@@ -170,6 +172,7 @@ def unfold(
     return x.reshape((*lead[:-1], lead[-1] * math.prod(kernel), math.prod(count)))
 
 
+@located
 def fold(
     input: Any,
     output_size: Any,

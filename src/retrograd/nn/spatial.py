@@ -9,6 +9,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim, provenance
 
@@ -19,7 +20,7 @@ def named(f: Function, name: str, doc: str) -> Function:
     """A function made for a number of axes, with its name and docstring."""
     f.__name__ = f.__qualname__ = name
     f.__doc__ = doc
-    return f
+    return located(f)
 
 
 def known_size(what: str, n: int | Dim) -> int:

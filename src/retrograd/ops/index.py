@@ -31,14 +31,20 @@ def _result(op: Gather | Scatter, x: Shape, index: Shape) -> Shape:
     return x[: op.axis] + index[op.shared :] + x[op.axis + 1 :]
 
 
+def out_of_range(op: Any, index: int, size: int) -> IndexRangeError:
+    """The error for an index of an axis."""
+    allowed = f"its indices are -{size} to {size - 1}" if size else "it has no elements"
+    return IndexRangeError(
+        f"{op.name} with the index {index} on axis {op.axis} of size {size}; {allowed}"
+    )
+
+
 def _positions(op: Gather | Scatter, x: Any, index: Any) -> tuple[Any, ...]:
     """NumPy's index for the elements concerned; checks the range."""
     size = x.shape[op.axis]
     outside = (index < -size) | (index >= size)
     if outside.any():
-        raise IndexRangeError(
-            f"{op.name} with the index {index[outside][0]} on axis {op.axis} of size {size}"
-        )
+        raise out_of_range(op, index[outside][0], size)
     own = index.ndim - op.shared
     grid = np.ogrid[tuple(slice(n) for n in _result(op, x.shape, index.shape))]
     at = index.astype(np.int64)

@@ -19,7 +19,7 @@ from retrograd.backends.kernel.fuse import LOOPS
 from retrograd.backends.kernel.legalize import CALLED, without_windows
 from retrograd.backends.limits import check_memory
 from retrograd.backends.llvm.subnormal import may_flush
-from retrograd.errors import LinAlgError, RetrogradError
+from retrograd.errors import IndexRangeError, LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.elementwise import Elementwise
 from retrograd.ops.exact import EXACT, MOVING
@@ -94,8 +94,9 @@ def in_numpy(node: Node) -> Callable[..., Any] | None:
 def natively(node: Node, given: list[Array]) -> Array:
     try:
         return run(node, given)
-    except LinAlgError as error:  # it names the operation that was compiled, not this node
-        raise LinAlgError(f"{error.reason}: {node.describe()}", error.reason) from None
+    except (LinAlgError, IndexRangeError) as error:
+        # It names the operation that was compiled, not this node.
+        raise type(error)(f"{error.reason}: {node.describe()}", error.reason) from None
 
 
 def computed(node: Node, f: Callable[..., Any], given: list[Array], sizes: dict[str, int]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 
 from retrograd.backends.backend import Array
@@ -19,6 +20,7 @@ from retrograd.errors import (
     RetrogradError,
 )
 from retrograd.ir import Node, evaluate
+from retrograd.ops.index import out_of_range
 
 
 def what_to_ask(node: Node) -> Node | None:
@@ -52,15 +54,11 @@ def failure_of(node: Node, value: int, sizes: Mapping[str, int]) -> BaseExceptio
     assert isinstance(prim, CheckIndex)
     if node.inputs[0].dtype.kind == "uint" and value < 0:
         value += 2**64
-    try:
-        size = str(evaluate(prim.size, sizes))
-    except RetrogradError:  # a size that was known only while the program ran
-        size = str(prim.size)
     axis = prim.target.attrs["axis"]
-    return IndexRangeError(
-        f"{prim.target.op} with the index {value} on axis {axis} of size {size}: "
-        f"{prim.target.describe()}"
-    )
+    reason = f"{prim.target.op} with the index {value} on axis {axis} of size {prim.size}"
+    with contextlib.suppress(RetrogradError):  # a size that was known only while the program ran
+        reason = str(out_of_range(prim.target.prim, value, evaluate(prim.size, sizes)))
+    return IndexRangeError(f"{reason}: {prim.target.describe()}", reason)
 
 
 def _of_call(prim: CheckCall, value: int, sizes: Mapping[str, int]) -> BaseException:
