@@ -14,8 +14,8 @@ import re
 from typing import Any
 
 import retrograd as rg
-from retrograd.backends.llvm.program import LLVMProgram
 from retrograd_bench.catalog import find
+from retrograd_bench.limits import timed_programs
 
 
 def main() -> None:
@@ -27,10 +27,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     rg.num_threads(options.threads)
-    programs = timed_programs()
-    session = find(options.workload).peers[options.peer]()
-    next(session.losses)
-    session.step()  # caches are warm afterwards
+    with timed_programs() as programs:
+        session = find(options.workload).peers[options.peer]()
+        next(session.losses)
+        session.step()  # caches are warm afterwards
     for program in programs:
         program.times[:] = 0
     for _ in range(options.steps):
@@ -38,19 +38,6 @@ def main() -> None:
     session.wait()
     program = max(programs, key=lambda p: p.times.sum())
     show(program, options.workload, options.steps, options.top)
-
-
-def timed_programs() -> list[Any]:
-    """The list of programs that are compiled from now on; each counts the cycles of its kernels."""
-    programs: list[Any] = []
-    plain = LLVMProgram.__init__
-
-    def timed(self: Any, *args: Any, **kwargs: Any) -> None:
-        plain(self, *args, **{**kwargs, "timed": True})
-        programs.append(self)
-
-    LLVMProgram.__init__ = timed  # type: ignore[method-assign]
-    return programs
 
 
 def show(program: Any, name: str, steps: int, top: int) -> None:

@@ -1,9 +1,8 @@
 """micrograd's demo on `rg.Value`: two moons, a perceptron 2-16-16-1, hinge loss, to 100 %.
 
-    python -m examples.moons [--steps 100] [--eager] [--picture moons.png]
+    python -m examples.moons [--steps 100] [--eager] [--picture moons.svg]
 
-The training step is written as micrograd's notebook has it; `rg.jit` makes it a program. The
-picture of the decision boundary takes matplotlib.
+The training step is written as micrograd's notebook has it; `rg.jit` makes it a program.
 """
 
 from __future__ import annotations
@@ -12,10 +11,13 @@ import argparse
 import math
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 import retrograd as rg
 from retrograd.micrograd import MLP
+
+LIGHT, DARK = ("#f6b8a8", "#a9c6ea"), ("#c0392b", "#2460a7")  # below and above zero
 
 
 def moons(n: int, noise: float = 0.1) -> tuple[list[list[float]], list[int]]:
@@ -49,16 +51,28 @@ def training_step(model: MLP, points: list[list[float]], labels: list[int]) -> A
 
 
 def picture(model: MLP, points: list[list[float]], labels: list[int], path: str) -> None:
-    """The points on the plane as the model divides it."""
-    import matplotlib.pyplot as plt
-
-    xs = [-1.75 + 0.05 * i for i in range(91)]
-    ys = [-1.25 + 0.05 * i for i in range(66)]
+    """The points on the plane as the model divides it, as SVG."""
     score = rg.jit(lambda x, y: model([x, y]).data)
-    plane = [[float(score(x, y) > 0) for x in xs] for y in ys]
-    plt.contourf(xs, ys, plane, levels=[-0.5, 0.5, 1.5], alpha=0.5, cmap="Spectral")
-    plt.scatter([p[0] for p in points], [p[1] for p in points], c=labels, s=30, cmap="Spectral")
-    plt.savefig(path, dpi=120)
+    size, left, top = 0.025, -1.75, 1.75  # of a cell of the plane, and where the plane begins
+    name = "http://www.w3.org/2000/svg"
+    drawn = [f'<svg xmlns="{name}" width="720" height="480" viewBox="{left} {-top} 4.5 3">']
+    for j in range(120):
+        y = top - (j + 0.5) * size
+        cells = [score(left + (i + 0.5) * size, y) > 0 for i in range(180)]
+        start = 0
+        for i in range(1, 181):  # one rectangle for neighbours on the same side
+            if i == 180 or cells[i] != cells[start]:
+                drawn.append(
+                    f'<rect x="{left + start * size:.3f}" y="{-y - size / 2:.3f}" height="{size}" '
+                    f'width="{(i - start) * size:.3f}" fill="{LIGHT[cells[start]]}"/>'
+                )
+                start = i
+    for (x, y), label in zip(points, labels, strict=True):
+        drawn.append(
+            f'<circle cx="{x:.3f}" cy="{-y:.3f}" r="0.04" fill="{DARK[label > 0]}" '
+            'stroke="#333" stroke-width="0.008"/>'
+        )
+    Path(path).write_text("\n".join([*drawn, "</svg>"]), encoding="utf-8")
 
 
 def main() -> float:

@@ -277,6 +277,7 @@ if TYPE_CHECKING:
     from retrograd import data, gnn, io, micrograd, nn, optim, solvers, testing
     from retrograd.frontend import fft, special
     from retrograd.frontend.dashboard import dashboard
+    from retrograd.frontend.machine import info
     from retrograd.solvers import fixed_point, odeint, root
     from retrograd.solvers.minimize import minimize
     from retrograd.testing import gradcheck, numerical_gradient
@@ -307,6 +308,7 @@ LATER_NAMES = {
     "dashboard": "retrograd.frontend.dashboard",
     "fixed_point": "retrograd.solvers",
     "gradcheck": "retrograd.testing",
+    "info": "retrograd.frontend.machine",
     "minimize": "retrograd.solvers",
     "numerical_gradient": "retrograd.testing",
     "odeint": "retrograd.solvers",
@@ -461,6 +463,7 @@ __all__ = [
     "hypot",
     "iinfo",
     "inf",
+    "info",
     "int16",
     "int32",
     "int64",

@@ -8,9 +8,10 @@ line `BY_HAND` on is left as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 
 from retrograd_bench.catalog import ALL
 from retrograd_bench.result import Result
@@ -24,20 +25,31 @@ float32, every peer in a process of its own, measured in turns, medians. **To be
 that of the fastest peer other than retrograd, so below 1 is ahead. **Target**: the ratio to a peer
 that the project aims at, times the time of that peer here. **Loss**: the largest distance of the
 losses of the first steps to their median over peers, relative. **First step** includes compilation,
-**peak** is the memory of the whole process."""
+**peak** is the memory of the whole process. Where a compiled program missed a target, a table
+says where its time goes (**times**: how many kernels are alike), against the least that arithmetic
+and memory would take."""
 FIRST_NOTES = f"{BY_HAND}\n\n## What limits it\n"
 
 
 def updated(
-    text: str, results: Sequence[Result], machine: dict[str, str], revision: str, day: date
+    text: str,
+    results: Sequence[Result],
+    machine: dict[str, str],
+    revision: str,
+    day: date,
+    limits: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The document with these results in place of older ones of the same workloads."""
+    """The document with these results in place of older ones of the same workloads; `limits` say,
+    by workload, what limits retrograd where it missed a target."""
     generated, mark, notes = text.partition(BY_HAND)
     sections = parse(generated)
     place = fingerprint(machine)
     for result in results:
         stamp = f"{day.isoformat()}, revision {revision or 'unknown'}, {place}"
-        body = f"### {result.workload.name}\n\n{markdown(result)}\n\nMeasured {stamp}."
+        parts = [f"### {result.workload.name}", markdown(result)]
+        if reason := limits.get(result.workload.name):
+            parts.append(reason)
+        body = "\n\n".join([*parts, f"Measured {stamp}."])
         sections[result.workload.name] = body
     order = [w.name for w in ALL]
     names = sorted(sections, key=lambda n: order.index(n) if n in order else len(order))
@@ -62,7 +74,14 @@ def fingerprint(machine: dict[str, str]) -> str:
     return f"{machine['processor']}, Python {machine['python']}"
 
 
-def write(path: Path, results: Sequence[Result], machine: dict[str, str], revision: str) -> None:
+def write(
+    path: Path,
+    results: Sequence[Result],
+    machine: dict[str, str],
+    revision: str,
+    limits: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Bring the document up to date, or begin it."""
     old = path.read_text(encoding="utf-8") if path.exists() else ""
-    path.write_text(updated(old, results, machine, revision, date.today()), encoding="utf-8")
+    new = updated(old, results, machine, revision, date.today(), limits)
+    path.write_text(new, encoding="utf-8")

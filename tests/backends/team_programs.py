@@ -18,7 +18,7 @@ PATIENCE = 60.0  # seconds; only to fail instead of hanging
 # each, from address [1] to address [2], part c by thread c mod n; then thread 0 adds them up to
 # [2][64]. `hold`: [0] becomes the number of threads, and it runs until [1] is not 0. `endless`:
 # votes on [0] until it is not 0; [1] is 1 from the beginning and 2 at the end. `halve`: [16 + t]
-# becomes a half of the f64 at [0].
+# becomes a half of the f64 at [0]. `late`: thread 0 waits for others, who come when [1] is not 0.
 TEXT = """
 declare void @rg_barrier(ptr, i64, i64)
 declare i64 @rg_vote(ptr, i64, i64, i64)
@@ -162,6 +162,21 @@ done:
   ret i64 -1
 }
 
+define i64 @late(ptr %b, i64 %t, i64 %n, ptr %team) {
+start:
+  store atomic i64 %n, ptr %b release, align 8
+  %first = icmp eq i64 %t, 0
+  %go.at = getelementptr i64, ptr %b, i64 1
+  br i1 %first, label %meet, label %wait
+wait:
+  %go = load atomic i64, ptr %go.at acquire, align 8
+  %no = icmp eq i64 %go, 0
+  br i1 %no, label %wait, label %meet
+meet:
+  call void @rg_barrier(ptr %team, i64 %t, i64 %n)
+  ret i64 %n
+}
+
 define i64 @halve(ptr %b, i64 %t, i64 %n, ptr %team) {
   %x = load double, ptr %b
   %y = fmul double %x, 0.5
@@ -205,7 +220,7 @@ class Programs:
     """The programs above, for one team."""
 
     def __init__(self, team: Team) -> None:
-        names = ["count", "meet", "poll", "add", "hold", "endless", "halve"]
+        names = ["count", "meet", "poll", "add", "hold", "endless", "halve", "late"]
         self.team = team
         self.code = link(TEXT, names, team.symbols)
 

@@ -58,7 +58,7 @@ def graph_of(op, *types) -> Graph:
 
 
 # Compared with mpmath in test_special_math: near zeros they and NumPy's differ by more ulp.
-OSCILLATING = {"digamma", "j0", "j1", "bessel_j", *incomplete.FUNCTIONS}
+OSCILLATING = {"digamma", "j0", "j1", "y0", "y1", "bessel_j", *incomplete.FUNCTIONS}
 
 
 @pytest.mark.parametrize("dtype", REALS, ids=str)

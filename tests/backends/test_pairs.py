@@ -222,6 +222,32 @@ def test_no_overflow_on_the_way(dtype) -> None:
     np.testing.assert_allclose(compiled("div", z, z), np.ones(5), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [complex64, complex128], ids=str)
+def test_hyperbolic_functions_next_to_overflow(dtype) -> None:
+    """`cosh(x)` overflows where the product with the sine or cosine of the height need not."""
+    edge = math.log(float(np.finfo(dtype.dtype).max))
+    z = np.array([edge + 0.9 + 1.5j, -edge - 0.9 + 1.5j, edge - 5 + 1j, 10 - 2j], dtype.dtype)
+    for name, f in {"sinh": mpmath.sinh, "cosh": mpmath.cosh, "exp": mpmath.exp}.items():
+        for w, y in zip(z, compiled(name, z), strict=True):
+            right = complex(f(mpmath.mpc(complex(w))))
+            for a, b in ((y.real, right.real), (y.imag, right.imag)):
+                limit = float(np.finfo(dtype.dtype).max)
+                wanted = math.copysign(math.inf, b) if abs(b) > limit else b
+                assert math.isclose(a, wanted, rel_tol=1e-4 if dtype is complex64 else 1e-12)
+    flat = np.array([2 * edge, -2 * edge + 0j, complex(2 * edge, -0.0)], dtype.dtype)
+    found = compiled("cosh", flat)
+    assert np.isinf(found.real).all()
+    np.testing.assert_array_equal(found.imag, 0)
+    np.testing.assert_array_equal(np.signbit(found.imag), [False, True, True])
+
+
+def test_division_by_a_number_of_unknown_height() -> None:
+    z = np.array([1 + 2j, 1j, 0])
+    found = compiled("div", z, np.array([complex(0, np.nan)] * 3))
+    assert np.isnan(found.real).all()
+    assert np.isnan(found.imag).all()
+
+
 def test_division_by_zero() -> None:
     z = np.array([1 + 2j, 0, -1j])
     with np.errstate(all="ignore"):

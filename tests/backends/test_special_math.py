@@ -66,10 +66,23 @@ def quantile(p: Any) -> Any:
     return mp.findroot(lambda z: mp.log(mp.ncdf(z)) - mp.log(p), -mp.sqrt(-2 * mp.log(p)))
 
 
+def scaled_k(n: int, x: Any) -> Any:
+    """`exp(x) K_n(x)`, for large x by Hankel's series, of which 30 terms are right to 1e-40."""
+    if x < 400:
+        return mp.besselk(n, x) * mp.exp(x)
+    total = term = mp.mpf(1)
+    for k in range(1, 30):
+        term *= (4 * n * n - (2 * k - 1) ** 2) / (8 * k * x)
+        total += term
+    return mp.sqrt(mp.pi / (2 * x)) * total
+
+
 POSITIVE = np.concatenate([spread(1e-30, 1e30, 60), uniform(0, 12, 100), [1.5, 2.5, 10, 1 + 1e-9]])
 NEGATIVE = -np.concatenate([spread(1e-20, 1, 20), uniform(0, 30)])
 UNIT = np.concatenate([uniform(0, 1), spread(1e-30, 1, 30), 1 - spread(1e-7, 0.1, 20)])
 WAVES = np.concatenate([uniform(-40, 40, 100), both(spread(1e-6, 1e4, 40))])
+HALF_WAVES = np.concatenate([uniform(0, 12, 150), spread(1e-30, 1, 40), spread(1, 1e4, 40)])
+DECAYING = np.concatenate([uniform(0, 6, 150), spread(1e-30, 1, 40), spread(1, 1e30, 60)])
 # Exact function, arguments, the bound in ulp, and the least size whose unit counts.
 UNARY: dict[str, tuple[Callable[[Any], Any], Array, float, Callable[[Any], Any] | None]] = {
     "gamma": (mp.gamma, np.r_[spread(1e-30, 1, 30), uniform(-150, 170, 200)], 8, None),
@@ -90,6 +103,10 @@ UNARY: dict[str, tuple[Callable[[Any], Any], Array, float, Callable[[Any], Any] 
     "entr": (lambda x: -x * mp.log(x), POSITIVE, 2, None),
     "j0": (lambda x: mp.besselj(0, x), WAVES, 5, height),
     "j1": (lambda x: mp.besselj(1, x), WAVES, 5, lambda x: min(abs(x) / 2, height(x))),
+    "y0": (lambda x: mp.bessely(0, x), HALF_WAVES, 5, height),
+    "y1": (lambda x: mp.bessely(1, x), HALF_WAVES, 7, height),
+    "k0e": (partial(scaled_k, 0), DECAYING, 4, None),
+    "k1e": (partial(scaled_k, 1), DECAYING, 4, None),
     "i0e": (lambda x: mp.besseli(0, x) * mp.exp(-abs(x)), WAVES, 8, None),
     "i1e": (lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), WAVES, 8, None),
 }  # fmt: skip

@@ -180,6 +180,35 @@ def test_workers_keep_off_the_processor_of_the_caller():
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinity on this system")
+def test_a_caller_that_sleeps_stays_on_its_processor():
+    """Not where the worker is that wakes it; and only while it sleeps."""
+    said = script("""
+        p = programs()
+        p.gather(2)
+        cpus = os.sched_getaffinity(0)
+        block, after = np.zeros(2, np.int64), []
+        def call():
+            p.run("late", block, 2)
+            after.append(os.sched_getaffinity(0))
+        caller = threading.Thread(target=call)
+        caller.start()
+        wait_for(block, 0, 2)
+        time.sleep(0.1)
+        asleep = os.sched_getaffinity(caller.native_id)
+        worker = next(t.native_id for t in threading.enumerate() if t.name == "retrograd-1")
+        allowed = os.sched_getaffinity(worker)
+        block[1] = 1
+        caller.join(60)
+        assert after == [cpus], after
+        if len(cpus) > 1:
+            assert len(asleep) == 1, asleep
+            assert allowed == cpus - asleep, (allowed, asleep)
+        print("good")
+    """)
+    assert said == "good\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinity on this system")
 def test_placing_can_be_switched_off(monkeypatch):
     monkeypatch.setenv("RETROGRAD_PIN_THREADS", "0")
     before = {t.native_id for t in threading.enumerate()}

@@ -1,6 +1,7 @@
 """The examples on scalars: small runs that learn, with and without jit."""
 
 import random
+from xml.etree import ElementTree
 
 import pytest
 
@@ -20,6 +21,26 @@ def test_moons():
     assert losses["jit"] == [pytest.approx(x, rel=1e-9) for x in losses["eager"]]
     assert losses["jit"][-1][0] < 0.5 * losses["jit"][0][0]
     assert losses["jit"][-1][1] > losses["jit"][0][1]
+
+
+def test_the_picture_of_the_moons(tmp_path):
+    """The plane under each point has the colour of its score's side."""
+    random.seed(7)
+    points, labels = moons.moons(24)
+    model = MLP(2, [8, 1])
+    moons.picture(model, points, labels, str(tmp_path / "moons.svg"))
+    drawn = ElementTree.parse(tmp_path / "moons.svg").getroot()
+    circles = [e.attrib for e in drawn if e.tag.endswith("circle")]
+    rectangles = [e.attrib for e in drawn if e.tag.endswith("rect")]
+    assert [c["fill"] for c in circles] == [moons.DARK[label > 0] for label in labels]
+    for x, y in ((-1.312, 0.711), (0.013, 0.011), (1.112, -0.411), (2.212, 1.511)):
+        (under,) = [
+            r["fill"]
+            for r in rectangles
+            if 0 <= x - float(r["x"]) < float(r["width"])
+            and 0 <= -y - float(r["y"]) < float(r["height"])
+        ]
+        assert under == moons.LIGHT[model([x, y]).data > 0]
 
 
 def test_microgpt():

@@ -59,7 +59,7 @@ def test_lists_and_specs():
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [
-        ({"x": "2*N 3"}, r"only within 2\*N"),
+        ({"x": "N*M 3"}, r"only within M\*N"),
         ({"x": "N+ 3"}, "no size"),
         ({"x": {"k": "N"}}, r"x\['k'\].*not there"),
         ({"x": "2 3"}, "axis 0 of x is declared to have the size 2, but has 4"),
@@ -144,3 +144,86 @@ def test_static_positions():
         rg.jit(lambda x: x, static_argnums=3)
     with pytest.raises(rg.DTypeError, match="static argument n"):
         rg.jit(lambda x, n: x, static_argnums=1)(1.0, np.ones(1))
+
+
+def test_sizes_are_read_off_sums_and_products():
+    f = rg.jit(lambda x, y: x.reshape(-1, 2).sum(1) * y.sum(), shapes={"x": "2*N", "y": "N*M+1"})
+    for n, m in ((1, 1), (3, 2), (2, 7)):
+        x, y = np.arange(2.0 * n), np.ones(n * m + 1)
+        np.testing.assert_allclose(f(x, y).numpy(), x.reshape(-1, 2).sum(1) * y.sum())
+    assert f.cache_stats()["compilations"] == 1
+    with pytest.raises(rg.ShapeError, match=r"input 'x'.*2\*N = 4 .*has 5 there"):
+        f(np.ones(5), np.ones(3))
+    with pytest.raises(rg.ShapeError, match=r"input 'y'.*M\*N \+ 1 = 3 .*has 4 there"):
+        f(np.ones(4), np.ones(4))
+    with pytest.raises(rg.ShapeError, match=r"value of M does not follow \(known: {'N': 0}\)"):
+        f(np.ones(0), np.ones(1))
+    g = rg.jit(lambda x: x, shapes={"x": "N+2"})
+    with pytest.raises(rg.ShapeError, match=r"N \+ 2 = 2 .*has 1 there"):
+        g(np.ones(1))
+
+
+def test_factors_of_matrices_of_any_two_sizes():
+    la = rg.linalg
+
+    def f(a):
+        u, s, vh = la.svd(a, full_matrices=False)
+        q, r = la.qr(a)
+        p, lower, upper = la.lu(a)
+        parts = (la.pinv(a), la.matrix_rank(a), la.diagonal(a, offset=1), la.lstsq(a, a[:, :1])[0])
+        return u * s @ vh, q @ r, p @ lower @ upper, *parts, s
+
+    def loss(a):
+        return sum((y**3).sum() for y in (la.svdvals(a), la.qr(a)[1], la.pinv(a), la.lu(a)[2]))
+
+    values, slope = (rg.jit(g, shapes={"a": "M N"}) for g in (f, lambda a: rg.grad(loss)(a)))
+    for m, n in ((3, 5), (5, 3), (4, 4), (1, 3), (3, 1)):
+        a = np.random.default_rng([m, n]).normal(size=(m, n))
+        *same, inverse, rank, above, solved, s = (y.numpy() for y in values(a))
+        for product in same:
+            np.testing.assert_allclose(product, a, atol=1e-12)
+        np.testing.assert_allclose(inverse, np.linalg.pinv(a), atol=1e-10)
+        assert rank == min(m, n)
+        np.testing.assert_array_equal(above, np.diagonal(a, 1))
+        np.testing.assert_allclose(a @ solved, a @ np.linalg.lstsq(a, a[:, :1])[0], atol=1e-10)
+        np.testing.assert_allclose(s, np.linalg.svd(a)[1])
+        if (m, n) not in ((3, 5), (5, 3)):
+            continue
+        expected = rg.numerical_gradient(loss, a).numpy()
+        np.testing.assert_allclose(slope(a).numpy(), expected, rtol=1e-5, atol=1e-6)
+    assert values.cache_stats()["compilations"] == slope.cache_stats()["compilations"] == 1
+
+
+def test_transforms_of_an_axis_whose_size_has_a_name():
+    fft = rg.fft
+    forward = rg.jit(
+        lambda x: (fft.fft(x, norm="ortho"), fft.rfft(x, n=6), fft.irfft(x), fft.fftshift(x)),
+        shapes={"x": "N"},
+    )
+    hessian = rg.jit(
+        lambda x: rg.hessian(lambda x: (abs(fft.fft(x)) ** 4).sum())(x), shapes={"x": "N"}
+    )
+    for n in (3, 6, 9, 2):
+        x = np.random.default_rng(n).normal(size=n)
+        expected = (
+            np.fft.fft(x, norm="ortho"),
+            np.fft.rfft(x, 6),
+            np.fft.irfft(x),
+            np.fft.fftshift(x),
+        )
+        for found, y in zip(forward(x), expected, strict=True):
+            np.testing.assert_allclose(found.numpy(), y, atol=1e-12)
+        plain = rg.hessian(lambda x: (abs(fft.fft(x)) ** 4).sum())(x)
+        np.testing.assert_allclose(hessian(x).numpy(), plain.numpy(), rtol=1e-9, atol=1e-9)
+    assert forward.cache_stats()["compilations"] == hessian.cache_stats()["compilations"] == 1
+
+
+def test_a_named_number_of_steps_with_checkpoints():
+    def loss(x):
+        return rg.scan(lambda c, t: (rg.tanh(c + t), c * t), x[0], x, checkpoint="log")[1].sum()
+
+    f = rg.jit(lambda x: rg.grad(loss)(x), shapes={"x": "N"})
+    for n in (1, 3, 64, 65, 200):
+        x = np.random.default_rng(n).normal(size=n)
+        np.testing.assert_allclose(f(x).numpy(), rg.grad(loss)(x).numpy(), rtol=1e-9)
+    assert f.cache_stats()["compilations"] == 1

@@ -82,3 +82,68 @@ def test_bad_arguments():
         g.normal((2,), dtype="int32")
     with pytest.raises(rg.ShapeError, match="negative"):
         g.normal((-1,))
+
+
+def test_a_generator_made_while_tracing_draws_what_its_seed_says():
+    def f(x):
+        g = rg.random.Generator(3)
+        g.jump()
+        own = g.split()
+        return x + g.normal((3,)), own.uniform(), g.split(2)[1].normal()
+
+    compiled = rg.jit(f)
+    for _ in range(2):
+        for a, b in zip(compiled(rg.zeros(3)), f(rg.zeros(3)), strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_a_generator_from_around_a_loop_is_refused():
+    def f(x):
+        g = rg.random.Generator(3)
+        return rg.scan(lambda c, t: (c, t + g.normal()), 0.0, x)[1]
+
+    for call in (f, rg.jit(f)):
+        with pytest.raises(rg.errors.TraceError, match=r"inside a loop.*carry it along"):
+            call(rg.zeros(3))
+    carried = rg.jit(
+        lambda x: rg.scan(lambda g, t: (g, t + g.normal()), rg.random.Generator(3), x)[1]
+    )
+    g = rg.random.Generator(3)
+    assert carried(rg.zeros(3)).tolist() == [g.normal().item() for _ in range(3)]
+
+
+def test_orders_are_drawn_inside_transforms():
+    x = np.arange(12.0).reshape(4, 3)
+
+    def f(g, x):
+        p = np.array([0.1, 0.2, 0.3, 0.4])
+        return (
+            g.permutation(x), g.permutation(6), g.shuffle(x, axis=1), g.choice(x, (5,)),
+            g.choice(x, (2,), replace=False), g.choice(x, (2,), replace=False, p=p),
+        )  # fmt: skip
+
+    expected = f(rg.random.Generator(1), x)
+    for a, b in zip(rg.jit(f)(rg.random.Generator(1), x), expected, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+    stack = rg.random.Generator(0).split(3)
+    orders = rg.vmap(lambda g: g.permutation(5))(stack)
+    for i in range(3):
+        np.testing.assert_array_equal(orders[i].numpy(), stack[i].permutation(5).numpy())
+
+
+def test_draws_of_a_named_number():
+    def f(x):
+        g = rg.random.Generator(5)
+        return (
+            g.permutation(x.shape[0]),
+            g.choice(x, (3,)),
+            g.shuffle(x),
+            g.randint(2, x.shape[0], 9),
+        )
+
+    named = rg.jit(f, shapes={"x": "N"})
+    for n in (4, 7):
+        x = np.arange(float(n))
+        for a, b in zip(named(x), f(x), strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+    assert named.cache_stats()["compilations"] == 1

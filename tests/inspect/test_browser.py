@@ -8,39 +8,12 @@ import pytest
 import retrograd as rg
 from retrograd.frontend.failure import show_failure
 from retrograd.inspect import document, loads, page
-from retrograd.inspect.server import PageServer
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
 from tests.frontend.test_explore import recurrent
 from tests.inspect import graphs
-from tests.inspect.browsing import Visit, browser
 from tests.inspect.test_bodies import looped
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("pages")
-
-
-@pytest.fixture
-def visit(chromium):
-    open_visits = []
-
-    def go(address, **options):
-        found = Visit(chromium, str(address), **options)
-        open_visits.append(found)
-        return found
-
-    yield go
-    for v in open_visits:
-        v.close()
 
 
 def relu_product(a, b, d):
@@ -149,6 +122,71 @@ def test_the_order_of_boxes_does_not_depend_on_what_is_open(visit, gpt):
     assert v.state(order) == before
 
 
+def test_forward_nodes_of_a_chain_stand_below_one_another(visit, folder):
+    graph = rg.trace(lambda x: rg.tanh(rg.exp(rg.sin(x))), rg.spec((3,)))
+    graph.to_html(folder / "line.html")
+    v = visit((folder / "line.html").as_uri())
+    assert v.state("app.engine.layered")
+    places = v.state(
+        "app.model.nodes.filter((r) => ['sin', 'exp', 'tanh'].includes(r.op) && r.order === 0)"
+        ".map((r) => app.view.box(r.id))"
+    )
+    assert len({left for left, *_ in places}) == 1
+    tops = [top for _, top, *_ in places]
+    assert tops == sorted(set(tops))
+
+
+THROUGH = """(() => {
+  const { view, model } = app, p = view.placed, hit = [];
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  for (let e = 0; e < p.from.length; e++) {
+    if (p.kind[e] !== 0 || view.stubs[e]) continue;
+    path.setAttribute("d", view.path(e));
+    for (let at = 0; at < path.getTotalLength(); at += 2) {
+      const { x, y } = path.getPointAtLength(at);
+      for (const r of model.nodes) {
+        const b = view.box(r.id);
+        if (!b || r.id === p.from[e] || r.id === p.to[e]) continue;
+        if (x > b[0] + 2 && x < b[0] + b[2] - 2 && y > b[1] + 2 && y < b[1] + b[3] - 2)
+          hit.push([p.from[e], p.to[e], r.id]);
+      }
+    }
+  }
+  return hit;
+})()"""
+
+
+def test_forward_edges_go_around_boxes(visit, folder):
+    def f(x, w):
+        return rg.sum(rg.tanh(x @ w) + (0.5 * x) @ w + rg.exp(rg.exp(rg.exp(x) * 0.1)) @ w)
+
+    rg.trace(f, rg.spec((3, 4)), rg.spec((4, 2))).to_html(folder / "around.html")
+    v = visit((folder / "around.html").as_uri())
+    assert v.state("app.view.placed.routes.size") > 0
+    assert v.state(THROUGH) == []
+
+
+@pytest.mark.parametrize("missing", ["WebAssembly", "Worker"])
+def test_without_the_layered_engine_the_simple_layering_is_used(chromium, folder, missing):
+    text = page(document(graphs.network()))
+    context = chromium.new_context()
+    if missing == "Worker":
+        context.add_init_script("delete globalThis.Worker")
+    else:  # as a strict notebook has it
+        text = text.replace(" 'wasm-unsafe-eval'", "")
+    (folder / "simple.html").write_text(text, encoding="utf-8")
+    tab = context.new_page()
+    tab.goto((folder / "simple.html").as_uri())
+    tab.wait_for_selector("html[data-ready]")
+    assert not tab.evaluate("explorer.app.engine.layered")
+    boxes = tab.evaluate(
+        "explorer.app.model.nodes.filter((r) => !explorer.app.model.folded[r.id])"
+        ".map((r) => explorer.app.view.box(r.id))"
+    )
+    assert len({tuple(box) for box in boxes}) == len(boxes)
+    context.close()
+
+
 def test_colours_say_what_is_asked(visit, worked):
     v = visit(worked)
     seen = set()
@@ -157,6 +195,22 @@ def test_colours_say_what_is_asked(visit, worked):
         assert v.page.locator(".legend .entry").count() > 0
         seen.add(v.page.locator(".legend").inner_text())
     assert len(seen) > 5
+
+
+def test_edges_are_labelled_with_shapes(visit, folder):
+    graph = rg.trace(lambda x, w: rg.sum(x @ w), rg.spec((7, 5)), rg.spec((5, 3)))
+    graph.to_html(folder / "shapes.html")
+    v = visit((folder / "shapes.html").as_uri())
+    written = v.page.evaluate(
+        "(() => { const pen = explorer.app.view.canvas.getContext('2d'), texts = [];"
+        " const write = pen.fillText.bind(pen);"
+        " pen.fillText = (text, ...at) => { texts.push(text); write(text, ...at); };"
+        " explorer.app.view.draw(); return texts; })()"
+    )
+    assert {"7×5", "5×3", "7×3"} <= set(written)
+    drawing = ET.fromstring(v.saved("SVG picture").read_text(encoding="utf-8"))
+    texts = {e.text for e in drawing.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"7×5", "5×3", "7×3"} <= texts
 
 
 def test_light_and_dark(visit, worked):
@@ -263,6 +317,33 @@ def test_parameters_by_gradient_norm_with_what_is_wrong(visit, folder):
     assert v.state("app.selected") == v.state("app.model.doc.inputs")[int(np.argmax(expected))]
 
 
+def test_exploding_and_vanishing_gradients_are_marked(visit, folder):
+    def loss(usual, small, large, dead):
+        return (
+            rg.sum(usual**2)
+            + 1e-12 * rg.sum(small**2)
+            + 1e6 * rg.sum(large**2)
+            + 0.0 * rg.sum(dead)
+        )
+
+    graph = rg.trace(loss, *[rg.spec((3,))] * 4)
+    graph.to_html(folder / "marks.html", inputs=[np.ones(3, np.float32)] * 4)
+    v = visit((folder / "marks.html").as_uri())
+    v.page.get_by_role("tab", name="Parameters").click()
+    rows = v.page.locator(".list li").all_inner_texts()
+    for row, (name, mark) in zip(
+        rows,
+        [("large", "exploding"), ("usual", ""), ("small", "vanishing"), ("dead", "dead")],
+        strict=True,
+    ):
+        assert name in row
+        assert mark in row
+        assert ("·" in row) == bool(mark)
+    v.page.locator(".list li", has_text="small").locator("button").click()
+    assert "vanishing: the gradient is very small" in v.details
+    assert v.state("app.view.marks.warnings.size") == 3
+
+
 # -- step ------------------------------------------------------------------------------------------
 
 
@@ -353,6 +434,17 @@ def test_comparison(visit, folder):
     assert v.page.get_by_label("Colour by").input_value() == "change"
     v.page.locator(".list [data-node]").first.click()
     assert "added" in v.details
+
+
+def test_comparison_with_the_optimized_graph(visit, folder):
+    graph = rg.trace(lambda x: rg.sum(rg.exp(x) + rg.exp(x) * 1.0), rg.spec((3,)))
+    graph.to_html(folder / "optimized.html", compare=graph.optimize())
+    v = visit((folder / "optimized.html").as_uri())
+    text = v.page.locator(".list").inner_text().lower()
+    assert "removed" in text
+    assert "removed (0)" not in text
+    v.page.get_by_label("Colour by").select_option("change")
+    assert "removed" in v.page.locator(".legend").inner_text()
 
 
 def test_take_away(visit, worked):
@@ -472,6 +564,15 @@ def test_a_document_of_another_version_says_so(chromium, folder):
     tab.close()
 
 
+def test_a_damaged_page_says_so(chromium, folder):
+    text = page(document(graphs.single()))
+    (folder / "cut.html").write_text(text.replace('"nodes":[', '"nodes":[{,'), encoding="utf-8")
+    tab = chromium.new_page()
+    tab.goto((folder / "cut.html").as_uri())
+    assert "cannot be shown" in tab.get_by_role("alert").inner_text()
+    tab.close()
+
+
 def test_inside_a_notebook(chromium, folder):
     path = folder / "notebook.html"
     graph = rg.trace(relu_product, *[rg.spec(())] * 3)
@@ -485,23 +586,6 @@ def test_inside_a_notebook(chromium, folder):
     assert inner.locator("h1").inner_text() == "relu_product"
     assert errors == []
     tab.close()
-
-
-def test_served_and_reloaded(visit):
-    texts = [
-        page(document(graphs.single()), live=True),
-        page(document(graphs.parallel()), live=True),
-    ]
-    server = PageServer(lambda: texts[0])
-    try:
-        v = visit(server.url)
-        assert v.state("app.model.nodes.length") == 1
-        texts.pop(0)
-        server.stream.publish("changed")
-        v.until("app.model.nodes.length === 2")
-    finally:
-        v.page.goto("about:blank")
-        server.close()
 
 
 # -- size ------------------------------------------------------------------------------------------
@@ -536,38 +620,6 @@ def test_a_failure_opens_at_its_node_and_says_why(visit, folder):
     assert "remedy" in alert
     assert "∞" in v.details
     assert v.state("app.view.marks.warnings.size") >= 1
-
-
-# -- live training ---------------------------------------------------------------------------------
-
-
-def test_a_dashboard_is_updated_and_its_buttons_reach_the_run(visit, folder):
-    with rg.dashboard("a run", open=False, controls=("stop", "checkpoint")) as board:
-        w = np.random.default_rng(0).normal(size=(40, 20))
-        board.log(1, loss=3.0, grads={"w": w}, params={"w": w})
-        v = visit(board.url)
-        loss = v.page.locator("[data-chart=loss]")
-        assert "3" in loss.locator(".now").inner_text()
-        for step in range(2, 30):
-            board.log(step, loss=3.0 / step, grads={"w": w / step})
-            v.page.wait_for_timeout(40)
-        board.message("<b>saved</b>")
-        v.page.wait_for_selector("text=<b>saved</b>")
-        assert v.page.locator("[data-chart='gradient norms'] path.curve").count() == 1
-        assert v.page.locator("[data-chart='steps per second']").is_visible()
-        assert v.page.locator("[data-hist='∂w'] svg.histogram").is_visible()
-        v.page.get_by_role("button", name="Save a checkpoint").click()
-        v.page.wait_for_timeout(200)
-        assert board.take_checkpoint()
-        v.page.get_by_role("button", name="Stop after this step").click()
-        v.page.wait_for_timeout(200)
-        assert board.stopping
-        loss.get_by_role("button", name="Logarithmic scale").click()
-        board.save(folder / "board.html")
-    v.page.wait_for_selector("text=ended after step")
-    kept = visit((folder / "board.html").as_uri())
-    assert kept.page.locator("[data-chart=loss] path.curve").count() == 1
-    assert kept.page.get_by_role("button", name="Stop after this step").count() == 0
 
 
 @pytest.mark.slow

@@ -436,6 +436,33 @@ def test_running_statistics() -> None:
         np.testing.assert_allclose(found.numpy(), expected.numpy(), 1e-12)
 
 
+def test_dtype_of_softmax() -> None:
+    x = normal(3, 4)
+    for name in ("softmax", "log_softmax", "softmin"):
+        single = getattr(F, name)(rg.tensor(x, dtype=rg.float32), 0, dtype=rg.float64)
+        right = getattr(T, name)(torch.tensor(x, dtype=torch.float32), 0, dtype=torch.float64)
+        assert single.dtype == rg.float64
+        np.testing.assert_allclose(single.numpy(), right.numpy(), rtol=1e-14)
+
+
+def test_heads_of_queries_that_share_keys() -> None:
+    arrays = normal(2, 6, 4, 5), normal(2, 3, 7, 5, seed=1), normal(2, 3, 7, 2, seed=2)
+    f = lambda m, q, k, v: m.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    compare(f, arrays, "enable_gqa")
+    with pytest.raises(rg.ShapeError, match="multiple"):
+        f(F, arrays[0][:, :5], *arrays[1:])
+
+
+def test_one_hot_without_classes() -> None:
+    index = np.array([[0, 2], [3, 1]])
+    np.testing.assert_array_equal(F.one_hot(index).numpy(), T.one_hot(torch.tensor(index)).numpy())
+    assert F.one_hot(index, 6).shape == (2, 2, 6)
+    with pytest.raises(rg.ShapeError, match="num_classes"):
+        F.one_hot(np.zeros(0, np.int64))
+    with pytest.raises(rg.TraceError):
+        rg.jit(F.one_hot)(index)
+
+
 def test_every_function_of_torch() -> None:
     """All public names of torch.nn.functional are here, but for those listed, with our reason."""
     absent = {

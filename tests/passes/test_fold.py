@@ -25,15 +25,15 @@ def only(graph):
 
 def test_arrays_are_computed():
     a, b = constant(np.arange(4.0)), constant(np.array([1.0, np.nan, np.inf, -0.0]))
-    g = assert_kept(fold, Graph([], [e.exp(a) * b]), [])
+    g = assert_kept(fold, Graph([], [e.sqrt(a) * b]), [])
     assert only(g).attrs["value"].shape == (4,)
 
 
 def test_splats_stay_splats_of_any_size():
     type = spec((N, 10**9))
-    y = Expand((N, 10**9, 7), (2,))(e.exp(full(1, type)) + 2)
+    y = Expand((N, 10**9, 7), (2,))(e.sqrt(full(3, type)) + 2)
     node = only(fold(Graph([], [y])))
-    assert node.attrs["value"] == np.exp(np.float32(1)) + 2
+    assert node.attrs["value"] == np.sqrt(np.float32(3)) + 2
     assert node.type == y.type
 
 
@@ -68,10 +68,18 @@ def test_equal_elements_become_a_splat():
 
 def test_large_results_are_left_to_the_program():
     row = constant(np.arange(LARGEST_RESULT + 1.0))
-    g = Graph([], [e.exp(row)])
+    g = Graph([], [e.sqrt(row)])
     assert fold(g) is g
-    total = Graph([], [ReduceSum((0,))(row)])
-    assert only(fold(total)).attrs["value"] == row.attrs["value"].sum()
+    total = Graph([], [ReduceSum((0,))(constant(np.arange(LARGEST_RESULT + 1)))])
+    assert only(fold(total)).attrs["value"] == LARGEST_RESULT * (LARGEST_RESULT + 1) // 2
+
+
+@pytest.mark.parametrize("f", [e.exp, e.log, e.tanh, lambda x: e.pow(x, x), ReduceSum((0,))])
+def test_what_has_a_choice_of_bits_is_left_to_the_program(f):
+    """NumPy's logarithm is not the compiler's to the last bit, nor the order of its sums."""
+    g = Graph([], [f(constant(np.arange(5.0)))])
+    assert fold(g) is g
+    assert only(fold(Graph([], [e.abs(constant(np.arange(5)))])))
 
 
 def test_leaves_that_describe_arrays_stay():

@@ -44,6 +44,8 @@ typedef struct Form {
     PyObject *op, *other; /* the first use that was looked up, NULL before: the operation, what it */
     Py_ssize_t number;    /* combines this with (NULL: the number of this number), */
     struct Form *result;  /* and what comes of it */
+    PyObject *again; /* the same, recorded later: another form; NULL or None: there is none */
+    long long serial;
     char floating, takes_numbers;
 } Form;
 
@@ -53,6 +55,7 @@ typedef struct {
     Links handles;
     PyObject **forms; /* of the handles made since the last look */
     Py_ssize_t listed, room, before, limit;
+    long long last; /* the serial of what was recorded last that a gradient may go through */
     char open;
 } Page;
 
@@ -185,6 +188,7 @@ static int form_traverse(Form *self, visitproc visit, void *arg)
     Py_VISIT(self->op);
     Py_VISIT(self->other);
     Py_VISIT(self->result);
+    Py_VISIT(self->again);
     return 0;
 }
 
@@ -194,6 +198,7 @@ static int form_clear(Form *self)
     Py_CLEAR(self->op);
     Py_CLEAR(self->other);
     Py_CLEAR(self->result);
+    Py_CLEAR(self->again);
     return 0;
 }
 
@@ -209,6 +214,8 @@ static void form_dealloc(Form *self)
 
 static PyMemberDef form_members[] = {
     {"uses", T_OBJECT_EX, offsetof(Form, uses), 0, NULL},
+    {"again", T_OBJECT, offsetof(Form, again), 0, NULL},
+    {"serial", T_LONGLONG, offsetof(Form, serial), 0, NULL},
     {"floating", T_BOOL, offsetof(Form, floating), 0, NULL},
     {"takes_numbers", T_BOOL, offsetof(Form, takes_numbers), 0, NULL},
     {NULL},
@@ -427,6 +434,7 @@ static PyMemberDef page_members[] = {
     {"slots", T_OBJECT_EX, offsetof(Page, slots), 0, NULL},
     {"numbers", T_OBJECT_EX, offsetof(Page, numbers), READONLY, NULL},
     {"limit", T_PYSSIZET, offsetof(Page, limit), 0, NULL},
+    {"last", T_LONGLONG, offsetof(Page, last), 0, NULL},
     {"open", T_BOOL, offsetof(Page, open), READONLY, NULL},
     {NULL},
 };
@@ -555,10 +563,26 @@ static int tracks(Form *found, int asked)
     return yes ? 1 : -1;
 }
 
+/* The form of a result at this point of a recording, see `in_order` in recall.py: not one that is
+   on the page already, or would have come before something that is. */
+static Form *in_order(Page *page, Form *found, Form *x, Form *other, int tracked)
+{
+    if (tracked <= 0 || found == x || found == other)
+        return tracked < 0 ? NULL : found;
+    while (found->serial <= page->last) {
+        if (!is_form(found->again))
+            return NULL;
+        found = (Form *)found->again;
+    }
+    return found;
+}
+
 /* A handle on a form. There is a spare one, and room on the page. */
 static PyObject *hold(Page *page, Form *form, int tracked)
 {
     Handle *h = spare;
+    if (tracked && form->serial > page->last)
+        page->last = form->serial;
     spare = (Handle *)h->form;
     spares--;
     PyObject_Init((PyObject *)h, handle_class);
@@ -615,14 +639,16 @@ static PyObject *with_number(Function *f, PyObject *op, Handle *x, PyObject *num
     if (form != NULL && f->numbers && form->takes_numbers && is_free(number)) {
         found = result_of_number(form, op, PyList_Size(page->numbers));
         tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
-        if (tracked >= 0 && PyList_Append(page->numbers, number) == 0)
+        found = in_order(page, found, form, NULL, tracked);
+        if (found != NULL && PyList_Append(page->numbers, number) == 0)
             result = hold(page, found, tracked);
     }
     else if (form != NULL) {
         key = key_of(number);
         found = key != NULL ? result_of(form, op, key) : NULL;
         tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
-        if (tracked >= 0)
+        found = in_order(page, found, form, NULL, tracked);
+        if (found != NULL)
             result = hold(page, found, tracked);
     }
     Py_DECREF(page);
@@ -643,7 +669,8 @@ static PyObject *with_handle(PyObject *op, Handle *x, Handle *other)
         found = result_of(form, op, (PyObject *)second);
     if (found != NULL)
         tracked = tracks(found, x->requires_grad == Py_True || other->requires_grad == Py_True);
-    if (tracked >= 0)
+    found = in_order(page, found, form, second, tracked);
+    if (found != NULL)
         result = hold(page, found, tracked);
     Py_DECREF(page);
     return result;
@@ -671,7 +698,8 @@ static PyObject *single(Function *f, Handle *x)
     form = form_on(page, x);
     found = form != NULL ? result_of(form, f->op, Py_None) : NULL;
     tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
-    if (tracked >= 0)
+    found = in_order(page, found, form, NULL, tracked);
+    if (found != NULL)
         result = hold(page, found, tracked);
     Py_DECREF(page);
     return result;
@@ -747,7 +775,8 @@ static PyObject *with_options(Function *f, PyObject *const *args, Py_ssize_t n, 
             found = result_of(form, f->op, key);
         if (found != NULL)
             tracked = tracks(found, x->requires_grad == Py_True);
-        if (tracked >= 0)
+        found = in_order(page, found, form, NULL, tracked);
+        if (found != NULL)
             result = hold(page, found, tracked);
         Py_DECREF(page);
     }

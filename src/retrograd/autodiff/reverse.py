@@ -1,12 +1,13 @@
 """Reverse mode: from nodes to the nodes of their gradient.
 
-One loop over the nodes in reverse topological order. Contributions to a node are added in the order
-in which its users are visited, which is fixed by the graph.
+One loop over the nodes, from the one that was made last to the first. Contributions to a node are
+added in the order in which its users are visited: so the order of sums is given by the program, by
+the order in which its operations were recorded, and two nodes that compute the same are two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from retrograd.autodiff.names import fresh
@@ -14,11 +15,9 @@ from retrograd.autodiff.recompute import Recomputation, has_regions
 from retrograd.errors import GradientError
 from retrograd.ir import Graph, Node, Provenance, full, made_by, reachable
 from retrograd.ops.complex import conj
-from retrograd.ops.leaf import Constant, input_node
+from retrograd.ops.leaf import input_node
 
 G = TypeVar("G", bound=Graph)
-APART = frozenset(("input", "alias", "region_in", "region_out", "keep", "after"))
-NOTHING: Mapping[Node, Hashable] = {}
 
 
 class Visit(NamedTuple):
@@ -48,31 +47,28 @@ def pullback(
     wrt: Sequence[Node],
     stop: Collection[Node] = (),
     visit: Callable[[Visit], None] | None = None,
-    same: Mapping[Node, Hashable] = NOTHING,
 ) -> list[Node | None]:
     """Cotangents of `wrt` for the given cotangents of the outputs.
 
     Computes `sum_k cotangents[k]^T d outputs[k] / d wrt[i]` for each i. None means that no output
     depends on `wrt[i]` through differentiable operations. The walk does not pass nodes of `stop`.
-    What was computed in a region is computed again for it (`autodiff.recompute`). Nodes that
-    compute the same are visited as one, see `numbered`, which `same` is for. `visit` is told every
-    step of the walk.
+    What was computed in a region is computed again for it (`autodiff.recompute`). `visit` is told
+    every step of the walk.
 
     The gradient of a real L with respect to a complex z is `dL/dRe(z) + i dL/dIm(z)`: a step
     against it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends
     conjugate.
     """
-    first = numbered(outputs, {*wrt, *stop}, same)
-    path = [n for n in active(outputs, set(wrt), stop) if first.get(n, n) is n]
+    path = active(outputs, set(wrt), stop)
     on_path = set(path)
     again = Recomputation(outputs, stop) if has_regions(path) else None
     found = Cotangents()
     for y, g in zip(outputs, cotangents, strict=True):
         if g.type != y.type:
             raise GradientError(f"the cotangent of {y.describe()} must be {y.type}, not {g.type}")
-        if (y_ := first.get(y, y)) in on_path:
+        if y in on_path:
             with made_by(Provenance(y.scope, y.source, y)):
-                found.add(y_, conj(g))
+                found.add(y, conj(g))
     for node in reversed(path):
         if node not in found.of or node in stop:
             continue
@@ -80,38 +76,13 @@ def pullback(
             seen = None if again is None else again.seen(node, found.of)
             passed = []
             for x, part in contributions(node, found.of[node], seen):
-                if (x_ := first.get(x, x)) in on_path:
-                    found.add(x_, part)
+                if x in on_path:
+                    found.add(x, part)
                     if visit is not None:
-                        passed.append((x, *_told(part, found.of[x_])))
+                        passed.append((x, *_told(part, found.of[x])))
         if visit is not None:
             visit(Visit(node, found.of[node], _placed(node, passed)))
     return [conj(found.of[x]) if x in found.of else None for x in wrt]
-
-
-def numbered(
-    outputs: Sequence[Node], leaves: Collection[Node], same: Mapping[Node, Hashable] = NOTHING
-) -> dict[Node, Node]:
-    """Value numbering: for each node that computes what an earlier one does, that one.
-
-    Whether an expression that is written twice is one node depends on how it was recorded: of eager
-    tensors it is, in a function that is traced it is not. As equal nodes are visited as one,
-    contributions are added in the same order, and bits do not depend on that. Leaves, whose
-    cotangents are asked for, stay apart, and so does what is there for its identity. `same` says of
-    constants that stand for a number to come which of them are equal.
-    """
-    known: dict[Hashable, Node] = {}
-    first: dict[Node, Node] = {}
-    for node in reachable(outputs, leaves):
-        prim, inputs = node.prim, node.inputs
-        if node in leaves or prim.name in APART or (isinstance(prim, Constant) and prim.value.ndim):
-            continue
-        if first and not first.keys().isdisjoint(inputs):
-            inputs = tuple([first.get(x, x) for x in inputs])
-        found = known.setdefault(same.get(node, (prim, inputs)), node)
-        if found is not node:
-            first[node] = found
-    return first
 
 
 def _told(part: Node | Mapping[int, Node], total: Any) -> tuple[Node, Node]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, Graph, Node, evaluate
+from retrograd.ir import Dim, Graph, Node, evaluate, solve
 
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +35,7 @@ def bind(inputs: Sequence[Node], arrays: Sequence[Array]) -> dict[str, int]:
     message gives both.
     """
     sizes: dict[str, int] = {}
-    named: list[tuple[int | Dim, int]] = []
+    named: list[tuple[Dim, int]] = []
     if len(arrays) == len(inputs):
         for x, a in zip(inputs, arrays, strict=True):
             kind = x.type
@@ -46,11 +46,14 @@ def bind(inputs: Sequence[Node], arrays: Sequence[Array]) -> dict[str, int]:
                     if d != n:
                         return _bound(inputs, arrays)
                     continue
+                assert isinstance(d, Dim)
                 named.append((d, n))
-                if (name := str(d)) in d.names:  # type: ignore[union-attr]
+                if (name := str(d)) in d.names:
                     sizes.setdefault(name, n)
         else:
-            if all(evaluate(d, sizes) == n for d, n in named):
+            if not all(d.names <= sizes.keys() for d, _ in named):
+                return _bound(inputs, arrays)
+            if all(d.evaluate(sizes) == n for d, n in named):
                 return sizes
     return _bound(inputs, arrays)
 
@@ -59,7 +62,6 @@ def _bound(inputs: Sequence[Node], arrays: Sequence[Array]) -> dict[str, int]:
     """The same, slowly, with an error that says what does not fit."""
     if len(arrays) != len(inputs):
         raise ShapeError(f"the graph takes {len(inputs)} arrays, not {len(arrays)}")
-    sizes: dict[str, int] = {}
     facts: list[tuple[str, int | Dim, int]] = []
     for i, (x, a) in enumerate(zip(inputs, arrays, strict=True)):
         label = f"input {x.name!r}" if x.name else f"input {i}"
@@ -68,11 +70,15 @@ def _bound(inputs: Sequence[Node], arrays: Sequence[Array]) -> dict[str, int]:
         if a.ndim != x.type.rank:
             raise ShapeError(f"{label} is {x.type}, but the array has the shape {a.shape}")
         for axis, (d, n) in enumerate(zip(x.shape, a.shape, strict=True)):
-            name = str(d)
-            if isinstance(d, Dim) and name in d.names:
-                sizes.setdefault(name, n)
             facts.append((f"axis {axis} of {label}, {x.type},", d, n))
+    sizes = solve((d, n) for _, d, n in facts)
     for where, d, n in facts:
+        if isinstance(d, Dim) and (missing := sorted(d.names - sizes.keys())):
+            raise ShapeError(
+                f"{where} has the size {d}, and the array {n} there, from which the value of "
+                f"{missing[0]} does not follow (known: {sizes}); give an input an axis of the size "
+                f"{missing[0]} by itself"
+            )
         if (expected := evaluate(d, sizes)) != n:
             known = f" = {expected} (from {sizes})" if isinstance(d, Dim) else ""
             raise ShapeError(f"{where} has the size {d}{known}, but the array has {n} there")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from retrograd_bench import catalog, machine, results, table
+from retrograd_bench import catalog, limits, machine, results, table
 from retrograd_bench.result import Result
 from retrograd_bench.run import Options, run
 
@@ -64,7 +64,8 @@ def bench(
         result = run(workload, names, options, (lambda _: None) if quiet else _tell)
         found.append(result)
         typer.echo(table.plain(result) + "\n")
-    _keep(found, json_file, document if write else None)
+    reasons = _limits(found, quiet) if write else {}
+    _keep(found, json_file, document if write else None, reasons)
     failed = [r.workload.name for r in found if r.failed()]
     if failed:
         typer.echo(f"failed: {', '.join(failed)}", err=True)
@@ -87,7 +88,20 @@ def _tell(text: str) -> None:
     typer.echo(f"... {text}", err=True)
 
 
-def _keep(found: list[Result], json_file: Path | None, document: Path | None) -> None:
+def _limits(found: list[Result], quiet: bool) -> dict[str, str]:
+    """Of workloads whose target was missed, what limits them."""
+    reasons = {}
+    for result in found:
+        if limits.missed(result):
+            if not quiet:
+                _tell(f"{result.workload.name}: what limits it")
+            reasons[result.workload.name] = limits.limits(result)
+    return reasons
+
+
+def _keep(
+    found: list[Result], json_file: Path | None, document: Path | None, reasons: dict[str, str]
+) -> None:
     about, revision = machine.describe(), machine.revision()
     if json_file is not None:
         content = {
@@ -97,4 +111,4 @@ def _keep(found: list[Result], json_file: Path | None, document: Path | None) ->
         }
         json_file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     if document is not None:
-        results.write(document, found, about, revision)
+        results.write(document, found, about, revision, reasons)

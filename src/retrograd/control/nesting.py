@@ -25,14 +25,9 @@ def segments_of(policy: Policy, length: int | Dim | None, what: str) -> tuple[in
     if policy is None:
         return ()
     if policy == "log":
-        if isinstance(length, Dim):
-            raise OptionError(
-                f'{what}: checkpoint="log" needs a length that is known, not {length}; give the '
-                "number of steps between checkpoints instead"
-            )
-        radix = UNKNOWN if length is None else RADIX
+        radix, most = (RADIX, length) if isinstance(length, int) else (UNKNOWN, MOST)
         segments = [radix]
-        while segments[0] * radix < (MOST if length is None else length):
+        while segments[0] * radix < most:
             segments.insert(0, segments[0] * radix)
         return tuple(segments)
     if isinstance(policy, bool) or not isinstance(policy, int) or policy < 1:

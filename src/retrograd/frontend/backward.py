@@ -97,11 +97,10 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
         if handle is not None:
             handles.append(handle)
             wanted.append(page.slots[node])
-    pattern = form.pattern(page.numbers)
-    found = form.gradients.get((*wanted, start, pattern))
+    found = form.gradients.get((*wanted, start))
     if found is None:
         with LOCK:
-            found = form.gradient(wanted, start, pattern)
+            found = form.gradient(wanted, start)
     if not page.open:
         page.reopen()  # what follows, such as an optimizer's step, becomes one program with it
     for handle, g in zip(handles, found, strict=True):

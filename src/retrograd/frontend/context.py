@@ -14,7 +14,7 @@ from retrograd.backends.threads import THREADS, checked, threads_here
 from retrograd.errors import OptionError
 
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
-_TRACING: ContextVar[bool] = ContextVar("tracing", default=False)
+_TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
 _UNSEEN: ContextVar[bool] = ContextVar("unseen", default=False)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 _TOKENS: ContextVar[tuple[Token[Any], ...]] = ContextVar("tokens", default=())
@@ -66,12 +66,17 @@ def recording_grad() -> Setting:
 
 def is_tracing() -> bool:
     """Whether a function is being traced into a graph that will run many times."""
+    return _TRACING.get() is not None
+
+
+def current_trace() -> object | None:
+    """What is the same throughout the innermost `tracing` block, and in no other."""
     return _TRACING.get()
 
 
 def tracing() -> Setting:
     """What happens inside the block becomes part of a graph that runs many times."""
-    return Setting(_TRACING, True)
+    return Setting(_TRACING, object())
 
 
 def is_unseen() -> bool:

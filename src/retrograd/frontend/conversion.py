@@ -137,7 +137,7 @@ def _dtypes(data: Any) -> Iterator[DType]:
 
 def _check_range(values: Array, dtype: DType) -> None:
     """Refuse Python numbers that an integer dtype cannot hold."""
-    if not dtype.is_integer or values.dtype == dtype.dtype or values.size == 0:
+    if not dtype.is_integer or values.dtype in (dtype.dtype, np.bool_) or values.size == 0:
         return
     low, high = values.min(), values.max()  # a NaN comes through, and fails the comparison
     first, last = integer_range(dtype)

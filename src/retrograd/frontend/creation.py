@@ -8,12 +8,27 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.frontend.broadcasting import number
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Dim, Shape, TensorType, as_dtype, as_shape, complex64, float32, int64
+from retrograd.ir import (
+    Dim,
+    Node,
+    Shape,
+    TensorType,
+    as_dtype,
+    as_shape,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int64,
+)
 from retrograd.ir import full as full_node
+from retrograd.ops.elementwise import bitwise_and, cast, eq, gt, select
 from retrograd.ops.leaf import Iota
+from retrograd.ops.shape import expand
 
 
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -188,6 +203,8 @@ def linspace(
     complex64 where one of both is complex, unless a dtype is given."""
     _on_cpu(device)
     (count,) = _shape((num,))
+    if isinstance(count, Dim):
+        return Tensor(_spaced(start, stop, count, dtype, endpoint))
     first, last = _number(start, "linspace"), _number(stop, "linspace")
     values = np.linspace(first, last, count, endpoint=endpoint)
     kind = complex64 if isinstance(first, complex) or isinstance(last, complex) else float32
@@ -201,4 +218,26 @@ def eye(
     _on_cpu(device)
     rows, columns = _shape((n_rows, n_rows if n_cols is None else n_cols))
     kind = as_dtype(dtype or float32)
-    return Tensor.of(np.eye(rows, columns, k, dtype=kind.dtype))  # type: ignore[arg-type]
+    if isinstance(rows, Dim) or isinstance(columns, Dim):
+        row, column = (Iota((rows, columns), axis, int64)() for axis in (0, 1))
+        return Tensor(cast(eq(column - row, full_node(k, row.type)), kind))
+    return Tensor.of(np.eye(rows, columns, k, dtype=kind.dtype))
+
+
+def _spaced(start: Any, stop: Any, count: Dim, dtype: Any, endpoint: bool) -> Node:
+    """`linspace` of a symbolic number of elements."""
+    first, last = _number(start, "linspace"), _number(stop, "linspace")
+    whole = isinstance(first, complex) or isinstance(last, complex)
+    wide = TensorType(complex128 if whole else float64, (count,))
+    place = Iota((count,), 0, int64)()
+    gaps = cast(number(count - 1 if endpoint else count, int64), float64)
+    ones = full_node(1, gaps.type)
+    gaps = cast(select(gt(gaps, ones), gaps, ones), wide.dtype)
+    step = full_node(last - first, gaps.type) / gaps
+    values = cast(place, wide.dtype) * expand(step, (count,), (0,)) + full_node(first, wide)
+    if endpoint:
+        end = number(count - 1, int64, (count,))
+        # A single element is the first.
+        is_last = bitwise_and(eq(place, end), gt(place, full_node(0, place.type)))
+        values = select(is_last, full_node(last, wide), values)
+    return cast(values, as_dtype(dtype or (complex64 if whole else float32)))

@@ -89,7 +89,6 @@ class _Watch:
     """Is shown every operation, as tapes are, and computes it at once."""
 
     def __init__(self) -> None:
-        self._ids: dict[Node, int] = {}  # as tapes have; nothing is on this one
         self._start = leaf(np.zeros(())).id
         add_recorder(self)
 
@@ -97,6 +96,10 @@ class _Watch:
         """Compute a result, unless it depends on what stands for any array."""
         if current_backend() == CHECKED and not is_tracing():
             _compute(Lazy.handle_class(result))
+
+    def holds(self, node: Node) -> bool:
+        """As tapes have it: nothing is on this one."""
+        return False
 
     def look(self) -> None:
         """Compute what was recorded and still waits."""

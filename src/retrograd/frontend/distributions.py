@@ -5,16 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-import numpy as np
-
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import discrete, sampling
 from retrograd.frontend.broadcasting import normal_axis
 from retrograd.frontend.creation import arange, asarray
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.indexing import take
+from retrograd.frontend.ordering import argsort
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Node, as_shape, int64, product
+from retrograd.ir import Dim, Node, as_shape, int64, product
 
 
 class Distributions:
@@ -34,7 +33,7 @@ class Distributions:
         """A fresh key."""
 
     @abstractmethod
-    def randint(self, low: int, high: int, shape: Any = (), *, dtype: Any = int64) -> Tensor:
+    def randint(self, low: int, high: int | Dim, shape: Any = (), *, dtype: Any = int64) -> Tensor:
         """Integers from `low` to `high - 1`."""
 
     @abstractmethod
@@ -154,7 +153,7 @@ class Distributions:
         given = arange(x) if isinstance(x, int) and not isinstance(x, bool) else asarray(x)
         if given.ndim == 0 or given.shape[0] == 0:
             raise ShapeError(f"choice draws from at least one element, not from {x!r}")
-        n, size = sampling.known_size(given.shape[0]), as_shape(shape)
+        n, size = given.shape[0], as_shape(shape)
         weights = None if p is None else asarray(p)
         if weights is not None and weights.shape != (n,):
             raise ShapeError(f"choice: p has {n} probabilities, not the shape {weights.shape}")
@@ -162,7 +161,7 @@ class Distributions:
             at = self.randint(0, n, size) if weights is None else self._weighed(weights, size)
             return take(given, at, axis=0)
         count = product(size)
-        if count > n:
+        if isinstance(n, int) and isinstance(count, int) and count > n:
             raise ShapeError(f"choice of {count} of {n} elements without replacement")
         order = self.permutation(n) if weights is None else self._raced(weights)
         return take(given, order[:count].reshape(size), axis=0)
@@ -171,4 +170,4 @@ class Distributions:
         return discrete.by_probability(self._draw_key(), p, size)
 
     def _raced(self, p: Tensor) -> Tensor:
-        return asarray(np.argsort(discrete.races(self._draw_key(), p).numpy(), kind="stable"))
+        return argsort(discrete.races(self._draw_key(), p))

@@ -77,11 +77,11 @@ def explored(
     arrays: Sequence[Array] | None = None,
     profile: bool = False,
 ) -> Document:
-    """The document of a graph; given arrays for its inputs, with all values and gradients, and with
-    `profile` the times of the kernels as well."""
+    """The essence of the document of a graph; given arrays for its inputs, with all values and
+    gradients, and with `profile` the times of the kernels as well."""
     graph = what.graph
-    doc = inspect.document(graph, what.forward, what.outputs)
-    nodes, kin = inspect.shown(graph, what.forward)
+    nodes, kin = members = inspect.shown(graph, what.forward)
+    doc = inspect.essence(graph, members, what.outputs)
     number = {n: i for i, n in enumerate(nodes)}
     number.update({n: number[twin] for n, twin in kin.same.items() if twin in number})
     _add_steps(doc, what, number)

@@ -12,16 +12,24 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, OptionError, ShapeError
-from retrograd.frontend.broadcasting import as_node, floating, integer, listed_axes, normal_axis
+from retrograd.frontend.broadcasting import (
+    as_node,
+    floating,
+    integer,
+    listed_axes,
+    normal_axis,
+    number,
+)
 from retrograd.frontend.creation import asarray
 from retrograd.frontend.function import function
 from retrograd.frontend.manipulation import roll
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Node, as_dtype, full
+from retrograd.ir import Dim, Node, as_dtype, float64, full, int64, least
 from retrograd.ops import elementwise as el
 from retrograd.ops.complex import complex_, conj, imag, real
 from retrograd.ops.fft import Fft
-from retrograd.ops.shape import Concat, Flip, pad, slice_axis
+from retrograd.ops.leaf import Iota
+from retrograd.ops.shape import Concat, Flip, expand, pad, slice_axis
 
 ArrayLike = Any
 Sizes = Sequence[int] | None
@@ -29,11 +37,23 @@ Sizes = Sequence[int] | None
 _POWER = {"backward": (0.0, -1.0), "ortho": (-0.5, -0.5), "forward": (-1.0, 0.0)}
 
 
-def _scale(n: int, norm: str, inverse: bool) -> float:
-    """The factor of a transform, `n` to a power."""
+def _scaled(z: Node, n: int | Dim, norm: str, inverse: bool) -> Node:
+    """A transform times its factor, `n` to a power."""
+    power, real_type = _power(norm, inverse), z.type.with_dtype(z.dtype.real)
+    if power == 0 or n == 1:
+        return z
+    if isinstance(n, Dim):
+        root = number(n, float64) if power == -1 else el.sqrt(number(n, float64))
+        by = expand(el.cast(1.0 / root, real_type.dtype), z.shape, tuple(range(z.type.rank)))
+    else:
+        by = full(float(n**power), real_type)
+    return complex_(real(z) * by, imag(z) * by)
+
+
+def _power(norm: str, inverse: bool) -> float:
     if norm not in _POWER:
         raise OptionError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
-    return float(n ** _POWER[norm][inverse])
+    return _POWER[norm][inverse]
 
 
 def _complex(x: Node) -> Node:
@@ -41,19 +61,24 @@ def _complex(x: Node) -> Node:
     return el.cast(x, x.dtype.complex)
 
 
+def _count(n: Any, what: str) -> int | Dim:
+    """How many elements are asked for."""
+    count = n if isinstance(n, Dim) else integer(n, f"{what}: n")
+    if isinstance(count, int) and count < 1:
+        raise ShapeError(f"{what}: a transform has at least one element, not {count}")
+    return count
+
+
 def _resized(x: Node, n: Any, axis: int, what: str) -> Node:
     """The axis cut or filled with zeros to n elements."""
     size = x.shape[axis]
     if n is None or n == size:
         return x
-    count = integer(n, f"{what}: n")
-    if count < 1:
-        raise ShapeError(f"{what}: a transform has at least one element, not {count}")
-    if not isinstance(size, int):
-        raise ShapeError(f"{what}: axis {axis} has the size {size}, which is not known")
-    if count < size:
-        return slice_axis(x, axis, 0, count)
-    high = tuple(count - size if i == axis else 0 for i in range(x.type.rank))
+    count = _count(n, what)
+    kept = least(count, size)
+    if kept != size:
+        x = slice_axis(x, axis, 0, kept)
+    high = tuple(count - kept if i == axis else 0 for i in range(x.type.rank))
     return pad(x, (0,) * x.type.rank, high)
 
 
@@ -62,15 +87,7 @@ def _transform(x: Node, n: Any, axis: Any, norm: str, inverse: bool, what: str) 
     axis = normal_axis(axis, x.type.rank, what)
     x = _resized(x, n, axis, what)
     y = Fft(axis, inverse)(x)
-    size = x.shape[axis]
-    assert isinstance(size, int)
-    factor = _scale(size, norm, inverse)
-    return y if factor == 1 else _times(y, factor)
-
-
-def _times(z: Node, factor: float) -> Node:
-    by = full(factor, z.type.with_dtype(z.dtype.real))
-    return complex_(real(z) * by, imag(z) * by)
+    return _scaled(y, x.shape[axis], norm, inverse)
 
 
 def _axes(x: Node, s: Any, axes: Any, what: str) -> list[tuple[int, Any]]:
@@ -89,7 +106,7 @@ def _axes(x: Node, s: Any, axes: Any, what: str) -> list[tuple[int, Any]]:
 def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """`y_k = sum_j exp(-2 pi i j k / n) x_j` along an axis, cut or filled with zeros to n.
 
-    Raises `ShapeError` for an empty or symbolic axis.
+    Raises `ShapeError` for an empty axis. Where its size is symbolic the transform is NumPy's.
 
     >>> import retrograd as rg
     >>> rg.fft.fft(rg.tensor([1.0, 0.0, 0.0, 0.0])).tolist()
@@ -152,9 +169,7 @@ def _real_input(x: Node, what: str) -> Node:
 def _rfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
     y = _transform(_real_input(x, what), n, axis, norm, False, what)
     axis = normal_axis(axis, y.type.rank, what)
-    size = y.shape[axis]
-    assert isinstance(size, int)
-    return slice_axis(y, axis, 0, size // 2 + 1)
+    return slice_axis(y, axis, 0, y.shape[axis] // 2 + 1)
 
 
 def _irfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
@@ -162,10 +177,8 @@ def _irfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
     x = _complex(x)
     axis = normal_axis(axis, x.type.rank, what)
     half = x.shape[axis]
-    if not isinstance(half, int):
-        raise ShapeError(f"{what}: axis {axis} has the size {half}, which is not known")
-    count = 2 * (half - 1) if n is None else integer(n, f"{what}: n")
-    if count < 1:
+    count = 2 * (half - 1) if n is None else _count(n, what)
+    if isinstance(count, int) and count < 1:
         raise ShapeError(f"{what}: a transform has at least one element, not {count}")
     x = _resized(x, count // 2 + 1, axis, what)
     rest = conj(slice_axis(x, axis, 1, (count + 1) // 2))
@@ -245,7 +258,7 @@ def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
 
 
 def _other(norm: str) -> str:
-    _scale(1, norm, False)
+    _power(norm, False)
     return _OTHER[norm]
 
 
@@ -260,13 +273,27 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 
 
 def _frequencies(f: Any, n: Any, d: Any, dtype: Any, device: Any) -> Tensor:
-    count = integer(n, "fftfreq: n")
-    if count < 1:
+    count = n if isinstance(n, Dim) else integer(n, "fftfreq: n")
+    if isinstance(count, int) and count < 1:
         raise ShapeError(f"fftfreq: a transform has at least one element, not {count}")
     kind = as_dtype("float32" if dtype is None else dtype)
     if not kind.is_float:
         raise DTypeError(f"frequencies are floating numbers, not {kind}")
+    if isinstance(count, Dim):
+        return _symbolic_frequencies(count, float(d), f is np.fft.rfftfreq, kind)
     return asarray(f(count, float(d)).astype(kind.dtype), device=device)
+
+
+@function
+def _symbolic_frequencies(n: Dim, d: float, half: bool, kind: Any) -> Any:
+    """The first half counts up from 0, the second from -n // 2."""
+    shape = (n // 2 + 1 if half else n,)
+    place = Iota(shape, 0, int64)()
+    if not half:
+        second = el.ge(place, number((n + 1) // 2, int64, shape))
+        place = el.select(second, place - number(n, int64, shape), place)
+    unit = 1.0 / (number(n, float64) * d)
+    return el.cast(el.cast(place, float64) * expand(unit, shape, (0,)), kind)
 
 
 def _shifts(x: Any, axes: Any, inverse: bool) -> Any:

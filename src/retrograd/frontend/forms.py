@@ -17,9 +17,9 @@ from typing import Any
 
 from retrograd.autodiff import pullback, seeds
 from retrograd.frontend.recorder import FormBase
-from retrograd.ir import Node, Provenance, TensorType, full, made_by, reachable
+from retrograd.ir import Node, Provenance, TensorType, full, made_by
 from retrograd.ops.control import StopGradient
-from retrograd.ops.leaf import Constant, Leaf
+from retrograd.ops.leaf import Leaf
 
 
 class Slot(Leaf):
@@ -39,7 +39,7 @@ class Form(FormBase):
 
     __slots__ = (
         "gradients", "loss", "node", "place", "reach", "slopes", "slot", "spent", "stopped",
-        "type", "without_history", "written",
+        "type", "without_history",
     )  # fmt: skip
 
     def __init__(self, place: Place, node: Node, slot: int = -1, spent: bool = False) -> None:
@@ -52,12 +52,13 @@ class Form(FormBase):
         self.spent = spent  # backward() went through it: no gradient does again
         self.loss: Form | None = None  # of a gradient: the spent form of what it is the gradient of
         self.uses: dict[Any, dict[Any, Form]] = {}
+        self.again: Form | None = None
+        self.serial = node.id
         self.stopped: Form | None = None
         self.without_history: Form | None = None  # what it turns into when backward() is done
         self.reach: tuple[int, ...] | None = None
         self.gradients: dict[Any, tuple[Form | None, ...]] = {}
         self.slopes: dict[Any, tuple[Form | None, ...]] = {}  # see `differentiated`
-        self.written: tuple[dict[Node, int], frozenset[float]] | None = None  # see `pattern`
 
     def stop(self) -> Form:
         """The same value as a constant to differentiation."""
@@ -94,73 +95,35 @@ class Form(FormBase):
             self.reach = tuple(sorted(found))
         return self.reach
 
-    def pattern(self, numbers: Mapping[int, float]) -> tuple[Any, ...]:
-        """Which of the numbers that it is computed from are equal, to one another or to constants
-        of library functions; () where none are. Expressions that differ in nothing but equal
-        numbers are one to `pullback`, as they are where numbers are constants."""
-        if self.written is None:
-            self.written = _written(self)
-        bound, constants = self.written
-        if not bound:
-            return ()
-        first: dict[float, int] = {}
-        found: list[Any] = []
-        for k in bound.values():
-            value = numbers[k]
-            found.append((value,) if value in constants else first.setdefault(value, k))
-        return () if len(first) == len(bound) else tuple(found)
-
-    def gradient(
-        self, wanted: Sequence[Form], seed: Form | None, pattern: tuple[Any, ...]
-    ) -> tuple[Form | None, ...]:
-        """The forms of the gradient with respect to slots; None: there is no gradient. `pattern`
-        says which numbers are equal."""
-        key = (*wanted, seed, pattern)
+    def gradient(self, wanted: Sequence[Form], seed: Form | None) -> tuple[Form | None, ...]:
+        """The forms of the gradient with respect to slots; None: there is no gradient."""
+        key = (*wanted, seed)
         found = self.gradients.get(key)
         if found is None:
             start = seeds([self.node]) if seed is None else [seed.node]
-            nodes, loss = self._pulled(start, wanted, pattern), self.spend()
+            nodes, loss = self._pulled(start, wanted), self.spend()
             found = tuple([None if g is None else self._gradient(g, loss) for g in nodes])
             self.gradients[key] = found
         return found
 
-    def differentiated(
-        self, wanted: Sequence[Form], pattern: tuple[Any, ...]
-    ) -> tuple[Form | None, ...]:
+    def differentiated(self, wanted: Sequence[Form]) -> tuple[Form | None, ...]:
         """The value as a constant, through which no gradient goes, and its gradients as above: what
         a transform gives."""
-        key = (*wanted, pattern)
+        key = tuple(wanted)
         found = self.slopes.get(key)
         if found is None:
-            nodes, value = self._pulled(seeds([self.node]), wanted, pattern), self.stop()
+            nodes, value = self._pulled(seeds([self.node]), wanted), self.stop()
             found = (value, *[None if g is None else self._gradient(g, value) for g in nodes])
             self.slopes[key] = found
         return found
 
-    def _pulled(
-        self, start: Sequence[Node], wanted: Sequence[Form], pattern: tuple[Any, ...]
-    ) -> list[Node | None]:
-        bound = self.written[0] if self.written else {}
-        equal = {
-            n: (full(which[0], n.type).prim, ()) if isinstance(which, tuple) else (which, n.type)
-            for n, which in zip(bound, pattern or bound.values(), strict=True)
-        }
-        return pullback([self.node], start, [w.node for w in wanted], same=equal)
+    def _pulled(self, start: Sequence[Node], wanted: Sequence[Form]) -> list[Node | None]:
+        return pullback([self.node], start, [w.node for w in wanted])
 
     def _gradient(self, g: Node, loss: Form) -> Form:
         form = self.place.form(StopGradient()(g))  # it is a constant to what uses it
         form.loss = loss
         return form
-
-
-def _written(form: Form) -> tuple[dict[Node, int], frozenset[float]]:
-    """The constants below a form that stand for numbers of the recording, with these, and the
-    values of those that do not."""
-    numbers = form.place.numbers
-    nodes = [n for n in reachable([form.node]) if isinstance(n.prim, Constant)]
-    values = [n.prim.value for n in nodes if n not in numbers]  # type: ignore[attr-defined]
-    others = frozenset([float(v) for v in values if v.dtype.kind == "f" and not v.ndim])
-    return {n: numbers[n] for n in nodes if n in numbers}, others
 
 
 def _after(node: Node) -> Node:
@@ -180,6 +143,7 @@ class Place:
         "forms",
         "leaves",
         "limit",
+        "newest",
         "numbers",
         "plans",
         "room",
@@ -193,6 +157,7 @@ class Place:
         self.forms: dict[Node, Form] = {}
         self.numbers: dict[Node, int] = {}  # constants that stand for a number of the recording
         self.plans: dict[Any, Any] = {}
+        self.newest = -1  # the serial of the form of a computation that was made last
         self.limit = 0  # how long a recording was that was cut, if one was: the next is as long
         self.room = 0  # up to how many operations a recording did not repeat, if one was longer
         self.values: dict[int, float] = {}  # the numbers of the last one that was cut
@@ -214,6 +179,7 @@ class Place:
         found = self.forms.get(node)
         if found is None:
             found = self.forms.setdefault(node, Form(self, node))
+            self.newest = max(self.newest, found.serial)
         return found
 
 

@@ -108,8 +108,13 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
                     raise KeyError
             found = form.uses[op][None]
             tracked = x._requires_grad
-            if tracked and not ((tracked := found.floating) and enabled()):
-                return hold(page, found, tracked)
+            if tracked:
+                if not ((tracked := found.floating) and enabled()):
+                    return hold(page, found, tracked)
+                if found.serial > page.last:
+                    page.last = found.serial
+                elif found is not form:
+                    return complete(x)
             new = create(handle_class)
             new._form = found
             new._page = page
@@ -201,12 +206,20 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
                     raise KeyError
                 table = form.uses[op]
                 k = page.take()
-                found = table.get(k) or free_number(page, op, form, k)
+                found = table.get(k)
+                if found is None or (tracked and found.serial <= page.last):
+                    found = free_number(page, op, form, k, tracked)
                 if found is None:
                     return slow(self, other)
                 page.numbers[k] = other
-            if tracked and not ((tracked := found.floating) and enabled()):
                 return hold(page, found, tracked)
+            if tracked:
+                if not ((tracked := found.floating) and enabled()):
+                    return hold(page, found, tracked)
+                if found.serial > page.last:
+                    page.last = found.serial
+                elif found is not form and found is not other._form:
+                    return complete(self, other)
             new = create(handle_class)
             new._form = found
             new._page = page

@@ -30,6 +30,7 @@ from retrograd.frontend.broadcasting import as_node
 from retrograd.frontend.context import current_backend, tracing
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.explore import Backward, again, explored, with_backward
+from retrograd.frontend.garbage import uncollected
 from retrograd.frontend.leaves import STALE
 from retrograd.frontend.programs import escaped
 from retrograd.frontend.recording import Data, Lazy, evaluate, leaf
@@ -211,8 +212,9 @@ class Graph(ir.Graph):
         >>> g = rg.trace(lambda a, b: rg.relu(a * b), rg.spec(()), rg.spec(()))
         >>> g.to_html(getfixture("tmp_path") / "product.html", inputs=(2.0, 3.0))
         """
-        doc = self._page(inputs, gradient, profile, compare)
-        write_atomically(path, drawing.page(doc).encode(), "page")
+        with uncollected():
+            page = drawing.page(self._page(inputs, gradient, profile, compare))
+        write_atomically(path, page.encode(), "page")
 
     def show(
         self,
@@ -231,7 +233,8 @@ class Graph(ir.Graph):
         given: Any = None
         if args or named:
             given = dict(zip(self.inputs, self._matched(args, named), strict=True))
-        doc = self._page(given, gradient, profile, compare)
+        with uncollected():
+            doc = self._page(given, gradient, profile, compare)
         return show_page(doc, path, open)
 
     def _repr_html_(self) -> str | None:
@@ -251,7 +254,9 @@ class Graph(ir.Graph):
     ) -> drawing.Document:
         """What the page of `to_html` shows, as dicts and lists that JSON can hold: the format is
         described in `docs/document-format.md`. Options as there."""
-        return self._explored(inputs, self._shown(gradient, compare), profile, compare)
+        with uncollected():
+            doc = self._explored(inputs, self._shown(gradient, compare), profile, compare)
+            return drawing.completed(doc)
 
     def _explored(
         self, inputs: Any, what: Backward, profile: bool, compare: ir.Graph | None

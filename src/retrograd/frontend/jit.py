@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-import gc
 import inspect
 import threading
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -29,6 +27,7 @@ from retrograd.frontend.context import (
     tracing,
 )
 from retrograd.frontend.conversion import as_array
+from retrograd.frontend.garbage import uncollected
 from retrograd.frontend.graph import captures
 from retrograd.frontend.leaves import STALE
 from retrograd.frontend.programs import JIT
@@ -135,7 +134,7 @@ class Jit:
         return self._history.reasons
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not _TRACING.get() and _BACKEND.get() == "llvm":
+        if _TRACING.get() is None and _BACKEND.get() == "llvm":
             gone = self._gone_here(*user_place()) if self._donate else None
             result = self._served(args, kwargs, gone)
             if result is MISSED and self._sites and at_hand((args, kwargs)):
@@ -337,19 +336,6 @@ class Jit:
         return names
 
 
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """No collections of garbage inside of the block: tracing and compiling make a great many
-    objects, which all stay, and which a collector would go through time and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def jit(
     f: Callable[..., Any] | None = None,
     *,
@@ -368,9 +354,10 @@ def jit(
     `shapes={"x": "N 784", "y": "N"}` declares sizes as symbolic, so that one compilation serves
     every N. What is declared is also assumed: names that occur twice stand for equal sizes,
     expressions such as `2*N` or `N*M` for what they say, and a call that does not fit is a
-    `ShapeError` that names the axis and both values. `_` leaves a size as it is given; for an
-    argument that is a tree, the declaration is one for all its leaves, or a dict or list of
-    declarations: `{"batch": {"image": "N 784", "label": "N"}}`.
+    `ShapeError` that names the axis and both values. The value of a name is that of an axis of that
+    size, or follows from sums and products with names that are known. `_` leaves a size as it is
+    given; for an argument that is a tree, the declaration is one for all its leaves, or a dict or
+    list of declarations: `{"batch": {"image": "N 784", "label": "N"}}`.
 
     `f.cache_stats()` counts calls and compilations, and `f.recompilations` says why those after the
     first were needed; with `explain=True` each of them is a `RecompilationWarning` as well, without

@@ -168,18 +168,18 @@ def split(x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0) -> Any:
     """Parts along an axis, as a tuple: so many equal parts, or parts of the given sizes."""
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "split")
-    n = _known_size(x, at, "split")
+    n = x.shape[at]
     if isinstance(sections, tuple | list):
-        sections = [integer(s, "split: a size") for s in sections]
+        sizes = [s if isinstance(s, Dim) else integer(s, "split: a size") for s in sections]
     else:
         count = integer(sections, "split: the number of parts")
-        if count < 1 or n % count:
+        if count < 1 or n % count != 0:
             raise ShapeError(f"split of {n} elements into {count} equal parts")
-        sections = [n // count] * count
-    if sum(sections) != n or min(sections, default=0) < 0:
-        raise ShapeError(f"split of {n} elements into parts of {tuple(sections)}")
-    ends = [sum(sections[: i + 1]) for i in range(len(sections))]
-    return tuple(ops.slice_axis(x, at, e - s, e) for s, e in zip(sections, ends, strict=True))
+        sizes = [n // count] * count
+    if sum(sizes) != n or any(isinstance(s, int) and s < 0 for s in sizes):
+        raise ShapeError(f"split of {n} elements into parts of {tuple(sizes)}")
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    return tuple(ops.slice_axis(x, at, e - s, e) for s, e in zip(sizes, ends, strict=True))
 
 
 def _known_size(x: Node, axis: int, what: str) -> int:
@@ -210,8 +210,10 @@ def roll(x: ArrayLike, /, shift: Any, axis: Any = None) -> Any:
     if len(shifts) != len(axes):
         raise ShapeError(f"roll by {shift} along the axes {axis}: one shift for each axis")
     for at, by in zip(axes, shifts, strict=True):
-        n = _known_size(x, at, "roll")
-        if n and (k := integer(by, "roll: a shift") % n):
+        n = x.shape[at]
+        k = by if isinstance(by, Dim) else integer(by, "roll: a shift")
+        k = k % (n + 1 // (n + 1))  # which is 1 where n is 0
+        if k != 0:
             x = ops.Concat(at)(ops.slice_axis(x, at, n - k, n), ops.slice_axis(x, at, 0, n - k))
     return x
 

@@ -8,17 +8,21 @@ import numpy as np
 
 from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
 from retrograd.frontend import tree
-from retrograd.frontend.broadcasting import as_node, broadcast_to, integer
-from retrograd.frontend.context import is_tracing
-from retrograd.frontend.conversion import as_array, integer_range
+from retrograd.frontend.broadcasting import as_node, broadcast_to, integer, number
+from retrograd.frontend.context import current_trace
+from retrograd.frontend.conversion import integer_range
+from retrograd.frontend.creation import asarray
 from retrograd.frontend.distributions import Distributions
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
+from retrograd.frontend.indexing import take
 from retrograd.frontend.normal import inverse_normal_cdf
+from retrograd.frontend.ordering import argsort
 from retrograd.frontend.recording import leaf
 from retrograd.frontend.reductions import argmax
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import (
+    Dim,
     Node,
     TensorType,
     as_dtype,
@@ -42,7 +46,8 @@ class Generator(Distributions):
     Every call draws the next numbers of the stream. The bits come from Threefry-2x32 counters, and
     floating numbers are made of them with correctly rounded operations only, so a seed gives the
     same numbers everywhere. A generator is a pytree: pass it to a `jit` function as an argument
-    and return it to carry its state on.
+    and return it to carry its state on. One that is made inside of such a function draws the same
+    numbers in every call, as its seed says.
 
     >>> import retrograd as rg
     >>> a = rg.random.Generator(7).uniform((3,))
@@ -57,6 +62,7 @@ class Generator(Distributions):
         mixed = np.random.SeedSequence(int(seed)).generate_state(2, np.uint32)
         self._key: Any = Tensor.of(mixed)
         self._count: Any = Tensor.of(np.zeros((), np.uint32))
+        self._trace = current_trace()  # in which it may draw though it has a definite state
 
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` needs to continue the stream: key and position."""
@@ -80,10 +86,11 @@ class Generator(Distributions):
                 "each sample its own by vmap, or take one, stack[i]"
             )
         if self._key.is_computed and self._count.is_computed:
-            if is_tracing():
+            if current_trace() not in (None, self._trace):
                 raise TraceError(
-                    "a random generator is used inside jit but was made outside, so every call "
-                    "would draw the same numbers; pass it as an argument and return it"
+                    "a random generator is used inside jit, or inside a loop, but was made "
+                    "outside, so every call or step would draw the same numbers; pass it as an "
+                    "argument and return it, or carry it along"
                 )
             k, n = self._key.value(), self._count.value()
             with np.errstate(over="ignore"):
@@ -123,13 +130,14 @@ class Generator(Distributions):
         """Move on to another stream, which is given by the state of this one and independent of
         it: what follows differs although nothing was drawn."""
         away = Generator._restored(self._key, self._count ^ 0xFFFFFFFF)
+        away._trace = self._trace
         moved = away.split()
         self._key, self._count = moved._key, moved._count
 
     @staticmethod
     def _restored(key: Any, count: Any) -> Generator:
         new = object.__new__(Generator)
-        new._key, new._count = key, count
+        new._key, new._count, new._trace = key, count, None
         return new
 
     def bits(self, shape: Any = ()) -> Tensor:
@@ -150,13 +158,16 @@ class Generator(Distributions):
         z = _normal(Tensor(self._next()), as_shape(shape), _floating(dtype))
         return z if (mean, std) == (0.0, 1.0) else z * std + mean
 
-    def randint(self, low: int, high: int, shape: Any = (), *, dtype: Any = int64) -> Tensor:
+    def randint(self, low: int, high: int | Dim, shape: Any = (), *, dtype: Any = int64) -> Tensor:
         """Integers from `low` to `high - 1`, all equally likely (to within 2**-32 of each other's
         probability)."""
         kind = as_dtype(dtype)
         if not kind.is_integer:
             raise DTypeError(f"randint draws integers, not {kind}")
-        low, high = integer(low, "randint: a bound"), integer(high, "randint: a bound")
+        low = integer(low, "randint: a bound")
+        if isinstance(high, Dim):
+            return Tensor(el.cast(_below(self._next(), high - low, as_shape(shape)) + low, kind))
+        high = integer(high, "randint: a bound")
         first, last = integer_range(kind)
         if not (first <= low < high <= last + 1):
             raise ShapeError(
@@ -166,14 +177,13 @@ class Generator(Distributions):
         wide = TensorType(uint64, size)
         if high - low > 2**32:
             a, b = (el.cast(RandomBits(size)(self._next()), uint64) for _ in range(2))
-            number = el.bitwise_or(el.shift_left(a, full(32, wide)), b)
+            found = el.bitwise_or(el.shift_left(a, full(32, wide)), b)
             if high - low < 2**64:
-                number = el.mod(number, full(high - low, wide))
+                found = el.mod(found, full(high - low, wide))
         else:
-            scaled = el.cast(RandomBits(size)(self._next()), uint64) * (high - low)
-            number = el.shift_right(scaled, full(32, wide))
+            found = _below(self._next(), high - low, size)
         offset = full(low, TensorType(int64, size)) if low < 2**63 else full(low, wide)
-        return Tensor(el.cast(el.cast(number, offset.dtype) + offset, kind))
+        return Tensor(el.cast(el.cast(found, offset.dtype) + offset, kind))
 
     def bernoulli(self, p: ArrayLike = 0.5, shape: Any = None) -> Tensor:
         """True with probability p, which broadcasts to the shape."""
@@ -183,14 +193,17 @@ class Generator(Distributions):
         """Indices drawn with probabilities `softmax(logits)` along an axis, by the Gumbel trick."""
         return _categorical(Tensor(self._next()), logits, axis)
 
-    def permutation(self, x: int | ArrayLike) -> Tensor:
+    def permutation(self, x: int | Dim | ArrayLike) -> Tensor:
         """The numbers below x in random order; or an array with its first axis shuffled."""
-        array = as_array(x)
-        if array.ndim == 0:
-            array = np.arange(integer(array.item(), "permutation: a count"))
-        bits = self.bits((len(array), 2)).numpy()
-        order = np.argsort(bits.view(np.uint64)[:, 0], kind="stable")
-        return Tensor.of(array[order])
+        given = x if isinstance(x, Dim) else asarray(x)
+        if isinstance(given, Dim):
+            return _order(Tensor(self._next()), given)
+        if given.ndim:
+            return take(given, _order(Tensor(self._next()), given.shape[0]), axis=0)
+        count = integer(given.item(), "permutation: a count")
+        if count < 0:
+            raise ShapeError(f"permutation of {count} elements")
+        return _order(Tensor(self._next()), count)
 
 
 tree.register(
@@ -208,6 +221,12 @@ def _floating(dtype: Any) -> Any:
     return kind
 
 
+def _below(key: Node, n: int | Dim, shape: Any) -> Node:
+    """Integers below n, which is at most 2**32, in 64 bits."""
+    bits = el.cast(RandomBits(shape)(key), uint64)
+    return el.shift_right(bits * number(n, uint64, shape), full(32, bits.type))
+
+
 def _unit(key: Node, shape: Any, kind: Any) -> Node:
     """Uniform on the multiples of 2**-24, or of 2**-53 for float64, in [0, 1)."""
     if kind is not float64:
@@ -218,6 +237,14 @@ def _unit(key: Node, shape: Any, kind: Any) -> Node:
     high = el.cast(el.shift_right(high, full(5, high.type)), float64)
     low = el.cast(el.shift_right(low, full(6, low.type)), float64)
     return (high * 2.0**26 + low) * 2.0**-53
+
+
+@function
+def _order(key: ArrayLike, n: int | Dim) -> Any:
+    """The numbers below n, sorted by random words of 64 bits."""
+    bits = el.cast(RandomBits((n, 2))(key), uint64)
+    low, high = (reshape(slice_axis(bits, 1, i, i + 1), (n,)) for i in (0, 1))
+    return argsort(el.bitwise_or(low, el.shift_left(high, full(32, high.type))))
 
 
 @function

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from types import EllipsisType
 from typing import Any
 
@@ -84,12 +87,30 @@ def hold(page: Page, form: Form, tracked: bool) -> Any:
         form, tracked = _locked(form.stop), False
     if form.slot >= 0:
         return Lazy.handle_class(page.arrays[form.slot], tracked)
+    if tracked and form.serial > page.last:
+        page.last = form.serial
     new = object.__new__(Lazy.handle_class)
     new._form = form
     new._page = page
     new._requires_grad = tracked
     page.add(new)
     return new
+
+
+def in_order(page: Page, found: Form, given: Sequence[Form], tracked: bool) -> Form | None:
+    """The form of a result at this point of a recording; None if it has yet to be learned.
+
+    Gradients are added up in the order in which forms were learned. So that this is the order in
+    which a program records, whatever was recorded from its line before, what a gradient may go
+    through is on a page in the order of serials, and never twice: where the known form would have
+    come before something that is there, it is the same computation `again`, learned later.
+    """
+    if not tracked or not found.floating or any(found is x for x in given) or not grad_enabled():
+        return found
+    behind: Form | None = found
+    while behind is not None and behind.serial <= page.last:
+        behind = behind.again
+    return behind
 
 
 def _locked(make: Callable[[], Form]) -> Form:
@@ -105,8 +126,9 @@ def single(op: Operation, x: Any) -> Any:
     form = operand(page, x) if page is not None else None
     if page is None or form is None:
         return MISSED
-    found = _look(page, op, form, None, lambda: (form.node,))
-    return MISSED if found is None else hold(page, found, x._requires_grad)
+    tracked = x._requires_grad
+    found = _look(page, op, form, None, tracked, lambda: (form.node,))
+    return MISSED if found is None else hold(page, found, tracked)
 
 
 def pair(op: Operation, x: Lazy, other: Any) -> Any:
@@ -123,8 +145,8 @@ def pair(op: Operation, x: Lazy, other: Any) -> Any:
     if a is None or b is None:
         return MISSED
     nodes = (b.node, a.node) if op.swapped else (a.node, b.node)
-    found = _look(page, op, a, b, lambda: nodes)
     tracked = x._requires_grad or other._requires_grad
+    found = _look(page, op, a, b, tracked, lambda: nodes)
     return MISSED if found is None else hold(page, found, tracked)
 
 
@@ -137,17 +159,17 @@ def _with_number(op: Operation, x: Lazy, value: float) -> Any:
         value.__class__ is int and abs(value) > LARGEST
     ):
         nodes = (value, form.node) if op.swapped else (form.node, value)
-        found = _look(page, op, form, number_key(value), lambda: nodes)
+        found = _look(page, op, form, number_key(value), x._requires_grad, lambda: nodes)
         return MISSED if found is None else hold(page, found, x._requires_grad)
     k = page.take()
-    found = free_number(page, op, form, k)
+    found = free_number(page, op, form, k, x._requires_grad)
     if found is None:
         return MISSED
     page.numbers[k] = value
     return hold(page, found, x._requires_grad)
 
 
-def free_number(page: Page, op: Operation, form: Form, k: int) -> Form | None:
+def free_number(page: Page, op: Operation, form: Form, k: int, tracked: bool) -> Form | None:
     """The form of an operation with the number `k` of a page, whatever its value."""
     nodes = (ANY_NUMBER, form.node) if op.swapped else (form.node, ANY_NUMBER)
 
@@ -157,7 +179,7 @@ def free_number(page: Page, op: Operation, form: Form, k: int) -> Form | None:
             form.place.numbers[bound[0]] = k
         return len(bound) == 1
 
-    return _look(page, op, form, k, lambda: nodes, bind)
+    return _look(page, op, form, k, tracked, lambda: nodes, bind)
 
 
 def _look(
@@ -165,14 +187,17 @@ def _look(
     op: Operation,
     form: Form,
     other: Any,
+    tracked: bool,
     nodes: Callable[[], tuple[Any, ...]],
     bind: Callable[[Node], bool] | None = None,
 ) -> Form | None:
     """The form of the result, made if it is new; None if it is not to be recorded on a page."""
     table = form.uses.get(op)
-    found = table.get(other) if table is not None else None
-    if found is not None:
-        return found
+    first = table.get(other) if table is not None else None
+    if first is not None:
+        found = in_order(page, first, (form, other), tracked)
+        if found is not None:
+            return found
     here = provenance()
     if here.origin is not None:
         return None
@@ -183,10 +208,23 @@ def _look(
             return None  # it fails again where it is recorded on nodes, with the right message
         if not isinstance(node, Node) or (bind is not None and not bind(node)):
             return None
+        last = form.place.newest
         found = form.place.form(node)
-        if found.slot < 0:  # what it was given itself needs a handle of another kind
+        # What it was given itself needs a handle of another kind if that is an array. Whatever else
+        # there was before is no step of a recording: it is not followed by what there is `again`.
+        if found.serial > last:
+            _append(form.uses.setdefault(op, {}).setdefault(other, found), found)
+        elif found.slot < 0 and (found is form or found is other):
             form.uses.setdefault(op, {})[other] = found
     return found
+
+
+def _append(first: Form, found: Form) -> None:
+    """Enter a form as the same computation as another, learned later."""
+    while first.again is not None:
+        first = first.again
+    if found.serial > first.serial:
+        first.again = found
 
 
 # -- any library function ----------------------------------------------------------------------
@@ -237,7 +275,9 @@ def recall(
         quick = others, tuple(map(type, others)), *kwargs.items(), *map(type, kwargs.values())
         page = x._page
         if page.open and page.made() < page.limit:
-            return hold(page, form.uses[f][quick], x._requires_grad)
+            found = in_order(page, form.uses[f][quick], (form,), x._requires_grad)
+            if found is not None:
+                return hold(page, found, x._requires_grad)
     except (AttributeError, IndexError, KeyError, TypeError):
         pass
     key = _Key(f)
@@ -264,16 +304,38 @@ def recall(
         key.parts[i] = forms[id(h)] = form
         tracked |= h._requires_grad
     call = tuple(key.parts)
-    found = page.place.calls.get(call, MISSED)
-    if found is MISSED:
+    known = page.place.calls.get(call)
+    if known is not None:
+        first, found = known[0]
+        if first > page.last or not tracked or not grad_enabled():
+            return _held(page, found, tracked)
+        at = bisect_right(known, page.last, key=itemgetter(0))
+        if at < len(known):
+            return _held(page, known[at][1], tracked)
+    with LOCK:
+        last = page.place.newest
         found = _learn(page, f, given, named, forms)
         if found is MISSED:
             return MISSED
-        page.place.calls[call] = found
+        made = [form.serial for form in _forms(found) if form.serial > last]
+        # What gives nothing but what there was is no step of a recording, and has no order.
+        known = page.place.calls.setdefault(call, [])
+        known.append((max(made, default=math.inf), found))
         plain = all(type(a) in _PLAIN for a in (*args[1:], *kwargs.values()))
-        if plain and quick and isinstance(found, Form) and found.slot < 0 and handles[0] is args[0]:
-            forms[id(handles[0])].uses.setdefault(f, {})[quick] = found
+        one = isinstance(found, Form) and found.slot < 0
+        if plain and quick and one and handles[0] is args[0]:
+            form = forms[id(handles[0])]
+            if made or found is form:
+                first = form.uses.setdefault(f, {}).setdefault(quick, found)
+                _append(first, found)
     return _held(page, found, tracked)
+
+
+def _forms(found: Any) -> list[Form]:
+    """The forms among the results of a function."""
+    if isinstance(found, tuple):
+        return [form for x in found[1] for form in _forms(x)]
+    return [found] if isinstance(found, Form) else []
 
 
 def _learn(

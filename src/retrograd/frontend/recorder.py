@@ -39,11 +39,15 @@ class FormBase:
     """What recording a known operation needs of a form.
 
     `uses` leads on: from an operation, and what it combines this with, to the form of the result.
+    Serials have the order in which forms were learned. `again` is the same computation, learned
+    later: see `in_order` in recall.py.
     """
 
-    __slots__ = ("floating", "takes_numbers", "uses")
+    __slots__ = ("again", "floating", "serial", "takes_numbers", "uses")
 
     uses: dict[Any, dict[Any, Form]]
+    again: Form | None
+    serial: int
     floating: bool
     takes_numbers: bool  # as arguments of a program; not bfloat16
 
@@ -56,10 +60,11 @@ class PageBase:
     """
 
     __slots__ = (
-        "before", "handles", "keep", "kept", "limit", "numbers", "open", "slots", "take",
+        "before", "handles", "keep", "kept", "last", "limit", "numbers", "open", "slots", "take",
     )  # fmt: skip
 
     limit: int  # how many handles are made before somebody asks whether to cut the recording
+    last: int  # the serial of what was recorded last that a gradient may go through
     take: Callable[[], int]  # the number of the next number
     keep: Callable[[Lazy], None]  # list a handle; refuses where nothing is recorded any more
 
@@ -70,7 +75,7 @@ class PageBase:
         self.handles: list[Lazy] = []  # those made since the last look
         self.kept: list[weakref.ref[Lazy]] = []  # handles that an earlier look left here
         self.before = 0  # how many handles were made before those that are listed
-        self.limit = 0
+        self.last = self.limit = 0
         self.keep = _refuse
         self.take = itertools.count().__next__
 

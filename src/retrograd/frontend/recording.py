@@ -53,6 +53,8 @@ __all__ = [
     "evaluate",
     "leaf",
     "leaf_handle",
+    "on_tape",
+    "shown",
 ]
 
 _RECORDERS: tuple[weakref.ref[Any], ...] = ()
@@ -64,6 +66,18 @@ def recorders() -> list[Any]:
     if not _RECORDERS or is_tracing() or is_unseen():
         return []
     return [tape for tape in [ref() for ref in _RECORDERS] if tape is not None]
+
+
+def shown(node: Node) -> Node:
+    """A result that no library function has returned, after the tapes have seen it."""
+    for tape in recorders():
+        tape.record(node)
+    return node
+
+
+def on_tape(node: Node) -> bool:
+    """Whether a tape holds a node, and with it everything it was computed from."""
+    return any(tape.holds(node) for tape in recorders())
 
 
 def add_recorder(tape: Any) -> None:
@@ -232,7 +246,7 @@ class Lazy(HandleBase):
     def settle(self, array: Array) -> None:
         """Take the computed value; forget how it came about unless a gradient may ask."""
         VALUES[self.node] = array
-        if not self._requires_grad:
+        if not self._requires_grad and not on_tape(self._own):
             self.become_leaf(array, self.is_spent)
 
     def _settle(self, array: Array, form: Form, spent: bool = False) -> None:
@@ -272,7 +286,10 @@ class Lazy(HandleBase):
             self._root = gradient._root
 
     def spend(self) -> None:
-        """Become a constant through which no gradient can go, after `backward()`."""
+        """Become a constant through which no gradient can go, after `backward()`; on a tape, which
+        holds the history, it stays what it is."""
+        if self._form is None and on_tape(self._own):
+            return
         self._requires_grad = False
         form, array = self._form, self._known()
         if form is not None and array is None:

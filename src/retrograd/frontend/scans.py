@@ -148,7 +148,8 @@ def diff(
 ) -> Any:
     """Differences of neighbours along an axis, `n` times over.
 
-    `prepend` and `append` are joined to x along the axis first; numbers are stretched.
+    `prepend` and `append` are joined to x along the axis first; numbers are stretched. With
+    `n=0` the result is x itself.
 
     >>> import retrograd as rg
     >>> rg.diff([1, 4, 9, 16]).tolist()
@@ -161,6 +162,8 @@ def diff(
     times = integer(n, "diff: the number of times")
     if times < 0:
         raise ShapeError(f"diff {times} times: the number of times is not negative")
+    if times == 0:
+        return x
     ends = [None if end is None else as_node(end, x.dtype) for end in (prepend, append)]
     parts = [
         broadcast_to(end, (*x.shape[:at], 1, *x.shape[at + 1 :]))

@@ -119,7 +119,7 @@ def _plan(
     at_hand = {*known, *[f.node for f in wanted]}  # when the gradient is asked for
     ends = [f.node for f in tracked]
     starts = [input_node(n.type) for n in ends]
-    found = pullback(ends, starts, [f.node for f in leaves], same=place.numbers)
+    found = pullback(ends, starts, [f.node for f in leaves])
     forward = {n for f in (*wanted, *tracked) for n in _below(f.node, known)}
     todo = [g for g in found if g is not None]
     seen, kept = set(todo), []

@@ -11,6 +11,7 @@ from typing import Any
 
 from retrograd import inspect
 from retrograd.files import write_atomically
+from retrograd.frontend.garbage import uncollected
 from retrograd.inspect import Document
 
 
@@ -20,7 +21,8 @@ def show_page(doc: Document, path: str | os.PathLike[str] | None, open_it: bool)
     Without a path it goes into a fresh directory for temporary files. In a notebook it appears
     below the cell, elsewhere in a browser.
     """
-    html = inspect.page(doc)
+    with uncollected():
+        html = inspect.page(doc)
     if path is None:
         path = Path(tempfile.mkdtemp(prefix="retrograd-")) / "graph.html"
     target = Path(path)

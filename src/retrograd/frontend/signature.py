@@ -12,7 +12,7 @@ import numpy as np
 from retrograd.errors import DTypeError, FormatError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.recorder import FUNCTIONS
-from retrograd.ir import Dim, TensorType
+from retrograd.ir import Dim, TensorType, solve
 from retrograd.ir.literal import Reader
 
 # What is part of the signature without being asked to. Functions are compared by identity.
@@ -107,14 +107,17 @@ def sizes_in(spec: Spec) -> list[int | Dim]:
 
 
 def need_names(specs: Sequence[Spec]) -> None:
-    """Each name has to be the size of some axis by itself: from there its value is read."""
-    sizes = {d for spec in specs for d in sizes_in(spec) if isinstance(d, Dim)}
-    alone = {str(d) for d in sizes if str(d) in d.names}
-    for d in sorted(sizes, key=str):
-        for name in sorted(d.names - alone):
+    """The value of each name has to follow from the sizes of arrays."""
+    sizes = sorted({d for spec in specs for d in sizes_in(spec) if isinstance(d, Dim)}, key=str)
+    names = sorted({name for d in sizes for name in d.names})
+    values = {name: 1009 + 7919 * i for i, name in enumerate(names)}  # of no special kind
+    known = solve((d, d.evaluate(values)) for d in sizes)
+    for d in sizes:
+        for name in sorted(d.names - known.keys()):
             raise ShapeError(
-                f"jit: the size {name} is declared only within {d}, from which its value is not "
-                f"read; declare an axis of the size {name} by itself, or give {d} a name of its own"
+                f"jit: the size {name} is declared only within {d}, from which its value does not "
+                f"follow; declare an axis of the size {name} by itself, or give {d} a name of its "
+                "own"
             )
 
 

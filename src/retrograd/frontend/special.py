@@ -169,13 +169,11 @@ j1 = _elementwise(ops.j1, "j1", "The Bessel function of the first kind of order 
 i0e = _elementwise(ops.i0e, "i0e", "`exp(-|x|) I_0(x)`; its derivative at the kink at 0 is 0.")
 i1e = _elementwise(ops.i1e, "i1e", "`exp(-|x|) I_1(x)`.")
 y0 = _elementwise(ops.y0, "y0", "The Bessel function of the second kind of order 0; -inf at 0, NaN "
-                  "below. Computed by SciPy, also inside of compiled programs.")
+                  "below.")
 y1 = _elementwise(ops.y1, "y1", "The Bessel function of the second kind of order 1; -inf at 0, NaN "
-                  "below. Computed by SciPy, also inside of compiled programs.")
-k0e = _elementwise(ops.k0e, "k0e", "`exp(x) K_0(x)`, inf at 0, NaN below. Computed by SciPy, also "
-                   "inside of compiled programs.")
-k1e = _elementwise(ops.k1e, "k1e", "`exp(x) K_1(x)`, inf at 0, NaN below. Computed by SciPy, also "
-                   "inside of compiled programs.")
+                  "below.")
+k0e = _elementwise(ops.k0e, "k0e", "`exp(x) K_0(x)`, inf at 0, NaN below.")
+k1e = _elementwise(ops.k1e, "k1e", "`exp(x) K_1(x)`, inf at 0, NaN below.")
 # fmt: on
 
 

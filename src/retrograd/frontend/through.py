@@ -111,8 +111,7 @@ def _plan(
     keys = [("of", i) for i in range(len(forms))]
     keys += [("to", k) for k, yes in zip(at, more, strict=True) if yes]
     known |= zip(starts, keys, strict=True)
-    # Numbers are those of any run: equal ones are not told from others, as they are on a page.
-    parts = pullback(ends, starts, wanted, same=segment.place.numbers)
+    parts = pullback(ends, starts, wanted)
     found = dict(zip(at, parts, strict=True))
     results = {k: StopGradient()(g) for k, g in found.items() if g is not None}  # g may be given
     return list(results), Plan(segment.place, list(results.values()), known, patient=True)

@@ -36,7 +36,7 @@ class EdgeDropout(Module):
         weight = graph.edge_weight if edge_weight is None else edge_weight
         if weight is None:
             weight = creation.ones((graph.num_edges,))
-        return dropout(weight, self.p, self.training, self.generator)
+        return dropout(weight, self.p, self.training, generator=self.generator)
 
 
 def drop_edges(graph: Graph, p: float, seed: int) -> Graph:

@@ -4,7 +4,7 @@ Depends on the IR alone; every function takes any `Graph`, a gradient graph just
 """
 
 from retrograd.inspect.compare import compared
-from retrograd.inspect.document import VERSION, Document, document, shown
+from retrograd.inspect.document import VERSION, Document, completed, document, essence, shown
 from retrograd.inspect.dot import to_dot
 from retrograd.inspect.draw import draw
 from retrograd.inspect.measure import summary
@@ -17,9 +17,11 @@ __all__ = [
     "VERSION",
     "Document",
     "compared",
+    "completed",
     "document",
     "draw",
     "dumps",
+    "essence",
     "frame",
     "loads",
     "page",

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from retrograd.inspect.document import Document, Record, place_of
+from retrograd.inspect.document import Document, Record, completed, place_of
 from retrograd.inspect.packed import in_order
-from retrograd.inspect.scopes import scopes
 
 
 def compared(before: Document, after: Document) -> Document:
@@ -47,19 +46,15 @@ def compared(before: Document, after: Document) -> Document:
                 "change": "removed",
             }
         )
-    edges = [
-        {"from": x, "to": r["id"], "slot": slot, "shape": nodes[x]["shape"]}
-        for r in nodes
-        for slot, x in enumerate(r["inputs"])
-    ]
-    return after | {
-        "nodes": nodes,
-        "edges": edges,
-        "scopes": scopes([r["scope"] for r in nodes]),
-        "sources": [*after["sources"], *before["sources"]],
-        "rules": [*after["rules"], *before["rules"]],
-        "compared": [before["name"] or "before", after["name"] or "after"],
-    }
+    return completed(
+        after
+        | {
+            "nodes": nodes,
+            "sources": [*after["sources"], *before["sources"]],
+            "rules": [*after["rules"], *before["rules"]],
+            "compared": [before["name"] or "before", after["name"] or "after"],
+        }
+    )
 
 
 def _told(r: Record) -> str:

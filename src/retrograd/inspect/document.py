@@ -39,27 +39,40 @@ def document(
     `forward` is a graph this one is the gradient of: its nodes are included even where the gradient
     needs none of them. `outputs` are names for the graph's outputs. Linear in the number of nodes.
     """
+    return completed(essence(graph, shown(graph, forward), outputs))
+
+
+def completed(doc: Document) -> Document:
+    """A document with what follows from the rest of it: its edges, and the tree of its scopes."""
+    nodes = doc["nodes"]
+    doc["edges"] = [
+        {"from": x, "to": r["id"], "slot": slot, "shape": nodes[x]["shape"]}
+        for r in nodes
+        for slot, x in enumerate(r["inputs"])
+    ]
+    doc["scopes"] = scopes([r["scope"] for r in nodes])
+    return doc
+
+
+def essence(
+    graph: Graph, members: tuple[list[Node], Relatives], outputs: Sequence[str] | None = None
+) -> Document:
+    """The document without what follows from the rest of it, which a page does not hold; `members`
+    is what `shown` found."""
     if outputs is not None and len(outputs) != len(graph.outputs):
         raise ShapeError(f"{len(outputs)} names for a graph of {len(graph.outputs)} outputs")
-    nodes, kin = shown(graph, forward)
+    nodes, kin = members
     number = {node: i for i, node in enumerate(nodes)}
     tables = Tables()
     records = _records(graph, nodes, number, kin, tables)
     own = Counter(r["op"] for r in records if r["computed"])
     with_bodies(nodes, records, tables, _records)
-    edges = [
-        {"from": x, "to": r["id"], "slot": slot, "shape": records[x]["shape"]}
-        for r in records
-        for slot, x in enumerate(r["inputs"])
-    ]
     names = list(outputs) if outputs is not None else [y.name for y in graph.outputs]
     return {
         "format": "retrograd-graph",
         "version": VERSION,
         "name": graph.name,
         "nodes": records,
-        "edges": edges,
-        "scopes": scopes([r["scope"] for r in records]),
         "inputs": [number[x] for x in graph.inputs],
         "outputs": [number[y] for y in graph.outputs],
         "output_names": names,
@@ -81,6 +94,14 @@ class Tables:
     def __init__(self) -> None:
         self.sources = _Sources()
         self.rules = Rules()
+        self._types: dict[TensorType, tuple[str, str]] = {}
+
+    def type(self, type: TensorType) -> tuple[str, str]:
+        """A type and its shape as text."""
+        found = self._types.get(type)
+        if found is None:
+            found = self._types[type] = str(type), _shape(type)
+        return found
 
 
 def _records(
@@ -101,6 +122,7 @@ def _records(
     for i, node in enumerate(nodes):
         inputs = () if node in given else node.inputs
         origin = kin.origin.get(node)
+        type_text, shape = tables.type(node.type)
         found.append(
             {
                 "id": i,
@@ -108,8 +130,8 @@ def _records(
                 "family": "leaf" if node in given else _family(node),
                 "name": node.name,
                 "attrs": "" if node in given else _attributes(node),
-                "type": str(node.type),
-                "shape": _shape(node.type),
+                "type": type_text,
+                "shape": shape,
                 "scope": node.scope,
                 "source": tables.sources(node.source),
                 "origin": None if origin is None else number[origin],

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.errors import FormatError
-from retrograd.inspect.document import VERSION, Document, Record
-from retrograd.inspect.scopes import scopes
+from retrograd.inspect.document import VERSION, Document, Record, completed
 
 USUAL: Record = {
     "family": "other", "name": "", "attrs": "", "shape": "", "scope": "", "source": None,
     "origin": None, "inputs": [], "role": "forward", "order": 0, "outputs": [], "computed": True,
     "rule": None, "body": None, "gradient": None,
 }  # fmt: skip
+_NEVER = object()  # what no value equals
 ROLES = ("input", "parameter", "constant", "forward", "gradient", "update")
 CHANGES = ("same", "added", "changed", "removed")
 
@@ -29,7 +29,7 @@ CHANGES = ("same", "added", "changed", "removed")
 def dumps(doc: Document) -> str:
     """The text of a document, on one line."""
     nodes = [
-        {k: v for k, v in r.items() if k != "id" and (k not in USUAL or v != USUAL[k])}
+        {k: v for k, v in r.items() if k != "id" and v != USUAL.get(k, _NEVER)}
         for r in doc["nodes"]
     ]
     kept = {k: v for k, v in doc.items() if k not in ("edges", "scopes")} | {"nodes": nodes}
@@ -70,13 +70,7 @@ def loads(text: str | bytes) -> Document:
     _check_tables(doc)
     doc["nodes"] = _nodes(doc)
     _check_extras(doc)
-    doc["edges"] = [
-        {"from": x, "to": r["id"], "slot": slot, "shape": doc["nodes"][x]["shape"]}
-        for r in doc["nodes"]
-        for slot, x in enumerate(r["inputs"])
-    ]
-    doc["scopes"] = scopes([r["scope"] for r in doc["nodes"]])
-    return doc
+    return completed(doc)
 
 
 def _expect(holds: bool, where: str, what: str) -> None:

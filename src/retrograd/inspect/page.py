@@ -45,7 +45,8 @@ def page_of(data: str, title: str, live: bool = False) -> str:
     parts = {
         "title": escape(title),
         "policy": (
-            f"default-src 'none'; script-src '{_digest(script)}'; style-src 'unsafe-inline'; "
+            f"default-src 'none'; script-src '{_digest(script)}' 'wasm-unsafe-eval'; "
+            "style-src 'unsafe-inline'; "
             f"img-src blob: data:; worker-src blob:{connect}"
         ),
         "style": style,

@@ -2,7 +2,7 @@
 beyond the dtypes."""
 
 from retrograd.ir.check import check, check_node, nested
-from retrograd.ir.dim import Dim, evaluate, product
+from retrograd.ir.dim import Dim, evaluate, product, solve
 from retrograd.ir.dtype import (
     BY_CODE,
     DTYPES,
@@ -25,6 +25,7 @@ from retrograd.ir.dtype import (
     uint64,
 )
 from retrograd.ir.graph import Graph, reachable, substitute
+from retrograd.ir.least import at_least, least
 from retrograd.ir.node import (
     Node,
     Op,
@@ -42,6 +43,7 @@ from retrograd.ir.text import parse_graph, print_graph
 from retrograd.ir.types import Shape, TensorType, TupleType, as_shape, spec
 
 __all__ = [
+    "least",
     "BY_CODE",
     "DTYPES",
     "REGISTRY",
@@ -63,6 +65,7 @@ __all__ = [
     "check",
     "check_node",
     "declare",
+    "at_least",
     "evaluate",
     "float16",
     "float32",
@@ -84,6 +87,7 @@ __all__ = [
     "provenance",
     "reachable",
     "register",
+    "solve",
     "spec",
     "substitute",
     "stats",

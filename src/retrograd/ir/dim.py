@@ -206,6 +206,52 @@ def evaluate(size: int | Dim, sizes: Mapping[str, int]) -> int:
     return size.evaluate(sizes) if isinstance(size, Dim) else size
 
 
+def solve(
+    equations: Iterable[tuple[int | Dim, int]], sizes: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """The values of names for which sizes have given values: of a name by itself the first value
+    it is given, of others what follows from sizes in which they occur once, as a factor of a
+    summand. Names of which nothing follows are left out, and nothing is checked: where there is no
+    solution, some size does not have its value under the result.
+
+    >>> n, m = Dim("N"), Dim("M")
+    >>> solve([(2 * n + 1, 7), (n * m, 12)])
+    {'N': 3, 'M': 4}
+    """
+    found = dict(sizes or {})
+    todo = [(d, value) for d, value in equations if isinstance(d, Dim)]
+    todo.sort(key=lambda equation: str(equation[0]) not in equation[0].names)
+    while todo:
+        left = [e for e in todo if not _solve_one(*e, found)]
+        if len(left) == len(todo):
+            break
+        todo = left
+    return found
+
+
+def _solve_one(size: Dim, value: int, found: dict[str, int]) -> bool:
+    """Add the one name of a size that is not among those found; False if there are several."""
+    unknown = size.names - found.keys()
+    if len(unknown) != 1:
+        return not unknown
+    (name,) = unknown
+    slope, rest = 0, value
+    for monomial, factor in size.terms:
+        powers = dict(monomial)
+        linear = powers.pop(name, 0)
+        others = monomial_of(powers, factor)
+        if linear > 1 or (isinstance(others, Dim) and name in others.names):
+            return False
+        amount = evaluate(others, found)
+        if linear:
+            slope += amount
+        else:
+            rest -= amount
+    if slope:
+        found[name] = max(rest // slope, 0)
+    return bool(slope)
+
+
 def product(sizes: Iterable[int | Dim]) -> int | Dim:
     """The product of sizes: the number of elements of a shape."""
     total: int | Dim = 1
@@ -236,6 +282,11 @@ def _collect(terms: Iterable[tuple[Monomial, int]]) -> int | Dim:
     return new
 
 
+def monomial_of(powers: Mapping[str | Quotient, int], factor: int) -> int | Dim:
+    """Powers of names and quotients, times a factor."""
+    return _collect([(tuple(powers.items()), factor)])
+
+
 def _times(left: Monomial, right: Monomial) -> Monomial:
     powers = dict(left)
     for atom, power in right:
@@ -254,9 +305,8 @@ def _floordiv(left: int | Dim, right: int | Dim) -> int | Dim:
         raise ShapeError(f"division of the size {left} by zero")
     divisor = _terms(right)
     if len(divisor) != 1:
-        if left == right:
-            return 1
-        return _quotient(left, right)
+        found = _divide_exactly(left, right)
+        return _quotient(left, right) if found is None else found
     (monomial, factor), exact, rest = divisor[0], [], []
     for term, coefficient in _terms(left):
         reduced = _divide(term, monomial)
@@ -278,6 +328,27 @@ def _quotient(left: int | Dim, right: int | Dim) -> int | Dim:
         if common > 1:
             left, right = _collect((m, c // common) for m, c in left.terms), right // common
     return _collect(((((Quotient(left, right), 1),), 1),))
+
+
+def _divide_exactly(left: int | Dim, right: int | Dim) -> int | Dim | None:
+    """The size whose product with `right` is `left`, if there is one: polynomials are divided from
+    their highest terms on."""
+    atoms = sorted({atom for s in (left, right) for m, _ in _terms(s) for atom, _ in m}, key=str)
+
+    def height(term: tuple[Monomial, int]) -> tuple[int, list[int]]:
+        powers = dict(term[0])
+        return sum(powers.values()), [powers.get(atom, 0) for atom in atoms]
+
+    monomial, factor = max(_terms(right), key=height)
+    quotient: int | Dim = 0
+    while left != 0:
+        highest, amount = max(_terms(left), key=height)
+        reduced = _divide(highest, monomial)
+        if reduced is None or amount % factor:
+            return None
+        part = _collect([(reduced, amount // factor)])
+        quotient, left = quotient + part, left - part * right
+    return quotient
 
 
 def _divide(term: Monomial, by: Monomial) -> Monomial | None:

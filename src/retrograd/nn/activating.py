@@ -20,17 +20,17 @@ def floating(value: Any) -> Tensor:
     return x if x.dtype.is_float else x.astype(rg.float32)
 
 
-def relu(input: Any) -> Tensor:
+def relu(input: Any, inplace: bool = False) -> Tensor:
     """`max(x, 0)`."""
     return rg.relu(input)
 
 
-def relu6(input: Any) -> Tensor:
+def relu6(input: Any, inplace: bool = False) -> Tensor:
     """`min(max(x, 0), 6)`; the derivative at 0 and 6 is 0."""
     return rg.clip(floating(input), 0.0, 6.0)
 
 
-def leaky_relu(input: Any, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """`x` where positive, `negative_slope * x` elsewhere."""
     return rg.leaky_relu(input, negative_slope)
 
@@ -53,6 +53,7 @@ def rrelu(
     lower: float = 1 / 8,
     upper: float = 1 / 3,
     training: bool = False,
+    inplace: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:
     """`leaky_relu` with a slope for each element, uniform between `lower` and `upper`, in training,
@@ -64,18 +65,18 @@ def rrelu(
     return rg.where(x > 0, x, source.uniform(x.shape, lower, upper, dtype=x.dtype) * x)
 
 
-def elu(input: Any, alpha: float = 1.0) -> Tensor:
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
     return rg.elu(input, alpha)
 
 
-def celu(input: Any, alpha: float = 1.0) -> Tensor:
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere (Barron, arXiv:1704.07483)."""
     x = floating(input)
     return rg.where(x > 0, x, alpha * rg.expm1(x / alpha))
 
 
-def selu(input: Any) -> Tensor:
+def selu(input: Any, inplace: bool = False) -> Tensor:
     """`scale * elu(x, alpha)` with the constants that keep mean 0 and variance 1 (Klambauer et al.,
     arXiv:1706.02515)."""
     x = floating(input)
@@ -87,12 +88,12 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     return rg.gelu(input, approximate)
 
 
-def silu(input: Any) -> Tensor:
+def silu(input: Any, inplace: bool = False) -> Tensor:
     """`x sigmoid(x)`."""
     return rg.silu(input)
 
 
-def mish(input: Any) -> Tensor:
+def mish(input: Any, inplace: bool = False) -> Tensor:
     """`x tanh(softplus(x))` (Misra, arXiv:1908.08681)."""
     x = floating(input)
     return x * rg.tanh(rg.softplus(x))
@@ -112,18 +113,20 @@ def sigmoid(input: Any) -> Tensor:
     return rg.sigmoid(input)
 
 
-def hardsigmoid(input: Any) -> Tensor:
+def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
     """`relu6(x + 3) / 6`."""
     return relu6(floating(input) + 3.0) / 6
 
 
-def hardswish(input: Any) -> Tensor:
+def hardswish(input: Any, inplace: bool = False) -> Tensor:
     """`x relu6(x + 3) / 6` (Howard et al., arXiv:1905.02244)."""
     x = floating(input)
     return x * relu6(x + 3.0) / 6
 
 
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+def hardtanh(
+    input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
     """`x` limited to the range; the derivative at its ends is 0."""
     if not min_val <= max_val:
         raise OptionError(f"hardtanh: min_val, {min_val}, is not above max_val, {max_val}")
@@ -156,7 +159,7 @@ def softsign(input: Any) -> Tensor:
     return x / (1 + rg.abs(x))
 
 
-def threshold(input: Any, threshold: float, value: float) -> Tensor:
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`x` where it is above the threshold, `value` elsewhere."""
     x = rg.asarray(input)
     return rg.where(x > threshold, x, value)
@@ -178,19 +181,23 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     return rg.where(x * beta > threshold, x, rg.softplus(x * beta) / beta)
 
 
-def softmax(input: Any, dim: int = -1) -> Tensor:
-    """`exp(x) / sum(exp(x))` along an axis."""
-    return rg.softmax(input, axis=dim)
+def _in_dtype(input: Any, dtype: Any) -> Any:
+    return input if dtype is None else rg.asarray(input).astype(dtype)
 
 
-def softmin(input: Any, dim: int = -1) -> Tensor:
-    """`softmax(-x)`."""
-    return rg.softmax(-floating(input), axis=dim)
+def softmax(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
+    """`exp(x) / sum(exp(x))` along an axis, computed in `dtype` where that is given."""
+    return rg.softmax(_in_dtype(input, dtype), axis=dim)
 
 
-def log_softmax(input: Any, dim: int = -1) -> Tensor:
-    """`x - logsumexp(x)` along an axis."""
-    return rg.log_softmax(input, axis=dim)
+def softmin(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
+    """`softmax(-x)`, computed in `dtype` where that is given."""
+    return rg.softmax(-floating(_in_dtype(input, dtype)), axis=dim)
+
+
+def log_softmax(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
+    """`x - logsumexp(x)` along an axis, computed in `dtype` where that is given."""
+    return rg.log_softmax(_in_dtype(input, dtype), axis=dim)
 
 
 def gumbel_softmax(

@@ -9,11 +9,11 @@ from retrograd.errors import ShapeError
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import product
 from retrograd.nn import functional
-from retrograd.nn.applied import Applied
+from retrograd.nn.applied import Applied, InPlace
 from retrograd.nn.module import Module
 
 
-class ReLU(Applied):
+class ReLU(InPlace):
     """`max(x, 0)`."""
 
     function = staticmethod(functional.relu)
@@ -40,7 +40,7 @@ class Sigmoid(Applied):
     function = staticmethod(functional.sigmoid)
 
 
-class SiLU(Applied):
+class SiLU(InPlace):
     """`x sigmoid(x)`."""
 
     function = staticmethod(functional.silu)

@@ -9,7 +9,7 @@ from retrograd.errors import ShapeError
 from retrograd.frontend.random import Generator
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn import functional, init
-from retrograd.nn.applied import Applied
+from retrograd.nn.applied import Applied, InPlace
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
@@ -19,8 +19,8 @@ class CELU(Applied):
 
     function = staticmethod(functional.celu)
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__(alpha=alpha)
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(alpha=alpha, inplace=inplace)
 
 
 class ELU(Applied):
@@ -28,8 +28,8 @@ class ELU(Applied):
 
     function = staticmethod(functional.elu)
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__(alpha=alpha)
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(alpha=alpha, inplace=inplace)
 
 
 class GLU(Applied):
@@ -50,13 +50,13 @@ class Hardshrink(Applied):
         super().__init__(lambd=lambd)
 
 
-class Hardsigmoid(Applied):
+class Hardsigmoid(InPlace):
     """`clip(x / 6 + 1 / 2, 0, 1)`."""
 
     function = staticmethod(functional.hardsigmoid)
 
 
-class Hardswish(Applied):
+class Hardswish(InPlace):
     """`x clip(x + 3, 0, 6) / 6`."""
 
     function = staticmethod(functional.hardswish)
@@ -67,8 +67,8 @@ class Hardtanh(Applied):
 
     function = staticmethod(functional.hardtanh)
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
-        super().__init__(min_val=min_val, max_val=max_val)
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(min_val=min_val, max_val=max_val, inplace=inplace)
 
 
 class LeakyReLU(Applied):
@@ -76,8 +76,8 @@ class LeakyReLU(Applied):
 
     function = staticmethod(functional.leaky_relu)
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
-        super().__init__(negative_slope=negative_slope)
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__(negative_slope=negative_slope, inplace=inplace)
 
 
 class LogSigmoid(Applied):
@@ -95,19 +95,19 @@ class LogSoftmax(Applied):
         super().__init__(dim=dim)
 
 
-class Mish(Applied):
+class Mish(InPlace):
     """`x tanh(softplus(x))`."""
 
     function = staticmethod(functional.mish)
 
 
-class ReLU6(Applied):
+class ReLU6(InPlace):
     """`clip(x, 0, 6)`."""
 
     function = staticmethod(functional.relu6)
 
 
-class SELU(Applied):
+class SELU(InPlace):
     """The scaled exponential linear unit; see `functional.selu`."""
 
     function = staticmethod(functional.selu)
@@ -166,8 +166,8 @@ class Threshold(Applied):
 
     function = staticmethod(functional.threshold)
 
-    def __init__(self, threshold: float, value: float) -> None:
-        super().__init__(threshold=threshold, value=value)
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__(threshold=threshold, value=value, inplace=inplace)
 
 
 class PReLU(Module):
@@ -197,7 +197,12 @@ class RReLU(Module):
     while training, and is their mean in evaluation. Draws as `Dropout` does."""
 
     def __init__(
-        self, lower: float = 1 / 8, upper: float = 1 / 3, *, generator: Generator | None = None
+        self,
+        lower: float = 1 / 8,
+        upper: float = 1 / 3,
+        inplace: bool = False,
+        *,
+        generator: Generator | None = None,
     ) -> None:
         super().__init__()
         self.lower = lower
@@ -205,7 +210,9 @@ class RReLU(Module):
         self.generator = (generator or init.default_generator()).split()
 
     def forward(self, input: Any) -> Tensor:
-        return functional.rrelu(input, self.lower, self.upper, self.training, self.generator)
+        return functional.rrelu(
+            input, self.lower, self.upper, self.training, generator=self.generator
+        )
 
     def extra_repr(self) -> str:
         return f"lower={self.lower}, upper={self.upper}"

@@ -14,11 +14,13 @@ class Applied(Module):
     the function and attributes, all of which are shown but those `hidden`."""
 
     function: ClassVar[Callable[..., Any]]
-    hidden: ClassVar[tuple[str, ...]] = ()
+    hidden: ClassVar[tuple[str, ...]] = ("inplace",)
     _options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
+        if unknown := [name for name in options if name not in self._options]:
+            raise TypeError(f"{type(self).__name__} has no option {unknown[0]!r}")
         for name, value in options.items():
             setattr(self, name, value)
 
@@ -35,3 +37,11 @@ class Applied(Module):
 
     def extra_repr(self) -> str:
         return shown(self, *(name for name in self._options if name not in self.hidden))
+
+
+class InPlace(Applied):
+    """One whose only option is PyTorch's `inplace`, which changes nothing: compiled programs reuse
+    memory by themselves."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(inplace=inplace)

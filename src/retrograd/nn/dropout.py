@@ -21,14 +21,16 @@ class Dropout(Module):
     on; `Optimizer.update` also moves the streams of the parameters it is given on.
     """
 
-    def __init__(self, p: float = 0.5, *, generator: Generator | None = None) -> None:
+    def __init__(
+        self, p: float = 0.5, inplace: bool = False, *, generator: Generator | None = None
+    ) -> None:
         super().__init__()
         check_probability(p)
         self.p = p
         self.generator = (generator or init.default_generator()).split()
 
     def forward(self, input: Any) -> Tensor:
-        return functional.dropout(input, self.p, self.training, self.generator)
+        return functional.dropout(input, self.p, self.training, generator=self.generator)
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
@@ -38,32 +40,34 @@ class Dropout1d(Dropout):
     """`Dropout` of whole channels of `[N, C, L]`."""
 
     def forward(self, input: Any) -> Tensor:
-        return functional.dropout1d(input, self.p, self.training, self.generator)
+        return functional.dropout1d(input, self.p, self.training, generator=self.generator)
 
 
 class Dropout2d(Dropout):
     """`Dropout` of whole channels of `[N, C, H, W]`."""
 
     def forward(self, input: Any) -> Tensor:
-        return functional.dropout2d(input, self.p, self.training, self.generator)
+        return functional.dropout2d(input, self.p, self.training, generator=self.generator)
 
 
 class Dropout3d(Dropout):
     """`Dropout` of whole channels of `[N, C, D, H, W]`."""
 
     def forward(self, input: Any) -> Tensor:
-        return functional.dropout3d(input, self.p, self.training, self.generator)
+        return functional.dropout3d(input, self.p, self.training, generator=self.generator)
 
 
 class AlphaDropout(Dropout):
     """`Dropout` for networks of `SELU`: mean and variance stay; see `functional.alpha_dropout`."""
 
     def forward(self, input: Any) -> Tensor:
-        return functional.alpha_dropout(input, self.p, self.training, self.generator)
+        return functional.alpha_dropout(input, self.p, self.training, generator=self.generator)
 
 
 class FeatureAlphaDropout(Dropout):
     """`AlphaDropout` of whole channels."""
 
     def forward(self, input: Any) -> Tensor:
-        return functional.feature_alpha_dropout(input, self.p, self.training, self.generator)
+        return functional.feature_alpha_dropout(
+            input, self.p, self.training, generator=self.generator
+        )

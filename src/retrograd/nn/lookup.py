@@ -54,8 +54,17 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     return y if bias is None else y + bias
 
 
-def one_hot(tensor: Any, num_classes: int) -> Tensor:
-    """1 at each index along a new last axis, 0 elsewhere; int64."""
+def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+    """1 at each index along a new last axis, 0 elsewhere; int64.
+
+    Without `num_classes` it is one more than the largest index, which must be known: in transforms
+    and `jit` it is an error that says so.
+    """
+    if num_classes == -1:
+        x = rg.asarray(tensor)
+        if x.size == 0:
+            raise ShapeError(f"one_hot{_at()} of {x.shape}: of no indices, give num_classes")
+        num_classes = int(rg.max(x)) + 1
     return rg.one_hot(tensor, num_classes, dtype=rg.int64)
 
 
@@ -258,6 +267,7 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:
     """`softmax(query key^T * scale) value` (Vaswani et al., arXiv:1706.03762).
@@ -266,8 +276,13 @@ def scaled_dot_product_attention(
     is `1 / sqrt(E)` by default. `attn_mask` broadcasts to `[..., L, S]`: a boolean one is true
     where a query may look at a key, a floating one is added to the scores. With `is_causal` query
     i looks at keys 0 to i. A query that a boolean mask leaves no key gives 0.
+
+    With `enable_gqa` keys and values may have fewer heads (axis -3) than queries, by a whole
+    factor: each of theirs serves that many heads of queries (Ainslie et al., arXiv:2305.13245).
     """
     q, k, v = rg.asarray(query), rg.asarray(key), rg.asarray(value)
+    if enable_gqa:
+        k, v = (_for_all_heads(x, q) for x in (k, v))
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
             f"attention{_at()} of query {q.shape}, key {k.shape}, value {v.shape}: query and key "
@@ -276,7 +291,17 @@ def scaled_dot_product_attention(
     width = q.shape[-1]
     scores = (q * (1 / math.sqrt(width) if scale is None else scale)) @ k.mT
     probabilities = _attention_weights(scores, attn_mask, is_causal)
-    return dropout(probabilities, dropout_p, dropout_p > 0, generator) @ v
+    return dropout(probabilities, dropout_p, dropout_p > 0, generator=generator) @ v
+
+
+def _for_all_heads(x: Tensor, query: Tensor) -> Tensor:
+    """Keys or values, each head as often as there are heads of queries that share it."""
+    if min(x.ndim, query.ndim) < 3 or not x.shape[-3] or query.shape[-3] % x.shape[-3]:
+        raise ShapeError(
+            f"attention{_at()} with enable_gqa: the heads of the query, {query.shape}, are a "
+            f"multiple of those of key and value, {x.shape} (axis -3)"
+        )
+    return rg.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
 
 
 def _attention_weights(scores: Tensor, mask: Any, causal: bool) -> Tensor:

@@ -82,7 +82,7 @@ def multi_head_attention_forward(
     if is_causal and attn_mask is None:
         attn_mask = ~rg.tril(rg.ones((length, scores.shape[-1] - more), dtype=rg.bool))
     scores = _masked(scores, attn_mask, key_padding_mask, more, alone)
-    shares = dropout(rg.softmax(scores), dropout_p, training and dropout_p > 0, generator)
+    shares = dropout(rg.softmax(scores), dropout_p, training and dropout_p > 0, generator=generator)
     y = rg.permute_dims(shares @ v, (2, 0, 1, 3)).reshape((length, batch, embed_dim_to_check))
     y = linear(y, out_proj_weight, out_proj_bias)
     shown = shares.mean(axis=1) if average_attn_weights else shares

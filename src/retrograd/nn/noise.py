@@ -23,7 +23,11 @@ def check_probability(p: float) -> None:
 
 
 def dropout(
-    input: Any, p: float = 0.5, training: bool = True, generator: Generator | None = None
+    input: Any,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Each element 0 with probability p, else divided by `1 - p`, so that the mean is kept.
 
@@ -61,7 +65,11 @@ def _channels(x: Tensor, rank: int | None) -> tuple[Any, ...]:
 
 
 def dropout1d(
-    input: Any, p: float = 0.5, training: bool = True, generator: Generator | None = None
+    input: Any,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    generator: Generator | None = None,
 ) -> Tensor:
     """`dropout` of whole channels of `[N, C, L]` or `[C, L]`."""
     x = rg.asarray(input)
@@ -69,7 +77,11 @@ def dropout1d(
 
 
 def dropout2d(
-    input: Any, p: float = 0.5, training: bool = True, generator: Generator | None = None
+    input: Any,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    generator: Generator | None = None,
 ) -> Tensor:
     """`dropout` of whole channels of `[N, C, H, W]` or `[C, H, W]` (Tompson et al.,
     arXiv:1411.4280)."""
@@ -78,7 +90,11 @@ def dropout2d(
 
 
 def dropout3d(
-    input: Any, p: float = 0.5, training: bool = True, generator: Generator | None = None
+    input: Any,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    generator: Generator | None = None,
 ) -> Tensor:
     """`dropout` of whole channels of `[N, C, D, H, W]` or `[C, D, H, W]`."""
     x = rg.asarray(input)
@@ -86,7 +102,11 @@ def dropout3d(
 
 
 def alpha_dropout(
-    input: Any, p: float = 0.5, training: bool = False, generator: Generator | None = None
+    input: Any,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Dropout to the lowest value of `selu`, scaled and shifted so that mean 0 and variance 1 are
     kept (Klambauer et al., arXiv:1706.02515)."""
@@ -95,7 +115,11 @@ def alpha_dropout(
 
 
 def feature_alpha_dropout(
-    input: Any, p: float = 0.5, training: bool = False, generator: Generator | None = None
+    input: Any,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    generator: Generator | None = None,
 ) -> Tensor:
     """`alpha_dropout` of whole channels of `[N, C, ...]`."""
     x = rg.asarray(input)

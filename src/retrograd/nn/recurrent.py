@@ -197,7 +197,7 @@ class _Recurrent(Module):
                 last.append(state)
             x = runs[0] if len(runs) == 1 else rg.concat(runs, axis=-1)
             if layer < self.num_layers - 1 and self.dropout:
-                x = functional.dropout(x, self.dropout, self.training, self.generator)
+                x = functional.dropout(x, self.dropout, self.training, generator=self.generator)
         return x, [rg.stack(part, axis=0) for part in zip(*last, strict=True)]
 
     def _first(self, hx: Any, batch: Any, x: Tensor, alone: bool) -> list[Tensor]:

@@ -143,13 +143,14 @@ def trigamma(x: Any) -> Any:
 
 
 def bessel(name: str, order: int | None = None) -> Meaning:
-    """`jv` or `ive` of whole orders, which vanish at infinity."""
+    """`jv`, `yv` or `ive` of whole orders, which vanish at infinity, where they are real."""
 
     @in_double
     def meaning(*arrays: Any) -> Any:
         n, x = arrays if order is None else (np.float64(order), *arrays)
         good = (np.trunc(n) == n) & (np.abs(n) <= HIGHEST_ORDER)
-        y = scipy(name)(np.where(good, n, 0.0), np.where(np.isinf(x), 1.0, x))
-        return np.where(good, np.where(np.isinf(x), 0.0, y), np.nan)
+        endless = np.isinf(x)
+        y = scipy(name)(np.where(good, n, 0.0), np.where(endless, np.copysign(1.0, x), x))
+        return np.where(good, np.where(endless, np.abs(0.0 * y), y), np.nan)
 
     return meaning

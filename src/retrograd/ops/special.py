@@ -134,8 +134,8 @@ i0e = unary("i0e", bessel("ive", 0), lambda g, y, x: zmul(g, i1e(x) - sign(x) * 
 i1e = unary("i1e", bessel("ive", 1),
             lambda g, y, x: zmul(g, 0.5 * (i0e(x) + bessel_ie(like(2, x), x)) - sign(x) * y))
 # Those of the second kind, NaN below 0; `k0e(x) = exp(x) K_0(x)`.
-y0 = unary("y0", from_scipy("y0"), lambda g, y, x: -zmul(g, y1(x)))
-y1 = unary("y1", from_scipy("y1"), lambda g, y, x: zmul(g, y0(x) - y / x))
+y0 = unary("y0", bessel("yv", 0), lambda g, y, x: -zmul(g, y1(x)))
+y1 = unary("y1", bessel("yv", 1), lambda g, y, x: zmul(g, y0(x) - y / x))
 k0e = unary("k0e", from_scipy("k0e"), lambda g, y, x: zmul(g, y - k1e(x)))
 k1e = unary("k1e", from_scipy("k1e"), lambda g, y, x: zmul(g, y - k0e(x) - y / x))
 bessel_j = binary(

@@ -1,4 +1,8 @@
-"""Constant folding: what depends on constants alone is computed now, by the op's own reference."""
+"""Constant folding: what depends on constants alone is computed now, by the op's own reference.
+
+Only where all backends give its bits: whether a value is a constant depends on how it was recorded
+and where the recording was cut, and no bit of a result may.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import numpy as np
 
 from retrograd.ir import Graph, Node, Op, TupleType
 from retrograd.ops.elementwise import Cast, Elementwise
+from retrograd.ops.exact import is_determined
 from retrograd.ops.leaf import Constant
 from retrograd.passes.constants import same_bits, splat
 from retrograd.passes.sweep import Rule, sweep
@@ -57,7 +62,7 @@ def _value(node: Node) -> np.ndarray[Any, Any] | None:
     for x in node.inputs:
         if x.prim.name != "constant":
             return None
-    if not node.inputs:
+    if not node.inputs or not is_determined(node):
         return None
     value = _fold_splats(node) if all(splat(x) is not None for x in node.inputs) else None
     return _fold_arrays(node) if value is None else value

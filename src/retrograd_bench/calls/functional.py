@@ -33,12 +33,12 @@ def _activations(a: Arrays) -> dict[str, Call]:
     made: dict[str, Call] = {name: partial(getattr(F, name), x) for name in ACTIVATIONS.split()}
     names = ("softmax", "log_softmax", "softmin")
     made |= {name: partial(getattr(F, name), x, dim=-1) for name in names}
-    made |= {name: partial(getattr(F, name), x, 0.5, True, g) for name in DROPPING}
+    made |= {name: partial(getattr(F, name), x, 0.5, True, generator=g) for name in DROPPING}
     return made | {
-        "dropout1d": lambda: F.dropout1d(a.sequence, 0.5, True, g),
-        "dropout2d": lambda: F.dropout2d(a.image, 0.5, True, g),
-        "dropout3d": lambda: F.dropout3d(a.volume, 0.5, True, g),
-        "feature_alpha_dropout": lambda: F.feature_alpha_dropout(a.image, 0.5, True, g),
+        "dropout1d": lambda: F.dropout1d(a.sequence, 0.5, True, generator=g),
+        "dropout2d": lambda: F.dropout2d(a.image, 0.5, True, generator=g),
+        "dropout3d": lambda: F.dropout3d(a.volume, 0.5, True, generator=g),
+        "feature_alpha_dropout": lambda: F.feature_alpha_dropout(a.image, 0.5, True, generator=g),
         "glu": lambda: F.glu(a.image, dim=2),
         "gumbel_softmax": lambda: F.gumbel_softmax(x, generator=g),
         "prelu": lambda: F.prelu(x, rg.tensor([0.2])),

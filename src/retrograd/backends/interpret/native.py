@@ -21,17 +21,24 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, Program
+from retrograd.backends.interpret.naming import difference, named, types_of
+from retrograd.backends.interpret.ordered import can_reduce, reduced
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.pairs.matrices import Paired
-from retrograd.errors import LoopLimitError, ShapeError
-from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, evaluate
+from retrograd.errors import LoopLimitError
+from retrograd.ir import (
+    Dim,
+    Graph,
+    Node,
+    TupleType,
+    evaluate,
+)
 from retrograd.ops.control import items
 from retrograd.ops.conv import Conv
 from retrograd.ops.dag import order_size
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.index import Scatter
 from retrograd.ops.leaf import input_node
-from retrograd.ops.linalg import Inv, Solve
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ArgMax, Reduction
@@ -77,6 +84,8 @@ def run(node: Node, arrays: list[Array]) -> Array:
         return _program(node, "flat", work)(flat)[0].reshape(shape)
     if not all(a.size for a in arrays):
         return _program(node, "", work)(arrays)[0]
+    if isinstance(prim, Reduction) and can_reduce(node, work):
+        return reduced(prim, arrays[0])
     if isinstance(prim, _FREE):
         slim = _without_ones(node, arrays[0])
         if slim is not None:
@@ -90,7 +99,8 @@ def run(node: Node, arrays: list[Array]) -> Array:
         slim, slender = _matrices(node, *arrays) or _slim_product(node, arrays)
         return _program(slim, "paired", work)(slender)[0].reshape(node.shape)
     if isinstance(prim, MatrixOp | Paired):
-        return _program(node, _named(node), work)(arrays)[0]
+        kind = named(node)
+        return _program(node, kind, work)([*arrays, *difference(node, kind)])[0]
     if node.op == "dag_scan":
         return _program(_of_any_graph(node), "graph", FULL)(arrays)[0]
     paired = isinstance(prim, Scatter | SearchSorted)
@@ -119,20 +129,6 @@ def _of_any_graph(node: Node) -> Node:
         rows = e if i < first else n if second <= i < second + prim.node_inputs else None
         types.append(t if rows is None else t.with_shape((rows, *t.shape[1:])))
     return replace(prim, nodes=n)(*[input_node(t) for t in types])
-
-
-def _named(node: Node) -> str:
-    """The kind of a program for all sizes that are equal to one another where these are; "" where
-    the operation depends on more than that."""
-    kind = "named"
-    for x in node.inputs:
-        known = [n for y in node.inputs for n in y.shape]
-        kind += "".join([f" {known.index(n)}" for n in x.shape])
-    try:
-        node.prim.infer(*_types(node, kind))
-    except ShapeError:
-        return ""
-    return kind
 
 
 def _without_ones(node: Node, x: Array) -> Node | None:
@@ -251,49 +247,9 @@ def _outgrown(code: Code, work: float) -> bool:
 
 
 def _compiled(node: Node, kind: str, level: int) -> Code:
-    inputs = [input_node(t) for t in _types(node, kind)]
-    result = node.prim(*inputs)
+    inputs = [input_node(t) for t in types_of(node, kind)]
+    result = node.prim(*inputs[: len(node.inputs)])
     outputs = items(result) if isinstance(result.type, TupleType) else [result]
     COMPILED["programs"] += 1
     program = LLVMProgram(Graph(inputs, outputs), light=level < len(LEVELS), narrow=level == 0)
     return Code(program, level)
-
-
-def _types(node: Node, kind: str) -> list[TensorType]:
-    """The types of the operands of a node with names in place of sizes."""
-    types = [x.type for x in node.inputs]
-    if kind == "flat":
-        return [t.with_shape((Dim("N"),)) for t in types]
-    if not kind or kind == "graph":
-        return types
-    if kind.startswith("named"):
-        names = iter([Dim(f"n{i}") for i in kind.split()[1:]])
-        named: list[list[Any]] = [[next(names) for _ in t.shape] for t in types]
-        prim, rows = node.prim, -2
-        if isinstance(prim, Paired):
-            if prim.given:
-                rows = -3
-                for own in named:
-                    own[-1] = 2  # the parts of complex numbers
-            prim = prim.inner
-        if isinstance(prim, Solve | Inv):
-            named[1][rows] = named[0][rows + 1] + 2
-        return [t.with_shape(tuple(s)) for t, s in zip(types, named, strict=True)]
-    sizes: list[list[Any]] = [
-        [Dim(f"{'abc'[i]}{axis}") for axis in range(t.rank)] for i, t in enumerate(types)
-    ]
-    prim = node.prim
-    if isinstance(prim, DotGeneral):
-        pairs = (*zip(prim.a_contract, prim.b_contract, strict=True),
-                 *zip(prim.a_batch, prim.b_batch, strict=True))  # fmt: skip
-        for i, j in pairs:
-            sizes[1][j] = sizes[0][i]
-    if isinstance(prim, Scatter):
-        x, index, _ = sizes
-        index[: prim.shared] = x[: prim.shared]
-        sizes[2] = [*x[: prim.axis], *index[prim.shared :], *x[prim.axis + 1 :]]
-    if isinstance(prim, SearchSorted):
-        sizes[1][: prim.shared] = sizes[0][: prim.shared]
-    if isinstance(prim, Scan):
-        sizes[1:] = [sizes[0]] * (len(sizes) - 1)
-    return [t.with_shape(tuple(s)) for t, s in zip(types, sizes, strict=True)]

@@ -14,34 +14,16 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.interpret.native import run, run_region
+from retrograd.backends.interpret.ordered import SELECTING, is_whole
 from retrograd.backends.kernel.fuse import LOOPS
 from retrograd.backends.kernel.legalize import CALLED, without_windows
 from retrograd.backends.limits import check_memory
+from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.errors import LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.elementwise import Elementwise
+from retrograd.ops.exact import EXACT, MOVING
 from retrograd.passes.settle import settled
-
-# Operations whose NumPy meaning gives the bits of compiled code, in every dtype but half precision.
-EXACT = frozenset((
-    # arithmetic that is rounded correctly, comparisons, choice, bits
-    "add", "sub", "mul", "neg", "abs", "sqrt", "zmul", "zzmul", "zdiv",
-    "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "select",
-    "copysign", "signbit", "nextafter",
-    "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
-    "div", "reciprocal", "floor", "ceil", "trunc", "round", "cast",
-    # movement and counting
-    "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
-    "gather", "random_bits", "item", "stop_gradient", "alias", "reduce_any", "reduce_all",
-    "region_in", "region_out", "keep", "after",
-))  # fmt: skip
-MOVING = frozenset((
-    "constant", "iota", "expand", "reshape", "permute", "slice", "pad", "flip", "concat", "gather",
-    "stop_gradient", "alias", "scatter_set", "item", "region_in", "region_out", "keep", "after",
-    "windows", "store",
-    # One result is right, and NumPy has it without compiling anything.
-    "sort", "argsort", "dag_order",
-))  # fmt: skip
 
 
 class InterpretedProgram:
@@ -72,7 +54,7 @@ class InterpretedProgram:
                 given = [values[x] for x in inputs]
                 if node.op in LOOPS and node.op != "dag_scan":
                     values[node] = run_region(bound(node, sizes) if sizes else node, given)
-                elif f is None:
+                elif f is None or (node.op in SELECTING and may_flush()):
                     values[node] = natively(bound(node, sizes) if sizes else node, given)
                 else:
                     values[node] = computed(node, f, given, sizes)
@@ -102,7 +84,8 @@ def in_numpy(node: Node) -> Callable[..., Any] | None:
     if node.op in CALLED:
         return node.prim.reference
     half = any(x.dtype.is_half for x in (node, *node.inputs))
-    if node.op not in MOVING and (half or node.op not in EXACT):
+    exact = node.op in EXACT or node.op in SELECTING or is_whole(node)
+    if node.op not in MOVING and (half or not exact):
         return None
     prim = node.prim
     return prim.formula if isinstance(prim, Elementwise) and not half else prim.reference

@@ -17,6 +17,7 @@ from retrograd.backends.kernel.contraction import Store
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest, loops_over, mapping
 from retrograd.backends.kernel.nest import Store as Write
+from retrograd.backends.pairs.matrices import PairedFft
 from retrograd.ir import Dim, Graph, Node, Op, Shape, TensorType, float64, int64, product
 from retrograd.ops.leaf import input_node
 
@@ -94,7 +95,8 @@ def by_reference(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> 
     work dwarfs the call."""
     prim: Op = node.prim
     given = [input_node(x.type) for x in inputs]
-    graph = Graph(given, [prim(*given)])
+    end = prim.on_parts(*given) if isinstance(prim, PairedFft) else prim(*given)
+    graph = Graph(given, [end])
     sizes = [Dim(name) for name in graph.dim_names]
     call = Call(
         f"{PYTHON}{graph}", node.type, sizes, node, fills=False, cost=BY_REFERENCE, refuses=True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from retrograd.backends.kernel.ahead import fetch_ahead
 from retrograd.backends.kernel.band import WINDOW, Band, make_bands, place_barriers
 from retrograd.backends.kernel.block import Block
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
@@ -21,7 +22,7 @@ from retrograd.backends.kernel.nest import WORK_BYTES
 from retrograd.backends.kernel.recompute import recompute
 from retrograd.backends.kernel.region import Memory, flat, hidden_names, length_of, regions_of
 from retrograd.backends.kernel.sizes import Sizes, grows, rounded
-from retrograd.control import Scan, Sized, WhileLoop
+from retrograd.control import Sized, WhileLoop
 from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
 from retrograd.ops.leaf import input_node
 
@@ -73,6 +74,7 @@ class Plan:
         self.kernels = [k for band in self.bands for k in band.kernels]
         for band in self.bands if not light else ():
             settle_region(band)
+            fetch_ahead(band)
         self.threaded = any(band.shared for band in self.bands)
         place_barriers(self.bands)
         self.every = list(flat(self.kernels))  # those that regions run included
@@ -102,17 +104,19 @@ class Plan:
 
     def _make_local(self) -> Layout:
         """Find the temporaries of which each thread has a block, and place them in its scratch."""
-        inner = [b for k in self.kernels for r in regions_of(k) for block in r.bands for b in block]
+        inner = [b for k in self.every for r in regions_of(k) for block in r.bands for b in block]
+        every = (*self.bands, *inner)
         homes: dict[Buffer, Band | None] = {}  # None where several bands touch a buffer
-        for band in (*inner, *(b for b in self.bands if not b.together)):
+        for band in (b for b in every if not b.together):
             for buffer in band.reads | band.writes:
                 homes[buffer] = band if homes.get(buffer, band) is band else None
-        for kernel in (k for band in self.bands if band.together for k in band.kernels):
+        for kernel in (k for band in every if band.together for k in band.kernels):
             for region in regions_of(kernel):
                 homes |= dict.fromkeys([*kernel.reads, *region.touched], None)
+        homes |= dict.fromkeys(self._dynamic, None)
         offsets: dict[Buffer, int] = {}
         size = 0
-        for band in (*self.bands, *inner):
+        for band in every:
             own = {b: b.bytes for b in own_of_walk(band)} if band.together else {}
             if band.rows != 0 and band.block_rows != 0:
                 made = [b for b in band.writes if b.kind == "temporary" and homes[b] is band]
@@ -207,20 +211,23 @@ class Plan:
         return "\n".join(lines)
 
 
-def settle_region(band: Band) -> None:
-    """Have threads share the steps of a loop, if what a step does is worth it, or the nodes of a
-    graph, if there may be enough of them."""
+def settle_region(band: Band, within: bool = False) -> None:
+    """Have threads share what a region runs, if that is worth it, or the nodes of a graph, if there
+    may be enough of them. `within` says that the band is itself part of a region."""
     if len(band.kernels) != 1:
         return
     for region in regions_of(band.kernels[0]):
         if region.walk is not None:
+            if within:
+                continue
             fixed = all(isinstance(b.bytes, int) for b in own_of_walk(band))
             unknown = isinstance(region.walk.edges.bytes, Dim) or isinstance(length_of(region), Dim)
             band.together = fixed and (unknown or nanoseconds(band.kernels[0]) >= WALK)
-        if not isinstance(region.node.prim, Scan):
             continue
         bands = [make_bands(block) for block in region.blocks]
-        if any(b.rows != 0 for inside in bands for b in inside):
+        for inner in (b for inside in bands for b in inside):
+            settle_region(inner, True)
+        if any(b.shared for inside in bands for b in inside):
             for inside in bands:
                 place_barriers(inside)
             region.bands, band.together = bands, True

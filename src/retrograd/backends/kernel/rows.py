@@ -49,6 +49,11 @@ class Rows:
         return all(_by_outer(nest, t) for nest, t in self.reads if t.buffer in written)
 
     @property
+    def row_by_row(self) -> list[Buffer]:
+        """The buffers of which its nests read only the row at hand."""
+        return [t.buffer for nest, t in self.reads if _by_outer(nest, t)]
+
+    @property
     def finest(self) -> int:
         """The number of iterations of all loops that may run in any order, 0 where that is not
         known."""

@@ -12,7 +12,7 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
     info = nest.info
     left, right, out = info["buffers"]
     symbol = f"rg_gemm_{out.type.dtype}"
-    kinds = ["i64"] * 3 + ["ptr", "i64", "i64"] * 2 + ["ptr", "i64", "i1", "ptr"]
+    kinds = ["i64"] * 3 + ["ptr", "i64", "i64"] * 2 + ["ptr", "i64", "i1", "ptr", "ptr"]
     w.declare(f"void @{symbol}({', '.join(kinds)})")
     w.begin(nest)
     m, n, k = (w.scalar(info[s]) for s in "mnk")
@@ -26,6 +26,8 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
     elif hi:
         m = w.new(f"sub i64 {hi}, {lo}")
 
+    soon = _soon(w, nest, lo, hi)
+
     def inside(_: Carried) -> Carried:
         starts = [w.scalar(v) for v in (info["a"][0], info["b"][0], info["y"])]
         if hi:  # the first row of the result, or the first product of its sums
@@ -38,11 +40,31 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
         a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
         w.line(
             f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, i64 {a_row}, i64 {a_step}, "
-            f"{b}, i64 {b_step}, i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work})"
+            f"{b}, i64 {b_step}, i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work}, "
+            f"ptr {soon})"
         )
         return []
 
     walk(w, 0, len(nest.loops), inside)
+
+
+def _soon(w: KernelWriter, nest: Nest, lo: str, hi: str) -> str:
+    """The table of what the routine is to fetch meanwhile: addresses and bytes, then zeros."""
+    listed = nest.info.get("soon", [])
+    if not (listed and hi):
+        return "null"
+    table = w.reserve(f"[{2 * len(listed) + 2} x i64]", align=8)
+    words = []
+    rows = w.new(f"sub i64 {hi}, {lo}")
+    w.declare("i64 @llvm.umin.i64(i64, i64)")
+    for buffer, size, most in listed:
+        start = w.new(f"ptrtoint ptr {w.parameter(buffer)} to i64")
+        words.append(w.new(f"add i64 {start}, {w.new(f'mul i64 {lo}, {size}')}"))
+        length = w.new(f"mul i64 {rows}, {size}")
+        words.append(w.new(f"call i64 @llvm.umin.i64(i64 {length}, i64 {most})"))
+    for k, word in enumerate([*words, "0", "0"]):
+        w.line(f"store i64 {word}, ptr {w.new(f'getelementptr i64, ptr {table}, i64 {k}')}")
+    return table
 
 
 def _strides(w: KernelWriter, nest: Nest, name: str) -> tuple[str, str]:

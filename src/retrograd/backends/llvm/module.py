@@ -19,8 +19,9 @@ from retrograd.backends.llvm.alike import Likeness
 from retrograd.backends.llvm.driver import Driver, first_overwriting, is_stoppable, words
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
-from retrograd.backends.llvm.regions import TEAM, RegionWriter, TeamWriter
+from retrograd.backends.llvm.regions import RegionWriter
 from retrograd.backends.llvm.scalar_scan import StepWriter, of_numbers
+from retrograd.backends.llvm.shared_regions import TEAM, TeamWriter
 from retrograd.ir import Dim
 
 ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see drive_text.py
@@ -119,12 +120,12 @@ class Module:
                 self.slots.of(band.rows)
             self.calls.append([self._call(kernel, band) for kernel in band.kernels])
 
-    def _call(self, kernel: Kernel, band: Band) -> Call:
-        """The function of a kernel, and what it is called with."""
+    def _call(self, kernel: Kernel, band: Band, within: bool = False) -> Call:
+        """The function of a kernel, and what it is called with; `within` a region."""
         check = next((c for n in kernel.nodes if (c := self._checks.get(n))), 0)
         number = self._numbers[id(kernel)]
         if band.together:
-            return self._together(kernel, band, check, number)
+            return self._together(kernel, band, check, number, within)
         if regions_of(kernel):
             w: RegionWriter | StepWriter
             if all(map(of_numbers, regions_of(kernel))):
@@ -139,10 +140,11 @@ class Module:
             self.slots.of(p)  # sizes get their slots
         return Call(function, parameters, check, number)
 
-    def _together(self, kernel: Kernel, band: Band, check: int, number: int) -> Call:
-        """A loop whose steps all threads go through."""
-        w = TeamWriter(self, check, self.polls, band.local)
+    def _together(self, kernel: Kernel, band: Band, check: int, number: int, within: bool) -> Call:
+        """A region that all threads go through."""
+        w = TeamWriter(self, check, self.polls, band.local, within)
         text = w.write_region(kernel)
+        self._dims[id(kernel)] = w.dims
         self._parts.append(f"define internal i64 @loop{number}({TEAM}) #0 {{\n{text}\n}}")
         self.loops.append(number)
         return Call(0, [], 0, number, True)
@@ -155,7 +157,7 @@ class Module:
 
     def inner(self, kernel: Kernel, band: Band | None = None) -> Call:
         """The same of a kernel that a region runs."""
-        call = self._calls[id(kernel)] = self._call(kernel, band or Band([kernel]))
+        call = self._calls[id(kernel)] = self._call(kernel, band or Band([kernel]), True)
         return call
 
     def dims_of(self, kernel: Kernel) -> set[Dim]:

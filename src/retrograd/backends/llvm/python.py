@@ -1,6 +1,6 @@
 """The last resort: a routine that is an op's reference meaning, run by Python.
 
-Compiled code calls back with the text of a graph of one op, the addresses of its operands and of
+Compiled code calls back with the text of a graph of few ops, the addresses of its operands and of
 its result, and the values of the named sizes. The call takes the interpreter's lock, on the thread
 that runs the kernel; other threads of the team wait at their barrier without it. What is raised is
 kept under a number, which the routine returns, and raised again when the run is over.
@@ -64,9 +64,10 @@ def _called(text: int, length: int, addresses: int, sizes: int) -> int:
         types = [*(x.type for x in graph.inputs), graph.outputs[0].type]
         places = (ctypes.c_void_p * len(types)).from_address(addresses)
         arrays = [_array(a, t.bind(known)) for a, t in zip(places, types, strict=True)]
-        (node,) = graph.body
         given = dict(zip(graph.inputs, arrays[:-1], strict=True))
-        arrays[-1][...] = node.prim.bind(known).reference(*[given[x] for x in node.inputs])
+        for node in graph.body:
+            given[node] = node.prim.bind(known).reference(*[given[x] for x in node.inputs])
+        arrays[-1][...] = given[graph.outputs[0]]
     except BaseException as failure:  # an exception must not cross native code
         with _LOCK:
             number = next(_NUMBERS) & 0x7FFFFFFF or next(_NUMBERS)

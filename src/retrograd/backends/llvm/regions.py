@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from retrograd.backends.kernel import Band, Buffer, Kernel
+from retrograd.backends.kernel import Buffer, Kernel
 from retrograd.backends.kernel.region import Region, length_of, regions_of
 from retrograd.backends.llvm.drive_text import STOPPED
-from retrograd.backends.llvm.team_text import VOTE
-from retrograd.backends.llvm.walk import nodes, walk, walk_together
+from retrograd.backends.llvm.walk import walk
 from retrograd.backends.llvm.writer import Writer
 from retrograd.control import Cond, DagScan, Scan, Sized, WhileLoop
 from retrograd.ir import Dim
@@ -176,7 +175,7 @@ class RegionWriter(Writer):
         assert region.count is not None
         test, body = region.blocks
         self.begin(region)
-        count = self.load(region.count)
+        count = self.reserve("i64", 8)
         self.line(f"store i64 0, ptr {count}, align 8")
         again, inside, done = self.label(), self.label(), self.label()
         self.jump(again)
@@ -194,6 +193,8 @@ class RegionWriter(Writer):
         self.line(f"store i64 {more}, ptr {count}, align 8")
         self.jump(again)
         self.start_block(done)
+        steps = self.new(f"load i64, ptr {count}, align 8")
+        self.line(f"store i64 {steps}, ptr {self.load(region.count)}, align 8")
         self.end(region)
 
     def _cond(self, region: Region) -> None:
@@ -212,13 +213,11 @@ class RegionWriter(Writer):
         """Note the size and what depends on it, get memory, run, and give it back."""
         assert region.count is not None
         size = self.new(f"load i64, ptr {self.load(region.count)}, align 8")
-        inner = RegionWriter(self.module, 0, self.stoppable)
-        name = self.module.part(inner, region.blocks[0])
-        own = Dim(prim.dim)
-        wanted = {d for d in inner.dims if prim.dim in d.names} | {own}
+        inside, dims = self.prepared(region.blocks[0])
+        wanted = {d for d in dims if prim.dim in d.names} | {Dim(prim.dim)}
         needed = [(b, b.bytes) for b in region.dynamic]
         values = {d: self.value(d, prim.dim, size) for d in sorted(wanted, key=str)}
-        self.dims |= {d for d in inner.dims if prim.dim not in d.names}
+        self.dims |= {d for d in dims if prim.dim not in d.names}
         before = {d: self.load(d) for d in values}
         for d, value in values.items():
             self.line(f"store i64 {value}, ptr {self.slot(d)}, align 8")
@@ -229,19 +228,32 @@ class RegionWriter(Writer):
             bytes_ = self.value(count, prim.dim, size)
             up = self.new(f"add i64 {bytes_}, {2 * ALIGNMENT - 1}")
             total = self.new(f"add i64 {total}, {self.new(f'and i64 {up}, -{ALIGNMENT}')}")
-        memory = self._allocate(total)
+        memory = self.allocated(total)
         start = self._aligned(memory)
         for (b, _), offset in zip(needed, offsets, strict=True):
             self.point(b, self.new(f"getelementptr i8, ptr {start}, i64 {offset}"))
-        code = self.new(f"call i64 @{name}(ptr %block)")
-        self.declare("void @free(ptr)")
-        self.line(f"call void @free(ptr {memory})")
+        code = self.result_of(inside)
+        self.give_back(memory)
         for d, value in before.items():
             self.line(f"store i64 {value}, ptr {self.slot(d)}, align 8")
         self.dims -= set(values)
         self.leave_if(self.new(f"icmp ne i64 {code}, 0"), code)
 
-    def _allocate(self, total: str) -> str:
+    def prepared(self, kernels: Sequence[Kernel]) -> tuple[str, set[Dim]]:
+        """Kernels as a function that runs them, and the sizes that they read from the block."""
+        inner = RegionWriter(self.module, 0, self.stoppable)
+        return self.module.part(inner, kernels), inner.dims
+
+    def result_of(self, inside: str) -> str:
+        """What comes of running what was prepared."""
+        return self.new(f"call i64 @{inside}(ptr %block)")
+
+    def give_back(self, memory: str) -> None:
+        self.declare("void @free(ptr)")
+        self.line(f"call void @free(ptr {memory})")
+
+    def allocated(self, total: str) -> str:
+        """The address of so many bytes; leaves if there are none."""
         self.declare("ptr @malloc(i64)")
         memory = self.new(f"call ptr @malloc(i64 {self.new(f'add i64 {total}, {ALIGNMENT}')})")
         status = self.new("getelementptr i64, ptr %block, i64 {status}")
@@ -278,139 +290,3 @@ class RegionWriter(Writer):
         inexact = self.new(f"icmp ne i64 {rest}, 0")
         down = self.new(f"and i1 {signs}, {inexact}")
         return self.new(f"sub i64 {quotient}, {self.new(f'zext i1 {down} to i64')}")
-
-
-TEAM = "ptr %main, i64 %thread, i64 %threads, ptr %team"  # what such a loop is called with
-DRIVE = "i64 @rg_drive(ptr, i64, i64, ptr, ptr, ptr)"
-
-
-class TeamWriter(RegionWriter):
-    """Writes a loop whose steps all threads go through. Each has a block of its own, in which it
-    moves its cursors; the first one does what is done once; after each step all wait, and hear
-    whether to go on. Of the buffers in `own` each thread has one, in its scratch memory."""
-
-    def __init__(self, module: Module, check: int, stoppable: bool, own: Sequence[Buffer]) -> None:
-        super().__init__(module, check, stoppable)
-        self.own = own
-
-    def write_region(self, kernel: Kernel) -> str:
-        (region,) = regions_of(kernel)
-        if isinstance(region.node.prim, DagScan):
-            self.part = self._part(region, region.node.prim)
-            self._leave_alone(region.node.prim)
-        self.declare(DRIVE)
-        self.declare(COPY)
-        copies = self.new("add i64 %threads, 2")  # the block, and behind it what `rg_drive` needs
-        size = self.new(f"mul i64 {copies}, {{count}}")
-        self.line(f"%block = alloca i64, i64 {size}, align 64")
-        bytes_ = self.new("mul i64 {count}, 8")
-        args = f"ptr %block, ptr %main, i64 {bytes_}, i1 false"
-        self.line(f"call void @llvm.memcpy.p0.p0.i64({args})")
-        status = self.new("getelementptr i64, ptr %block, i64 {status}")
-        self.line(f"store i64 0, ptr {status}, align 8")
-        self.first = self.new("icmp eq i64 %thread, 0")
-        self.alone = self.new("icmp eq i64 %threads, 1")
-        scratch = self.mul("%thread", str(self.module.plan.scratch.arena))
-        for buffer in self.own:
-            place = self.load(buffer)
-            self.point(buffer, self.new(f"getelementptr i8, ptr {place}, i64 {scratch}"))
-        return super().write_region(kernel)
-
-    def copy(self, to: str, source: str, size: int | Dim) -> None:
-        """Done by the first thread."""
-        amount = self.size(size)
-        mine, on = self.label(), self.label()
-        self.branch(self.first, mine, on)
-        self.start_block(mine)
-        args = f"ptr {to}, ptr {source}, i64 {amount}, i1 false"
-        self.line(f"call void @llvm.memcpy.p0.p0.i64({args})")
-        self.jump(on)
-        self.start_block(on)
-
-    def begin(self, region: Region) -> None:
-        super().begin(region)
-        self.meet("0")
-
-    def look(self) -> None:
-        """That is seen after a step, by all."""
-
-    def run(self, kernels: Sequence[Kernel]) -> None:
-        bands = self.bands_of(kernels)
-        table = self.module.table(bands)
-        arguments = "ptr %block, i64 %thread, i64 %threads, ptr %team"
-        code = self.new(f"call i64 @rg_drive({arguments}, ptr @{table}, ptr @kernels)")
-        if self.stoppable:
-            at = self.new("getelementptr i64, ptr %main, i64 {stop}")
-            word = self.new(f"load atomic i64, ptr {at} monotonic, align 8")
-            stop = self.new(f"icmp ne i64 {word}, 0")
-            good = self.new(f"icmp eq i64 {code}, 0")
-            both = self.new(f"and i1 {stop}, {good}")
-            code = self.new(f"select i1 {both}, i64 {STOPPED}, i64 {code}")
-        self.meet(code)
-
-    def _walk(self, region: Region, prim: DagScan) -> None:
-        walk_together(self, region, prim, self.part)
-
-    def _part(self, region: Region, prim: DagScan) -> str:
-        """A function that walks through the nodes from a place in their order to another."""
-        inner = RegionWriter(self.module, self.check, self.stoppable)
-        inner.watched = "%main"
-        nodes(inner, region, prim, "%begin", "%until")
-        inner.line("ret i64 0")
-        self.dims |= inner.dims
-        return self.module.function(inner, "ptr %block, ptr %main, i64 %begin, i64 %until")
-
-    def _leave_alone(self, prim: DagScan) -> None:
-        """One thread needs no block of its own."""
-        alone, many = self.label(), self.label()
-        self.branch(self.new("icmp eq i64 %threads, 1"), alone, many)
-        self.start_block(alone)
-        n = str(prim.nodes)
-        if isinstance(prim.nodes, Dim):
-            slot = self.module.slots.of(prim.nodes)
-            n = self.new(f"getelementptr i64, ptr %main, i64 {slot}")
-            n = self.new(f"load i64, ptr {n}, align 8")
-        code = self.new(f"call i64 @{self.part}(ptr %main, ptr %main, i64 0, i64 {n})")
-        self.line(f"ret i64 {code}")
-        self.start_block(many)
-
-    def bands_of(self, kernels: Sequence[Kernel]) -> list[Band]:
-        return next(
-            bands
-            for bands, block in zip(self.region.bands, self.region.blocks, strict=True)
-            if block is kernels
-        )
-
-    def meet(self, code: str) -> None:
-        """Wait for all threads; leave if one of them has a reason to."""
-        slot = self.reserve("i64", 8)
-        self.line(f"store i64 {code}, ptr {slot}, align 8")
-        agree, met = self.label(), self.label()
-        self.branch(self.alone, met, agree)
-        self.start_block(agree)
-        at = self.new(f"getelementptr i8, ptr %team, i64 {VOTE}")
-        vote = self.new(f"load ptr, ptr {at}")
-        given = self.new(f"load i64, ptr {slot}, align 8")
-        asked = f"ptr %team, i64 %thread, i64 %threads, i64 {given}"
-        self.line(f"store i64 {self.new(f'call i64 {vote}({asked})')}, ptr {slot}, align 8")
-        self.jump(met)
-        self.start_block(met)
-        worst = self.new(f"load i64, ptr {slot}, align 8")
-        on, off = self.label(), self.label()
-        self.branch(self.new(f"icmp eq i64 {worst}, 0"), on, off)
-        self.start_block(off)
-        self.tell_why()
-        self.line(f"ret i64 {worst}")
-        self.start_block(on)
-
-    def tell_why(self) -> None:
-        """What a check that failed left in the own block, in the one that the caller looks at."""
-        own = self.new("getelementptr i64, ptr %block, i64 {status}")
-        why = self.new(f"load i64, ptr {own}, align 8")
-        say, done = self.label(), self.label()
-        self.branch(self.new(f"icmp ne i64 {why}, 0"), say, done)
-        self.start_block(say)
-        main = self.new("getelementptr i64, ptr %main, i64 {status}")
-        self.line(f"store i64 {why}, ptr {main}, align 8")
-        self.jump(done)
-        self.start_block(done)

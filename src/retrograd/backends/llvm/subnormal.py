@@ -26,6 +26,11 @@ def flush_subnormals(on: bool) -> bool:
     return bool(engine().team.flush(on))
 
 
+def may_flush() -> bool:
+    """Whether some thread may flush them."""
+    return _used
+
+
 @contextmanager
 def exactly() -> Iterator[None]:
     """Compute as usual inside the block: what is compiled must not depend on the mode."""

@@ -40,7 +40,9 @@ from retrograd.backends.llvm.team_system import parking
 from retrograd.backends.llvm.team_text import TEAM_BYTES, THREAD_BYTES, VOTE, team_text
 from retrograd.backends.threads import MOST_THREADS, allowed_processors, placing, processors
 
-PATIENCE = 60e-6  # seconds that a waiting thread spins before it sleeps: the cost of sleeping
+# Seconds that a waiting thread spins before it sleeps: what sleeping costs on a virtual machine,
+# which gives the processor away, and about what blocks of rows differ by.
+PATIENCE = 200e-6
 HASTE = 2e-6  # the same where threads outnumber processors, and spinning keeps others from working
 ALIGNMENT = 128
 

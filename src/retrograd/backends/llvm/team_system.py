@@ -1,9 +1,9 @@
 """What the native half of the team asks of the system and the processor, as LLVM IR text.
 
 `park` and `unpark`, which put a thread to sleep and wake it; `settle`, which keeps workers off the
-caller's processor; `get_mode` and `set_mode`, how a thread rounds, and `flush`, what it does with
-tiny numbers; and what spinning threads do meanwhile. The memory `settle` works on is laid out in
-`team_text.py`.
+caller's processor, and `hold`, which keeps the caller on it; `get_mode` and `set_mode`, how a
+thread rounds, and `flush`, what it does with tiny numbers; and what spinning threads do meanwhile.
+The memory `settle` works on is laid out in `team_text.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,54 @@ define void @renew() {
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i32 @sched_setaffinity(i32, i64, ptr)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; Bind the caller, which is about to sleep, to the processor that workers keep off, and keep in
+; `mask` where it may run; whether that was done. A virtual processor that sleeps looks as if it had
+; been taken away, so Linux wakes a thread where the waker is: a worker, which may not move. Both
+; would share that processor for the rest of the run.
+define internal i1 @hold(ptr %team, ptr %mask) {
+start:
+  %own = alloca [128 x i8], align 8
+  call void @llvm.memset.p0.i64(ptr align 8 %own, i8 0, i64 128, i1 false)
+  %wanted.at = getelementptr i8, ptr %team, i64 304
+  %wanted = load i64, ptr %wanted.at
+  %any = icmp ne i64 %wanted, 0
+  %avoided.at = getelementptr i8, ptr %team, i64 288
+  %avoided = load i64, ptr %avoided.at
+  %known = icmp ult i64 %avoided, 1024
+  %there = and i1 %any, %known
+  br i1 %there, label %ask, label %no
+ask:
+  %failed = call i32 @sched_getaffinity(i32 0, i64 128, ptr %mask)
+  %good = icmp eq i32 %failed, 0
+  br i1 %good, label %check, label %no
+check:
+  %byte = lshr i64 %avoided, 3
+  %bit = and i64 %avoided, 7
+  %bit.short = trunc i64 %bit to i8
+  %one = shl i8 1, %bit.short
+  %allowed.at = getelementptr i8, ptr %mask, i64 %byte
+  %allowed = load i8, ptr %allowed.at
+  %common = and i8 %allowed, %one
+  %may = icmp ne i8 %common, 0
+  br i1 %may, label %bind, label %no
+bind:
+  %own.at = getelementptr i8, ptr %own, i64 %byte
+  store i8 %one, ptr %own.at
+  %refused = call i32 @sched_setaffinity(i32 0, i64 128, ptr %own)
+  %bound = icmp eq i32 %refused, 0
+  ret i1 %bound
+no:
+  ret i1 false
+}
+
+define internal void @let_go(ptr %mask) {
+  %ignored = call i32 @sched_setaffinity(i32 0, i64 128, ptr %mask)
+  ret void
+}
 
 ; Keep the workers off the caller's processor. A thread that is woken is often put where it was
 ; woken from; there it would wait for the caller, and the caller at the next barrier for it.
@@ -156,6 +203,14 @@ define void @renew() {
 # Other systems offer no way to place threads, or place them well enough.
 _STAY = """
 define internal void @settle(ptr %team, i64 %workers, i1 %fits) {
+  ret void
+}
+
+define internal i1 @hold(ptr %team, ptr %mask) {
+  ret i1 false
+}
+
+define internal void @let_go(ptr %mask) {
   ret void
 }
 """

@@ -49,8 +49,10 @@ define internal ptr @place(ptr %team, i64 %thread) {
   ret ptr %at
 }
 
-define internal void @wait(ptr %flag, i64 %pauses) {
+; A thread that is given a team sleeps on a processor that workers keep off: see `hold`.
+define internal void @wait(ptr %flag, i64 %pauses, ptr %team) {
 start:
+  %mask = alloca [128 x i8], align 8
   %seen.at = getelementptr i8, ptr %flag, i64 128
   %seen = load i32, ptr %seen.at
   br label %spin
@@ -68,8 +70,13 @@ tire:
   ; Either the signaller sees that we sleep, or we see its signal: hence seq_cst on all four.
   %asleep = getelementptr i8, ptr %flag, i64 4
   store atomic i32 1, ptr %asleep seq_cst, align 4
+  %caller = icmp ne ptr %team, null
+  br i1 %caller, label %stick, label %look
+stick:
+  %held = call i1 @hold(ptr %team, ptr %mask)
   br label %look
 look:
+  %bound = phi i1 [ false, %tire ], [ %held, %stick ], [ %bound, %sleep ]
   %last = load atomic i32, ptr %flag seq_cst, align 4
   %same = icmp eq i32 %last, %seen
   br i1 %same, label %sleep, label %wake
@@ -78,6 +85,9 @@ sleep:
   br label %look
 wake:
   store atomic i32 0, ptr %asleep monotonic, align 4
+  br i1 %bound, label %free, label %done
+free:
+  call void @let_go(ptr %mask)
   br label %done
 done:
   %next = add i32 %seen, 1
@@ -110,6 +120,8 @@ start:
 enter:
   %pauses.at = getelementptr i8, ptr %team, i64 280
   %pauses = load i64, ptr %pauses.at
+  %first = icmp eq i64 %thread, 0
+  %stay = select i1 %first, ptr %team, ptr null
   br label %round
 round:
   %step = phi i64 [ 1, %enter ], [ %step.next, %round ]
@@ -123,7 +135,7 @@ round:
   call void @signal(ptr %theirs.flag)
   %mine = call ptr @place(ptr %team, i64 %thread)
   %mine.flag = getelementptr i8, ptr %mine, i64 %offset
-  call void @wait(ptr %mine.flag, i64 %pauses)
+  call void @wait(ptr %mine.flag, i64 %pauses, ptr %stay)
   %step.next = shl i64 %step, 1
   %offset.next = add i64 %offset, 256
   %more = icmp ult i64 %step.next, %threads
@@ -211,6 +223,8 @@ define internal void @collect(ptr %team, i64 %thread, i64 %threads) {
 start:
   %pauses.at = getelementptr i8, ptr %team, i64 280
   %pauses = load i64, ptr %pauses.at
+  %first = icmp eq i64 %thread, 0
+  %stay = select i1 %first, ptr %team, ptr null
   %step.0 = call i64 @first_step(i64 %thread)
   br label %head
 head:
@@ -221,7 +235,7 @@ head:
 child:
   %place = call ptr @place(ptr %team, i64 %from)
   %done.flag = getelementptr i8, ptr %place, i64 256
-  call void @wait(ptr %done.flag, i64 %pauses)
+  call void @wait(ptr %done.flag, i64 %pauses, ptr %stay)
   %step.next = shl i64 %step, 1
   br label %head
 done:
@@ -264,7 +278,7 @@ report:
   br label %next
 next:
   %pauses = load atomic i64, ptr %pauses.at monotonic, align 8
-  call void @wait(ptr %go, i64 %pauses)
+  call void @wait(ptr %go, i64 %pauses, ptr null)
   %run.at = getelementptr i8, ptr %go, i64 8
   %run = load ptr, ptr %run.at
   %block.at = getelementptr i8, ptr %go, i64 16

@@ -18,7 +18,8 @@ from retrograd.backends.kernel.region import Region, Row
 from retrograd.control import DagScan
 
 if TYPE_CHECKING:
-    from retrograd.backends.llvm.regions import RegionWriter, TeamWriter
+    from retrograd.backends.llvm.regions import RegionWriter
+    from retrograd.backends.llvm.shared_regions import TeamWriter
 
 FILL = "void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 WIDE = 6_000  # nanoseconds of work in a level from which on threads share it

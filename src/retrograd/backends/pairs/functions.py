@@ -67,7 +67,7 @@ def div(a: Pair, b: Pair) -> Pair:
     first = e.select(turned, x * ratio + y, x + y * ratio) / below
     second = e.select(turned, y * ratio - x, y - x * ratio) / below
     nothing = e.abs(large)
-    return choose(e.is_zero(nothing), (x / nothing, y / nothing), (first, second))
+    return choose(is_zero(b), (x / nothing, y / nothing), (first, second))
 
 
 def zmul(a: Pair, b: Pair) -> Pair:
@@ -112,10 +112,14 @@ def _at_infinity(x: Node, y: Node) -> Pair:
     return e.select(x > 0, x, zero), with_sign(e.select(x > 0, zero, -x), y)
 
 
+def _limit(x: Node) -> float:
+    """Beyond, exp(x) overflows, while its product with a small sine or cosine may not."""
+    return math.floor(math.log(float(np.finfo(x.dtype.dtype).max))) - 8.0
+
+
 def exp(z: Pair) -> Pair:
     x, y = z
-    # Beyond, exp(x) overflows, while its product with a small sine or cosine may not.
-    limit = math.floor(math.log(float(np.finfo(x.dtype.dtype).max))) - 8.0
+    limit = _limit(x)
     beyond = x > limit
     size = e.exp(e.select(beyond, x - limit, x))
     more = e.select(beyond, full(math.exp(limit), x.type), full(1, x.type))
@@ -156,20 +160,31 @@ def log1p(z: Pair) -> Pair:
     return e.select(small, near, _log_size((1 + x, y))), e.atan2(y, 1 + x)
 
 
+def _hyperbolic(x: Node) -> tuple[Node, Node, Node]:
+    """`sinh(x)` and `cosh(x)`, both without the third, a factor that keeps them from overflow."""
+    limit = _limit(x)
+    size = e.abs(x)
+    beyond, rest = size > limit, e.exp(size - limit) * 0.5
+    more = e.select(beyond, full(math.exp(limit), x.type), full(1, x.type))
+    return e.select(beyond, with_sign(rest, x), e.sinh(x)), e.select(beyond, rest, e.cosh(x)), more
+
+
 def sinh(z: Pair) -> Pair:
     x, y = z
+    s, c, more = _hyperbolic(x)
     wild = (e.isinf(x) | e.is_zero(x)) & e.bitwise_not(e.isfinite(y))
-    first = e.select(wild, x, e.sinh(x) * e.cos(y))
-    return first, e.select(e.is_zero(y), y, e.cosh(x) * e.sin(y))
+    first = e.select(wild, x, s * e.cos(y) * more)
+    return first, e.select(e.is_zero(y), y, c * e.sin(y) * more)
 
 
 def cosh(z: Pair) -> Pair:
     x, y = z
+    s, c, more = _hyperbolic(x)
     wild = e.isinf(x) & e.bitwise_not(e.isfinite(y))
-    first = e.select(wild, e.abs(x), e.cosh(x) * e.cos(y))
-    flat = (e.is_zero(x) | e.is_zero(y)) & e.bitwise_not(e.isfinite(x) & e.isfinite(y))
+    first = e.select(wild, e.abs(x), c * e.cos(y) * more)
+    flat = e.is_zero(y) | (e.is_zero(x) & e.bitwise_not(e.isfinite(y)))
     none = e.select(is_negative(x), -with_sign(full(0, x.type), y), with_sign(full(0, x.type), y))
-    return first, e.select(flat, none, e.sinh(x) * e.sin(y))
+    return first, e.select(flat, none, s * e.sin(y) * more)
 
 
 def tanh(z: Pair) -> Pair:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 
 from retrograd.backends.pairs.fourier import fourier
 from retrograd.backends.pairs.functions import FUNCTIONS, Pair, add, mul, zmul
-from retrograd.backends.pairs.matrices import on_pairs
+from retrograd.backends.pairs.matrices import PairedFft, on_pairs
 from retrograd.errors import BackendError
 from retrograd.ir import (
+    Dim,
     Graph,
     Node,
     Provenance,
@@ -136,6 +137,14 @@ def _planewise(node: Node, parts: Sequence[Parts]) -> Pair:
 def _matrices(node: Node, parts: Sequence[Parts]) -> Parts:
     y = on_pairs(node, [_joined(p) if isinstance(p, tuple) else p for p in parts])
     return _apart(y) if node.dtype.is_complex else y
+
+
+def _transformed(node: Node, parts: Sequence[Parts]) -> Parts:
+    (z,), axis, inverse = parts, node.attrs["axis"], node.attrs["inverse"]
+    assert isinstance(z, tuple)
+    if isinstance(node.shape[axis], Dim):
+        return _apart(PairedFft(axis, inverse)(_joined(z)))
+    return fourier(z, axis, inverse)
 
 
 def _after(node: Node, parts: Sequence[Parts]) -> Parts:
@@ -264,5 +273,5 @@ RULES: dict[str, Rule] = {
     "dot_general": _bilinear,
     "conv": _bilinear,
     "reduce_prod": _product_over,
-    "fft": lambda node, parts: fourier(parts[0], node.attrs["axis"], node.attrs["inverse"]),  # type: ignore[arg-type]
+    "fft": _transformed,
 }

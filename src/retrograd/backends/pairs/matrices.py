@@ -1,4 +1,5 @@
-"""Operations of linear algebra on complex numbers that lie in memory as pairs."""
+"""Operations of linear algebra on complex numbers that lie in memory as pairs, and the Fourier
+transform of an axis whose size has a name."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import Node, Op, TensorType
+from retrograd.ops.complex import complex_, imag, real
+from retrograd.ops.fft import Fft
 from retrograd.ops.linalg.matrix import MatrixOp
+from retrograd.ops.shape import Concat, reshape, slice_axis
 
 Array = np.ndarray[Any, Any]
 
@@ -44,18 +48,51 @@ class Paired(Op):
 
     def reference(self, *arrays: Any) -> Any:
         y = self.inner.reference(*[_complex(a) if self.given else a for a in arrays])
-        if y.dtype.kind != "c":
-            return y
-        whole = np.ascontiguousarray(y).reshape(*y.shape, 1)
-        return whole.view(whole.real.dtype)
+        return _parts(y) if y.dtype.kind == "c" else y
 
     def refusal(self, item: int, batch: tuple[int, ...], code: int) -> Exception:
         return self.inner.refusal(item, batch, code)
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
+class PairedFft(Op):
+    """`fft` of complex numbers that are given by their parts, along one more axis at the end.
+    Exists only in graphs on pairs, where a size is not known: there are no factors to split it
+    into, so the transform is a call of NumPy's."""
+
+    axis: int
+    inverse: bool
+    name = "paired_fft"
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        return {"axis": self.axis, "inverse": self.inverse}
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return types[0]
+
+    def reference(self, *arrays: Any) -> Any:
+        return _parts(Fft(self.axis, self.inverse).reference(_complex(arrays[0])))
+
+    def on_parts(self, x: Node) -> Node:
+        """The same as a graph of ops that have names."""
+        first, second = (
+            reshape(slice_axis(x, x.type.rank - 1, i, i + 1), x.shape[:-1]) for i in (0, 1)
+        )
+        y = Fft(self.axis, self.inverse)(complex_(first, second))
+        ends = (reshape(part, (*y.shape, 1)) for part in (real(y), imag(y)))
+        return Concat(y.type.rank)(*ends)
+
+
 def _complex(x: Array) -> Array:
     z: Array = np.ascontiguousarray(x).view(np.result_type(x.dtype, np.complex64))[..., 0]
     return z
+
+
+def _parts(z: Array) -> Array:
+    whole = np.ascontiguousarray(z).reshape(*z.shape, 1)
+    x: Array = whole.view(whole.real.dtype)
+    return x
 
 
 def on_pairs(node: Node, joined: Sequence[Node]) -> Node:

@@ -38,7 +38,7 @@ class Block:
         """Make room for so many rows."""
         if rows <= self.size:
             return
-        size = max(rows, self.size + (self.size >> 1), LEAST)
+        size = max(rows, 2 * self.size, LEAST)
         more = size - self.size
         for field in (self.code, self.a, self.b, self.values):
             field.frombytes(bytes(field.itemsize * more))

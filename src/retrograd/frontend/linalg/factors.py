@@ -8,7 +8,7 @@ from retrograd.errors import OptionError
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.operands import matrices
-from retrograd.ir import Dim, Node, float32, int64
+from retrograd.ir import Node, float32, int64, least
 from retrograd.ops import linalg as ops
 from retrograd.ops.complex import real
 from retrograd.ops.elementwise import cast, eq
@@ -18,7 +18,7 @@ from retrograd.ops.linalg import eigen, matrix
 from retrograd.ops.linalg import lu as elimination
 from retrograd.ops.linalg import qr as orthogonal
 from retrograd.ops.linalg import svd as singular
-from retrograd.ops.shape import Concat, expand, pad
+from retrograd.ops.shape import Concat, expand, pad, slice_axis
 
 
 class EighResult(NamedTuple):
@@ -95,15 +95,15 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
     if mode not in ("reduced", "complete"):
         raise OptionError(f"qr's mode is 'reduced' or 'complete', not {mode!r}")
     m, n = x.shape[-2:]
-    if not isinstance(m, Dim) and not isinstance(n, Dim) and m < n:
-        q, r = orthogonal.unpacked(ops.QR()(matrix.columns(x, 0, m)))
-        rest = matrix.product(matrix.adjoint(q), matrix.columns(x, m, n))
-        return QRResult(q, Concat(x.type.rank - 1)(r, rest))
-    q, r = orthogonal.unpacked(ops.QR()(x))
-    if mode == "complete" and m != n:
+    k = least(m, n)
+    q, r = orthogonal.unpacked(ops.QR()(x if k == n else matrix.columns(x, 0, k)))
+    if k != n:
+        rest = matrix.product(matrix.adjoint(q), matrix.columns(x, k, n))
+        r = Concat(x.type.rank - 1)(r, rest)
+    if mode == "complete" and k != m:
         q = Concat(x.type.rank - 1)(q, ops.Complement()(q))
         none = (0,) * (x.type.rank - 2)
-        r = pad(r, (*none, 0, 0), (*none, m - n, 0))
+        r = pad(r, (*none, 0, 0), (*none, m - k, 0))
     return QRResult(q, r)
 
 
@@ -115,14 +115,14 @@ def lu(x: ArrayLike, /) -> Any:
     """
     (x,) = matrices("lu", x)
     m, n = x.shape[-2:]
-    wide = not isinstance(m, Dim) and not isinstance(n, Dim) and m < n
-    y = ops.LU()(matrix.columns(x, 0, m) if wide else x)
+    k = least(m, n)
+    y = ops.LU()(x if k == n else matrix.columns(x, 0, k))
     left, right = elimination.factors(y)
     order = elimination.order(y)
-    if wide:
+    if k != n:
         axis = x.type.rank - 2
-        rest = Gather(axis, axis)(matrix.columns(x, m, n), order)
-        right = Concat(axis + 1)(right, elimination.LOWER(left, rest))
+        rest = Gather(axis, axis)(matrix.columns(x, k, n), slice_axis(order, -1, 0, k))
+        right = Concat(axis + 1)(right, elimination.LOWER(matrix.rows(left, 0, k), rest))
     return LUResult(_permutation(order, x), left, right)
 
 

@@ -35,8 +35,8 @@ def vector_norm(
 
 
 def _norm(size: Node, axes: tuple[int, ...], order: float) -> Node:
-    if not axes:
-        return size
+    if not axes:  # each element by itself
+        return size if order else el.cast(el.ne(size, full(0, size.type)), size.dtype)
     if order == float("inf"):
         if any(size.shape[a] == 0 for a in axes):
             return reduce.ReduceSum(axes)(size)  # the largest of none is 0

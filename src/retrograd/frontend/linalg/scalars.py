@@ -13,7 +13,7 @@ from retrograd.frontend.linalg.norms import matrix_norm
 from retrograd.frontend.linalg.operands import matrices
 from retrograd.frontend.linalg.solving import inv
 from retrograd.frontend.reductions import sum as total
-from retrograd.ir import Dim, Node, full, int64
+from retrograd.ir import Node, full, int64, least
 from retrograd.ops import linalg as ops
 from retrograd.ops.complex import complex_, imag, real
 from retrograd.ops.elementwise import cast, cos, eq, log, ne, select, sign, sin
@@ -95,16 +95,11 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
     if x.type.rank < 2:
         raise ShapeError(f"diagonal takes matrices, or stacks of them, not {x.type}")
     (m, n), k = x.shape[-2:], integer(offset, "diagonal: the offset")
-    if isinstance(m, Dim) or isinstance(n, Dim):
-        if m != n or k:
-            raise ShapeError(f"of {x.type}, whose sizes are not known, only offset 0 of squares")
-        length: int | Dim = m
-    else:
-        length = max(min(m + min(k, 0), n - max(k, 0)), 0)
+    length = least(m - least(m, max(-k, 0)), n - least(n, max(k, 0)))
     flat = reshape(x, (*x.shape[:-2], m * n))
     start = k if k >= 0 else -k * n
-    step = number(n + 1, int64, (length,))
-    places = Iota((length,), 0, int64)() * step + start
+    step, first = (number(d, int64, (length,)) for d in (n + 1, start))
+    places = Iota((length,), 0, int64)() * step + first
     return Gather(x.type.rank - 2)(flat, places)
 
 

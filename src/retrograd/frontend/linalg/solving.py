@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from retrograd.errors import OptionError, ShapeError
-from retrograd.frontend.broadcasting import as_node, broadcast_to, integer
+from retrograd.frontend.broadcasting import as_node, broadcast_to, integer, number
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.factors import svdvals
 from retrograd.frontend.linalg.operands import inexact, matrices, stacked_alike
-from retrograd.ir import Dim, Node, full, int64, product
+from retrograd.ir import Dim, Node, full, int64, least, product
 from retrograd.ops import linalg as ops
 from retrograd.ops.complex import conj, real
 from retrograd.ops.elementwise import cast, gt, select
@@ -154,9 +154,8 @@ def _cutoff(s: Node, x: Node, rtol: Any) -> Node:
         return full(0, s.type)
     largest = ReduceMax((s.type.rank - 1,))(s)
     if rtol is None:
-        if isinstance(m, Dim) or isinstance(n, Dim):
-            raise ShapeError(f"of {x.type}, whose sizes are not known, say which rtol counts as 0")
-        rtol = max(m, n) * matrix.epsilon(x)
+        size = m + n - least(m, n)
+        rtol = (number(size, s.dtype) if isinstance(size, Dim) else size) * matrix.epsilon(x)
     factor = cast(as_node(rtol, s.dtype), s.dtype)
     return matrix.along(broadcast_to(factor, largest.shape) * largest, s)
 

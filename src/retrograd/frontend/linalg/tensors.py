@@ -13,8 +13,9 @@ from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.operands import inexact
 from retrograd.frontend.linalg.solving import inv, solve
-from retrograd.ir import Dim, Node, full
-from retrograd.ops.elementwise import cast
+from retrograd.ir import Dim, Node, full, int64
+from retrograd.ops.elementwise import cast, eq, select
+from retrograd.ops.leaf import Iota
 from retrograd.ops.scan import CumProd
 from retrograd.ops.shape import Concat, expand, pad, permute, reshape
 
@@ -73,14 +74,18 @@ def vander(x: ArrayLike, /, *, N: int | None = None) -> Any:
     x = as_node(x)
     if x.type.rank < 1:
         raise ShapeError(f"vander takes vectors, or stacks of them, not {x.type}")
-    count: int | Dim = x.shape[-1] if N is None else integer(N, "vander: N")
-    if isinstance(count, Dim) or count < 0:
+    count: int | Dim = x.shape[-1] if N is None else _extent(N)
+    if isinstance(count, int) and count < 0:
         raise ShapeError(f"vander of {x.type}: N is a number, at least 0, not {count}")
     n = x.type.rank
-    one = full(1, x.type.with_shape((*x.shape, 1)))
-    if count < 2:
-        return expand(reshape(one, x.shape), (*x.shape, count), (n,))
-    return Concat(n)(one, CumProd(n)(expand(x, (*x.shape, count - 1), (n,))))
+    wide = expand(x, (*x.shape, count), (n,))
+    column = Iota(wide.shape, n, int64)()
+    one = full(1, wide.type)
+    return CumProd(n)(select(eq(column, full(0, column.type)), one, wide))
+
+
+def _extent(n: Any) -> int | Dim:
+    return n if isinstance(n, Dim) else integer(n, "vander: N")
 
 
 @function

@@ -12,6 +12,7 @@ from retrograd.autodiff.recompute import Recomputation, has_regions
 from retrograd.backends import Array
 from retrograd.errors import DTypeError, RetrogradError, ShapeError
 from retrograd.frontend.backward import check_edits
+from retrograd.frontend.context import unseen
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import evaluate, leaf
 from retrograd.frontend.tape.entry import Entry
@@ -59,13 +60,22 @@ def walk(entries: Sequence[Entry], ids: Mapping[Node, int], found: Cotangents) -
         parts = []
         with made_by(Provenance(node.scope, node.source, node)):
             seen = None if again is None else again.seen(node, found.of)
-            for x, part in contributions(node, found.of[node], seen):
+            for x, part in _contributions(entry, found.of[node], seen):
                 k = ids.get(x, -1)
                 if k >= 0 and entries[k].requires_grad:
                     found.add(x, part)
                     parts.append((k, part))
         yield Visit(entry, parts)
     del held
+
+
+def _contributions(entry: Entry, g: Any, seen: Any) -> list[tuple[Node, Any]]:
+    """What an entry passes on; a rule of a user's own may fail."""
+    try:
+        return list(contributions(entry.node, g, seen))
+    except RetrogradError as error:
+        error.args = (f"the way back through {entry.describe()}: {error}", *error.args[1:])
+        raise
 
 
 def hold(entries: Sequence[Entry]) -> list[Tensor]:
@@ -75,7 +85,8 @@ def hold(entries: Sequence[Entry]) -> list[Tensor]:
 
 def _seen(entry: Entry, g: Node, see: Any) -> Node:
     """The cotangent of an entry after a hook has seen it."""
-    new = see(arrays([g])[0])
+    with unseen():  # what it computes is on no tape
+        new = see(arrays([g])[0])
     return g if new is None else conj(cotangent(entry, new, "what a hook returned"))
 
 
@@ -90,7 +101,8 @@ def cotangent(entry: Entry, given: Any, what: str) -> Node:
             g = given.node
         else:
             typed = isinstance(given, np.ndarray) and given.ndim > 0
-            g = leaf(as_array(given, None if typed else node.dtype).copy())
+            loses = not node.dtype.is_complex and np.iscomplexobj(as_array(given))
+            g = leaf(as_array(given, None if typed or loses else node.dtype).copy())
     except RetrogradError as error:
         raise type(error)(f"{what} for {entry.describe()}: {error}") from None
     if g.dtype is not node.dtype:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any, overload
@@ -14,7 +14,7 @@ import numpy as np
 
 from retrograd.autodiff import Cotangents, seeds
 from retrograd.backends import Array
-from retrograd.errors import GradientError, OptionError, StaleTapeError
+from retrograd.errors import DTypeError, GradientError, OptionError, StaleTapeError
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import Graph, closed
 from retrograd.frontend.recording import (
@@ -24,10 +24,10 @@ from retrograd.frontend.recording import (
     leaf,
     recorders,
 )
-from retrograd.frontend.tape.entry import Entry, Hook
+from retrograd.frontend.tape.entry import Entry, Hook, wants_gradient
 from retrograd.frontend.tape.reverse import Step, arrays, cotangent, steps, walk
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Node
+from retrograd.ir import Node, substitute
 from retrograd.ops.complex import conj
 
 _CURRENT: ContextVar[Tape | None] = ContextVar("tape", default=None)
@@ -38,7 +38,10 @@ class Tape:
 
     Operations on its tensors are recorded, and inside `with Tape() as tape:` all operations of the
     thread. An entry requires a gradient if one of its parents does, unless it was recorded inside
-    `rg.no_grad()`; the others are *frozen*. An operation that fails leaves the tape as it was.
+    `rg.no_grad()`; the others are *frozen*. A tensor from elsewhere that is used on the tape is an
+    entry like a leaf, and requires a gradient if the tensor does. An operation that fails leaves
+    the tape as it was. What is on a tape keeps its history, also where `backward()` of a tensor
+    would end it.
 
     Every backward call starts from fresh gradients, so calling twice gives the same answer, and
     gives the gradient of every entry that requires one, not only of leaves. Contributions are added
@@ -74,6 +77,8 @@ class Tape:
         Raises `GradientError` for integers and booleans that require a gradient, `StaleTapeError`
         on a finished tape.
         """
+        if not isinstance(name, str | None):
+            raise OptionError(f"the name of a leaf is a string, not {name!r:.80}")
         self._check_open(f"leaf {name!r}" if name else "a leaf")
         node = leaf(np.array(as_array(value), order="C"), name or "")
         if requires_grad and not node.dtype.is_inexact:
@@ -106,6 +111,10 @@ class Tape:
             return self._entries[i]
         except IndexError:
             raise IndexError(f"entry {i} of a tape with {len(self)} entries") from None
+        except TypeError:
+            raise DTypeError(
+                f"entries are numbered: tape[3] or tape[-1] or a slice, not tape[{i!r:.40}]"
+            ) from None
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries)
@@ -137,18 +146,19 @@ class Tape:
         if result in self._ids:
             return
         with self._lock:
-            new, touched = self._reach(result)
+            new, given, touched = self._reach(result)
             if not touched and _CURRENT.get() is not self:
                 self._others.update(new)
                 return
             self._check_open(result.describe())
-            for other in recorders():
-                if other is not self and any(x in other._ids for n in new for x in (n, *n.inputs)):
-                    raise StaleTapeError(
-                        f"{result.describe()} combines tensors of two tapes; record both on one"
-                    )
-            for node in sorted(new, key=lambda n: n.id):
-                self._append(node, False)
+            self._check_others(result, new)
+            for node in sorted({*new, *given}, key=lambda n: n.id):
+                self._append(node, node in given and wants_gradient(node), node in given)
+
+    def holds(self, node: Node) -> bool:
+        """Whether a node is a leaf of this tape or was computed on it, now or before `reset()`."""
+        i = self._ids.get(node)
+        return node in self._stale if i is None else not self._entries[i].is_given
 
     def _check_open(self, what: str) -> None:
         if self._finished:
@@ -157,9 +167,25 @@ class Tape:
                 "reset() it, or compute with copies: rg.tensor(x.numpy())"
             )
 
-    def _reach(self, result: Node) -> tuple[list[Node], bool]:
-        """Nodes below that are not on the tape yet, and whether one on the tape was met."""
-        seen, todo, touched = {result}, [result], False
+    def _check_others(self, result: Node, new: Sequence[Node]) -> None:
+        """Before anything is recorded: no operand is on another tape."""
+        for other in recorders():
+            if other is self:
+                continue
+            for x in dict.fromkeys([x for n in new for x in (n, *n.inputs)]):
+                if other.holds(x):
+                    raise StaleTapeError(
+                        f"{result.describe()} combines tensors of two tapes: {x.describe()} is on "
+                        "another one; record both on one"
+                    )
+
+    def _reach(self, result: Node) -> tuple[list[Node], set[Node], bool]:
+        """Nodes below that are not on the tape yet; those of them that come from elsewhere, where
+        the way down ends; and whether one on the tape was met."""
+        seen, given, todo, touched = {result}, set(), [result], False
+        new = []
+        if not result.inputs:
+            given.add(result)
         while todo:
             node = todo.pop()
             if node in self._stale:
@@ -167,24 +193,29 @@ class Tape:
                     f"{result.describe()} uses a tensor of this tape from before reset(); make the "
                     "leaf again"
                 )
+            new.append(node)
             for x in node.inputs:
-                if x in self._ids:
-                    touched = True
-                elif (
-                    x not in seen and x not in self._others and (x.id > self._start or not x.inputs)
-                ):
+                i = self._ids.get(x)
+                if i is not None:
+                    touched = touched or not self._entries[i].is_given
+                elif x not in seen:
                     seen.add(x)
-                    todo.append(x)
-        return list(seen), touched
+                    if x not in self._stale and (
+                        not x.inputs or x.id < self._start or x in self._others
+                    ):
+                        given.add(x)
+                    else:
+                        todo.append(x)
+        return new, given, touched
 
-    def _append(self, node: Node, requires_grad: bool) -> None:
-        parents = tuple(self._ids[x] for x in node.inputs if x in self._ids)
+    def _append(self, node: Node, requires_grad: bool, is_given: bool = False) -> None:
+        parents = () if is_given else tuple([self._ids[x] for x in node.inputs])
         inherited = node.type.is_inexact and node.op != "stop_gradient"
         wanted = requires_grad or (
             inherited and any(self._entries[p].requires_grad for p in parents)
         )
         self._ids[node] = len(self._entries)
-        self._entries.append(Entry(len(self._entries), node, parents, wanted))
+        self._entries.append(Entry(len(self._entries), node, parents, wanted, is_given))
 
     # -- gradients ------------------------------------------------------------------------------
     def backward_dense(self, out: Any, seed: Any = None) -> list[Array | None]:
@@ -261,10 +292,11 @@ class Tape:
 
     def _gradients(self, cotangents: Mapping[Any, Any]) -> list[Array | None]:
         found = self._seeds(cotangents)
-        for _ in walk(self._entries, self._ids, found):
+        entries = self._entries[:]
+        for _ in walk(entries, self._ids, found):
             pass
-        wanted = [e for e in self._entries if e.node in found.of]
-        result: list[Array | None] = [None] * len(self)
+        wanted = [e for e in entries if e.node in found.of]
+        result: list[Array | None] = [None] * len(entries)
         for e, g in zip(wanted, arrays([found.of[e.node] for e in wanted]), strict=True):
             result[e.id] = g
         return result
@@ -286,7 +318,10 @@ class Tape:
     def _seed(self, entry: Entry, seed: Any) -> Node:
         _check_single(entry)
         if seed is None:
-            return seeds([entry.node])[0]
+            try:
+                return seeds([entry.node])[0]
+            except GradientError as error:
+                raise GradientError(f"entry {entry.id}: {error}") from None
         if not entry.node.dtype.is_inexact:
             raise GradientError(f"integers and booleans have no gradient: {entry.describe()}")
         return cotangent(entry, seed, "the seed")
@@ -296,12 +331,17 @@ class Tape:
         if isinstance(out, Lazy):
             if out.node in self._stale:
                 raise StaleTapeError(f"{out.node.describe()} is from before reset() of this tape")
+            if not self._finished:
+                self.record(out.node)  # where it came about by other ways than library functions
             if out.node not in self._ids:
-                raise StaleTapeError(f"{out.node.describe()} is not on this tape")
+                raise StaleTapeError(
+                    f"{out.node.describe()} is not on this tape; compute it from tape.leaf(...), "
+                    "or inside of `with tape:`"
+                )
             return self._ids[out.node]
-        if isinstance(out, bool) or not isinstance(out, int) or not 0 <= out < len(self):
-            raise StaleTapeError(f"{out!r} is no id of this tape, which has {len(self)} entries")
-        return out
+        if isinstance(out, int | np.integer) and not isinstance(out, bool) and 0 <= out < len(self):
+            return int(out)
+        raise StaleTapeError(f"{out!r} is no id of this tape, which has {len(self)} entries")
 
     def _or_zero(self, i: int, g: Any) -> Any:
         if self._entries[i].several:
@@ -322,9 +362,17 @@ class Tape:
         backend, is differentiated, saved and drawn like every other.
         """
         used = {p for e in self._entries for p in e.parents}
-        inputs = [e.node for e in self._entries if e.op == "input"]
-        ends = [e.node for e in self._entries if e.id not in used and e.parents]
-        return closed(inputs, ends, "tape")
+        return self._closed([e.node for e in self._entries if e.id not in used and e.parents])
+
+    def _closed(self, ends: Sequence[Node]) -> Graph:
+        """What leads from leaves, and from what was computed elsewhere, to some nodes."""
+        elsewhere = {
+            e.node: leaf(Tensor(e.node).value(), e.name)
+            for e in self._entries
+            if e.is_given and e.node.inputs
+        }
+        inputs = [elsewhere.get(e.node, e.node) for e in self._entries if e.op == "input"]
+        return closed(inputs, substitute(ends, elsewhere), "tape")
 
     def show(
         self,
@@ -345,8 +393,7 @@ class Tape:
         graph = self.graph()
         ends = list(reversed(graph.outputs))
         if out is not None:
-            ends = [self._entries[self._id(out)].node]
-            graph = closed([e.node for e in self._entries if e.op == "input"], ends, "tape")
+            graph = self._closed([self._entries[self._id(out)].node])
             ends = list(graph.outputs)
         shown = Graph(graph.inputs, ends, "tape")
         return shown.show(profile=profile, path=path, open=open)

@@ -16,7 +16,7 @@ from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import integer
 from retrograd.frontend.context import grad_enabled, recording_grad
 from retrograd.frontend.conversion import as_array
-from retrograd.frontend.recording import Lazy, leaf, leaf_handle
+from retrograd.frontend.recording import Lazy, leaf, leaf_handle, shown
 from retrograd.frontend.source import user_source
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node, Provenance, full, made_by, provenance, reachable
@@ -147,7 +147,7 @@ def released(result: Any, tracked: bool) -> Any:
 def tensors(nodes: Sequence[Node | None], like: Sequence[Node], tracked: bool) -> list[Tensor]:
     """Gradients or tangents as tensors; None is a zero of the type it would have had."""
     return [
-        Tensor(full(0, x.type) if n is None else n, tracked and x.dtype.is_inexact)
+        Tensor(full(0, x.type) if n is None else shown(n), tracked and x.dtype.is_inexact)
         for n, x in zip(nodes, like, strict=True)
     ]
 

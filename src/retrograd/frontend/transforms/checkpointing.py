@@ -9,7 +9,7 @@ from typing import Any
 from retrograd.errors import OptionError
 from retrograd.frontend import tree
 from retrograd.frontend.context import unseen
-from retrograd.frontend.recording import Lazy, dissolve_pages, recorders
+from retrograd.frontend.recording import Lazy, dissolve_pages, shown
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import alias, need_function
 from retrograd.frontend.transforms.budget import FREE, Piece, pieces_within
@@ -82,9 +82,7 @@ def checkpoint(
         at = [i for i, y in enumerate(ends) if isinstance(y, Lazy)]
         outputs = region([ends[i].node for i in at], start, chosen, sizes or {})
         for i, y in zip(at, outputs, strict=True):
-            for tape in recorders():
-                tape.record(y)
-            ends[i] = Tensor(y, ends[i]._requires_grad)
+            ends[i] = Tensor(shown(y), ends[i]._requires_grad)
         return tree.unflatten(shape, ends)
 
     return call

@@ -13,7 +13,7 @@ from retrograd.errors import GradientError, OptionError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import integer
 from retrograd.frontend.context import grad_enabled, is_tracing
-from retrograd.frontend.recording import Lazy
+from retrograd.frontend.recording import Lazy, shown
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import alias, need_function, wanted
 from retrograd.frontend.transforms.rules import ForwardRule, Operands, ReverseRule
@@ -95,7 +95,7 @@ class _Custom:
         op = Custom(self._name, len(operands.nodes) + len(extra), rule)
         made = items(op(*operands.nodes, *extra, *results))
         for i, y in zip(at, made, strict=True):
-            ends[i] = Tensor(y, tracked and y.dtype.is_inexact)
+            ends[i] = Tensor(shown(y), tracked and y.dtype.is_inexact)
         return tree.unflatten(shape, ends)
 
     def _need_closed(self, results: Sequence[Node], inner: Sequence[Node]) -> None:

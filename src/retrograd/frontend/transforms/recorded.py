@@ -69,11 +69,10 @@ def slopes(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]] | None:
         if prim.past is not None:
             return None
     wanted = [slot for slot in slots.values() if slot.slot in reached]
-    pattern = form.pattern(page.numbers)
-    found = form.slopes.get((*wanted, pattern))
+    found = form.slopes.get(tuple(wanted))
     if found is None:
         with LOCK:
-            found = form.differentiated(wanted, pattern)
+            found = form.differentiated(wanted)
     if not page.open:
         page.reopen()
     constant, *gradients = [g if g is None else hold(page, g, False) for g in found]

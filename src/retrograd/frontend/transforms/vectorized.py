@@ -13,7 +13,7 @@ from retrograd.frontend.broadcasting import normal_axis
 from retrograd.frontend.graph import argument_names
 from retrograd.frontend.leaves import STALE
 from retrograd.frontend.manipulation import moveaxis
-from retrograd.frontend.recording import Lazy
+from retrograd.frontend.recording import Lazy, shown
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import need_function, to_node
 from retrograd.ir import Dim, Node
@@ -93,7 +93,7 @@ def _collected(out: Any, out_axes: Any, samples: dict[Node, Node], size: int | D
         else:
             node = node if is_stack else expand(node, (size, *node.shape), (0,))
             node = moveaxis(node, 0, normal_axis(axis, node.type.rank, "vmap: out_axes"))
-        results.append(Tensor(node, isinstance(y, Lazy) and y._requires_grad))
+        results.append(Tensor(shown(node), isinstance(y, Lazy) and y._requires_grad))
     return tree.unflatten(shape, results)
 
 

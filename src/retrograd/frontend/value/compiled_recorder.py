@@ -72,6 +72,9 @@ class CompiledPage(_value.Page, Borrower):
         code, a, b, _ = self._memory()
         return array("B", code), array("i", a), array("i", b)
 
+    def ahead(self, i: int) -> int:
+        return i
+
     def missing(self, i: int) -> list[tuple[Any, int]]:
         found = [self.foreign[r] for r in self._unread if r <= i]
         return [(page, row) for page, row in found if row >= page.done]

@@ -4,9 +4,11 @@ Operations write rows and nothing else; values are computed from the first row t
 the one that is asked for. A value is a handle on a row. A page goes when no handle on it is left
 and no newer page reads from it, so what a step of a training loop recorded goes with the step.
 
-Who records takes a number first, by a counter that no two threads get the same number from, and
-publishes the row by writing its opcode last. So an open page may be written to by any thread
-without a lock; everything else that happens to pages happens under `LOCK`.
+Who records takes a number first, and publishes the row by writing its opcode last. So an open page
+may be written to by any thread without a lock; everything else that happens to pages happens under
+`LOCK`. A number is taken by `page.free = (i := page.free) + 1`, one statement in which nothing is
+called: between its instructions CPython hands its lock to no other thread, so no two get the same
+number. (`next` of an `itertools.count` says so more plainly, and costs a quarter of a recording.)
 
 A page is closed by a backward pass, or when it is large and few handles are left on it. Its values
 are then rows of the kind `FOREIGN` on the page that goes on. An open page never has such rows of
@@ -47,14 +49,24 @@ class Closed(Exception):
     """A row was asked of a page that takes none."""
 
 
-class _None:
-    """The rows of a closed page."""
+class _Shut:
+    """The number of the next row of a closed page."""
 
-    def __iter__(self) -> _None:
-        return self
-
-    def __next__(self) -> int:
+    def __add__(self, one: int) -> int:
         raise Closed
+
+
+class _Room:
+    """Rows that a new page has room for: as many as the one closed last, since a loop does the same
+    again; half as many with each page that follows before another is closed."""
+
+    rows = FIRST
+
+    @classmethod
+    def taken(cls) -> int:
+        room = cls.rows
+        cls.rows = max(FIRST, room >> 1)
+        return room
 
 
 class Handle:
@@ -75,10 +87,9 @@ class Page(Borrower):
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.free: Iterator[int] = itertools.count(
-            1
-        )  # row 0 is nobody's, so that no number of a row is false
-        self.op, self.a, self.b = [UNWRITTEN] * FIRST, [0] * FIRST, [0] * FIRST
+        self.free: Any = 1  # row 0 is nobody's, so that no number of a row is false
+        room = _Room.taken()
+        self.op, self.a, self.b = [UNWRITTEN] * room, [0] * room, [0] * room
         self.op[0] = CONSTANT
         self.block = Block()
         self.done = 0  # rows whose value is known
@@ -101,7 +112,7 @@ class Page(Borrower):
     # -- recording --------------------------------------------------------------------------------
     def put(self, code: int, a: int = 0, b: int = 0) -> int:
         """A new row."""
-        i = next(self.free)
+        self.free = (i := self.free) + 1
         if i >= len(self.op):
             self.extend(i, code, a, b)
         else:
@@ -138,7 +149,7 @@ class Page(Borrower):
         return found
 
     def _put_given(self, code: int, x: float) -> int:
-        i = next(self.free)
+        self.free = (i := self.free) + 1
         self._given[i] = x
         self._write(i, code)
         return i
@@ -148,13 +159,20 @@ class Page(Borrower):
         if self.trace is not None:
             row: int = self.trace.places.get(id(x)) or self.trace.attach(x)
             return row
-        i = next(self.free)
-        self._given[i] = x.data
+        data = x._data
+        self.free = (i := self.free) + 1
         self.leaves[i] = x
-        self._write(i, LEAF)
-        if not x._home and not TRACES:
-            x._page = self
-            x._row = i
+        if type(data) is not float or TRACES:
+            self._given[i] = x.data
+            self._write(i, LEAF)
+            return i
+        self._given[i] = data
+        try:
+            self.op[i] = LEAF
+        except IndexError:
+            self.extend(i, LEAF, 0, 0)
+        x._page = self
+        x._row = i
         return i
 
     def _write(self, i: int, code: int) -> None:
@@ -169,8 +187,8 @@ class Page(Borrower):
         with LOCK:
             if self.stamp != OPEN:
                 return
-            self.size = next(self.free)
-            self.free = _None()
+            self.size, self.free = self.free, _Shut()
+            _Room.rows = max(FIRST, min(self.size, LIMIT))
             self.stamp = next(STAMPS)
             for x in list(self.leaves.values()):
                 if x._page is self:
@@ -195,6 +213,16 @@ class Page(Borrower):
                 return self.trace.value(i)
             evaluate(self, i)
         return self.block.values[i]
+
+    def ahead(self, i: int) -> int:
+        """The last row that may be computed along with row `i`: others will be asked for soon, and
+        each copy of rows takes longer to begin than a hundred of them to be copied."""
+        if self.stamp != OPEN:
+            return i
+        try:
+            return self.op.index(UNWRITTEN, i + 1) - 1
+        except ValueError:
+            return len(self.op) - 1
 
     def missing(self, i: int) -> list[tuple[Page, int]]:
         """The rows of other pages that rows up to `i` read and that have no value yet."""
@@ -226,11 +254,14 @@ class Page(Borrower):
             struct.pack_into(kind, block.a, 4 * start, *self.a[start:stop])
             struct.pack_into(kind, block.b, 4 * start, *self.b[start:stop])
         values = block.values
-        given = self._given
-        for i, x in list(given.items()):
+        given, later = self._given, {}
+        while given:  # others may add to it
+            i, x = given.popitem()
             if i < end:
                 values[i] = x
-                del given[i]
+            else:
+                later[i] = x
+        given.update(later)
         for i in self._unread:
             if i < end:
                 page, row = self.foreign[i]
@@ -305,7 +336,10 @@ class Page(Borrower):
         for i, g in self.reached():
             leaf = leaves.get(i)
             if leaf is not None:
-                leaf.grad += g
+                if type(leaf._data) is float and not TRACES:
+                    leaf._grad += g
+                else:
+                    leaf.grad += g
             elif i in foreign:
                 out.append((*foreign[i], g))
         return out
@@ -352,7 +386,7 @@ class Page(Borrower):
 def evaluate(page: Any, i: int) -> None:
     """Compute the value of a row, and what it takes of other pages, without recursion."""
     with LOCK:
-        todo: list[tuple[Any, int]] = [(page, i)]
+        todo: list[tuple[Any, int]] = [(page, page.ahead(i))]
         while todo:
             page, i = todo[-1]
             missing: Sequence[tuple[Any, int]] = page.missing(i) if i >= page.done else ()

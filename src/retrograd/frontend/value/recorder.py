@@ -50,7 +50,7 @@ def _binary(name: str) -> Callable[[Value, Any], Value]:
                 return record(Value, code, self, other)
             v = new(Value)
             v._page = page
-            i = next(page.free)
+            page.free = (i := page.free) + 1
             page.a[i] = a
             page.b[i] = b
             page.op[i] = code
@@ -79,7 +79,7 @@ def _reflected(name: str) -> Callable[[Value, Any], Value]:
                 a = page.number(other)
             v = new(Value)
             v._page = page
-            i = next(page.free)
+            page.free = (i := page.free) + 1
             page.a[i] = a
             page.b[i] = self._row
             page.op[i] = code
@@ -102,7 +102,7 @@ def _unary(name: str) -> Callable[[Value], Value]:
         try:
             v = new(Value)
             v._page = page
-            i = next(page.free)
+            page.free = (i := page.free) + 1
             page.a[i] = self._row
             page.op[i] = code
         except Closed:
@@ -142,6 +142,8 @@ class Value(Scalar):
     def data(self) -> float:
         """The number. It can be set on leaves; what was computed before keeps the old one."""
         data = self._data
+        if type(data) is float and not TRACES:
+            return data
         if data is None:
             return self._page.value(self._row)
         if TRACES and (trace := current_trace()) is not None:

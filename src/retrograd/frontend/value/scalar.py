@@ -11,6 +11,7 @@ from typing import Any
 from retrograd.backends.scalar import CONSTANT, CUSTOM, FOREIGN, LEAF, OPCODES
 from retrograd.backends.scalar.portable import derivatives
 from retrograd.errors import DTypeError, GradientError, TraceError
+from retrograd.frontend.garbage import uncollected
 from retrograd.frontend.graph import Graph
 from retrograd.frontend.value.drawing import as_dot, as_graph, as_svg
 from retrograd.frontend.value.operands import number_of
@@ -185,7 +186,9 @@ class Scalar(Handle):
         >>> import retrograd as rg
         >>> page = (rg.Value(2.0, label="a") * rg.Value(-3.0, label="b")).show(open=False)
         """
-        return self.graph().show(path=path, open=open)
+        with uncollected():
+            graph = self.graph()
+        return graph.show(path=path, open=open)
 
     def _place(self) -> tuple[Any, int]:
         if not self._is_leaf:

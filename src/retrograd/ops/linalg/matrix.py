@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from retrograd.errors import DTypeError, LinAlgError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, full, int64
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, at_least, full, int64
 from retrograd.ops.complex import complex_, conj, imag, real
 from retrograd.ops.elementwise import abs, cast, eq, hypot, le, lt, select
 from retrograd.ops.half import in_float32
@@ -102,8 +102,8 @@ def check_matrices(op: Op, *types: TensorType, square: bool = False) -> None:
 def check_tall(op: Op, x: TensorType) -> None:
     """Refuse matrices of fewer rows than columns."""
     m, n = x.shape[-2:]
-    if m != n and (isinstance(m, Dim) or isinstance(n, Dim) or m < n):
-        raise fail(op, x, "it takes at least as many rows as columns, as numbers or equal symbols")
+    if not at_least(m, n):
+        raise fail(op, x, "it takes at least as many rows as columns")
 
 
 def transpose(x: Node) -> Node:

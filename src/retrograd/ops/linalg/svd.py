@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Dim, Node, TensorType, declare, full
+from retrograd.ir import Dim, Node, TensorType, declare, full, least
 from retrograd.ops.complex import complex_, conj, imag, real
 from retrograd.ops.elementwise import cast
 from retrograd.ops.linalg.matrix import (
@@ -30,7 +30,7 @@ from retrograd.ops.linalg.matrix import (
     tolerance,
     transpose,
 )
-from retrograd.ops.shape import Concat, expand, fail, reshape
+from retrograd.ops.shape import Concat, expand, reshape
 
 
 class _Singular(MatrixOp):
@@ -40,12 +40,7 @@ class _Singular(MatrixOp):
 
     def count(self, x: TensorType) -> int | Dim:
         """How many there are."""
-        m, n = x.shape[-2:]
-        if m == n:
-            return m
-        if isinstance(m, Dim) or isinstance(n, Dim):
-            raise fail(self, x, "its last two sizes must be numbers, or the same symbol")
-        return min(m, n)
+        return least(*x.shape[-2:])
 
     def reason(self, code: int) -> str:
         return iterated(code)

@@ -6,7 +6,15 @@ written where they are used, long ones as functions of the module.
 """
 
 from retrograd.backends.llvm.at import Emit
-from retrograd.backends.llvm.mathematics import bessel, entropy, gamma, incomplete, normal, portable
+from retrograd.backends.llvm.mathematics import (
+    bessel,
+    bessel_second,
+    entropy,
+    gamma,
+    incomplete,
+    normal,
+    portable,
+)
 from retrograd.backends.llvm.mathematics.exponential import (
     cosh,
     exp,
@@ -83,6 +91,10 @@ FUNCTIONS: dict[str, Emit] = {
     "rel_entr": entropy.rel_entr,
     "j0": bessel.j0,
     "j1": bessel.j1,
+    "y0": bessel_second.y0,
+    "y1": bessel_second.y1,
+    "k0e": bessel_second.k0e,
+    "k1e": bessel_second.k1e,
     "i0e": bessel.i0e,
     "i1e": bessel.i1e,
     "bessel_j": bessel.bessel_j,

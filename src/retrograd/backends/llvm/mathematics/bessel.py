@@ -1,4 +1,5 @@
-"""Bessel functions of whole order, in double precision: `J_n(x)`, and `exp(-|x|) I_n(x)`.
+"""Bessel functions of the first kind, of whole order, in double precision: `J_n(x)`, and
+`exp(-|x|) I_n(x)`.
 
 `J_0` and `J_1` are polynomials in `x^2` below 8 and, from there on, a modulus and a phase, with
 polynomials in `64 / x^2`; higher orders come by recurrence where it is stable, from the power
@@ -38,25 +39,25 @@ _J1 = (
     9.976401495675052e-39, -8.370664549724842e-42, 6.250277554065413e-45,
 )
 # P and x Q of J_n(x) = sqrt(2 / (pi x)) (P cos(x - n pi / 2 - pi / 4) - Q sin(...)), in 64 / x^2
-_P0 = (
+P0 = (
     1.0, -0.0010986328124996737, 2.738088367210925e-05, -2.183919034228364e-06,
     3.6203309521173534e-07, -1.0239239991285941e-07, 4.3812698516604044e-08,
     -2.5395434404600186e-08, 1.7236203631456423e-08, -1.1558696461579817e-08, 6.567427583744966e-09,
     -2.7665349658558268e-09, 7.407863558784998e-10, -9.29540244708693e-11,
 )
-_Q0 = (
+Q0 = (
     -0.12499999999999999, 0.0011444091796844857, -5.544628928009036e-05, 6.590752087383666e-06,
     -1.4531181940492296e-06, 5.128257431965574e-07, -2.619389801844378e-07, 1.738598639373869e-07,
     -1.294758179775837e-07, 9.196525551455919e-08, -5.40798879623974e-08, 2.326329561535314e-08,
     -6.312757842328772e-09, 7.992208185039611e-10,
 )
-_P1 = (
+P1 = (
     1.0, 0.0018310546874996559, -3.5203993297701904e-05, 2.580995295001314e-06,
     -4.103048089140431e-07, 1.1317408863913823e-07, -4.763576237721032e-08, 2.7310862271339776e-08,
     -1.8410150403133396e-08, 1.229719716702473e-08, -6.971334048415056e-09, 2.932813230777702e-09,
     -7.846707061002526e-10, 9.840821678448612e-11,
 )
-_Q1 = (
+Q1 = (
     0.375, -0.0016021728515593268, 6.776768693173265e-05, -7.6047144829333516e-06,
     1.6240781447013697e-06, -5.61694136836811e-07, 2.8300006796479155e-07, -1.8612719875479017e-07,
     1.3782740725415923e-07, -9.757592676638466e-08, 5.7271028826226886e-08, -2.4608376619829315e-08,
@@ -67,7 +68,7 @@ HIGHEST = 31  # order; only derivatives of J_0, J_1, I_0 and I_1 ask for more th
 _cos = called("cos", trigonometric.cos)
 
 
-def _far(a: Term) -> tuple[Term, Term, Term, Term]:
+def far(a: Term) -> tuple[Term, Term, Term, Term]:
     """The sum of sine and cosine, their difference, `1 / sqrt(pi x)`, `64 / x^2`."""
     s, c = sin(a), _cos(a)
     inverse = 1.0 / a
@@ -79,9 +80,9 @@ def _j0(x: Term) -> Term:
     near = at_most(a, 8.0)
     close = polynomial(near * near - 32.0, _J0)
     b = at_least(a, 8.0)
-    total, excess, size, z = _far(b)
-    far = size * (polynomial(z, _P0) * total - polynomial(z, _Q0) * (excess / b))
-    return choose(a < 8.0, close, choose(a.equals(math.inf), x.like(0), far))
+    total, excess, size, z = far(b)
+    wave = size * (polynomial(z, P0) * total - polynomial(z, Q0) * (excess / b))
+    return choose(a < 8.0, close, choose(a.equals(math.inf), x.like(0), wave))
 
 
 def _j1(x: Term) -> Term:
@@ -89,15 +90,15 @@ def _j1(x: Term) -> Term:
     near = at_most(a, 8.0)
     close = near * polynomial(near * near - 32.0, _J1)
     b = at_least(a, 8.0)
-    total, excess, size, z = _far(b)
-    far = size * (polynomial(z, _P1) * excess + polynomial(z, _Q1) * (total / b))
-    far = choose(a.equals(math.inf), x.like(0), far)
-    y = choose(a < 8.0, close, far)
+    total, excess, size, z = far(b)
+    wave = size * (polynomial(z, P1) * excess + polynomial(z, Q1) * (total / b))
+    wave = choose(a.equals(math.inf), x.like(0), wave)
+    y = choose(a < 8.0, close, wave)
     return choose(x < 0.0, -y, choose(x.equals(0.0), x, y))
 
 
-_call_j0 = called("j0", formula(_j0))
-_call_j1 = called("j1", formula(_j1))
+call_j0 = called("j0", formula(_j0))
+call_j1 = called("j1", formula(_j1))
 
 
 def _leading(n: Term, half: Term) -> Term:
@@ -132,8 +133,8 @@ def _bessel_j(n: Term, x: Term) -> Term:
         on = k < m
         return k + 1.0, choose(on, last, before), choose(on, more, last)
 
-    first = _call_j0(a)
-    _, _, high = loop(HIGHEST - 1, step, n.like(1), first, _call_j1(a))
+    first = call_j0(a)
+    _, _, high = loop(HIGHEST - 1, step, n.like(1), first, call_j1(a))
     y = choose(small, series, choose(m.equals(0.0), first, high))
     y = choose(a.equals(math.inf), x.like(0), y)
     flip = is_odd(m) & ((x < 0.0) ^ (n < 0.0))

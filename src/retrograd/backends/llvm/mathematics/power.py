@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from retrograd.backends.llvm.at import At, Emit, outlined
 from retrograd.backends.llvm.mathematics.exponential import excess, power_of_two, scaled
@@ -107,6 +108,30 @@ def _log2(a: Term) -> tuple[Term, Term]:
     return high, ((k - high) + m) + m_low
 
 
+def _root(x: Term) -> Term:
+    """`x^0.5`: of -0 it is 0, of -inf infinite."""
+    return choose(x.equals(-math.inf), x.like(math.inf), (x + 0.0).sqrt())
+
+
+def _inverse_root(x: Term) -> Term:
+    """`x^-0.5`: of -0 it is infinite, of -inf 0."""
+    return choose(x.equals(-math.inf), x.like(0), 1.0 / (x + 0.0).sqrt())
+
+
+# Exponents for which pow is something simpler, special values included. It is that whether the
+# exponent is known or not, so that nobody sees by the bits which numbers a program was made for.
+_SIMPLE: dict[float, Callable[[Term], Term]] = {
+    0.0: lambda x: x.like(1),
+    1.0: lambda x: x,
+    2.0: lambda x: x * x,
+    3.0: lambda x: x * x * x,
+    -1.0: lambda x: 1.0 / x,
+    0.5: _root,
+    -0.5: _inverse_root,
+}
+_CONSTANT: dict[float, Emit] = {value: formula(f) for value, f in _SIMPLE.items()}
+
+
 @formula
 def _pow(x: Term, y: Term) -> Term:
     """The power of `|x|`, then the rules of C99 for signs and special values."""
@@ -120,34 +145,12 @@ def _pow(x: Term, y: Term) -> Term:
     signed = choose(odd, (p.bits() ^ sign).floats(), p)
     root = (x < 0.0) & (x > -math.inf) & ~whole
     signed = choose(root, p.like(math.nan), signed)
-    return choose(y.equals(0.0) | x.equals(1.0), p.like(1), signed)
+    for value, simple in _SIMPLE.items():
+        signed = choose(y.equals(value), simple(x), signed)
+    return choose(x.equals(1.0), p.like(1), signed)
 
 
 _any_pow = outlined("pow", _pow)
-
-
-@formula
-def _root(x: Term) -> Term:
-    """`x^0.5`: of -0 it is 0, of -inf infinite."""
-    return choose(x.equals(-math.inf), x.like(math.inf), (x + 0.0).sqrt())
-
-
-@formula
-def _inverse_root(x: Term) -> Term:
-    """`x^-0.5`: of -0 it is infinite, of -inf 0."""
-    return choose(x.equals(-math.inf), x.like(0), 1.0 / (x + 0.0).sqrt())
-
-
-# Exponents for which pow is within 2 ulp of something simpler, special values included.
-_CONSTANT: dict[float, Emit] = {
-    0.0: formula(lambda x: x.like(1)),
-    1.0: formula(lambda x: x),
-    2.0: formula(lambda x: x * x),
-    3.0: formula(lambda x: x * x * x),
-    -1.0: formula(lambda x: 1.0 / x),
-    0.5: _root,
-    -0.5: _inverse_root,
-}
 
 
 def pow(at: At, x: str, y: str) -> str:

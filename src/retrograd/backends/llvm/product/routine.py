@@ -1,6 +1,6 @@
 """The matrix product: one routine for each dtype, for all sizes and layouts.
 
-`rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more, work)` sets
+`rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more, work, soon)` sets
 `c[i, j] = sum over p of a[i, p] b[p, j]`, or goes on from what is in c where there is `more`. The
 element `a[i, p]` lies at `i * a_row + p * a_step` and `b[p, j]` at `p * b_step + j * b_column`. Of
 each matrix one of the strides is 1. A result takes its products one after the other, as in the
@@ -14,6 +14,9 @@ memory. Of the left matrix elements are read one by one, where they are, unless 
 contiguous and so far apart that caches, which have few places for addresses a power of two apart,
 would lose them between panels: then it is copied as well. Blocks of further rows go on from what is
 in c.
+
+Meanwhile what the caller is to write to next is fetched: the areas in the table `soon`, pairs of an
+address and a number of bytes, then a pair of zeros. It is used up. There may be none (null).
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from retrograd.ir import DType, float32, float64
 ROUTINES = {f"rg_gemm_{dtype}": dtype for dtype in (float32, float64)}
 PARAMETERS = (
     "i64 %m, i64 %n, i64 %k, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
-    "i64 %b_column, ptr noalias %c, i64 %c_row, i1 %more, ptr noalias %work"
+    "i64 %b_column, ptr noalias %c, i64 %c_row, i1 %more, ptr noalias %work, "
+    "ptr noalias %soon"
 )
 # Bytes of a column of a block of the right matrix; twice as many where it is narrow; fewer where
 # rows of the left matrix are not contiguous: each step reads another page then.
@@ -59,6 +63,7 @@ class _Routine:
         """Declarations and functions."""
         tile = self.tile
         functions = [tile_function(tile, n + 1, self._writer()) for n in range(tile.vectors)]
+        functions.append(tile_function(tile, tile.vectors, self._writer(), own=True))
         functions.append(pack_rows(tile, "pack_rows", tile.vectors, self._writer()))
         functions.append(pack_rows(tile, "pack_left", self.stack // tile.lanes, self._writer()))
         functions.append(pack_columns(tile, self._writer()))
@@ -105,6 +110,7 @@ class _Routine:
         w = self.w
         self._clear()
         self._sizes()
+        self._areas()
         deep = w.open_loop("%k", self.depth)
         self.k0 = deep.counter
         self.kk = self.least(self.depth, self.sub("%k", self.k0))
@@ -176,6 +182,32 @@ class _Routine:
         self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.stack}")
         self.panels = tile.at(w, "%work", self.space)
 
+    def _areas(self) -> None:
+        """Where to look for the area that is to be fetched next."""
+        w = self.w
+        none = w.reserve("[2 x i64]", align=8)
+        w.line(f"store [2 x i64] zeroinitializer, ptr {none}")
+        self.area = w.reserve("ptr", align=8)
+        asked = w.new("icmp ne ptr %soon, null")
+        w.line(f"store ptr {self.choose(asked, '%soon', none, 'ptr')}, ptr {self.area}")
+
+    def _from_area(self, idle: str) -> tuple[str, str]:
+        """Whether a tile that is `idle` has anything to fetch of the area at hand, and where."""
+        w = self.w
+        area = w.new(f"load ptr, ptr {self.area}")
+        start = w.new(f"load ptr, ptr {area}")
+        left_at = w.new(f"getelementptr i64, ptr {area}, i64 1")
+        left = w.new(f"load i64, ptr {left_at}")
+        taken = self.choose(idle, self.least(left, self.mul(self.kk, LINE)), 0)
+        rest = self.sub(left, taken)
+        w.line(f"store ptr {w.new(f'getelementptr i8, ptr {start}, i64 {taken}')}, ptr {area}")
+        w.line(f"store i64 {rest}, ptr {left_at}")
+        after = w.new(f"getelementptr i64, ptr {area}, i64 2")
+        some = w.new(f"icmp ne i64 {taken}, 0")
+        over = w.new(f"and i1 {some}, {w.new(f'icmp eq i64 {rest}, 0')}")
+        w.line(f"store ptr {self.choose(over, after, area, 'ptr')}, ptr {self.area}")
+        return some, start
+
     def _right(self, row: str, column: str) -> str:
         """The address of an element of the right matrix."""
         offset = self.add(self.mul(row, "%b_step"), self.mul(column, "%b_column"))
@@ -225,8 +257,9 @@ class _Routine:
         """A few rows of the left matrix by all panels. Of the next block `done` lines of each row
         are fetched; returns how many are then.
 
-        A tile fetches a line of each row of the next block of the right matrix; but the first one,
-        if it reads contiguous columns where they are, those beside them: no processor would.
+        A tile fetches a line of each row of the next block of the right matrix, or, once that is
+        there, of what the caller is to write to, if the tile is whole; but the first one, if it
+        reads contiguous columns where they are, those beside them: no processor would.
         """
         w, tile = self.w, self.tile
         panels = w.open_loop(self.nn, tile.columns, "0", [("i64", done)])
@@ -241,17 +274,24 @@ class _Routine:
         ahead = self.choose(first, beside, ahead, "ptr")
         step = self.choose(first, self.mul(a[2], self.dtype.itemsize), step)
         left = self.sub(self.nn, j)
+        whole = w.new(f"icmp sgt i64 {left}, {tile.columns - tile.lanes}")
+        busy = w.new(f"or i1 {first}, {useful}")
+        own, start = self._from_area(w.new(f"and i1 {whole}, {w.new(f'xor i1 {busy}, true')}"))
+        c = tile.at(w, c, j)
         end = w.label()
         for vectors in range(tile.vectors, 0, -1):
             lanes = self.sub(left, (vectors - 1) * tile.lanes)
+            given = f"ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, ptr {b}, ptr {c}, i64 %c_row, "
+            given += f"i64 {self.kk}, i64 {rows}, i64 {lanes}, i1 {self.more}"
             here, fewer = w.label(), w.label()
             w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
             w.start_block(here)
-            w.line(
-                f"call void @tile{vectors}(ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, ptr {b}, "
-                f"ptr {tile.at(w, c, j)}, i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {lanes}, "
-                f"i1 {self.more}, ptr {ahead}, i64 {step})"
-            )
+            plain = f"call void @tile{vectors}({given}, ptr {ahead}, i64 {step})"
+            if vectors == tile.vectors:
+                call = f"call void @tile{vectors}_own({given}, ptr {start}, i64 {LINE})"
+                self._either(own, call, plain)
+            else:
+                w.line(plain)
             w.jump(end)
             w.start_block(fewer)
         w.jump(end)

@@ -76,12 +76,13 @@ PARAMETERS = (
 )
 
 
-def tile_function(tile: Tile, vectors: int, w: Writer) -> str:
+def tile_function(tile: Tile, vectors: int, w: Writer, own: bool = False) -> str:
     """The function `tileN` of N vectors: `%rows` rows of c, the last vector of each only in its
     first `%lanes` lanes, take `%k` products each, after those that they have if there are `%more`.
 
     Rows that do not count are the last one again: they are computed twice, and stored twice. In
-    each step, memory at `%ahead` is fetched for later, and `%ahead` moves on.
+    each step, memory at `%ahead` is fetched for later, and `%ahead` moves on. The function
+    `tileN_own` fetches it to be written to: no other core keeps a copy.
     """
     last = w.new("sub i64 %rows, 1")
     w.declare("i64 @llvm.smin.i64(i64, i64)")
@@ -93,12 +94,13 @@ def tile_function(tile: Tile, vectors: int, w: Writer) -> str:
     mask = tile.first_lanes(w, "%lanes")
     masks = [None] * (vectors - 1) + [mask]
     totals = _first_totals(tile, c, masks, w)
-    found = _steps(tile, a, totals, vectors, w)
+    found = _steps(tile, a, totals, vectors, w, own)
     for i, row in enumerate(c):
         for v, m in enumerate(masks):
             tile.store(w, found[i * vectors + v], tile.at(w, row, v * tile.lanes), m)
     w.line("ret void")
-    return f"define internal void @tile{vectors}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
+    name = f"tile{vectors}" + "_own" * own
+    return f"define internal void @{name}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
 
 
 def _first_totals(tile: Tile, c: list[str], masks: list[str | None], w: Writer) -> list[str]:
@@ -115,7 +117,9 @@ def _first_totals(tile: Tile, c: list[str], masks: list[str | None], w: Writer) 
     return [w.new(f"phi {tile.vector} [ {zero}, %{start} ], [ {x}, %{go_on} ]") for x in old]
 
 
-def _steps(tile: Tile, a: list[str], totals: list[str], vectors: int, w: Writer) -> list[str]:
+def _steps(
+    tile: Tile, a: list[str], totals: list[str], vectors: int, w: Writer, own: bool
+) -> list[str]:
     """The totals after all steps."""
     carried = [(tile.vector, x) for x in totals]
     carried += [("i64", "0"), ("ptr", "%b"), ("ptr", "%ahead")]
@@ -128,7 +132,7 @@ def _steps(tile: Tile, a: list[str], totals: list[str], vectors: int, w: Writer)
         x = types.broadcast(w, x, tile.dtype, tile.lanes)
         new += [tile.added(w, x, y, totals[i * vectors + v]) for v, y in enumerate(row)]
     w.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    w.line(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 2, i32 1)")
+    w.line(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 {int(own)}, i32 2, i32 1)")
     new.append(w.new(f"add i64 {position}, %a_step"))
     new.append(tile.at(w, b, vectors * tile.lanes))
     new.append(w.new(f"getelementptr i8, ptr {ahead}, i64 %ahead_step"))

@@ -1,7 +1,7 @@
 // The state of the explorer: what is open, selected, highlighted; and the gestures that change it.
 
 import { MODES, scheme, type Mode } from "./colour";
-import { Engine } from "./engine";
+import type { Engine } from "./engine";
 import type { Model } from "./model";
 import { View } from "./view";
 import { count, show } from "./text";
@@ -26,12 +26,13 @@ export class App {
   readonly onOpen: (() => void)[] = [];
   private readonly live: HTMLElement;
 
-  constructor(model: Model, canvas: HTMLCanvasElement, live: HTMLElement) {
+  constructor(model: Model, engine: Engine, canvas: HTMLCanvasElement, live: HTMLElement) {
     this.model = model;
     this.live = live;
     this.open = new Uint8Array(model.scopes.length);
     this.open[0] = 1;
-    this.engine = new Engine(model);
+    this.engine = engine;
+    engine.take(model);
     if (model.nodes.some((r) => r.change && r.change !== "same")) this.mode = "change";
     this.view = new View(canvas, model, scheme(model, this.mode));
     this.view.marks.warnings = warnings(model);
@@ -323,9 +324,9 @@ export function gradients(model: Model): Gradient[] {
     if (norm === undefined) return "";
     if (!Number.isFinite(norm)) return "gradient is not finite";
     if (norm === 0) return "dead: the gradient is zero";
-    const ratio = rms(id, norm) / middle;
-    if (norm > 1e4 || ratio > 1e3) return "exploding: the gradient is very large";
-    if (sizes.length > 2 && ratio < 1e-3) return "vanishing: the gradient is very small";
+    const typical = rms(id, norm), ratio = typical / middle; // of one element
+    if (norm > 1e4 || (typical > 10 && ratio > 1e3)) return "exploding: the gradient is very large";
+    if (typical < 1e-8 || (sizes.length > 2 && ratio < 1e-3)) return "vanishing: the gradient is very small";
     return "";
   };
   const value = (n: number | undefined) => (n === undefined ? -1 : Number.isNaN(n) ? Infinity : n);

@@ -44,7 +44,7 @@ class Chart {
     this.caption.textContent = last.length <= 3 ? last.join("  ") : count(last.length, "curve");
     this.svg.setAttribute("aria-label", `${this.figure.dataset.chart}: ${last.slice(0, 3).join(", ")}`);
     if (!points) return;
-    if (y0 === y1) { y0 -= 0.5 + Math.abs(y0) * 0.05; y1 += 0.5 + Math.abs(y1) * 0.05; }
+    if (y0 === y1) { const room = 0.5 * Math.abs(y0) || 0.5; y0 -= room; y1 += room; }
     if (x0 === x1) x1 = x0 + 1;
     const px = (x: number) => LEFT + ((x - x0) / (x1 - x0)) * (W - LEFT - 8), py = (y: number) => 8 + (1 - (f(y) - y0) / (y1 - y0)) * (H - BOTTOM - 8);
     const element = (tag: string, attrs: Record<string, string | number>, text = "") => {

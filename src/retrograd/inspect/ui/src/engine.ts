@@ -1,5 +1,7 @@
-// Layouts from the worker, or, where a browser does not start one, from this thread.
+// Layouts from the worker, or, where a browser does not start one, from this thread, which then does
+// without the layered engine.
 
+import packed from "virtual:graphviz";
 import { Layouter, type Placed, type Structure } from "./layout";
 import type { Model } from "./model";
 import LayoutWorker from "./worker?worker&inline";
@@ -17,27 +19,41 @@ export function structureOf(model: Model): Structure {
   };
 }
 
+/** Graphviz, still compressed. */
+function binary(): Blob {
+  const text = atob(packed), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return new Blob([bytes]);
+}
+
 export class Engine {
+  layered = false; // whether the layered engine answered, for tests and the curious
   private worker: Worker | undefined;
   private local: Layouter | undefined;
-  private readonly structure: Structure;
+  private structure: Structure | undefined;
   private ticket = 0;
   private waiting = new Map<number, (placed: Placed) => void>();
 
-  constructor(model: Model) {
-    this.structure = structureOf(model);
-    if (model.nodes.length < 600) return; // starting a worker takes longer
+  /** Starts the worker, which gets its engine ready while the model is made. */
+  constructor() {
     try {
       this.worker = new LayoutWorker();
-      this.worker.onmessage = (event: MessageEvent<{ ticket: number; placed: Placed }>) => {
+      this.worker.onmessage = (event: MessageEvent<{ ticket: number; layered: boolean; placed: Placed }>) => {
+        this.layered = event.data.layered;
         this.waiting.get(event.data.ticket)?.(event.data.placed);
         this.waiting.delete(event.data.ticket);
       };
       this.worker.onerror = (event) => { event.preventDefault(); this.giveUp(); };
-      this.worker.postMessage({ structure: this.structure });
+      this.worker.postMessage({ engine: binary() });
     } catch {
       this.giveUp();
     }
+  }
+
+  /** Says what is to be laid out. */
+  take(model: Model): void {
+    this.structure = structureOf(model);
+    this.worker?.postMessage({ structure: this.structure });
   }
 
   private giveUp(): void {
@@ -50,7 +66,7 @@ export class Engine {
   private last: [Uint8Array, boolean] | undefined;
 
   private compute(open: Uint8Array, beside: boolean): Placed {
-    this.local ??= new Layouter(this.structure);
+    this.local ??= new Layouter(this.structure as Structure);
     return this.local.place(open, beside);
   }
 

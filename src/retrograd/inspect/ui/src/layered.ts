@@ -1,10 +1,26 @@
-// The layered engine for scopes of a comfortable size; see `layout.ts` for what lies beyond it.
+// The layered engine, Graphviz's dot, for scopes of a comfortable size; see `layout.ts` for what lies
+// beyond it. Runs in the worker only.
 
-import { Graph, layout } from "@dagrejs/dagre";
+import { instance, supply, type Viz } from "@viz-js/viz";
+import type { Route } from "./routes";
 
-export interface Box { x: Float32Array; y: Float32Array; w: number; h: number }
+declare module "@viz-js/viz" {
+  export function supply(bytes: Uint8Array): void; // put there by graphviz.mjs
+}
 
-const MEMBERS = 150, TIES = 400; // up to which it answers within a blink: a tenth of a second
+export interface Box {
+  x: Float32Array; y: Float32Array; w: number; h: number;
+  routes?: [from: number, to: number, route: Route][]; // of edges that pass by other members
+}
+
+/** A member of a scope: its size, and how far from its left edges begin and end. */
+export type Member = [width: number, height: number, port: number];
+
+/** Places of the members of a scope, left and top; undefined where the engine cannot tell. */
+export type Layered = (size: Member[], below: number[][], gapX: number, gapY: number) => Box | undefined;
+
+const INCH = 72; // dot is told of inches, and computes in whole points
+const MEMBERS = 300, TIES = 500; // up to which it answers within a blink: a tenth of a second
 const ABREAST = 15; // beyond which rows are wrapped, which the engine does not do
 
 /** Whether a scope is for the engine, which must not depend on what is open in it. */
@@ -13,23 +29,56 @@ export function comfortable(layers: number[][], below: number[][]): boolean {
   return ties > 0 && ties <= TIES && below.length <= MEMBERS && layers.every((l) => l.length <= ABREAST);
 }
 
-/** Places of the members of a scope, left and top. */
-export function layered(size: [number, number][], below: number[][], gapX: number, gapY: number): Box {
-  const n = size.length, g = new Graph();
-  g.setGraph({ rankdir: "TB", nodesep: gapX, edgesep: gapX / 2, ranksep: gapY });
-  g.setDefaultEdgeLabel(() => ({}));
-  size.forEach(([width, height], i) => g.setNode(String(i), { width, height }));
-  below.forEach((ends, a) => ends.forEach((b) => g.setEdge(String(a), String(b))));
-  layout(g);
-  const x = new Float32Array(n), y = new Float32Array(n);
-  let least = Infinity, most = -Infinity, top = Infinity, bottom = -Infinity;
-  size.forEach(([w, h], i) => {
-    const at = g.node(String(i)) as unknown as { x: number; y: number };
-    x[i] = at.x - w / 2;
-    y[i] = at.y - h / 2;
-    least = Math.min(least, x[i]); most = Math.max(most, x[i] + w);
-    top = Math.min(top, y[i]); bottom = Math.max(bottom, y[i] + h);
-  });
-  for (let i = 0; i < n; i++) { x[i] -= least; y[i] -= top; }
-  return { x, y, w: most - least, h: bottom - top };
+/** The engine, from its compressed binary. */
+export async function load(packed: Blob): Promise<Layered> {
+  const plain = packed.stream().pipeThrough(new DecompressionStream("gzip"));
+  supply(new Uint8Array(await new Response(plain).arrayBuffer()));
+  const viz = await instance();
+  return (size, below, gapX, gapY) => {
+    const text = [`digraph{graph[splines=true,nslimit=2,nodesep=${gapX / INCH},ranksep=${gapY / INCH}];node[shape=plain];edge[arrowhead=none]`];
+    size.forEach((member, i) => text.push(`${i}[label=<${table(member)}>]`));
+    below.forEach((ends, a) => ends.forEach((b) => text.push(`${a}:p->${b}:p`)));
+    try {
+      return read(viz, text.join(";") + "}", size);
+    } catch {
+      return undefined; // it may run out of memory
+    }
+  };
+}
+
+/** A member as a table of two cells, the first of which has the port in its middle. */
+function table([w, h, port]: Member): string {
+  const cell = (width: number, name: string) =>
+    (width > 0.5 ? `<td fixedsize="true" width="${Math.round(width)}" height="${Math.round(h)}"${name}></td>` : "");
+  const cells = cell(Math.min(w, 2 * port), ' port="p"') + cell(w - 2 * port, "");
+  return `<table border="0" cellborder="0" cellspacing="0" cellpadding="0"><tr>${cells}</tr></table>`;
+}
+
+/** Inches as they are printed, with five digits, in halves of points: rows are level. */
+const points = (inches: string): number => Math.round(2 * INCH * Number(inches)) / 2;
+
+function read(viz: Viz, text: string, size: Member[]): Box | undefined {
+  const answer = viz.render(text, { format: "plain", yInvert: true });
+  if (answer.status !== "success") return undefined;
+  const x = new Float32Array(size.length), y = new Float32Array(size.length);
+  const routes: NonNullable<Box["routes"]> = [];
+  let least = Infinity, most = -Infinity, top = Infinity, bottom = -Infinity, count = 0;
+  for (const line of answer.output.split("\n")) {
+    const words = line.split(" ");
+    if (words[0] === "node") {
+      const i = Number(words[1]), [w, h] = size[i];
+      x[i] = points(words[2]) - w / 2;
+      y[i] = points(words[3]) - h / 2;
+      least = Math.min(least, x[i]); most = Math.max(most, x[i] + w);
+      top = Math.min(top, y[i]); bottom = Math.max(bottom, y[i] + h);
+      count++;
+    } else if (words[0] === "edge" && Number(words[3]) > 4) { // more than one curve
+      const way = words.slice(4, 4 + 2 * Number(words[3]));
+      routes.push([Number(words[1]), Number(words[2]), Float32Array.from(way, points)]);
+    }
+  }
+  if (count !== size.length) return undefined;
+  for (let i = 0; i < x.length; i++) { x[i] -= least; y[i] -= top; }
+  for (const [, , way] of routes) for (let k = 0; k < way.length; k += 2) { way[k] -= least; way[k + 1] -= top; }
+  return { x, y, w: most - least, h: bottom - top, routes };
 }

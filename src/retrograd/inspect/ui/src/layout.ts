@@ -2,9 +2,11 @@
 // on what is open, so that nothing changes places when a scope opens; only the coordinates are
 // computed anew, from the sizes. Runs in a worker.
 
-import { comfortable, layered, type Box } from "./layered";
+import type { Route } from "./routes";
+import { comfortable, type Box, type Layered, type Member } from "./layered";
 
 export const NODE_W = 150, NODE_H = 42, SCOPE_W = 210, SCOPE_H = 60;
+export const SCOPE_PORT = 0.3; // where of its width a scope's forward edges begin and end
 const GAP_X = 22, GAP_Y = 34, BESIDE = 58, SMALL_GAP = 12, PAD = 18, TITLE = 26, WIDEST = 2600, TALLEST = 20000;
 
 export interface Structure {
@@ -20,14 +22,17 @@ export interface Placed {
   from: Int32Array; to: Int32Array; // edges: ids of nodes, or ~ids of closed scopes
   kind: Uint8Array; // 0 forward, 1 between gradients, 2 from forward to gradient
   slot: Uint8Array; many: Int32Array; first: Int32Array; // slot among inputs, edges drawn as this one, the source of one of them
+  routes: Map<number, Route>; // of edges, by number, that go around boxes
   stands: Int32Array; // what stands for each node
   width: number; height: number;
 }
 
+type Size = readonly [width: number, height: number, ...rest: number[]];
 interface Order { members: number[]; layers: number[][]; above: number[][]; below: number[][] }
 interface Cluster { dx: Float32Array; dy: Float32Array; ids: number[]; w: number; h: number }
 
 export class Layouter {
+  engine: Layered | undefined; // which is there in the worker
   private readonly s: Structure;
   private readonly children: number[][];
   private readonly roots: number[][]; // units directly inside each scope
@@ -126,12 +131,12 @@ export class Layouter {
 
   /** By the layered engine where it is comfortable. What is the same, such as the layers of a
    *  network, is placed once. */
-  private arranged(o: Order, sizes: [number, number][]): Box {
+  private arranged(o: Order, sizes: Member[]): Box {
     const key = `${sizes.join(";")}|${o.below.join(";")}`;
     const known = this.boxes.get(key);
     if (known) return known;
-    const found = comfortable(o.layers, o.below) ? layered(sizes, o.below, GAP_X, GAP_Y)
-      : coordinates(o.layers, o.above, o.below, sizes, GAP_X, GAP_Y, WIDEST);
+    const found = (comfortable(o.layers, o.below) && this.engine?.(sizes, o.below, GAP_X, GAP_Y))
+      || coordinates(o.layers, o.above, o.below, sizes, GAP_X, GAP_Y, WIDEST);
     this.boxes.set(key, found);
     return found;
   }
@@ -163,7 +168,7 @@ export class Layouter {
     });
     const key = ids.map((x) => this.rank[x]);
     const layers = arrange(layering(above, below, key, false), above, below, key);
-    const size = ids.map(() => [NODE_W, NODE_H] as [number, number]);
+    const size = ids.map(() => [NODE_W, NODE_H] as Size);
     const placed = coordinates(layers, above, below, size, SMALL_GAP, SMALL_GAP, 4 * (NODE_W + SMALL_GAP));
     for (let i = 0; i < ids.length; i++) placed.y[i] = placed.h - placed.y[i] - NODE_H; // mirrored
     const found = { dx: placed.x, dy: placed.y, ids, w: placed.w, h: placed.h };
@@ -179,7 +184,7 @@ export class Layouter {
 
   place(open: Uint8Array, beside: boolean): Placed {
     const { count, parents } = this.s, scopes = parents.length;
-    const size: [number, number][] = Array.from({ length: scopes }, () => [SCOPE_W, SCOPE_H]);
+    const size: Size[] = Array.from({ length: scopes }, () => [SCOPE_W, SCOPE_H]);
     const inner = new Map<number, Box>();
     const shown: number[] = [];
     const walk = [0];
@@ -190,7 +195,7 @@ export class Layouter {
     }
     for (const s of shown.slice().reverse()) {
       const o = this.order(s);
-      const sizes = o.members.map((m) => (m >= 0 ? this.unitSize(m, beside) : size[~m]));
+      const sizes = o.members.map((m): Member => (m >= 0 ? [...this.unitSize(m, beside), NODE_W / 2] : [size[~m][0], size[~m][1], SCOPE_PORT * size[~m][0]]));
       const placed = this.arranged(o, sizes);
       inner.set(s, placed);
       size[s] = [placed.w + 2 * PAD, placed.h + 2 * PAD + TITLE];
@@ -213,8 +218,13 @@ export class Layouter {
         c.ids.forEach((id, k) => { x[id] = left + NODE_W + BESIDE + c.dx[k]; y[id] = down + c.dy[k]; });
       });
     }
+    const ways = new Map<number, Route>();
+    for (const s of shown) {
+      const { members } = this.order(s), left = sx[s] + PAD, top = sy[s] + PAD + TITLE;
+      for (const [a, b, way] of inner.get(s)?.routes ?? []) ways.set(this.between(members[a], members[b]), way.map((v, k) => v + (k % 2 ? top : left)));
+    }
     const stands = this.stands(open, beside);
-    return { x, y, sx, sy, sw, sh, ...this.edges(stands), stands, width: size[0][0], height: size[0][1] - TITLE };
+    return { x, y, sx, sy, sw, sh, ...this.edges(stands, ways), stands, width: size[0][0], height: size[0][1] - TITLE };
   }
 
   /** What is seen in the place of each node: itself, its forward node, or a closed scope. */
@@ -232,10 +242,15 @@ export class Layouter {
     return stands;
   }
 
-  private edges(stands: Int32Array): Pick<Placed, "from" | "to" | "kind" | "slot" | "many" | "first"> {
-    const { count, inputs, starts, second, folded, parents } = this.s;
-    const base = count + parents.length;
-    const known = new Map<number, number>();
+  /** A number for two things that are seen, nodes or scopes as ~id. */
+  private between(u: number, v: number): number {
+    const { count, parents } = this.s;
+    return (u < 0 ? count + ~u : u) * (count + parents.length) + (v < 0 ? count + ~v : v);
+  }
+
+  private edges(stands: Int32Array, ways: Map<number, Route>): Pick<Placed, "from" | "to" | "kind" | "slot" | "many" | "first" | "routes"> {
+    const { count, inputs, starts, second, folded } = this.s;
+    const known = new Map<number, number>(), routes = new Map<number, Route>();
     const from: number[] = [], to: number[] = [], kind: number[] = [], slot: number[] = [], many: number[] = [], first: number[] = [];
     for (let i = 0; i < count; i++) {
       if (folded[i]) continue;
@@ -248,17 +263,18 @@ export class Layouter {
         const type = second[j] ? 1 : second[i] ? 2 : 0;
         const exact = u >= 0 && v >= 0;
         const number = exact ? k - starts[i] : 0;
-        const a = u < 0 ? count + ~u : u, b = v < 0 ? count + ~v : v;
-        const key = ((a * base + b) * 3 + type) * 16 + Math.min(number, 15);
+        const pair = this.between(u, v), key = (pair * 3 + type) * 16 + Math.min(number, 15);
         const at = known.get(key);
         if (at !== undefined) { many[at]++; continue; }
         known.set(key, from.length);
+        const way = type === 0 ? ways.get(pair) : undefined;
+        if (way) routes.set(from.length, way);
         from.push(u); to.push(v); kind.push(type); slot.push(Math.min(number, 255)); many.push(1); first.push(j);
       }
     }
     return {
       from: Int32Array.from(from), to: Int32Array.from(to), kind: Uint8Array.from(kind),
-      slot: Uint8Array.from(slot), many: Int32Array.from(many), first: Int32Array.from(first),
+      slot: Uint8Array.from(slot), many: Int32Array.from(many), first: Int32Array.from(first), routes,
     };
   }
 }
@@ -322,7 +338,7 @@ function arrange(layers: number[][], above: number[][], below: number[][], key: 
 
 /** Coordinates of members in ordered layers: each as near to its neighbours as the others allow. */
 function coordinates(
-  layers: number[][], above: number[][], below: number[][], size: [number, number][],
+  layers: number[][], above: number[][], below: number[][], size: Size[],
   gapX: number, gapY: number, widest: number,
 ): Box {
   const x = new Float32Array(size.length), y = new Float32Array(size.length);
@@ -366,7 +382,7 @@ function coordinates(
 }
 
 /** Breaks what is far taller than wide into columns, beside one another; returns the height. */
-function fold(rows: number[][], size: [number, number][], gapX: number, gapY: number, x: Float32Array, y: Float32Array, height: number): number {
+function fold(rows: number[][], size: Size[], gapX: number, gapY: number, x: Float32Array, y: Float32Array, height: number): number {
   let least = Infinity, most = -Infinity;
   for (const row of rows) for (const m of row) { least = Math.min(least, x[m]); most = Math.max(most, x[m] + size[m][0]); }
   const width = most - least, columns = Math.round(Math.sqrt(height / Math.max(width, 1) / 1.2));
@@ -382,7 +398,7 @@ function fold(rows: number[][], size: [number, number][], gapX: number, gapY: nu
 }
 
 /** The centres that are nearest to the wanted ones, in the mean square, without overlap. */
-function spread(row: number[], wanted: number[], size: [number, number][], gap: number, x: Float32Array): void {
+function spread(row: number[], wanted: number[], size: Size[], gap: number, x: Float32Array): void {
   const shift: number[] = [];
   let offset = 0;
   for (let i = 0; i < row.length; i++) {

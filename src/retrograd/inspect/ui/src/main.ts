@@ -6,6 +6,7 @@ import { MODES, scheme } from "./colour";
 import { dashboard } from "./dashboard";
 import { Details } from "./details";
 import { button, make } from "./dom";
+import { Engine } from "./engine";
 import { Model } from "./model";
 import { Player } from "./player";
 import { Sidebar } from "./sidebar";
@@ -29,7 +30,7 @@ function prefersDark(): boolean {
 
 function explore(doc: GraphDocument, root: HTMLElement): void {
   const began = performance.now();
-  const model = new Model(doc);
+  const engine = new Engine(), model = new Model(doc);
   const live = make("div", { class: "unseen", "aria-live": "polite", role: "status" });
   const canvas = make("canvas", { tabindex: "0", role: "application", "aria-label": "Graph. Arrow keys go from box to box, Enter opens a scope, slash searches, question mark lists all keys." });
   const stage = make("div", { class: "stage" }, canvas);
@@ -40,7 +41,7 @@ function explore(doc: GraphDocument, root: HTMLElement): void {
   const header = make("header");
   root.append(header, make("main", {}, side, make("div", { class: "middle" }, stage, legend, bar), panel, stepping), live);
 
-  const app = new App(model, canvas, live);
+  const app = new App(model, engine, canvas, live);
   const details = new Details(app, panel), sidebar = new Sidebar(app, side), player = new Player(app, bar, stepping);
 
   const search = make("input", { type: "search", placeholder: "Search name, op, shape, source  ( / )", "aria-label": "Search", autocomplete: "off", spellcheck: "false", title: "Words, or op:mul name:weight shape:3x4 type:f32 line:12 scope:attention role:parameter" });

@@ -1,10 +1,11 @@
 // The picture: a canvas that draws what is in sight, with as much detail as can be read.
 
-import { NODE_H, NODE_W, type Placed } from "./layout";
+import { NODE_H, NODE_W, SCOPE_PORT, type Placed } from "./layout";
 import { Grid } from "./grid";
 import { groups, paintGroups, recordGroups, type Group } from "./groups";
 import type { Model, Scope } from "./model";
 import type { Scheme } from "./colour";
+import { bounds, follow, PathPen, type Pen } from "./routes";
 import { brief, count, short, tail } from "./text";
 
 export interface Marks { // what is emphasised; undefined where nothing is
@@ -30,7 +31,8 @@ export class View {
   private readonly pen: CanvasRenderingContext2D;
   private ink: Ink;
   private frame = 0;
-  private boxes: Float32Array = new Float32Array(0); // of edges: left, top, right, bottom
+  private boxes: Float32Array = new Float32Array(0); // of edges: x and y of the start and of the end
+  private reach: Float32Array = new Float32Array(0); // and the corners of all they may touch
   onDraw: (() => void) | undefined;
 
   constructor(canvas: HTMLCanvasElement, model: Model, scheme: Scheme) {
@@ -142,8 +144,8 @@ export class View {
     const a = u >= 0 ? this.box(u) : this.scopeBox(~u), b = v >= 0 ? this.box(v) : this.scopeBox(~v);
     if (!a || !b) return [NaN, NaN, NaN, NaN];
     const n = v >= 0 ? this.model.nodes[v].inputs.length : 1;
-    const port = v >= 0 ? (p.slot[e] + 1) / (n + 1) : kind === 0 ? 0.3 : 0.7;
-    const start = u >= 0 ? 0.5 : kind === 1 ? 0.7 : 0.3;
+    const port = v >= 0 ? (p.slot[e] + 1) / (n + 1) : kind === 0 ? SCOPE_PORT : 1 - SCOPE_PORT;
+    const start = u >= 0 ? 0.5 : kind === 1 ? 1 - SCOPE_PORT : SCOPE_PORT;
     if (kind === 1 && b[1] + b[3] / 2 <= a[1] + a[3] / 2) return [a[0] + a[2] * start, a[1], b[0] + b[2] * port, b[1] + b[3]];
     if (kind === 2 && u >= 0) return [a[0] + a[2], a[1] + a[3] / 2, b[0], b[1] + (b[3] * (p.slot[e] + 1)) / (n + 1)];
     return [a[0] + a[2] * start, a[1] + a[3], b[0] + b[2] * port, b[1]];
@@ -152,6 +154,7 @@ export class View {
   private measure(): void {
     const p = this.placed as Placed, n = p.from.length;
     this.boxes = new Float32Array(4 * n);
+    this.reach = new Float32Array(4 * n);
     this.shownScopes = depthFirst(this.model.scopes.filter((s) => s.id > 0 && !Number.isNaN(p.sx[s.id])));
     this.stubs = new Uint8Array(n);
     this.edgeGrid = new Grid(n);
@@ -161,11 +164,13 @@ export class View {
       const [x0, y0, x1, y1] = this.ends(e);
       this.boxes.set([x0, y0, x1, y1], 4 * e);
       if (Number.isNaN(x0)) continue;
+      const route = p.routes.get(e), [l, t, r, b] = route ? bounds(route) : [x0, y0, x1, y1];
+      this.reach.set([Math.min(x0, x1, l) - 60, Math.min(y0, y1, t) - 60, Math.max(x0, x1, r) + 60, Math.max(y0, y1, b) + 60], 4 * e);
       if (this.isStub(e)) {
         this.stubs[e] = 1;
         this.edgeGrid.add(e, x0 - 60, y0 - 60, x0 + 60, y0 + 60);
         this.edgeGrid.add(e, x1 - 60, y1 - 60, x1 + 60, y1 + 60);
-      } else this.edgeGrid.add(e, Math.min(x0, x1) - 60, Math.min(y0, y1) - 60, Math.max(x0, x1) + 60, Math.max(y0, y1) + 60);
+      } else this.edgeGrid.add(e, this.reach[4 * e], this.reach[4 * e + 1], this.reach[4 * e + 2], this.reach[4 * e + 3]);
     }
     const near = new Map<number, number[]>();
     for (let e = 0; e < n; e++) for (const item of [p.from[e], p.to[e]]) {
@@ -198,11 +203,13 @@ export class View {
     return Math.abs(b[i + 3] - b[i + 1]) + 0.6 * Math.abs(b[i + 2] - b[i]) > (p.from[e] >= 0 && p.to[e] >= 0 ? LONG : 1.5 * LONG);
   }
 
-  private curve(pen: CanvasRenderingContext2D | Path2D, e: number): void {
-    const b = this.boxes, i = 4 * e, kind = (this.placed as Placed).kind[e];
+  private curve(pen: Pen, e: number): void {
+    const p = this.placed as Placed, b = this.boxes, i = 4 * e, kind = p.kind[e];
     const [x0, y0, x1, y1] = [b[i], b[i + 1], b[i + 2], b[i + 3]];
+    const route = p.routes.get(e);
+    if (route) { follow(pen, route, [x0, y0, x1, y1]); return; }
     pen.moveTo(x0, y0);
-    if (kind === 2 && (this.placed as Placed).from[e] >= 0) {
+    if (kind === 2 && p.from[e] >= 0) {
       const bend = Math.max(16, Math.min(120, Math.abs(x1 - x0) / 2));
       pen.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
       return;
@@ -326,13 +333,13 @@ export class View {
   }
 
   private paintEdges(pen: CanvasRenderingContext2D, [l, t, r, b]: [number, number, number, number], scale: number): void {
-    const p = this.placed as Placed, box = this.boxes, marked = this.marks.highlight;
+    const p = this.placed as Placed, box = this.boxes, reach = this.reach, marked = this.marks.highlight;
     const lit = marked && this.litItems(marked), bright: number[][] = [[], [], []];
     const whole: number[][] = [[], [], []], stubs: number[][] = [[], [], []];
     if (scale < 0.06 && p.from.length > 3000) return;
     for (const e of this.edgeGrid.near([l, t, r, b]) ?? p.from.keys()) {
-      const i = 4 * e, x0 = box[i], y0 = box[i + 1], x1 = box[i + 2], y1 = box[i + 3];
-      if (!(Math.min(x0, x1) - 60 <= r && Math.max(x0, x1) + 60 >= l && Math.min(y0, y1) - 60 <= b && Math.max(y0, y1) + 60 >= t)) continue;
+      const i = 4 * e;
+      if (!(reach[i] <= r && reach[i + 2] >= l && reach[i + 1] <= b && reach[i + 3] >= t) || Number.isNaN(box[i])) continue;
       (this.stubs[e] ? stubs : whole)[p.kind[e]].push(e);
     }
     const total = whole[0].length + whole[1].length + whole[2].length;
@@ -408,20 +415,26 @@ export class View {
   }
 
   private paintShapes(pen: CanvasRenderingContext2D, edges: number[]): void {
-    const p = this.placed as Placed, b = this.boxes;
     pen.font = "10px system-ui, sans-serif";
     pen.textAlign = "left";
+    for (const [text, x, y, kind] of this.shapes(edges)) {
+      pen.fillStyle = kind === 1 ? this.ink.gradient : this.ink.faint;
+      pen.fillText(text, x, y);
+    }
+  }
+
+  /** What is written beside edges, and where: of those from one node at one place one. */
+  private *shapes(edges: Iterable<number>): Generator<[text: string, x: number, y: number, kind: number]> {
+    const p = this.placed as Placed, b = this.boxes;
     const seen = new Set<string>();
     for (const e of edges) {
-      const i = 4 * e, shape = this.model.nodes[p.first[e]].shape;
-      const text = p.many[e] > 1 ? `${p.many[e]} values` : shape;
+      const i = 4 * e, text = p.many[e] > 1 ? `${p.many[e]} values` : this.model.nodes[p.first[e]].shape;
       if (!text) continue;
       const x = b[i] * 0.35 + b[i + 2] * 0.65 + 4, y = b[i + 1] * 0.45 + b[i + 3] * 0.55 + 3;
       const key = `${p.from[e]} ${Math.round(x / 40)} ${Math.round(y / 12)}`;
       if (seen.has(key)) continue;
       seen.add(key);
-      pen.fillStyle = p.kind[e] === 1 ? this.ink.gradient : this.ink.faint;
-      pen.fillText(text, x, y);
+      yield [text, x, y, p.kind[e]];
     }
   }
 
@@ -493,12 +506,9 @@ export class View {
 
   /** An edge as the data of an SVG path. */
   private path(e: number): string {
-    const p = this.placed as Placed, n1 = (x: number) => x.toFixed(1);
-    const [x0, y0, x1, y1] = this.boxes.subarray(4 * e, 4 * e + 4);
-    const bend = Math.max(14, Math.min(110, Math.abs(y1 - y0) / 2)) * this.direction(e);
-    return p.kind[e] === 2 && p.from[e] >= 0
-      ? `M${n1(x0)} ${n1(y0)}C${n1((x0 + x1) / 2)} ${n1(y0)} ${n1((x0 + x1) / 2)} ${n1(y1)} ${n1(x1)} ${n1(y1)}`
-      : `M${n1(x0)} ${n1(y0)}C${n1(x0)} ${n1(y0 + bend)} ${n1(x1)} ${n1(y1 - bend)} ${n1(x1)} ${n1(y1)}`;
+    const pen = new PathPen();
+    this.curve(pen, e);
+    return pen.text;
   }
 
   /** What is laid out as SVG elements. */
@@ -517,7 +527,13 @@ export class View {
       const sideways = kind === 2 && p.from[e] >= 0;
       const d = !this.stubs[e] ? this.path(e) : sideways ? `M${n1(x1 - STUB / 2)} ${n1(y1)}H${n1(x1)}`
         : `M${n1(x0)} ${n1(y0)}v${(STUB / 2) * this.direction(e)}M${n1(x1)} ${n1(y1)}v${(-STUB / 2) * this.direction(e)}`;
-      out.push(`<path d="${d}" fill="none" stroke="${kind === 1 ? ink.gradient : ink.faint}"${kind === 2 ? ' stroke-dasharray="4 4"' : ""}/>`);
+      const colour = kind === 1 ? ink.gradient : ink.faint, s = -7 * this.direction(e);
+      out.push(`<path d="${d}" fill="none" stroke="${colour}"${kind === 2 ? ' stroke-dasharray="4 4"' : ""}/>`);
+      out.push(`<path d="M${n1(x1)} ${n1(y1)}${sideways ? "l-6 -3v6z" : `l-3.5 ${s}h7z`}" fill="${colour}"/>`);
+    }
+    const whole = [...p.from.keys()].filter((e) => !this.stubs[e] && p.kind[e] < 2 && !Number.isNaN(this.boxes[4 * e]));
+    for (const [text, x, y, kind] of this.shapes(whole)) {
+      out.push(`<text x="${n1(x)}" y="${n1(y)}" font-size="10" fill="${kind === 1 ? ink.gradient : ink.faint}">${xml(text)}</text>`);
     }
     for (let i = 0; i < p.x.length; i++) {
       if (Number.isNaN(p.x[i])) continue;
