@@ -326,6 +326,7 @@ def test_command(tmp_path: Path) -> None:
     options: list[Any] = ["--out", tmp_path, "--per-class", 2, "--pick", "degree", "--steps", 60]
     result = CliRunner().invoke(app, ["train", "graph", *map(str, options)])
     assert result.exit_code == 0, result.output
+    assert "nodes/s" in result.output
     assert "tested on 30 nodes" in (tmp_path / "report.txt").read_text(encoding="utf-8")
     assert (tmp_path / "picture.svg").read_text(encoding="utf-8").startswith("<svg")
     short = [*options[:-1], 40, "--out", tmp_path / "b", "--dropout", 0.3, "--data", "davis"]
