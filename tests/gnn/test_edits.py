@@ -141,6 +141,30 @@ def test_the_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
         np.testing.assert_allclose(found, exact, atol=0.04)
 
 
+@pytest.mark.parametrize("choose", [gnn.soft_choice, gnn.hard_choice])
+def test_edits_are_selected_by_shares_or_straight_through(choose: Any) -> None:
+    """Scores of edits learn together with a network that reads out the edited graph: the cost is
+    what it reads out, least where edge 2 is contracted."""
+    g = gnn.Graph(4, [[0, 1, 2], [1, 2, 3]], [[0.0], [3.0], [3.1], [7.0]])
+    edited = [gnn.contract_edge(g, e, "mean")[0] for e in range(3)]
+
+    def cost(p: dict[str, Any]) -> Any:
+        seen = [gnn.readout((new.node_features * p["scale"]) ** 2, new)[0] / 20 for new in edited]
+        chosen = (choose(p["scores"])[:, None] * rg.stack(seen)).sum()
+        return chosen + 10.0 * (p["scale"] - 1.0) ** 2
+
+    p = {"scores": rg.zeros((3,)), "scale": rg.tensor(1.0)}
+    step = rg.jit(rg.grad(cost))
+    for _ in range(300):
+        grads = step(p)
+        p = {k: (v - 0.03 * grads[k]).detach() for k, v in p.items()}
+    assert int(p["scores"].argmax()) == 2
+    least = float((edited[2].node_features.numpy() ** 2).sum()) / 20
+    assert cost(p).item() < 1.05 * least
+    if choose is gnn.hard_choice:  # one edit, so the optimum is known
+        assert p["scale"].item() == pytest.approx(10 / (10 + least), abs=1e-4)
+
+
 def test_a_policy_learns_which_edge_to_contract() -> None:
     """The reward is that of contracting the edge whose ends are alike."""
     g = gnn.Graph(4, [[0, 1, 2], [1, 2, 3]], [[0.0], [3.0], [3.1], [7.0]])

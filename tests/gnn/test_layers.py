@@ -218,6 +218,70 @@ def test_layers_give_the_same_bits_in_every_batch_and_on_any_number_of_threads()
             assert run(gnn.batch([graphs[k] for k in order])) == [alone[k] for k in order]
 
 
+WIDE: dict[str, Any] = {
+    "gcn": lambda: gnn.GCNConv(16, 64),
+    "gat": lambda: gnn.GATConv(16, 32, heads=2),
+    "sage": lambda: gnn.SAGEConv(16, 64),
+    "graph": lambda: gnn.GraphConv(16, 64, "max"),
+    "gin": lambda: gnn.GINConv(rg.nn.Linear(16, 64)),
+    "gated": lambda: gnn.GatedConv(64, steps=2),
+    "relations": lambda: gnn.RelationalConv(16, 64, 3),
+    "scan": lambda: gnn.GRU(16, 64),
+    "tree scan": lambda: gnn.TreeLSTM(16, 64),
+}
+
+
+@pytest.mark.parametrize("kind", list(WIDE))
+def test_no_bit_depends_on_the_order_of_a_batch_or_on_threads(kind: str) -> None:
+    """Features, gradients of inputs and weights, and readouts; with graphs sorted by what they
+    are, gradients of parameters too."""
+    rng = np.random.default_rng(2)
+    layer = WIDE[kind]()
+    graphs = []
+    for _ in range(12):
+        n, edges = any_dag(rng, 60)
+        x = rng.normal(size=(n, 16)).astype(np.float32)
+        w = rng.uniform(0.1, 1.0, edges.shape[1]).astype(np.float32)
+        types = rng.integers(0, 3, edges.shape[1])
+        graphs.append(gnn.Graph(n, edges, x, edge_weight=w, edge_type=types))
+
+    def loss(layer: Any, x: Any, w: Any, g: Any) -> Any:
+        y = gnn.dag_scan(layer, g, x, w) if "scan" in kind else layer(x, g, w)
+        y = y["h"] if isinstance(y, dict) else y
+        pooled = gnn.readout(y, g)
+        return (y**2).sum() + (pooled**2).sum(), (y, pooled)
+
+    step = rg.jit(rg.grad(loss, (0, 1, 2), has_aux=True), shapes={"g": graphs[0].shapes(),
+                  "x": "N _", "w": "E"})  # fmt: skip
+
+    def run(g: Any) -> tuple[list[Any], list[bytes]]:
+        with rg.no_grad():
+            (dlayer, dx, dw), (y, pooled) = step(layer, g.node_features, g.edge_weight, g)
+        owner = g.node_graph.numpy()[g.edges.numpy()[0]]
+        rows = zip(gnn.rows_of(g, y.numpy()), gnn.rows_of(g, dx.numpy()), strict=True)
+        own = [
+            (
+                a.tobytes(),
+                b.tobytes(),
+                dw.numpy()[owner == k].tobytes(),
+                pooled.numpy()[k].tobytes(),
+            )
+            for k, (a, b) in enumerate(rows)
+        ]
+        return own, [p.numpy().tobytes() for p in dlayer.parameters()]
+
+    alone = [run(g)[0][0] for g in graphs]
+    _, expected = run(gnn.batch(sorted(graphs, key=gnn.content_key)))
+    for threads in (1, 2, 3, 7):
+        order = rng.permutation(len(graphs)).tolist()
+        with rg.num_threads(threads):
+            own, _ = run(gnn.batch([graphs[k] for k in order]))
+            shuffled = [graphs[k] for k in order]
+            _, found = run(gnn.batch(sorted(shuffled, key=gnn.content_key)))
+        assert own == [alone[k] for k in order]
+        assert found == expected
+
+
 def test_a_sparse_matrix_is_an_ordinary_argument() -> None:
     rng = np.random.default_rng(0)
     dense = rng.normal(size=(5, 4)) * (rng.random((5, 4)) < 0.4)

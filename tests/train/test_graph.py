@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -24,6 +25,7 @@ from retrograd.train.graph import (
     report,
     train,
 )
+from retrograd.train.graph.model import features_of
 from retrograd.train.progress import Silent
 
 
@@ -51,6 +53,20 @@ def test_communities_of_a_novel_from_a_few_names() -> None:
     outcome = train(miserables(), GraphConfig(per_class=2, pick="degree"))
     assert outcome.accuracy(outcome.test) >= 0.9
     assert outcome.accuracy(outcome.test) >= outcome.baseline + 0.4
+
+
+def test_nodes_without_features_are_described_by_number_and_pagerank() -> None:
+    graph = karate().graphs[0]
+    x = features_of(graph, of_nodes=True)
+    assert np.array_equal(x[:, :34], np.eye(34))
+    a = np.eye(34)
+    source, target = graph.edges.numpy()
+    weight: Any = graph.edge_weight
+    np.add.at(a, (target, source), weight.numpy().astype(np.float64))
+    root = a.sum(axis=1) ** -0.5
+    rank = x[:, 34:] @ (np.eye(34) - 0.85 * root[:, None] * a * root)  # a multiple of 1
+    np.testing.assert_allclose(rank, np.diag(np.diag(rank)), atol=1e-6)
+    np.testing.assert_allclose((x[:, 34:] ** 2).sum(axis=1), 1, rtol=1e-6)
 
 
 LONG = GraphConfig(per_class=2, dropout=0.4, hidden=8, steps=30, checkpoint_every=12)
@@ -310,6 +326,7 @@ def test_command(tmp_path: Path) -> None:
     options: list[Any] = ["--out", tmp_path, "--per-class", 2, "--pick", "degree", "--steps", 60]
     result = CliRunner().invoke(app, ["train", "graph", *map(str, options)])
     assert result.exit_code == 0, result.output
+    assert "nodes/s" in result.output
     assert "tested on 30 nodes" in (tmp_path / "report.txt").read_text(encoding="utf-8")
     assert (tmp_path / "picture.svg").read_text(encoding="utf-8").startswith("<svg")
     short = [*options[:-1], 40, "--out", tmp_path / "b", "--dropout", 0.3, "--data", "davis"]

@@ -95,7 +95,7 @@ def train_graph(
             outcome = graph.train(
                 task,
                 config,
-                reporter(console),
+                reporter(console, "graphs" if task.of_graphs else "nodes"),
                 out=out,
                 resume=resume,
                 source=_absolute(source),

@@ -1,7 +1,7 @@
 """Learning on graphs: graphs of any structure, one compilation for all of them."""
 
 from retrograd.gnn.attention import GATConv
-from retrograd.gnn.batching import batch, rows_of, unbatch
+from retrograd.gnn.batching import batch, content_key, rows_of, unbatch
 from retrograd.gnn.cells import GRU, SumCell, TreeLSTM
 from retrograd.gnn.choice import (
     RunningBaseline,
@@ -73,6 +73,7 @@ __all__ = [
     "TreeLSTM",
     "batch",
     "classification_loss",
+    "content_key",
     "contract_edge",
     "dag_scan",
     "drop_edges",

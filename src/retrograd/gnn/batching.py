@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -48,6 +49,27 @@ def batch(graphs: Sequence[Graph]) -> Graph:
     for name in TREES:
         fields[name] = _together(name, [getattr(g, name) for g in graphs])
     return graphs[0].replace(**fields)
+
+
+def content_key(graph: Graph) -> bytes:
+    """A key to sort graphs by that depends on all they are and carry, and on nothing else.
+
+    What is computed for a graph does not depend on its place in a batch; what is added up over a
+    batch, such as a loss and the gradients of parameters, is added in the order of the batch, which
+    shows in the last bits. `batch(sorted(graphs, key=content_key))` is the same for any order in
+    which the graphs come. What belongs to a graph, such as its label, has to be carried by it.
+
+    >>> from retrograd import gnn
+    >>> a, b = gnn.Graph(2, [[0], [1]]), gnn.Graph(3, [])
+    >>> [sorted(x, key=gnn.content_key)[0].num_nodes for x in ([a, b], [b, a])] in ([2, 2], [3, 3])
+    True
+    """
+    leaves, structure = tree.flatten(graph)
+    found = hashlib.sha256(repr(structure).encode())
+    for leaf in leaves:
+        array = leaf.value()
+        found.update(repr((array.dtype.str, array.shape)).encode() + array.tobytes())
+    return found.digest()
 
 
 def _together(name: str, trees: Sequence[Any]) -> Any:

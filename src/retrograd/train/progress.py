@@ -40,14 +40,16 @@ DECAY = 0.98  # of the weight of a loss, with each step: an average over about 5
 
 
 class Meter:
-    """Smoothed loss, tokens per second and the time that remains.
+    """Smoothed loss, tokens (or what a step consists of) per second and the time that remains.
 
     The loss is an exponential average, `sum DECAY^k loss / sum DECAY^k`; speed is measured since
     the start, without the first step, which compiles.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
+    def __init__(
+        self, clock: Callable[[], float] = time.perf_counter, unit: str = "tokens"
+    ) -> None:
+        self._clock, self._unit = clock, unit
         self.start(0, 0)
 
     def start(self, step: int, steps: int) -> None:
@@ -87,7 +89,7 @@ class Meter:
 
     def __str__(self) -> str:
         eta = "?" if self.remaining is None else duration(self.remaining)
-        return f"loss {self.loss:.4f}  {self.speed:,.0f} tokens/s  ETA {eta}"
+        return f"loss {self.loss:.4f}  {self.speed:,.0f} {self._unit}/s  ETA {eta}"
 
 
 def duration(seconds: float) -> str:
@@ -104,9 +106,9 @@ def duration(seconds: float) -> str:
 class Lines:
     """A line for each tenth of the way: for files and pipes."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, unit: str = "tokens") -> None:
         self._console = console
-        self._meter = Meter()
+        self._meter = Meter(unit=unit)
         self._steps = self._next = self._every = 1
 
     def start(self, step: int, steps: int) -> None:
@@ -130,9 +132,9 @@ class Lines:
 class Bar:
     """A bar that is redrawn in place, messages above it."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, unit: str = "tokens") -> None:
         self._console = console
-        self._meter = Meter()
+        self._meter = Meter(unit=unit)
         self._progress: Progress | None = None
         self._drawn = 0.0
 
@@ -170,6 +172,6 @@ class Bar:
             self._progress = None
 
 
-def reporter(console: Console) -> Reporter:
-    """A bar on a terminal, lines elsewhere."""
-    return Bar(console) if console.is_terminal else Lines(console)
+def reporter(console: Console, unit: str = "tokens") -> Reporter:
+    """A bar on a terminal, lines elsewhere; `unit` is what a step consists of."""
+    return Bar(console, unit) if console.is_terminal else Lines(console, unit)

@@ -12,25 +12,45 @@ from retrograd import gnn, nn
 from retrograd.errors import OptionError
 from retrograd.gnn import Graph
 
-IDENTITY = 2000  # nodes up to which a node without features is told from others by its number
+PLACES = 2000  # nodes up to which a node without features is described by where it is
+RESTART = 0.15
 DEGREES, STEPS = 8, 6  # of the features that describe the structure
 CONVS = ("gcn", "sage", "gat", "gin")
 
 
-def features_of(graph: Graph, by_number: bool) -> Any:
-    """Features `[N, F]`: those that nodes have, scaled; else their number, or what the graph looks
-    like around them: their degree, and how likely random walks come back."""
+def features_of(graph: Graph, of_nodes: bool) -> Any:
+    """Features `[N, F]`: those that nodes have, scaled; else, for nodes of one graph, their place
+    in it, or what the graph looks like around them: their degree, and how likely random walks come
+    back."""
     held = graph.node_features
     columns = [np.asarray(t.numpy(), np.float32) for t in rg.tree.flatten(held)[0]]
     if columns:
         table = np.concatenate([c.reshape(graph.num_nodes, -1) for c in columns], axis=1)
         spread = table.std(axis=0)
         return (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    if by_number and graph.num_nodes <= IDENTITY:
-        return np.eye(graph.num_nodes, dtype=np.float32)
+    if of_nodes and graph.num_nodes <= PLACES:
+        return places(graph)
     return np.concatenate(
         [degrees(graph), gnn.random_walk_features(graph, STEPS).numpy()], axis=1
     ).astype(np.float32)
+
+
+def places(graph: Graph) -> Any:
+    """Which node it is, and personalized PageRank: one-hot numbers, and rows of
+    `(1 - (1 - r) A)^-1` scaled to length 1, with A the matrix of a GCN layer and r = `RESTART`;
+    `[N, 2 N]`.
+
+    J. Klicpera et al. (2019) spread predictions so. With it two layers know more of a node than who
+    is two edges away, and nodes further from all that are labelled are not left to chance.
+    """
+    n = graph.num_nodes
+    weight, own = (w.numpy() for w in gnn.gcn_norm(graph, graph.edge_weight))
+    step = np.diag(own.astype(np.float64))
+    source, target = graph.edges.numpy()
+    np.add.at(step, (target, source), weight)
+    found = np.linalg.inv(np.eye(n) - (1 - RESTART) * step)
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    return np.concatenate([np.eye(n), found], axis=1).astype(np.float32)
 
 
 def degrees(graph: Graph) -> Any:
