@@ -140,7 +140,7 @@ def _in_dtype(sample: Sample, dtype: Any) -> Sample:
     if hasattr(op, "in_dtype"):
         op = op.in_dtype(low)
     if any(key == "dtype" for key in op.attrs):
-        op = type(op)(low.complex if op.attrs["dtype"].is_complex else low)  # type: ignore[call-arg]
+        op = type(op)(low.complex if op.attrs["dtype"].is_complex else low)
     bodies = {
         k: Graph.parse(str(v).replace("f64", low.code))
         for k, v in op.attrs.items()
