@@ -100,3 +100,8 @@ class BackendError(RetrogradError, RuntimeError):
 class RecompilationWarning(UserWarning):
     """A `jit` function was compiled again, for the ninth time or with `explain=True`; the message
     says why."""
+
+
+class HistoryWarning(UserWarning):
+    """Results of a `jit` function that require gradients have been its arguments many times in a
+    row, so that the memory of all these calls is kept; the message says what can be done."""

@@ -8,14 +8,19 @@ nothing was done, and `jit` goes the long way.
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from retrograd.backends import Array, LLVMProgram, Program, caller
+from retrograd.backends import Array, LLVMProgram, Program, bind, caller
 from retrograd.backends import call as native
+from retrograd.errors import HistoryWarning
 from retrograd.frontend import tree
+from retrograd.frontend.leaves import known, leaf
+from retrograd.frontend.past import Past, Run, past_of
 from retrograd.frontend.ready import Gone, is_ready, ready, strip
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.signature import Static
@@ -29,9 +34,12 @@ from retrograd.frontend.walking import (
     taking,
     taking_leaves,
 )
+from retrograd.ir import Graph, Node
 
 SEVERAL = 16  # of these, from which on a new one is remembered when it comes a second time
 SHAPES = 256  # combinations of shapes that a site tells apart
+
+DEEP = 100  # calls in a row, each with results of the one before, of whose memory is warned
 
 COMPUTED = object()  # stands for a result that is computed
 
@@ -48,14 +56,18 @@ class Call:
         self.arrays: list[Array] = []  # of the leaves that are not `Static`
 
     @property
-    def donors(self) -> list[tuple[int, Any]]:
-        """Donated leaves, with the numbers of their arrays."""
-        given = [
+    def given(self) -> list[tuple[Any, bool]]:
+        """Leaves with an array, and whether they are donated."""
+        return [
             (x, gone)
             for x, key, gone in zip(self.leaves, self.keys, self.donated, strict=True)
             if not isinstance(key, Static)
         ]
-        return [(i, x) for i, (x, gone) in enumerate(given) if gone]
+
+    @property
+    def donors(self) -> list[tuple[int, Any]]:
+        """Donated leaves, with the numbers of their arrays."""
+        return [(i, x) for i, (x, gone) in enumerate(self.given) if gone]
 
 
 _CALLERS: dict[int, native.Caller | None] = {}  # by the address of the code
@@ -83,7 +95,9 @@ class Traced:
         captured: Sequence[Any],
         structure: Any,
         fixed: Sequence[Any],
+        graph: Graph,
     ) -> None:
+        self.graph = graph  # as it was traced
         self.program = program
         self.captured = list(captured)  # arrays, or handles on leaves, whose value may be replaced
         self.needs_grad = any(isinstance(c, Lazy) for c in captured)
@@ -98,6 +112,55 @@ class Traced:
         """The result, of the arrays that were computed."""
         coming = iter(arrays)
         return self.join([bare(next(coming)) if y is COMPUTED else y for y in self.fixed])
+
+    def _asked(self, call: Call) -> list[bool]:
+        """For each result that is computed, whether a gradient may be asked for through it."""
+        given = [*call.given, *[(c, False) for c in self.captured]]
+        asking = sum(
+            1 << i
+            for i, (x, gone) in enumerate(given)
+            if isinstance(x, Lazy) and x._requires_grad and not gone
+        )
+        return [bool(reached & asking) for reached in self._reached]
+
+    @functools.cached_property
+    def _reached(self) -> list[int]:
+        """For each result the inputs that a gradient reaches from it, as bits."""
+        found = {x: 1 << i for i, x in enumerate(self.graph.inputs) if x.type.is_inexact}
+        for node in self.graph.body:
+            reached = 0
+            if node.type.is_inexact and node.op != "stop_gradient":
+                for x in node.inputs:
+                    reached |= found.get(x, 0)
+            found[node] = reached
+        return [found.get(y, 0) for y in self.graph.outputs]
+
+    def run_with_past(self, call: Call, name: str) -> Any:
+        """The result of a call, where tensors that a gradient may be asked for know what they are
+        computed from; none of that is given away. `MISSED` where nobody can ask."""
+        asked = self._asked(call)
+        if not any(asked):
+            return native.MISSED
+        past = self._past(call)
+        if past.depth == DEEP:
+            warnings.warn(_deep(name), HistoryWarning, stacklevel=4)
+        made = []
+        arrays = self.program([known(x) for x in past.arrays])  # type: ignore[misc]
+        for k, (array, yes) in enumerate(zip(arrays, asked, strict=True)):
+            if yes:
+                node = leaf(array)
+                node.prim.past = Past(past, k)  # type: ignore[attr-defined]
+                made.append(Lazy.handle_class(node, True))
+            else:
+                made.append(bare(array))
+        coming = iter(made)
+        return self.join([next(coming) if y is COMPUTED else y for y in self.fixed])
+
+    def _past(self, call: Call) -> Run:
+        given = [*[x for x, _ in call.given], *self.captured]
+        arrays = [*call.arrays, *[c.value() if isinstance(c, Lazy) else c for c in self.captured]]
+        nodes = [_operand(x, a) for x, a in zip(given, arrays, strict=True)]
+        return Run(self.graph, nodes, bind(self.graph.inputs, arrays))
 
     def run(self, call: Call, gone: Gone) -> Any:
         """The result of a call, whose donated tensors are gone afterwards, unless it fails."""
@@ -118,6 +181,25 @@ class Traced:
                     h._ready = arrays[i]
             raise
         return self.build(results)
+
+
+def _operand(x: Any, array: Array) -> Node:
+    """The node of an argument. Of what is computed by compiled functions that is a leaf, which
+    knows the rest."""
+    if not isinstance(x, Lazy):
+        return leaf(np.array(array) if isinstance(x, np.ndarray) else array)
+    if x._form is None and past_of(x._own) is not None:
+        return x.leaf_or_node
+    return x.used()
+
+
+def _deep(name: str) -> str:
+    return (
+        f"jit: the results of {name}, which require gradients, have been its arguments {DEEP} "
+        "times in a row; what each call was given is kept in memory, for a backward() through all "
+        f"of them. If none is meant, name these arguments in donate, or call {name} inside "
+        "rg.no_grad()"
+    )
 
 
 def at_hand(arguments: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.backends import MISSED, Array, Pending, compile_graph
+from retrograd.backends import CHECKED, MISSED, Array, Pending, compile_graph
 from retrograd.errors import ArgumentError, DTypeError, TraceError
 from retrograd.frontend import tree
 from retrograd.frontend.arguments import argument_names, positional
@@ -33,7 +33,7 @@ from retrograd.frontend.leaves import STALE
 from retrograd.frontend.programs import JIT
 from retrograd.frontend.ready import Gone
 from retrograd.frontend.recompiling import History
-from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle
+from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle, recorders
 from retrograd.frontend.signature import (
     CONSTANT,
     Static,
@@ -45,6 +45,7 @@ from retrograd.frontend.signature import (
 )
 from retrograd.frontend.source import user_place
 from retrograd.frontend.tensor import Tensor
+from retrograd.frontend.transforms.active import derivatives
 from retrograd.frontend.value.compiled import Scalars
 from retrograd.frontend.walking import LARGEST, Fixed
 from retrograd.ir import Dim, Node, TensorType, as_dtype
@@ -92,6 +93,7 @@ class Jit:
         self._all_sites: dict[Any, Site] = {}
         self._scalars = Scalars(f, self._counts)
         self._gone = Gone(self._name, None, 0)
+        self._differentiates = False  # by a transform, as far as is known
 
     def _parameters(self, donate: Sequence[int | str]) -> frozenset[int | str]:
         """Parameters by name; positions of what is beyond them."""
@@ -161,8 +163,9 @@ class Jit:
         if self._scalars.concern(call.leaves, (Lazy, np.ndarray)) and not is_tracing():
             return self._scalars(args, kwargs, call.leaves, call.structure)
         tensors = [x for x in call.leaves if isinstance(x, Lazy)]
-        if is_tracing() or (grad_enabled() and any(x._requires_grad for x in tensors)):
-            return self._f(*args, **kwargs)  # becomes part of what is being recorded
+        asks = grad_enabled() and any(x._requires_grad for x in tensors)
+        if is_tracing() or (asks and not self._compiles_all()):
+            return self._recorded(args, kwargs)
         try:
             evaluate(tensors)
         except TraceError:
@@ -175,12 +178,29 @@ class Jit:
         for x, label, spec in zip(call.leaves, labels, specs, strict=True):
             call.keys.append(self._classify(x, label, spec, call.arrays))
         traced, known = self._traced(call)
-        if traced.needs_grad and grad_enabled():
-            return self._f(*args, **kwargs)  # it closes over tensors that want a gradient
+        if traced.needs_grad and grad_enabled():  # it closes over tensors that want a gradient
+            if not self._compiles_all():
+                return self._recorded(args, kwargs)
+            asks = True
         self._counts["calls"] += 1
-        if known or is_serving(traced.program):  # that takes a while the first time in a process
+        if asks and (result := traced.run_with_past(call, self._name)) is not MISSED:
+            return result
+        if not asks and (known or is_serving(traced.program)):  # that takes a while the first time
             self._learn(traced, call)
         return traced.run(call, self._gone_here(*user_place()))
+
+    def _compiles_all(self) -> bool:
+        """Whether calls are compiled whose results a gradient may ask for. Those of functions that
+        differentiate by themselves: nearly nobody asks for more, and who does gets it all the same.
+        For others it is better to record them, so that `backward()` is one program with them."""
+        return self._differentiates and not recorders() and current_backend() != CHECKED
+
+    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that becomes part of what is being recorded."""
+        before = derivatives()
+        result = self._f(*args, **kwargs)
+        self._differentiates |= derivatives() != before
+        return result
 
     def _gone_here(self, code: CodeType | None, lasti: int) -> Gone:
         """What tensors hold that are donated by this line; the same as last time, in a loop."""
@@ -326,7 +346,7 @@ class Jit:
         donors = [i for i, x in call.donors if isinstance(x, Lazy | np.ndarray | np.generic)]
         program = compile_graph(graph, current_backend(), donors)
         fixed = [COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]
-        return Traced(program, captured, shape, fixed)
+        return Traced(program, captured, shape, fixed, graph)
 
     def _leaf_names(self, leaves: Sequence[Any], structure: Any) -> list[str]:
         args, kwargs = tree.unflatten(structure, leaves)
@@ -372,7 +392,11 @@ def jit(
     gradient, the value of the moment is used in every call.
 
     Called with tensors that require a gradient, or inside another transform, the function is
-    recorded like any other, so transforms and `backward()` go through it.
+    recorded like any other, so transforms and `backward()` go through it. If it differentiates by
+    itself, as a step of training does, it is compiled all the same from the second call on; its
+    results require gradients, too, but for what comes from donated arguments alone: so name in
+    `donate` the parameters that a step replaces, or call it inside `rg.no_grad()`, or else what
+    every call was given is kept for a `backward()` through all of them.
 
     A function that is given `Value`s, or closes over some, is traced once for each structure of its
     arguments: of Values and floats only how many there are counts, of everything else the value, so

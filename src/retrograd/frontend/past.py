@@ -1,21 +1,26 @@
-"""What became of long recordings: segments, and the leaves that lead to them.
+"""What became of long recordings, and of calls of compiled functions: segments and runs, and the
+leaves that lead to them.
 
 A recording that grows long is cut (`segments.py`). What somebody holds of it is computed and goes
 on as a leaf; where a gradient may ask for its history, the leaf knows its `Past`: the segment, and
 the form that it was there. Gradients go through segments one at a time (`through.py`). Whoever asks
 for nodes gets the nodes of the whole history: such leaves are seen on pages only.
+
+What a compiled function returned has a `Run` as its past, where a gradient may ask: the graph that
+was compiled, and what it was given. Nodes are made of it when somebody does.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.backends import Array
 from retrograd.frontend.forms import Form, Part, Place, fill
 from retrograd.frontend.leaves import VALUES
 from retrograd.frontend.programs import LOCK
-from retrograd.ir import Node
+from retrograd.ir import Graph, Node, substitute
 
 _NEXT = itertools.count().__next__
 
@@ -55,12 +60,46 @@ class Segment:
             self.tracked, lambda k: whole(arrays[k]), self.numbers, self.nodes, self.openings
         )
 
+    def unfold(self) -> None:
+        """Make the nodes of what leaves stand for."""
+        fill([self.part()])
+
+    def made(self, form: Form) -> Node:
+        """The node of one of them."""
+        return self.nodes[form.node]
+
+
+class Run:
+    """A call of a compiled function. Numbered like segments."""
+
+    __slots__ = ("__weakref__", "arrays", "depth", "graph", "number", "outputs", "sizes")
+
+    def __init__(self, graph: Graph, arrays: Sequence[Node], sizes: Mapping[str, int]) -> None:
+        self.graph = graph  # as it was traced
+        self.arrays = list(arrays)  # nodes of its arguments
+        self.sizes = sizes
+        self.outputs: list[Node] = []
+        pasts = [past.segment for x in arrays if (past := past_of(x)) is not None]
+        # How many calls, each with results of the one before, lead to this one.
+        self.depth: int = 1 + max([x.depth for x in pasts if isinstance(x, Run)], default=0)
+        self.number = _NEXT()
+
+    def unfold(self) -> None:
+        """Make the nodes of the results."""
+        graph = self.graph.bind(self.sizes)
+        given = [whole(x) for x in self.arrays]
+        self.outputs = substitute(graph.outputs, dict(zip(graph.inputs, given, strict=True)))
+
+    def made(self, k: int) -> Node:
+        """The node of result number k."""
+        return self.outputs[k]
+
 
 class Past(NamedTuple):
-    """How the value of a leaf was computed."""
+    """How the value of a leaf was computed: which form of a segment it is, or result of a run."""
 
-    segment: Segment
-    form: Form
+    segment: Any  # Segment | Run
+    form: Any  # Form | int
 
 
 def past_of(node: Node) -> Past | None:
@@ -83,7 +122,7 @@ def whole(leaf: Node) -> Node:
 def _unfold(todo: list[Node]) -> None:
     """Make the nodes of leaves with a past, and of those that they were computed from."""
     seen = set(todo)
-    found: dict[Segment, list[Node]] = {}
+    found: dict[Any, list[Node]] = {}
     for leaf in todo:  # the list grows while the loop goes through it
         segment = leaf.prim.past.segment  # type: ignore[attr-defined]
         new = segment not in found
@@ -93,8 +132,8 @@ def _unfold(todo: list[Node]) -> None:
                 seen.add(x)
                 todo.append(x)
     for segment, leaves in sorted(found.items(), key=lambda item: item[0].number):
-        fill([segment.part()])
+        segment.unfold()
         for x in leaves:
             prim: Any = x.prim
-            prim.whole = node = segment.nodes[prim.past.form.node]
+            prim.whole = node = segment.made(prim.past.form)
             VALUES[node] = prim.array

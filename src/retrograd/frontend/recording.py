@@ -174,6 +174,11 @@ class Lazy(HandleBase):
 
     _node = node
 
+    @property
+    def leaf_or_node(self) -> Node:
+        """The node, or a leaf that knows its past: for another handle on the same value."""
+        return self._own if self._form is None else self.node
+
     def used(self) -> Node:
         """The node, for an operation to use. If the user can edit the array, what it holds now is
         noted; if it was edited since another operation used it, that one keeps the leaf of before,

@@ -16,7 +16,7 @@ from retrograd.backends import Array
 from retrograd.frontend.context import current_backend
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import leaf_handle
-from retrograd.frontend.past import Segment, past_of
+from retrograd.frontend.past import Run, Segment, past_of
 from retrograd.frontend.plan import Plan
 from retrograd.frontend.programs import COUNTS, LOCK
 from retrograd.frontend.recording import Lazy
@@ -34,13 +34,16 @@ class Way(NamedTuple):
 
 def way_from(root: Node) -> Way | None:
     """The way of a gradient from a leaf with a past; None where it may not be gone: through what
-    `backward()` went through already, or to a parameter that has another value now."""
+    `backward()` went through already, or to a parameter that has another value now, or where nodes
+    are needed: through a call of a compiled function."""
     way = Way({}, {})
     todo, seen = [root], {root}
     for leaf in todo:  # the list grows while the loop goes through it
         past = past_of(leaf)
         assert past is not None
         segment, form = past
+        if isinstance(segment, Run):
+            return None
         way.segments.setdefault(segment, []).append(leaf)
         for k in form.slots():
             if k < 0:
@@ -49,7 +52,7 @@ def way_from(root: Node) -> Way | None:
             if x in seen:
                 continue
             seen.add(x)
-            if x.prim.replaced or x.prim.spent or x.prim.edited:  # type: ignore[attr-defined]
+            if x.prim.replaced or x.prim.spent or x.prim.edited:
                 return None
             if past_of(x) is not None:
                 todo.append(x)

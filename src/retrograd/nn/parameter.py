@@ -67,7 +67,7 @@ class Parameter(Tensor):
             new = object.__new__(cls)
             new._ready = value._ready
         else:
-            new = cls(value.node, value.requires_grad)
+            new = cls(value.leaf_or_node, value.requires_grad)
         new.trainable = trainable
         new.looked = []
         return new

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -100,9 +101,19 @@ def substituted(args: Sequence[Any], numbers: Sequence[int], new: Sequence[Any])
 _ACTIVE: ContextVar[frozenset[Node]] = ContextVar("active", default=frozenset())
 
 
+_COUNT = threading.local()
+
+
+def derivatives() -> int:
+    """How often this thread has differentiated a function by a transform."""
+    count: int = getattr(_COUNT, "derivatives", 0)
+    return count
+
+
 @contextmanager
 def differentiating(nodes: Sequence[Node]) -> Iterator[None]:
     """Record gradients inside the block, with respect to these nodes too."""
+    _COUNT.derivatives = derivatives() + 1
     token = _ACTIVE.set(_ACTIVE.get().union(nodes))
     try:
         with recording_grad():
