@@ -23,7 +23,9 @@ def test_samples(name: str) -> None:
         inputs += nodes
         outputs.append(sample.op(*nodes))
         arrays += sample.inputs
-    assert_same(Graph(inputs, outputs), arrays, max(4 * record.ulps, 16))
+    ulps = max(4 * record.ulps, 16)
+    # Near a zero, as y1 has one at 2.197, the reference itself is only absolutely right.
+    assert_same(Graph(inputs, outputs), arrays, ulps, scale=record.absolute / ulps)
 
 
 @pytest.mark.parametrize("name", [n for n, r in RECORDS.items() if r.symbolic])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, TensorType, complex64, complex128, float16, float32, float64, lookup
+from retrograd.ir import TensorType, complex64, complex128, float16, float32, float64, lookup
 from retrograd.ops.fft import Fft
 from tests.records.common import SIZES, M, N
 from tests.records.record import (
@@ -101,9 +101,11 @@ def transform() -> Record:
             Failure(Fft(0), (z.with_dtype(float32),), DTypeError),
             Failure(Fft(2), (z,), ShapeError),
             Failure(Fft(0), (z.with_shape((0, 3)),), ShapeError),
-            Failure(Fft(0), (z.with_shape((Dim("N"), 3)),), ShapeError),
         ),
-        symbolic=(Symbolic(Fft(1), (TensorType(complex128, (N, 4)),), SIZES),),
+        symbolic=(
+            Symbolic(Fft(1), (TensorType(complex128, (N, 4)),), SIZES),
+            Symbolic(Fft(0), (TensorType(complex128, (N, 4)),), SIZES[:2]),
+        ),
     )
 
 

@@ -217,7 +217,6 @@ def singular_failures(op: Any) -> tuple[Failure, ...]:
     return (
         Failure(op, (TensorType(int32, (3, 3)),), DTypeError),
         Failure(op, (f64(3),), ShapeError),
-        Failure(op, (f64(N, M),), ShapeError),
     )
 
 
