@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,9 @@ class WorkerFailed(Exception):
 
 
 class Worker:
-    """One process for one workload and peer, asleep between requests.
+    """One process for one workload and peer, stopped between requests: threads of OpenBLAS, for
+    one, wait for work without sleeping, long after the last of it, on a core that another peer is
+    being measured on.
 
     `cache` is a directory for what libraries keep on disk; without it the worker has an empty one
     of its own, so that a first step is cold however often the benchmarks were run.
@@ -40,15 +43,22 @@ class Worker:
 
     def ask(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
         """The answer to a request, within so many seconds."""
+        self._signal("SIGCONT")
         try:
             self._pipe("stdin").write(json.dumps(request).encode() + b"\n")
             self._pipe("stdin").flush()
         except OSError:
             raise WorkerFailed(self._reason()) from None
         reply = json.loads(self._line(limit))
+        self._signal("SIGSTOP")
         if "error" in reply:
             raise WorkerFailed(reply["error"])
         return reply
+
+    def _signal(self, name: str) -> None:
+        """Send a signal, where there is such a thing and the process still runs."""
+        if hasattr(signal, name) and self.process.poll() is None:
+            self.process.send_signal(getattr(signal, name))
 
     def _pipe(self, name: str) -> IO[bytes]:
         pipe = getattr(self.process, name)

@@ -123,6 +123,25 @@ def test_peers_that_cannot_are_told_apart_from_those_that_fail(fake: Workload) -
     assert not result.failed()  # they are not retrograd
 
 
+def state_of(pid: int) -> str:
+    """What a process does: R runs, S sleeps, T is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc to look at")
+def test_between_requests_a_worker_does_nothing(fake: Workload) -> None:
+    worker = Worker("T1", "python", 1)
+    try:
+        for request in ({"do": "start"}, {"do": "run", "seconds": 0.01}):
+            worker.ask(request, 20)
+            deadline = time.monotonic() + 5
+            while (state := state_of(worker.process.pid)) != "T" and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert state == "T"
+    finally:
+        worker.close()
+
+
 def test_a_worker_that_does_not_answer_is_ended(fake: Workload) -> None:
     worker = Worker("T1", "python-hanging", 1)
     began = time.monotonic()
