@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+import retrograd.nn.functional as F
 from retrograd.frontend import tree
 from retrograd_bench.calls import Arrays, calls, listed
 
@@ -111,3 +112,19 @@ def test_compiled_values_and_gradients(name):
 def test_what_needs_numbers_says_so(name):
     with pytest.raises(rg.ShapeError, match=r"known|numbers|size|symbolic"):
         rg.jit(function(name), shapes={"d": SHAPES})(given(5))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
+    lambda x: F.interpolate(x, scale_factor=2.0, mode="bilinear"),
+    lambda x: F.adaptive_max_pool2d(x, (2, 3)),
+    lambda x: F.unfold(x, (2, 2)),
+    lambda x: F.grid_sample(x, rg.tanh(rg.permute_dims(x[:, :2], (0, 2, 3, 1)))),
+], ids=["max_unpool2d", "interpolate", "adaptive_max_pool2d", "unfold", "grid_sample"])  # fmt: skip
+def test_a_named_number_of_samples_is_enough_for_most(f):
+    slope = rg.grad(lambda x: (f(x) ** 2).sum())
+    compiled = rg.jit(slope, shapes={"x": "N 3 6 6"})
+    for n in (1, 2, 5):
+        x = np.random.default_rng(n).standard_normal((n, 3, 6, 6)).astype(np.float32)
+        np.testing.assert_allclose(compiled(x).numpy(), slope(rg.tensor(x)).numpy(), 1e-4, 1e-5)
+    assert compiled.cache_stats()["compilations"] == 1

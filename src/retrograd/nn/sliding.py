@@ -110,8 +110,8 @@ def _max_unpool(rank: int) -> Function:
         )
         size = usual if output_size is None else tuple(output_size)[-rank:]
         lead = x.shape[: x.ndim - rank]
-        rows, cells = (known_size(name, math.prod(s)) for s in (lead, size))
-        offsets = np.arange(rows)[:, None] * cells
+        rows, cells = math.prod(lead), known_size(name, math.prod(size))
+        offsets = rg.arange(rows, dtype=rg.int64)[:, None] * cells
         flat = rg.zeros((rows * cells,), dtype=x.dtype)
         places = (at.reshape((rows, -1)) + offsets).reshape((-1,))
         return rg.scatter_add(flat, places, x.reshape((-1,))).reshape((*lead, *size))
