@@ -92,6 +92,34 @@ def test_transforms_and_tapes_see_the_operations():
     assert z.tolist() == [9, 60]
 
 
+def test_arguments_may_have_been_computed():
+    w, x = parameter(0.5, 1.0), np.array([3.0, 5.0])
+    slopes = rg.jit(rg.grad(cubes))
+    called_twice(slopes, w, x)
+    double = w * 2
+    y = slopes(double, x)
+    (y.sum() + double.sum()).backward()
+    assert y.tolist() == [9, 60]
+    assert w.grad.tolist() == [2 * 18 + 2, 2 * 60 + 2]
+
+
+def test_transforms_of_every_kind_go_through():
+    w, x = parameter(1.0, 2.0), rg.tensor([3.0, 5.0], dtype=rg.float64)
+    slopes = rg.jit(rg.grad(cubes))
+    called_twice(slopes, w, x)
+    at = rg.tensor([1.0, 2.0], dtype=rg.float64)
+
+    def second(w):
+        return slopes(w, x)
+
+    assert rg.jvp(second, (at,), (rg.ones_like(at),))[1].tolist() == [18, 60]
+    assert rg.jacfwd(second)(w).tolist() == [[18, 0], [0, 60]]
+    assert rg.jacrev(second)(at).tolist() == [[18, 0], [0, 60]]
+    assert rg.hessian(lambda w: second(w).sum())(at).tolist() == [[18, 0], [0, 30]]  # 6 x
+    assert rg.vmap(second)(rg.stack([at, at + 1])).tolist() == [[9, 60], [36, 135]]
+    assert rg.vmap(second)(rg.stack([w, w + 1])).tolist() == [[9, 60], [36, 135]]
+
+
 def test_what_depends_on_no_parameter_requires_no_gradient():
     w, x = parameter(1.0), rg.tensor([3.0], dtype=rg.float64)
 

@@ -19,7 +19,7 @@ from retrograd.backends import Array, LLVMProgram, Program, bind, caller
 from retrograd.backends import call as native
 from retrograd.errors import HistoryWarning
 from retrograd.frontend import tree
-from retrograd.frontend.leaves import known, leaf
+from retrograd.frontend.leaves import leaf
 from retrograd.frontend.past import Past, Run, past_of
 from retrograd.frontend.ready import Gone, is_ready, ready, strip
 from retrograd.frontend.recording import Lazy
@@ -108,20 +108,10 @@ class Traced:
         """The result, of its leaves."""
         return tree.unflatten(self.structure, leaves)
 
-    def build(self, arrays: Sequence[Array]) -> Any:
-        """The result, of the arrays that were computed."""
-        coming = iter(arrays)
-        return self.join([bare(next(coming)) if y is COMPUTED else y for y in self.fixed])
-
-    def _asked(self, call: Call) -> list[bool]:
-        """For each result that is computed, whether a gradient may be asked for through it."""
-        given = [*call.given, *[(c, False) for c in self.captured]]
-        asking = sum(
-            1 << i
-            for i, (x, gone) in enumerate(given)
-            if isinstance(x, Lazy) and x._requires_grad and not gone
-        )
-        return [bool(reached & asking) for reached in self._reached]
+    def build(self, tensors: Sequence[Any]) -> Any:
+        """The result, of the tensors that were computed."""
+        coming = iter(tensors)
+        return self.join([next(coming) if y is COMPUTED else y for y in self.fixed])
 
     @functools.cached_property
     def _reached(self) -> list[int]:
@@ -138,34 +128,38 @@ class Traced:
     def run_with_past(self, call: Call, name: str) -> Any:
         """The result of a call, where tensors that a gradient may be asked for know what they are
         computed from; none of that is given away. `MISSED` where nobody can ask."""
-        asked = self._asked(call)
+        given = [*call.given, *[(c, False) for c in self.captured]]
+        asking = sum(
+            1 << i
+            for i, (x, gone) in enumerate(given)
+            if isinstance(x, Lazy) and x._requires_grad and not gone
+        )
+        asked = [bool(reached & asking) for reached in self._reached]
         if not any(asked):
             return native.MISSED
-        past = self._past(call)
+        arrays = call.arrays + self._around()
+        nodes = [_operand(x, a) for (x, _), a in zip(given, arrays, strict=True)]
+        past = Run(self.graph, nodes, bind(self.graph.inputs, arrays))
         if past.depth == DEEP:
             warnings.warn(_deep(name), HistoryWarning, stacklevel=4)
         made = []
-        arrays = self.program([known(x) for x in past.arrays])  # type: ignore[misc]
-        for k, (array, yes) in enumerate(zip(arrays, asked, strict=True)):
+        for k, (array, yes) in enumerate(zip(self.program(arrays), asked, strict=True)):
             if yes:
                 node = leaf(array)
                 node.prim.past = Past(past, k)  # type: ignore[attr-defined]
                 made.append(Lazy.handle_class(node, True))
             else:
                 made.append(bare(array))
-        coming = iter(made)
-        return self.join([next(coming) if y is COMPUTED else y for y in self.fixed])
+        return self.build(made)
 
-    def _past(self, call: Call) -> Run:
-        given = [*[x for x, _ in call.given], *self.captured]
-        arrays = [*call.arrays, *[c.value() if isinstance(c, Lazy) else c for c in self.captured]]
-        nodes = [_operand(x, a) for x, a in zip(given, arrays, strict=True)]
-        return Run(self.graph, nodes, bind(self.graph.inputs, arrays))
+    def _around(self) -> list[Array]:
+        """The values of what the function takes from around it."""
+        return [c.value() if isinstance(c, Lazy) else c for c in self.captured]
 
     def run(self, call: Call, gone: Gone) -> Any:
         """The result of a call, whose donated tensors are gone afterwards, unless it fails."""
         arrays = call.arrays
-        arrays += [c.value() if isinstance(c, Lazy) else c for c in self.captured]
+        arrays += self._around()
         handles = given_away(call)
         try:
             for _, h in handles:  # first, so that nothing but the call has their arrays
@@ -180,7 +174,7 @@ class Traced:
                 for i, h in handles:
                     h._ready = arrays[i]
             raise
-        return self.build(results)
+        return self.build([bare(array) for array in results])
 
 
 def _operand(x: Any, array: Array) -> Node:
