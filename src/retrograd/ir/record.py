@@ -8,7 +8,7 @@ once, as functions of the names of the fields.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -92,6 +92,7 @@ def _init(cls: type, fields: Sequence[Any]) -> Any:
 
 
 def _comparison(names: Sequence[str]) -> dict[str, Any]:
+    values: Callable[[Any], Any]
     if not names:
         known = hash(())
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.interpret.naming import difference, named, types_of
-from retrograd.backends.interpret.ordered import can_reduce, reduced
+from retrograd.backends.interpret.ordered import can_evaluate, can_reduce, reduced
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.pairs.matrices import Paired
 from retrograd.errors import LoopLimitError
@@ -41,6 +41,7 @@ from retrograd.ops.index import Scatter
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.portable import FORMULAS
 from retrograd.ops.reduce import ArgMax, Reduction
 from retrograd.ops.scan import Scan
 from retrograd.ops.sort import SearchSorted, Sort
@@ -80,6 +81,8 @@ def run(node: Node, arrays: list[Array]) -> Array:
         shape = arrays[0].shape
         if not arrays[0].size:
             return np.empty(shape, node.dtype.dtype)
+        if prim.name in FORMULAS and can_evaluate(node, work):
+            return np.asarray(prim.reference(*arrays))
         flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
         return _program(node, "flat", work)(flat)[0].reshape(shape)
     if not all(a.size for a in arrays):

@@ -28,6 +28,7 @@ WHOLE = frozenset((
 WIDE = ("float32", "float64")  # dtypes in which sums are kept as they are added up
 ENOUGH = 1 << 20  # elements that NumPy reduces before there is code for it
 CALL = 1 << 12  # elements that take as long as a call
+FORMULA, FORMULA_CALL = 100, 400  # the same of such a function: its operations, and elements
 CAPACITY = 1024  # kinds that are remembered; the oldest is forgotten
 _DONE: OrderedDict[Any, float] = OrderedDict()  # by kind, in elements
 
@@ -42,10 +43,21 @@ def can_reduce(node: Node, work: float) -> bool:
     much of the kind that code would have paid."""
     if not isinstance(node.prim, ReduceSum | ReduceProd) or node.dtype.name not in WIDE:
         return False
-    key = node.prim, node.dtype, node.inputs[0].type.rank
+    return _can_wait((node.prim, node.dtype, node.inputs[0].type.rank), work + CALL)
+
+
+def can_evaluate(node: Node, work: float) -> bool:
+    """The same of a function that is made of correctly rounded operations (`ops/portable.py`)."""
+    if node.dtype.name not in WIDE:
+        return False
+    return _can_wait((node.op, node.dtype), FORMULA * (work + FORMULA_CALL))
+
+
+def _can_wait(key: Any, work: float) -> bool:
+    """Whether NumPy shall do so much work of a kind."""
     done = _DONE.get(key, 0)
     if done < ENOUGH:
-        _DONE[key] = done + work + CALL
+        _DONE[key] = done + work
         while len(_DONE) > CAPACITY:
             _DONE.popitem(last=False)
     return done < ENOUGH
