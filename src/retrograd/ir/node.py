@@ -13,7 +13,7 @@ import functools
 import itertools
 import linecache
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import CodeType
 from typing import Any, NamedTuple, Self, TypeVar, dataclass_transform
@@ -121,7 +121,7 @@ class _Fields:
         made = _made(cls)
         if made is None:
             raise AttributeError(f"{cls.__name__} is no dataclass")
-        return vars(made)["__dataclass_fields__"]
+        return made.__dataclass_fields__  # type: ignore[attr-defined]
 
 
 class Op:
@@ -155,7 +155,7 @@ class Op:
     @property
     def attrs(self) -> dict[str, Any]:
         """The attributes by name, in declaration order."""
-        return {name: getattr(self, name) for name in getattr(self, "__dataclass_fields__", ())}
+        return {name: getattr(self, name) for name in names_of(self)}
 
     def __call__(self, *inputs: Node) -> Node:
         """Make a node: check the inputs' types, infer the result's."""
@@ -242,10 +242,15 @@ class Nested:
         raise NotImplementedError
 
 
+def names_of(prim: Op) -> Iterable[str]:
+    """The names of the attributes of an operation."""
+    names: Iterable[str] | None = getattr(prim, "__match_args__", None)
+    return getattr(prim, "__dataclass_fields__", ()) if names is None else names
+
+
 def graphs_of(prim: Op) -> list[Any]:
     """The graphs among the attributes of an operation."""
-    fields = getattr(prim, "__dataclass_fields__", ())
-    return [value for name in fields if isinstance(value := getattr(prim, name), Nested)]
+    return [value for name in names_of(prim) if isinstance(value := getattr(prim, name), Nested)]
 
 
 _C = TypeVar("_C", bound=type[Op])

@@ -2,7 +2,8 @@
 
 `dataclasses.dataclass` writes the source of five methods and compiles it, half a millisecond a
 class, which everyone waits for who uses an operation for the first time. These methods are made
-once, as functions of the names of the fields.
+once, as functions of the names of the fields. What the module `dataclasses` wants to know of the
+fields is written down when somebody asks.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from operator import attrgetter
 from typing import Any
 
 _set = object.__setattr__
-_MISSING = dataclasses.MISSING
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -21,47 +21,66 @@ class _Model:
     """What the module `dataclasses` writes down of such a class."""
 
 
-def record(cls: type) -> None:
+def record(cls: Any) -> None:
     """Make a class what `dataclass(frozen=True, repr=False)` makes of it, in place."""
-    fields = _fields(cls)
+    names = _names(cls)
     own: dict[str, Any] = {
-        "__init__": _init(cls, list(fields.values())),
-        "__setattr__": _frozen(cls, "assign to", list(fields)),
-        "__delattr__": _frozen(cls, "delete", list(fields)),
-        "__match_args__": tuple(fields),
-        **_comparison(list(fields)),
+        "__init__": _init(cls, names),
+        "__setattr__": _frozen(cls, "assign to", names),
+        "__delattr__": _frozen(cls, "delete", names),
+        "__match_args__": names,
+        **_comparison(names),
     }
     given = vars(cls)
     hashed = given.get("__hash__") is not None
     for name, value in own.items():
         if name not in given or (name == "__hash__" and not hashed):
             setattr(cls, name, value)
-    cls.__dataclass_params__ = vars(_Model)["__dataclass_params__"]  # type: ignore[attr-defined]
-    cls.__dataclass_fields__ = fields  # type: ignore[attr-defined]
+    cls.__dataclass_fields__ = _Fields(cls)
+    cls.__dataclass_params__ = vars(_Model)["__dataclass_params__"]
 
 
-def _fields(cls: type) -> dict[str, Any]:
-    """By name, those of the bases first."""
+def _names(cls: type) -> tuple[str, ...]:
+    """Of the fields, those of the bases first."""
+    found: dict[str, None] = {}
+    for c in cls.__mro__[:0:-1]:
+        found.update(dict.fromkeys(vars(c).get("__match_args__", ())))
+    for name in vars(cls).get("__annotations__", ()):
+        if isinstance(vars(cls).get(name), dataclasses.Field):
+            raise TypeError(f"{cls.__name__}.{name}: a field has a default or none")
+        found[name] = None
+    return tuple(found)
+
+
+class _Fields:
+    """`__dataclass_fields__` of a record, until somebody asks."""
+
+    def __init__(self, cls: Any) -> None:
+        self._cls = cls
+
+    def __get__(self, op: object, cls: type) -> dict[str, Any]:
+        found = _fields(self._cls)
+        self._cls.__dataclass_fields__ = found
+        return found
+
+
+def _fields(cls: Any) -> dict[str, Any]:
+    """The fields as the module `dataclasses` describes them, by name."""
     found: dict[str, Any] = {}
     for c in cls.__mro__[:0:-1]:
-        known = vars(c).get("__dataclass_fields__")
-        if isinstance(known, dict):
-            found.update(known)
+        if "__match_args__" in vars(c):
+            found.update(c.__dataclass_fields__)
     names = vars(cls).get("__annotations__", {})
     body = {name: vars(cls)[name] for name in names if name in vars(cls)}
     # A class of nothing but these fields is read by the module, which compiles nothing for it.
     plain = type(cls.__name__, (), {"__annotations__": names, "__doc__": "fields", **body})
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False)(plain)
     found.update(made.__dataclass_fields__)
-    for field in found.values():
-        if not field.init or field.kw_only or field.default_factory is not _MISSING:
-            raise TypeError(f"{cls.__name__}.{field.name}: a field has a default or none")
     return found
 
 
-def _init(cls: type, fields: Sequence[Any]) -> Any:
-    names = tuple([f.name for f in fields])
-    defaults = {f.name: f.default for f in fields if f.default is not _MISSING}
+def _init(cls: type, names: tuple[str, ...]) -> Any:
+    defaults = {name: getattr(cls, name) for name in names if hasattr(cls, name)}
     after = getattr(cls, "__post_init__", None)
     count = len(names)
 
