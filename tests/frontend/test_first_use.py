@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.backends.interpret import native
+from retrograd.backends.interpret import native, ordered
 from retrograd.backends.llvm import LLVMProgram
 from retrograd_bench.calls import Arrays, calls, compute, differentiate, listed
 
@@ -30,6 +30,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(LLVMProgram, "__init__", noted)
     monkeypatch.setattr(native, "_PROGRAMS", OrderedDict())
+    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
     return made
 
 
@@ -69,6 +70,19 @@ def test_a_matrix_of_other_sizes_compiles_nothing(name, dtype, compiled):
             more = (x[:, 0],) if name == "lstsq" else ()
             compute(getattr(rg.linalg, name)(x, *more))
         assert not compiled
+
+
+LAWS = (
+    "beta", "binomial", "cauchy", "chi2", "dirichlet", "exponential", "gamma", "geometric",
+    "gumbel", "laplace", "logistic", "lognormal", "normal", "poisson", "student_t",
+    "truncated_normal", "von_mises",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_samples_compile_nothing(law, compiled):
+    compute(calls(Arrays(5))[f"rg.random.Generator.{law}"]())
+    assert not compiled
 
 
 def test_the_counter_sees_what_is_compiled(compiled):
