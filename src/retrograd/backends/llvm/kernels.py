@@ -49,7 +49,7 @@ class KernelWriter(Writer):
         summing: bool = False,
         light: bool = False,
     ) -> None:
-        super().__init__(declare)
+        super().__init__(declare, brief=light and machine.width == 1)
         self.light = light  # little to compute: row by row, for the text to be short
         self.band_rows = rows
         self.summing = summing  # over rows: what is there is added to
