@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, Program
+from retrograd.backends.interpret.contracting import contracted
+from retrograd.backends.interpret.matrices import factored
 from retrograd.backends.interpret.naming import difference, named, types_of
-from retrograd.backends.interpret.ordered import can_reduce, reduced
+from retrograd.backends.interpret.ordered import in_order
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.pairs.matrices import Paired
 from retrograd.errors import LoopLimitError
@@ -84,8 +86,9 @@ def run(node: Node, arrays: list[Array]) -> Array:
         return _program(node, "flat", work)(flat)[0].reshape(shape)
     if not all(a.size for a in arrays):
         return _program(node, "", work)(arrays)[0]
-    if isinstance(prim, Reduction) and can_reduce(node, work):
-        return reduced(prim, arrays[0])
+    known = in_order(node, arrays, work)
+    if known is not None:
+        return known
     if isinstance(prim, _FREE):
         slim = _without_ones(node, arrays[0])
         if slim is not None:
@@ -96,9 +99,15 @@ def run(node: Node, arrays: list[Array]) -> Array:
     if isinstance(prim, DotGeneral):
         if node.dtype.is_float and _summed(node, arrays) == 1:
             return _outer(node, *arrays)
+        known = contracted(node, arrays)
+        if known is not None:
+            return known
         slim, slender = _matrices(node, *arrays) or _slim_product(node, arrays)
         return _program(slim, "paired", work)(slender)[0].reshape(node.shape)
     if isinstance(prim, MatrixOp | Paired):
+        known = factored(node, arrays)
+        if known is not None:
+            return known
         kind = named(node)
         return _program(node, kind, work)([*arrays, *difference(node, kind)])[0]
     if node.op == "dag_scan":

@@ -1,0 +1,80 @@
+"""`a * b + c` rounded once, in NumPy, which rounds twice.
+
+By rounding to odd in more precision first: S. Boldo and G. Melquiond, "Emulation of FMA and
+correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers 57
+(2008). Where a sum is not exact, the one of its neighbours with an odd last bit stands for it:
+rounded once more, to fewer bits, it gives what the sum itself would have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+SPLIT = 2.0**27 + 1  # times a float64, leaves its upper half
+RANGE = 2.0**-250, 2.0**250  # of factors whose products, and what these lack, are all exact
+
+
+def fused(a: Array, b: Array, c: Array) -> Array:
+    """The exact sum, rounded, of arrays of float32, or of float64 that are `within_range`."""
+    return _single(a, b, c) if c.dtype == np.float32 else _double(a, b, c)
+
+
+def within_range(*arrays: Array) -> bool:
+    """Whether `fused` is right for these factors, and for sums of products of them."""
+    low, high = RANGE
+    for x in arrays:
+        if x.dtype != np.float32:
+            size = np.abs(x)
+            if not (((size >= low) & (size <= high)) | (size == 0)).all():
+                return False
+    return True
+
+
+def _single(a: Array, b: Array, c: Array) -> Array:
+    """A product of float32 is exact as float64, whose range no sum leaves."""
+    total, rest = _sum(np.multiply(a, b, dtype=np.float64), c.astype(np.float64))
+    return _to_odd(total, rest).astype(np.float32)
+
+
+def _double(a: Array, b: Array, c: Array) -> Array:
+    high, low = _product(a, b)
+    up, less = _sum(c, low)
+    top, more = _sum(high, up)
+    # Zeros have no rest, but signs.
+    found: Array = np.where(high == 0, high + c, top + _to_odd(*_sum(less, more)))
+    return found
+
+
+def _sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """A sum, and what it lacks (D. Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _product(a: Array, b: Array) -> tuple[Array, Array]:
+    """A product, and what it lacks (T. Dekker)."""
+    product = a * b
+    (p, q), (r, s) = _halves(a), _halves(b)
+    return product, q * s - (((product - p * r) - q * r) - p * s)
+
+
+def _halves(x: Array) -> tuple[Array, Array]:
+    high = x * SPLIT
+    high = high - (high - x)
+    return high, x - high
+
+
+def _to_odd(total: Array, rest: Array) -> Array:
+    """A rounded sum that lacks `rest`, rounded to odd instead: towards zero, and then to the odd
+    one of two neighbours. Where it is not finite, it stays."""
+    total, rest = np.asarray(total), np.asarray(rest)
+    bits = total.view(np.int64)
+    inexact = np.abs(rest) > 0
+    beyond = inexact & (bits ^ rest.view(np.int64) < 0)
+    found: Array = (bits - beyond | inexact).view(np.float64)
+    return found
