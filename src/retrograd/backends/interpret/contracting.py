@@ -9,17 +9,13 @@ import math
 import numpy as np
 
 from retrograd.backends.backend import Array
-from retrograd.backends.interpret.fused import fused, within_range
+from retrograd.backends.interpret.fused import EACH, STEP, fused, within_range
 from retrograd.backends.interpret.ordered import WIDE, affords
 from retrograd.backends.kernel.nest import LANES
 from retrograd.backends.llvm import start_compiler
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.ir import Node
 from retrograd.ops.matmul import DotGeneral, sums_along
-
-# What a fused step takes in the time of an element, for each of a sum and in all.
-EACH = {"float32": 8, "float64": 32}
-STEP = 1 << 14
 
 
 def contracted(node: Node, arrays: list[Array]) -> Array | None:
@@ -36,7 +32,7 @@ def contracted(node: Node, arrays: list[Array]) -> Array | None:
     along = sums_along(node)
     steps = -(-inner // LANES) if along else inner
     sums = many * rows * (LANES if along else columns)
-    work = steps * (STEP + sums * EACH[dtype.name])
+    work = steps * (STEP[dtype.code] + sums * EACH[dtype.code])
     if not within_range(a, b) or not affords(node, work):
         return None
     # Stacks of products lie side by side, each one step after another.

@@ -21,7 +21,7 @@ from retrograd.ops.linalg.matrix import MatrixOp
 
 ROUTINES = {**routines.ROUTINES, **spectra.ROUTINES}
 # Elements in whose time Python calls a routine. What the routine does takes as long either way.
-EACH = 1 << 18
+EACH = 1 << 17
 GIVEN = frozenset(op for op, rule in linalg.RULES.items() if rule is linalg.given)
 
 

@@ -30,11 +30,13 @@ WHOLE = frozenset((
 ))  # fmt: skip
 
 WIDE = ("float32", "float64")  # dtypes in which sums are kept as they are added up
-ENOUGH = 1 << 22  # elements that NumPy takes before there is code for it
+# What NumPy does, in elements, before there is code: for operands of some shapes, as they return,
+# and for a kind of operation.
+ENOUGH, ALL = 1 << 22, 1 << 26
 CALL = 1 << 12  # elements that take as long as a call
 AT = 32  # elements that take as long as one of which NumPy is told where it goes
-CAPACITY = 1024  # kinds that are remembered; the oldest is forgotten
-_DONE: OrderedDict[Any, float] = OrderedDict()  # by kind, in elements
+CAPACITY = 4096  # kinds that are remembered; the oldest is forgotten
+_DONE: OrderedDict[Any, float] = OrderedDict()  # by kind, and by kind and shapes
 
 
 def is_whole(node: Node) -> bool:
@@ -42,26 +44,41 @@ def is_whole(node: Node) -> bool:
     return node.op in WHOLE and not any(x.dtype.is_inexact for x in (node, *node.inputs))
 
 
-def affords(node: Node, work: float) -> bool:
-    """Whether NumPy shall do so much work for a node, in elements: until that and what it has done
-    of the kind would have paid for code."""
-    key = node.prim, node.dtype, tuple([x.type.rank for x in node.inputs])
-    done = _DONE.get(key, 0) + work + CALL
-    if done > ENOUGH:
+def affords(node: Node, work: float, first: float = ENOUGH) -> bool:
+    """Whether NumPy shall do so much work for a node, in elements: until what it has done would
+    have paid for code. The first time for some shapes it may be as much as `first`."""
+    kind = _kind(node)
+    key = kind, tuple([x.type.shape for x in node.inputs])
+    work += CALL
+    in_all, before = _DONE.get(kind, 0) + work, _DONE.get(key, 0)
+    if in_all > ALL or before + work > (ENOUGH if before else first):
         return False
-    _DONE[key] = done
+    _DONE[kind], _DONE[key] = in_all, before + work
     while len(_DONE) > CAPACITY:
         _DONE.popitem(last=False)
     return True
 
 
+def give_up(node: Node) -> None:
+    """NumPy shall do nothing of the kind any more."""
+    _DONE[_kind(node)] = ALL
+
+
+def _kind(node: Node) -> Any:
+    return node.prim, node.dtype, tuple([x.type.rank for x in node.inputs])
+
+
+def can_reduce(node: Node, work: float) -> bool:
+    """Whether `reduced` shall compute a node, for which there is so much work."""
+    floats = isinstance(node.prim, ReduceSum | ReduceProd) and node.dtype.name in WIDE
+    return floats and affords(node, work)
+
+
 def in_order(node: Node, arrays: list[Array], work: float) -> Array | None:
-    """The value of a node whose inputs have these values, if NumPy has it and shall compute it."""
+    """The value of a scatter or a search whose inputs have these values, if NumPy has it and shall
+    compute it."""
     prim, known = node.prim, node.dtype.name in WIDE or not node.dtype.is_inexact
-    if isinstance(prim, ReduceSum | ReduceProd):
-        if node.dtype.name in WIDE and affords(node, work):
-            return reduced(prim, arrays[0])
-    elif isinstance(prim, Scatter):
+    if isinstance(prim, Scatter):
         if known and affords(node, work * AT):
             return scattered(prim, *arrays)
     elif isinstance(prim, SearchSorted) and affords(node, work) and _is_sorted(arrays[0]):
