@@ -95,6 +95,17 @@ def test_products_and_sums_are_rounded_once(kind: str, dtype) -> None:
     np.testing.assert_array_equal(bits(found), bits(by_the_c_library(arrays)))
 
 
+@pytest.mark.parametrize("kind", ["wild", "cancelling", "ties", "special"])
+def test_few_products_by_the_c_library(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = factors(kind, float64, fused.FEW)
+    with np.errstate(all="ignore"):
+        found = fused.fused(*arrays)
+        monkeypatch.setattr(fused, "_library", lambda: None)
+        many = fused.fused(*arrays)
+    np.testing.assert_array_equal(bits(found), bits(many))
+    assert not fused.are_few(*arrays)
+
+
 def test_products_of_any_bits() -> None:
     rng = np.random.default_rng(3)
     words = [rng.integers(0, 2**32, 20_000, dtype=np.uint32) for _ in range(3)]

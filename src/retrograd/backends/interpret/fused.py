@@ -8,6 +8,8 @@ rounded once more, to fewer bits, it gives what the sum itself would have.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,35 @@ Array = np.ndarray[Any, Any]
 # What it takes in the time of one element of an operation of NumPy: for each element, and besides.
 EACH = {"f32": 8, "f64": 32}
 STEP = {"f32": 1 << 14, "f64": 1 << 15}
+FEW = 24  # elements for each of which the C library is asked
 SPLIT = 2.0**27 + 1  # times a float64, leaves its upper half
 RANGE = 2.0**-250, 2.0**250  # of factors whose products, and what these lack, are all exact
 
 
-def fused(a: Array, b: Array, c: Array) -> Array:
-    """The exact sum, rounded, of arrays of float32, or of float64 that are `within_range`."""
-    return _single(a, b, c) if c.dtype == np.float32 else _double(a, b, c)
+def fused(a: Any, b: Any, c: Any) -> Any:
+    """The exact sum, rounded, of arrays or numbers of float32, or of float64 that are few, or
+    `within_range`."""
+    if c.dtype == np.float32:
+        return _single(a, b, c)
+    return np.asarray(_library()(a, b, c), np.float64) if are_few(a, b, c) else _double(a, b, c)
+
+
+def are_few(*arrays: Any) -> bool:
+    """Whether float64 are so few that they are done one by one, whatever their range."""
+    return max([x.size for x in arrays]) <= FEW and _library() is not None
+
+
+@functools.cache
+def _library() -> Any:
+    """The function of the C library for arrays, if that is at hand and rounds once."""
+    try:
+        f = ctypes.CDLL(None).fma
+    except (TypeError, OSError, AttributeError):
+        return None
+    f.argtypes, f.restype = [ctypes.c_double] * 3, ctypes.c_double
+    tiny = 2.0**-27
+    exact = f(1 + tiny, 1 + tiny, -(1 + 2 * tiny)) == tiny * tiny  # 0 where the product is rounded
+    return np.frompyfunc(f, 3, 1) if exact else None
 
 
 def within_range(*arrays: Any) -> bool:

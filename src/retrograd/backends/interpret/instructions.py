@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.backends.interpret.fused import fused, within_range
+from retrograd.backends.interpret.fused import are_few, fused, within_range
 
 KINDS: dict[str, np.dtype[Any]] = {
     "float": np.dtype(np.float32),
@@ -27,7 +27,7 @@ class Unknown(Exception):
 
 def _once(a: Any, b: Any, c: Any) -> Any:
     """`a * b + c`, rounded once."""
-    if not within_range(a, b):
+    if c.dtype == np.float64 and not are_few(a, b, c) and not within_range(a, b):
         raise Unknown
     return fused(a, b, c)
 
