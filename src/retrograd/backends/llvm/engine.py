@@ -86,7 +86,7 @@ class Engine:
             library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run")
             library.add_current_process()
             for name in symbols:
-                library.import_symbol(name, self._address(name))
+                library.import_symbol(name, self.address(name))
             return Compiled(self._assembler.linker(), library, len(code))
 
     def _make_enter(self) -> Enter | None:
@@ -148,7 +148,8 @@ class Engine:
         """The threads that run programs together."""
         return current_team()
 
-    def _address(self, name: str) -> int:
+    def address(self, name: str) -> int:
+        """The address of a function that programs call, by the name that they call it by."""
         if name == DRIVE or name in ROUTINES:
             return self._shared(name)
         if name.startswith((CBLAS, LAPACK)):
