@@ -40,7 +40,7 @@ from retrograd.ir import Node, TensorType, as_dtype, substitute
 from retrograd.onnx import offered, to_bytes
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
-from retrograd.passes.settle import settled
+from retrograd.passes.settle import settled, written
 
 PLANNED = 20_000  # nodes of graphs whose memory is worth planning only to tell it
 
@@ -302,7 +302,7 @@ class Graph(ir.Graph):
         op and the line: complex numbers, decompositions, most special functions. `erfc` and `ndtr`
         become as exact as `1 - erf`; integer overflow and NaN in max pooling are the engine's.
         """
-        write_atomically(path, to_bytes(settled(self), self._weights()), "ONNX model")
+        write_atomically(path, to_bytes(written(settled(self)), self._weights()), "ONNX model")
 
     def _page(
         self, inputs: Any, gradient: bool, profile: bool, compare: ir.Graph | None
@@ -310,7 +310,7 @@ class Graph(ir.Graph):
         """The document of a page, with the model that can be taken away from it."""
         what = self._shown(gradient, compare)
         doc = self._explored(inputs, what, profile, compare)
-        return {**doc, "onnx": offered(settled(what.graph), self._weights())}
+        return {**doc, "onnx": offered(written(settled(what.graph)), self._weights())}
 
     def _weights(self) -> dict[Node, Array]:
         """The inputs that have a value of their own."""
