@@ -118,7 +118,7 @@ class KernelWriter(Writer):
         self.tile_steps = steps_of(self.uses, nest.tile)
         self.lanes = self._choose_lanes()
         self.rows = self._choose_rows()
-        self.turning = loop_to_turn(self)
+        self.turning, self.at_once = loop_to_turn(self)
         self._splats = {
             a for v in self.uses if self.is_vector(v) and v.op != "load" for a in v.args
         }
@@ -342,13 +342,9 @@ class KernelWriter(Writer):
     def _column(self, v: Value, t: int) -> list[str]:
         """What a load reads at the steps of a contraction that are written at once."""
         assert self.turned is not None
-        found = self.turned.get((v, t))
-        if found is None:
-            apart = self.strides[v.args[0]]
-            assert isinstance(apart, int)
-            found = columns(self, self.pointer(v.attr, v.args[0], t), apart)
-            self.turned[v, t] = found
-        return found
+        if (v, t) not in self.turned:
+            self.turned[v, t] = columns(self, v, self.pointer(v.attr, v.args[0], t))
+        return self.turned[v, t]
 
     def both(self, a: str | None, b: str) -> str:
         """The conjunction of two masks, of which the first may be none."""

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.kernels import KernelWriter
-from retrograd.backends.llvm.turning import STEPS
 from retrograd.ir import bool_
 
 Carried = list[str]
@@ -243,17 +242,18 @@ def _turned(
 
     def steps(counter: str, carried: Carried) -> Carried:
         w.turned = {}
-        for w.step in range(STEPS):
-            at = counter if w.step == 0 else plus(w, counter, w.step)
+        for step in range(w.at_once):
+            w.step = step
+            at = plus(w, counter, step) if step else counter
             carried = _at(w, number, [at], inside, carried)
         w.turned = None
         return carried
 
-    whole = int(end) - int(end) % STEPS
-    if whole == STEPS:
+    whole = int(end) - int(end) % w.at_once
+    if whole == w.at_once:
         values = steps("0", values)
     elif whole:
-        loop = w.open_loop(str(whole), STEPS, "0", list(zip(kinds, values, strict=True)))
+        loop = w.open_loop(str(whole), w.at_once, "0", list(zip(kinds, values, strict=True)))
         w.close_loop(loop, steps(loop.counter, loop.values))
         values = loop.values
     for k in range(whole, int(end)):
