@@ -18,8 +18,9 @@ SHOWN = 6  # operands whose values a message shows
 # What hands on what it is given, or stands for it: a mask of -inf is no fault of these.
 _HANDING_ON = frozenset((
     "constant", "select", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
-    "gather", "alias", "stop_gradient", "reduce_max", "reduce_min", "maximum", "minimum", "sort",
-    "scatter_set", "cumulative_max", "cumulative_min", "copysign", "nextafter", "neg", "abs",
+    "gather", "alias", "assume", "stop_gradient", "reduce_max", "reduce_min", "maximum", "minimum",
+    "sort", "scatter_set", "cumulative_max", "cumulative_min", "copysign", "nextafter", "neg",
+    "abs",
 ))  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from retrograd.ir import Dim, Node, evaluate
 # fmt: off
 SIZED = frozenset((
     "slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin", "windows", "fold", "conv",
-    "max_pool", "max_pool_index", "argsort",
+    "max_pool", "max_pool_index", "argsort", "assume",
 ))
 # fmt: on
 SMALL = 512  # sizes up to which memory is laid out for several at once
