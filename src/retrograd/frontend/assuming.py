@@ -85,7 +85,8 @@ def assume(x: Any, left: int | Dim, relation: str, right: int | Dim, why: str) -
     """A node or tensor x, for sizes of which a relation holds: `ShapeError` that says why where
     it does not, now if that is known, else in the call."""
     if isinstance(left, Dim) or isinstance(right, Dim):
-        if relation == "<=" and (lowest(right - left) or -1) >= 0:
+        least = lowest(right - left)
+        if relation == "<=" and least is not None and least >= 0:
             return x
         source = user_source()
         op = Assume(left, relation, right, why if source is None else f"{why} (at {source})")

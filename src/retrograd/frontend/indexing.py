@@ -292,7 +292,7 @@ def of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
 
 
 @function
-def one_hot(indices: ArrayLike, num_classes: int, /, *, dtype: Any = float32) -> Any:
+def one_hot(indices: ArrayLike, num_classes: int | Dim, /, *, dtype: Any = float32) -> Any:
     """1 at the position of each index along a new last axis, 0 elsewhere; an index outside of
     0 to num_classes - 1 gives zeros only."""
     index = el.cast(index_of(indices, "one_hot"), int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -70,3 +70,11 @@ class Assume(Same):
         return f"assume({self.left} {self.relation} {self.right})"
 
     __repr__ = __str__
+
+
+def check_assumed(nodes: Iterable[Node], sizes: Mapping[str, int]) -> None:
+    """`ShapeError` where sizes are not those that a graph of these nodes is right for: before any
+    of its operations is refused for another reason."""
+    for node in nodes:
+        if isinstance(node.prim, Assume):
+            node.prim.bind(sizes).infer(node.type)

@@ -12,6 +12,7 @@ from retrograd.backends.checked.causes import cause_of
 from retrograd.control.body import MEANING
 from retrograd.errors import NonFiniteError, RetrogradError
 from retrograd.ir import Graph, Node, TupleType
+from retrograd.ops.assume import check_assumed
 
 CHECKED = "checked"  # the name of this backend
 SHOWN = 6  # operands whose values a message shows
@@ -33,6 +34,8 @@ class CheckedProgram:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         graph = self.graph
         sizes = bind(graph.inputs, arrays)
+        if sizes:
+            check_assumed(graph.nodes, sizes)
         values: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
         for x, a in values.items():
             check_given(x, a)
