@@ -91,6 +91,28 @@ CASES: dict[str, tuple[str, Callable[[Any], Any]]] = {
         rg.moveaxis(x, 1, 0) + 9 * rg.eye(x.shape[1]).reshape((x.shape[1], x.shape[0],
                                                                x.shape[2])),
         rg.arange(x.shape[1]) * 1.0)),
+    **{
+        f"{kind} pool of {k}, {s} apart, {p} around": image(
+            lambda x, f=f, k=k, s=s, p=p: f(x, k, s, p, ceil_mode=True))
+        for kind, f in (("max", F.max_pool2d), ("avg", F.avg_pool2d), ("where", lambda *a, **o:
+                        rg.max_pool(*a, return_indices=True, **o)[1]))
+        for k, s, p in ((2, 2, 0), (2, 3, 1), (3, 2, 1))
+    },
+    **{
+        f"{kind.__name__} of any length": ("L 2 3", lambda x, kind=kind: kind(
+            3, 4, 2, bidirectional=True, generator=rg.random.Generator(1), dtype=rg.float64)(x)[0])
+        for kind in (rg.nn.RNN, rg.nn.LSTM, rg.nn.GRU)
+    },
+    "attention": ("2 H W", lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True)),
+    "multi-head attention": ("H W 4", lambda x: rg.nn.MultiheadAttention(
+        4, 2, generator=rg.random.Generator(1), dtype=rg.float64)(x, x, x)[0]),
+    "glu": ("H W", lambda x: F.glu(x)),
+    "pixel_unshuffle": image(lambda x: F.pixel_unshuffle(x, 2)),
+    "pixel_shuffle": ("4 H W", lambda x: F.pixel_shuffle(x, 2)),
+    "split": ("H W", lambda x: rg.split(x, 3, axis=1)[1]),
+    "backwards": ("H W", lambda x: x[::-2, -1:0:-1]),
+    "backwards from": ("H W", lambda x: x[-2::-1]),
+    "a power": ("H W", lambda x: (x @ x.mT).reshape((x.shape[0] ** 2,))),
     "arange from one on": ("H W", lambda x: x.sum(1) * rg.arange(1, x.shape[0] + 1)),
     "arange down": ("H W", lambda x: x.sum(1) * rg.arange(2 * x.shape[0], 0, -2)),
     "sizes as numbers": ("H W", lambda x: x * rg.asarray(x.shape[0]) + rg.full((2, 1, 1), x.size)),
@@ -100,8 +122,8 @@ SAMPLES = rg.random.Generator(3).uniform((2, 3, 2))
 
 
 def given(declared: str, h: int, w: int) -> Any:
-    sizes = {"H": h, "W": w, "W*H": w * h, "2": 2, "3": 3}
-    shape = [sizes[word] for word in declared.split()]
+    sizes = {"H": h, "W": w, "L": w, "W*H": w * h}
+    shape = [sizes.get(word) or int(word) for word in declared.split()]
     return np.random.default_rng(h + 10 * w).uniform(-1, 1, shape)
 
 
@@ -110,7 +132,7 @@ def test_values_and_gradients_are_those_of_numbers(name: str) -> None:
     declared, f = CASES[name]
     slope = rg.grad(lambda x: (rg.cos(f(x)) * f(x)).sum())
     both: Any = rg.jit(lambda x: (f(x), slope(x)), shapes={"x": declared})
-    for h, w in ((4, 6), (2, 2), (7, 3), (3, 8), (9, 10)):
+    for h, w in ((4, 6), (2, 2), (7, 3), (3, 8), (9, 10), (1, 1)):
         x = given(declared, h, w)
         try:
             f(rg.tensor(x))
@@ -122,7 +144,7 @@ def test_values_and_gradients_are_those_of_numbers(name: str) -> None:
             np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-9, atol=1e-10)
     assert both.cache_stats()["compilations"] == 1
     with rg.backend("reference"):
-        x = given(declared, 5, 4)
+        x = given(declared, 6, 6)
         found = rg.jit(f, shapes={"x": declared})(x)
         np.testing.assert_allclose(found.numpy(), f(rg.tensor(x)).numpy(), rtol=1e-9, atol=1e-10)
 

@@ -106,7 +106,7 @@ class Dim:
     # -- arithmetic ---------------------------------------------------------------------------
     def __add__(self, other: int | Dim) -> int | Dim:
         if not isinstance(other, int | Dim):
-            return NotImplemented
+            return self._refuse(other)
         return _collect((*self.terms, *_terms(other)))
 
     def __neg__(self) -> int | Dim:
@@ -114,7 +114,7 @@ class Dim:
 
     def __sub__(self, other: int | Dim) -> int | Dim:
         if not isinstance(other, int | Dim):
-            return NotImplemented
+            return self._refuse(other)
         return self + (-other)
 
     def __rsub__(self, other: int) -> int | Dim:
@@ -122,12 +122,28 @@ class Dim:
 
     def __mul__(self, other: int | Dim) -> int | Dim:
         if not isinstance(other, int | Dim):
-            return NotImplemented
+            return self._refuse(other)
         right = _terms(other)
         return _collect((_times(m, n), c * d) for m, c in self.terms for n, d in right)
 
     __radd__ = __add__
     __rmul__ = __mul__
+
+    def __pow__(self, power: int) -> int | Dim:
+        if isinstance(power, int) and power >= 0:
+            return product([self] * power)
+        refused: int | Dim = self._refuse(power)
+        return refused
+
+    def _refuse(self, other: object) -> Any:
+        """What is no size is the other one's to compute with, unless it is a plain number."""
+        if isinstance(other, int | float | complex | Dim):
+            raise ShapeError(
+                f"the symbolic size {self} has no value before the call; with {other} it makes no "
+                f"size, but rg.asarray(x.shape[0], dtype=rg.float64) is such a size as a tensor; "
+                f"{REMEDY}"
+            )
+        return NotImplemented
 
     def __floordiv__(self, other: int | Dim) -> int | Dim:
         if not isinstance(other, int | Dim):
@@ -177,17 +193,14 @@ class Dim:
     def __index__(self) -> int:
         raise ShapeError(
             f"the symbolic size {self} has no value before the call; use it as it is, in shapes, "
-            "products with tensors, and as the length of rg.arange, rg.scan or rg.fori_loop; "
-            f"{REMEDY}"
+            "products with tensors, and as the length of rg.arange, rg.scan or rg.fori_loop; as a "
+            f"tensor it is rg.asarray(x.shape[0]); {REMEDY}"
         )
 
     def __float__(self) -> float:
         return float(self.__index__())
 
-    def __truediv__(self, other: object) -> int:
-        return self.__index__() if isinstance(other, int | float | Dim) else NotImplemented
-
-    __rtruediv__ = __truediv__
+    __truediv__ = __rtruediv__ = __rpow__ = _refuse
 
     # -- meaning ------------------------------------------------------------------------------
     @property

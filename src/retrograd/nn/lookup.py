@@ -316,9 +316,16 @@ def scaled_dot_product_attention(
             "must agree in the last axis, key and value in the last but one"
         )
     width = q.shape[-1]
-    scores = (q * (1 / math.sqrt(width) if scale is None else scale)) @ k.mT
+    scores = (q * (root_scale(width, q) if scale is None else scale)) @ k.mT
     probabilities = _attention_weights(scores, attn_mask, is_causal)
     return dropout(probabilities, dropout_p, dropout_p > 0, generator=generator) @ v
+
+
+def root_scale(width: int | Dim, x: Tensor) -> Any:
+    """`1 / sqrt(width)`, a factor of x."""
+    if not isinstance(width, Dim):
+        return 1 / math.sqrt(width)
+    return (1 / rg.sqrt(rg.asarray(width, dtype=rg.float64))).astype(x.dtype)
 
 
 def _for_all_heads(x: Tensor, query: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from retrograd.nn.spatial import (
     adaptive_avg_pool3d,
     arrays_of,
     continued,
+    divided,
     ratio,
     scaled,
 )
@@ -372,8 +373,10 @@ def pad(
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     """`[..., C r^2, H, W]` to `[..., C, H r, W r]` (Shi et al., arXiv:1609.05158)."""
     x, r = rg.asarray(input), upscale_factor
-    if x.ndim < 3 or r < 1 or x.shape[-3] % (r * r):
-        raise ShapeError(f"pixel_shuffle by {r}: the channels of {x.shape} must divide by {r * r}")
+    uneven = f"pixel_shuffle by {r}: the channels of {x.shape} must divide by {r * r}"
+    if x.ndim < 3 or r < 1:
+        raise ShapeError(uneven)
+    x = divided(x, -3, r * r, uneven)
     *lead, c, h, w = x.shape
     k = len(lead)
     y = x.reshape((*lead, c // (r * r), r, r, h, w))
@@ -385,8 +388,10 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     """`[..., C, H r, W r]` to `[..., C r^2, H, W]`, the inverse of `pixel_shuffle`."""
     x, r = rg.asarray(input), downscale_factor
-    if x.ndim < 3 or r < 1 or x.shape[-1] % r or x.shape[-2] % r:
-        raise ShapeError(f"pixel_unshuffle by {r}: the last axes of {x.shape} must divide by {r}")
+    uneven = f"pixel_unshuffle by {r}: the last axes of {x.shape} must divide by {r}"
+    if x.ndim < 3 or r < 1:
+        raise ShapeError(uneven)
+    x = divided(divided(x, -1, r, uneven), -2, r, uneven)
     *lead, c, h, w = x.shape
     k = len(lead)
     y = x.reshape((*lead, c, h // r, r, w // r, r))

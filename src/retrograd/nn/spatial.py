@@ -49,6 +49,15 @@ def ratio(a: int | Dim, b: int | Dim) -> Any:
     return rg.where(bottom > 0, top / rg.maximum(bottom, 1.0), 0.0)
 
 
+def divided(x: Tensor, axis: int, by: int, why: str) -> Tensor:
+    """x, of whose axis the size divides by a number, and is written as a multiple of it."""
+    n = x.shape[axis]
+    x = assume(x, n % by, "<=", 0, why)
+    if n // by * by == n:
+        return x
+    return x[(slice(None),) * (axis % x.ndim) + (slice(0, n // by * by),)]
+
+
 def scaled(what: str, n: int | Dim, factor: float) -> int | Dim:
     """`floor(n * factor)`. For a size with a name the factor is the simplest fraction that is
     rounded to it; one for which that is not the same for all sizes that occur is refused."""
