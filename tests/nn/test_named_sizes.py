@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,16 @@ import pytest
 import retrograd as rg
 import retrograd.nn.functional as F
 
-Case = tuple[str, str, Callable[[Any], Any]]
+THETA = rg.tensor([[[0.8, 0.3, 0.1], [-0.2, 0.9, 0.0]], [[1.1, 0.0, 0.2], [0.1, 0.7, -0.3]]])
+SAMPLES = rg.random.Generator(3).uniform((2, 3, 2))
 
 
-def image(f: Callable[[Any], Any]) -> tuple[str, Callable[[Any], Any]]:
+def image(f: Any) -> Any:
     return "2 3 H W", f
+
+
+def where(x: Any, size: int, stride: int, padding: int, ceil_mode: bool) -> Any:
+    return rg.max_pool(x, size, stride, padding, 1, ceil_mode, True)[1]
 
 
 RESIZED: list[Any] = [
@@ -32,7 +36,7 @@ RESIZED: list[Any] = [
     *[{"size": (3, 5), "mode": m, "antialias": True} for m in ("bilinear", "bicubic")],
     {"scale_factor": 0.5, "mode": "bilinear", "antialias": True},
 ]  # fmt: skip
-CASES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+CASES: dict[str, Any] = {
     **{f"interpolate {o}": image(lambda x, o=o: F.interpolate(x, **o)) for o in RESIZED},
     "interpolate to a named size": image(lambda x: F.interpolate(x, (x.shape[3], x.shape[2]))),
     "bilinear to a named size": image(
@@ -94,8 +98,7 @@ CASES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     **{
         f"{kind} pool of {k}, {s} apart, {p} around": image(
             lambda x, f=f, k=k, s=s, p=p: f(x, k, s, p, ceil_mode=True))
-        for kind, f in (("max", F.max_pool2d), ("avg", F.avg_pool2d), ("where", lambda *a, **o:
-                        rg.max_pool(*a, return_indices=True, **o)[1]))
+        for kind, f in (("max", F.max_pool2d), ("avg", F.avg_pool2d), ("where", where))
         for k, s, p in ((2, 2, 0), (2, 3, 1), (3, 2, 1))
     },
     **{
@@ -117,8 +120,6 @@ CASES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "arange down": ("H W", lambda x: x.sum(1) * rg.arange(2 * x.shape[0], 0, -2)),
     "sizes as numbers": ("H W", lambda x: x * rg.asarray(x.shape[0]) + rg.full((2, 1, 1), x.size)),
 }  # fmt: skip
-THETA = rg.tensor([[[0.8, 0.3, 0.1], [-0.2, 0.9, 0.0]], [[1.1, 0.0, 0.2], [0.1, 0.7, -0.3]]])
-SAMPLES = rg.random.Generator(3).uniform((2, 3, 2))
 
 
 def given(declared: str, h: int, w: int) -> Any:
