@@ -232,6 +232,7 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "region_out": ({}, "x[3]"),
     "keep": ({}, "x[3]"),
     "after": ({}, "x[3] others[2]:f64"),
+    "assume": ({"left": 3, "relation": "!=", "right": 5, "why": "TEXT"}, "x[3]"),
 }
 
 

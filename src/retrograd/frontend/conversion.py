@@ -13,6 +13,7 @@ from retrograd.backends import Array
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.recording import Lazy
 from retrograd.ir import (
+    Dim,
     DType,
     Node,
     as_dtype,
@@ -66,6 +67,11 @@ def as_array(data: Any, dtype: Any = None) -> Array:
         raise DTypeError("a masked array has no counterpart here; fill it first: data.filled(0)")
     else:
         values = np.asarray(data) if _is_array(data) else _from_python(data)
+    if values.dtype.kind == "O" and any(isinstance(v, Dim) for v in values.flat):
+        raise DTypeError(
+            f"{type(data).__name__} data holds symbolic sizes, which have no value yet; compute "
+            "with tensors: rg.asarray(x.shape[0]) is one, rg.stack joins several"
+        )
     if values.dtype.kind in "OSU":
         raise DTypeError(
             f"{type(data).__name__} data holds {values.dtype.name} elements, which are no numbers"

@@ -156,7 +156,9 @@ RULES: dict[str, Rule] = {
     "windows": sliding,
     "dag_order": ordered_nodes,
     "paired_fft": by_reference,
-    **dict.fromkeys(("stop_gradient", "alias", "region_in", "region_out", "keep", "after"), same),
+    **dict.fromkeys(
+        ("stop_gradient", "alias", "region_in", "region_out", "keep", "after", "assume"), same
+    ),
     **dict.fromkeys(LOOPS, held),
     **linalg.RULES,
 }
