@@ -23,7 +23,7 @@ MOST = 1 << 26  # bytes that records of all samples may take
 SMALL = 64  # bytes for a step of a sample: so little work gains most from vectors
 # Side by side if a sample makes, on average, one in so many of the steps of the longest.
 PART, PART_OF_SMALL = 2, 4
-APART = ("expand", "permute", "full", "alias", "stop_gradient")
+APART = ("expand", "permute", "full", "iota", "alias", "stop_gradient")
 
 
 def longest(counts: Node) -> Node:
@@ -72,6 +72,20 @@ def masked(body: Graph, dim: str) -> tuple[Graph, int] | None:
                 return None
             kept += size * node.dtype.dtype.itemsize
     return closed([count, *own], [new[y] for y in body.outputs], body.name), kept
+
+
+def row_by_row(body: Graph, dim: str) -> bool:
+    """Whether `body` does with records of `dim` steps what `masked` can do, or adds them up."""
+    steps = Dim(dim)
+    for node in body.body:
+        if not (dim in node.prim.dim_names or _mention(dim, [node, *node.inputs])):
+            continue
+        if isinstance(node.prim, Scan) and node.prim.length == steps:
+            if dim in node.prim.body.dim_names or _mention(dim, node.inputs[: _before(node.prim)]):
+                return False
+        elif not (_row_by_row(node, steps) or isinstance(node.prim, ReduceSum)):
+            return False
+    return True
 
 
 def _before(scan: Scan) -> int:
