@@ -299,7 +299,7 @@ def cond(pred: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) ->
         captured = together(c for b in branches for c in b.body.captured(b.nodes))
         graphs = [graph_of(b.body.inputs, b.nodes, captured, b.body.name) for b in branches]
         inputs = [condition, *captured, *given.nodes]
-        found = results(items(Cond(*graphs)(*inputs)), inputs)
+        found = results(items(Cond(graphs[0], graphs[1])(*inputs)), inputs)
     return tree.unflatten(branches[0].structure, found)
 
 
