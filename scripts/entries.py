@@ -120,6 +120,8 @@ GRADIENTS = {
     "below the square enter by their `L2 = B2 U^-1`",
     "solve": "b: `s = a^-T g`, a: `-s y^T`",
     "inv": "a: `-y^T g y^T`",
+    "least_squares": "with `h = conj(g)` and the pseudo-inverse P of x: b: `conj(s)` for "
+    "`s = P^H h`, x: the conjugate of `-s y^H + (b - x y) (P s)^H + P^H y (h - x^H s)^H`",
     "det": "x: `g * cofactor(x)`",
     "logabsdet": "x: `g * x^-T`",
     "cofactor": "`cofactor_slope(x, g)`",
@@ -202,6 +204,8 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "lu": ({}, "x[3,3]"),
     "solve": ({}, "a[3,3] f[5,3] b[3,2]"),
     "inv": ({}, "a[3,3] f[5,3]"),
+    "least_factors": ({}, "x[4,3] limit[1,1]"),
+    "least_squares": ({}, "x[4,3] f[3,5] b[4,2]"),
     "det": ({}, "x[3,3] d[]"),
     "logabsdet": ({}, "x[3,3] d[]"),
     "cofactor": ({}, "x[3,3]"),
@@ -232,6 +236,7 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "region_out": ({}, "x[3]"),
     "keep": ({}, "x[3]"),
     "after": ({}, "x[3] others[2]:f64"),
+    "assume": ({"left": 3, "relation": "!=", "right": 5, "why": "TEXT"}, "x[3]"),
 }
 
 

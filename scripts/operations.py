@@ -53,7 +53,8 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
     ("Random bits", (ops.random,), {}),
     ("Leaves", (ops.leaf,), {}),
     ("Control flow", (control,), {}),
-    ("Control of differentiation, results of several", (ops.control, ops.recompute), {}),
+    ("Control of differentiation, results of several",
+     (ops.control, ops.recompute, ops.assume), {}),
 )  # fmt: skip
 
 INTRODUCTION = """\

@@ -26,6 +26,7 @@ from retrograd.errors import ArgumentError, FormatError, ShapeError, TraceError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.frontend import tree
 from retrograd.frontend.arguments import argument, argument_names
+from retrograd.frontend.assuming import Assumptions
 from retrograd.frontend.broadcasting import as_node
 from retrograd.frontend.context import current_backend, tracing
 from retrograd.frontend.conversion import as_array
@@ -358,15 +359,16 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     leaves, structure = tree.flatten(args)
     names = argument_names(f, args)
     inputs = [input_node(_type_of(x), n) for x, n in zip(leaves, names, strict=True)]
+    assumed = Assumptions(inputs)
     try:
-        with tracing():
+        with tracing(), assumed.watching():
             result = f(*tree.unflatten(structure, [Tensor(x) for x in inputs]))
     finally:
         STALE.update(inputs)
     outputs, _ = tree.flatten(result)
     if not outputs:
         raise TraceError(f"nothing to trace: {getattr(f, '__name__', f)} returns {result!r:.80}")
-    nodes = [as_node(y.node if isinstance(y, Lazy) else y) for y in outputs]
+    nodes = assumed.on([as_node(y.node if isinstance(y, Lazy) else y) for y in outputs])
     name = getattr(f, "__name__", "")
     return closed(inputs, nodes, "" if name == "<lambda>" else name)
 

@@ -16,14 +16,19 @@ from retrograd.frontend.broadcasting import (
     broadcast_shapes,
     broadcast_to,
     normal_axis,
+    number,
     together,
 )
 from retrograd.frontend.context import current_trace
-from retrograd.frontend.elementwise import ArrayLike
+from retrograd.frontend.control import while_loop
+from retrograd.frontend.creation import arange
+from retrograd.frontend.elementwise import ArrayLike, minimum, where
 from retrograd.frontend.function import function
+from retrograd.frontend.indexing import take
 from retrograd.frontend.manipulation import positions
 from retrograd.frontend.products import matmul
-from retrograd.ir import Dim, DType, Node, TensorType, as_shape, float64, full
+from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Dim, DType, Node, TensorType, as_shape, float64, full, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import implicit
 from retrograd.ops.control import StopGradient
@@ -135,10 +140,13 @@ def dirichlet(key: ArrayLike, a: ArrayLike, shape: Any) -> Any:
 
 
 def _total(x: Node) -> Node:
-    """The sum over the last axis, in an order of its own."""
+    """The sum over the last axis, in an order of its own: the second half is added to the first,
+    until there is one element."""
     axis = x.type.rank - 1
+    if isinstance(x.shape[axis], Dim):
+        return _total_of_named(x, x.shape[axis])
     while x.shape[axis] != 1:
-        n = known_size(x.shape[axis])
+        n = x.shape[axis]
         if n % 2:
             x = pad(x, (0,) * (axis + 1), (*(0,) * axis, 1))
         half = (n + 1) // 2
@@ -146,11 +154,20 @@ def _total(x: Node) -> Node:
     return reshape(x, x.shape[:axis])
 
 
-def known_size(n: Any) -> int:
-    """A size that must be a number."""
-    if isinstance(n, Dim):
-        raise ShapeError(f"samples along an axis need its size, which is {n} here")
-    return int(n)
+def _total_of_named(x: Node, n: int | Dim) -> Node:
+    """The same of a number of elements that has a name: those that are left are the first ones."""
+    place = arange(n)
+
+    def fold(state: Any) -> Any:
+        values, count = state
+        half = (count + 1) // 2
+        other = take(values, minimum(place + half, n - 1), axis=-1)
+        return where(place + half < count, values + other, values), half
+
+    start = (Tensor(x), Tensor(number(n, int64)))
+    total, _ = while_loop(lambda state: state[1] > 1, fold, start)
+    axis = x.type.rank - 1
+    return reshape(slice_axis(total.node, axis, 0, 1), x.shape[:axis])
 
 
 @function
