@@ -42,7 +42,7 @@ from retrograd.ir import Node, TensorType, as_dtype, substitute
 from retrograd.onnx import offered, to_bytes
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
-from retrograd.passes.settle import settled
+from retrograd.passes.settle import settled, written
 
 PLANNED = 20_000  # nodes of graphs whose memory is worth planning only to tell it
 
@@ -307,7 +307,7 @@ class Graph(ir.Graph):
         """
         for why in dict.fromkeys(n.attrs["why"] for n in self.nodes if n.op == "assume"):
             warnings.warn(f"an ONNX model cannot check that {why}", UserWarning, stacklevel=2)
-        write_atomically(path, to_bytes(settled(self), self._weights()), "ONNX model")
+        write_atomically(path, to_bytes(written(settled(self)), self._weights()), "ONNX model")
 
     def _page(
         self, inputs: Any, gradient: bool, profile: bool, compare: ir.Graph | None
@@ -315,7 +315,7 @@ class Graph(ir.Graph):
         """The document of a page, with the model that can be taken away from it."""
         what = self._shown(gradient, compare)
         doc = self._explored(inputs, what, profile, compare)
-        return {**doc, "onnx": offered(settled(what.graph), self._weights())}
+        return {**doc, "onnx": offered(written(settled(what.graph)), self._weights())}
 
     def _weights(self) -> dict[Node, Array]:
         """The inputs that have a value of their own."""

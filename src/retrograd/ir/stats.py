@@ -50,6 +50,8 @@ _MATRICES: Mapping[str, Callable[[Count, Count, Count], Count]] = {
     "inv": lambda m, n, k: 4 * n * n * n // 3,
     "qr": lambda m, n, k: 4 * m * n * n - 4 * n * n * n // 3,
     "complement": lambda m, n, k: 4 * m * m * n,
+    "least_factors": lambda m, n, k: 2 * m * n * n - n * n * n // 3,
+    "least_squares": lambda m, n, k: 4 * m * n * k,
     "eigh": lambda m, n, k: 9 * n * n * n,
     "eigvalsh": lambda m, n, k: 4 * n * n * n // 3,
     "svd": lambda m, n, k: 14 * m * n * k,

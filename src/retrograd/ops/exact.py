@@ -14,7 +14,7 @@ EXACT = frozenset((
     "div", "reciprocal", "floor", "ceil", "trunc", "round", "cast",
     # movement and counting
     "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
-    "gather", "random_bits", "item", "stop_gradient", "alias", "reduce_any", "reduce_all",
+    "gather", "random_bits", "draw", "item", "stop_gradient", "alias", "reduce_any", "reduce_all",
     "region_in", "region_out", "keep", "after", "assume",
 ))  # fmt: skip
 MOVING = frozenset((
