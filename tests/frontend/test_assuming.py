@@ -140,6 +140,13 @@ def test_graphs_say_what_they_assume_and_so_do_their_gradients(tmp_path):
                 run(*[np.ones((5, 3), np.float32)] * len(g.inputs))
 
 
+def test_an_onnx_model_does_not_check(tmp_path):
+    pytest.importorskip("onnx", reason="onnx is not installed (extra: onnx)")
+    graph = rg.trace(branch, rg.spec((N, 3), rg.float32))
+    with pytest.warns(UserWarning, match=r"cannot check that the program is for N != 5, as"):
+        graph.to_onnx(tmp_path / "branch.onnx")
+
+
 def test_nothing_to_check():
     f: Any = rg.jit(lambda x: "five" if x.shape[0] == 5 else "other", shapes={"x": "N"})
     with pytest.raises(rg.TraceError, match="return a tensor"):

@@ -269,7 +269,8 @@ def cond(pred: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) ->
     `pred` is one boolean; both functions are traced and return trees of the same structure, shapes
     and dtypes. Only the branch that is chosen runs, forward and backward. Batched by `vmap` over
     `pred`, both run and each sample takes what is its own, as `rg.where` does. If `pred` is
-    Python's True or False, the choice is made at once.
+    Python's True or False, the choice is made at once. Sizes that have names must make sense in
+    both branches.
 
     Raises `ShapeError` or `DTypeError` where `pred` is no boolean, or the branches differ, naming
     the leaf that does.

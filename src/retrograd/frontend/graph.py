@@ -4,6 +4,7 @@ function."""
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -301,8 +302,11 @@ class Graph(ir.Graph):
 
         Needs the extra `onnx`. Raises `BackendError` for what ONNX has no operator for, naming the
         op and the line: complex numbers, decompositions, most special functions. `erfc` and `ndtr`
-        become as exact as `1 - erf`; integer overflow and NaN in max pooling are the engine's.
+        become as exact as `1 - erf`; integer overflow and NaN in max pooling are the engine's. What
+        the graph assumes of named sizes no engine checks, of which a `UserWarning` tells.
         """
+        for why in dict.fromkeys(n.attrs["why"] for n in self.nodes if n.op == "assume"):
+            warnings.warn(f"an ONNX model cannot check that {why}", UserWarning, stacklevel=2)
         write_atomically(path, to_bytes(written(settled(self)), self._weights()), "ONNX model")
 
     def _page(

@@ -388,7 +388,9 @@ def jit(
     `ShapeError` that names the axis and both values. The value of a name is that of an axis of that
     size, or follows from sums and products with names that are known. `_` leaves a size as it is
     given; for an argument that is a tree, the declaration is one for all its leaves, or a dict or
-    list of declarations: `{"batch": {"image": "N 784", "label": "N"}}`.
+    list of declarations: `{"batch": {"image": "N 784", "label": "N"}}`. In the function such a size
+    has no value: `x.shape[0] == 5` is False there, and that, too, is assumed, with its line; what
+    cannot be said, such as `x.shape[0] < 5`, is an error. `rg.asarray(x.shape[0])` is a tensor.
 
     `f.cache_stats()` counts calls and compilations, and `f.recompilations` says why those after the
     first were needed; with `explain=True` each of them is a `RecompilationWarning` as well, without

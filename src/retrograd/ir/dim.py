@@ -78,7 +78,8 @@ class Dim:
 
     Two are equal if they are for all values of the names, so `N == 5` is False; while a function is
     traced that is an assumption of its program, and a call with an N of 5 a `ShapeError`. What is
-    not known before the values are, such as `N < 5`, is an error; `N >= 0` is True.
+    not known before the values are, such as `N < 5`, is an error; `N >= 0` is True. Sets and
+    dictionaries look for the expression itself: `N in {5}` is False, and nothing is assumed.
 
     >>> n = Dim("N")
     >>> 2 * (n + 1) - n
