@@ -43,14 +43,11 @@ class KernelWriter(Writer):
     `rows`, the function does only the rows from `%lo` up to `%hi` of so many."""
 
     def __init__(
-        self,
-        declare: Callable[[str], None],
-        machine: Machine,
-        rows: int | Dim = 0,
-        summing: bool = False,
-        light: bool = False,
-    ) -> None:
-        super().__init__(declare)
+        self, declare: Callable[[str], None], machine: Machine, rows: int | Dim = 0,
+        summing: bool = False, light: bool = False, polls: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(declare, brief=light and machine.width == 1)
+        self.polls = polls  # looks now and then if the run is to stop
         self.light = light  # little to compute: row by row, for the text to be short
         self.band_rows = rows
         self.summing = summing  # over rows: what is there is added to
@@ -82,12 +79,15 @@ class KernelWriter(Writer):
                 f"  {name}.at = getelementptr i64, ptr %block, i64 {name}.slot",
                 f"  {name} = load {kind}, ptr {name}.at, align 8",
             ]
-        if checking:
+        more = ["status"] * checking + ["stop.at"] * self.polls
+        for k, name in enumerate(more, len(self.parameters)):
             self.entry += [
-                f"  %status.k = getelementptr i64, ptr %slots, i64 {len(self.parameters)}",
-                "  %status.slot = load i64, ptr %status.k, align 8",
-                "  %status = getelementptr i64, ptr %block, i64 %status.slot",
+                f"  %{name}.k = getelementptr i64, ptr %slots, i64 {k}",
+                f"  %{name}.slot = load i64, ptr %{name}.k, align 8",
+                f"  %{name} = getelementptr i64, ptr %block, i64 %{name}.slot",
             ]
+        if self.polls:
+            self.entry.append("  %stop = load ptr, ptr %stop.at, align 8")
 
     def size(self, size: int | Dim) -> str:
         return self.parameter(size) if isinstance(size, Dim) else str(size)
