@@ -105,9 +105,11 @@ def in_order(page: Page, found: Form, given: Sequence[Form], tracked: bool) -> F
     through is on a page in the order of serials, and never twice: where the known form would have
     come before something that is there, it is the same computation `again`, learned later.
     """
-    if not tracked or not found.floating or any(found is x for x in given) or not grad_enabled():
+    if found.serial > page.last or not (tracked and found.floating and grad_enabled()):
         return found
-    behind: Form | None = found
+    if any(found is x for x in given):
+        return found
+    behind = found.again
     while behind is not None and behind.serial <= page.last:
         behind = behind.again
     return behind

@@ -57,8 +57,8 @@ class KernelWriter(Writer):
         self.rows = 1  # of a tile
         self.mask: str | None = None  # lanes that count, where not all do
         # What is read of rows for several steps of a contraction at once, and the step.
-        self.turned: dict[tuple[Value, int], list[str]] | None = None
-        self.step = 0
+        self.turned: dict[tuple[Value, int], str] | None = None
+        self.step = ""
         self.even = True  # the rows of a tile follow one another
 
     # -- parameters ---------------------------------------------------------------------------
@@ -335,16 +335,24 @@ class KernelWriter(Writer):
         if self.strides[position] == 1:
             return types.load(self, self.pointer(buffer, position, t), v.dtype, lanes, guard)
         if self.turned is not None:
-            return self._column(v, t)[self.step]
+            return self._column(v, t)
         base, at = self.parameter(buffer), self.vector(offset, t)
         return types.gather(self, base, at, v.dtype, lanes, self.mask)
 
-    def _column(self, v: Value, t: int) -> list[str]:
-        """What a load reads at the steps of a contraction that are written at once."""
+    def _column(self, v: Value, t: int) -> str:
+        """What a load reads at a step of those whose rows are read at once: they are kept where it
+        is first written."""
         assert self.turned is not None
+        kind = types.register_type(v.dtype, self.lanes)
         if (v, t) not in self.turned:
-            self.turned[v, t] = columns(self, v, self.pointer(v.attr, v.args[0], t))
-        return self.turned[v, t]
+            found = columns(self, v, self.pointer(v.attr, v.args[0], t))
+            self.turned[v, t] = area = self.reserve(f"[{len(found)} x {kind}]")
+            for i, x in enumerate(found):
+                place = self.new(f"getelementptr {kind}, ptr {area}, i64 {i}")
+                self.line(f"store {kind} {x}, ptr {place}")
+            return found[0]
+        at = self.new(f"getelementptr {kind}, ptr {self.turned[v, t]}, i64 {self.step}")
+        return self.new(f"load {kind}, ptr {at}")
 
     def both(self, a: str | None, b: str) -> str:
         """The conjunction of two masks, of which the first may be none."""

@@ -286,12 +286,16 @@ def _turned(
 
     def steps(counter: str, carried: Carried) -> Carried:
         w.turned = {}
-        for step in range(w.at_once):
-            w.step = step
-            at = plus(w, counter, step) if step else counter
-            carried = _at(w, number, [at], inside, carried)
+        w.counters[number] = [counter]
+        w.enter()
+        w.place(number + 1)  # what is read of rows is kept
+        w.leave()
+        loop = w.open_loop(str(w.at_once), 1, "0", list(zip(kinds, carried, strict=True)))
+        w.step = loop.counter
+        at = w.new(f"add nsw i64 {counter}, {loop.counter}")
+        w.close_loop(loop, _at(w, number, [at], inside, loop.values))
         w.turned = None
-        return carried
+        return loop.values
 
     whole = int(end) - int(end) % w.at_once
     if whole == w.at_once:
@@ -303,13 +307,6 @@ def _turned(
     for k in range(whole, int(end)):
         values = _at(w, number, [str(k)], inside, values)
     return values
-
-
-def plus(w: KernelWriter, counter: str, more: int) -> str:
-    """A counter some steps on."""
-    if counter.isdigit():
-        return str(int(counter) + more)
-    return w.new(f"add nsw i64 {counter}, {more}")
 
 
 def masked(w: KernelWriter, kind: str, new: str, old: str) -> str:
