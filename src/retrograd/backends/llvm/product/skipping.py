@@ -1,9 +1,9 @@
 """Products with zeros, left out where that changes no bit.
 
-Of the probabilities of causal attention half are zeros, and lie together. A zero times a number that
-is finite is a zero, and a zero added to anything but -0 changes nothing. So a few rows of the left
-matrix go through the steps from the first to the last one in which any of them is not zero, if the
-block of the right matrix is finite. Where a sum is -0, it takes all products.
+Of the probabilities of causal attention half are zeros, and lie together. A zero times a number
+that is finite is a zero, and a zero added to anything but -0 changes nothing. So a few rows of the
+left matrix go through the steps from the first to the last one in which any of them is not zero, if
+the block of the right matrix is finite. Where a sum is -0, it takes all products.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _finite(tile: Tile, w: Writer) -> str:
     zero = types.literal(0.0, tile.dtype, tile.lanes)
     loop = w.open_loop("%vectors", 1, "0", [(tile.vector, zero)])
     x = tile.load(w, tile.at(w, "%at", w.new(f"mul i64 {loop.counter}, {tile.lanes}")))
-    none = w.new(f"fmul {tile.vector} {x}, {zero}")
+    none = w.new(f"fsub {tile.vector} {x}, {x}")  # or NaN
     w.close_loop(loop, [w.new(f"fadd {tile.vector} {loop.values[0]}, {none}")])
     total = loop.values[0]
     bad = w.new(f"fcmp uno {tile.vector} {total}, {total}")
