@@ -2,6 +2,8 @@
 
 import ctypes
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from retrograd import num_threads
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.llvm import program as program_module
 from retrograd.backends.llvm.drive_text import STOPPED
-from retrograd.ir import Dim, int64, spec
+from retrograd.ir import Dim, TensorType, int64, spec
 
 N = 20_000_000
 
@@ -45,7 +47,7 @@ def backwards(x):
 
 
 SQUARE = spec((1500, 1500))
-CASES = {
+CASES: dict[str, tuple[Callable[..., Any], list[TensorType]]] = {
     "product": (lambda x: x @ x, [SQUARE]),
     "of any size": (lambda x: x @ x, [spec((Dim("N"), Dim("N")))]),
     "in a loop": (twice, [SQUARE]),

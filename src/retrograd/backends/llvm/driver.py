@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LOOK = 2e6  # nanoseconds that nobody waits for
 SHORT = 100  # kernels of a program that needs no table
-HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) {"
+HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) nounwind {"
 DRIVE = "i64 @rg_drive(ptr, i64, i64, ptr, ptr, ptr)"
 
 

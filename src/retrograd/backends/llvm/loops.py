@@ -37,6 +37,8 @@ def over(w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str] = ()
         how = _lanes
     elif number == w.nest.tile and w.rows > 1:
         how = _tiled
+    elif number == w.turning:
+        how = _turned
     return how(w, number, inside, kinds, values or [])
 
 
@@ -272,6 +274,42 @@ def _rows(w: KernelWriter, number: int, bounds: tuple[str, str], rows: int, insi
     else:
         _loop(w, number, bounds, rows, inside, (), [])
     w.copies = 1
+
+
+def _turned(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    """Several steps of a contraction at a time, whose rows are read at once; then those left."""
+    start, end = w.bounds(number)
+    if start != "0" or not end.isdigit() or (w.mask or "<")[0] != "<":
+        return _plain(w, number, inside, kinds, values)
+
+    def steps(counter: str, carried: Carried) -> Carried:
+        w.turned = {}
+        for step in range(w.at_once):
+            w.step = step
+            at = plus(w, counter, step) if step else counter
+            carried = _at(w, number, [at], inside, carried)
+        w.turned = None
+        return carried
+
+    whole = int(end) - int(end) % w.at_once
+    if whole == w.at_once:
+        values = steps("0", values)
+    elif whole:
+        loop = w.open_loop(str(whole), w.at_once, "0", list(zip(kinds, values, strict=True)))
+        w.close_loop(loop, steps(loop.counter, loop.values))
+        values = loop.values
+    for k in range(whole, int(end)):
+        values = _at(w, number, [str(k)], inside, values)
+    return values
+
+
+def plus(w: KernelWriter, counter: str, more: int) -> str:
+    """A counter some steps on."""
+    if counter.isdigit():
+        return str(int(counter) + more)
+    return w.new(f"add nsw i64 {counter}, {more}")
 
 
 def masked(w: KernelWriter, kind: str, new: str, old: str) -> str:

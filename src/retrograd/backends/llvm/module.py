@@ -8,7 +8,7 @@ block. It returns 0, or the number of the index check that failed, counted from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,14 +219,12 @@ class Module:
     @property
     def symbols(self) -> list[str]:
         """The functions under names of our own that must be found outside of the module."""
-        names = map(declared_name, self.declarations)
-        return [n for n in names if n.startswith("rg_")]
+        return symbols_of(self.declarations)
 
     def text(self) -> str:
         driver = Driver(self)
         runs = driver.text()
-        # A helper function comes with its definition, anything else is found outside.
-        parts = [d if d.startswith("define") else "declare " + d for d in self.declarations]
+        parts = heads_of(self.declarations)
         for body, number in self.functions.items():
             parts.append(f"define internal i64 @k{number}({ARGUMENTS}) #0 {{\n{body}\n}}")
         parts += self._parts
@@ -247,6 +245,14 @@ class Module:
         return "\n".join(parts) + "\n"
 
 
-def declared_name(declaration: str) -> str:
-    """`llvm.fabs.f32` of `float @llvm.fabs.f32(float)`."""
-    return declaration[declaration.index("@") + 1 : declaration.index("(")]
+def heads_of(declarations: Iterable[str]) -> list[str]:
+    """What the text of a module begins with: helper functions and tables come with their
+    definitions, anything else is found outside."""
+    return [d if d.startswith(("define", "@")) else "declare " + d for d in declarations]
+
+
+def symbols_of(declarations: Iterable[str]) -> list[str]:
+    """The functions under names of our own that must be found outside: `rg_fmod` of
+    `double @rg_fmod(double, double)`."""
+    found = [d for d in declarations if not d.startswith(("define", "@")) and "@rg_" in d]
+    return [d[d.index("@") + 1 : d.index("(")] for d in found]

@@ -27,7 +27,7 @@ from retrograd.backends.reference import ReferenceProgram
 from retrograd.backends.threads import threads_here
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
-from retrograd.passes import optimize
+from retrograd.passes import prepared
 
 if TYPE_CHECKING:
     from retrograd.backends.llvm.engine import Compiled, Engine
@@ -293,8 +293,7 @@ class LLVMProgram:
     def plan(self) -> Plan:
         """The kernels that the graph became."""
         if self._plan is None:
-            graph = optimize(self.graph) if self._simplify else self.graph
-            self._plan = Plan(graph, self._donate, self._light)
+            self._plan = Plan(prepared(self.graph, self._simplify), self._donate, self._light)
         return self._plan
 
     @property

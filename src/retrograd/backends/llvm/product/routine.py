@@ -40,8 +40,9 @@ PARAMETERS = (
     "i64 %b_column, ptr noalias %c, i64 %c_row, i1 %more, ptr noalias %work, "
     "ptr noalias %soon, ptr %stop"
 )
-# Bytes of a column of a block of the right matrix; twice as many where it is narrow; fewer where
-# rows of the left matrix are not contiguous: each step reads another page then.
+# Bytes of a column of a block of the right matrix; up to eight times as many where it is narrow, so
+# that rows of the left one are read in one go; fewer where those are not contiguous: each step
+# reads another page then.
 DEPTH = 1024
 UNKNOWN = 2  # whether a block of the right matrix is finite: 0, 1, or nobody has asked
 LINE = 64  # bytes that are fetched at once
@@ -186,11 +187,11 @@ class _Routine:
         self.lead = self.mul(self.choose(self.by_rows, "%b_step", "%b_column"), self.dtype.itemsize)
         usual = DEPTH // self.dtype.itemsize
         depth = self.div(self.space, self.most(self.whole("%n", tile.lanes), 1))
-        depth = self.most(self.least(depth, 2 * usual), usual)
+        depth = self.most(self.least(depth, 8 * usual), usual)
         depth = self.choose(strided, self.choose(often, usual // 2, usual // 4), depth)
         self.depth = self.even("%k", depth)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
-        pieces = self.even("%n", width)
+        pieces = self.even("%n", self.most(width, tile.columns))
         whole = self.div(self.add(pieces, tile.columns - 1), tile.columns)
         self.width = self.mul(whole, tile.columns)
         self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.stack}")
