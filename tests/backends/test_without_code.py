@@ -255,6 +255,24 @@ def test_orthogonal_factors(shape: tuple[int, ...], dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("limit", [1e-6, 1e-2, 0.5])
+@pytest.mark.parametrize("shape", [*[(n, n) for n in SIZES], (2, 9, 4), (60, 40)], ids=str)
+def test_least_squares(shape: tuple[int, ...], limit: float, dtype) -> None:
+    """By factors of both kinds, and whatever tells which."""
+    for last in (1.0, 0.02, 0.0):
+        a = matrices(shape, dtype)
+        a[..., -1] *= last
+        limits = np.full((*shape[:-2], 1, 1), limit, a.dtype)
+        factors = lookup("least_factors")()
+        assert_without_code(factors, [a, limits])
+        f = value(factors(*[input_node(spec(x.shape, x.dtype)) for x in (a, limits)]), [a, limits])
+        for adjoint in (False, True):
+            for k in (1, 20):
+                b = matrices((*shape[:-2], shape[-1 if adjoint else -2], k), dtype, 2)
+                assert_without_code(lookup("least_squares")(adjoint), [a, f, b])
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("n", SIZES)
 def test_spectra(n: int, dtype) -> None:
     a = matrices((2, n, n), dtype)

@@ -28,6 +28,7 @@ from __future__ import annotations
 from retrograd.backends.kernel.nest import WORK_BYTES
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.machine import Machine
+from retrograd.backends.llvm.product import skipping
 from retrograd.backends.llvm.product.panels import pack_columns, pack_rows
 from retrograd.backends.llvm.product.tile import Tile, tile_function
 from retrograd.backends.llvm.writer import Writer
@@ -43,6 +44,7 @@ PARAMETERS = (
 # that rows of the left one are read in one go; fewer where those are not contiguous: each step
 # reads another page then.
 DEPTH = 1024
+UNKNOWN = 2  # whether a block of the right matrix is finite: 0, 1, or nobody has asked
 LINE = 64  # bytes that are fetched at once
 PAGE = 1024  # bytes between contiguous columns of the left matrix from which on they are copied
 
@@ -72,6 +74,8 @@ class _Routine:
         functions.append(pack_rows(tile, "pack_rows", tile.vectors, self._writer()))
         functions.append(pack_rows(tile, "pack_left", self.stack // tile.lanes, self._writer()))
         functions.append(pack_columns(tile, self._writer()))
+        some = self._writer(), self._writer(), self._writer(), self._writer()
+        functions += skipping.functions(tile, some)
         functions.append(self._main(name))
         declared = [f"declare {d}" for d in self.declarations]
         attributes = "attributes #0 = { noinline nounwind }"
@@ -113,12 +117,14 @@ class _Routine:
 
     # -- the loops ----------------------------------------------------------------------------
     def _main(self, name: str) -> str:
-        w = self.w
+        w, tile = self.w, self.tile
         self._clear()
         asked = w.new("icmp ne ptr %stop, null")
         self.stop = self.choose(asked, "%stop", "@never", "ptr")
         self._sizes()
         self._areas()
+        self.known = w.reserve("i8", align=1)
+        self.wide = w.new(f"icmp sgt i64 %n, {tile.lanes}")  # else looking takes too long
         deep = w.open_loop("%k", self.depth)
         self.k0 = deep.counter
         self.kk = self.least(self.depth, self.sub("%k", self.k0))
@@ -134,6 +140,7 @@ class _Routine:
             f"call void @pack_columns({listed}, i64 {self.kk}, i64 %b_column)",
         )
         self._look_ahead()
+        w.line(f"store i8 {UNKNOWN}, ptr {self.known}")
         self._rows()
         w.close_loop(wide)
         w.close_loop(deep)
@@ -268,9 +275,58 @@ class _Routine:
         start = self.choose(self.copied, copy, plain, "ptr")
         c = tile.at(w, "%c", self.add(self.mul(self.add(m0, i), "%c_row"), self.n0))
         rows = self.least(tile.rows, self.sub(mm, i))
-        done = self._columns((start, row, step), c, rows, tiles.values[0])
+        done = self._steps((start, row, step), c, rows, tiles.values[0])
         w.close_loop(tiles, [done])
         w.close_loop(high, [tiles.values[0]])
+
+    def _steps(self, a: tuple[str, str, str], c: str, rows: str, done: str) -> str:
+        """The same with the steps in which all rows have zeros left out, where that is right."""
+        w = self.w
+        ends, look, some, ask, fewer, all_, end = (w.label() for _ in range(7))
+        w.branch(self.wide, ends, all_)
+        w.start_block(ends)
+        far = self.tile.at(w, a[0], self.mul(self.sub(self.kk, 1), a[2]))
+        first, last = (types.load(w, x, self.dtype) for x in (a[0], far))
+        kind, zero = self.tile.scalar, types.literal(0.0, self.dtype)
+        ends_in_zero = [w.new(f"fcmp oeq {kind} {x}, {zero}") for x in (first, last)]
+        w.branch(w.new(f"or i1 {ends_in_zero[0]}, {ends_in_zero[1]}"), look, all_)
+        w.start_block(look)
+        given = f"ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, i64 {self.kk}, i64 {rows}"
+        before = w.new(f"call i64 @first_step({given})")
+        after = w.new(f"call i64 @last_step({given})")
+        useful = w.new(f"icmp ne i64 {w.new(f'or i64 {before}, {after}')}, 0")
+        w.branch(useful, some, all_)
+        w.start_block(some)
+        known = w.new(f"load i8, ptr {self.known}")
+        asked, told = w.label(), w.block
+        w.branch(w.new(f"icmp eq i8 {known}, {UNKNOWN}"), ask, asked)
+        w.start_block(ask)
+        lanes = self.tile.lanes
+        columns = self.div(self.add(self.nn, lanes - 1), lanes)
+        fine = w.new(f"call i1 @finite(ptr {self.panels}, i64 {self.mul(columns, self.kk)})")
+        fresh = w.new(f"zext i1 {fine} to i8")
+        w.line(f"store i8 {fresh}, ptr {self.known}")
+        w.jump(asked)
+        w.start_block(asked)
+        finite = w.new(f"phi i8 [ {known}, %{told} ], [ {fresh}, %{ask} ]")
+        w.branch(w.new(f"icmp eq i8 {finite}, 1"), fewer, all_)
+        w.start_block(fewer)
+        # Of zeros alone all steps are at the start, and none at the end.
+        none = w.new(f"icmp uge i64 {before}, {self.kk}")
+        high = self.sub(self.kk, self.choose(none, 0, after))
+        low = self.least(before, high)
+        w.line(
+            f"call void @some_steps(ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, ptr {self.panels}, "
+            f"ptr {c}, i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {self.nn}, i1 {self.more}, "
+            f"i64 {low}, i64 {high})"
+        )
+        w.jump(end)
+        w.start_block(all_)
+        more = self._columns(a, c, rows, done)
+        computed = w.block
+        w.jump(end)
+        w.start_block(end)
+        return w.new(f"phi i64 [ {done}, %{fewer} ], [ {more}, %{computed} ]")
 
     def _columns(self, a: tuple[str, str, str], c: str, rows: str, done: str) -> str:
         """A few rows of the left matrix by all panels. Of the next block `done` lines of each row
