@@ -38,6 +38,10 @@ class TeamWriter(RegionWriter):
 
     def write_region(self, kernel: Kernel) -> str:
         (region,) = regions_of(kernel)
+        self.root = "%main"
+        if self.within:
+            above = self.new("getelementptr i64, ptr %main, i64 -1")
+            self.root = self.new(f"load ptr, ptr {above}, align 8")
         if isinstance(region.node.prim, DagScan):
             self.part = self._part(region, region.node.prim)
             self._leave_alone(region.node.prim)
@@ -47,10 +51,6 @@ class TeamWriter(RegionWriter):
         size = self.new(f"add i64 {self.new(f'mul i64 {copies}, {{count}}')}, 8")
         room = self.new(f"alloca i64, i64 {size}, align 64")
         self.line(f"%block = getelementptr i64, ptr {room}, i64 8")
-        self.root = "%main"
-        if self.within:
-            above = self.new("getelementptr i64, ptr %main, i64 -1")
-            self.root = self.new(f"load ptr, ptr {above}, align 8")
         above = self.new(f"getelementptr i64, ptr {room}, i64 7")
         self.line(f"store ptr {self.root}, ptr {above}, align 8")
         bytes_ = self.new("mul i64 {count}, 8")
@@ -166,7 +166,7 @@ class TeamWriter(RegionWriter):
             slot = self.module.slots.of(prim.nodes)
             n = self.new(f"getelementptr i64, ptr %main, i64 {slot}")
             n = self.new(f"load i64, ptr {n}, align 8")
-        code = self.new(f"call i64 @{self.part}(ptr %main, ptr %main, i64 0, i64 {n})")
+        code = self.new(f"call i64 @{self.part}(ptr %main, ptr {self.root}, i64 0, i64 {n})")
         self.line(f"ret i64 {code}")
         self.start_block(many)
 
