@@ -16,6 +16,7 @@ from retrograd.backends import CHECKED, MISSED, Array, Pending, compile_graph
 from retrograd.errors import ArgumentError, DTypeError, TraceError
 from retrograd.frontend import recording, tree
 from retrograd.frontend.arguments import argument_names, positional
+from retrograd.frontend.assuming import Assumptions
 from retrograd.frontend.broadcasting import Number, as_node
 from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of, is_serving
 from retrograd.frontend.context import (
@@ -337,18 +338,19 @@ class Jit:
             inputs.append(node)
             new.append(Tensor(node))
         args, kwargs = tree.unflatten(call.structure, new)
+        assumed = Assumptions(inputs)
         try:
-            with tracing():
+            with tracing(), assumed.watching():
                 result = self._f(*args, **kwargs)
         finally:
             STALE.update(inputs)
         out, shape = tree.flatten(result)
         is_array = [isinstance(y, Lazy | np.ndarray | np.generic | Dim) for y in out]
-        outputs = [
+        outputs = assumed.on([
             as_node(y.node if isinstance(y, Lazy) else y)
             for y, a in zip(out, is_array, strict=True)
             if a
-        ]
+        ])  # fmt: skip
         taken = captures(outputs, inputs)
         captured = [h if (h := leaf_handle(n)) is not None else a for n, a in taken.items()]
         graph = detached([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))

@@ -1,4 +1,5 @@
-"""One operation as native code, compiled once for all sizes of its operands.
+"""One operation, in NumPy where it can be told how, and it is little work, else as native code,
+compiled once for all sizes of its operands.
 
 An elementwise operation does not see shapes: it is compiled for vectors of N elements. Any other is
 compiled for operands of so many axes, each of a size with a name of its own, except that axes which
@@ -21,8 +22,11 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, Program
+from retrograd.backends.interpret.contracting import contracted
+from retrograd.backends.interpret.formulas import written
+from retrograd.backends.interpret.matrices import factored
 from retrograd.backends.interpret.naming import difference, named, types_of
-from retrograd.backends.interpret.ordered import can_reduce, reduced
+from retrograd.backends.interpret.ordered import can_evaluate, can_reduce, in_order, reduced
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.pairs.matrices import Paired
 from retrograd.errors import LoopLimitError
@@ -41,6 +45,7 @@ from retrograd.ops.index import Scatter
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.portable import FORMULAS
 from retrograd.ops.reduce import ArgMax, Reduction
 from retrograd.ops.scan import Scan
 from retrograd.ops.sort import SearchSorted, Sort
@@ -80,8 +85,13 @@ def run(node: Node, arrays: list[Array]) -> Array:
         shape = arrays[0].shape
         if not arrays[0].size:
             return np.empty(shape, node.dtype.dtype)
+        if prim.name in FORMULAS and can_evaluate(node, work):
+            return np.asarray(prim.reference(*arrays))
         flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
-        return _program(node, "flat", work)(flat)[0].reshape(shape)
+        known = None if _has_code(node, "flat") else written(node, flat)
+        if known is None:
+            known = _program(node, "flat", work)(flat)[0]
+        return known.reshape(shape)
     if not all(a.size for a in arrays):
         return _program(node, "", work)(arrays)[0]
     if isinstance(prim, Reduction) and can_reduce(node, work):
@@ -97,14 +107,21 @@ def run(node: Node, arrays: list[Array]) -> Array:
         if node.dtype.is_float and _summed(node, arrays) == 1:
             return _outer(node, *arrays)
         slim, slender = _matrices(node, *arrays) or _slim_product(node, arrays)
+        known = None if _has_code(slim, "paired") else contracted(node, arrays)
+        if known is not None:
+            return known
         return _program(slim, "paired", work)(slender)[0].reshape(node.shape)
     if isinstance(prim, MatrixOp | Paired):
         kind = named(node)
+        known = None if _has_code(node, kind) else factored(node, arrays)
+        if known is not None:
+            return known
         return _program(node, kind, work)([*arrays, *difference(node, kind)])[0]
     if node.op == "dag_scan":
         return _program(_of_any_graph(node), "graph", FULL)(arrays)[0]
-    paired = isinstance(prim, Scatter | SearchSorted)
-    return _program(node, "paired" if paired else "", work)(arrays)[0]
+    kind = "paired" if isinstance(prim, Scatter | SearchSorted) else ""
+    known = None if _has_code(node, kind) else in_order(node, arrays, work)
+    return _program(node, kind, work)(arrays)[0] if known is None else known
 
 
 def run_region(node: Node, arrays: list[Array]) -> list[Array]:
@@ -215,12 +232,22 @@ def _work(node: Node, arrays: list[Array]) -> float:
     return elements * HEAVY_ELEMENT if isinstance(prim, HEAVY) else elements
 
 
-def _program(node: Node, kind: str, work: float) -> Program:
-    """The code for a node; `work` is what it has to do now."""
+def _key(node: Node, kind: str) -> Any:
+    """What one program is for."""
     types = [x.type for x in node.inputs]
     by_rank = kind not in ("", "graph")
     shapes = tuple(t.rank if by_rank else t.shape for t in types) if kind != "flat" else None
-    key = node.prim, tuple([t.dtype for t in types]), shapes, kind
+    return node.prim, tuple([t.dtype for t in types]), shapes, kind
+
+
+def _has_code(node: Node, kind: str) -> bool:
+    """Whether a program has been compiled, which takes less time than what needs none."""
+    return _key(node, kind) in _PROGRAMS
+
+
+def _program(node: Node, kind: str, work: float) -> Program:
+    """The code for a node; `work` is what it has to do now."""
+    key = _key(node, kind)
     found = _PROGRAMS.get(key)
     if found is not None and not _outgrown(found, work):
         return found.program

@@ -1,5 +1,6 @@
 """What NumPy computes to the bits of compiled code beyond `EXACT`, so that nothing is compiled for
-it: what selects one of its operands, whole numbers, and sums in the order of a plan's nests.
+it: what selects one of its operands, whole numbers, sums in the order of a plan's nests, scatters
+in the order of their updates, and searches.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import numpy as np
 from retrograd.backends.backend import Array
 from retrograd.backends.kernel.nest import LANES
 from retrograd.ir import Node
+from retrograd.ops.index import Scatter
 from retrograd.ops.reduce import ReduceProd, ReduceSum, Reduction
+from retrograd.ops.scatter import ScatterExtremum, ScatterMax
+from retrograd.ops.sort import SearchSorted
 
 # The result is an operand, and it is said which, of zeros and NaN too. Where subnormal numbers are
 # flushed, what equals a zero differs from one way to compare to another.
@@ -26,10 +30,14 @@ WHOLE = frozenset((
 ))  # fmt: skip
 
 WIDE = ("float32", "float64")  # dtypes in which sums are kept as they are added up
-ENOUGH = 1 << 20  # elements that NumPy reduces before there is code for it
+# What NumPy does, in elements, before there is code: for operands of some shapes, as they return,
+# and for a kind of operation.
+ENOUGH, ALL = 1 << 22, 1 << 26
 CALL = 1 << 12  # elements that take as long as a call
-CAPACITY = 1024  # kinds that are remembered; the oldest is forgotten
-_DONE: OrderedDict[Any, float] = OrderedDict()  # by kind, in elements
+AT = 32  # elements that take as long as one of which NumPy is told where it goes
+FORMULA = 100  # operations of which a portable function is made, see `ops/portable.py`
+CAPACITY = 4096  # kinds that are remembered; the oldest is forgotten
+_DONE: OrderedDict[Any, float] = OrderedDict()  # by kind, and by kind and shapes
 
 
 def is_whole(node: Node) -> bool:
@@ -37,18 +45,85 @@ def is_whole(node: Node) -> bool:
     return node.op in WHOLE and not any(x.dtype.is_inexact for x in (node, *node.inputs))
 
 
-def can_reduce(node: Node, work: float) -> bool:
-    """Whether `reduced` shall compute a node, for which there is so much work: until it has done so
-    much of the kind that code would have paid."""
-    if not isinstance(node.prim, ReduceSum | ReduceProd) or node.dtype.name not in WIDE:
+def affords(node: Node, work: float, first: float = ENOUGH) -> bool:
+    """Whether NumPy shall do so much work for a node, in elements: until what it has done would
+    have paid for code. The first time for some shapes it may be as much as `first`."""
+    kind = _kind(node)
+    key = kind, tuple([x.type.shape for x in node.inputs])
+    work += CALL
+    in_all, before = _DONE.get(kind, 0) + work, _DONE.get(key, 0)
+    if in_all > ALL or before + work > (ENOUGH if before else first):
         return False
-    key = node.prim, node.dtype, node.inputs[0].type.rank
-    done = _DONE.get(key, 0)
-    if done < ENOUGH:
-        _DONE[key] = done + work + CALL
-        while len(_DONE) > CAPACITY:
-            _DONE.popitem(last=False)
-    return done < ENOUGH
+    _DONE[kind], _DONE[key] = in_all, before + work
+    while len(_DONE) > CAPACITY:
+        _DONE.popitem(last=False)
+    return True
+
+
+def give_up(node: Node) -> None:
+    """NumPy shall do nothing of the kind any more."""
+    _DONE[_kind(node)] = ALL
+
+
+def _kind(node: Node) -> Any:
+    return node.prim, node.dtype, tuple([x.type.rank for x in node.inputs])
+
+
+def can_reduce(node: Node, work: float) -> bool:
+    """Whether `reduced` shall compute a node, for which there is so much work."""
+    floats = isinstance(node.prim, ReduceSum | ReduceProd) and node.dtype.name in WIDE
+    return floats and affords(node, work)
+
+
+def can_evaluate(node: Node, work: float) -> bool:
+    """Whether NumPy shall compute a function made of correctly rounded operations."""
+    return node.dtype.name in WIDE and affords(node, FORMULA * (work + CALL))
+
+
+def in_order(node: Node, arrays: list[Array], work: float) -> Array | None:
+    """The value of a scatter or a search whose inputs have these values, if NumPy has it and shall
+    compute it."""
+    prim, known = node.prim, node.dtype.name in WIDE or not node.dtype.is_inexact
+    if isinstance(prim, Scatter):
+        if known and affords(node, work * AT):
+            return scattered(prim, *arrays)
+    elif isinstance(prim, SearchSorted) and affords(node, work) and _is_sorted(arrays[0]):
+        found: Array = prim.reference(*arrays)
+        return found
+    return None
+
+
+def scattered(op: Scatter, x: Array, index: Array, updates: Array) -> Array:
+    """What updates make of x, one after the other. The extremum of two zeros is the greater or the
+    lesser one in the order of bits, which NumPy does not promise."""
+    if not isinstance(op, ScatterExtremum) or x.dtype.kind != "f":
+        y: Array = op.reference(x, index, updates)
+        return y
+    there, new = (_ordered_bits(a, isinstance(op, ScatterMax)) for a in (x, updates))
+    return _of_bits(op.reference(there, index, new), x.dtype)
+
+
+def _ordered_bits(x: Array, highest: bool) -> Array:
+    """Integers in the order of floats, in which -0.0 is below 0.0, and NaN above or below all."""
+    whole = np.iinfo(f"i{x.dtype.itemsize}")
+    bits = np.ascontiguousarray(x).view(whole.dtype).reshape(x.shape)
+    bits = bits ^ (bits >> (whole.bits - 1) & whole.max)
+    return np.where(np.isnan(x), whole.max if highest else whole.min, bits).astype(whole.dtype)
+
+
+def _of_bits(bits: Array, dtype: np.dtype[Any]) -> Array:
+    """The floats that such integers stand for."""
+    whole = np.iinfo(bits.dtype)
+    found: Array = (bits ^ (bits >> (whole.bits - 1) & whole.max)).view(dtype)
+    return found
+
+
+def _is_sorted(rows: Array) -> bool:
+    """Whether the place of every value in these rows is determined: NaN at their ends."""
+    if rows.dtype.kind not in "biuf":
+        return False
+    before, after = rows[..., :-1], rows[..., 1:]
+    return bool(((before <= after) | (after != after)).all())
 
 
 def reduced(op: Reduction, x: Array) -> Array:

@@ -2,7 +2,8 @@
 
 What IEEE 754 rounds correctly, and what moves or counts, NumPy computes to the same bits as the
 compiler. What has a choice (functions beyond the square root, the order of sums, half precision,
-the sign of a zero that two zeros have) runs as native code, one operation at a time.
+the sign of a zero that two zeros have) is done as compiled code does it, one operation at a time:
+in NumPy, where that is little work, and else as native code.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from retrograd.backends.backend import Array, bind
 from retrograd.backends.interpret.native import run, run_region
 from retrograd.backends.interpret.ordered import SELECTING, is_whole
 from retrograd.backends.kernel.fuse import LOOPS
-from retrograd.backends.kernel.legalize import CALLED, without_windows
+from retrograd.backends.kernel.legalize import CALLED, in_parts
 from retrograd.backends.limits import check_memory
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.errors import IndexRangeError, LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
+from retrograd.ops.assume import check_assumed
 from retrograd.ops.elementwise import Elementwise
 from retrograd.ops.exact import EXACT, MOVING
 from retrograd.passes.settle import settled
@@ -32,7 +34,7 @@ class InterpretedProgram:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph = settled(graph)
         if not graph.dim_names:  # how windows are gone through depends on sizes
-            graph = without_windows(graph)
+            graph = in_parts(graph)
         self._body = graph
         self._fitting: dict[str, int] | None = None  # sizes for which there was memory
         last = {x: node for node in graph.body for x in node.inputs}
@@ -46,6 +48,8 @@ class InterpretedProgram:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         graph = self._body
         sizes = bind(graph.inputs, arrays)
+        if sizes:
+            check_assumed(graph.nodes, sizes)
         if sizes != self._fitting:
             self._check_memory(sizes)
         values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))

@@ -41,7 +41,7 @@ from retrograd.ir import (
 )
 from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
 from retrograd.ops.shape import expand, inverse, permute
-from retrograd.passes.settle import settled
+from retrograd.passes.settle import settled, written
 
 
 class CheckIndex(Op):
@@ -156,7 +156,9 @@ RULES: dict[str, Rule] = {
     "windows": sliding,
     "dag_order": ordered_nodes,
     "paired_fft": by_reference,
-    **dict.fromkeys(("stop_gradient", "alias", "region_in", "region_out", "keep", "after"), same),
+    **dict.fromkeys(
+        ("stop_gradient", "alias", "region_in", "region_out", "keep", "after", "assume"), same
+    ),
     **dict.fromkeys(LOOPS, held),
     **linalg.RULES,
 }
@@ -169,29 +171,37 @@ CALLED = frozenset(op for op, rule in RULES.items() if rule is by_reference)
 SLIDING = frozenset(("conv", "fold", "max_pool", "max_pool_index", "reduce_sum", "windows"))
 
 
-def without_windows(graph: Graph) -> Graph:
-    """The graph with convolutions, pooling and overlap-adds in the ops that a plan makes of them,
-    which have programs for all sizes; what is summed in which order stays what it is in a plan."""
-    if not any(node.op in SLIDING and node.op != "reduce_sum" for node in graph.nodes):
+def in_parts(graph: Graph) -> Graph:
+    """The graph with operations that slide windows, and `logsumexp`, in the ops that a plan makes
+    of them: NumPy has these, or they have programs for all sizes. What is summed in which order
+    stays what it is in a plan."""
+    if not any(_has_parts(node) and node.op != "reduce_sum" for node in graph.nodes):
         return graph
-    return _rewritten(graph, {op: RULES[op] for op in SLIDING})
+    return _rewritten(graph, {op: RULES[op] for op in (*SLIDING, "logsumexp")}, _has_parts)
+
+
+def _has_parts(node: Node) -> bool:
+    """Half precision would be rounded between the parts by code of its own."""
+    return node.op in SLIDING or (node.op == "logsumexp" and not node.dtype.is_half)
 
 
 def legalize(graph: Graph, light: bool = False) -> Graph:
     """The graph in ops that the planner lowers; provenance and outputs' order kept. For `light`
     see `Plan`."""
     rules = {op: rule for op, rule in RULES.items() if rule is not contraction} if light else RULES
-    return _rewritten(settled(graph), rules)
+    return _rewritten(written(settled(graph)), rules)
 
 
-def _rewritten(graph: Graph, rules: Mapping[str, Rule]) -> Graph:
+def _rewritten(
+    graph: Graph, rules: Mapping[str, Rule], chosen: Callable[[Node], bool] = lambda node: True
+) -> Graph:
     if not any(node.op in rules for node in graph.nodes):
         return graph
     known: dict[Any, Node] = {}
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
         rewrite = rules.get(node.op)
-        if rewrite is not None:
+        if rewrite is not None and chosen(node):
             with made_by(Provenance(node.scope, node.source, node)):
                 return rewrite(node, inputs, known)
         if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):

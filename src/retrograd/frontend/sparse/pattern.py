@@ -335,7 +335,7 @@ RULES: dict[type, Rule] = {
 }
 # Ops whose result is their first operand.
 SAME: dict[str, Rule] = dict.fromkeys(
-    ("alias", "region_in", "region_out", "keep", "after"),
+    ("alias", "region_in", "region_out", "keep", "after", "assume"),
     lambda node, operands, values: (
         operands[0] if operands[0] is not None else everything(node, operands, values)
     ),

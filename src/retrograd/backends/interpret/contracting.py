@@ -1,0 +1,73 @@
+"""Small contractions of floats in NumPy, in the order in which compiled code adds products: each
+result takes them one after the other, or, along rows, as partial sums; see `kernel/nest.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from retrograd.backends.backend import Array
+from retrograd.backends.interpret.fused import EACH, STEP, fused, within_range
+from retrograd.backends.interpret.ordered import WIDE, affords
+from retrograd.backends.kernel.nest import LANES
+from retrograd.backends.llvm import start_compiler
+from retrograd.backends.llvm.subnormal import may_flush
+from retrograd.ir import Node
+from retrograd.ops.matmul import DotGeneral, sums_along
+
+
+def contracted(node: Node, arrays: list[Array]) -> Array | None:
+    """The value of a contraction, if NumPy has it and shall compute it."""
+    prim, dtype = node.prim, node.dtype
+    if not isinstance(prim, DotGeneral) or dtype.name not in WIDE or may_flush():
+        return None
+    a, b = arrays
+    a_free, b_free = prim.free_axes(a.ndim, b.ndim)
+    many, rows, inner, columns = [
+        math.prod([x.shape[i] for i in axes])
+        for x, axes in ((a, prim.a_batch), (a, a_free), (a, prim.a_contract), (b, b_free))
+    ]
+    along = sums_along(node)
+    steps = -(-inner // LANES) if along else inner
+    sums = many * rows * (LANES if along else columns)
+    work = steps * (STEP[dtype.code] + sums * EACH[dtype.code])
+    if not within_range(a, b) or not affords(node, work):
+        return None
+    # Stacks of products lie side by side, each one step after another.
+    x = a.transpose((*prim.a_contract, *prim.a_batch, *a_free)).reshape(inner, many, rows, 1)
+    y = b.transpose((*prim.b_contract, *prim.b_batch, *b_free)).reshape(inner, many, 1, columns)
+    if along:
+        lengths = [a.shape[i] for i in prim.a_contract]
+        found = _along(x, y, next((n for n in reversed(lengths) if n != 1), 1))
+    else:
+        found = _one_by_one(x, y)
+    return found.reshape(node.shape)
+
+
+def _one_by_one(x: Array, y: Array) -> Array:
+    """The sum of products along the first axis."""
+    total = np.full(np.broadcast_shapes(x.shape[1:], y.shape[1:]), -0.0, x.dtype)
+    if not start_compiler().machine.fma:
+        for a, b in zip(x, y, strict=True):
+            total = total + a * b
+        return total
+    for a, b in zip(x, y, strict=True):
+        total = fused(a, b, total)
+    return total
+
+
+def _along(x: Array, y: Array, width: int) -> Array:
+    """The same in partial sums: product r of each `width` belongs to sum r mod LANES."""
+    blocks = -(-width // LANES)
+    parts = []
+    for z, neutral in ((x, -0.0), (y, 1.0)):  # products that change no sum
+        filled = np.full((len(z) // width, blocks * LANES, *z.shape[1:]), neutral, z.dtype)
+        filled[:, :width] = z.reshape(-1, width, *z.shape[1:])
+        parts.append(filled.reshape(-1, LANES, *z.shape[1:]))
+    partial = _one_by_one(*parts)
+    while len(partial) > 1:
+        half = len(partial) // 2
+        partial = partial[:half] + partial[half:]
+    return partial[0]

@@ -1,0 +1,130 @@
+"""Formulas that are run instruction by instruction have the bits of compiled code."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+from retrograd.backends.backend import Array
+from retrograd.backends.interpret import InterpretedProgram, formulas, native, ordered
+from retrograd.backends.interpret.instructions import Unknown, instruction
+from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.llvm.elementwise import ELEMENTWISE as WRITTEN
+from retrograd.errors import DTypeError
+from retrograd.ir import DType, Graph, Node, bfloat16, float32, float64, spec
+from retrograd.ops.elementwise import ELEMENTWISE
+from retrograd.ops.leaf import input_node
+from retrograd.ops.reduce import LogSumExp
+from tests.backends.test_interpret import assert_same_bits, bits
+
+COUNT: int = 240
+SPECIAL = (
+    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, 100.0, math.inf, -math.inf, math.nan, 1e-40, -1e-45,
+    3e38, 1e5, -700.0, 88.5,
+)  # fmt: skip
+# These have loops, which take NumPy as long as compiling takes.
+LONG = ("betainc", "gammainc", "zeta", "bessel", "von_mises", "igam", "implicit")
+
+
+def node_of(name: str, dtype: DType) -> Node | None:
+    """An operation on arrays of so many elements; None where that is not for floats."""
+    op = ELEMENTWISE[name]
+    inputs = [input_node(spec((COUNT,), dtype)) for _ in range(op.arity or 0)]
+    try:
+        node = op(*inputs)
+    except DTypeError:
+        return None
+    return node if node.dtype is dtype else None
+
+
+def arguments(dtype: DType, k: int) -> Array:
+    rng = np.random.default_rng(k)
+    x = rng.standard_normal(COUNT) * 10.0 ** rng.uniform(-6, 2.5, COUNT)
+    x[: COUNT // 3] = rng.uniform(0, 1, COUNT // 3)
+    x[-len(SPECIAL) :] = rng.permutation(SPECIAL)
+    return x.astype(dtype.dtype)
+
+
+CASES = [
+    (name, dtype)
+    for name in ELEMENTWISE
+    for dtype in (float32, float64)
+    if name in WRITTEN and not name.startswith(LONG) and node_of(name, dtype) is not None
+]
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=str)
+def test_every_formula(name: str, dtype: DType) -> None:
+    node = node_of(name, dtype)
+    assert node is not None
+    arrays = [arguments(dtype, k) for k in range(len(node.inputs))]
+    (compiled,) = LLVMProgram(Graph(list(node.inputs), [node]))(arrays)
+    formula, done = formulas.formula(name, dtype, len(arrays)), 0
+    with np.errstate(all="ignore"):
+        for start in range(0, COUNT, 5):  # few at a time: one that is not known stops all
+            part = slice(start, start + 5)
+            found = formula([a[part] for a in arrays])
+            if found is not None:
+                done += 1
+                np.testing.assert_array_equal(bits(found), bits(compiled[part]))
+    # max and min of numbers are NumPy's own; others have an instruction in every way through them.
+    assert done or name in ("max", "min", "clamp") or formula.loops
+
+
+def test_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+    x = input_node(spec((3, 5), float32))
+    names = ("exp", "log", "tanh", "sin", "erf", "gamma", "j0", "sigmoid")
+    graph = Graph([x], [ELEMENTWISE[n](x) for n in names])
+    given = np.linspace(0.1, 3, 15, dtype=np.float32).reshape(3, 5)
+    before = native.COMPILED["programs"]
+    found = InterpretedProgram(graph)([given])
+    assert native.COMPILED["programs"] == before
+    for a, b in zip(found, LLVMProgram(graph)([given]), strict=True):
+        np.testing.assert_array_equal(bits(a), bits(b))
+
+
+def test_what_is_not_known_is_compiled_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+    x = input_node(spec((3,), float32))
+    program = InterpretedProgram(Graph([x], [ELEMENTWISE["sin"](x)]))
+    program([np.array([1, 2, 1e30], np.float32)])  # reduced by integers of 192 bits
+    asked: list[object] = []
+    monkeypatch.setattr(formulas.Formula, "__call__", lambda self, arrays: asked.append(arrays))
+    program([np.array([1, 2, 3], np.float32)])
+    assert not asked
+
+
+def test_many_elements_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+    x = input_node(spec((1_000_000,), float32))
+    node = ELEMENTWISE["exp"](x)
+    assert formulas.written(node, [np.ones(1_000_000, np.float32)]) is None
+    assert formulas.written(node, [np.ones(10, np.float32)]) is not None
+
+
+def test_instructions_that_are_not_known() -> None:
+    for text in (
+        "mul i192 %r0, %r1",
+        "frem float %r0, %r1",
+        "fcmp true float %r0, %r1",
+        "call float @llvm.maximum.f32(float %r0, float %r1)",
+        "call i192 @math.reduced.f64(double %r0)",
+        "load double, ptr %r0",
+    ):
+        do, operands = instruction(text)
+        assert callable(do)
+        with pytest.raises(Unknown):
+            do(*[np.ones(2)] * len(operands))
+
+
+@pytest.mark.parametrize("dtype", [float32, float64, bfloat16], ids=str)
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 2), (0, 1, 2)], ids=str)
+def test_logsumexp(axes: tuple[int, ...], dtype: DType) -> None:
+    x = input_node(spec((3, 4, 5), dtype))
+    given = np.random.default_rng(1).standard_normal((3, 4, 5))
+    given[0, 1], given[1, 2, 3], given[2, 0, 1] = -np.inf, np.inf, np.nan
+    assert_same_bits(Graph([x], [LogSumExp(axes)(x)]), [given.astype(dtype.dtype)])

@@ -1,0 +1,287 @@
+"""What is computed without compiled code has its bits: fused products, contractions, scatters,
+searches, and linear algebra by the routines that compiled code calls."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from retrograd.backends import on_real
+from retrograd.backends.backend import Array
+from retrograd.backends.interpret import InterpretedProgram, fused, native, ordered
+from retrograd.backends.llvm import LLVMProgram
+from retrograd.errors import RetrogradError
+from retrograd.ir import Graph, Node, Op, float32, float64, int32, int64, lookup, spec
+from retrograd.ops.index import Scatter, ScatterAdd
+from retrograd.ops.leaf import input_node
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul
+from retrograd.ops.sort import SearchSorted
+from tests.backends.test_interpret import bits
+
+FLOATS = [float32, float64]
+
+
+@pytest.fixture(autouse=True)
+def nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+
+
+def assert_without_code(op: Op, arrays: Sequence[Array], compiles: bool = False) -> None:
+    """The bits of compiled code, and no code."""
+    inputs = [input_node(spec(a.shape, a.dtype)) for a in arrays]
+    graph = Graph(inputs, [op(*inputs)])
+    try:
+        (compiled,) = on_real(graph, LLVMProgram)(arrays)
+    except RetrogradError as error:
+        with pytest.raises(type(error)):
+            on_real(graph, InterpretedProgram)(arrays)
+        return
+    before = native.COMPILED["programs"]
+    (found,) = on_real(graph, InterpretedProgram)(arrays)
+    assert (native.COMPILED["programs"] > before) == compiles
+    assert (found.shape, found.dtype) == (compiled.shape, compiled.dtype)
+    np.testing.assert_array_equal(bits(found), bits(compiled), graph.outputs[0].describe())
+
+
+# -- products that are rounded once ---------------------------------------------------------------
+def by_the_c_library(arrays: Sequence[Array]) -> Array:
+    single = arrays[0].dtype == np.float32
+    library = ctypes.CDLL(ctypes.util.find_library("m") or "ucrtbase")
+    f = getattr(library, "fmaf" if single else "fma")
+    f.argtypes = [ctypes.c_float if single else ctypes.c_double] * 3
+    f.restype = f.argtypes[0]
+    return np.array(
+        [f(*x) for x in zip(*[a.tolist() for a in arrays], strict=True)], arrays[0].dtype
+    )
+
+
+def factors(kind: str, dtype, n: int) -> list[Array]:
+    rng = np.random.default_rng(7)
+    digits = 12 if dtype is float32 else 27
+
+    def wild(low: int, high: int) -> Array:
+        return rng.standard_normal(n) * 2.0 ** rng.integers(low, high, n)
+
+    if kind == "wild":
+        found = [wild(-70, 70), wild(-70, 70), wild(-140, 120)]
+    elif kind == "cancelling":
+        a, b = wild(-30, 30).astype(dtype.dtype), wild(-30, 30).astype(dtype.dtype)
+        near = 1 + rng.integers(-4, 5, n) * np.finfo(dtype.dtype).eps
+        found = [a, b, -(a * b) * near]
+    elif kind == "ties":
+        a, b = (1 + rng.integers(0, 1 << digits, n) * 2.0**-digits for _ in range(2))
+        found = [a, b, rng.integers(-5, 6, n) * 2.0 ** rng.integers(-70, 30, n)]
+    else:
+        special = [0.0, -0.0, 1.0, -1.0, 2.0, math.inf, -math.inf, math.nan]
+        found = [rng.choice(special, n) for _ in range(3)]
+        found[2][:99] = np.finfo(dtype.dtype).max
+    with np.errstate(over="ignore"):
+        return [x.astype(dtype.dtype) for x in found]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("kind", ["wild", "cancelling", "ties", "special"])
+def test_products_and_sums_are_rounded_once(kind: str, dtype) -> None:
+    arrays = factors(kind, dtype, 4000)
+    with np.errstate(all="ignore"):
+        found = fused.fused(*arrays)
+    np.testing.assert_array_equal(bits(found), bits(by_the_c_library(arrays)))
+
+
+@pytest.mark.parametrize("kind", ["wild", "cancelling", "ties", "special"])
+def test_few_products_by_the_c_library(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = factors(kind, float64, fused.FEW)
+    with np.errstate(all="ignore"):
+        found = fused.fused(*arrays)
+        monkeypatch.setattr(fused, "_library", lambda: None)
+        many = fused.fused(*arrays)
+    np.testing.assert_array_equal(bits(found), bits(many))
+    assert not fused.are_few(*arrays)
+
+
+def test_products_of_any_bits() -> None:
+    rng = np.random.default_rng(3)
+    words = [rng.integers(0, 2**32, 20_000, dtype=np.uint32) for _ in range(3)]
+    arrays = [w.view(np.float32) for w in words]
+    with np.errstate(all="ignore"):
+        found = fused.fused(*arrays)
+    np.testing.assert_array_equal(bits(found), bits(by_the_c_library(arrays)))
+
+
+def test_factors_beyond_the_range() -> None:
+    assert fused.within_range(np.array([1e-40, np.inf, np.nan], np.float32))
+    assert fused.within_range(np.array([0.0, -1.0, 1e70, np.inf, -np.inf, np.nan]))
+    for x in (0.0, -1.0, np.inf, np.nan):
+        assert fused.within_range(np.array([x]), np.float64(x))
+    for x in (1e80, 1e-80, -1e300, -5e-324):
+        assert not fused.within_range(np.array([1.0, x]))
+        assert not fused.within_range(np.float64(x))
+
+
+# -- contractions ---------------------------------------------------------------------------------
+CONTRACTIONS = (
+    (DotGeneral((1,), (0,)), (3, 5), (5, 4)),
+    (DotGeneral((1,), (0,)), (3, 100), (100, 4)),
+    (DotGeneral((0,), (1,)), (7, 3), (4, 7)),
+    (DotGeneral((1,), (0,)), (3, 50), (50, 1)),
+    (DotGeneral((0,), (0,)), (50, 3), (50, 1)),
+    (DotGeneral((0,), (0,)), (33,), (33,)),
+    (DotGeneral((0,), (0,)), (40, 6), (40,)),
+    (DotGeneral((2, 0), (0, 2), (1,), (1,)), (3, 4, 18), (18, 4, 3)),
+    (DotGeneral((2, 0), (0, 2), (1,), (1,)), (3, 4, 5), (5, 4, 3, 2)),
+    (DotGeneral((1, 2), (0, 1)), (4, 17, 1), (17, 1)),
+    (DotGeneral((2,), (1,), (0,), (0,)), (6, 2, 3), (6, 3, 2)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("case", range(len(CONTRACTIONS)))
+def test_contractions(case: int, dtype) -> None:
+    op, *shapes = CONTRACTIONS[case]
+    rng = np.random.default_rng(case)
+    arrays = [rng.standard_normal(s) * 10.0 ** rng.integers(-4, 5, s) for s in shapes]
+    arrays = [np.where(rng.random(x.shape) < 0.1, -0.0, x).astype(dtype.dtype) for x in arrays]
+    assert_without_code(op, arrays)
+
+
+def test_contractions_of_what_is_not_finite() -> None:
+    x = np.array([[np.inf, 1.0, 1e-45], [np.nan, -0.0, 3e38]], np.float32)
+    y = np.array([[0.0, 1.0], [-1.0, 3e38], [np.inf, 1e-40]], np.float32)
+    assert_without_code(DotGeneral((1,), (0,)), [x, y])
+    wide = [a.astype(np.float64) for a in (x, y)]
+    assert_without_code(DotGeneral((1,), (0,)), wide)
+    wide[0][0, 1] = 1e-300
+    assert_without_code(DotGeneral((1,), (0,)), wide, compiles=True)
+
+
+def test_much_work_is_compiled() -> None:
+    x, y = np.ones((300, 200), np.float32), np.ones((200, 300), np.float32)
+    assert_without_code(DotGeneral((1,), (0,)), [x, y], compiles=True)
+
+
+# -- scatters and searches ------------------------------------------------------------------------
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 1.5, math.inf, -math.inf, math.nan, 1e-40, -1e-45, 3e38)
+
+
+@pytest.mark.parametrize("dtype", [float32, float64, int32, int64], ids=str)
+@pytest.mark.parametrize("kind", [ScatterAdd, ScatterMul, ScatterMax, ScatterMin])
+@pytest.mark.parametrize("axes", [(0, 0), (1, 0), (1, 1), (2, 1)], ids=str)
+def test_scatters(axes: tuple[int, int], kind: type[Scatter], dtype) -> None:
+    axis, shared = axes
+    op = kind(axis, shared)
+    rng = np.random.default_rng(axis)
+    shape = (3, 4, 5)
+    index = rng.integers(-shape[axis], shape[axis], (*shape[:shared], 9))
+    new = (*shape[:axis], 9, *shape[axis + 1 :])
+
+    def drawn(s: tuple[int, ...]) -> Array:
+        found = rng.choice(SPECIAL, s) if dtype.is_float else rng.integers(-99, 99, s)
+        return np.asarray(found).astype(dtype.dtype)
+
+    assert_without_code(op, [drawn(shape), index, drawn(new)])
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("dtype", [float32, int64], ids=str)
+def test_searches(dtype, right: bool) -> None:
+    rng = np.random.default_rng(4)
+    row = np.sort(rng.integers(-4, 5, (2, 12)).astype(dtype.dtype), axis=-1)
+    values = rng.integers(-6, 7, (2, 30)).astype(dtype.dtype)
+    if dtype.is_float:
+        row[:, -2:], row[0, 3:5] = np.nan, (-0.0, 0.0)
+        row[0] = np.sort(row[0])
+        values[:, :5] = (np.nan, -0.0, 0.0, np.inf, -np.inf)
+    assert_without_code(SearchSorted(right, 1), [row, values])
+
+
+def test_searches_in_what_is_not_sorted_are_compiled() -> None:
+    rng = np.random.default_rng(5)
+    row, values = rng.standard_normal(50), rng.standard_normal(40)
+    assert_without_code(SearchSorted(), [row, values], compiles=True)
+
+
+# -- linear algebra -------------------------------------------------------------------------------
+SIZES = (1, 2, 3, 6, 7, 12, 13, 16, 17, 40)
+
+
+def matrices(shape: tuple[int, ...], dtype, seed: int = 1) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype.dtype)
+
+
+def built(name: str, a: Array, *more: object, **options: object) -> Node:
+    return lookup(name)(*more, **options)(input_node(spec(a.shape, a.dtype)))
+
+
+def value(node: Node, arrays: Sequence[Array]) -> Array:
+    return LLVMProgram(Graph(list(node.inputs), [node]))(arrays)[0]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("n", SIZES)
+def test_factors_and_what_is_solved_by_them(n: int, dtype) -> None:
+    a, b = matrices((n, n), dtype), matrices((n, 3), dtype, 2)
+    assert_without_code(lookup("lu")(), [a])
+    assert_without_code(lookup("lu")(), [matrices((2, n + 3, n), dtype)])
+    f = value(built("lu", a), [a])
+    assert_without_code(lookup("inv")(), [a, f])
+    for transpose in (False, True):
+        for right in (b, b[:, :1].copy()):
+            assert_without_code(lookup("solve")(transpose), [a, f, right])
+    spd = (a @ a.T + n * np.eye(n)).astype(dtype.dtype)
+    for upper in (False, True):
+        assert_without_code(lookup("cholesky")(upper), [spd])
+        for transpose in (False, True):
+            for unit in (False, True):
+                op = lookup("triangular_solve")(upper, transpose, unit)
+                assert_without_code(op, [a, b])
+                assert_without_code(op, [a, b[:, :1].copy()])
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("shape", [*[(n, n) for n in SIZES], (2, 5, 3), (30, 4)], ids=str)
+def test_orthogonal_factors(shape: tuple[int, ...], dtype) -> None:
+    a = matrices(shape, dtype)
+    for name in ("qr", "svd", "svdvals"):
+        assert_without_code(lookup(name)(), [a])
+    if shape[-2] > shape[-1]:
+        assert_without_code(lookup("complement")(), [np.linalg.qr(a)[0].astype(a.dtype)])
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("n", SIZES)
+def test_spectra(n: int, dtype) -> None:
+    a = matrices((2, n, n), dtype)
+    for name in ("eigh", "eigvalsh", "eig", "eigvals"):
+        assert_without_code(lookup(name)(), [a])
+    for size in (0.1, 1.0, 30.0):
+        assert_without_code(lookup("expm")(), [(size * a).astype(dtype.dtype)])
+    a[0, 0, -1] = np.inf
+    assert_without_code(lookup("expm")(), [a])
+
+
+@pytest.mark.parametrize("name", ["lu", "cholesky", "svd", "eigh", "eig", "svdvals", "eigvals"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
+def test_matrices_that_are_refused(name: str, bad: float) -> None:
+    a = np.eye(5, dtype=np.float32)
+    a[2, 2] = bad
+    op = lookup("cholesky")(False) if name == "cholesky" else lookup(name)()
+    assert_without_code(op, [a])
+
+
+def test_what_is_singular() -> None:
+    a = matrices((4, 4), float32)
+    a[:, 2] = a[:, 0]
+    a[3] = a[1] = 0
+    f = value(built("lu", a), [a])
+    assert_without_code(lookup("lu")(), [a])
+    assert_without_code(lookup("inv")(), [a, f])
+    assert_without_code(lookup("solve")(False), [a, f, matrices((4, 2), float32)])
+    op = lookup("triangular_solve")(False, False, False)
+    assert_without_code(op, [np.tril(a), matrices((4, 2), float32)])
