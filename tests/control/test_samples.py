@@ -86,6 +86,17 @@ def test_no_samples():
     assert found.shape == (0, 2)
 
 
+def test_one_compilation_for_any_number_of_samples():
+    one = rg.grad(lambda x, k: repeated(x, k, 0.7))
+    f = rg.jit(rg.vmap(one), shapes={"x": "N 2", "k": "N"})
+    for size in (1, 5, 9):
+        x, k = np.random.default_rng(size).normal(size=(size, 2)), np.arange(size) + 3
+        pairs = zip(x, k, strict=True)
+        expected = [one(rg.tensor(a), rg.tensor(n)).numpy() for a, n in pairs]
+        np.testing.assert_allclose(f(x, k).numpy(), expected, rtol=1e-10, atol=1e-13)
+    assert f.cache_stats()["compilations"] == 1
+
+
 def test_numbers_of_steps_decide_which():
     def chosen(counts, each):
         n = input_node(TensorType(int64, (len(counts),)))

@@ -336,6 +336,8 @@ def test_leaking_a_value_out_of_its_body():
          DTypeError, r"f32\[2\] before a step and i64\[2\] after"),
         (lambda: rg.scan(lambda c, x: (c, x), 0.0, rg.ones(3), checkpoint=0), OptionError,
          "checkpoint"),
+        (lambda: rg.fori_loop(0, 3, lambda i, x: x[:1], rg.ones(3)), ShapeError,
+         r"^fori_loop: .*f32\[3\] before a step and f32\[1\] after"),
         (lambda: rg.cond(rg.tensor(1.0), lambda: 1, lambda: 2), DTypeError, "is a boolean"),
         (lambda: rg.cond(rg.ones(3) > 1, lambda: 1, lambda: 2), ShapeError, r"rg\.where"),
         (lambda: rg.cond(TRUE, lambda x: {"a": x}, lambda x: {"a": x[0]}, rg.ones(3)),

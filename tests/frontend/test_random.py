@@ -82,6 +82,14 @@ def test_bad_arguments():
         g.normal((-1,))
 
 
+def test_a_seed_that_is_traced_says_what_to_give_instead():
+    draw = lambda seed: rg.random.Generator(seed).normal((2,))
+    for call in (lambda: rg.vmap(draw)(rg.arange(3)), lambda: rg.jit(draw)(rg.tensor(3))):
+        with pytest.raises(rg.TraceError, match=r"Generator\(0\)\.split\(n\)"):
+            call()
+    assert draw(rg.tensor(3)).tolist() == draw(3).tolist()
+
+
 def test_a_generator_made_while_tracing_draws_what_its_seed_says():
     def f(x):
         g = rg.random.Generator(3)

@@ -62,15 +62,23 @@ def scan(
     >>> total.item(), sums.tolist()
     (6.0, [1.0, 3.0, 6.0])
     """
+    return _scanned("scan", f, carry, xs, length, reverse, checkpoint)
+
+
+def _scanned(
+    what: str, f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any,
+    length: int | Dim | None, reverse: bool, checkpoint: Policy,
+) -> tuple[Any, Any]:  # fmt: skip
+    """A `scan`, for the function whose name errors begin with."""
     with placed():
-        state, moving = Values(carry, "scan"), Values(xs, "scan")
+        state, moving = Values(carry, what), Values(xs, what)
         size = _length(moving, length)
         slices = [x.type.with_shape(x.shape[1:]) for x in moving.nodes]
         for _ in range(ATTEMPTS):
             types = [x.type for x in state.nodes]
-            body = Body(f, [(types, state.structure), (slices, moving.structure)], "scan")
-            ends, outs, structure = _pair(body, state)
-            changed = settle(state, ends, "scan")
+            body = Body(f, [(types, state.structure), (slices, moving.structure)], what)
+            ends, outs, structure = _pair(body, state, what)
+            changed = settle(state, ends, what)
             if not changed:
                 break
             state.cast(changed)
@@ -79,7 +87,7 @@ def scan(
         graph = graph_of(body.inputs, nodes, captured, body.name)
         op = Scan(graph, len(ends), len(slices), size, bool(reverse))
         given = [*captured, *state.nodes, *moving.nodes]
-        segments = segments_of(checkpoint, size, "scan")
+        segments = segments_of(checkpoint, size, what)
         found = results(nested_scan(op, given, segments), given)
     return (
         tree.unflatten(state.structure, found[: len(ends)]),
@@ -110,7 +118,7 @@ def _length(xs: Values, length: int | Dim | None) -> int | Dim:
     return size
 
 
-def _pair(body: Body, state: Values) -> tuple[list[Node], list[Node], Any]:
+def _pair(body: Body, state: Values, what: str) -> tuple[list[Node], list[Node], Any]:
     """The carry and the results of a step, as nodes, and the structure of the latter."""
     value = body.value
     if not (isinstance(value, tuple | list) and len(value) == 2):
@@ -120,7 +128,7 @@ def _pair(body: Body, state: Values) -> tuple[list[Node], list[Node], Any]:
             f"to stack {at()}"
         )
     leaves, structure = tree.flatten(value[0])
-    same_structure("scan", "the carry that the function returned", structure, state.structure)
+    same_structure(what, "the carry that the function returned", structure, state.structure)
     outs, shape = tree.flatten(value[1])
     ends = body.outputs(leaves, [x.dtype for x in state.nodes])
     return ends, body.outputs(outs, [None] * len(outs)), shape
@@ -173,7 +181,7 @@ def fori_loop(
         def step(c: Any, i: Any) -> Any:
             return body(i if start is None else i + start, c), None
 
-        return scan(step, init, Tensor(position), checkpoint=checkpoint)[0]
+        return _scanned("fori_loop", step, init, Tensor(position), None, False, checkpoint)[0]
     first, last = _bound(lower, "lower"), _bound(upper, "upper")
     _, value = while_loop(
         lambda state: state[0] < last,

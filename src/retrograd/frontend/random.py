@@ -57,7 +57,14 @@ class Generator(Distributions):
     """
 
     def __init__(self, seed: int) -> None:
-        if isinstance(seed, bool | float) or not hasattr(seed, "__index__") or int(seed) < 0:
+        try:
+            valid = hasattr(seed, "__index__") and not isinstance(seed, bool) and int(seed) >= 0
+        except TraceError:
+            raise TraceError(
+                "a seed is a number, which this one is not while the function is traced; make the "
+                "generator outside and pass it, or a stack of them to vmap: Generator(0).split(n)"
+            ) from None
+        if not valid:
             raise DTypeError(f"a seed is a non-negative integer, not {seed!r}")
         mixed = np.random.SeedSequence(int(seed)).generate_state(2, np.uint32)
         self._key: Any = Tensor.of(mixed)

@@ -128,7 +128,7 @@ class Plan:
             offsets |= placed.offsets
             size = max(size, placed.arena)
         if self.work is not None:
-            for band in self.bands:
+            for band in every:
                 if band.together and own_of_walk(band):
                     band.local.append(self.work)
             offsets[self.work] = size
@@ -211,22 +211,20 @@ class Plan:
         return "\n".join(lines)
 
 
-def settle_region(band: Band, within: bool = False) -> None:
+def settle_region(band: Band) -> None:
     """Have threads share what a region runs, if that is worth it, or the nodes of a graph, if there
-    may be enough of them. `within` says that the band is itself part of a region."""
+    may be enough of them."""
     if len(band.kernels) != 1:
         return
     for region in regions_of(band.kernels[0]):
         if region.walk is not None:
-            if within:
-                continue
             fixed = all(isinstance(b.bytes, int) for b in own_of_walk(band))
             unknown = isinstance(region.walk.edges.bytes, Dim) or isinstance(length_of(region), Dim)
             band.together = fixed and (unknown or nanoseconds(band.kernels[0]) >= WALK)
             continue
         bands = [make_bands(block) for block in region.blocks]
         for inner in (b for inside in bands for b in inside):
-            settle_region(inner, True)
+            settle_region(inner)
         if any(b.shared for inside in bands for b in inside):
             for inside in bands:
                 place_barriers(inside)
