@@ -18,6 +18,7 @@ from retrograd.ir import DType, Graph, Node, bfloat16, float32, float64, spec
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import LogSumExp
+from retrograd.ops.scan import LogCumSumExp
 from tests.backends.test_interpret import assert_same_bits, bits
 
 COUNT: int = 240
@@ -128,3 +129,13 @@ def test_logsumexp(axes: tuple[int, ...], dtype: DType) -> None:
     given = np.random.default_rng(1).standard_normal((3, 4, 5))
     given[0, 1], given[1, 2, 3], given[2, 0, 1] = -np.inf, np.inf, np.nan
     assert_same_bits(Graph([x], [LogSumExp(axes)(x)]), [given.astype(dtype.dtype)])
+
+
+@pytest.mark.parametrize("dtype", [float32, float64, bfloat16], ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_logcumsumexp(axis: int, dtype: DType) -> None:
+    x = input_node(spec((4, 20), dtype))
+    given = np.random.default_rng(1).standard_normal((4, 20)) * 9
+    given[0, :2], given[1, 2], given[2, 5] = -np.inf, np.inf, np.nan
+    outputs = [LogCumSumExp(axis, reverse)(x) for reverse in (False, True)]
+    assert_same_bits(Graph([x], outputs), [given.astype(dtype.dtype)])

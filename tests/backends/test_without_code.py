@@ -207,6 +207,28 @@ def test_searches_in_what_is_not_sorted_are_compiled() -> None:
     assert_without_code(SearchSorted(), [row, values], compiles=True)
 
 
+# -- scans ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "linear_scan"])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((5,), 0), ((70,), 0), ((3, 33), 1), ((33, 3), 0), ((4, 17, 1), 1), ((2, 3, 4), 1)],
+    ids=str,
+)  # fmt: skip
+def test_scans(name: str, shape: tuple[int, ...], axis: int, reverse: bool, dtype) -> None:
+    rng = np.random.default_rng(axis)
+    op = lookup(name)(axis, reverse)
+    for special in (False, True):
+        arrays = [
+            (rng.choice(SPECIAL, shape) if special else rng.standard_normal(shape)).astype(
+                dtype.dtype
+            )
+            for _ in range(op.arity or 1)
+        ]
+        assert_without_code(op, arrays)
+
+
 # -- linear algebra -------------------------------------------------------------------------------
 SIZES = (1, 2, 3, 6, 7, 12, 13, 16, 17, 40)
 

@@ -27,6 +27,7 @@ from retrograd.backends.interpret.formulas import written
 from retrograd.backends.interpret.matrices import factored
 from retrograd.backends.interpret.naming import difference, named, types_of
 from retrograd.backends.interpret.ordered import can_reduce, in_order, reduced
+from retrograd.backends.interpret.scanning import scanned
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.pairs.matrices import Paired
 from retrograd.errors import LoopLimitError
@@ -96,10 +97,11 @@ def run(node: Node, arrays: list[Array]) -> Array:
     if isinstance(prim, _FREE):
         slim = _without_ones(node, arrays[0])
         if slim is not None:
-            inner = slim.inputs[0].shape
-            return _program(slim, "free", work)([a.reshape(inner) for a in arrays])[0].reshape(
-                node.shape
-            )
+            known = None if _has_code(slim, "free") else scanned(node, arrays)
+            if known is None:
+                given = [a.reshape(slim.inputs[0].shape) for a in arrays]
+                known = _program(slim, "free", work)(given)[0]
+            return known.reshape(node.shape)
     if isinstance(prim, DotGeneral):
         if node.dtype.is_float and _summed(node, arrays) == 1:
             return _outer(node, *arrays)
