@@ -72,6 +72,7 @@ MATHEMATICS = {
     "`q <= 0`. The derivative in `s` is not offered: NaN.",
     "bessel_j": "The Bessel function `J_n(x)` of the first kind, of whole order up to 31.",
     "bessel_ie": "`exp(-|x|) I_n(x)` of whole order up to 31; `exp(-|x|)` counts as flat at 0.",
+    "implicit_exp": "`z`, the exponential of `a`, as a function of `a`.",
     "implicit_gamma": "`z`, a sample of the gamma distribution of shape `a`, as a function of `a`.",
     "implicit_log_gamma": "`z`, the logarithm of such a sample, as a function of `a`.",
     "implicit_beta": "`z`, a sample of the beta distribution, as a function of `a` and `b`.",
@@ -119,6 +120,8 @@ GRADIENTS = {
     "below the square enter by their `L2 = B2 U^-1`",
     "solve": "b: `s = a^-T g`, a: `-s y^T`",
     "inv": "a: `-y^T g y^T`",
+    "least_squares": "with `h = conj(g)` and the pseudo-inverse P of x: b: `conj(s)` for "
+    "`s = P^H h`, x: the conjugate of `-s y^H + (b - x y) (P s)^H + P^H y (h - x^H s)^H`",
     "det": "x: `g * cofactor(x)`",
     "logabsdet": "x: `g * x^-T`",
     "cofactor": "`cofactor_slope(x, g)`",
@@ -201,6 +204,8 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "lu": ({}, "x[3,3]"),
     "solve": ({}, "a[3,3] f[5,3] b[3,2]"),
     "inv": ({}, "a[3,3] f[5,3]"),
+    "least_factors": ({}, "x[4,3] limit[1,1]"),
+    "least_squares": ({}, "x[4,3] f[3,5] b[4,2]"),
     "det": ({}, "x[3,3] d[]"),
     "logabsdet": ({}, "x[3,3] d[]"),
     "cofactor": ({}, "x[3,3]"),
@@ -220,6 +225,7 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "complex": ({}, "x[3] y[3]"),
     "fft": (AXIS, "x[3]"),
     "random_bits": ({"shape": (3,)}, "key[2]"),
+    "draw": ({"law": "normal", "shape": (3,)}, "key[2]"),
     "input": ({"dtype": DTYPE, "shape": (3,)}, ""),
     "constant": ({"value": DTYPE, "shape": (3,)}, ""),
     "iota": ({"shape": (3,), "axis": 0, "dtype": DTYPE}, ""),
@@ -230,6 +236,7 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "region_out": ({}, "x[3]"),
     "keep": ({}, "x[3]"),
     "after": ({}, "x[3] others[2]:f64"),
+    "assume": ({"left": 3, "relation": "!=", "right": 5, "why": "TEXT"}, "x[3]"),
 }
 
 

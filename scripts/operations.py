@@ -39,7 +39,7 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
     ("Special functions", (ops.special, ops.implicit, ops.portable), {
         "gamma": "The gamma function", "erfcx": "The normal distribution",
         "logit": "Logarithms", "j0": "Bessel functions", "gammainc": "Incomplete functions",
-        "implicit_gamma": "Random samples as functions of parameters",
+        "implicit_exp": "Random samples as functions of parameters",
         "portable_log": "The same bits everywhere"}),
     ("Reductions", (ops.reduce,), {}),
     ("Scans", (ops.scan,), {}),
@@ -53,7 +53,8 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
     ("Random bits", (ops.random,), {}),
     ("Leaves", (ops.leaf,), {}),
     ("Control flow", (control,), {}),
-    ("Control of differentiation, results of several", (ops.control, ops.recompute), {}),
+    ("Control of differentiation, results of several",
+     (ops.control, ops.recompute, ops.assume), {}),
 )  # fmt: skip
 
 INTRODUCTION = """\

@@ -84,8 +84,8 @@ def cond(f: Fuzz) -> Made:
     if pair is None or test is None:
         return None
     x, y = pair
-    ways = [graph(step(f), x.type, y.type) for _ in range(2)]
-    choice = Cond(*ways)(ReduceAny(tuple(range(test.type.rank)))(test), x, y)
+    then, otherwise = (graph(step(f), x.type, y.type) for _ in range(2))
+    choice = Cond(then, otherwise)(ReduceAny(tuple(range(test.type.rank)))(test), x, y)
     return Item(f.r.choice((0, 1)))(choice), f.known(x, y)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.at import At
 from retrograd.backends.llvm.engine import engine
+from retrograd.backends.llvm.module import heads_of, symbols_of
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType
 
@@ -36,10 +37,8 @@ class Functions:
         parts = []
         for k, (write, result) in enumerate(functions):
             parts.append(self._function(known, k, write, result))
-        heads = [d if d.startswith("define") else "declare " + d for d in known]
-        self.text = "\n".join([*heads, *parts, self._run(), ATTRIBUTES])
-        names = [d[d.index("@") + 1 : d.index("(")] for d in known]
-        self._program = engine().compile(self.text, [n for n in names if n.startswith("rg_")])
+        self.text = "\n".join([*heads_of(known), *parts, self._run(), ATTRIBUTES])
+        self._program = engine().compile(self.text, symbols_of(known))
 
     def _function(self, known: dict[str, None], k: int, write: Write, result: DType) -> str:
         w = Writer(lambda d: known.update({d: None}))

@@ -316,3 +316,25 @@ def test_blocks_of_a_product_that_reads_strips_are_wide(columns, strips):
     results = [Threaded(graph, count)(arrays)[0] for count in COUNTS]
     np.testing.assert_allclose(results[0], w - 0.1 * (x.T @ g), rtol=1e-4, atol=1e-4)
     assert len({y.tobytes() for y in results}) == 1
+
+
+def test_images_go_through_convolutions_a_few_at_a_time():
+    """Though a product of matrices behind them, which wants more rows, has as many."""
+
+    def f(x, w, head):
+        h = rg.relu(F.conv2d(rg.relu(F.conv2d(x, w)), w))
+        return h.reshape(len(x), -1) @ head
+
+    r = np.random.default_rng(0)
+    shapes = (64, 32, 16, 16), (32, 32, 5, 5), (2048, 10)
+    arrays = [(r.normal(size=s) / 10).astype(np.float32) for s in shapes]
+    graph = optimize(rg.trace(f, *arrays))
+    bands = [b for b in Plan(graph).bands if b.rows == len(arrays[0])]
+    assert max(b.block_rows * b.row_bytes(o) for b in bands for o in b.writes) < band.FULL
+    gather_threads()
+    results = [Threaded(graph, count)(arrays)[0] for count in COUNTS]
+    assert len({y.tobytes() for y in results}) == 1
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+    x, w, head = (torch.tensor(a).double() for a in arrays)
+    h = torch.conv2d(torch.conv2d(x, w).relu(), w).relu()
+    np.testing.assert_allclose(results[0], h.flatten(1) @ head, rtol=1e-4, atol=1e-5)

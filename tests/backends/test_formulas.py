@@ -12,7 +12,7 @@ import pytest
 from retrograd.backends.backend import Array
 from retrograd.backends.interpret import InterpretedProgram, formulas, native, ordered
 from retrograd.backends.interpret.instructions import Unknown, instruction
-from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.llvm import LLVMProgram, subnormal
 from retrograd.backends.llvm.elementwise import ELEMENTWISE as WRITTEN
 from retrograd.errors import DTypeError
 from retrograd.ir import DType, Graph, Node, bfloat16, float32, float64, spec
@@ -22,13 +22,19 @@ from retrograd.ops.reduce import LogSumExp
 from retrograd.ops.scan import LogCumSumExp
 from tests.backends.test_interpret import assert_same_bits, bits
 
-COUNT: int = 240
+COUNT = 240
 SPECIAL = (
     0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, 100.0, math.inf, -math.inf, math.nan, 1e-40, -1e-45,
     3e38, 1e5, -700.0, 88.5,
 )  # fmt: skip
 # These have loops, which take NumPy as long as compiling takes.
 LONG = ("betainc", "gammainc", "zeta", "bessel", "von_mises", "igam", "implicit")
+
+
+@pytest.fixture(autouse=True)
+def nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+    monkeypatch.setattr(subnormal, "_used", False)  # another test may have flushed them
 
 
 def node_of(name: str, dtype: DType) -> Node | None:
@@ -75,8 +81,7 @@ def test_every_formula(name: str, dtype: DType) -> None:
     assert done or name in ("max", "min", "clamp") or formula.loops
 
 
-def test_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+def test_nothing_is_compiled() -> None:
     x = input_node(spec((3, 5), float32))
     names = ("exp", "log", "tanh", "sin", "erf", "gamma", "j0", "sigmoid")
     graph = Graph([x], [ELEMENTWISE[n](x) for n in names])
@@ -89,7 +94,6 @@ def test_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_known_is_compiled_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
     x = input_node(spec((3,), float32))
     program = InterpretedProgram(Graph([x], [ELEMENTWISE["sin"](x)]))
     program([np.array([1, 2, 1e30], np.float32)])  # reduced by integers of 192 bits
@@ -99,8 +103,7 @@ def test_what_is_not_known_is_compiled_from_then_on(monkeypatch: pytest.MonkeyPa
     assert not asked
 
 
-def test_many_elements_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+def test_many_elements_are_compiled() -> None:
     x = input_node(spec((1_000_000,), float32))
     node = ELEMENTWISE["exp"](x)
     assert formulas.written(node, [np.ones(1_000_000, np.float32)]) is None

@@ -62,3 +62,38 @@ def test_many_sizes_in_any_order() -> None:
         expected = np.sort(np.cumsum(a[at] * 3.0, 0), 0) @ w.T + a.max()
         np.testing.assert_allclose(jitted(x, w, at).numpy(), expected, rtol=1e-12, atol=1e-13)
     assert jitted.cache_stats()["compilations"] == 1
+
+
+def scanned(f: Any) -> Any:
+    return lambda x: rg.scan(lambda c, r: (c + f(r).sum(), c), rg.sum(x) * 0.0, x)[0]
+
+
+KERNEL = np.ones((1, 1, 5))
+
+
+@pytest.mark.parametrize("f", [
+    scanned(lambda r: r[:5]),
+    scanned(lambda r: r[2:-3]),
+    scanned(lambda r: r[4]),
+    scanned(lambda r: rg.max(r[4:])),
+    scanned(lambda r: rg.conv(r[None, None], KERNEL)),
+    scanned(lambda r: rg.arange(6, r.shape[0] + 1)),
+    scanned(lambda r: rg.scan(lambda c, v: (c + v * r[4], v), r[0], r)[0]),
+    rg.grad(scanned(lambda r: rg.sin(r[:5]))),
+    lambda x: rg.cond(x.sum() > 0, lambda x: x[:, :5].sum(), lambda x: x.sum(), x),
+    lambda x: rg.while_loop(lambda c: c < 30, lambda c: c + x[:, 4].sum(), rg.sum(x)),
+    rg.vmap(lambda x: x[:5]),
+    rg.grad(lambda x: rg.checkpoint(lambda x: rg.sin(x[:, :5]).sum())(x)),
+])  # fmt: skip
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+def test_sizes_are_refused_inside_of_loops_and_branches(f: Any, backend: str) -> None:
+    """No memory is read that is not there."""
+    with rg.backend(backend):
+        jitted = rg.jit(f, shapes={"x": "N M"})
+        for m in (7, 5):
+            x = np.random.default_rng(m).uniform(1, 2, (3, m))
+            np.testing.assert_allclose(jitted(x).numpy(), f(rg.tensor(x)).numpy(), 1e-12)
+        for _ in range(2):
+            with pytest.raises((ShapeError, ValueError), match="4" if backend == "llvm" else None):
+                jitted(np.ones((3, 4)))
+        assert jitted(np.ones((3, 6))).dtype is rg.float64

@@ -15,7 +15,7 @@ import pytest
 from retrograd.backends import on_real
 from retrograd.backends.backend import Array
 from retrograd.backends.interpret import InterpretedProgram, fused, native, ordered
-from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.llvm import LLVMProgram, subnormal
 from retrograd.errors import RetrogradError
 from retrograd.ir import Graph, Node, Op, float32, float64, int32, int64, lookup, spec
 from retrograd.ops.index import Scatter, ScatterAdd
@@ -31,6 +31,7 @@ FLOATS = [float32, float64]
 @pytest.fixture(autouse=True)
 def nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+    monkeypatch.setattr(subnormal, "_used", False)  # another test may have flushed them
 
 
 def assert_without_code(op: Op, arrays: Sequence[Array], compiles: bool = False) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.backends.interpret import native, ordered
-from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.llvm import LLVMProgram, subnormal
 from retrograd_bench.calls import Arrays, calls, compute, differentiate, listed
 
 SIZES = (5, 7)
@@ -36,6 +36,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(LLVMProgram, "__init__", noted)
     monkeypatch.setattr(native, "_PROGRAMS", OrderedDict())
     monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+    monkeypatch.setattr(subnormal, "_used", False)  # another test may have flushed them
     return made
 
 

@@ -147,3 +147,16 @@ def test_what_has_no_value_says_what_to_do():
         ):
             ask()
     assert (n == 5) is False
+
+
+def test_order_where_it_is_known():
+    assert (N >= 0, N + 1 > 0, N < 0, N + 2 > N, N * M + N >= N * M, -N - 1 < 0) == (
+        True, True, False, True, True, True,
+    )  # fmt: skip
+    assert N // 2 >= 0
+    assert min(N + 1, N) == N
+    for ask in (lambda: N < 5, lambda: N > 0, lambda: N < M, lambda: N // (M - 3) >= 0):
+        with pytest.raises(ShapeError, match="compares with"):
+            ask()
+    with pytest.raises(ShapeError, match="compares with a"):
+        assert N < "a"  # type: ignore[operator]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from retrograd.ir import (
     uint8,
     uint32,
 )
+from retrograd.ops.assume import Assume
 from retrograd.ops.control import Alias, StopGradient
 from retrograd.ops.leaf import Constant, Input, Iota, SizeOf
 from retrograd.ops.random import RandomBits
@@ -179,6 +181,21 @@ AFTER = Record(
 )
 
 
+ASSUMED = Assume(N, "<=", 1000, "assume: f64[2] for N up to 1000")
+ASSUME = Record(
+    "assume",
+    partial(same_samples, replace(ASSUMED, left=2)),
+    lambda op, x: np.array(x),
+    (0,),
+    failures=(
+        Failure(replace(ASSUMED, left=1001), (f64(2),), ShapeError),
+        Failure(Assume(3, "!=", 3, "assume: f64[2], not 3"), (f64(2),), ShapeError),
+        Failure(Assume(3, ">", 2, ""), (f64(2),), ShapeError),
+    ),
+    symbolic=(Symbolic(ASSUMED, (f64(N, 2),), SIZES),),
+)
+
+
 def records() -> list[Record]:
     same = [
         Record(
@@ -193,4 +210,4 @@ def records() -> list[Record]:
             *[(mark, (0,)) for mark in (Alias(), RegionIn(), RegionOut(), Keep())],
         )
     ]
-    return [*LEAVES, RANDOM, *same, AFTER]
+    return [*LEAVES, RANDOM, *same, AFTER, ASSUME]

@@ -25,6 +25,8 @@ from retrograd.ops.linalg import (
     Eigvalsh,
     Expm,
     Inv,
+    LeastFactors,
+    LeastSquares,
     LogAbsDet,
     Pinv,
     Solve,
@@ -273,6 +275,62 @@ def solve_samples() -> Iterator[Sample]:
         yield Sample(op, tuple(x.astype(np.complex64) for x in numbers))
 
 
+def least_factors_of(op: Any, x: Array, limit: Array) -> Array:
+    """By SciPy: of matrices of full rank LAPACK's factors, else the pseudo-inverse and NaN."""
+    n = x.shape[1]
+    if not n or np.linalg.matrix_rank(x, rtol=limit.item().real) == n:
+        (h, tau), _ = scipy.linalg.qr(x, mode="raw") if n else ((x, x[0, :0]), None)
+        return np.concatenate([h.T, tau[:, None]], axis=1)
+    p = scipy.linalg.pinv(x, rtol=limit.item().real)
+    return np.concatenate([p, np.full((n, 1), np.nan, x.dtype)], axis=1)
+
+
+def least_squares_of(op: Any, x: Array, f: Array, b: Array) -> Array:
+    a = x.conj().T if op.adjoint else x
+    if not b.size or not x.size:
+        return np.zeros((a.shape[1], b.shape[1]), b.dtype)
+    return np.asarray(scipy.linalg.pinv(a, rtol=1e-6) @ b)
+
+
+def limits(shape: tuple[int, ...]) -> Array:
+    return np.full((*shape[:-2], 1, 1), 1e-6)
+
+
+def deficient(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Matrices of a rank one less than they could have."""
+    x = general(rng, shape)
+    x[..., -1] = 0.5 * x[..., 0]
+    return x
+
+
+def least_factors_samples() -> Iterator[Sample]:
+    rng = rng_for("least_factors")
+    for make, shape in ((general, (4, 3)), (general, (2, 3, 3)), (general, (3, 0)),
+                        (general, (40, 17)), (deficient, (5, 3))):  # fmt: skip
+        x, z = make(rng, shape), plane(make, rng, shape)
+        if make is deficient:
+            z[..., -1] = 0.5 * z[..., 0]
+        yield Sample(LeastFactors(), (x, limits(shape)))
+        yield Sample(LeastFactors(), (z, limits(shape).astype(z.dtype)))
+
+
+def least_squares_samples() -> Iterator[Sample]:
+    rng = rng_for("least_squares")
+    for make, shape, k in ((general, (4, 2), 2), (general, (3, 3), 1), (general, (2, 3, 2), 3),
+                           (general, (3, 0), 2), (general, (2, 2), 0), (general, (40, 17), 20),
+                           (deficient, (5, 3), 2)):  # fmt: skip
+        for adjoint in (False, True):
+            rows = (*shape[:-2], shape[-1] if adjoint else shape[-2], k)
+            for x in (make(rng, shape), plane(make, rng, shape)):
+                if make is deficient:
+                    x[..., -1] = 0.5 * x[..., 0]
+                f = np.asarray(LeastFactors().reference(x, limits(shape).astype(x.dtype)))
+                b = (uniform(rng, rows) + 0 * x.flat[:1].sum()).astype(x.dtype)
+                # A difference quotient leaves the matrices of lower rank.
+                smooth = make is general and shape[-2] < 40
+                yield Sample(LeastSquares(adjoint), (x, f, b), smooth)
+
+
 def inv_samples() -> Iterator[Sample]:
     rng = rng_for("inv")
     for shape in SQUARES:
@@ -289,6 +347,17 @@ def solve_inputs(type: TensorType) -> Array:
     if shape[-2] == shape[-1] + 2:
         return np.asarray(LU().reference(solve_inputs(f64(shape[-1], shape[-1]))))
     return drawn(general)(type)
+
+
+def least_inputs(type: TensorType) -> Array:
+    """Inputs of symbolic types that fit one another: matrices, factors and limits."""
+    n, m = (int(size) for size in type.shape)
+    if (n, m) == (1, 1):
+        return limits((1, 1))
+    if m > n:
+        x = least_inputs(f64(m - 1, n))
+        return np.asarray(LeastFactors().reference(x, limits(x.shape)))
+    return general(np.random.default_rng(2), (n, m))
 
 
 def factored(op: Any, x: Array) -> Array:
@@ -403,6 +472,42 @@ SOLVERS = [
         ),
         symbolic=(
             Symbolic(Solve(), (f64(N, N), f64(N + 2, N), f64(N, M)), SIZES, make=solve_inputs),
+        ),
+        vary=scaled,
+    ),
+    Record(
+        "least_factors",
+        least_factors_samples,
+        looped(least_factors_of),
+        ulps=64,
+        absolute=64,
+        failures=(
+            Failure(LeastFactors(), (f64(3, 4), f64(1, 1)), ShapeError),
+            Failure(LeastFactors(), (f64(4, 3), f64(1, 2)), ShapeError),
+            Failure(LeastFactors(), (f64(4, 3), TensorType(float32, (1, 1))), DTypeError),
+        ),
+        symbolic=(
+            Symbolic(LeastFactors(), (f64(N + M, N), f64(1, 1)), SIZES, make=least_inputs),
+        ),
+    ),
+    Record(
+        "least_squares",
+        least_squares_samples,
+        looped(least_squares_of),
+        (0, 2),
+        ulps=256,
+        absolute=64,
+        failures=(
+            Failure(LeastSquares(), (f64(3, 4), f64(4, 4), f64(3, 1)), ShapeError),
+            Failure(LeastSquares(), (f64(4, 3), f64(3, 4), f64(4, 1)), ShapeError),
+            Failure(LeastSquares(), (f64(4, 3), f64(3, 5), f64(3, 1)), ShapeError),
+            Failure(LeastSquares(True), (f64(4, 3), f64(3, 5), f64(4, 1)), ShapeError),
+        ),
+        symbolic=(
+            Symbolic(
+                LeastSquares(), (f64(N + M, N), f64(N, N + M + 1), f64(N + M, 1)), SIZES,
+                make=least_inputs,
+            ),
         ),
         vary=scaled,
     ),

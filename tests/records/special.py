@@ -105,6 +105,7 @@ MANY |= {
 }  # fmt: skip
 # Samples as functions of the parameters: no differences tell these derivatives.
 IMPLICIT = {
+    "implicit_exp": (lambda a, z: z, BOTH, ()),
     "implicit_gamma": (lambda a, z: z, BOTH, ()),
     "implicit_log_gamma": (lambda a, z: z, BOTH, ()),
     "implicit_beta": (lambda a, b, z: z, SHAPE, ()),

@@ -5,6 +5,8 @@ one of two graphs, and `sized` runs a graph with a symbolic size that becomes kn
 graphs are closed: what they use is among their inputs. Their rules differentiate and batch the
 graphs inside, so what comes out is made of the same four operations, and every order exists.
 
+`draw` holds no graph, but stands for one: the formula of a random sample.
+
 `dag_scan` goes through the nodes of a directed acyclic graph; its derivatives are `dag_scan` too.
 
 Importing this package registers them all.
@@ -13,8 +15,9 @@ Importing this package registers them all.
 from retrograd.control.cond import Cond
 from retrograd.control.custom import Custom
 from retrograd.control.dag_scan import DagScan
+from retrograd.control.draw import Draw
 from retrograd.control.scan import Scan
 from retrograd.control.sized import Sized
 from retrograd.control.while_loop import WhileLoop
 
-__all__ = ["Cond", "Custom", "DagScan", "Scan", "Sized", "WhileLoop"]
+__all__ = ["Cond", "Custom", "DagScan", "Draw", "Scan", "Sized", "WhileLoop"]

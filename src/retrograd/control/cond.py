@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from retrograd.control.body import (
@@ -22,6 +23,7 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, bool_, declare, substitute
 from retrograd.ops.control import items
 from retrograd.ops.elementwise import select
+from retrograd.ops.reduce import ReduceAll
 from retrograd.ops.shape import expand
 
 
@@ -30,12 +32,14 @@ class Cond(Op):
     """`then` applied to the operands where the first input is true, otherwise `other`.
 
     Only the graph that is chosen runs. The gradient chooses in the same way. Batched over the
-    condition both run, and a `select` takes what is wanted of each.
+    condition both run, and a `select` takes what is wanted of each; unless `either` says that they
+    compute the same, and only their costs differ: then one runs for all samples.
     """
 
     name = "cond"
     then: Graph
     other: Graph
+    either: bool = False
 
     def infer(self, *types: TensorType) -> TensorType:
         if not types or types[0] != TensorType(bool_, ()):
@@ -69,7 +73,8 @@ class Cond(Op):
         for ends, own, found in parts:
             results = [x if (x := found[i]) is not None else zeros(own[i].type) for i in wanted]
             graphs.append(closed(ends, results, "pullback"))
-        new = iter(items(Cond(*graphs)(condition, *operands, *given)) if wanted else ())
+        op = replace(self, then=graphs[0], other=graphs[1])
+        new = iter(items(op(condition, *operands, *given)) if wanted else ())
         return [None, *[next(new) if i in wanted else None for i in range(len(operands))]]
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Any:
@@ -87,11 +92,14 @@ class Cond(Op):
         for ends, found in parts:
             results = [x if (x := found[k]) is not None else zeros(types[k]) for k in wanted]
             graphs.append(closed(ends, results, "tangent"))
-        new = iter(items(Cond(*graphs)(condition, *operands, *given)) if wanted else ())
+        op = replace(self, then=graphs[0], other=graphs[1])
+        new = iter(items(op(condition, *operands, *given)) if wanted else ())
         return [next(new) if k in wanted else None for k in range(len(types))]
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Any:
         condition, *operands = inputs
+        if batched[0] and self.either:
+            return self.batch(size, [False, *batched[1:]], ReduceAll((0,))(condition), *operands)
         parts = []
         for graph in (self.then, self.other):
             own, outputs = fresh(graph)
@@ -107,7 +115,7 @@ class Cond(Op):
                 )
                 for ends, found in parts
             ]
-            return items(Cond(*graphs)(condition, *operands))
+            return items(replace(self, then=graphs[0], other=graphs[1])(condition, *operands))
         both = []
         for ends, found in parts:
             results = substitute([y for y, _ in found], dict(zip(ends, operands, strict=True)))

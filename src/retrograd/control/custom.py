@@ -21,6 +21,12 @@ Maybe = Sequence[Node | None]
 class Rule:
     """What differentiation is told of a function `y = f(x)`. A value: equal rules are the same."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether the derivative is that of what was computed, not of what shall be taken for it:
+        then the computation, too, tells which elements depend on which."""
+        return False
+
     def vjp(self, gs: Maybe, ys: Nodes, xs: Nodes) -> Maybe:
         """Cotangents of the operands for those of the results; None: zero."""
         raise NotImplementedError
@@ -37,6 +43,10 @@ class Batched(Rule):
     rule: Rule
     size: int | Dim
     flags: tuple[bool, ...]
+
+    @property
+    def exact(self) -> bool:
+        return self.rule.exact
 
     def vjp(self, gs: Maybe, ys: Nodes, xs: Nodes) -> Maybe:
         samples: dict[Node, Node] = {}

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from retrograd.control.scan import Scan
 
 # Operations that only move what there is: computed again they cost no memory.
-VIEWS = frozenset(("expand", "reshape", "permute", "slice", "flip", "alias", "stop_gradient"))
+VIEWS = frozenset(
+    ("expand", "reshape", "permute", "slice", "flip", "alias", "assume", "stop_gradient")
+)
 
 
 class Residuals:

@@ -18,6 +18,8 @@ from retrograd.control.body import (
     types_of,
     wide,
 )
+from retrograd.control.cond import Cond
+from retrograd.control.samples import alike, longest, masked
 from retrograd.control.scan import Scan
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, declare, int64
@@ -31,12 +33,14 @@ class Sized(Op):
 
     Arrays whose shape depends on the name exist inside only: no operand and no result has one. So a
     loop of which the number of steps is only known when it has ended can be followed by one that
-    goes back through as many.
+    goes back through as many. With `enough`, every size from some on gives the same results, which
+    the one given is.
     """
 
     name = "sized"
     body: Graph
     dim: str
+    enough: bool = False
 
     @property
     def dim_names(self) -> frozenset[str]:
@@ -84,16 +88,36 @@ class Sized(Op):
         return [None if x is None else next(new) for x in found]
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Any:
-        if batched[0]:
+        if not batched[0]:
+            return self._same_size(size, batched, inputs)
+        if self.enough:
+            most = longest(inputs[0])
+            return self._same_size(size, [False, *batched[1:]], [most, *inputs[1:]])
+        found = masked(self.body, self.dim)
+        if found is None:
             return self._each(size, batched, inputs)
+        own = [input_node(x.type, x.name) for x in inputs]
+        counts = own[0]
+        graph, kept = found
+        op = Sized(graph, self.dim, True)
+        flags = [False, *batched]
+        side_by_side = op._same_size(size, flags, [longest(counts), counts, *own[1:]])
+        graphs = [
+            closed(own, results, self.body.name)
+            for results in (side_by_side, self._each(size, batched, own))
+        ]
+        return items(Cond(graphs[0], graphs[1], True)(alike(inputs[0], kept), *inputs))
+
+    def _same_size(
+        self, size: int | Dim, batched: Sequence[bool], inputs: Sequence[Node]
+    ) -> list[Node]:
         own, outputs = fresh(self.body)
         ends, found = stacked(outputs, own, batched[1:], size)
         results = [wide(y, s, size) for y, s in found]
         return items(replace(self, body=closed(ends, results, self.body.name))(*inputs))
 
     def _each(self, size: int | Dim, batched: Sequence[bool], inputs: Sequence[Node]) -> list[Node]:
-        """One sample after the other, as each has a size of its own. All at once, under masks, for
-        the largest of the sizes was tried: loops of different lengths took four times as long."""
+        """One sample after the other, as each has a size of its own."""
         same = [x for x, s in zip(inputs, batched, strict=True) if not s]
         stacks = [x for x, s in zip(inputs, batched, strict=True) if s]
         fixed, moving = inputs_like(same, ""), []

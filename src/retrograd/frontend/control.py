@@ -209,8 +209,9 @@ def while_loop(
     and those between are computed again, k at a time; with `checkpoint="log"` some 64 for each
     factor of 64 in the number of steps, at the price of as many more passes forward. Batched by
     `vmap` over samples that need different numbers of steps, the loop goes on until all are done;
-    those that are done stay as they are. The gradient of such a batch takes the samples one after
-    the other, each back through as many steps as it made.
+    those that are done stay as they are. Gradients of the samples go back through as many steps as
+    each made: all samples side by side if their numbers of steps are alike, otherwise one after the
+    other, whichever is less work.
 
     A loop that still goes on after `max_steps` steps is a `LoopLimitError`. Raises `ShapeError` or
     `DTypeError` where the state changes its type or the condition is not a boolean.
@@ -298,7 +299,7 @@ def cond(pred: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) ->
         captured = together(c for b in branches for c in b.body.captured(b.nodes))
         graphs = [graph_of(b.body.inputs, b.nodes, captured, b.body.name) for b in branches]
         inputs = [condition, *captured, *given.nodes]
-        found = results(items(Cond(*graphs)(*inputs)), inputs)
+        found = results(items(Cond(graphs[0], graphs[1])(*inputs)), inputs)
     return tree.unflatten(branches[0].structure, found)
 
 

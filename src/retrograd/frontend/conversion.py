@@ -13,6 +13,7 @@ from retrograd.backends import Array
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.recording import Lazy
 from retrograd.ir import (
+    Dim,
     DType,
     Node,
     as_dtype,
@@ -62,10 +63,15 @@ def as_array(data: Any, dtype: Any = None) -> Array:
     """
     if isinstance(data, Lazy):
         values = data.value()
-    elif isinstance(data, np.ma.MaskedArray):
+    elif _is_masked(data):
         raise DTypeError("a masked array has no counterpart here; fill it first: data.filled(0)")
     else:
         values = np.asarray(data) if _is_array(data) else _from_python(data)
+    if values.dtype.kind == "O" and any(isinstance(v, Dim) for v in values.flat):
+        raise DTypeError(
+            f"{type(data).__name__} data holds symbolic sizes, which have no value yet; compute "
+            "with tensors: rg.asarray(x.shape[0]) is one, rg.stack joins several"
+        )
     if values.dtype.kind in "OSU":
         raise DTypeError(
             f"{type(data).__name__} data holds {values.dtype.name} elements, which are no numbers"
@@ -85,6 +91,12 @@ def as_array(data: Any, dtype: Any = None) -> Array:
 def holds_arrays(data: Any) -> bool:
     """Whether there are arrays, tensors or nodes in nested sequences."""
     return any(True for _ in _dtypes(data))
+
+
+def _is_masked(x: Any) -> bool:
+    """Whether it is a masked array. Only subclasses of arrays are asked: to ask imports `np.ma`."""
+    known = type(x) is np.ndarray or not isinstance(x, np.ndarray)
+    return not known and isinstance(x, np.ma.MaskedArray)
 
 
 def _is_array(x: Any) -> bool:

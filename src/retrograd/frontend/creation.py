@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, OptionError, ShapeError
-from retrograd.frontend.broadcasting import number
+from retrograd.frontend.broadcasting import integer, number
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import (
     Dim,
+    DType,
     Node,
     Shape,
     TensorType,
@@ -36,15 +37,17 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor holding a copy of the data: a number, nested lists, an array, another tensor.
 
     Python floats become float32, ints int64, bools bool; arrays keep their dtype, and Python
-    numbers in a list with arrays or tensors take theirs. A Python number that the dtype cannot
-    hold is a `DTypeError`. The copy is a constant, whatever was copied; to join tensors with their
-    gradients, `rg.stack` them. With `requires_grad` it is a leaf that `backward()` computes a
-    gradient for.
+    numbers in a list with arrays or tensors take theirs. A symbolic size is an int64. A Python
+    number that the dtype cannot hold is a `DTypeError`. The copy is a constant, whatever was
+    copied; to join tensors with their gradients, `rg.stack` them. With `requires_grad` it is a leaf
+    that `backward()` computes a gradient for.
 
     >>> import retrograd as rg
     >>> rg.tensor([[1.0, 2.0], [3.0, 4.0]]).sum().item()
     10.0
     """
+    if isinstance(data, Dim):
+        return Tensor(number(data, as_dtype(dtype or int64)))
     array = np.array(as_array(data, dtype), order="C")
     made = Tensor.of(array)
     return made.requires_grad_() if requires_grad else made
@@ -72,7 +75,7 @@ def asarray(
     _on_cpu(device)
     if isinstance(obj, Lazy) and (dtype is None or as_dtype(dtype) is obj.dtype) and not copy:
         return obj  # type: ignore[return-value]
-    if copy:
+    if copy or isinstance(obj, Dim):
         return tensor(obj, dtype)
     if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic | Lazy):
         obj = np.from_dlpack(obj)
@@ -97,6 +100,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor with one value everywhere."""
     _on_cpu(device)
+    if isinstance(fill_value, Dim):
+        return Tensor(number(fill_value, as_dtype(dtype or int64), _shape(shape)))
     value = as_array(fill_value, dtype)
     if value.ndim:
         raise ShapeError(f"full takes one number, not an array of shape {value.shape}")
@@ -156,14 +161,13 @@ def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """`start, start + step, ...` below `stop`; `arange(n)` counts from 0. Ints give int64, floats
-    float32. `arange(Dim)` counts to a symbolic size."""
+    float32. Start and stop may be symbolic sizes, `arange(1, N + 1)`, of which how many numbers
+    there are is not negative."""
     _on_cpu(device)
     if stop is None:
         start, stop = 0, start
-    if isinstance(stop, Dim):
-        if start != 0 or step != 1:
-            raise ShapeError("arange to a symbolic size counts from 0 in steps of 1")
-        return Tensor(Iota((stop,), 0, as_dtype(dtype or int64))())
+    if isinstance(start, Dim) or isinstance(stop, Dim):
+        return Tensor(_counted(start, stop, step, as_dtype(dtype or int64)))
     first, end, by = (_number(v, "arange") for v in (start, stop, step))
     if any(isinstance(v, complex) for v in (first, end, by)):
         raise DTypeError(f"arange counts real numbers, not from {first} to {end} in steps of {by}")
@@ -180,6 +184,20 @@ def arange(
         return Tensor.of(np.arange(first, first + len(numbers) * by, by).astype(kind.dtype))
     steps = (np.arange(len(numbers)) * by).astype(kind.dtype)
     return Tensor.of(steps + np.asarray(first % 2**64, np.uint64).astype(kind.dtype))  # mod 2**64
+
+
+def _counted(start: Any, stop: Any, step: Any, dtype: DType) -> Node:
+    """`arange` of which an end is a symbolic size."""
+    ends = [v if isinstance(v, Dim) else integer(v, "arange") for v in (start, stop)]
+    by = integer(step, "arange: step")
+    if by == 0:
+        raise ShapeError(f"arange from {start} to {stop} in steps of 0 has no end")
+    gap = (ends[1] - ends[0]) * (1 if by > 0 else -1)
+    count = (gap + abs(by) - 1) // abs(by)
+    if ends[0] == 0 and by == 1:
+        return Iota((count,), 0, dtype)()
+    place = Iota((count,), 0, int64)() * number(by, int64, (count,))
+    return cast(place + number(ends[0], int64, (count,)), dtype)
 
 
 def _number(value: Any, what: str) -> Any:

@@ -101,6 +101,11 @@ class _Watch:
         """As tapes have it: nothing is on this one."""
         return False
 
+    is_current = False
+
+    def pass_over(self, node: Node) -> None:
+        """As tapes have it: it has been looked at where it was computed."""
+
     def look(self) -> None:
         """Compute what was recorded and still waits."""
         waiting = [ref() for ref in PENDING.valuerefs()]  # at once: other threads enter theirs

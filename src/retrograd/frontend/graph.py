@@ -26,6 +26,7 @@ from retrograd.errors import ArgumentError, FormatError, ShapeError, TraceError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.frontend import tree
 from retrograd.frontend.arguments import argument, argument_names
+from retrograd.frontend.assuming import Assumptions
 from retrograd.frontend.broadcasting import as_node
 from retrograd.frontend.context import current_backend, tracing
 from retrograd.frontend.conversion import as_array
@@ -40,7 +41,7 @@ from retrograd.ir import Node, TensorType, as_dtype, substitute
 from retrograd.onnx import offered, to_bytes
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
-from retrograd.passes.settle import settled
+from retrograd.passes.settle import settled, written
 
 PLANNED = 20_000  # nodes of graphs whose memory is worth planning only to tell it
 
@@ -302,7 +303,7 @@ class Graph(ir.Graph):
         op and the line: complex numbers, decompositions, most special functions. `erfc` and `ndtr`
         become as exact as `1 - erf`; integer overflow and NaN in max pooling are the engine's.
         """
-        write_atomically(path, to_bytes(settled(self), self._weights()), "ONNX model")
+        write_atomically(path, to_bytes(written(settled(self)), self._weights()), "ONNX model")
 
     def _page(
         self, inputs: Any, gradient: bool, profile: bool, compare: ir.Graph | None
@@ -310,7 +311,7 @@ class Graph(ir.Graph):
         """The document of a page, with the model that can be taken away from it."""
         what = self._shown(gradient, compare)
         doc = self._explored(inputs, what, profile, compare)
-        return {**doc, "onnx": offered(settled(what.graph), self._weights())}
+        return {**doc, "onnx": offered(written(settled(what.graph)), self._weights())}
 
     def _weights(self) -> dict[Node, Array]:
         """The inputs that have a value of their own."""
@@ -358,15 +359,16 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     leaves, structure = tree.flatten(args)
     names = argument_names(f, args)
     inputs = [input_node(_type_of(x), n) for x, n in zip(leaves, names, strict=True)]
+    assumed = Assumptions(inputs)
     try:
-        with tracing():
+        with tracing(), assumed.watching():
             result = f(*tree.unflatten(structure, [Tensor(x) for x in inputs]))
     finally:
         STALE.update(inputs)
     outputs, _ = tree.flatten(result)
     if not outputs:
         raise TraceError(f"nothing to trace: {getattr(f, '__name__', f)} returns {result!r:.80}")
-    nodes = [as_node(y.node if isinstance(y, Lazy) else y) for y in outputs]
+    nodes = assumed.on([as_node(y.node if isinstance(y, Lazy) else y) for y in outputs])
     name = getattr(f, "__name__", "")
     return closed(inputs, nodes, "" if name == "<lambda>" else name)
 

@@ -209,15 +209,17 @@ def _range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
 def _symbolic_range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
     """The same where the size or a bound is symbolic: a negative bound counts from the end."""
     step = 1 if k.step is None else operator.index(k.step)
-    if step == -1 and k.start is None and k.stop is None:
-        return 0, n, step
-    if step < 1:
-        raise ShapeError(f"axis {axis} of symbolic size {n} is sliced with a positive step only")
-    start = 0 if k.start is None else k.start
-    stop = n if k.stop is None else k.stop
-    start = start + n if isinstance(start, int) and start < 0 else start
-    stop = stop + n if isinstance(stop, int) and stop < 0 else stop
-    return start, stop, step
+    if step == 0:
+        raise ShapeError(f"axis {axis} of size {n} is sliced with a step of 0")
+    start, stop = (
+        v + n if isinstance(v, int) and v < 0 else v for v in (k.start, k.stop)
+    )  # None stays
+    if step > 0:
+        return 0 if start is None else start, n if stop is None else stop, step
+    first = n - 1 if start is None else start
+    end = -1 if stop is None else stop
+    count = (first - end - step - 1) // -step
+    return first + (count - 1) * step, first + 1, step
 
 
 def _by_arrays(x: Node, items: list[Any]) -> Node:
@@ -292,7 +294,7 @@ def of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
 
 
 @function
-def one_hot(indices: ArrayLike, num_classes: int, /, *, dtype: Any = float32) -> Any:
+def one_hot(indices: ArrayLike, num_classes: int | Dim, /, *, dtype: Any = float32) -> Any:
     """1 at the position of each index along a new last axis, 0 elsewhere; an index outside of
     0 to num_classes - 1 gives zeros only."""
     index = el.cast(index_of(indices, "one_hot"), int64)

@@ -14,8 +14,9 @@ import numpy as np
 
 from retrograd.backends import CHECKED, MISSED, Array, Pending, compile_graph
 from retrograd.errors import ArgumentError, DTypeError, TraceError
-from retrograd.frontend import tree
+from retrograd.frontend import recording, tree
 from retrograd.frontend.arguments import argument_names, positional
+from retrograd.frontend.assuming import Assumptions
 from retrograd.frontend.broadcasting import Number, as_node
 from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of, is_serving
 from retrograd.frontend.context import (
@@ -33,7 +34,7 @@ from retrograd.frontend.leaves import STALE
 from retrograd.frontend.programs import JIT
 from retrograd.frontend.ready import Gone
 from retrograd.frontend.recompiling import History
-from retrograd.frontend.recording import Lazy, detached, evaluate, leaf_handle, recorders
+from retrograd.frontend.recording import Lazy, detached, evaluate, is_taped, leaf_handle
 from retrograd.frontend.signature import (
     CONSTANT,
     Static,
@@ -54,6 +55,11 @@ from retrograd.ops.leaf import input_node
 CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
 STATIC = "="  # before the name of a parameter whose value is part of the signature
 SITES = 4  # structures of arguments that are recognised without a look at the signature
+
+
+def _concerns_tapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a tape is to see a call operation by operation."""
+    return is_taped(tree.flatten((args, kwargs))[0])
 
 
 class Jit:
@@ -136,7 +142,11 @@ class Jit:
         return self._history.reasons
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _TRACING.get() is None and _BACKEND.get() == "llvm":
+        if (
+            _TRACING.get() is None
+            and _BACKEND.get() == "llvm"
+            and not (recording.RECORDERS and _concerns_tapes(args, kwargs))
+        ):
             gone = self._gone_here(*user_place()) if self._donate else None
             result = self._served(args, kwargs, gone)
             if result is MISSED and self._sites and at_hand((args, kwargs)):
@@ -164,7 +174,7 @@ class Jit:
             return self._scalars(args, kwargs, call.leaves, call.structure)
         tensors = [x for x in call.leaves if isinstance(x, Lazy)]
         asks = grad_enabled() and any(x._requires_grad for x in tensors)
-        if is_tracing() or (asks and not self._compiles_all()):
+        if is_tracing() or is_taped(call.leaves) or (asks and not self._compiles_all()):
             return self._recorded(args, kwargs)
         try:
             evaluate(tensors)
@@ -179,7 +189,7 @@ class Jit:
             call.keys.append(self._classify(x, label, spec, call.arrays))
         traced, known = self._traced(call)
         if traced.needs_grad and grad_enabled():  # it closes over tensors that want a gradient
-            if not self._compiles_all():
+            if is_taped(traced.captured) or not self._compiles_all():
                 return self._recorded(args, kwargs)
             asks = True
         self._counts["calls"] += 1
@@ -193,7 +203,7 @@ class Jit:
         """Whether calls are compiled whose results a gradient may ask for. Those of functions that
         differentiate by themselves: nearly nobody asks for more, and who does gets it all the same.
         For others it is better to record them, so that `backward()` is one program with them."""
-        return self._differentiates and not recorders() and current_backend() != CHECKED
+        return self._differentiates and current_backend() != CHECKED
 
     def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that becomes part of what is being recorded."""
@@ -328,18 +338,19 @@ class Jit:
             inputs.append(node)
             new.append(Tensor(node))
         args, kwargs = tree.unflatten(call.structure, new)
+        assumed = Assumptions(inputs)
         try:
-            with tracing():
+            with tracing(), assumed.watching():
                 result = self._f(*args, **kwargs)
         finally:
             STALE.update(inputs)
         out, shape = tree.flatten(result)
         is_array = [isinstance(y, Lazy | np.ndarray | np.generic | Dim) for y in out]
-        outputs = [
+        outputs = assumed.on([
             as_node(y.node if isinstance(y, Lazy) else y)
             for y, a in zip(out, is_array, strict=True)
             if a
-        ]
+        ])  # fmt: skip
         taken = captures(outputs, inputs)
         captured = [h if (h := leaf_handle(n)) is not None else a for n, a in taken.items()]
         graph = detached([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))

@@ -7,6 +7,7 @@ from typing import Any
 
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import broadcasting
+from retrograd.frontend.assuming import assume
 from retrograd.frontend.broadcasting import (
     as_node,
     integer,
@@ -156,7 +157,8 @@ def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
 
 @function
 def unstack(x: ArrayLike, /, axis: int = 0) -> Any:
-    """The slices along an axis, as a tuple."""
+    """The slices along an axis, as a tuple. How many there are is part of the program, so that a
+    symbolic size is refused: `rg.scan` and `rg.vmap` go along such an axis."""
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "unstack")
     n = _known_size(x, at, "unstack")
@@ -173,9 +175,12 @@ def split(x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0) -> Any:
         sizes = [s if isinstance(s, Dim) else integer(s, "split: a size") for s in sections]
     else:
         count = integer(sections, "split: the number of parts")
-        if count < 1 or n % count != 0:
-            raise ShapeError(f"split of {n} elements into {count} equal parts")
+        uneven = f"split of {n} elements into {count} equal parts"
+        if count < 1:
+            raise ShapeError(uneven)
+        x = assume(x, n % count, "<=", 0, uneven)
         sizes = [n // count] * count
+        n = n // count * count
     if sum(sizes) != n or any(isinstance(s, int) and s < 0 for s in sizes):
         raise ShapeError(f"split of {n} elements into parts of {tuple(sizes)}")
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
@@ -185,7 +190,10 @@ def split(x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0) -> Any:
 def _known_size(x: Node, axis: int, what: str) -> int:
     n = x.shape[axis]
     if isinstance(n, Dim):
-        raise ShapeError(f"{what} along axis {axis} of {x.shape}, whose size {n} is symbolic")
+        raise ShapeError(
+            f"{what} along axis {axis} of {x.shape}, whose size {n} is symbolic, so that it is not "
+            "known how many results there are; rg.scan and rg.vmap go along such an axis"
+        )
     return n
 
 

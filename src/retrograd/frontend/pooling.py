@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.frontend.assuming import assume
 from retrograd.frontend.broadcasting import as_node, floating, number
 from retrograd.frontend.convolution import Option, per_axis
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.manipulation import positions
-from retrograd.ir import Dim, Node, TensorType, bool_, full, int64, product
+from retrograd.ir import Dim, Node, TensorType, bool_, full, int64, least, product
 from retrograd.ops import elementwise as el
 from retrograd.ops.pool import MaxPool, MaxPoolIndex
 from retrograd.ops.reduce import ReduceSum
@@ -55,7 +56,7 @@ def max_pool(
     sizes = per_axis(kernel_size, rank, "max_pool: kernel_size", 1)
     dilations = per_axis(dilation, rank, "max_pool: dilation", 1)
     spans = tuple((k - 1) * d + 1 for k, d in zip(sizes, dilations, strict=True))
-    strides, low, high = _placed(
+    given, strides, low, high = _placed(
         "max_pool", given, spans, sizes if stride is None else stride, padding, ceil_mode
     )
     y = MaxPool(sizes, strides, dilations, low, high)(given)
@@ -91,7 +92,7 @@ def avg_pool(
     sizes = per_axis(kernel_size, rank, "avg_pool: kernel_size", 1)
     if divisor_override == 0:
         raise OptionError("avg_pool: divisor_override is not 0")
-    strides, low, high = _placed(
+    given, strides, low, high = _placed(
         "avg_pool", given, sizes, sizes if stride is None else stride, padding, ceil_mode
     )
     total = _sums(given, sizes, strides, low, high)
@@ -124,12 +125,12 @@ def _axes(what: str, x: Node, kernel_size: Any) -> int:
 
 def _placed(
     what: str, x: Node, spans: Sizes, stride: Any, padding: Any, ceil_mode: bool
-) -> tuple[Sizes, Sizes, Sizes]:
-    """Strides, and padding in front and behind."""
+) -> tuple[Node, Sizes, Sizes, tuple[int | Dim, ...]]:
+    """The input, strides, and padding in front and behind."""
     rank = len(spans)
     strides = per_axis(stride, rank, f"{what}: stride", 1)
     low = per_axis(padding, rank, f"{what}: padding", 0)
-    high = list(low)
+    high: list[int | Dim] = list(low)
     for i, (d, width, step, p) in enumerate(
         zip(x.shape[x.type.rank - rank :], spans, strides, low, strict=True)
     ):
@@ -139,22 +140,27 @@ def _placed(
                 "windows would lie in the padding alone; pad x itself to have that"
             )
         room = d + 2 * p - width
-        if not isinstance(room, Dim) and (room < 0 or d == 0):
-            raise ShapeError(
-                f"{what} of {x.type}: a window of {width} elements does not fit into an axis of "
-                f"{d} with padding {p}; make the window smaller or the padding larger"
-            )
+        narrow = (
+            f"{what} of {x.type}: a window of {width} elements does not fit into an axis of {d} "
+            f"with padding {p}; make the window smaller or the padding larger"
+        )
+        for least_one, most in ((width, d + 2 * p), (1, d)):
+            x = assume(x, least_one, "<=", most, narrow)
         if ceil_mode:
-            if isinstance(d, Dim):
-                raise ShapeError(f"{what} with ceil_mode needs sizes that are known, not {d}")
-            assert isinstance(room, int)
-            last = -(-room // step)
-            last -= last * step >= d + p
-            high[i] = max(p, last * step + width - d - p)
-    return strides, low, tuple(high)
+            # The last window begins inside x or its padding in front.
+            last = least((room + step - 1) // step, (d + p - 1) // step)
+            end = last * step + width - p
+            high[i] = d + p + end - least(d + p, end) - d  # the greater one
+    return x, strides, low, tuple(high)
 
 
-def _sums(x: Node, sizes: Sizes, strides: Sizes, low: Sizes, high: Sizes) -> Node:
+def _sums(
+    x: Node,
+    sizes: Sizes,
+    strides: Sizes,
+    low: Sequence[int | Dim],
+    high: Sequence[int | Dim],
+) -> Node:
     """The sum of each window."""
     rank, lead = len(sizes), (0,) * (x.type.rank - len(sizes))
     padded = pad(x, (*lead, *low), (*lead, *high))
@@ -162,7 +168,9 @@ def _sums(x: Node, sizes: Sizes, strides: Sizes, low: Sizes, high: Sizes) -> Nod
     return ReduceSum(tuple(range(x.type.rank, x.type.rank + rank)))(windows)
 
 
-def _counts(axis: TensorType, size: int, stride: int, widths: Sequence[int], within: int) -> Node:
+def _counts(
+    axis: TensorType, size: int, stride: int, widths: Sequence[int | Dim], within: int
+) -> Node:
     """How many elements of each window along an axis count: those of x, and of `within` places of
     padding on both sides."""
     low, high = widths

@@ -16,10 +16,10 @@ from retrograd.frontend.distributions import Distributions
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.indexing import take
-from retrograd.frontend.normal import inverse_normal_cdf
 from retrograd.frontend.ordering import argsort
 from retrograd.frontend.recording import leaf
 from retrograd.frontend.reductions import argmax
+from retrograd.frontend.sampling import normal
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import (
     Dim,
@@ -259,7 +259,7 @@ def _uniform(key: ArrayLike, shape: Any, kind: Any) -> Any:
 
 @function
 def _normal(key: ArrayLike, shape: Any, kind: Any) -> Any:
-    return el.cast(inverse_normal_cdf(key, shape, kind), kind)
+    return normal(key, shape, kind)
 
 
 @function

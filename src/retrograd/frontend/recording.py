@@ -9,7 +9,7 @@ structure of what they compute, so a loop compiles once.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from retrograd.backends import CHECKED, Array, check_given, checked
@@ -51,21 +51,37 @@ __all__ = [
     "cache_stats",
     "detached",
     "evaluate",
+    "is_taped",
     "leaf",
     "leaf_handle",
     "on_tape",
     "shown",
 ]
 
-_RECORDERS: tuple[weakref.ref[Any], ...] = ()
+RECORDERS: tuple[weakref.ref[Any], ...] = ()
 
 
 def recorders() -> list[Any]:
     """The tapes that are alive: each is shown every result of a library function, but for those
     inside of functions that are traced, which have no value."""
-    if not _RECORDERS or is_tracing() or is_unseen():
+    if not RECORDERS or is_tracing() or is_unseen():
         return []
-    return [tape for tape in [ref() for ref in _RECORDERS] if tape is not None]
+    return _alive()
+
+
+def _alive() -> list[Any]:
+    return [tape for tape in [ref() for ref in RECORDERS] if tape is not None]
+
+
+def is_taped(values: Sequence[Any]) -> bool:
+    """Whether what is computed of these here is recorded on a tape: on one that records all that
+    happens, or on one that holds some of them."""
+    tapes = recorders()
+    return any(tape.is_current for tape in tapes) or any(
+        isinstance(x, Lazy) and x._form is None and tape.holds(x._own)
+        for tape in tapes
+        for x in values
+    )
 
 
 def shown(node: Node) -> Node:
@@ -83,16 +99,25 @@ def on_tape(node: Node) -> bool:
 def add_recorder(tape: Any) -> None:
     """Show results to a tape for as long as it lives. The tuple is replaced, never changed, so that
     other threads may be going through it."""
-    global _RECORDERS
+    global RECORDERS
     with LOCK:
-        _RECORDERS = (*[ref for ref in _RECORDERS if ref() is not None], weakref.ref(tape))
+        RECORDERS = (*[ref for ref in RECORDERS if ref() is not None], weakref.ref(tape, _forget))
+
+
+def _forget(ref: weakref.ref[Any]) -> None:
+    """A tape is gone. That may happen anywhere, so nobody is waited for; what is left of it here
+    then is left out by whoever looks."""
+    global RECORDERS
+    if LOCK.acquire(blocking=False):
+        RECORDERS = tuple([other for other in RECORDERS if other is not ref])
+        LOCK.release()
 
 
 def drop_recorder(tape: Any) -> None:
     """Show nothing to a tape from now on, whoever may still hold it: a traceback, say."""
-    global _RECORDERS
+    global RECORDERS
     with LOCK:
-        _RECORDERS = tuple([ref for ref in _RECORDERS if ref() not in (None, tape)])
+        RECORDERS = tuple([ref for ref in RECORDERS if ref() not in (None, tape)])
 
 
 def dissolve_pages() -> None:
@@ -169,6 +194,8 @@ class Lazy(HandleBase):
         if past_of(own) is not None:
             dissolve()
             self._own = own = whole(own)
+            for tape in _alive():
+                tape.pass_over(own)
             self._register(own)
         return own
 

@@ -2,7 +2,7 @@
 beyond the dtypes."""
 
 from retrograd.ir.check import check, check_node, nested
-from retrograd.ir.dim import Dim, evaluate, product, solve
+from retrograd.ir.dim import Dim, evaluate, lowest, product, solve
 from retrograd.ir.dtype import (
     BY_CODE,
     DTYPES,
@@ -79,6 +79,7 @@ __all__ = [
     "int32",
     "int64",
     "lookup",
+    "lowest",
     "made_by",
     "nested",
     "parse_graph",

@@ -9,7 +9,9 @@ non-negative integers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from typing import Any
 
 from retrograd.errors import ShapeError
 
@@ -20,6 +22,10 @@ Terms = tuple[tuple[Monomial, int], ...]
 
 
 REMEDY = "where its value decides, declare that axis as _: then each size is compiled by itself"
+
+# What is told of sizes that were compared and found different, though some values may be equal. Set
+# while a function is traced: the answer decides what the program is, so the program assumes it.
+COMPARED: ContextVar[Callable[[Dim, Any], None] | None] = ContextVar("compared", default=None)
 
 
 class Quotient:
@@ -40,6 +46,12 @@ class Quotient:
 
     def __hash__(self) -> int:
         return hash((self.numerator, self.denominator))
+
+    @property
+    def is_natural(self) -> bool:
+        """Whether it is never negative, as far as that is seen."""
+        ends = [lowest(part) for part in (self.numerator, self.denominator)]
+        return all(end is not None and end >= 0 for end in ends)
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
         denominator = evaluate(self.denominator, sizes)
@@ -64,8 +76,9 @@ def _atom_text(atom: str | Quotient) -> str:
 class Dim:
     """A symbolic size: `Dim("N")`, and what `+ - * // %` make of it.
 
-    Two are equal if they are for all values of the names, so `N == 5` is False. What is not known
-    before the values are, such as `N < 5`, is an error.
+    Two are equal if they are for all values of the names, so `N == 5` is False; while a function is
+    traced that is an assumption of its program, and a call with an N of 5 a `ShapeError`. What is
+    not known before the values are, such as `N < 5`, is an error; `N >= 0` is True.
 
     >>> n = Dim("N")
     >>> 2 * (n + 1) - n
@@ -93,7 +106,7 @@ class Dim:
     # -- arithmetic ---------------------------------------------------------------------------
     def __add__(self, other: int | Dim) -> int | Dim:
         if not isinstance(other, int | Dim):
-            return NotImplemented
+            return self._refuse(other)
         return _collect((*self.terms, *_terms(other)))
 
     def __neg__(self) -> int | Dim:
@@ -101,7 +114,7 @@ class Dim:
 
     def __sub__(self, other: int | Dim) -> int | Dim:
         if not isinstance(other, int | Dim):
-            return NotImplemented
+            return self._refuse(other)
         return self + (-other)
 
     def __rsub__(self, other: int) -> int | Dim:
@@ -109,12 +122,28 @@ class Dim:
 
     def __mul__(self, other: int | Dim) -> int | Dim:
         if not isinstance(other, int | Dim):
-            return NotImplemented
+            return self._refuse(other)
         right = _terms(other)
         return _collect((_times(m, n), c * d) for m, c in self.terms for n, d in right)
 
     __radd__ = __add__
     __rmul__ = __mul__
+
+    def __pow__(self, power: int) -> int | Dim:
+        if isinstance(power, int) and power >= 0:
+            return product([self] * power)
+        refused: int | Dim = self._refuse(power)
+        return refused
+
+    def _refuse(self, other: object) -> Any:
+        """What is no size is the other one's to compute with, unless it is a plain number."""
+        if isinstance(other, int | float | complex | Dim):
+            raise ShapeError(
+                f"the symbolic size {self} has no value before the call; with {other} it makes no "
+                f"size, but rg.asarray(x.shape[0], dtype=rg.float64) is such a size as a tensor; "
+                f"{REMEDY}"
+            )
+        return NotImplemented
 
     def __floordiv__(self, other: int | Dim) -> int | Dim:
         if not isinstance(other, int | Dim):
@@ -134,7 +163,12 @@ class Dim:
 
     # -- comparison ---------------------------------------------------------------------------
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Dim) and self.terms == other.terms)
+        if self is other or (isinstance(other, Dim) and self.terms == other.terms):
+            return True
+        tell = COMPARED.get()
+        if tell is not None:
+            tell(self, other)
+        return False
 
     def __hash__(self) -> int:
         return self._hash
@@ -144,28 +178,29 @@ class Dim:
             f"whether the symbolic size {self} is zero is not known before the call; {REMEDY}"
         )
 
-    def _unordered(self, other: object) -> bool:
-        raise ShapeError(
-            f"how the symbolic size {self} compares with {other} is not known before the call; "
-            f"{REMEDY}"
-        )
+    def __lt__(self, other: int | Dim) -> bool:
+        return _is_less(self, other, self, other)
 
-    __lt__ = __le__ = __gt__ = __ge__ = _unordered
+    def __ge__(self, other: int | Dim) -> bool:
+        return not _is_less(self, other, self, other)
+
+    def __gt__(self, other: int | Dim) -> bool:
+        return _is_less(other, self, self, other)
+
+    def __le__(self, other: int | Dim) -> bool:
+        return not _is_less(other, self, self, other)
 
     def __index__(self) -> int:
         raise ShapeError(
             f"the symbolic size {self} has no value before the call; use it as it is, in shapes, "
-            "products with tensors, and as the length of rg.arange, rg.scan or rg.fori_loop; "
-            f"{REMEDY}"
+            "products with tensors, and as the length of rg.arange, rg.scan or rg.fori_loop; as a "
+            f"tensor it is rg.asarray(x.shape[0]); {REMEDY}"
         )
 
     def __float__(self) -> float:
         return float(self.__index__())
 
-    def __truediv__(self, other: object) -> int:
-        return self.__index__() if isinstance(other, int | float | Dim) else NotImplemented
-
-    __rtruediv__ = __truediv__
+    __truediv__ = __rtruediv__ = __rpow__ = _refuse
 
     # -- meaning ------------------------------------------------------------------------------
     @property
@@ -222,6 +257,31 @@ class Dim:
 def evaluate(size: int | Dim, sizes: Mapping[str, int]) -> int:
     """The integer value of an int or a `Dim` under the given named sizes."""
     return size.evaluate(sizes) if isinstance(size, Dim) else size
+
+
+def lowest(size: int | Dim) -> int | None:
+    """The least value a size can have, where no summand counts down: that for names of 0."""
+    least = 0
+    for monomial, factor in _terms(size):
+        if not monomial:
+            least += factor
+        elif factor < 0 or not all(isinstance(a, str) or a.is_natural for a, _ in monomial):
+            return None
+    return least
+
+
+def _is_less(a: int | Dim, b: int | Dim, left: int | Dim, right: object) -> bool:
+    """Whether `a < b`, where that is the same for all values of the names; the error where it is
+    not is about how `left` compares with `right`."""
+    if isinstance(a, int | Dim) and isinstance(b, int | Dim):
+        least, most = lowest(a - b), lowest(b - a)
+        if least is not None and least >= 0:
+            return False
+        if most is not None and most > 0:
+            return True
+    raise ShapeError(
+        f"how the symbolic size {left} compares with {right} is not known before the call; {REMEDY}"
+    )
 
 
 def solve(

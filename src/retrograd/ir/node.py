@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Self, TypeVar, dataclass_transform
 from retrograd.errors import ShapeError
 from retrograd.ir.dim import Dim, evaluate
 from retrograd.ir.dtype import DType
+from retrograd.ir.record import record
 from retrograd.ir.registry import REGISTRY, lookup, register
 from retrograd.ir.types import Shape, TensorType
 
@@ -103,12 +104,12 @@ _MAKING = threading.RLock()
 
 def _made(cls: type) -> type | None:
     """The dataclass that a class is, or is made of, which is made one now if that is still to be
-    done: it takes half a millisecond, and programs use few of all the operations that there are."""
+    done: it takes time, and programs use few of all the operations that there are."""
     for c in reversed(cls.__mro__):
         if c in _PENDING:
             with _MAKING:
                 if c in _PENDING:
-                    dataclasses.dataclass(frozen=True, repr=False)(c)  # changes the class in place
+                    record(c)
                     _PENDING.discard(c)
     return next((c for c in cls.__mro__ if "__dataclass_params__" in vars(c)), None)
 
@@ -256,7 +257,7 @@ def declare(cls: _C) -> _C:
     if _made(cls) is None:
         _PENDING.add(cls)
     else:  # it would take what its base has of its own for its own
-        dataclasses.dataclass(frozen=True, repr=False)(cls)
+        record(cls)
     register(cls.name, cls)
     return cls
 

@@ -25,7 +25,7 @@ Count = int | Dim
 _MOVES = frozenset((
     "input", "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip",
     "concat", "gather", "windows", "alias", "item", "stop_gradient", "det", "logabsdet",
-    "pinv", "region_in", "region_out", "keep", "after",
+    "pinv", "region_in", "region_out", "keep", "after", "assume",
 ))
 # Elementwise functions that hardware has no single instruction for. They are counted apart: one
 # costs from 5 to 50 additions, depending on the function, the backend and the machine.
@@ -50,6 +50,8 @@ _MATRICES: Mapping[str, Callable[[Count, Count, Count], Count]] = {
     "inv": lambda m, n, k: 4 * n * n * n // 3,
     "qr": lambda m, n, k: 4 * m * n * n - 4 * n * n * n // 3,
     "complement": lambda m, n, k: 4 * m * m * n,
+    "least_factors": lambda m, n, k: 2 * m * n * n - n * n * n // 3,
+    "least_squares": lambda m, n, k: 4 * m * n * k,
     "eigh": lambda m, n, k: 9 * n * n * n,
     "eigvalsh": lambda m, n, k: 4 * n * n * n // 3,
     "svd": lambda m, n, k: 14 * m * n * k,

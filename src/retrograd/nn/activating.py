@@ -9,6 +9,7 @@ from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend.random import Generator
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Dim
 from retrograd.nn import init
 
 # Constants of self-normalizing networks (Klambauer et al., arXiv:1706.02515).
@@ -115,7 +116,7 @@ def mish(input: Any, inplace: bool = False) -> Tensor:
 def glu(input: Any, dim: int = -1) -> Tensor:
     """`a sigmoid(b)` of the halves a and b of an axis (Dauphin et al., arXiv:1612.08083)."""
     x = floating(input)
-    if x.ndim == 0 or x.shape[dim] % 2:
+    if x.ndim == 0 or (not isinstance(x.shape[dim], Dim) and x.shape[dim] % 2):
         raise ShapeError(f"glu: axis {dim} of the input, {x.shape}, must have an even size")
     a, b = rg.split(x, 2, axis=dim)
     return a * rg.sigmoid(b)

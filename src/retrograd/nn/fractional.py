@@ -9,13 +9,14 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.assuming import assume
 from retrograd.frontend.random import Generator
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.nn import init
 from retrograd.nn.lookup import linear
 from retrograd.nn.losses import cross_entropy
-from retrograd.nn.spatial import conv1d, known_size
+from retrograd.nn.spatial import arrays_of, conv1d, ratio, scaled
 
 
 def _tuple(value: Any, rank: int, what: str) -> tuple[Any, ...]:
@@ -25,14 +26,15 @@ def _tuple(value: Any, rank: int, what: str) -> tuple[Any, ...]:
     return many
 
 
-def _starts(samples: Tensor, size: int, window: int, count: int) -> Tensor:
+def _starts(samples: Tensor, size: Any, window: int, count: Any) -> Tensor:
     """Where the windows of each channel begin (B. Graham, "Fractional max-pooling", 2014):
     `[N, C]` to `[N, C, count]`. The last one ends with the axis."""
     if count == 1:
         return rg.full((*samples.shape, 1), size - window, dtype=rg.int64)
-    step = (size - window) / (count - 1)
+    step = ratio(size - window, count - 1)
     u = rg.expand_dims(samples, axis=-1)
-    places = rg.floor((np.arange(count - 1) + u) * step) - rg.floor(u * step)
+    i = arrays_of(count).arange(count - 1)
+    places = rg.floor((i + u) * step) - rg.floor(u * step)
     last = rg.full((*samples.shape, 1), size - window, dtype=rg.int64)
     return rg.concat([places.astype(rg.int64), last], axis=-1)
 
@@ -47,7 +49,7 @@ def _fractional(
     x = rg.expand_dims(x, axis=0) if alone else x
     if x.ndim != rank + 2:
         raise ShapeError(f"{what} takes [N, C, ...] or [C, ...] with {rank} more axes: {x.shape}")
-    sizes = [known_size(what, n) for n in x.shape[2:]]
+    sizes = x.shape[2:]
     windows = _tuple(kernel_size, rank, "kernel_size")
     if (output_size is None) == (output_ratio is None):
         raise OptionError(f"{what} takes either an output_size or an output_ratio")
@@ -55,11 +57,13 @@ def _fractional(
         ratios = _tuple(output_ratio, rank, "output_ratio")
         if not all(0 < r < 1 for r in ratios):
             raise OptionError(f"{what}: an output_ratio is between 0 and 1, not {output_ratio}")
-        counts = [int(n * r) for n, r in zip(sizes, ratios, strict=True)]
+        counts = [scaled(what, n, r) for n, r in zip(sizes, ratios, strict=True)]
     else:
         counts = list(_tuple(output_size, rank, "output_size"))
-    if any(c < 1 or k < 1 or c + k - 1 > n for n, k, c in zip(sizes, windows, counts, strict=True)):
-        raise ShapeError(f"{what}: windows {windows} do not fit {counts} times into {sizes}")
+    for n, k, c in zip(sizes, windows, counts, strict=True):
+        none = f"{what}: windows {windows} do not fit {counts} times into {list(sizes)}"
+        for least, most in ((1, c), (1, k), (c + k - 1, n)):
+            x = assume(x, least, "<=", most, none)
     if samples is None:
         drawn = (generator or init.default_generator()).uniform((*x.shape[:2], rank))
         samples = drawn
@@ -78,7 +82,8 @@ def _fractional(
     flat = rg.broadcast_to(flat, (*x.shape[:2], *counts, *windows))
     flat = flat.reshape((*x.shape[:2], math.prod(counts), math.prod(windows)))
     rows = x.reshape((*x.shape[:2], math.prod(sizes)))
-    found = rg.take_along_axis(rows, flat.reshape((*x.shape[:2], -1)), axis=-1).reshape(flat.shape)
+    places = flat.reshape((*x.shape[:2], math.prod(counts) * math.prod(windows)))
+    found = rg.take_along_axis(rows, places, axis=-1).reshape(flat.shape)
     best = rg.expand_dims(rg.argmax(found, axis=-1), axis=-1)
     shape = (*x.shape[:2], *counts)[int(alone) :]
     y = rg.take_along_axis(found, best, axis=-1).reshape(shape)

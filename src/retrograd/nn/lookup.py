@@ -21,7 +21,7 @@ from retrograd.ir import Dim, provenance
 from retrograd.nn.losses import from_front
 from retrograd.nn.noise import dropout
 from retrograd.nn.parameter import Parameter
-from retrograd.nn.spatial import known_size
+from retrograd.nn.spatial import values_of
 
 
 def _at() -> str:
@@ -177,10 +177,10 @@ def embedding_bag(
     """Rows of `weight` (`[num, dim]`) summed, averaged or maximised over bags: `[bags, dim]`.
 
     The indices are `[bags, size]`, or one vector of all bags behind one another, which start at
-    `offsets`, known numbers; with `include_last_offset` the last of these is the end. Indices equal
-    to `padding_idx` count for nothing. An empty bag gives 0. `per_sample_weights` multiply the rows
-    of a sum. For `max_norm`, `scale_grad_by_freq` (not with mode "max") and `sparse` see
-    `embedding`.
+    `offsets`, which rise from 0; with `include_last_offset` the last of these is the end. Indices
+    equal to `padding_idx` count for nothing. An empty bag gives 0. `per_sample_weights` multiply
+    the rows of a sum. For `max_norm`, `scale_grad_by_freq` (not with mode "max") and `sparse` see
+    `embedding`. Offsets that become known in the call only, in `jit`, are not checked.
     """
     index, table = rg.asarray(input), rg.asarray(weight)
     if mode not in ("sum", "mean", "max"):
@@ -200,13 +200,18 @@ def embedding_bag(
             f"embedding_bag{_at()}: a weight for each of the indices {index.shape}, not "
             f"{factors.shape}"
         )
-    for n in index.shape:
-        known_size("embedding_bag", n)
-    members, inside = _bags(index, offsets, include_last_offset)
-    if factors is not None:
-        factors = rg.take(factors.reshape((-1,)), members, axis=0)
-    chosen = rg.take(index.reshape((-1,)), members, axis=0)
-    counts: Any = rg.asarray(inside)
+    bags: Tensor | None = None  # the bag of each index, where these are in no rows
+    chosen = index
+    counts: Any = rg.ones(index.shape, dtype=rg.bool)
+    if offsets is not None:
+        starts = values_of(offsets)
+        if starts is None or isinstance(index.shape[0], Dim):
+            bags, counts = _numbered(index, rg.asarray(offsets), include_last_offset)
+        else:
+            members, inside = _bags(index.shape[0], starts, include_last_offset)
+            chosen, counts = rg.take(index, members, axis=0), rg.asarray(inside)
+            if factors is not None:
+                factors = rg.take(factors, members, axis=0)
     if padding_idx is not None:
         row = padding_idx + table.shape[0] if padding_idx < 0 else padding_idx
         counts = counts & (chosen != row)
@@ -214,14 +219,22 @@ def embedding_bag(
     if factors is not None:
         rows = rows * rg.expand_dims(factors.astype(rows.dtype), axis=-1)
     some = rg.expand_dims(counts, axis=-1)
+    if bags is not None:
+        last = rg.asarray(offsets).shape[0] - int(include_last_offset)
+
+        def joined(x: Any, how: str) -> Tensor:
+            return getattr(rg, f"segment_{how}")(x, bags, last)
+    else:
+
+        def joined(x: Any, how: str) -> Tensor:
+            return getattr(rg, how)(x, axis=1)
+
+    number = joined(some.astype(rows.dtype), "sum")
     if mode == "max":
-        most = rg.max(rg.where(some, rows, -math.inf), axis=1)
-        return rg.where(rg.any(some, axis=1), most, 0.0)
-    total = rg.where(some, rows, 0.0).sum(axis=1)
-    if mode == "sum":
-        return total
-    number = counts.astype(rows.dtype).sum(axis=1, keepdims=True)
-    return total / rg.maximum(number, 1.0)
+        most = joined(rg.where(some, rows, -math.inf), "max")
+        return rg.where(number > 0, most, 0.0)
+    total = joined(rg.where(some, rows, 0.0), "sum")
+    return total if mode == "sum" else total / rg.maximum(number, 1.0)
 
 
 def _members(
@@ -246,13 +259,20 @@ def _members(
     return _by_frequency(rows, chosen, table.shape[0], counts) if by_frequency else rows
 
 
-def _bags(index: Tensor, offsets: Any, ended: bool) -> tuple[Any, Any]:
+def _numbered(index: Tensor, offsets: Tensor, ended: bool) -> tuple[Tensor, Tensor]:
+    """The bag of each index, and whether it is in one, for offsets or sizes that are not known."""
+    if offsets.ndim != 1:
+        raise ShapeError(f"embedding_bag{_at()}: offsets are a vector, not of {offsets.shape}")
+    place = rg.arange(index.shape[0])
+    bags = rg.searchsorted(offsets, place, side="right") - 1
+    last = offsets.shape[0] - int(ended)
+    inside = (bags >= 0) & (bags < last)
+    return rg.where(inside, bags, 0), inside
+
+
+def _bags(size: int, offsets: Any, ended: bool) -> tuple[Any, Any]:
     """The positions of the members of each bag, `[bags, most]`, and which of these count."""
-    size: Any = index.size
-    if index.ndim == 2:
-        members = np.arange(size).reshape(index.shape)
-        return members, np.ones(members.shape, bool)
-    starts = rg.asarray(offsets).numpy().astype(np.int64)
+    starts = offsets.astype(np.int64)
     ends = np.append(starts[1:], [] if ended else [size]).astype(np.int64)
     starts = starts[: len(ends)]
     good = starts.ndim == 1 and bool((starts >= 0).all() and (ends >= starts).all())
@@ -296,9 +316,16 @@ def scaled_dot_product_attention(
             "must agree in the last axis, key and value in the last but one"
         )
     width = q.shape[-1]
-    scores = (q * (1 / math.sqrt(width) if scale is None else scale)) @ k.mT
+    scores = (q * (root_scale(width, q) if scale is None else scale)) @ k.mT
     probabilities = _attention_weights(scores, attn_mask, is_causal)
     return dropout(probabilities, dropout_p, dropout_p > 0, generator=generator) @ v
+
+
+def root_scale(width: int | Dim, x: Tensor) -> Any:
+    """`1 / sqrt(width)`, a factor of x."""
+    if not isinstance(width, Dim):
+        return 1 / math.sqrt(width)
+    return (1 / rg.sqrt(rg.asarray(width, dtype=rg.float64))).astype(x.dtype)
 
 
 def _for_all_heads(x: Tensor, query: Tensor) -> Tensor:

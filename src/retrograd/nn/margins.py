@@ -10,11 +10,13 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.assuming import assume
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Dim
 from retrograd.nn.losses import as_floats, pair, positive, reduced
 from retrograd.nn.normalizing import pairwise_distance
-from retrograd.nn.spatial import known_size
+from retrograd.nn.spatial import values_of
 
 
 @located
@@ -197,7 +199,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
             f"multilabel_margin_loss: scores and targets have one shape, [N, C] or [C], not "
             f"{x.shape} and {t.shape}"
         )
-    classes = known_size("multilabel_margin_loss", x.shape[-1])
+    classes = x.shape[-1]
     ended = rg.cumulative_sum((t < 0).astype(rg.int64), axis=-1) > 0
     at = rg.where(ended, 0, t)
     belongs = rg.where(rg.expand_dims(ended, axis=-1), 0, rg.one_hot(at, classes, dtype=rg.int64))
@@ -233,69 +235,106 @@ def ctc_loss(
     """Connectionist temporal classification (Graves et al., ICML 2006).
 
     `log_probs` are `[T, N, C]`, or `[T, C]`; targets `[N, S]`, or one behind another in a vector;
-    lengths are known numbers, one for each sample. The loss is minus the logarithm of the
-    probability of all alignments: symbols may be repeated, and the blank stand between them. The
-    mean is over samples, of losses divided by target lengths. A target that no alignment fits has
-    an infinite loss, or with `zero_infinity` one of 0 without gradient.
+    lengths are numbers, one for each sample. The loss is minus the logarithm of the probability of
+    all alignments: symbols may be repeated, and the blank stand between them. The mean is over
+    samples, of losses divided by target lengths. A target that no alignment fits has an infinite
+    loss, or with `zero_infinity` one of 0 without gradient.
+
+    Targets and lengths may be arguments of a compiled function, targets as `[N, S]` then; of
+    lengths that are not known before the call those beyond T or S count as T or S.
     """
     x = as_floats(log_probs)
     single = x.ndim == 2
     x = rg.expand_dims(x, axis=1) if single else x
     if x.ndim != 3:
         raise ShapeError(f"ctc_loss: log_probs are [T, N, C] or [T, C], not {x.shape}")
-    steps, samples, _ = (known_size("ctc_loss", n) for n in x.shape)
-    lengths = _lengths(input_lengths, samples, steps, "input_lengths")
-    given = rg.asarray(targets).numpy()
-    most = given.shape[-1] if given.ndim == 2 or single else given.size
-    sizes = _lengths(target_lengths, samples, most, "target_lengths")
-    loss = _alignments(x, _padded(given, sizes), lengths, sizes, blank)
+    steps, samples, _ = x.shape
+    given = rg.asarray(targets)
+    given = rg.expand_dims(given, axis=0) if single and given.ndim == 1 else given
+    most = given.shape[-1] if given.ndim == 2 else given.size
+    x, lengths = _lengths(x, input_lengths, samples, steps, "input_lengths")
+    x, sizes = _lengths(x, target_lengths, samples, most, "target_lengths")
+    loss = _alignments(x, _padded(given, sizes, samples), lengths, sizes, blank)
     if zero_infinity:
         loss = rg.where(loss == math.inf, 0.0, loss)
     if reduction == "mean":
-        return (loss / np.maximum(sizes, 1).astype(loss.dtype.dtype)).mean()
+        return (loss / rg.maximum(rg.asarray(sizes), 1).astype(loss.dtype)).mean()
     return reduced(rg.squeeze(loss, axis=0) if single else loss, reduction)
 
 
-def _lengths(value: Any, samples: int, most: int, name: str) -> Any:
-    lengths = np.atleast_1d(rg.asarray(value).numpy()).astype(np.int64)
-    if lengths.shape != (samples,) or (lengths < 0).any() or (lengths > most).any():
-        raise ShapeError(
-            f"ctc_loss: {name} are {samples} numbers from 0 to {most}, not {lengths.tolist()}"
-        )
-    return lengths
+def _lengths(
+    x: Tensor, value: Any, samples: int | Dim, most: int | Dim, name: str
+) -> tuple[Tensor, Any]:
+    """A length for each sample, checked if it is known, and x."""
+    given = rg.asarray(value).reshape((-1,)).astype(rg.int64)
+    known = values_of(given)
+    none = f"ctc_loss: {name} are {samples} numbers from 0 to {most}, not "
+    if given.shape != (samples,):
+        raise ShapeError(f"{none}an array of the shape {given.shape}")
+    if known is None:
+        return x, rg.clip(given, 0, most)
+    if (known < 0).any():
+        raise ShapeError(f"{none}{known.tolist()}")
+    return assume(x, _longest(known), "<=", most, f"{none}{known.tolist()}"), known
 
 
-def _padded(given: Any, sizes: Any) -> Any:
+def _padded(given: Tensor, sizes: Any, samples: int | Dim) -> Any:
     """The targets as rows of one length."""
+    known = values_of(given)
     if given.ndim == 2:
-        return given[:, : max(int(sizes.max(initial=0)), 0)]
-    rows = np.zeros((len(sizes), int(sizes.max(initial=0))), np.int64)
+        if given.shape[0] != samples:
+            raise ShapeError(f"ctc_loss: {samples} samples have no targets of {given.shape}")
+        return given if known is None or isinstance(sizes, Tensor) else known[:, : _longest(sizes)]
+    if known is None or isinstance(sizes, Tensor):
+        raise ShapeError(
+            f"ctc_loss: targets behind one another, {given.shape}, and their lengths are known "
+            "numbers; what becomes known in the call is given as [N, S]"
+        )
+    rows = np.zeros((len(sizes), _longest(sizes)), np.int64)
     ends = np.cumsum(sizes)
     for row, end, size in zip(rows, ends, sizes, strict=True):
-        row[:size] = given[end - size : end]
+        row[:size] = known[end - size : end]
     return rows
+
+
+def _longest(sizes: Any) -> int:
+    return int(sizes.max(initial=0))
 
 
 def _alignments(x: Tensor, rows: Any, lengths: Any, sizes: Any, blank: int) -> Tensor:
     """Minus the logarithm of the probability of all alignments, by the forward recursion over
     states: blank, first symbol, blank, second symbol, ..., blank."""
-    samples, width = rows.shape[0], 2 * rows.shape[1] + 1
-    states = np.full((samples, width), blank, np.int64)
-    states[:, 1::2] = rows
-    skips = np.zeros((samples, width), bool)  # a blank between different symbols may be left out
-    skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
-    never = rg.full((samples, width), -math.inf, dtype=x.dtype)
+    states, skips = _states(rg if isinstance(rows, Tensor) else np, rows, blank)
+    samples, width = states.shape
     emitted = rg.take_along_axis(x, states[None], axis=2)
-    start = np.arange(width) < 2
-    steps = len(emitted)
-    total = rg.where(start, emitted[0], never) if steps else never
-    for t in range(1, steps):
-        one = rg.concat([never[:, :1], total[:, :-1]], axis=1)
-        two = rg.concat([never[:, :2], total[:, :-2]], axis=1) if width > 1 else never
-        paths = rg.logaddexp(rg.logaddexp(total, one), rg.where(skips, two, never))
-        total = rg.where((t < lengths)[:, None], paths + emitted[t], total)
+
+    def step(total: Tensor, now: Any) -> tuple[Tensor, None]:
+        own, t = now
+        before = rg.pad(total, ((0, 0), (2, 0)), value=-math.inf)
+        two = rg.where(skips, before[:, :width], -math.inf)
+        paths = rg.logaddexp(rg.logaddexp(total, before[:, 1 : width + 1]), two)
+        return rg.where((t < lengths)[:, None], paths + own, total), None
+
+    # Before the first step one is at the first blank, for nothing: it may be the first step's.
+    start = rg.where(rg.arange(width) == 0, 0.0, -math.inf).astype(x.dtype)
+    start = rg.broadcast_to(start, (samples, width))
+    total, _ = rg.scan(step, start, (emitted, rg.arange(x.shape[0])))
+    lengths, sizes = rg.asarray(lengths), rg.asarray(sizes)
     last = rg.take_along_axis(total, (2 * sizes)[:, None], axis=1)
-    before = rg.take_along_axis(total, np.maximum(2 * sizes - 1, 0)[:, None], axis=1)
+    before = rg.take_along_axis(total, rg.maximum(2 * sizes - 1, 0)[:, None], axis=1)
     ends = rg.where((sizes > 0)[:, None], rg.logaddexp(last, before), last)
-    empty = np.where(sizes > 0, math.inf, 0.0)
+    empty = rg.where(sizes > 0, math.inf, 0.0)
     return rg.where(lengths > 0, -rg.squeeze(ends, axis=1), empty)
+
+
+def _states(xp: Any, rows: Any, blank: int) -> tuple[Any, Any]:
+    """The symbols of the states, and whether the blank before them may be left out: it may between
+    different symbols."""
+    samples, count = rows.shape
+    blanks = xp.full((samples, count), blank, dtype=rows.dtype)
+    states = xp.stack([blanks, rows], axis=-1).reshape((samples, 2 * count))
+    states = xp.concat([states, xp.full((samples, 1), blank, dtype=rows.dtype)], axis=1)
+    none = xp.full((samples, 1), -1, dtype=rows.dtype)
+    two = xp.concat([none, none, states], axis=1)[:, : 2 * count + 1]
+    first = xp.arange(2 * count + 1) < 2
+    return states, ~first & (states != blank) & (states != two)

@@ -10,7 +10,7 @@ from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.random import Generator
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
-from retrograd.nn.lookup import linear
+from retrograd.nn.lookup import linear, root_scale
 from retrograd.nn.noise import dropout
 
 
@@ -80,7 +80,7 @@ def multi_head_attention_forward(
         none = rg.zeros((*heads, 1, width), dtype=k.dtype)
         k, v = rg.concat([k, none], axis=-2), rg.concat([v, none], axis=-2)
         more += 1
-    scores = (q * (1 / math.sqrt(width))) @ k.mT
+    scores = (q * root_scale(width, q)) @ k.mT
     if is_causal and attn_mask is None:
         attn_mask = ~rg.tril(rg.ones((length, scores.shape[-1] - more), dtype=rg.bool))
     scores = _masked(scores, attn_mask, key_padding_mask, more, alone)

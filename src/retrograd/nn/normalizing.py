@@ -12,9 +12,8 @@ import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import as_shape, product, provenance
+from retrograd.ir import Dim, as_shape, product, provenance
 from retrograd.nn.activating import floating
-from retrograd.nn.spatial import known_size
 
 
 def _at() -> str:
@@ -225,11 +224,22 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     return rg.vector_norm(difference, axis=-1, ord=p)
 
 
+def _pairs(n: int | Dim) -> tuple[Any, Any]:
+    """The numbers i < j below n, in lexicographic order."""
+    if not isinstance(n, Dim):
+        return np.triu_indices(n, 1)
+    # Behind the pairs that begin with a number below i there are i (2 n - i - 1) / 2.
+    first = rg.arange(n) * (2 * n - 1 - rg.arange(n)) // 2
+    k = rg.arange(n * (n - 1) // 2)
+    i = rg.searchsorted(first, k, side="right") - 1
+    return i, k - rg.take(first, i) + i + 1
+
+
 @located
 def pdist(input: Any, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of rows i < j, in the order (0, 1), (0, 2), ..., (1, 2)."""
     x = floating(input)
     if x.ndim != 2:
         raise ShapeError(f"pdist takes a matrix of rows, not the shape {x.shape}")
-    i, j = np.triu_indices(known_size("pdist", x.shape[0]), 1)
+    i, j = _pairs(x.shape[0])
     return rg.vector_norm(rg.take(x, i, axis=0) - rg.take(x, j, axis=0), axis=-1, ord=p)

@@ -8,8 +8,10 @@ from typing import Any
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.assuming import assume
 from retrograd.frontend.random import Generator
 from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Dim
 from retrograd.nn import functional, init, packing
 from retrograd.nn.module import Module, shown
 from retrograd.nn.noise import check_probability
@@ -133,10 +135,18 @@ class _Recurrent(Module):
             x = self._mapped(x, layer, end)
             step = functools.partial(self._step, layer=layer, end=end)
             return packing.run(step, x, sizes, state, bool(end))
-        length: Any = x.shape[0]
-        if not isinstance(length, int):
-            raise ShapeError(f"{self.kind}: the length of sequences is a number, not {length}")
-        x = self._mapped(x, layer, end)
+        length = x.shape[0]
+        none = f"{self.kind}: sequences have at least one element, not {length}"
+        x = self._mapped(assume(x, 1, "<=", length, none), layer, end)
+        if isinstance(length, Dim):
+
+            def step_on(before: State, row: Tensor) -> tuple[State, Tensor]:
+                after = self._step(row, before, layer, end)
+                return after, after[0]
+
+            state = tuple([part.astype(x.dtype) for part in state])
+            state, y = rg.scan(step_on, state, x, reverse=bool(end))
+            return y, state
         outputs: list[Any] = [None] * length
         for t in reversed(range(length)) if end else range(length):
             state = self._step(x[t], state, layer, end)
@@ -227,7 +237,7 @@ class RNN(_Recurrent):
     """`h[t] = act(W_ih x[t] + b_ih + W_hh h[t-1] + b_hh)` along sequences, in `num_layers` layers.
 
     The input is `[L, N, input_size]`, `[N, L, input_size]` with `batch_first`, or one sequence
-    `[L, input_size]`; L is a number. Returns all outputs `[L, N, D hidden_size]` and the last
+    `[L, input_size]`. Returns all outputs `[L, N, D hidden_size]` and the last
     states `[D num_layers, N, hidden_size]`, D being 2 with `bidirectional`. `dropout` is that of
     what one layer gives to the next. Parameters are PyTorch's: `weight_ih_l0`, ...,
     `bias_hh_l0_reverse`. A `PackedSequence` gives one (`nn.utils.rnn`): each sequence ends, and in

@@ -11,15 +11,20 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.assuming import assume
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Dim
 from retrograd.nn.activating import floating
 from retrograd.nn.spatial import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
+    arrays_of,
     continued,
-    known_size,
+    divided,
+    ratio,
+    scaled,
 )
 
 CUBIC = -0.75  # the free parameter of the cubic kernel (Keys 1981), as in most libraries; -1/2 with
@@ -57,31 +62,40 @@ def interpolate(
         raise OptionError(f"interpolate: align_corners has no meaning with mode {mode!r}")
     if antialias and mode not in ("bilinear", "bicubic"):
         raise OptionError(f"interpolate: antialias is for bilinear and bicubic, not {mode!r}")
-    shape = [known_size("interpolate", n) for n in x.shape[2:]]
+    shape = x.shape[2:]
     sizes, scales = _sizes(shape, size, scale_factor, bool(recompute_scale_factor))
     if mode == "area":
         pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1]
         return pool(x, sizes)
     for axis, (n, new, scale) in enumerate(zip(shape, sizes, scales, strict=True), 2):
         if mode.startswith("nearest"):
-            at = np.arange(new) + (0.5 if mode == "nearest-exact" else 0.0)
-            near = np.minimum(np.floor(_single(at * _single(scale))), n - 1)
-            x = rg.take(x, near.astype(np.int64), axis=axis)
+            x = rg.take(x, _nearest(n, new, scale, mode == "nearest-exact"), axis=axis)
+            continue
+        place = _places(n, new, scale, bool(align_corners), mode == "bicubic" or antialias)
+        if not antialias:
+            x = _weighted(x, axis, *_taps(n, place, mode == "bicubic"))
+        elif arrays_of(n, new) is rg:
+            matrix = _stretched_all(n, place, scale, mode == "bicubic")
+            y = rg.tensordot(x, matrix.astype(x.dtype), axes=([axis], [1]))
+            x = rg.moveaxis(y, -1, axis)
         else:
-            taps = _taps(n, new, scale, bool(align_corners), mode == "bicubic", antialias)
-            x = _weighted(x, axis, *taps)
+            x = _weighted(x, axis, *_stretched(n, place, scale, mode == "bicubic"))
     return x
 
 
-def _single(x: Any) -> Any:
-    """Positions of nearest neighbours are counted in single precision, lest they differ from those
-    of other libraries."""
-    return np.float32(x)
+def _nearest(n: Any, new: Any, scale: Any, middle: bool) -> Any:
+    """The elements next to new ones, or to their middles. Their positions are counted in single
+    precision, lest they differ from those of other libraries."""
+    xp = arrays_of(n, new)
+    at = xp.arange(new).astype(xp.float64) + (0.5 if middle else 0.0)
+    step = scale.astype(rg.float32) if isinstance(scale, Tensor) else np.float32(scale)
+    place = (at * step.astype(xp.float64)).astype(xp.float32)
+    return xp.minimum(xp.floor(place), n - 1).astype(xp.int64)
 
 
 def _sizes(
-    shape: Sequence[int], size: Any, factor: Any, recompute: bool
-) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    shape: Sequence[Any], size: Any, factor: Any, recompute: bool
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The new sizes, and the distance of new elements in units of old ones."""
     if (size is None) == (factor is None):
         raise OptionError(
@@ -91,59 +105,64 @@ def _sizes(
     rank = len(shape)
     given = size if factor is None else factor
     values = tuple(given) if isinstance(given, tuple | list) else (given,) * rank
-    if len(values) != rank or any(not v > 0 for v in values):
+    if len(values) != rank or any(not isinstance(v, Dim) and not v > 0 for v in values):
         raise OptionError(f"interpolate: a positive number for each of {rank} axes, not {given!r}")
     if factor is None:
-        return tuple(int(v) for v in values), tuple(
-            n / v for n, v in zip(shape, values, strict=True)
-        )
-    sizes = tuple(math.floor(n * v) for n, v in zip(shape, values, strict=True))
-    if recompute:
-        return sizes, tuple(n / v for n, v in zip(shape, sizes, strict=True))
-    return sizes, tuple(1 / v for v in values)
+        sizes = tuple([v if isinstance(v, Dim) else int(v) for v in values])
+        return sizes, tuple(map(ratio, shape, sizes))
+    sizes = tuple([scaled("interpolate", n, v) for n, v in zip(shape, values, strict=True)])
+    return sizes, tuple(map(ratio, shape, sizes)) if recompute else tuple([1 / v for v in values])
 
 
-def _taps(
-    n: int, new: int, scale: float, corners: bool, cubic: bool, antialias: bool
-) -> tuple[Any, Any]:
-    """For each new element the old ones, `[new, taps]`, and their weights."""
+def _places(n: Any, new: Any, scale: Any, corners: bool, outside: bool) -> Any:
+    """Where new elements are among the old ones; before the first if they may be `outside`."""
+    xp = arrays_of(n, new)
+    i = xp.arange(new).astype(xp.float64)
     if corners:
-        scale = (n - 1) / (new - 1) if new > 1 else 0.0
-        place = np.arange(new) * scale
-    else:
-        place = (np.arange(new) + 0.5) * scale - 0.5
-    if antialias:
-        return _stretched(n, place, scale, cubic)
-    if not cubic and not corners:
-        place = np.maximum(place, 0)
-    first = np.floor(place).astype(np.int64)
+        return i * ratio(n - 1, new - 1)
+    place = (i + 0.5) * scale - 0.5
+    return place if outside else xp.maximum(place, 0.0)
+
+
+def _taps(n: Any, place: Any, cubic: bool) -> tuple[Any, Any]:
+    """For each new element the old ones, `[new, taps]`, and their weights."""
+    xp = rg if isinstance(place, Tensor) else np
     steps = np.arange(-1, 3) if cubic else np.arange(2)
-    at = first[:, None] + steps
+    at = xp.floor(place).astype(xp.int64)[:, None] + steps
     kernel = _cubic if cubic else _linear
-    return np.clip(at, 0, n - 1), kernel(place[:, None] - at, CUBIC)
+    return xp.clip(at, 0, n - 1), kernel(xp, place[:, None] - at, CUBIC)
 
 
-def _stretched(n: int, place: Any, scale: float, cubic: bool) -> tuple[Any, Any]:
+def _stretched(n: Any, place: Any, scale: float, cubic: bool) -> tuple[Any, Any]:
     """Taps of a kernel that is as wide as the new elements are apart; those outside count not."""
     width = max(scale, 1.0)
     reach = math.ceil((2 if cubic else 1) * width) + 1
     at = np.floor(place).astype(np.int64)[:, None] + np.arange(-reach, reach + 1)
     kernel = _cubic if cubic else _linear
-    weights = kernel((place[:, None] - at) / width, CUBIC_ANTIALIAS)
+    weights = kernel(np, (place[:, None] - at) / width, CUBIC_ANTIALIAS)
     weights = np.where((at >= 0) & (at < n), weights, 0.0)
     return np.clip(at, 0, n - 1), weights / weights.sum(1, keepdims=True)
 
 
-def _linear(d: Any, _: float) -> Any:
-    return np.maximum(1 - np.abs(d), 0)
+def _stretched_all(n: Any, place: Any, scale: Any, cubic: bool) -> Any:
+    """The same for sizes with names, on which it depends how many taps there are: the weights of
+    all old elements, `[new, n]`."""
+    kernel = _cubic if cubic else _linear
+    distance = (place[:, None] - rg.arange(n)) / rg.maximum(scale, 1.0)
+    weights = kernel(rg, distance, CUBIC_ANTIALIAS)
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _cubic(d: Any, a: float) -> Any:
+def _linear(xp: Any, d: Any, _: float) -> Any:
+    return xp.maximum(1 - xp.abs(d), 0.0)
+
+
+def _cubic(xp: Any, d: Any, a: float) -> Any:
     """The kernel of cubic convolution."""
-    d = np.abs(d)
+    d = xp.abs(d)
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = a * (((d - 5) * d + 8) * d - 4)
-    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+    return xp.where(d <= 1, near, xp.where(d < 2, far, 0.0))
 
 
 def _weighted(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
@@ -152,7 +171,7 @@ def _weighted(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
     shape = (-1,) + (1,) * (x.ndim - 1 - axis)
     for k in range(at.shape[1]):
         w = weights[:, k].reshape(shape)
-        if w.any():
+        if isinstance(w, Tensor) or w.any():
             total = total + rg.take(x, at[:, k], axis=axis) * rg.asarray(w).astype(x.dtype)
     return total if isinstance(total, Tensor) else rg.take(x, at[:, 0], axis=axis) * 0.0
 
@@ -193,14 +212,24 @@ def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
             f"affine_grid: theta is [N, 2, 3] for sizes (N, C, H, W), [N, 3, 4] for (N, C, D, H, "
             f"W), not {matrix.shape} for {tuple(size)}"
         )
-    lines = []
-    for n in size[2:]:
-        line = np.linspace(-1, 1, n) if n > 1 else np.zeros(n)
-        lines.append(line if align_corners else line * (n - 1) / n)
-    axes = np.meshgrid(*lines, indexing="ij")
-    points = np.stack([*reversed(axes), np.ones(axes[0].shape)], axis=-1).reshape(-1, rank + 1)
-    grid = rg.asarray(points).astype(matrix.dtype) @ matrix.mT
+    xp = arrays_of(*size[2:])
+    axes = xp.meshgrid(*[_line(xp, n, align_corners) for n in size[2:]], indexing="ij")
+    points = xp.stack([*reversed(axes), xp.ones_like(axes[0])], axis=-1)
+    points = rg.asarray(points).reshape((math.prod(size[2:]), rank + 1))
+    grid = points.astype(matrix.dtype) @ matrix.mT
     return grid.reshape((size[0], *size[2:], rank))
+
+
+def _line(xp: Any, n: Any, corners: bool) -> Any:
+    """The middles of n elements between -1 and 1, or as many points from -1 to 1; 0 for one."""
+    if xp is np:
+        line = np.linspace(-1, 1, n) if n > 1 else np.zeros(n)
+        return line if corners else line * (n - 1) / n
+    whole = rg.asarray(n, dtype=rg.float64)
+    i = rg.arange(n).astype(rg.float64)
+    line = i * (2.0 / rg.maximum(whole - 1.0, 1.0)) - 1.0
+    line = rg.where(whole > 1.0, line, 0.0)
+    return line if corners else line * (whole - 1.0) / whole
 
 
 @located
@@ -235,32 +264,34 @@ def grid_sample(
     if padding_mode not in ("zeros", "border", "reflection"):
         raise OptionError(f"grid_sample: there is no padding_mode {padding_mode!r}")
     corners = bool(align_corners)
-    shape = [known_size("grid_sample", n) for n in x.shape[2:]]
+    shape = x.shape[2:]
     at = []
     for axis, n in enumerate(shape):
         u = places[..., rank - 1 - axis]
-        u = (u + 1) * ((n - 1) / 2) if corners else ((u + 1) * n - 1) / 2
+        half = 0.5 * rg.asarray(n - 1).astype(u.dtype)
+        u = (u + 1) * half if corners else ((u + 1) * n - 1) / 2
         at.append(u if mode == "bicubic" else _inside(u, n, padding_mode, corners))
     taps = [_grid_taps(u, mode) for u in at]
-    flat = x.reshape((x.shape[0], x.shape[1], -1))
+    flat = x.reshape((x.shape[0], x.shape[1], math.prod(shape)))
     total: Any = 0.0
     for chosen in product(*taps):
         total = total + _corner(flat, shape, chosen, mode, padding_mode, corners)
     return total
 
 
-def _inside(u: Tensor, n: int, mode: str, corners: bool) -> Tensor:
+def _inside(u: Tensor, n: Any, mode: str, corners: bool) -> Tensor:
     """Places moved inside as the padding mode says."""
     if mode == "zeros":
         return u
     if mode == "reflection":
-        low, high = (0.0, n - 1.0) if corners else (-0.5, n - 0.5)
-        span = high - low
+        low, span = (0.0, n - 1) if corners else (-0.5, n)
         if span == 0:
             return u * 0.0
-        r = rg.remainder(u - low, 2 * span)
-        u = rg.where(r > span, 2 * span - r, r) + low
-    return rg.clip(u, 0.0, n - 1.0)
+        wide = span if low or not isinstance(span, Dim) else rg.maximum(rg.asarray(span), 1)
+        r = rg.remainder(u - low, 2 * wide)
+        moved = rg.where(r > wide, 2 * wide - r, r) + low
+        u = moved if wide is span else rg.where(rg.asarray(n) > 1, moved, u * 0.0)
+    return rg.clip(u, 0.0, n - 1)
 
 
 def _grid_taps(u: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None]]:
@@ -282,7 +313,7 @@ def _grid_taps(u: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None]]:
 
 
 def _corner(
-    flat: Tensor, shape: Sequence[int], taps: Any, mode: str, padding: str, corners: bool
+    flat: Tensor, shape: Sequence[Any], taps: Any, mode: str, padding: str, corners: bool
 ) -> Tensor:
     """The elements at one corner of the cells, times their weights, zeros outside."""
     index: Any = 0
@@ -292,12 +323,13 @@ def _corner(
         u = rg.stop_gradient(u)
         if mode == "bicubic":
             u = rg.round(_inside(u, n, padding, corners))
-        valid = valid & (u >= 0) & (u <= n - 1.0)
-        index = index * n + rg.clip(u, 0.0, n - 1.0).astype(rg.int64)
+        valid = valid & (u >= 0) & (u <= n - 1)
+        index = index * n + rg.clip(u, 0.0, n - 1).astype(rg.int64)
         if w is not None:
             weight = w if weight is None else weight * w
     points = index.shape[1:]
-    found = rg.take_along_axis(flat, index.reshape((index.shape[0], 1, -1)), axis=2)
+    places = index.reshape((index.shape[0], 1, math.prod(points)))
+    found = rg.take_along_axis(flat, places, axis=2)
     found = found.reshape((*flat.shape[:2], *points))
     keep = rg.expand_dims(valid, axis=1)
     if weight is None:
@@ -330,8 +362,9 @@ def pad(
     if min(widths, default=0) >= 0:
         return y
     sizes = y.shape[y.ndim - len(pairs) :]
-    if any(n + min(a, 0) + min(b, 0) < 0 for n, (a, b) in zip(sizes, pairs, strict=True)):
-        raise ShapeError(f"pad: {tuple(pad)} cuts off more than there is of {x.shape}")
+    for n, (a, b) in zip(sizes, pairs, strict=True):
+        many = f"pad: {tuple(pad)} cuts off more than there is of {x.shape}"
+        y = assume(y, -min(a, 0) - min(b, 0), "<=", n, many)
     ends = zip(sizes, pairs, strict=True)
     return y[(..., *(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in ends))]
 
@@ -340,8 +373,10 @@ def pad(
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     """`[..., C r^2, H, W]` to `[..., C, H r, W r]` (Shi et al., arXiv:1609.05158)."""
     x, r = rg.asarray(input), upscale_factor
-    if x.ndim < 3 or r < 1 or x.shape[-3] % (r * r):
-        raise ShapeError(f"pixel_shuffle by {r}: the channels of {x.shape} must divide by {r * r}")
+    uneven = f"pixel_shuffle by {r}: the channels of {x.shape} must divide by {r * r}"
+    if x.ndim < 3 or r < 1:
+        raise ShapeError(uneven)
+    x = divided(x, -3, r * r, uneven)
     *lead, c, h, w = x.shape
     k = len(lead)
     y = x.reshape((*lead, c // (r * r), r, r, h, w))
@@ -353,8 +388,10 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     """`[..., C, H r, W r]` to `[..., C r^2, H, W]`, the inverse of `pixel_shuffle`."""
     x, r = rg.asarray(input), downscale_factor
-    if x.ndim < 3 or r < 1 or x.shape[-1] % r or x.shape[-2] % r:
-        raise ShapeError(f"pixel_unshuffle by {r}: the last axes of {x.shape} must divide by {r}")
+    uneven = f"pixel_unshuffle by {r}: the last axes of {x.shape} must divide by {r}"
+    if x.ndim < 3 or r < 1:
+        raise ShapeError(uneven)
+    x = divided(divided(x, -1, r, uneven), -2, r, uneven)
     *lead, c, h, w = x.shape
     k = len(lead)
     y = x.reshape((*lead, c, h // r, r, w // r, r))

@@ -11,10 +11,12 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.assuming import assume
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
+from retrograd.ir import Dim
 from retrograd.nn.activating import floating
-from retrograd.nn.spatial import checked, known_size, named, sizes_of
+from retrograd.nn.spatial import arrays_of, checked, named, need_sizes, sizes_of, windows_of
 
 Function = Callable[..., Any]
 
@@ -25,14 +27,11 @@ def _adaptive_max_pool(rank: int) -> Function:
     def adaptive_max_pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
         x = checked(name, input, rank)
         given = tuple(sizes_of(output_size, rank))
-        if len(given) != rank or any(s is not None and s < 1 for s in given):
-            raise OptionError(
-                f"{name}: output_size is at least 1 for each of {rank} axes, or None to keep one, "
-                f"not {output_size!r}"
-            )
-        shape = [known_size(name, n) for n in x.shape[x.ndim - rank :]]
-        if 0 in shape:
-            raise ShapeError(f"{name}: there is no maximum of an axis without elements, {shape}")
+        x = need_sizes(name, x, given, rank)
+        shape = x.shape[x.ndim - rank :]
+        for n in shape:
+            none = f"{name}: there is no maximum of an axis without elements, {list(shape)}"
+            x = assume(x, 1, "<=", n, none)
         sizes = [n if s is None else s for s, n in zip(given, shape, strict=True)]
         return _pooled(x, shape, sizes, return_indices)
 
@@ -47,25 +46,27 @@ def _adaptive_max_pool(rank: int) -> Function:
     )
 
 
-def _pooled(x: Tensor, shape: Any, sizes: list[int], return_indices: bool) -> Any:
+def _pooled(x: Tensor, shape: Any, sizes: list[Any], return_indices: bool) -> Any:
     """Every window as a row of positions in the flat axes, the last repeated where one is short."""
     rank = len(sizes)
-    flat: Any = np.zeros((1,) * (2 * rank), np.int64)
+    flat: Any = arrays_of(*shape, *sizes).zeros((1,) * (2 * rank), dtype=np.int64)
+    wide: Any = 1
     for k, (n, size) in enumerate(zip(shape, sizes, strict=True)):
-        i = np.arange(size)
-        first, end = i * n // size, -(-(i + 1) * n // size)
-        at = np.minimum(first[:, None] + np.arange((end - first).max()), end[:, None] - 1)
-        axes = [1] * (2 * rank)
-        axes[k], axes[rank + k] = at.shape
-        flat = flat * n + at.reshape(axes)
-    windows = flat.reshape((math.prod(sizes), -1))
+        xp = arrays_of(n, size)
+        first, end = windows_of(n, size)
+        most = n // size + 2 if xp is rg else (end - first).max()  # at least that of the longest
+        at = xp.minimum(first[:, None] + xp.arange(most), end[:, None] - 1)
+        axes: list[Any] = [1] * (2 * rank)
+        axes[k], axes[rank + k] = size, most
+        flat, wide = flat * n + at.reshape(tuple(axes)), wide * most
+    windows = flat.reshape((math.prod(sizes), wide))
     lead = x.shape[: x.ndim - rank]
     values = rg.take(x.reshape((*lead, -1)), windows, axis=-1)
     best = rg.expand_dims(rg.argmax(values, axis=-1), axis=-1)
     y = rg.take_along_axis(values, best, axis=-1).reshape((*lead, *sizes))
     if not return_indices:
         return y
-    where = np.broadcast_to(windows, (*((1,) * len(lead)), *windows.shape))
+    where = rg.asarray(windows).reshape((*((1,) * len(lead)), *windows.shape))
     return y, rg.take_along_axis(where, best, axis=-1).reshape((*lead, *sizes))
 
 
@@ -110,7 +111,7 @@ def _max_unpool(rank: int) -> Function:
         )
         size = usual if output_size is None else tuple(output_size)[-rank:]
         lead = x.shape[: x.ndim - rank]
-        rows, cells = math.prod(lead), known_size(name, math.prod(size))
+        rows, cells = math.prod(lead), math.prod(size)
         offsets = rg.arange(rows, dtype=rg.int64)[:, None] * cells
         flat = rg.zeros((rows * cells,), dtype=x.dtype)
         places = (at.reshape((rows, -1)) + offsets).reshape((-1,))
@@ -136,9 +137,9 @@ max_unpool3d: Function = _max_unpool(3)
 
 
 def _columns(
-    what: str, size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+    what: str, x: Any, size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> tuple[Any, ...]:
-    """Options for two axes, and how many windows there are along each."""
+    """The input, options for two axes, and how many windows there are along each."""
     options = [tuple(sizes_of(v, 2)) for v in (kernel_size, dilation, padding, stride)]
     if any(len(o) != 2 for o in options) or min(*options[0], *options[1], *options[3]) < 1:
         raise OptionError(
@@ -147,9 +148,15 @@ def _columns(
     count = tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(size, *options, strict=True)
     )
-    if min(count) < 1:
-        raise ShapeError(f"{what}: windows of {options[0]} do not fit into {tuple(size)}")
-    return *options, count
+    none = f"{what}: windows of {options[0]} do not fit into {tuple(size)}"
+    for n in count:
+        x = assume(x, 1, "<=", n, none)
+    return x, *options, count
+
+
+def _starts(kernel: int, dilation: int, count: int | Dim, stride: int) -> Any:
+    """Where along an axis the elements of windows are: `[kernel, count]`."""
+    return np.arange(kernel)[:, None] * dilation + arrays_of(count).arange(count) * stride
 
 
 @located
@@ -159,14 +166,13 @@ def unfold(
     """The windows of `[N, C, H, W]` as columns: `[N, C kh kw, L]`, L the number of windows; or
     `[C, H, W]`, `[C kh kw, L]`."""
     x = checked("unfold", input, 2)
-    kernel, dilation, padding, stride, count = _columns(
-        "unfold", x.shape[-2:], kernel_size, dilation, padding, stride
+    x, kernel, dilation, padding, stride, count = _columns(
+        "unfold", x, x.shape[-2:], kernel_size, dilation, padding, stride
     )
     lead = x.shape[:-2]
     x = rg.pad(x, [(0, 0)] * len(lead) + [(p, p) for p in padding])
     for axis in range(2):
-        at = np.arange(kernel[axis])[:, None] * dilation[axis]
-        at = at + np.arange(count[axis]) * stride[axis]
+        at = _starts(kernel[axis], dilation[axis], count[axis], stride[axis])
         x = rg.take(x, at, axis=len(lead) + 2 * axis)
     x = rg.swapaxes(x, -3, -2)  # [..., kh, kw, oh, ow]
     return x.reshape((*lead[:-1], lead[-1] * math.prod(kernel), math.prod(count)))
@@ -185,8 +191,8 @@ def fold(
     `[N, C, H, W]`, or without N."""
     x = rg.asarray(input)
     size = tuple(sizes_of(output_size, 2))
-    kernel, dilation, padding, stride, count = _columns(
-        "fold", size, kernel_size, dilation, padding, stride
+    x, kernel, dilation, padding, stride, count = _columns(
+        "fold", x, size, kernel_size, dilation, padding, stride
     )
     cells = math.prod(kernel)
     if x.ndim not in (2, 3) or x.shape[-2] % cells or x.shape[-1] != math.prod(count):
@@ -197,10 +203,7 @@ def fold(
     x = x.reshape((*lead, *kernel, *count))
     wide = [n + 2 * p for n, p in zip(size, padding, strict=True)]
     flat = rg.zeros((*lead, math.prod(wide)), dtype=x.dtype)
-    rows, columns = (
-        (np.arange(k)[:, None] * d + np.arange(c) * s)
-        for k, d, s, c in zip(kernel, dilation, stride, count, strict=True)
-    )
+    rows, columns = map(_starts, kernel, dilation, count, stride)
     places = rows[:, None, :, None] * wide[1] + columns[None, :, None, :]
     y = rg.scatter_add(flat, places, x, axis=len(lead)).reshape((*lead, *wide))
     (top, left), (h, w) = padding, size

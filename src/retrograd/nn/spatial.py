@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 import retrograd as rg
-from retrograd.errors import OptionError, ShapeError
+from retrograd.errors import OptionError, ShapeError, TraceError
+from retrograd.frontend.assuming import assume
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim, provenance
 
 Function = Callable[..., Tensor]
+LARGEST = 1 << 16  # sizes up to which a fraction of them is looked at
 
 
 def named(f: Function, name: str, doc: str) -> Function:
@@ -23,11 +27,52 @@ def named(f: Function, name: str, doc: str) -> Function:
     return located(f)
 
 
-def known_size(what: str, n: int | Dim) -> int:
-    """A size that must be a number."""
-    if isinstance(n, Dim):
-        raise ShapeError(f"{what} needs axes of known size, not {n}")
-    return n
+def arrays_of(*sizes: Any) -> Any:
+    """Where positions along axes are computed: by NumPy, once, if all sizes are numbers; as part of
+    the program if one has a name. Both give the same, as both follow the array API standard."""
+    return rg if any(isinstance(n, Dim) for n in sizes) else np
+
+
+def values_of(x: Any) -> Any:
+    """The numbers of an array, None where they will be known in a call only."""
+    try:
+        return rg.asarray(x).numpy()
+    except TraceError:
+        return None
+
+
+def ratio(a: int | Dim, b: int | Dim) -> Any:
+    """`a / b` in double precision, 0 where b is: a number, or a scalar where a size has a name."""
+    if not isinstance(a, Dim) and not isinstance(b, Dim):
+        return a / b if b else 0.0
+    top, bottom = (rg.asarray(n, dtype=rg.float64) for n in (a, b))
+    return rg.where(bottom > 0, top / rg.maximum(bottom, 1.0), 0.0)
+
+
+def divided(x: Tensor, axis: int, by: int, why: str) -> Tensor:
+    """x, of whose axis the size divides by a number, and is written as a multiple of it."""
+    n = x.shape[axis]
+    x = assume(x, n % by, "<=", 0, why)
+    if n // by * by == n:
+        return x
+    return x[(slice(None),) * (axis % x.ndim) + (slice(0, n // by * by),)]
+
+
+def scaled(what: str, n: int | Dim, factor: float) -> int | Dim:
+    """`floor(n * factor)`. For a size with a name the factor is the simplest fraction that is
+    rounded to it; one for which that is not the same for all sizes that occur is refused."""
+    if not isinstance(n, Dim):
+        return math.floor(n * factor)
+    exact = Fraction(factor).limit_denominator(1000)
+    sizes = np.arange(LARGEST)
+    same = np.floor(sizes * float(factor)) == sizes * exact.numerator // exact.denominator
+    if float(exact) != factor or not same.all():
+        raise ShapeError(
+            f"{what}: {factor} times a size with a name, {n}, is no size for all its values, as "
+            "products are rounded; give the new size itself, such as x.shape[-1] * "
+            f"{exact.numerator} // {exact.denominator}"
+        )
+    return n * exact.numerator // exact.denominator
 
 
 def checked(what: str, x: Any, rank: int) -> Tensor:
@@ -150,14 +195,10 @@ def _adaptive_avg_pool(rank: int) -> Function:
     def adaptive_avg_pool(input: Any, output_size: Any) -> Tensor:
         x = checked(name, input, rank)
         sizes = tuple(sizes_of(output_size, rank))
-        if len(sizes) != rank or any(s is not None and s < 1 for s in sizes):
-            raise OptionError(
-                f"{name}: output_size is at least 1 for each of {rank} axes, or None to keep "
-                f"one, not {output_size!r}"
-            )
+        x = need_sizes(name, x, sizes, rank)
         for axis, size in enumerate(sizes, x.ndim - rank):
             if size is not None and size != x.shape[axis]:
-                x = _averaged(name, x, axis, size)
+                x = _averaged(x, axis, size)
         return x
 
     return named(
@@ -168,16 +209,34 @@ def _adaptive_avg_pool(rank: int) -> Function:
     )
 
 
-def _averaged(what: str, x: Tensor, axis: int, size: int) -> Tensor:
+def need_sizes(what: str, x: Tensor, sizes: Sequence[Any], rank: int) -> Tensor:
+    """x, which is pooled to sizes; None for one that stays."""
+    if len(sizes) != rank or any(s is not None and not isinstance(s, Dim) and s < 1 for s in sizes):
+        raise OptionError(
+            f"{what}: output_size is at least 1 for each of {rank} axes, or None to keep one, not "
+            f"{tuple(sizes)!r}"
+        )
+    for size in sizes:
+        if isinstance(size, Dim):
+            x = assume(x, 1, "<=", size, f"{what}: output_size is at least 1, not {size}")
+    return x
+
+
+def windows_of(length: int | Dim, count: int | Dim) -> tuple[Any, Any]:
+    """Where each of `count` windows begins and ends that together cover an axis."""
+    i = arrays_of(length, count).arange(count)
+    return i * length // count, ((i + 1) * length + (count - 1)) // count
+
+
+def _averaged(x: Tensor, axis: int, size: int | Dim) -> Tensor:
     if size == 1:
         return x.mean(axis=axis, keepdims=True)
     length = x.shape[axis]
-    if isinstance(length, Dim):
-        raise ShapeError(f"{what} to {size} needs an axis of known size, not {length}")
-    i = np.arange(size)[:, None]
-    s = np.arange(length)[None]
-    share = (s >= i * length // size) & (s < -(-(i + 1) * length // size))
-    matrix = rg.asarray(share / share.sum(1, keepdims=True)).astype(x.dtype)
+    xp = arrays_of(length, size)
+    first, end = windows_of(length, size)
+    s = xp.arange(length)[None]
+    share = ((s >= first[:, None]) & (s < end[:, None])).astype(xp.float64)
+    matrix = rg.asarray(share / share.sum(axis=1, keepdims=True)).astype(x.dtype)
     return rg.moveaxis(rg.tensordot(x, matrix, axes=([axis], [1])), -1, axis)
 
 
@@ -194,20 +253,21 @@ def continued(x: Tensor, widths: Sequence[tuple[int, int]], mode: str) -> Tensor
     from the other end."""
     for axis, (low, high) in enumerate(widths, x.ndim - len(widths)):
         n = x.shape[axis]
-        if isinstance(n, Dim):
-            raise ShapeError(f"padding_mode={mode!r} needs an axis of known size, not {n}")
-        most = {"reflect": n - 1, "circular": n, "replicate": max(low, high)}[mode]
-        if max(low, high) > most:
-            raise ShapeError(
+        most = {"reflect": n - 1, "circular": n, "replicate": None}[mode]
+        if most is not None:
+            wide = max(low, high)
+            x = assume(
+                x, wide, "<=", most,
                 f"padding_mode={mode!r} continues an axis of {n} elements by at most {most}, not "
-                f"by {max(low, high)}; make the padding smaller"
-            )
-        at = np.arange(-low, n + high)
+                f"by {wide}; make the padding smaller",
+            )  # fmt: skip
+        xp = arrays_of(n)
+        at = xp.arange(low + n + high) - low
         if mode == "circular":
             at = at % n
         elif mode == "replicate":
-            at = np.clip(at, 0, n - 1)
+            at = xp.clip(at, 0, n - 1)
         else:
-            at = n - 1 - np.abs(n - 1 - np.abs(at))
+            at = n - 1 - abs(n - 1 - abs(at))
         x = rg.take(x, at, axis=axis)
     return x

@@ -12,7 +12,7 @@ from retrograd.onnx.writer import Writer, rule
 LAST = np.iinfo(np.int64).min  # where a slice that goes backwards ends
 
 
-@rule("stop_gradient", "alias", "region_in", "region_out", "keep", "after")
+@rule("stop_gradient", "alias", "region_in", "region_out", "keep", "after", "assume")
 def same(w: Writer, node: Node, names: list[str]) -> str:
     return names[0]
 

@@ -4,6 +4,7 @@ Importing this package registers them all.
 """
 
 from retrograd.ops import (
+    assume,
     complex,
     control,
     conv,
@@ -29,6 +30,7 @@ from retrograd.ops import (
 )
 
 __all__ = [
+    "assume",
     "complex",
     "control",
     "conv",

@@ -14,13 +14,13 @@ EXACT = frozenset((
     "div", "reciprocal", "floor", "ceil", "trunc", "round", "cast",
     # movement and counting
     "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
-    "gather", "random_bits", "item", "stop_gradient", "alias", "reduce_any", "reduce_all",
-    "region_in", "region_out", "keep", "after",
+    "gather", "random_bits", "draw", "item", "stop_gradient", "alias", "reduce_any", "reduce_all",
+    "region_in", "region_out", "keep", "after", "assume",
 ))  # fmt: skip
 MOVING = frozenset((
     "constant", "iota", "expand", "reshape", "permute", "slice", "pad", "flip", "concat", "gather",
     "stop_gradient", "alias", "scatter_set", "item", "region_in", "region_out", "keep", "after",
-    "windows", "store",
+    "windows", "store", "assume",
     # One result is right, and NumPy has it without compiling anything.
     "sort", "argsort", "dag_order",
 ))  # fmt: skip

@@ -3,7 +3,8 @@
 A sample z with the distribution function `F(z; a)` moves with the parameter so that F stays:
 `dz/da = -(dF/da) / (dF/dz)` (Figurnov, Mohamed, Mnih, arXiv:1805.08498). These ops give the sample
 they are given, their last input, which is drawn from the parameters they are given, and have that
-derivative, of the output as a function of the parameters; so higher derivatives follow.
+derivative, of the output as a function of the parameters; so higher derivatives follow. Of a sample
+whose logarithm `a` is known, `implicit_exp` says that it moves as `exp(a)` does.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def log_gamma_slope(a: Node, y: Node) -> Node:
 
 
 # fmt: off
+implicit_exp = binary("implicit_exp", sample, lambda g, y, a, z: zmul(g, y), None, FLOAT)
 implicit_gamma = binary("implicit_gamma", sample, lambda g, y, a, z: -zdiv(
                             zmul(g, gammainc_da(a, y)), gammainc_dx(a, y)), None, FLOAT)
 implicit_log_gamma = binary("implicit_log_gamma", sample,
@@ -66,3 +68,9 @@ von_mises_slope = binary("von_mises_slope", from_formula("von_mises_slope"),
 implicit_von_mises = binary("implicit_von_mises", sample,
                             lambda g, y, k, z: zmul(g, von_mises_slope(k, y)), None, FLOAT)
 # fmt: on
+
+# Whose value is that of their last input.
+IMPLICIT = frozenset(
+    op.name
+    for op in (implicit_exp, implicit_gamma, implicit_log_gamma, implicit_beta, implicit_von_mises)
+)

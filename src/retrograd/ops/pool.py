@@ -29,7 +29,7 @@ class Pooling(Op):
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     low: tuple[int, ...]
-    high: tuple[int, ...]
+    high: tuple[int | Dim, ...]
 
     @property
     def rank(self) -> int:
@@ -42,7 +42,7 @@ class Pooling(Op):
             raise DTypeError(f"{self.name} compares real numbers, not {x}")
         if x.rank < self.rank or not len(self.low) == len(self.high) == self.rank:
             raise fail(self, x, f"it needs {self.rank} axes, each with padding on two sides")
-        if any(n < 0 for n in (*self.low, *self.high)):
+        if any(not isinstance(n, Dim) and n < 0 for n in (*self.low, *self.high)):
             raise fail(self, x, "padding is not negative")
         at = x.rank - self.rank
         check_spatial(self, x, x.shape[at:])
@@ -64,7 +64,7 @@ class Pooling(Op):
     def windows(self, x: Any, value: Any) -> Any:
         """Windows over an array with its padding, those of one place along the last axis."""
         lead = [(0, 0)] * (x.ndim - self.rank)
-        widths = [*lead, *zip(self.low, self.high, strict=True)]
+        widths: Any = [*lead, *zip(self.low, self.high, strict=True)]
         padded = np.pad(x, widths, constant_values=x.dtype.type(value))
         y = windows_of(padded, self.sizes, self.strides, self.dilations)
         return y.reshape(*y.shape[: x.ndim], math.prod(self.sizes))
@@ -91,7 +91,7 @@ class MaxPool(Pooling):
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     low: tuple[int, ...]
-    high: tuple[int, ...]
+    high: tuple[int | Dim, ...]
 
     def reference(self, *arrays: Any) -> Any:
         (x,) = arrays
@@ -144,7 +144,7 @@ class MaxPoolIndex(Pooling):
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     low: tuple[int, ...]
-    high: tuple[int, ...]
+    high: tuple[int | Dim, ...]
 
     def infer(self, *types: TensorType) -> TensorType:
         return super().infer(*types).with_dtype(int32)

@@ -47,11 +47,20 @@ def polynomial(coefficients: Sequence[float], x: Any) -> Any:
 def log(m: Numbers, x: Any) -> Any:
     """`log(x)` for finite `x >= 2**-1022`; others give something: scaled to `[sqrt(1/2), sqrt(2)]`
     by exact products, then `2 atanh((x - 1) / (x + 1))` by its series."""
+    return _log_of_scaled(m, *_scaled(m, x))
+
+
+def _scaled(m: Numbers, x: Any) -> tuple[Any, Any]:
+    """x between 1 and 2, and how many doublings it was away from there."""
     up = x * 0.0
     for shift in (512, 256, 128, 64, 32, 16, 8, 4, 2, 1):
         large, tiny = x >= 2.0**shift, x < 2.0 ** (1 - shift)
         x = m.choose(large, x * 2.0**-shift, m.choose(tiny, x * 2.0**shift, x))
         up = m.choose(large, up + float(shift), m.choose(tiny, up - float(shift), up))
+    return x, up
+
+
+def _log_of_scaled(m: Numbers, x: Any, up: Any) -> Any:
     large = x > math.sqrt(2)
     x, up = m.choose(large, x * 0.5, x), m.choose(large, up + 1.0, up)
     s = (x - 1.0) / (x + 1.0)
@@ -61,16 +70,40 @@ def log(m: Numbers, x: Any) -> Any:
 
 def exp(m: Numbers, x: Any) -> Any:
     """`exp(x)`; 0 below -746, infinite above 710."""
+    return _doubled(m, *_exp_of_rest(m, x))
+
+
+def _exp_of_rest(m: Numbers, x: Any) -> tuple[Any, Any]:
+    """The exponential as a number about 1 that is to be doubled so often."""
     x = m.choose(x < -746.0, x * 0.0 - 746.0, m.choose(x > 711.0, x * 0.0 + 711.0, x))
     n = m.round(x * (1 / math.log(2)))
     r = (x - n * _LN2[0]) - n * _LN2[1]
-    y = polynomial([1 / math.factorial(k) for k in range(15)], r)
+    return polynomial([1 / math.factorial(k) for k in range(15)], r), n
+
+
+def _doubled(m: Numbers, y: Any, n: Any) -> Any:
     up, size = n > 0.0, abs(n)
     for shift in (512, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1):
         more = size >= float(shift)
         y = m.choose(more, m.choose(up, y * 2.0**shift, y * 2.0**-shift), y)
         size = m.choose(more, size - float(shift), size)
     return y
+
+
+def log_of_arrays(x: Any) -> Any:
+    """`log` for NumPy, which knows exponents: the same bits sooner."""
+    if not np.all((x >= 2.0**-1022) & (x < np.inf)):
+        return log(Arrays(), x)
+    half, up = np.frexp(x)
+    return _log_of_scaled(Arrays(), half * 2.0, up - 1.0)
+
+
+def exp_of_arrays(x: Any) -> Any:
+    """`exp` for NumPy; the same where no product is rounded."""
+    y, n = _exp_of_rest(Arrays(), x)
+    if not np.all(abs(n) <= 1000.0):
+        return _doubled(Arrays(), y, n)
+    return np.ldexp(y, n.astype(np.int32))
 
 
 def atan(m: Numbers, t: Any) -> Any:
@@ -86,14 +119,23 @@ def atan(m: Numbers, t: Any) -> Any:
 
 def log_factorial(m: Numbers, k: Any) -> Any:
     """`log(k!)` for `k >= 0`: Stirling's formula, ten steps up."""
+    return _by_stirling(k, lambda x: log(m, x))
+
+
+def log_factorial_of_arrays(k: Any) -> Any:
+    """`log_factorial` for NumPy."""
+    return _by_stirling(k, log_of_arrays)
+
+
+def _by_stirling(k: Any, log: Callable[[Any], Any]) -> Any:
     z = k + 11.0
     product = k + 1.0
     for j in range(2, 11):
         product = product * (k + float(j))
     inverse = 1.0 / z
     series = inverse * polynomial(STIRLING_SERIES, inverse * inverse)
-    y = (z - 0.5) * log(m, z) - z + (0.5 * math.log(2 * math.pi)) + series
-    return y - log(m, product)
+    y = (z - 0.5) * log(z) - z + (0.5 * math.log(2 * math.pi)) + series
+    return y - log(product)
 
 
 FORMULAS: dict[str, Callable[[Numbers, Any], Any]] = {
@@ -104,14 +146,16 @@ FORMULAS: dict[str, Callable[[Numbers, Any], Any]] = {
 }
 
 
-def _meaning(f: Callable[[Numbers, Any], Any]) -> Callable[..., Any]:
-    return in_double(lambda x: f(Arrays(), x))
+def atan_of_arrays(t: Any) -> Any:
+    """`atan` for NumPy."""
+    return atan(Arrays(), t)
 
 
 # fmt: off
-portable_log = unary("portable_log", _meaning(log), lambda g, y, x: zdiv(g, x))
-portable_exp = unary("portable_exp", _meaning(exp), lambda g, y, x: zmul(g, y))
-portable_atan = unary("portable_atan", _meaning(atan), lambda g, y, x: zdiv(g, 1 + x * x))
-portable_log_factorial = unary("portable_log_factorial", _meaning(log_factorial),
+portable_log = unary("portable_log", in_double(log_of_arrays), lambda g, y, x: zdiv(g, x))
+portable_exp = unary("portable_exp", in_double(exp_of_arrays), lambda g, y, x: zmul(g, y))
+portable_atan = unary("portable_atan", in_double(atan_of_arrays),
+                      lambda g, y, x: zdiv(g, 1 + x * x))
+portable_log_factorial = unary("portable_log_factorial", in_double(log_factorial_of_arrays),
                                lambda g, y, x: zmul(g, digamma(x + 1)))
 # fmt: on

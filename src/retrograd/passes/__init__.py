@@ -10,7 +10,7 @@ outputs depend on and nothing else, so a node that a pass makes useless is gone.
 
 from retrograd.passes.cse import cse
 from retrograd.passes.fold import fold
-from retrograd.passes.pipeline import optimize
+from retrograd.passes.pipeline import optimize, prepared
 from retrograd.passes.simplify import IDENTITIES, simplify
 
-__all__ = ["IDENTITIES", "cse", "fold", "optimize", "simplify"]
+__all__ = ["IDENTITIES", "cse", "fold", "optimize", "prepared", "simplify"]

@@ -265,11 +265,11 @@ def _while(node: Node, used: Sequence[int]) -> Results | None:
     if len(needed) == carries and len(constants) == first:
         return None
     keep = [*constants, *(first + k for k in needed)]
-    op = WhileLoop(
-        Graph([prim.test.inputs[i] for i in keep], prim.test.outputs, prim.test.name),
-        Graph([own[i] for i in keep], [outputs[k] for k in needed], prim.body.name),
-        len(needed),
-        prim.most,
+    op = replace(
+        prim,
+        test=Graph([prim.test.inputs[i] for i in keep], prim.test.outputs, prim.test.name),
+        body=Graph([own[i] for i in keep], [outputs[k] for k in needed], prim.body.name),
+        carries=len(needed),
     )
     found = _results(op, [node.inputs[i] for i in keep], [*needed, carries])
     return found
@@ -293,7 +293,8 @@ def _cond(node: Node, used: Sequence[int]) -> Results | None:
         Graph([g.inputs[i] for i in keep], [g.outputs[k] for k in used], g.name)
         for g in (prim.then, prim.other)
     ]
-    return _results(Cond(*graphs), [condition, *(operands[i] for i in keep)], used)
+    op = replace(prim, then=graphs[0], other=graphs[1])
+    return _results(op, [condition, *(operands[i] for i in keep)], used)
 
 
 def _sized(node: Node, used: Sequence[int]) -> Results | None:

@@ -11,6 +11,7 @@ from retrograd.passes.cse import merging
 from retrograd.passes.fold import folding
 from retrograd.passes.loops import has_loops, inside, pruned
 from retrograd.passes.merging_scans import merged
+from retrograd.passes.settle import written
 from retrograd.passes.simplify import simplifying
 from retrograd.passes.sweep import MakeRule, Rule, sealed, sweep
 
@@ -54,6 +55,12 @@ def optimize(graph: G, after: Callable[[Graph], object] | None = None) -> G:
         return graph
 
     return sealed(graph, run)
+
+
+def prepared(graph: G, simplify: bool) -> G:
+    """A graph for a compiler: random samples written out, which leaves much to simplify."""
+    whole = written(graph)
+    return optimize(whole) if simplify or whole is not graph else graph
 
 
 class _Round:

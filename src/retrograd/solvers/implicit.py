@@ -17,8 +17,9 @@ from retrograd.frontend.elementwise import isfinite, logical_not, maximum, stop_
 from retrograd.frontend.linalg import solve
 from retrograd.frontend.reductions import max as largest
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import custom_vjp, jacfwd, jacrev, vjp
+from retrograd.frontend.transforms import jacfwd, jacrev, vjp
 from retrograd.frontend.transforms.active import need_function, wanted
+from retrograd.frontend.transforms.custom import implicit_vjp
 from retrograd.ir import substitute
 from retrograd.solvers.flat import flat
 
@@ -129,7 +130,7 @@ def root(f: Callable[[Any], Any], x0: Any, *, tol: float | None = None, max_step
         back = vjp(lambda *a: g(x, *a), *around)[1] if around else lambda _: ()
         return (None, *back(solve(slope.T, -cotangent)))
 
-    implicit = custom_vjp(found, fwd, bwd)
+    implicit = implicit_vjp(found, fwd, bwd)
     return g.back(implicit(g.start, *g.around))
 
 
@@ -177,7 +178,7 @@ def fixed_point(
         back = vjp(lambda *a: g(x, *a), *around)[1] if around else lambda _: ()
         return (None, *back(c))
 
-    implicit = custom_vjp(found, fwd, bwd)
+    implicit = implicit_vjp(found, fwd, bwd)
     return g.back(implicit(g.start, *g.around))
 
 

@@ -15,8 +15,9 @@ from retrograd.frontend.creation import tensor
 from retrograd.frontend.elementwise import astype, stop_gradient, where
 from retrograd.frontend.manipulation import broadcast_to, concat, stack
 from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import custom_vjp, vjp, vmap
+from retrograd.frontend.transforms import vjp, vmap
 from retrograd.frontend.transforms.active import need_arguments, need_function, wanted
+from retrograd.frontend.transforms.custom import implicit_vjp
 from retrograd.ir import substitute
 from retrograd.solvers.dormand_prince import (
     Slope,
@@ -58,7 +59,7 @@ def odeint(
     state at every step. With `gradient="adjoint"` reverse mode solves the adjoint equation
     `da/dt = -(df/dy)^T a` backwards between the times instead, to the same tolerance: its memory
     does not grow with the number of steps, and the gradient is that of the exact solution, up to
-    the tolerance.
+    the tolerance. There is no forward mode, as the steps of that equation depend on the cotangent.
 
     More than `max_steps` steps, rejected ones too, between two times raise a `LoopLimitError`; the
     problem is then stiff, the tolerance too small for the dtype, or f gives NaN.
@@ -170,7 +171,8 @@ def _with_adjoint(
         found = [next(gradients) if w.dtype.is_inexact else None for w in around]
         return (a, concat([first, own[1:]]), *found)
 
-    return custom_vjp(forward, fwd, bwd)(y, times, *field.around)
+    forward.__name__ = "odeint with gradient='adjoint'"
+    return implicit_vjp(forward, fwd, bwd)(y, times, *field.around)
 
 
 class _Field:

@@ -106,7 +106,7 @@ def _windows(a: Arrays) -> dict[str, Call]:
 
 
 def _unpooled(d: int, x: rg.Tensor) -> rg.Tensor:
-    even = [slice(0, int(size) // 2 * 2) for size in x.shape[2:]]
+    even = [slice(0, size // 2 * 2) for size in x.shape[2:]]
     values, places = getattr(F, f"max_pool{d}d")(x[:, :, *even], 2, return_indices=True)
     unpooled: rg.Tensor = getattr(F, f"max_unpool{d}d")(values, places, 2)
     return unpooled

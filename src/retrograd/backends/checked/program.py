@@ -12,14 +12,16 @@ from retrograd.backends.checked.causes import cause_of
 from retrograd.control.body import MEANING
 from retrograd.errors import NonFiniteError, RetrogradError
 from retrograd.ir import Graph, Node, TupleType
+from retrograd.ops.assume import check_assumed
 
 CHECKED = "checked"  # the name of this backend
 SHOWN = 6  # operands whose values a message shows
 # What hands on what it is given, or stands for it: a mask of -inf is no fault of these.
 _HANDING_ON = frozenset((
     "constant", "select", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
-    "gather", "alias", "stop_gradient", "reduce_max", "reduce_min", "maximum", "minimum", "sort",
-    "scatter_set", "cumulative_max", "cumulative_min", "copysign", "nextafter", "neg", "abs",
+    "gather", "alias", "assume", "stop_gradient", "reduce_max", "reduce_min", "maximum", "minimum",
+    "sort", "scatter_set", "cumulative_max", "cumulative_min", "copysign", "nextafter", "neg",
+    "abs",
 ))  # fmt: skip
 
 
@@ -32,6 +34,8 @@ class CheckedProgram:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         graph = self.graph
         sizes = bind(graph.inputs, arrays)
+        if sizes:
+            check_assumed(graph.nodes, sizes)
         values: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
         for x, a in values.items():
             check_given(x, a)

@@ -11,7 +11,7 @@ from retrograd.backends.pairs.matrices import Paired
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Node, TensorType, bool_, evaluate, spec
 from retrograd.ops.index import Scatter
-from retrograd.ops.linalg import Inv, Solve
+from retrograd.ops.linalg import Inv, LeastFactors, LeastSquares, Solve
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.scan import Scan
 from retrograd.ops.sort import SearchSorted
@@ -67,14 +67,18 @@ def types_of(node: Node, kind: str) -> list[TensorType]:
                 for own in operands:
                     own[-1] = 2  # the parts of complex numbers
             prim = prim.inner
+        if ending in "<>":
+            more, less = (rows, rows + 1) if ending == ">" else (rows + 1, rows)
+            old, new = operands[0][more], operands[0][less] + Dim("d")
+            operands = [[new if n == old else n for n in own] for own in operands]
         if isinstance(prim, Solve | Inv):
             operands[1][rows] = operands[0][rows + 1] + 2
+        if isinstance(prim, LeastSquares):
+            operands[1][rows + 1] = operands[0][rows] + 1
+        if isinstance(prim, LeastFactors):
+            operands[1][rows], operands[1][rows + 1] = 1, 1
         found = [t.with_shape(tuple(s)) for t, s in zip(types, operands, strict=True)]
-        if ending not in "<>":
-            return found
-        more, less = (rows, rows + 1) if ending == ">" else (rows + 1, rows)
-        operands[0][more] = operands[0][less] + Dim("d")
-        return [types[0].with_shape(tuple(operands[0])), *found[1:], spec((Dim("d"),), bool_)]
+        return found if ending not in "<>" else [*found, spec((Dim("d"),), bool_)]
     sizes: list[list[Any]] = [
         [Dim(f"{'abc'[i]}{axis}") for axis in range(t.rank)] for i, t in enumerate(types)
     ]

@@ -26,7 +26,7 @@ from retrograd.backends.interpret.contracting import contracted
 from retrograd.backends.interpret.formulas import written
 from retrograd.backends.interpret.matrices import factored
 from retrograd.backends.interpret.naming import difference, named, types_of
-from retrograd.backends.interpret.ordered import can_reduce, in_order, reduced
+from retrograd.backends.interpret.ordered import can_evaluate, can_reduce, in_order, reduced
 from retrograd.backends.interpret.scanning import scanned
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.pairs.matrices import Paired
@@ -46,6 +46,7 @@ from retrograd.ops.index import Scatter
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.portable import FORMULAS
 from retrograd.ops.reduce import ArgMax, Reduction
 from retrograd.ops.scan import Scan
 from retrograd.ops.sort import SearchSorted, Sort
@@ -85,6 +86,8 @@ def run(node: Node, arrays: list[Array]) -> Array:
         shape = arrays[0].shape
         if not arrays[0].size:
             return np.empty(shape, node.dtype.dtype)
+        if prim.name in FORMULAS and can_evaluate(node, work):
+            return np.asarray(prim.reference(*arrays))
         flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
         known = None if _has_code(node, "flat") else written(node, flat)
         if known is None:

@@ -35,6 +35,7 @@ WIDE = ("float32", "float64")  # dtypes in which sums are kept as they are added
 ENOUGH, ALL = 1 << 22, 1 << 26
 CALL = 1 << 12  # elements that take as long as a call
 AT = 32  # elements that take as long as one of which NumPy is told where it goes
+FORMULA = 100  # operations of which a portable function is made, see `ops/portable.py`
 CAPACITY = 4096  # kinds that are remembered; the oldest is forgotten
 _DONE: OrderedDict[Any, float] = OrderedDict()  # by kind, and by kind and shapes
 
@@ -72,6 +73,11 @@ def can_reduce(node: Node, work: float) -> bool:
     """Whether `reduced` shall compute a node, for which there is so much work."""
     floats = isinstance(node.prim, ReduceSum | ReduceProd) and node.dtype.name in WIDE
     return floats and affords(node, work)
+
+
+def can_evaluate(node: Node, work: float) -> bool:
+    """Whether NumPy shall compute a function made of correctly rounded operations."""
+    return node.dtype.name in WIDE and affords(node, FORMULA * (work + CALL))
 
 
 def in_order(node: Node, arrays: list[Array], work: float) -> Array | None:

@@ -22,6 +22,7 @@ from retrograd.backends.limits import check_memory
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.errors import IndexRangeError, LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
+from retrograd.ops.assume import check_assumed
 from retrograd.ops.elementwise import Elementwise
 from retrograd.ops.exact import EXACT, MOVING
 from retrograd.passes.settle import settled
@@ -47,6 +48,8 @@ class InterpretedProgram:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         graph = self._body
         sizes = bind(graph.inputs, arrays)
+        if sizes:
+            check_assumed(graph.nodes, sizes)
         if sizes != self._fitting:
             self._check_memory(sizes)
         values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))

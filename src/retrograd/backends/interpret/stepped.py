@@ -20,7 +20,7 @@ from retrograd.backends.kernel import ALIGNMENT
 from retrograd.backends.limits import check_memory
 from retrograd.backends.llvm.steps import Kind, Step, Steps, kind_of
 from retrograd.ir import Graph, Node, TensorType
-from retrograd.passes.settle import settled
+from retrograd.passes.settle import settled, written
 
 MANY = 16_000  # operations, which take seconds to compile into one function
 FEW = 64  # elements that an operation makes, on average, if its call is what takes time
@@ -70,7 +70,7 @@ class SteppedProgram:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        body = settled(graph)
+        body = written(settled(graph))
         first = {kind_of(n): n for n in reversed(body.body) if n.op != "constant"}
         self._steps = Steps(reversed(first.items()))
         places = _Places(body)

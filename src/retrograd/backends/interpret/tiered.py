@@ -10,6 +10,7 @@ from retrograd.backends.backend import Array, Program
 from retrograd.backends.interpret.program import InterpretedProgram
 from retrograd.backends.interpret.stepped import SteppedProgram, is_long
 from retrograd.backends.llvm import LLVMProgram
+from retrograd.control.draw import Draw
 from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.conv import Conv
 from retrograd.ops.matmul import DotGeneral
@@ -23,6 +24,8 @@ PATIENCE = 200
 HUGE = 3000
 RUNS = 4
 ELEMENTS = 20_000  # that take about as long as a node
+DRAW = 8  # nodes that take about as long to interpret and to compile as a draw
+OF_DRAW = 50  # operations that a proposal takes, about
 
 
 class TieredProgram:
@@ -81,6 +84,8 @@ def _cost(node: Node) -> int:
     if isinstance(node.prim, DotGeneral):
         work *= math.prod([evaluate(node.inputs[0].shape[i], {}) for i in node.prim.a_contract])
         work //= 16
+    if isinstance(node.prim, Draw):
+        return DRAW + work * OF_DRAW * node.prim.formula.proposals // ELEMENTS
     if isinstance(node.prim, Conv):
         work *= math.prod([evaluate(d, {}) for d in node.inputs[1].shape[1:]])
         work //= 16

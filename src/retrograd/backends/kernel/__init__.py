@@ -8,7 +8,7 @@ from retrograd.backends.kernel.access import loops_of
 from retrograd.backends.kernel.band import EACH, GRAIN, Band
 from retrograd.backends.kernel.body import Body, Value
 from retrograd.backends.kernel.buffer import ALIGNMENT, Buffer
-from retrograd.backends.kernel.cost import LONG
+from retrograd.backends.kernel.cost import LONG, known, nanoseconds
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.memory import Layout
 from retrograd.backends.kernel.nest import LANES, Nest, Store, live
@@ -31,7 +31,9 @@ __all__ = [
     "Store",
     "Value",
     "cut_of",
+    "known",
     "live",
     "loops_of",
+    "nanoseconds",
     "sum_cut",
 ]

@@ -34,6 +34,7 @@ from retrograd.ir import Dim
 GRAIN = 15_000  # nanoseconds of work from which on threads share it
 BLOCK = 20_000  # the least for a block
 CACHE = 1 << 19  # bytes that a block may touch
+FULL = 1 << 22  # bytes of one result in a block that no cache near by holds
 ROW = 1 << 19  # bytes from which on a row is cut further
 LEAST_ROWS = 8  # of a band of several kernels
 EACH = 1 << 62  # rows of a piece, where each thread takes one, however many rows there are
@@ -191,7 +192,7 @@ def _join(joint: Joint, band: Band, left: list[Kernel], window: int) -> list[Ker
         fresh = fresh and whole.isdisjoint(kernel.reads)
         if kernel.again:  # what is computed again is for another band than the first time
             fresh = fresh and not any(n in k.nodes for k in band.kernels for n in kernel.nodes)
-        if free and related and fresh and joint.take(kernel, written):
+        if free and related and fresh and _fits(band, kernel) and joint.take(kernel, written):
             band.kernels.append(kernel)
             written.update(kernel.outs)
             read.update(kernel.reads)
@@ -200,6 +201,17 @@ def _join(joint: Joint, band: Band, left: list[Kernel], window: int) -> list[Ker
         blocked_writes.update(kernel.outs)
         blocked_reads.update(kernel.reads)
     return passed
+
+
+def _fits(band: Band, kernel: Kernel) -> bool:
+    """Whether blocks with rows enough for the products of a band, and of one more kernel, still fit
+    into the cache. One image's patches may fill it, and a product of matrices wants 32 images."""
+    if not isinstance(band.rows, int) or not band.rows:
+        return True
+    kernels = [*band.kernels, kernel]
+    rows = band.rows // _most_blocks(band.rows, kernels)
+    sizes = [b.bytes // band.rows for k in kernels for b in k.outs if isinstance(b.bytes, int)]
+    return rows <= 1 or rows * max(sizes, default=0) <= FULL
 
 
 def _settle(band: Band, cost: float) -> None:
@@ -227,7 +239,7 @@ def _settle(band: Band, cost: float) -> None:
             band.piece = 0 if few else max(band.piece, PRODUCT_ROWS)
         return
     blocks = max(touched // CACHE, 2)
-    blocks = min(blocks, max(int(cost / BLOCK), 2), _most_blocks(band))
+    blocks = min(blocks, max(int(cost / BLOCK), 2), _most_blocks(band.rows, band.kernels))
     band.blocks = blocks
 
 
@@ -258,11 +270,9 @@ def _piece(band: Band, touched: int | Dim) -> int:
     return max(CACHE * rows // max(size, 1), 1)
 
 
-def _most_blocks(band: Band) -> int:
-    """Blocks that leave matrix products enough rows to be efficient."""
-    most = band.rows
-    assert isinstance(most, int)
-    for kernel in band.kernels:
+def _most_blocks(most: int, kernels: Sequence[Kernel]) -> int:
+    """Blocks of so many rows at most that leave matrix products enough rows to be efficient."""
+    for kernel in kernels:
         for nest in kernel.nests:
             if nest.kind == "gemm" and not nest.loops:
                 rows = nest.info["m"].attr

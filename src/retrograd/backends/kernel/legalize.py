@@ -41,7 +41,7 @@ from retrograd.ir import (
 )
 from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
 from retrograd.ops.shape import expand, inverse, permute
-from retrograd.passes.settle import settled
+from retrograd.passes.settle import settled, written
 
 
 class CheckIndex(Op):
@@ -156,7 +156,9 @@ RULES: dict[str, Rule] = {
     "windows": sliding,
     "dag_order": ordered_nodes,
     "paired_fft": by_reference,
-    **dict.fromkeys(("stop_gradient", "alias", "region_in", "region_out", "keep", "after"), same),
+    **dict.fromkeys(
+        ("stop_gradient", "alias", "region_in", "region_out", "keep", "after", "assume"), same
+    ),
     **dict.fromkeys(LOOPS, held),
     **linalg.RULES,
 }
@@ -189,7 +191,7 @@ def legalize(graph: Graph, light: bool = False) -> Graph:
     """The graph in ops that the planner lowers; provenance and outputs' order kept. For `light`
     see `Plan`."""
     rules = {op: rule for op, rule in RULES.items() if rule is not contraction} if light else RULES
-    return _rewritten(settled(graph), rules)
+    return _rewritten(written(settled(graph)), rules)
 
 
 def _rewritten(

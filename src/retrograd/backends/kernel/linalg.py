@@ -173,6 +173,37 @@ def qr(m: Matrices, x: Node) -> Node:
     return call(room)
 
 
+def least_factors(m: Matrices, x: Node, limit: Node) -> Node:
+    rows, n = m.size(x)
+    room = m.with_room(m.transpose(x), right=1)
+    space, reals, words = _singular_work(m, rows, n, n)
+    call = m.call(
+        "least_factors", room.type, [rows, n, space, reals], x,
+        work=Work(2 * rows * n + n * n + n + space, n + reals + words),
+        multiplications=rows * n * n, refuses=True,
+    )  # fmt: skip
+    return call(room, in_memory(limit))
+
+
+def least_squares(m: Matrices, x: Node, f: Node, b: Node) -> Node:
+    rows, n = m.size(x)
+    _, k = m.size(b)
+    space = (k + BLOCK + 1) * BLOCK + 1  # with room for a block's triangle
+    f = in_memory(f)
+    if not m.op.attrs["adjoint"]:
+        call = m.call(
+            "least_squares", m.node.type.with_dtype(b.dtype), [rows, n, k, space], x, fills=False,
+            work=Work(n + space), multiplications=rows * n * k,
+        )  # fmt: skip
+        return call(owned(b), f)
+    room = m.with_room(b, below=rows - n)
+    call = m.call(
+        "least_squares_adjoint", room.type, [rows, n, k, space], x, work=Work(n + n * k + space),
+        multiplications=rows * n * k,
+    )  # fmt: skip
+    return call(room, f)
+
+
 def complement(m: Matrices, q: Node) -> Node:
     n, k = m.size(q)
     room, space = m.with_room(m.transpose(q), below=n - k), n * BLOCK + 1
@@ -311,6 +342,8 @@ FUNCTIONS: dict[str, MatrixRule] = {
     "solve": solve,
     "inv": inv,
     "qr": qr,
+    "least_factors": least_factors,
+    "least_squares": least_squares,
     "complement": complement,
     "eigh": eigh,
     "eigvalsh": eigvalsh,

@@ -86,7 +86,7 @@ class Plan:
         self.scratch = self._make_local()
         self.lifetimes = self._lifetimes()
         self.checks = [n for k in self.every for n in k.nodes if may_end(n)]
-        self._sizes = Sizes(graph.nodes)
+        self._sizes = Sizes(graph)
         self._made = [b.bytes for b in self.outputs if b.kind == "output"]
         self._layouts: dict[tuple[int, ...], Layout] = {}  # of small sizes
         self._grows = all(grows(life.bytes) for life in self.lifetimes)

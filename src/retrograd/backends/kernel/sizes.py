@@ -6,36 +6,42 @@ of them is found once, and the memory of small arrays is laid out for many sizes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Node, evaluate
+from retrograd.ir import Dim, Graph, Node, evaluate, nested
 
 # Ops whose validity depends on the values of symbolic sizes.
 # fmt: off
 SIZED = frozenset((
     "slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin", "windows", "fold", "conv",
-    "max_pool", "max_pool_index", "argsort",
+    "max_pool", "max_pool_index", "argsort", "assume",
 ))
 # fmt: on
 SMALL = 512  # sizes up to which memory is laid out for several at once
 
 
 class Sizes:
-    """What a graph's nodes ask of sizes."""
+    """What a graph's nodes ask of sizes, those in loops and branches among them, whether they are
+    reached or not: nothing is checked there while a program runs. Sizes that become known inside of
+    an operation only are the operation's to see to."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        dims = {d for n in nodes for d in n.shape if isinstance(d, Dim)}
-        self._dims = [d for d in dims if not grows(d)]  # others cannot be negative
+    def __init__(self, graph: Graph) -> None:
+        names = frozenset(graph.dim_names)
+        nodes: list[Node] = []
+        for part in (graph, *nested(graph)) if names else ():
+            nodes += [n for n in part.nodes if names.issuperset(_names(n))]
+        dims = {d: n for n in reversed(nodes) for d in n.shape if isinstance(d, Dim)}
+        self._dims = [(d, n) for d, n in dims.items() if not grows(d)]  # others are not negative
         self._nodes = [n for n in nodes if n.op in SIZED and _has_dims(n) and not _fits(n)]
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise `ShapeError` where sizes make no sense for an op."""
-        for d in self._dims:
-            if evaluate(d, sizes) < 0:
-                raise ShapeError(f"the size {d} is {evaluate(d, sizes)} with {dict(sizes)}")
         for node in self._nodes:
             _check(node, sizes)
+        for d, node in self._dims:
+            if (n := evaluate(d, sizes)) < 0:
+                raise ShapeError(f"the size {d} is {n} with {dict(sizes)}: {node.describe()}")
 
 
 def grows(size: int | Dim) -> bool:
@@ -76,6 +82,13 @@ def _fits(node: Node) -> bool:
     return all(map(grows, known))
 
 
+def _names(node: Node) -> set[str]:
+    """The names of the sizes in a node's attributes and in the types it touches."""
+    types = [node.type, *(x.type for x in node.inputs)]
+    found = {name for t in types for name in t.dim_names}
+    return found.union(node.prim.dim_names) if node.op in SIZED else found
+
+
 def _has_dims(node: Node) -> bool:
     """Whether a symbolic size occurs in a node's attributes or in the types it touches."""
     values = [v for a in node.attrs.values() for v in (a if isinstance(a, tuple) else (a,))]
@@ -85,6 +98,12 @@ def _has_dims(node: Node) -> bool:
 
 def _check(node: Node, sizes: Mapping[str, int]) -> None:
     """Infer the type of a node again with all sizes known."""
-    found = node.prim.bind(sizes).infer(*[x.type.bind(sizes) for x in node.inputs])
+    prim = node.prim.bind(sizes)
+    try:
+        found = prim.infer(*[x.type.bind(sizes) for x in node.inputs])
+    except ShapeError as error:
+        if node.op == "assume":  # which says all
+            raise
+        raise ShapeError(f"{error}, with {dict(sizes)}: {node.describe()}") from None
     if found != node.type.bind(sizes):
         raise ShapeError(f"with the sizes {dict(sizes)} the result is {found}: {node.describe()}")

@@ -12,7 +12,7 @@ from functools import cache
 
 from retrograd.backends.llvm.types import literal, register_type, suffix, widened
 from retrograd.backends.llvm.writer import Writer
-from retrograd.ir import DType
+from retrograd.ir import DType, int32, int64
 
 Emit = Callable[..., str]
 
@@ -36,6 +36,8 @@ class At:
 
     def call(self, name: str, *args: str, extra: str = "") -> str:
         """An LLVM intrinsic on this type."""
+        if self.w.brief and name in _ON_BITS:
+            return _ON_BITS[name](self, *args)
         symbol = f"llvm.{name}.{suffix(self.type)}"
         types = ", ".join([self.type] * len(args)) + (", i1" if extra else "")
         self.w.declare(f"{self.type} @{symbol}({types})")
@@ -77,6 +79,33 @@ class At:
         return self.w.new(f"select {self.bool} {c}, {self.type} {a}, {self.type} {b}")
 
 
+def _magnitude(at: At, x: str) -> str:
+    """`fabs`, on bits: without optimisation LLVM takes ten times as long for the intrinsic."""
+    whole, bits = bits_of(at, x)
+    most = (1 << (8 * whole.dtype.itemsize - 1)) - 1
+    size = whole.do("and", bits, whole.number(most))
+    return at.w.new(f"bitcast {whole.type} {size} to {at.type}")
+
+
+def _with_sign(at: At, x: str, sign: str) -> str:
+    """`copysign`, on bits."""
+    whole, size = bits_of(at, x)
+    _, other = bits_of(at, sign)
+    most = (1 << (8 * whole.dtype.itemsize - 1)) - 1
+    size = whole.do("and", size, whole.number(most))
+    other = whole.do("and", other, whole.number(-most - 1))
+    return at.w.new(f"bitcast {whole.type} {whole.do('or', size, other)} to {at.type}")
+
+
+def bits_of(at: At, x: str) -> tuple[At, str]:
+    """The bits of a float as a signed integer, and where integers of that width are written."""
+    whole = At(at.w, int64 if at.scalar == "double" else int32, at.lanes)
+    return whole, at.w.new(f"bitcast {at.type} {x} to {whole.type}")
+
+
+_ON_BITS: dict[str, Emit] = {"fabs": _magnitude, "copysign": _with_sign}
+
+
 @cache
 def _library(symbol: str) -> Emit:
     return lambda at, *args: at.call_symbol(symbol, *args)
@@ -112,7 +141,7 @@ def outlined(name: str, body: Emit) -> Emit:
     for formulas too long to be written where they are used."""
 
     def emit(at: At, *args: str) -> str:
-        known, text = _definition(name, body, at.dtype, at.lanes, len(args))
+        known, text = _definition(name, body, at.dtype, at.lanes, len(args), at.w.brief)
         for declaration in (*known, text):
             at.w.declare(declaration)
         listed = ", ".join(f"{at.type} {a}" for a in args)
@@ -127,11 +156,11 @@ def _symbol(name: str, at: At) -> str:
 
 @cache
 def _definition(
-    name: str, body: Emit, dtype: DType, lanes: int, count: int
+    name: str, body: Emit, dtype: DType, lanes: int, count: int, brief: bool
 ) -> tuple[tuple[str, ...], str]:
     """The text of a function, and what else it needs to be known."""
     known: dict[str, None] = {}
-    w = Writer(lambda declaration: known.update({declaration: None}))
+    w = Writer(lambda declaration: known.update({declaration: None}), brief)
     at = At(w, dtype, lanes)
     names = [f"%x{i}" for i in range(count)]
     w.line(f"ret {at.type} {body(at, *names)}")

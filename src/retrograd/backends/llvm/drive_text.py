@@ -7,7 +7,7 @@ of the kernels.
 
 The first words of a table:
 
-    0  the slot of the word that stops the run, or -1 where it is not to be stopped
+    0  the slot of the address of the word that stops the run, or -1 where nothing is to
     1  the slot of the address of the counters of cycles, or -1 where none are kept
     2  bytes of scratch memory that each thread has
     3  slots of the block, where threads need copies of it, otherwise 0
@@ -32,7 +32,8 @@ They are -2^62 for one for each thread.
 A call is the number of the kernel's address, the result of the run if it fails, or 0 where the
 kernel returns that itself, its place among the counters, how many slots it uses, and these slots.
 Kernels are `i64 (ptr block, ptr slots, i64 lo,
-i64 hi)`, with the rows to do. They return 0, or something else where an index check failed.
+i64 hi)`, with the rows to do. They return 0, or something else where an index check failed. One
+that takes long looks at the word itself, and returns 0 with its work not done.
 
 A thread begins with blocks of its own, the same in every band, so that it finds in its cache what
 it has left there. When it has done them it takes over, from the end, what others have not begun: a
@@ -56,9 +57,11 @@ END, CALLS, BAND, MEET, KEEP, TOGETHER = range(6)
 MOST_CLAIMS = 1 << 16  # beyond them, blocks are many, and each thread does its own
 LONG_ROWS = 1024  # after which a run may stop
 STOPPED = 1 << 62  # the result of a run that was told to stop
+STOP_AT = 3  # slots from the status to the address of the word that stops a run
 
 TEXT = f"""
 @never = internal constant i64 0
+@never.at = internal constant ptr @never
 declare i64 @llvm.readcyclecounter()
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @llvm.umax.i64(i64, i64)
@@ -69,13 +72,14 @@ start:
   %timed = icmp ne ptr %times, null
   br label %head
 head:
+  ; Looked at after the last one, too: a kernel that saw the word has not done its work.
   %at = phi ptr [ %first, %start ], [ %next, %called ]
-  %over = icmp eq ptr %at, %end
-  br i1 %over, label %good, label %look
-look:
   %stop = load atomic i64, ptr %word monotonic, align 8
   %stopped = icmp ne i64 %stop, 0
-  br i1 %stopped, label %halt, label %go
+  br i1 %stopped, label %halt, label %look
+look:
+  %over = icmp eq ptr %at, %end
+  br i1 %over, label %good, label %go
 go:
   %kernel = load i64, ptr %at
   %kernel.at = getelementptr ptr, ptr %kernels, i64 %kernel
@@ -325,9 +329,10 @@ define i64 @rg_drive(ptr %block, i64 %thread, i64 %threads, ptr %team, ptr %tabl
     nounwind {{
 start:
   %stop.slot = load i64, ptr %table
-  %stop.at = getelementptr i64, ptr %block, i64 %stop.slot
+  %stop.there = getelementptr i64, ptr %block, i64 %stop.slot
   %stoppable = icmp sge i64 %stop.slot, 0
-  %word.first = select i1 %stoppable, ptr %stop.at, ptr @never
+  %stop.at = select i1 %stoppable, ptr %stop.there, ptr @never.at
+  %word.first = load ptr, ptr %stop.at
   %times.at = getelementptr i64, ptr %table, i64 1
   %times.slot = load i64, ptr %times.at
   %timed = icmp sge i64 %times.slot, 0

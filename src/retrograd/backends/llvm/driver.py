@@ -15,16 +15,17 @@ from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 from typing import TYPE_CHECKING
 
-from retrograd.backends.kernel import LONG, Band, Plan
-from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET, TOGETHER
+from retrograd.backends.kernel import EACH, LONG, Band, Kernel, Plan, nanoseconds
+from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET, STOP_AT, TOGETHER
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
 
 if TYPE_CHECKING:
     from retrograd.backends.llvm.module import Call, Module
 
+LOOK = 2e6  # nanoseconds that nobody waits for
 SHORT = 100  # kernels of a program that needs no table
-HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) {"
+HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) nounwind {"
 DRIVE = "i64 @rg_drive(ptr, i64, i64, ptr, ptr, ptr)"
 
 
@@ -33,6 +34,16 @@ def is_stoppable(plan: Plan) -> bool:
     if plan.light:
         return False
     return bool(plan.graph.dim_names) or plan.endless or plan.nanoseconds({}) >= LONG
+
+
+def takes_long(kernel: Kernel, band: Band) -> bool:
+    """Whether a kernel has so much to do, of a block of rows if there are blocks, that it is to
+    look by itself if the run is to stop."""
+    if band.shared and not band.blocks and band.piece not in (0, EACH):
+        return False  # blocks of about so many rows, whatever the sizes
+    if any(isinstance(b.bytes, Dim) for b in (*kernel.reads, *kernel.outs)):
+        return True
+    return nanoseconds(kernel) >= LOOK * max(band.blocks, 1)
 
 
 def first_overwriting(plan: Plan) -> int:
@@ -87,15 +98,14 @@ class Driver:
         return [*data, f"{HEAD}\n{w.text()}\n}}"]
 
     def _table(self) -> list[int]:
-        status = self.module.slots.status
-        stop = status + 2 if self.stoppable else -1
-        times = status + 1 if self.module.timed else -1
-        return self.table_of(self.plan.bands, self.module.calls, stop, times)
+        times = self.module.slots.status + 1 if self.module.timed else -1
+        return self.table_of(self.plan.bands, self.module.calls, self.stoppable, times)
 
     def table_of(
-        self, bands: Sequence[Band], calls: Sequence[list[Call]], stop: int = -1, times: int = -1
+        self, bands: Sequence[Band], calls: Sequence[list[Call]], stops: bool, times: int = -1
     ) -> list[int]:
         """The table of these bands, each with the calls of its kernels."""
+        stop = self.module.slots.status + STOP_AT if stops else -1
         local = self.plan.scratch
         table = [stop, times, local.arena, self.module.slots.count if local.offsets else 0]
         for number, operations in enumerate(self._epochs(bands, calls)):
@@ -157,9 +167,13 @@ class Driver:
         return words(f"{name}{call.number}", self._slots(call))
 
     def _slots(self, call: Call) -> list[int]:
-        """Where a kernel finds its arguments, and, if it may fail, says why."""
+        """Where a kernel finds its arguments, says why it failed, finds what may stop it."""
         slots = [self.module.slots.of(x) for x in call.arguments]
-        return [*slots, self.module.slots.status] if call.check else slots
+        if call.check:
+            slots.append(self.module.slots.status)
+        if call.polls:
+            slots.append(self.module.slots.status + STOP_AT)
+        return slots
 
 
 def _operation(number: int, rest: Sequence[int]) -> list[int]:

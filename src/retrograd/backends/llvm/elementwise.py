@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 from retrograd.backends.llvm import mathematics
-from retrograd.backends.llvm.at import At, Emit
-from retrograd.ir import bool_, float32, int32, int64
+from retrograd.backends.llvm.at import At, Emit, bits_of
+from retrograd.ir import bool_, float32
 
 
 def arithmetic(floats: str, integers: str) -> Emit:
@@ -83,14 +83,8 @@ def sign(at: At, x: str) -> str:
     return at.choose(positive, at.number(1), rest)
 
 
-def _bits(at: At, x: str) -> tuple[At, str]:
-    """The bits of a float as a signed integer, and where integers of that width are written."""
-    whole = At(at.w, int64 if at.scalar == "double" else int32, at.lanes)
-    return whole, at.w.new(f"bitcast {at.type} {x} to {whole.type}")
-
-
 def sign_bit(at: At, x: str) -> str:
-    whole, found = _bits(at, x)
+    whole, found = bits_of(at, x)
     return whole.compare("", "lt", found, whole.number(0))
 
 
@@ -115,7 +109,7 @@ def next_after(at: At, a: str, b: str) -> str:
     size = at.call("fabs", a)
     if in_float16:  # infinity is where the number after the largest would be
         size = at.call("minimum", size, at.number(2.0**16))
-    whole, found = _bits(at, size)
+    whole, found = bits_of(at, size)
     found = whole.do("add", found, whole.choose(grows, whole.number(step), whole.number(-step)))
     moved = at.w.new(f"bitcast {whole.type} {found} to {at.type}")
     if in_float16:

@@ -58,7 +58,7 @@ class Engine:
         self._kept: list[Any] = []  # loaded code, and its linkers
         self._assembler = Assembler(cpu, flags)
         # Without optimisation code is made in a fourth of the time, and takes a few times longer.
-        self._hasty = Assembler(cpu, flags, opt=0)
+        self._hasty = Assembler(cpu, flags, opt=0, near=True)
         self.identity = self._assembler.identity
         self.enter = self._make_enter()
         self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
@@ -87,11 +87,7 @@ class Engine:
             library.add_current_process()
             for name in symbols:
                 library.import_symbol(name, self.address(name))
-            return Compiled(self._linker(), library, len(code))
-
-    def _linker(self) -> Any:
-        """A linker of its own for each program: a shared one keeps 8 kB of every program ever."""
-        return llvm.create_lljit_compiler(self._assembler.any_machine(), suppress_errors=True)
+            return Compiled(self._assembler.linker(), library, len(code))
 
     def _make_enter(self) -> Enter | None:
         """The native reader of arrays, where Python's objects are laid out as it assumes."""
@@ -123,7 +119,7 @@ class Engine:
             library.export_symbol(name)
         for name, address in symbols.items():
             library.import_symbol(name, address)
-        linker = self._linker()
+        linker = self._assembler.linker()
         tracker = library.link(linker, names[-1])
         self._kept.append((tracker, linker))
         return tracker
@@ -135,7 +131,7 @@ class Engine:
             if name == DRIVE:  # programs take no longer for it
                 assembler, text = self._hasty, DRIVE_TEXT
             code = assembler.assemble(text or routine_text(self.machine, name)).code
-            linker = self._linker()
+            linker = self._assembler.linker()
             library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
             self._routines[name] = library.link(linker, name), linker
         return int(self._routines[name][0][name])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from retrograd.backends.kernel import Nest, Value
 from retrograd.backends.kernel.call import PAIRED, PYTHON
-from retrograd.backends.llvm import functions, graphs, inverting, lapack, python, spectra
+from retrograd.backends.llvm import functions, graphs, inverting, lapack, least, python, spectra
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, walk
 from retrograd.backends.llvm.matrices import UNROLLED
@@ -18,6 +18,7 @@ ROUTINES: dict[str, Emit] = {
     **lapack.ROUTINES,
     **inverting.ROUTINES,
     **spectra.ROUTINES,
+    **least.ROUTINES,
     **functions.ROUTINES,
     **graphs.ROUTINES,
 }

@@ -29,11 +29,12 @@ from retrograd.backends.llvm import types
 from retrograd.backends.llvm.at import At
 from retrograd.backends.llvm.elementwise import ELEMENTWISE, EXACT
 from retrograd.backends.llvm.machine import Machine
+from retrograd.backends.llvm.strides import depends, steps_of
+from retrograd.backends.llvm.turning import columns, loop_to_turn
 from retrograd.backends.llvm.writer import Writer
 from retrograd.errors import BackendError
 from retrograd.ir import Dim, bool_, int64
 
-LINEAR = frozenset(("loop", "size", "iadd", "isub", "imul"))
 Names = dict[Value, list[str]]  # a name for each copy, or one for all
 
 
@@ -42,14 +43,11 @@ class KernelWriter(Writer):
     `rows`, the function does only the rows from `%lo` up to `%hi` of so many."""
 
     def __init__(
-        self,
-        declare: Callable[[str], None],
-        machine: Machine,
-        rows: int | Dim = 0,
-        summing: bool = False,
-        light: bool = False,
-    ) -> None:
-        super().__init__(declare)
+        self, declare: Callable[[str], None], machine: Machine, rows: int | Dim = 0,
+        summing: bool = False, light: bool = False, polls: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(declare, brief=light and machine.width == 1)
+        self.polls = polls  # looks now and then if the run is to stop
         self.light = light  # little to compute: row by row, for the text to be short
         self.band_rows = rows
         self.summing = summing  # over rows: what is there is added to
@@ -58,6 +56,9 @@ class KernelWriter(Writer):
         self.lanes = self.copies = 1
         self.rows = 1  # of a tile
         self.mask: str | None = None  # lanes that count, where not all do
+        # What is read of rows for several steps of a contraction at once, and the step.
+        self.turned: dict[tuple[Value, int], list[str]] | None = None
+        self.step = 0
         self.even = True  # the rows of a tile follow one another
 
     # -- parameters ---------------------------------------------------------------------------
@@ -78,12 +79,15 @@ class KernelWriter(Writer):
                 f"  {name}.at = getelementptr i64, ptr %block, i64 {name}.slot",
                 f"  {name} = load {kind}, ptr {name}.at, align 8",
             ]
-        if checking:
+        more = ["status"] * checking + ["stop.at"] * self.polls
+        for k, name in enumerate(more, len(self.parameters)):
             self.entry += [
-                f"  %status.k = getelementptr i64, ptr %slots, i64 {len(self.parameters)}",
-                "  %status.slot = load i64, ptr %status.k, align 8",
-                "  %status = getelementptr i64, ptr %block, i64 %status.slot",
+                f"  %{name}.k = getelementptr i64, ptr %slots, i64 {k}",
+                f"  %{name}.slot = load i64, ptr %{name}.k, align 8",
+                f"  %{name} = getelementptr i64, ptr %block, i64 %{name}.slot",
             ]
+        if self.polls:
+            self.entry.append("  %stop = load ptr, ptr %stop.at, align 8")
 
     def size(self, size: int | Dim) -> str:
         return self.parameter(size) if isinstance(size, Dim) else str(size)
@@ -101,8 +105,6 @@ class KernelWriter(Writer):
         self.counters: dict[int, list[str]] = {}
         self.levels: list[list[Value]] = [[] for _ in range(len(nest.loops) + 2)]
         self.uses: dict[Value, int] = {}  # loops a value depends on, as bits
-        self.strides: dict[Value, int | Dim | None] = {}
-        self.tile_steps: dict[Value, int | Dim | None] = {}
         self._scalars: list[Names] = [{}]  # by open loop
         self._vectors: list[Names] = [{}]
         self._pointers: list[dict[tuple[Buffer, Value], str]] = [{}]
@@ -112,10 +114,11 @@ class KernelWriter(Writer):
             for a in v.args:
                 uses |= self.uses[a]
             self.uses[v] = uses
-            self.strides[v] = self._stride(v, nest.vec, self.strides)
-            self.tile_steps[v] = self._stride(v, nest.tile, self.tile_steps)
+        self.strides = steps_of(self.uses, nest.vec)
+        self.tile_steps = steps_of(self.uses, nest.tile)
         self.lanes = self._choose_lanes()
         self.rows = self._choose_rows()
+        self.turning, self.at_once = loop_to_turn(self)
         self._splats = {
             a for v in self.uses if self.is_vector(v) and v.op != "load" for a in v.args
         }
@@ -124,31 +127,7 @@ class KernelWriter(Writer):
 
     def varies(self, v: Value) -> bool:
         """Whether a value differs between lanes."""
-        return self._depends(v, self.nest.vec)
-
-    def _depends(self, v: Value, loop: int) -> bool:
-        return loop >= 0 and bool(self.uses[v] >> loop & 1)
-
-    def _stride(
-        self, v: Value, loop: int, known: dict[Value, int | Dim | None]
-    ) -> int | Dim | None:
-        """By how much a position grows from one iteration of a loop to the next; None where that
-        differs."""
-        if not self._depends(v, loop):
-            return 0
-        if v.op == "loop":
-            return 1
-        if v.op not in LINEAR:
-            return None
-        a, b = (known[x] for x in v.args)
-        if a is None or b is None:
-            return None
-        if v.op == "imul":
-            x, y = v.args
-            if y.op == "size" and b == 0:
-                return a * y.attr
-            return b * x.attr if x.op == "size" and a == 0 else None
-        return a + b if v.op == "iadd" else a - b
+        return depends(self.uses[v], self.nest.vec)
 
     def is_vector(self, v: Value) -> bool:
         """Whether a value is written as a vector."""
@@ -188,8 +167,8 @@ class KernelWriter(Writer):
             return 1
         if nest.op == "dot":
             own = -(-self.lanes // self.machine.width)
-            # What is gathered serves all rows of a tile.
-            return min(16 if self._gathers() else 8, self.machine.registers // (2 * own))
+            # As many sums side by side as take no longer than one waits for the next product.
+            return min(16 // own, self.machine.registers // (2 * own))
         if nest.kind != "row":
             return 1
         values = sum(self.is_vector(v) for v in self.uses)
@@ -255,7 +234,7 @@ class KernelWriter(Writer):
                     self.vector(v, t)
 
     def _copied(self, v: Value) -> bool:
-        return self._depends(v, self.nest.tile)
+        return depends(self.uses[v], self.nest.tile)
 
     def _is_even(self, v: Value) -> bool:
         """Whether a value grows by a known number from row to row of a tile."""
@@ -355,8 +334,17 @@ class KernelWriter(Writer):
             guard = self.both(guard, self.vector(offset.args[0], t))
         if self.strides[position] == 1:
             return types.load(self, self.pointer(buffer, position, t), v.dtype, lanes, guard)
+        if self.turned is not None:
+            return self._column(v, t)[self.step]
         base, at = self.parameter(buffer), self.vector(offset, t)
         return types.gather(self, base, at, v.dtype, lanes, self.mask)
+
+    def _column(self, v: Value, t: int) -> list[str]:
+        """What a load reads at the steps of a contraction that are written at once."""
+        assert self.turned is not None
+        if (v, t) not in self.turned:
+            self.turned[v, t] = columns(self, v, self.pointer(v.attr, v.args[0], t))
+        return self.turned[v, t]
 
     def both(self, a: str | None, b: str) -> str:
         """The conjunction of two masks, of which the first may be none."""

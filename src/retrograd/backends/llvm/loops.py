@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from retrograd.backends.kernel import known
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.ir import bool_
 
 Carried = list[str]
 Inside = Callable[[Carried], Carried]
+LOOK = 1 << 16  # elements of a nest after which to look if the run is to stop
 ROWS = 8  # the most rows of a tile
 
 
@@ -35,6 +37,8 @@ def over(w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str] = ()
         how = _lanes
     elif number == w.nest.tile and w.rows > 1:
         how = _tiled
+    elif number == w.turning:
+        how = _turned
     return how(w, number, inside, kinds, values or [])
 
 
@@ -50,11 +54,51 @@ def _at(w: KernelWriter, number: int, counters: list[str], inside: Inside, v: Ca
 
 def _loop(
     w: KernelWriter, number: int, bounds: tuple[str, str], step: int, inside: Inside,
-    kinds: Sequence[str], values: Carried,
+    kinds: Sequence[str], values: Carried, place: Callable[[str], str] = str,
 ) -> Carried:  # fmt: skip
-    loop = w.open_loop(bounds[1], step, bounds[0], list(zip(kinds, values, strict=True)))
-    w.close_loop(loop, _at(w, number, [loop.counter], inside, loop.values))
-    return loop.values
+    """Iterations at the `place` of each counter."""
+    start, end = bounds
+    often = _often(w, number)
+    outer = None
+    if often:  # iterations in turns, with a look before each
+        turn = max(often // step, 1) * step
+        outer = w.open_loop(end, turn, start, list(zip(kinds, values, strict=True)))
+        _look(w)
+        w.declare("i64 @llvm.smin.i64(i64, i64)")
+        after = w.new(f"add nsw i64 {outer.counter}, {turn}")
+        start, values = outer.counter, outer.values
+        end = w.new(f"call i64 @llvm.smin.i64(i64 {after}, i64 {end})")
+    loop = w.open_loop(end, step, start, list(zip(kinds, values, strict=True)))
+    w.close_loop(loop, _at(w, number, [place(loop.counter)], inside, loop.values))
+    if outer is None:
+        return loop.values
+    w.close_loop(outer, loop.values)
+    return outer.values
+
+
+def _often(w: KernelWriter, number: int) -> int:
+    """After how many iterations of a loop to look if the run is to stop; 0 if another one does."""
+    nest = w.nest
+    if not w.polls or nest.kind == "gemm":  # whose routine looks
+        return 0
+    row = nest.info["n"].attr if "n" in nest.info else 1
+    inner = LOOK if nest.kind == "call" else known(row)
+    for loop in reversed(nest.loops[number + 1 :]):
+        if inner * known(loop) >= LOOK:
+            return 0
+        inner *= known(loop)
+    first = number == 0 or inner * known(nest.loops[number]) >= LOOK
+    return max(LOOK // max(inner, 1), 1) if first else 0
+
+
+def _look(w: KernelWriter) -> None:
+    """Return, if the run is to stop: whoever called this does not go on."""
+    word = w.new("load atomic i64, ptr %stop monotonic, align 8")
+    over, on = w.label(), w.label()
+    w.branch(w.new(f"icmp ne i64 {word}, 0"), over, on)
+    w.start_block(over)
+    w.line("ret i64 0")
+    w.start_block(on)
 
 
 def _plain(
@@ -109,14 +153,16 @@ def backwards(
     """Whole vectors from the end of the loop on, then what is left at its start, under a mask."""
     _, end = w.bounds(number)
     whole = w.new(f"sdiv i64 {end}, {w.lanes}") if not end.isdigit() else str(int(end) // w.lanes)
-    loop = w.open_loop(whole, 1, "0", list(zip(kinds, values, strict=True)))
-    passed = w.new(f"mul nsw i64 {w.new(f'add nsw i64 {loop.counter}, 1')}, {w.lanes}")
-    at = w.new(f"sub nsw i64 {end}, {passed}")
-    w.close_loop(loop, _at(w, number, [at], inside, loop.values))
+
+    def place(counter: str) -> str:
+        passed = w.new(f"mul nsw i64 {w.new(f'add nsw i64 {counter}, 1')}, {w.lanes}")
+        return w.new(f"sub nsw i64 {end}, {passed}")
+
+    values = _loop(w, number, ("0", whole), 1, inside, kinds, values, place)
     if end.isdigit() and int(end) % w.lanes == 1:
-        return _one_lane(w, number, "0", inside, loop.values)
+        return _one_lane(w, number, "0", inside, values)
     done = w.new(f"mul nsw i64 {whole}, {w.lanes}")
-    return _last_lanes(w, number, "0", w.new(f"sub nsw i64 {end}, {done}"), inside, loop.values)
+    return _last_lanes(w, number, "0", w.new(f"sub nsw i64 {end}, {done}"), inside, values)
 
 
 def _one_lane(w: KernelWriter, number: int, at: str, inside: Inside, values: Carried) -> Carried:
@@ -228,6 +274,42 @@ def _rows(w: KernelWriter, number: int, bounds: tuple[str, str], rows: int, insi
     else:
         _loop(w, number, bounds, rows, inside, (), [])
     w.copies = 1
+
+
+def _turned(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    """Several steps of a contraction at a time, whose rows are read at once; then those left."""
+    start, end = w.bounds(number)
+    if start != "0" or not end.isdigit() or (w.mask or "<")[0] != "<":
+        return _plain(w, number, inside, kinds, values)
+
+    def steps(counter: str, carried: Carried) -> Carried:
+        w.turned = {}
+        for step in range(w.at_once):
+            w.step = step
+            at = plus(w, counter, step) if step else counter
+            carried = _at(w, number, [at], inside, carried)
+        w.turned = None
+        return carried
+
+    whole = int(end) - int(end) % w.at_once
+    if whole == w.at_once:
+        values = steps("0", values)
+    elif whole:
+        loop = w.open_loop(str(whole), w.at_once, "0", list(zip(kinds, values, strict=True)))
+        w.close_loop(loop, steps(loop.counter, loop.values))
+        values = loop.values
+    for k in range(whole, int(end)):
+        values = _at(w, number, [str(k)], inside, values)
+    return values
+
+
+def plus(w: KernelWriter, counter: str, more: int) -> str:
+    """A counter some steps on."""
+    if counter.isdigit():
+        return str(int(counter) + more)
+    return w.new(f"add nsw i64 {counter}, {more}")
 
 
 def masked(w: KernelWriter, kind: str, new: str, old: str) -> str:

@@ -12,7 +12,7 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
     info = nest.info
     left, right, out = info["buffers"]
     symbol = f"rg_gemm_{out.type.dtype}"
-    kinds = ["i64"] * 3 + ["ptr", "i64", "i64"] * 2 + ["ptr", "i64", "i1", "ptr", "ptr"]
+    kinds = ["i64"] * 3 + ["ptr", "i64", "i64"] * 2 + ["ptr", "i64", "i1", "ptr", "ptr", "ptr"]
     w.declare(f"void @{symbol}({', '.join(kinds)})")
     w.begin(nest)
     m, n, k = (w.scalar(info[s]) for s in "mnk")
@@ -41,7 +41,7 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
         w.line(
             f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, i64 {a_row}, i64 {a_step}, "
             f"{b}, i64 {b_step}, i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work}, "
-            f"ptr {soon})"
+            f"ptr {soon}, ptr {'%stop' if w.polls else 'null'})"
         )
         return []
 

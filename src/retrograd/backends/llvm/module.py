@@ -1,14 +1,14 @@
 """The text of the LLVM module of a plan: kernels, and the function that runs them in order.
 
 `run(block, thread, threads, team)` gets one array of 8-byte slots: addresses of the buffers and
-values of the sizes, then the status, the address of a table of times, and a word that is not 0 when
-the run is to stop. Every thread of a team calls it with the same block. It
-returns 0, or the number of the index check that failed, counted from 1.
+values of the sizes, then the status, the address of a table of times, a word that is not 0 when
+the run is to stop, and the address of that word. Every thread of a team calls it with the same
+block. It returns 0, or the number of the index check that failed, counted from 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,14 @@ from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
 from retrograd.backends.kernel.region import regions_of
 from retrograd.backends.llvm import index, invoke, matmul, reduce, scan, sorting
 from retrograd.backends.llvm.alike import Likeness
-from retrograd.backends.llvm.driver import Driver, first_overwriting, is_stoppable, words
+from retrograd.backends.llvm.drive_text import STOP_AT
+from retrograd.backends.llvm.driver import (
+    Driver,
+    first_overwriting,
+    is_stoppable,
+    takes_long,
+    words,
+)
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.machine import Machine
 from retrograd.backends.llvm.regions import RegionWriter
@@ -72,7 +79,7 @@ class Slots:
 
     @property
     def count(self) -> int:
-        return self.status + 3
+        return self.status + 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,7 @@ class Call:
     check: int
     number: int  # of the kernel
     region: bool = False  # its result says itself what failed
+    polls: bool = False  # it looks now and then if the run is to stop
 
 
 class Module:
@@ -107,7 +115,7 @@ class Module:
         self._dims: dict[int, set[Dim]] = {}  # sizes that regions read from the block, by `id`
         self._parts: list[str] = []  # functions that are no kernels
         self.loops: list[int] = []  # loops whose steps all threads go through
-        self._tables: list[tuple[str, list[Band], list[list[Call]]]] = []
+        self._tables: list[tuple[str, list[Band], list[list[Call]], bool]] = []
         self.stoppable = is_stoppable(plan)
         # Whether loops look between two steps if they are to stop. Not where a run may already have
         # overwritten what was given away: it has to be done then.
@@ -120,12 +128,12 @@ class Module:
                 self.slots.of(band.rows)
             self.calls.append([self._call(kernel, band) for kernel in band.kernels])
 
-    def _call(self, kernel: Kernel, band: Band, within: bool = False) -> Call:
-        """The function of a kernel, and what it is called with; `within` a region."""
+    def _call(self, kernel: Kernel, band: Band) -> Call:
+        """The function of a kernel, and what it is called with."""
         check = next((c for n in kernel.nodes if (c := self._checks.get(n))), 0)
         number = self._numbers[id(kernel)]
         if band.together:
-            return self._together(kernel, band, check, number, within)
+            return self._together(kernel, band, check, number)
         if regions_of(kernel):
             w: RegionWriter | StepWriter
             if all(map(of_numbers, regions_of(kernel))):
@@ -135,14 +143,15 @@ class Module:
             text = w.write_region(kernel)
             self._dims[id(kernel)] = w.dims
             return Call(self.functions.setdefault(text, len(self.functions)), [], 0, number, True)
-        function, parameters = self._kernel(kernel, band, check > 0)
+        polls = self.polls and takes_long(kernel, band)
+        function, parameters = self._kernel(kernel, band, check > 0, polls)
         for p in parameters:
             self.slots.of(p)  # sizes get their slots
-        return Call(function, parameters, check, number)
+        return Call(function, parameters, check, number, polls=polls)
 
-    def _together(self, kernel: Kernel, band: Band, check: int, number: int, within: bool) -> Call:
+    def _together(self, kernel: Kernel, band: Band, check: int, number: int) -> Call:
         """A region that all threads go through."""
-        w = TeamWriter(self, check, self.polls, band.local, within)
+        w = TeamWriter(self, check, self.polls, band.local)
         text = w.write_region(kernel)
         self._dims[id(kernel)] = w.dims
         self._parts.append(f"define internal i64 @loop{number}({TEAM}) #0 {{\n{text}\n}}")
@@ -152,12 +161,12 @@ class Module:
     def table(self, bands: list[Band]) -> str:
         """The name of the table of bands that threads share, inside of a loop."""
         calls = [[self.inner(k, band) for k in band.kernels] for band in bands]
-        self._tables.append((f"table{len(self._tables)}", bands, calls))
+        self._tables.append((f"table{len(self._tables)}", bands, calls, self.polls))
         return self._tables[-1][0]
 
     def inner(self, kernel: Kernel, band: Band | None = None) -> Call:
         """The same of a kernel that a region runs."""
-        call = self._calls[id(kernel)] = self._call(kernel, band or Band([kernel]), True)
+        call = self._calls[id(kernel)] = self._call(kernel, band or Band([kernel]))
         return call
 
     def dims_of(self, kernel: Kernel) -> set[Dim]:
@@ -180,22 +189,26 @@ class Module:
     def declare(self, function: str) -> None:
         self.declarations[function] = None
 
-    def _kernel(self, kernel: Kernel, band: Band, checking: bool) -> tuple[int, list[Buffer | Dim]]:
+    def _kernel(
+        self, kernel: Kernel, band: Band, checking: bool, polls: bool
+    ) -> tuple[int, list[Buffer | Dim]]:
         """The number of a kernel's function, and the arguments."""
-        like = Likeness(kernel, band.rows, band.sums(kernel))
+        like = Likeness(kernel, band.rows, band.sums(kernel), polls)
         if like.key in self._known:
             number, places = self._known[like.key]
             buffers = list(like.buffers)
             return number, [buffers[p] if isinstance(p, int) else p for p in places]
-        number, arguments = self._write(kernel, band, checking)
+        number, arguments = self._write(kernel, band, checking, polls)
         if like.key is not None:
             places = [p if isinstance(p, Dim) else like.buffers[p] for p in arguments]
             self._known[like.key] = number, places
         return number, arguments
 
-    def _write(self, kernel: Kernel, band: Band, checking: bool) -> tuple[int, list[Buffer | Dim]]:
+    def _write(
+        self, kernel: Kernel, band: Band, checking: bool, polls: bool
+    ) -> tuple[int, list[Buffer | Dim]]:
         summing, light = band.sums(kernel), self.plan.light
-        w = KernelWriter(self.declare, self.machine, band.rows, summing, light)
+        w = KernelWriter(self.declare, self.machine, band.rows, summing, light, polls)
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
         w.line("ret i64 0")
@@ -206,14 +219,12 @@ class Module:
     @property
     def symbols(self) -> list[str]:
         """The functions under names of our own that must be found outside of the module."""
-        names = map(declared_name, self.declarations)
-        return [n for n in names if n.startswith("rg_")]
+        return symbols_of(self.declarations)
 
     def text(self) -> str:
         driver = Driver(self)
         runs = driver.text()
-        # A helper function comes with its definition, anything else is found outside.
-        parts = [d if d.startswith("define") else "declare " + d for d in self.declarations]
+        parts = heads_of(self.declarations)
         for body, number in self.functions.items():
             parts.append(f"define internal i64 @k{number}({ARGUMENTS}) #0 {{\n{body}\n}}")
         parts += self._parts
@@ -222,18 +233,26 @@ class Module:
         ):  # regions refer to slots that are numbered once all sizes are known
             places = {
                 "{status}": str(self.slots.status),
-                "{stop}": str(self.slots.status + 2),
+                "{stop}": str(self.slots.status + STOP_AT),
                 "{count}": str(self.slots.count),
             }
             for key, place in places.items():
                 parts = [part.replace(key, place) for part in parts]
             parts += [driver.slots_of(call, "inner") for call in self._calls.values()]
-            parts += [words(name, driver.table_of(b, c)) for name, b, c in self._tables]
+            parts += [words(name, driver.table_of(b, c, s)) for name, b, c, s in self._tables]
         parts += runs
         parts.append(ATTRIBUTES)
         return "\n".join(parts) + "\n"
 
 
-def declared_name(declaration: str) -> str:
-    """`llvm.fabs.f32` of `float @llvm.fabs.f32(float)`."""
-    return declaration[declaration.index("@") + 1 : declaration.index("(")]
+def heads_of(declarations: Iterable[str]) -> list[str]:
+    """What the text of a module begins with: helper functions and tables come with their
+    definitions, anything else is found outside."""
+    return [d if d.startswith(("define", "@")) else "declare " + d for d in declarations]
+
+
+def symbols_of(declarations: Iterable[str]) -> list[str]:
+    """The functions under names of our own that must be found outside: `rg_fmod` of
+    `double @rg_fmod(double, double)`."""
+    found = [d for d in declarations if not d.startswith(("define", "@")) and "@rg_" in d]
+    return [d[d.index("@") + 1 : d.index("(")] for d in found]

@@ -15,6 +15,7 @@ from retrograd.backends.backend import Array, bind
 from retrograd.backends.kernel import ALIGNMENT, GRAIN, LONG, Plan
 from retrograd.backends.limits import arrays_of, check_memory
 from retrograd.backends.llvm.cache import current_store
+from retrograd.backends.llvm.drive_text import STOP_AT
 from retrograd.backends.llvm.entry import entry_of, expected
 from retrograd.backends.llvm.failures import answer, failure_of, what_to_ask
 from retrograd.backends.llvm.identity import program_key
@@ -26,7 +27,7 @@ from retrograd.backends.reference import ReferenceProgram
 from retrograd.backends.threads import threads_here
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
-from retrograd.passes import optimize
+from retrograd.passes import prepared
 
 if TYPE_CHECKING:
     from retrograd.backends.llvm.engine import Compiled, Engine
@@ -196,12 +197,12 @@ class Shaped:
         temporaries = slice(recipe.first_temporary, recipe.first_cursor)
         frame.block[temporaries] = np.array(placed.offsets, np.int64) + frame.start
         frame.block[recipe.first_size : recipe.status] = self.sizes
-        if program.times is not None:
-            frame.block[recipe.status + 1] = program.times.ctypes.data
+        frame.block[recipe.status + 1] = 0 if program.times is None else program.times.ctypes.data
         taken, made = (self.expected, len(self.inputs)), (self.results, len(self._taken))
         frame.entry = entry_of(frame.address, taken, made, program.address if self.brief else 0)
         frame.entry_at = frame.entry.ctypes.data
-        frame.stop = frame.address + 8 * (recipe.status + 2) if self.long else 0
+        frame.block[recipe.status + STOP_AT] = stop = frame.address + 8 * (recipe.status + 2)
+        frame.stop = stop if self.long else 0
         return frame
 
 
@@ -292,8 +293,7 @@ class LLVMProgram:
     def plan(self) -> Plan:
         """The kernels that the graph became."""
         if self._plan is None:
-            graph = optimize(self.graph) if self._simplify else self.graph
-            self._plan = Plan(graph, self._donate, self._light)
+            self._plan = Plan(prepared(self.graph, self._simplify), self._donate, self._light)
         return self._plan
 
     @property

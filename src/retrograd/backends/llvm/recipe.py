@@ -39,8 +39,8 @@ class Facts:
     """Of a program, what is numbers and names.
 
     The block of slots holds the addresses of inputs, outputs, constants, temporaries and cursors,
-    in this order, then the values of the sizes, the status, the address of the times, and the word
-    that stops a run.
+    in this order, then the values of the sizes, the status, the address of the times, the word
+    that stops a run, and the address of that word, which copies of the block have, too.
     """
 
     object: str  # the key of the code
@@ -85,7 +85,7 @@ class Recipe:
 
     @property
     def slots(self) -> int:
-        return self.status + 3
+        return self.status + 4
 
     def to_bytes(self) -> bytes:
         head = {

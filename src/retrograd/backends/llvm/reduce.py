@@ -41,8 +41,8 @@ class Accumulation:
         """The type of what is accumulated: a vector, where there are lanes."""
         return types.widened(self.scalar, self.lanes)
 
-    def combine(self, a: str, b: str, lanes: int = 0) -> str:
-        kind = types.widened(self.scalar, lanes or self.lanes)
+    def combine(self, a: str, b: str) -> str:
+        kind = self.type
         if self.name not in _CALLED:
             return self.w.new(f"{self.name} {kind} {a}, {b}")
         name = f"llvm.{self.name}.{types.suffix(kind)}"
@@ -107,25 +107,39 @@ class Accumulation:
             return self.w.new(f"select i1 {none}, {kind} {zero}, {kind} {value}")
         return value
 
-    def tree(self, vector: str) -> str:
-        """The partial results as one: upper half with lower half, until one is left."""
-        width = self.lanes
-        while width > 1:
-            half = width // 2
-            kind = types.widened(self.scalar, width)
-            if half == 1:
-                parts = [self.w.new(f"extractelement {kind} {vector}, i64 {i}") for i in (0, 1)]
+    def trees(self, vectors: list[str]) -> list[str]:
+        """The partial results of each vector as one: upper half with lower half, until one is
+        left. Vectors are halved together, so that one operation serves all of them."""
+        if self.lanes == 1:
+            return vectors
+        held = vectors
+        parts = apart = self.lanes  # partial results of a row, and from row to row
+        while parts > 1:
+            parts //= 2
+            if len(held) > 1:
+                held = [*held, held[-1]] if len(held) % 2 else held
+                pairs = zip(held[::2], held[1::2], strict=True)
+                held, apart = [self._together(a, b, parts) for a, b in pairs], parts
             else:
-                parts = [
-                    self.w.new(
-                        f"shufflevector {kind} {vector}, {kind} poison, <{half} x i32> <"
-                        + ", ".join(f"i32 {start + i}" for i in range(half)) + ">"
-                    )
-                    for start in (0, half)
-                ]  # fmt: skip
-            vector = self.combine(parts[0], parts[1], half)
-            width = half
-        return vector
+                high = [i + parts if i % apart < parts else -1 for i in range(self.lanes)]
+                held = [self.combine(held[0], self._shuffled(held[0], "poison", high))]
+        each = self.lanes // apart
+        return [
+            self.w.new(f"extractelement {self.type} {held[k // each]}, i64 {k % each * apart}")
+            for k in range(len(vectors))
+        ]
+
+    def _together(self, a: str, b: str, parts: int) -> str:
+        """Two vectors as one, with so many partial results of each row, half of what they have."""
+        starts = range(0, 2 * self.lanes, 2 * parts)
+        low = [row + i for row in starts for i in range(parts)]
+        high = [i + parts for i in low]
+        return self.combine(self._shuffled(a, b, low), self._shuffled(a, b, high))
+
+    def _shuffled(self, a: str, b: str, order: list[int]) -> str:
+        listed = ", ".join(f"i32 {'poison' if i < 0 else i}" for i in order)
+        given = f"{self.type} {a}, {self.type} {b}"
+        return self.w.new(f"shufflevector {given}, <{self.lanes} x i32> <{listed}>")
 
 
 def mapping(w: KernelWriter, nest: Nest) -> None:
@@ -155,6 +169,8 @@ def reduction(w: KernelWriter, nest: Nest) -> None:
             lambda totals: [a.take(x, store.value, t) for t, x in enumerate(totals)],
             [a.type for _ in copies], start,
         )  # fmt: skip
+        if nest.kind == "row":
+            totals = a.trees(totals)
         for t, total in enumerate(totals):
             _finish(w, a, store, total, t)
         return []
@@ -173,7 +189,7 @@ def _finish(w: KernelWriter, a: Accumulation, store: Store, total: str, t: int) 
     """Write a reduced value, in the dtype of the buffer."""
     row, dtype = w.nest.kind == "row", store.buffer.type.dtype
     lanes = 1 if row else w.lanes
-    value = a.result(a.tree(total) if row else total, w.scalar(w.nest.info["count"]), lanes)
+    value = a.result(total, w.scalar(w.nest.info["count"]), lanes)
     value = types.convert(w, value, a.dtype, dtype, lanes)
     if row:
         types.store(w, value, w.pointer(store.buffer, store.offset, t), dtype)

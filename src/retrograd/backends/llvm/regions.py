@@ -34,7 +34,6 @@ class RegionWriter(Writer):
         self.module = module
         self.check = check
         self.stoppable = stoppable
-        self.watched = "%block"  # the block with the word that stops the run
         self.dims: set[Dim] = set()  # that kernels inside read from the block
 
     def write_region(self, kernel: Kernel) -> str:
@@ -92,6 +91,8 @@ class RegionWriter(Writer):
                 self.leave_if(
                     self.new(f"icmp ne i64 {code}, 0"), code if regions_of(kernel) else call.check
                 )
+            if call.polls:  # nothing is to be made of what it may have left undone
+                self.look()
 
     def leave_if(self, condition: str, result: str | int) -> None:
         on, off = self.label(), self.label()
@@ -102,11 +103,14 @@ class RegionWriter(Writer):
 
     def look(self) -> None:
         """End the run between two steps, if it is to be stopped."""
-        if not self.stoppable:
-            return
-        at = self.new(f"getelementptr i64, ptr {self.watched}, i64 {{stop}}")
-        word = self.new(f"load atomic i64, ptr {at} monotonic, align 8")
-        self.leave_if(self.new(f"icmp ne i64 {word}, 0"), STOPPED)
+        if self.stoppable:
+            self.leave_if(self.asked_to_stop(), STOPPED)
+
+    def asked_to_stop(self) -> str:
+        at = self.new("getelementptr i64, ptr %block, i64 {stop}")
+        stop = self.new(f"load ptr, ptr {at}, align 8")
+        word = self.new(f"load atomic i64, ptr {stop} monotonic, align 8")
+        return self.new(f"icmp ne i64 {word}, 0")
 
     # -- loops --------------------------------------------------------------------------------
     def begin(self, region: Region) -> None:

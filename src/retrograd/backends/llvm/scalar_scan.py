@@ -80,8 +80,7 @@ class StepWriter(KernelWriter):
         """End the run between two steps, if it is to be stopped."""
         if not self.stoppable:
             return
-        at = self.new("getelementptr i64, ptr %block, i64 {stop}")
-        word = self.new(f"load atomic i64, ptr {at} monotonic, align 8")
+        word = self.new("load atomic i64, ptr %stop monotonic, align 8")
         stop, on = self.label(), self.label()
         self.branch(self.new(f"icmp ne i64 {word}, 0"), stop, on)
         self.start_block(stop)
@@ -90,6 +89,11 @@ class StepWriter(KernelWriter):
 
     def _find(self) -> None:
         """Have the function find all it uses in the block."""
+        if self.stoppable:
+            self.entry += [
+                "  %stop.at = getelementptr i64, ptr %block, i64 {stop}",
+                "  %stop = load ptr, ptr %stop.at, align 8",
+            ]
         for what, name in self.parameters.items():
             if isinstance(what, Dim):
                 self.dims.add(what)

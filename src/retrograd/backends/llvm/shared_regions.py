@@ -29,12 +29,9 @@ class TeamWriter(RegionWriter):
     such a region is called with the thread's block there. The word before a block of a thread is
     the address of the block of the whole run, in which it says when to stop."""
 
-    def __init__(
-        self, module: Module, check: int, stoppable: bool, own: Sequence[Buffer], within: bool
-    ) -> None:
+    def __init__(self, module: Module, check: int, stoppable: bool, own: Sequence[Buffer]) -> None:
         super().__init__(module, check, stoppable)
         self.own = own
-        self.within = within
 
     def write_region(self, kernel: Kernel) -> str:
         (region,) = regions_of(kernel)
@@ -44,15 +41,8 @@ class TeamWriter(RegionWriter):
         self.declare(DRIVE)
         self.declare(COPY)
         copies = self.new("add i64 %threads, 2")  # the block, and behind it what `rg_drive` needs
-        size = self.new(f"add i64 {self.new(f'mul i64 {copies}, {{count}}')}, 8")
-        room = self.new(f"alloca i64, i64 {size}, align 64")
-        self.line(f"%block = getelementptr i64, ptr {room}, i64 8")
-        self.root = "%main"
-        if self.within:
-            above = self.new("getelementptr i64, ptr %main, i64 -1")
-            self.root = self.new(f"load ptr, ptr {above}, align 8")
-        above = self.new(f"getelementptr i64, ptr {room}, i64 7")
-        self.line(f"store ptr {self.root}, ptr {above}, align 8")
+        size = self.new(f"mul i64 {copies}, {{count}}")
+        self.line(f"%block = alloca i64, i64 {size}, align 64")
         bytes_ = self.new("mul i64 {count}, 8")
         args = f"ptr %block, ptr %main, i64 {bytes_}, i1 false"
         self.line(f"call void @llvm.memcpy.p0.p0.i64({args})")
@@ -136,9 +126,7 @@ class TeamWriter(RegionWriter):
         arguments = "ptr %block, i64 %thread, i64 %threads, ptr %team"
         code = self.new(f"call i64 @rg_drive({arguments}, ptr @{table}, ptr @kernels)")
         if self.stoppable:
-            at = self.new(f"getelementptr i64, ptr {self.root}, i64 {{stop}}")
-            word = self.new(f"load atomic i64, ptr {at} monotonic, align 8")
-            stop = self.new(f"icmp ne i64 {word}, 0")
+            stop = self.asked_to_stop()
             good = self.new(f"icmp eq i64 {code}, 0")
             both = self.new(f"and i1 {stop}, {good}")
             code = self.new(f"select i1 {both}, i64 {STOPPED}, i64 {code}")
@@ -150,11 +138,10 @@ class TeamWriter(RegionWriter):
     def _part(self, region: Region, prim: DagScan) -> str:
         """A function that walks through the nodes from a place in their order to another."""
         inner = RegionWriter(self.module, self.check, self.stoppable)
-        inner.watched = "%main"
         nodes(inner, region, prim, "%begin", "%until")
         inner.line("ret i64 0")
         self.dims |= inner.dims
-        return self.module.function(inner, "ptr %block, ptr %main, i64 %begin, i64 %until")
+        return self.module.function(inner, "ptr %block, i64 %begin, i64 %until")
 
     def _leave_alone(self, prim: DagScan) -> None:
         """One thread needs no block of its own."""
@@ -166,7 +153,7 @@ class TeamWriter(RegionWriter):
             slot = self.module.slots.of(prim.nodes)
             n = self.new(f"getelementptr i64, ptr %main, i64 {slot}")
             n = self.new(f"load i64, ptr {n}, align 8")
-        code = self.new(f"call i64 @{self.part}(ptr %main, ptr %main, i64 0, i64 {n})")
+        code = self.new(f"call i64 @{self.part}(ptr %main, i64 0, i64 {n})")
         self.line(f"ret i64 {code}")
         self.start_block(many)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from retrograd.backends.kernel import Plan
 from retrograd.backends.llvm.driver import DRIVE
 from retrograd.backends.llvm.kernels import KernelWriter
-from retrograd.backends.llvm.module import ARGUMENTS, ATTRIBUTES, NESTS, declared_name
+from retrograd.backends.llvm.module import ARGUMENTS, ATTRIBUTES, NESTS, heads_of, symbols_of
 from retrograd.backends.llvm.subnormal import exactly
 from retrograd.ir import Graph, Node
 from retrograd.ops.leaf import input_node
@@ -70,17 +70,15 @@ class Steps:
 
     def _compiled(self) -> Compiled:
         self._declare(DRIVE)
-        parts = [d if d.startswith("define") else "declare " + d for d in self._declarations]
+        parts = heads_of(self._declarations)
         for text, number in self._functions.items():
             parts.append(f"define internal i64 @k{number}({ARGUMENTS}) #0 {{\n{text}\n}}")
         listed = ", ".join([f"ptr @k{n}" for n in self._functions.values()])
         given = "ptr %block, i64 0, i64 1, ptr null, ptr %table, ptr @kernels"
         parts += [
             f"@kernels = internal constant [{len(self._functions)} x ptr] [{listed}]",
-            "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %table) {",
+            "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %table) nounwind {",
             f"  %result = tail call i64 @rg_drive({given})\n  ret i64 %result\n}}",
             ATTRIBUTES,
         ]
-        names = map(declared_name, self._declarations)
-        symbols = [n for n in names if n.startswith("rg_")]
-        return self._compiler.compile("\n".join(parts) + "\n", symbols)
+        return self._compiler.compile("\n".join(parts) + "\n", symbols_of(self._declarations))

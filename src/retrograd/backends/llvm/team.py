@@ -160,7 +160,7 @@ def _native(text: str) -> dict[str, int]:
     """Link a module into the process for good; the addresses of its functions."""
     # opt=0: a fifth of the time to compile, and waiting is none the faster for better code.
     assembler = Assembler(llvm.get_host_cpu_name(), "", opt=0)
-    linker = llvm.create_lljit_compiler(assembler.any_machine(), suppress_errors=True)
+    linker = assembler.linker()
     library = llvm.JITLibraryBuilder().add_object_img(assembler.assemble(text).code)
     library.add_current_process()
     names = ("rg_barrier", "rg_vote", "dispatch", "launch", "work", "pauses", "renew", "flush")

@@ -60,7 +60,7 @@ def walk_together(w: TeamWriter, region: Region, prim: DagScan, part: str) -> No
         w.new(f"add i64 {first}, {w.new(f'udiv i64 {w.mul(width, x)}, %threads')}")
         for x in ("%thread", next_)
     )
-    w.meet(w.new(f"call i64 @{part}(ptr %block, ptr %main, i64 {mine}, i64 {theirs})"))
+    w.meet(w.new(f"call i64 @{part}(ptr %block, i64 {mine}, i64 {theirs})"))
     shared = w.block
     w.jump(after)
     w.start_block(after)
@@ -78,7 +78,7 @@ def _walk_alone(w: TeamWriter, part: str, first: str, end: str, found: str) -> N
     go, on = w.label(), w.label()
     w.branch(w.new(f"and i1 {w.first}, {some}"), go, on)
     w.start_block(go)
-    code = w.new(f"call i64 @{part}(ptr %block, ptr %main, i64 {first}, i64 {end})")
+    code = w.new(f"call i64 @{part}(ptr %block, i64 {first}, i64 {end})")
     w.line(f"store i64 {code}, ptr {found}, align 8")
     w.jump(on)
     w.start_block(on)

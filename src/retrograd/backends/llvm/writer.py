@@ -23,12 +23,15 @@ class Loop:
 
 class Writer:
     """The text of one function. Registers and labels are numbered from 0, so that functions that
-    do the same have the same text."""
+    do the same have the same text. A `brief` text is one that LLVM is quick to compile, in a form
+    that takes longer to run, to the same bits."""
 
-    def __init__(self, declare: Callable[[str], None]) -> None:
+    def __init__(self, declare: Callable[[str], None], brief: bool = False) -> None:
+        self.brief = brief
         self.lines: list[str] = []
         self.entry: list[str] = []  # stack space, reserved once
-        self.declare = declare  # makes a function known: "float @llvm.fabs.f32(float)"
+        # Makes a function known, "float @llvm.fabs.f32(float)", or a definition, as it stands.
+        self.declare = declare
         self.block = "start"
         self._registers = 0
         self._labels = 0

@@ -35,9 +35,9 @@ Parts = Node | Pair
 
 # Linear operations with real coefficients: the same is done to both parts.
 PLANEWISE = frozenset((
-    "alias", "concat", "cumsum", "expand", "flip", "fold", "gather", "keep", "pad", "permute",
-    "reduce_sum", "region_in", "region_out", "reshape", "scatter_add", "scatter_set", "select",
-    "slice", "stop_gradient", "windows",
+    "alias", "assume", "concat", "cumsum", "expand", "flip", "fold", "gather", "keep", "pad",
+    "permute", "reduce_sum", "region_in", "region_out", "reshape", "scatter_add", "scatter_set",
+    "select", "slice", "stop_gradient", "windows",
 ))  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from retrograd.backends.backend import Array, bind
 from retrograd.errors import RetrogradError
 from retrograd.ir import Graph, Node, TupleType
+from retrograd.ops.assume import check_assumed
 
 Watch = Callable[[Node, Array, Sequence[Array]], None]
 
@@ -27,6 +28,8 @@ class ReferenceProgram:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         graph = self.graph
         sizes = bind(graph.inputs, arrays)
+        if sizes:
+            check_assumed(graph.nodes, sizes)
         values: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
         last_use = {x: i for i, node in enumerate(graph.nodes) for x in node.inputs}
         keep = set(graph.outputs)

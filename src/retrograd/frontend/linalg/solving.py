@@ -10,7 +10,7 @@ from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.factors import svdvals
 from retrograd.frontend.linalg.operands import inexact, matrices, stacked_alike
-from retrograd.ir import Dim, Node, full, int64, least, product
+from retrograd.ir import Dim, Node, at_least, full, int64, least, product
 from retrograd.ops import linalg as ops
 from retrograd.ops.complex import conj, real
 from retrograd.ops.elementwise import cast, gt, select
@@ -149,15 +149,20 @@ def _pinv(x: Node, rtol: Any) -> tuple[Node, Node, Node]:
 
 def _cutoff(s: Node, x: Node, rtol: Any) -> Node:
     """What singular values are compared with, of their shape."""
-    m, n = x.shape[-2:]
     if s.shape[-1] == 0:
         return full(0, s.type)
     largest = ReduceMax((s.type.rank - 1,))(s)
+    return matrix.along(broadcast_to(_relative(x, rtol), largest.shape) * largest, s)
+
+
+def _relative(x: Node, rtol: Any) -> Node:
+    """The part of the largest singular value up to which others count as zero."""
+    m, n = x.shape[-2:]
+    real_dtype = x.dtype.real if x.dtype.is_complex else x.dtype
     if rtol is None:
         size = m + n - least(m, n)
-        rtol = (number(size, s.dtype) if isinstance(size, Dim) else size) * matrix.epsilon(x)
-    factor = cast(as_node(rtol, s.dtype), s.dtype)
-    return matrix.along(broadcast_to(factor, largest.shape) * largest, s)
+        rtol = (number(size, real_dtype) if isinstance(size, Dim) else size) * matrix.epsilon(x)
+    return cast(as_node(rtol, real_dtype), real_dtype)
 
 
 @function
@@ -180,15 +185,40 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: ArrayLike | None = None) -> An
     x, y = inexact(a, b)
     if x.type.rank < 2:
         raise ShapeError(f"lstsq takes a matrix, or a stack of them, not {x.type}")
-    p, s, kept = _pinv(x, rtol)
-    x, p, right = stacked_alike(x, p, _right_side("lstsq", x, y))
-    solution = matrix.product(p, right)
+    right = _right_side("lstsq", x, y)
+    solution = _least(x, right, rtol)
+    x, right, solution = stacked_alike(x, right, solution)
     missed = matrix.product(x, solution) - right
     residuals = ReduceSum((missed.type.rank - 2,))(real(conj(missed) * missed))
-    rank = ReduceSum((s.type.rank - 1,))(cast(kept, int64))
+    s = ops.Svdvals()(x)
+    rank = ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol)), int64))
     if y.type.rank == 1:
         residuals = reshape(residuals, residuals.shape[:-1])
     return LstsqResult(_like_given(solution, y), residuals, rank, s)
+
+
+def _least(x: Node, b: Node, rtol: Any) -> Node:
+    """`x^+ b`; one matrix serves any number of right sides."""
+    m, n = x.shape[-2:]
+    wide = not at_least(m, n)
+    if wide and not at_least(n, m):  # nobody knows which
+        p, b = stacked_alike(_pinv(x, rtol)[0], b)
+        return matrix.product(p, b)
+    tall = matrix.adjoint(x) if wide else x
+    f = ops.LeastFactors()(tall, _limit(x, rtol))
+    op = ops.LeastSquares(wide)
+    if x.type.rank == 2 and b.type.rank > 2:
+        stack = reshape(b, (product(b.shape[:-2]), *b.shape[-2:]))
+        y = matrix.side_by_side(op, stack.shape[0], (tall, f), stack)
+        return reshape(y, (*b.shape[:-2], *y.shape[-2:]))
+    return op(*stacked_alike(tall, f, b))
+
+
+def _limit(x: Node, rtol: Any) -> Node:
+    """What singular values are compared with, over the largest one: `[..., 1, 1]`."""
+    factor = cast(_relative(x, rtol), x.dtype)
+    lead = x.shape[:-2]
+    return reshape(broadcast_to(factor, lead), (*lead, 1, 1))
 
 
 @function

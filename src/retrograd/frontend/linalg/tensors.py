@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 from retrograd.errors import ShapeError
@@ -13,7 +12,7 @@ from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.operands import inexact
 from retrograd.frontend.linalg.solving import inv, solve
-from retrograd.ir import Dim, Node, full, int64
+from retrograd.ir import Dim, Node, full, int64, product
 from retrograd.ops.elementwise import cast, eq, select
 from retrograd.ops.leaf import Iota
 from retrograd.ops.scan import CumProd
@@ -37,7 +36,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, *, axes: Any = None) -> Any:
         last = normal_axes(axes, x.type.rank, "tensorsolve")
         x = permute(x, (*(i for i in range(x.type.rank) if i not in last), *last))
     n, into = y.type.rank, x.shape[y.type.rank :]
-    rows, columns = _count("tensorsolve", y), math.prod(_numbers("tensorsolve", x)[n:])
+    rows, columns = product(y.shape), product(into)
     if x.shape[:n] != y.shape or rows != columns:
         raise ShapeError(
             f"tensorsolve of {x.type} and {y.type}: the first axes are those of the right side, "
@@ -52,9 +51,9 @@ def tensorinv(a: ArrayLike, /, *, ind: int = 2) -> Any:
     first `ind`; `tensordot(tensorinv(a, ind=ind), b, ind) = tensorsolve(a, b)`."""
     (x,) = inexact(a)
     k = integer(ind, "tensorinv: ind")
-    sizes = _numbers("tensorinv", x)
-    rows = math.prod(sizes[:k])
-    if not 0 < k <= len(sizes) or rows != math.prod(sizes[k:]):
+    sizes = x.shape
+    rows = product(sizes[:k])
+    if not 0 < k <= len(sizes) or rows != product(sizes[k:]):
         raise ShapeError(
             f"tensorinv of {x.type} with ind={ind}: the first {ind} axes have as many elements as "
             "the others"
@@ -111,14 +110,3 @@ def block_diag(*arrays: ArrayLike) -> Any:
 def _one_dtype(nodes: list[Node]) -> list[Node]:
     dtypes = [x.dtype for x in nodes]
     return [cast(x, functools.reduce(promote, dtypes)) for x in nodes]
-
-
-def _numbers(what: str, x: Node) -> list[int]:
-    """The sizes of an array, which have to be known."""
-    if any(isinstance(d, Dim) for d in x.shape):
-        raise ShapeError(f"{what} takes sizes that are numbers, not {x.type}")
-    return [int(d) for d in x.shape]
-
-
-def _count(what: str, x: Node) -> int:
-    return math.prod(_numbers(what, x))

@@ -14,7 +14,7 @@ import numpy as np
 
 from retrograd.autodiff import batched, pullback, pushforward, seeds
 from retrograd.backends import Array, Program, compile_graph
-from retrograd.errors import OptionError, ShapeError, TraceError
+from retrograd.errors import GradientError, OptionError, ShapeError, TraceError
 from retrograd.frontend import tree
 from retrograd.frontend.context import current_backend, is_tracing, tracing
 from retrograd.frontend.conversion import as_array
@@ -23,7 +23,7 @@ from retrograd.frontend.leaves import STALE
 from retrograd.frontend.recording import Lazy, leaf_handle
 from retrograd.frontend.sparse.colouring import column_colours, star_colours, star_elements
 from retrograd.frontend.sparse.loops import patterns
-from retrograd.frontend.sparse.pattern import known_values
+from retrograd.frontend.sparse.values import Values
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import ArgNums, need_function, select
 from retrograd.frontend.transforms.gradients import differentiable
@@ -173,19 +173,15 @@ def _compressed_jacobian(
 ) -> Compressed:
     from scipy import sparse
 
-    found = patterns(outputs, wrt, known_values(taken))
+    found = patterns(outputs, wrt, Values(taken))
     whole = sparse.csr_array(sparse.vstack(found, format="csr"))
     shape = (whole.shape[0], whole.shape[1])
     if whole.nnz == 0:
         return Compressed(shape, _nothing(), None, [])
     columns, rows = column_colours(whole), column_colours(sparse.csr_array(whole.T))
     at, over = sparse.coo_array(whole).coords
-    if columns.max() <= rows.max():  # by forward mode
-        products = _pushed(outputs, wrt, columns)
-        elements = at, over, at, columns[over]
-    else:
-        products = _pulled(outputs, wrt, rows)
-        elements = at, over, over, rows[at]
+    products, forward = _products(outputs, wrt, columns, rows)
+    elements = (at, over, at, columns[over]) if forward else (at, over, over, rows[at])
     program, captured = _compiled(products, inputs, taken)
     return Compressed(shape, elements, program, captured)
 
@@ -200,7 +196,7 @@ def _compressed_hessian(
     gradient = pullback(outputs, seeds(outputs), wrt)
     ends = [g for g in gradient if g is not None]
     size = sum(_size(x) for x in wrt)
-    found = iter(patterns(ends, wrt, known_values(taken)))
+    found = iter(patterns(ends, wrt, Values(taken)))
     rows = [
         sparse.csr_array((_size(x), size), dtype=bool) if g is None else next(found)
         for x, g in zip(wrt, gradient, strict=True)
@@ -236,6 +232,19 @@ def _directions(nodes: Sequence[Node], colours: Array) -> list[Node]:
         stack[own, np.arange(size)] = 1
         found.append(constant(stack.reshape(count, *x.shape)))
     return found
+
+
+def _products(
+    outputs: Sequence[Node], wrt: Sequence[Node], columns: Array, rows: Array
+) -> tuple[list[Node], bool]:
+    """The products by forward mode, or by reverse mode if that takes fewer, and whether it is the
+    former; by the other mode where a rule is for that only."""
+    forward = bool(columns.max() <= rows.max())
+    ways = [lambda: _pushed(outputs, wrt, columns), lambda: _pulled(outputs, wrt, rows)]
+    try:
+        return ways[not forward](), forward
+    except GradientError:
+        return ways[forward](), not forward
 
 
 def _pushed(outputs: Sequence[Node], wrt: Sequence[Node], colours: Array) -> list[Node]:

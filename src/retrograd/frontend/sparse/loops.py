@@ -12,19 +12,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.backends import Array
-from retrograd.control import Cond, Custom, Scan, WhileLoop
+from retrograd.control import Cond, Custom, Scan, Sized, WhileLoop
+from retrograd.control.samples import row_by_row
+from retrograd.errors import GradientError
+from retrograd.frontend.sparse.indexing import gather, scatter
 from retrograd.frontend.sparse.pattern import (
     RULES,
     Pattern,
-    Values,
     everything,
-    known_values,
-    size_of,
     walked,
 )
+from retrograd.frontend.sparse.systems import inverted, system
+from retrograd.frontend.sparse.values import Values, size_of
 from retrograd.ir import Graph, Node, reachable
 from retrograd.ops.control import items
+from retrograd.ops.index import Gather, Scatter
 from retrograd.ops.leaf import input_node
+from retrograd.ops.linalg.lu import Inv, Solve
+from retrograd.ops.linalg.triangular import TriangularSolve
 
 STEPS = 4000  # nodes, of all steps together, that are gone through one by one
 ROUNDS = 64  # of additions to what is carried; each adds to some element
@@ -52,17 +57,19 @@ def through(graph: Graph, operands: Found, values: Sequence[Array | None]) -> li
     its inputs that are known."""
     given = dict(zip(graph.inputs, operands, strict=True))
     pairs = zip(graph.inputs, values, strict=True)
-    known = known_values({x: v for x, v in pairs if v is not None})
+    known = Values({x: v for x, v in pairs if v is not None})
     return walked(graph.outputs, given, known)
 
 
 def custom(node: Node, operands: Found, values: Values) -> Any:
     """By the derivative that was given: the pattern of tangents of the results, which are linear in
-    those of the operands."""
+    those of the operands. If it is that of what is computed, the pattern of the latter."""
     op = node.prim
     assert isinstance(op, Custom)
     if op.rule is None:
         return everything(node, operands, values)
+    if op.rule.exact:
+        return list(operands[op.count :])
     xs = node.inputs[: op.count]
     present = [p is not None and x.dtype.is_inexact for x, p in zip(xs, operands, strict=False)]
     tangents = [input_node(x.type) if here else None for x, here in zip(xs, present, strict=True)]
@@ -71,7 +78,10 @@ def custom(node: Node, operands: Found, values: Values) -> Any:
     }
     around = reachable([node])
     found |= dict.fromkeys(around)  # the point at which it is taken does not move
-    parts = op.rule.jvp(tangents, items(node), xs) if any(present) else []
+    try:
+        parts = op.rule.jvp(tangents, items(node), xs) if any(present) else []
+    except GradientError:  # there is no forward mode
+        return everything(node, operands, values)
     ends = iter(walked([t for t in parts if t is not None], found, values))
     moved = [None if t is None else next(ends) for t in parts]
     return moved or [None] * len(items(node))
@@ -114,7 +124,7 @@ def _long(node: Node, op: Scan, operands: Found, numbers: Sequence[Array | None]
     known = [*fixed, *[None] * (op.carries + op.scanned)]
     found = _settled(op.body, constants, carry, slices, known, op.carries)
     if found is None:
-        return everything(node, operands, lambda x: None)
+        return everything(node, operands, Values({}))
     carry, outs = found
     width = _columns(operands)
     ys = [
@@ -147,6 +157,34 @@ def _settled(
             return now, found[carries:]
         now = after
     return None
+
+
+def sized(node: Node, operands: Found, values: Values) -> Any:
+    """An array with a row for each of nobody knows how many steps is looked at as one row, which
+    stands for all of them; so loops over these settle, and what is done row by row is done once."""
+    op = node.prim
+    assert isinstance(op, Sized)
+    if not row_by_row(op.body, op.dim):
+        return everything(node, operands, values)
+    numbers = [values(x) if p is None else None for x, p in zip(node.inputs, operands, strict=True)]
+    new = [input_node(x.type) for x in op.body.inputs]
+    found: dict[Node, Any] = dict(zip(new, operands[1:], strict=True))
+    pairs = zip(new, numbers[1:], strict=True)
+    known: dict[Node, Array | None] = {x: v for x, v in pairs if v is not None}
+    one: dict[Node, Node] = dict(zip(op.body.inputs, new, strict=True))
+    for x in op.body.body:
+        several = op.dim in x.type.dim_names or op.dim in x.prim.dim_names
+        here = x.prim.bind({op.dim: 1})(*[one[i] for i in x.inputs])
+        one[x] = here
+        if several and x.op != "full":
+            known[here] = None  # of one step; there are others
+        if several and isinstance(here.prim, Scan):
+            given = [found[i] for i in here.inputs]
+            numbers = [Values(known)(i) for i in here.inputs]
+            moving = any(p is not None for p in given)
+            found[here] = _long(here, here.prim, given, numbers) if moving else None
+        walked([here], found, Values(known))
+    return [found[one[y]] for y in op.body.outputs]
 
 
 def cond(node: Node, operands: Found, values: Values) -> Any:
@@ -193,4 +231,9 @@ def _count(p: Pattern | None) -> int:
     return -1 if p is None else int(p.nnz)
 
 
-RULES.update({Scan: scan, WhileLoop: while_loop, Cond: cond, Custom: custom})
+RULES.update(
+    {
+        Scan: scan, WhileLoop: while_loop, Cond: cond, Sized: sized, Custom: custom,
+        Gather: gather, Scatter: scatter, Solve: system, TriangularSolve: system, Inv: inverted,
+    }
+)  # fmt: skip

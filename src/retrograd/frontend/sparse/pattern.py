@@ -8,17 +8,17 @@ that its operands depend on. So a pattern has everything that is not zero, and p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from retrograd.backends import Array
+from retrograd.frontend.sparse.values import Values, shape_of, size_of
 from retrograd.ir import Node, TupleType, reachable
 from retrograd.ops.control import Item
 from retrograd.ops.conv import Conv, framed
 from retrograd.ops.elementwise import Cast, Elementwise, Select
-from retrograd.ops.index import Gather, Scatter
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import LogSumExp, Reduction
@@ -28,7 +28,6 @@ from retrograd.ops.sort import Sort
 from retrograd.ops.windows import Windows, windows_of
 
 Pattern = Any  # a SciPy CSR array of booleans
-Values = Callable[[Node], Array | None]  # of nodes that depend on no input
 Rule = Callable[[Node, Sequence[Pattern | None], Values], Pattern]
 MOST_PRODUCTS = 20_000_000  # of a contraction whose products are looked at one by one
 
@@ -53,30 +52,6 @@ def walked(outputs: Sequence[Node], found: dict[Node, Any], values: Values) -> l
     return [found[y] for y in outputs]
 
 
-def known_values(given: Mapping[Node, Array]) -> Values:
-    """The values of nodes that depend on nothing but what is given."""
-    found: dict[Node, Array | None] = dict(given)
-
-    def value(wanted: Node) -> Array | None:
-        for node in reachable([wanted], found.keys()):
-            if node in found:
-                continue
-            arrays = [found[x] for x in node.inputs]
-            missing = node.op == "input" or any(a is None for a in arrays)
-            found[node] = None if missing else np.asarray(node.prim.reference(*arrays))
-        return found[wanted]
-
-    return value
-
-
-def size_of(node: Node) -> int:
-    return int(np.prod(_shape(node), dtype=np.int64))
-
-
-def _shape(node: Node) -> tuple[int, ...]:
-    return tuple(map(int, node.shape))
-
-
 def _rule(node: Node) -> Rule:
     for kind in type(node.prim).__mro__:
         if kind in RULES:
@@ -84,7 +59,7 @@ def _rule(node: Node) -> Rule:
     return SAME.get(node.op, everything)
 
 
-def _union(present: Sequence[Pattern]) -> Pattern:
+def union(present: Sequence[Pattern]) -> Pattern:
     total = present[0]
     for p in present[1:]:
         total = total + p
@@ -103,20 +78,24 @@ def everything(node: Node, operands: Sequence[Pattern | None], values: Values) -
     present = [sparse.csr_array(p.max(axis=0)) for p in given if p.shape[0]]
     if not present:
         return sparse.csr_array((count, given[0].shape[1]), dtype=bool)
-    total = sparse.csr_array(_union(present).reshape(1, -1))
+    total = sparse.csr_array(union(present).reshape(1, -1))
     return total[np.zeros(count, np.int64)]
 
 
 def elementwise(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
-    """Each element depends on the same element of the operands; not where it is multiplied by a
-    constant zero."""
-    total = _union([p for p in operands if p is not None])
-    if node.op in ("mul", "zmul"):
-        for x, p in zip(node.inputs, operands, strict=True):
-            factor = values(x) if p is None else None
-            if factor is not None and not np.all(factor):
-                total = _only(total, np.broadcast_to(factor, _shape(node)).reshape(-1) != 0)
-    return total
+    """Each element depends on the same element of the operands; not where it is multiplied by what
+    is zero there."""
+    if node.op not in ("mul", "zmul"):
+        return union([p for p in operands if p is not None])
+    parts = []
+    for p, other in zip(operands, reversed(node.inputs), strict=True):
+        if p is None:
+            continue
+        where = values.support(other)
+        if where is not None and not where.all():
+            p = _only(p, np.broadcast_to(where, shape_of(node)).reshape(-1))
+        parts.append(p)
+    return union(parts)
 
 
 def _only(p: Pattern, rows: Array) -> Pattern:
@@ -131,9 +110,9 @@ def select(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pa
     condition = values(node.inputs[0])
     branches = operands[1:]
     if condition is None:
-        return _union([p for p in branches if p is not None])
-    taken = np.broadcast_to(condition, _shape(node)).reshape(-1).astype(bool)
-    return _union(
+        return union([p for p in branches if p is not None])
+    taken = np.broadcast_to(condition, shape_of(node)).reshape(-1).astype(bool)
+    return union(
         [_only(p, c) for p, c in zip(branches, (taken, ~taken), strict=True) if p is not None]
     )
 
@@ -152,17 +131,15 @@ def moved(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pat
         if given is not None:
             numbers.append(given)
             continue
-        if p is None and x.dtype.is_integer:
-            return everything(node, operands, values)  # positions that are not known
         count = size_of(x)
-        numbers.append(np.arange(start, start + count).reshape(_shape(x)))
+        numbers.append(np.arange(start, start + count).reshape(shape_of(x)))
         rows.append(sparse.csr_array((count, columns), dtype=bool) if p is None else p)
         start += count
     source = node.prim.reference(*numbers).reshape(-1)
     return sparse.csr_array(sparse.vstack(rows, format="csr"))[source]
 
 
-def _joined(where: Array, size: int, p: Pattern) -> Pattern:
+def joined(where: Array, size: int, p: Pattern) -> Pattern:
     """For each of so many places the union of the rows that go there."""
     from scipy import sparse
 
@@ -171,7 +148,7 @@ def _joined(where: Array, size: int, p: Pattern) -> Pattern:
     return sparse.csr_array((ones, (flat, np.arange(len(flat)))), (size, len(flat))) @ p
 
 
-def _lines(shape: tuple[int, ...], axes: Sequence[int]) -> Array:
+def lines_of(shape: tuple[int, ...], axes: Sequence[int]) -> Array:
     """For each element the number of the line along `axes` that it lies on."""
     kept = [1 if i in axes else n for i, n in enumerate(shape)]
     return np.broadcast_to(np.arange(int(np.prod(kept))).reshape(kept), shape)
@@ -179,39 +156,38 @@ def _lines(shape: tuple[int, ...], axes: Sequence[int]) -> Array:
 
 def reduction(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
     (p,) = operands
-    return _joined(_lines(_shape(node.inputs[0]), node.attrs["axes"]), size_of(node), p)
+    return joined(lines_of(shape_of(node.inputs[0]), node.attrs["axes"]), size_of(node), p)
 
 
 def along(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
     """Each element depends on the whole line along the axis."""
-    line = _lines(_shape(node), (node.attrs["axis"],))
+    line = lines_of(shape_of(node), (node.attrs["axis"],))
     count = int(line.max()) + 1 if line.size else 0
-    total = _union([p for p in operands if p is not None])
-    return _joined(line, count, total)[line.reshape(-1)]
+    total = union([p for p in operands if p is not None])
+    return joined(line, count, total)[line.reshape(-1)]
 
 
-def scatter(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
-    """What was there, and the updates at their positions."""
-    x, index, _ = node.inputs
-    at = values(index)
-    if at is None:
-        return everything(node, operands, values)
-    prim: Any = node.prim
-    places = np.arange(size_of(x)).reshape(_shape(x))
-    where = Gather(prim.axis, prim.shared).reference(places, at)
-    before, _, updates = operands
-    parts = [] if before is None else [before]
-    if updates is not None:
-        parts.append(_joined(where, size_of(x), updates))
-    return _union(parts)
+def running(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+    """Each element depends on those of its line up to its own place."""
+    from scipy import sparse
+
+    axis, shape = node.attrs["axis"], shape_of(node)
+    length, after = shape[axis], int(np.prod(shape[axis + 1 :]))
+    if size_of(node) * length > MOST_PRODUCTS:
+        return along(node, operands, values)
+    half = np.triu if node.attrs["reverse"] else np.tril
+    line = sparse.kron(half(np.ones((length, length), bool)), sparse.eye_array(after, dtype=bool))
+    count = int(np.prod(shape[:axis]))
+    link = sparse.csr_array(sparse.kron(sparse.eye_array(count, dtype=bool), line))
+    return sparse.csr_array(link @ union([p for p in operands if p is not None]))
 
 
 def contraction(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
-    """Each element depends on a row of one factor and a column of the other; of a factor that is
-    known, its zeros are left out."""
+    """Each element depends on a row of one factor and a column of the other; where the other factor
+    is zero anyway is left out."""
     prim: Any = node.prim
     a, b = node.inputs
-    shapes = _shape(a), _shape(b)
+    shapes = shape_of(a), shape_of(b)
     used = (
         (*prim.a_batch, *prim.a_contract),
         (*prim.b_batch, *prim.b_contract),
@@ -233,17 +209,17 @@ def contraction(node: Node, operands: Sequence[Pattern | None], values: Values) 
         p = operands[side]
         if p is None:
             continue
-        other = values(node.inputs[1 - side]) if operands[1 - side] is None else None
+        other = values.support(node.inputs[1 - side])
         if products > MOST_PRODUCTS:
             parts.append(_by_rows(p, shapes[side], axes[side], sizes, out))
             continue
         mine = _numbers(shapes[side], axes[side], sizes)
-        where = _numbers(_shape(node), out, sizes)
+        where = _numbers(shape_of(node), out, sizes)
         if other is not None:
-            there = np.broadcast_to(_spread(other != 0, axes[1 - side], len(sizes)), sizes)
+            there = np.broadcast_to(_spread(other, axes[1 - side], len(sizes)), sizes)
             mine, where = mine[there], where[there]
         parts.append(_linked(where, mine, (size_of(node), p.shape[0])) @ p)
-    return _union(parts)
+    return union(parts)
 
 
 def convolution(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
@@ -251,13 +227,13 @@ def convolution(node: Node, operands: Sequence[Pattern | None], values: Values) 
     kernel of its channel; of a factor that is known, its zeros are left out."""
     prim: Any = node.prim
     x, w = node.inputs
-    y = _shape(node)
-    groups, own, kernel = int(prim.groups), _shape(w)[1], _shape(w)[2:]
+    y = shape_of(node)
+    groups, own, kernel = int(prim.groups), shape_of(w)[1], shape_of(w)[2:]
     if not groups or int(np.prod([*y, own, *kernel], dtype=np.int64)) > MOST_PRODUCTS:
         return everything(node, operands, values)
     rank = prim.rank
     # The number of the element of x, from 1, that each product reads: [N, groups, own, *P, *K].
-    numbers = np.arange(1, size_of(x) + 1).reshape(_shape(x))
+    numbers = np.arange(1, size_of(x) + 1).reshape(shape_of(x))
     full = framed(numbers, prim.low, prim.high, prim.x_dilation)
     seen = windows_of(full, kernel, prim.strides, prim.w_dilation)
     seen = seen.reshape(y[0], groups, own, *seen.shape[2:])
@@ -277,20 +253,20 @@ def convolution(node: Node, operands: Sequence[Pattern | None], values: Values) 
     for p, source in zip(operands, (reads - 1, weighs), strict=True):
         if p is not None:
             parts.append(_linked(where[counts], source[counts], (size_of(node), p.shape[0])) @ p)
-    return _union(parts)
+    return union(parts)
 
 
 def matrices(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
     """Each matrix of a stack depends on those in its place."""
-    lead = _shape(node.inputs[0])[:-2]
+    lead = shape_of(node.inputs[0])[:-2]
     nodes = (node, *node.inputs)
-    if not lead or any(_shape(x)[: len(lead)] != lead for x in nodes):
+    if not lead or any(shape_of(x)[: len(lead)] != lead for x in nodes):
         return everything(node, operands, values)
     axes = [range(len(lead), x.type.rank) for x in nodes]
-    lines = [_lines(_shape(x), own) for x, own in zip(nodes, axes, strict=True)]
+    lines = [lines_of(shape_of(x), own) for x, own in zip(nodes, axes, strict=True)]
     count = int(np.prod(lead))
     pairs = zip(lines[1:], operands, strict=True)
-    total = _union([_joined(line, count, p) for line, p in pairs if p is not None])
+    total = union([joined(line, count, p) for line, p in pairs if p is not None])
     return total[lines[0].reshape(-1)]
 
 
@@ -328,13 +304,13 @@ def _by_rows(
     """The same without looking at each product: rows of the factor joined, then repeated."""
     summed = [i for i in range(len(shape)) if space[i] not in out]
     kept = [i for i in range(len(shape)) if i not in summed]
-    lines = _lines(shape, summed)
-    joined = _joined(lines, int(np.prod([shape[i] for i in kept], dtype=np.int64)), p)
-    row = np.arange(joined.shape[0]).reshape([shape[i] for i in kept])
+    lines = lines_of(shape, summed)
+    each = joined(lines, int(np.prod([shape[i] for i in kept], dtype=np.int64)), p)
+    row = np.arange(each.shape[0]).reshape([shape[i] for i in kept])
     places = [out.index(space[i]) for i in kept]
     target = [sizes[i] for i in out]
     rows = np.broadcast_to(_spread(row, places, len(out)), target)
-    return joined[rows.reshape(-1)]
+    return each[rows.reshape(-1)]
 
 
 RULES: dict[type, Rule] = {
@@ -348,12 +324,10 @@ RULES: dict[type, Rule] = {
     Flip: moved,
     Pad: moved,
     Concat: moved,
-    Gather: moved,
     Windows: moved,
-    Scatter: scatter,
     Reduction: reduction,
     LogSumExp: reduction,
-    Scan: along,
+    Scan: running,
     Sort: along,
     DotGeneral: contraction,
     Conv: convolution,
@@ -361,7 +335,7 @@ RULES: dict[type, Rule] = {
 }
 # Ops whose result is their first operand.
 SAME: dict[str, Rule] = dict.fromkeys(
-    ("alias", "region_in", "region_out", "keep", "after"),
+    ("alias", "region_in", "region_out", "keep", "after", "assume"),
     lambda node, operands, values: (
         operands[0] if operands[0] is not None else everything(node, operands, values)
     ),

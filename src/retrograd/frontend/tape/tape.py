@@ -135,7 +135,7 @@ class Tape:
         """Forget everything. Tensors of before must not be used any more: that is a
         `StaleTapeError`."""
         with self._lock:
-            self._stale.update(self._ids)
+            self._stale.update([e.node for e in self._entries if not e.is_given])
             self._entries.clear()
             self._ids.clear()
             self._finished = False
@@ -147,13 +147,24 @@ class Tape:
             return
         with self._lock:
             new, given, touched = self._reach(result)
-            if not touched and _CURRENT.get() is not self:
+            if not touched and not self.is_current:
                 self._others.update(new)
                 return
             self._check_open(result.describe())
             self._check_others(result, new)
             for node in sorted({*new, *given}, key=lambda n: n.id):
                 self._append(node, node in given and wants_gradient(node), node in given)
+
+    def pass_over(self, result: Node) -> None:
+        """Note that a node, and what it was computed from, is no part of this recording: it stands
+        for something that was computed elsewhere, though it was made just now."""
+        with self._lock:
+            self._others.update(self._reach(result)[0])
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is the tape that records all that happens here."""
+        return _CURRENT.get() is self
 
     def holds(self, node: Node) -> bool:
         """Whether a node is a leaf of this tape or was computed on it, now or before `reset()`."""

@@ -27,9 +27,10 @@ from retrograd.passes import optimize
 
 # What costs no memory worth counting, and what is another view of memory.
 FREE = frozenset(("constant", "iota", "size_of"))
-VIEWS = frozenset(
-    ("alias", "reshape", "permute", "expand", "stop_gradient", "region_in", "region_out", "keep")
-)
+VIEWS = frozenset((
+    "alias", "assume", "reshape", "permute", "expand", "stop_gradient", "region_in", "region_out",
+    "keep",
+))  # fmt: skip
 TRIALS = 6  # plans that are made for a budget
 PLANNED = 20_000  # nodes of which plans are made
 CAPACITY = 256  # functions whose cuts are remembered, for eager loops

@@ -139,6 +139,8 @@ class custom_vjp(_Custom):
     [1.0, 1.0]
     """
 
+    _implicit = False
+
     def __init__(
         self,
         f: Callable[..., Any],
@@ -176,9 +178,18 @@ class custom_vjp(_Custom):
         out, residuals = found
         results = [y.node for y in tree.flatten(out)[0] if isinstance(y, Lazy)]
         leaves, structure = tree.flatten(residuals)
-        rule = ReverseRule.of(self._bwd, operands, out, leaves, structure, results, inner)
+        rule = ReverseRule.of(
+            self._bwd, operands, out, leaves, structure, results, inner, self._implicit
+        )
         extra = rule.saved(leaves, results, inner)
         return self._finished(out, operands, extra, rule, tracked, inner)
+
+
+class implicit_vjp(custom_vjp):
+    """The same for a rule that gives the derivatives of what f computes, in another way than by its
+    steps: of the solution of an equation, say. Patterns of sparse derivatives follow the steps."""
+
+    _implicit = True
 
 
 class custom_jvp(_Custom):

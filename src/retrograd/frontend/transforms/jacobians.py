@@ -105,8 +105,13 @@ def _jacobian(
         need_real([*inner, *outputs], what)
         wrt = [x for x in inner if x.dtype.is_inexact]
         with here():
-            way = _rows if reverse(outputs, wrt) else _columns
-            blocks = way(outputs, inner)
+            way, other = (_rows, _columns) if reverse(outputs, wrt) else (_columns, _rows)
+            try:
+                blocks = way(outputs, inner)
+            except GradientError:  # a rule that is for the other mode only
+                if what in ("jacrev", "jacfwd"):
+                    raise
+                blocks = other(outputs, inner)
         tracked = is_tracked([b for row in blocks for b in row])
         rows = []
         for y, row in zip(outputs, blocks, strict=True):

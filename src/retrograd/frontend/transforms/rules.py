@@ -157,11 +157,16 @@ class ReverseRule(Rule):
     residuals: Any  # structure
     # For each leaf of the residuals where it comes from: an operand, a result, or what it is.
     sources: tuple[tuple[str, Any], ...]
+    implicit: bool = False
+
+    @property
+    def exact(self) -> bool:
+        return self.implicit
 
     @staticmethod
     def of(
         bwd: Callable[..., Any], operands: Operands, out: Any, leaves: Sequence[Any],
-        structure: Any, results: Sequence[Node], inner: Sequence[Node],
+        structure: Any, results: Sequence[Node], inner: Sequence[Node], implicit: bool = False,
     ) -> ReverseRule:  # fmt: skip
         place = {n: ("operand", i) for i, n in enumerate(inner)}
         place |= {n: ("result", i) for i, n in enumerate(results) if n not in place}
@@ -179,7 +184,7 @@ class ReverseRule(Rule):
             bwd, operands.name, tuple(map(Same, operands.fixed)),
             Form(operands.structure, tuple(Same(None) if i in operands.at else Same(x)
                  for i, x in enumerate(operands.leaves)), operands.at),
-            Form.of(out), structure, tuple(sources),
+            Form.of(out), structure, tuple(sources), implicit,
         )  # fmt: skip
 
     def saved(

@@ -5,6 +5,7 @@ from retrograd.ops.linalg.determinant import Cofactor, CofactorSlope, Det, LogAb
 from retrograd.ops.linalg.eig import Eig, Eigvals
 from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
 from retrograd.ops.linalg.expm import Expm
+from retrograd.ops.linalg.least_squares import LeastFactors, LeastSquares
 from retrograd.ops.linalg.lu import LU, Inv, Solve
 from retrograd.ops.linalg.pinv import Pinv
 from retrograd.ops.linalg.qr import QR, Complement
@@ -26,6 +27,8 @@ __all__ = [
     "Eigvalsh",
     "Expm",
     "Inv",
+    "LeastFactors",
+    "LeastSquares",
     "LogAbsDet",
     "Pinv",
     "Solve",

@@ -123,7 +123,8 @@ def side_by_side(op: Op, size: int | Dim, matrices: Sequence[Node], b: Node) -> 
     n = b.type.rank
     turned = permute(b, (*range(1, n - 1), 0, n - 1))
     y = op(*matrices, reshape(turned, (*turned.shape[:-2], size * b.shape[-1])))
-    return permute(reshape(y, turned.shape), (n - 2, *range(n - 2), n - 1))
+    apart = reshape(y, (*y.shape[:-1], size, b.shape[-1]))
+    return permute(apart, (n - 2, *range(n - 2), n - 1))
 
 
 def product(*factors: Node) -> Node:

@@ -10,12 +10,10 @@ that give the last two bits of `n` and 190 bits behind the point.
 from __future__ import annotations
 
 import math
-from functools import cache
 
 from retrograd.backends.llvm.at import At, Emit, one_by_one
 from retrograd.backends.llvm.mathematics.term import Term, choose, fma
-from retrograd.backends.llvm.writer import Writer
-from retrograd.ir import float64
+from retrograd.ir import float64, int64
 
 _HALF_PI = {
     "float32": (1.5707964, -4.371139e-08, -1.7151245e-15),
@@ -62,63 +60,112 @@ def reduced(a: Term) -> tuple[Term, Term]:
     return t.bits(), r
 
 
-def _product(at: At, a: str) -> str:
-    """`2/pi a` modulo 4, of a large positive number, with `_FRACTION` bits behind the point."""
-    at.w.declare(_product_definition())
-    wide = a if at.type == "double" else at.w.new(f"fpext float {a} to double")
-    return at.w.new(f"call i192 @math.product(double {wide})")
+# A large `%a` times 2/pi, modulo 4: three words, the lowest first, `_FRACTION` bits behind the
+# point. In steps of 32 bits of 2/pi, multiplied by the two halves of the significand:
+# no sum has more than 64 bits, and LLVM takes long for products that have.
+_PRODUCT = f"""define internal void @math.product(double %a, ptr %out) noinline nounwind {{
+start:
+  %bits = bitcast double %a to i64
+  %exponent = lshr i64 %bits, 52
+  %fraction = and i64 %bits, {(1 << 52) - 1}
+  %significand = or i64 %fraction, {1 << 52}
+  %low = and i64 %significand, {(1 << 32) - 1}
+  %high = lshr i64 %significand, 32
+  %skipped = sub i64 {_BITS - _FRACTION + 1075}, %exponent
+  %first = lshr i64 %skipped, 5
+  %shift = and i64 %skipped, 31
+  %from = getelementptr i32, ptr @math.two_by_pi, i64 %first
+  br label %step
+step:
+  %k = phi i64 [ 0, %start ], [ %k.next, %step ]
+  %before = phi i64 [ 0, %start ], [ %digit, %step ]
+  %carry = phi i64 [ 0, %start ], [ %carry.next, %step ]
+  %digits.at = getelementptr i32, ptr %from, i64 %k
+  %digits = load i64, ptr %digits.at, align 4
+  %digits.here = lshr i64 %digits, %shift
+  %digit = and i64 %digits.here, {(1 << 32) - 1}
+  %one = mul i64 %digit, %low
+  %other = mul i64 %before, %high
+  %one.low = and i64 %one, {(1 << 32) - 1}
+  %both = add i64 %one.low, %other
+  %sum = add i64 %both, %carry
+  %result = trunc i64 %sum to i32
+  %out.at = getelementptr i32, ptr %out, i64 %k
+  store i32 %result, ptr %out.at, align 4
+  %sum.high = lshr i64 %sum, 32
+  %one.high = lshr i64 %one, 32
+  %carry.next = add i64 %sum.high, %one.high
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, 6
+  br i1 %more, label %step, label %done
+done:
+  ret void
+}}"""
 
 
-@cache
-def _product_definition() -> str:
-    w = Writer(lambda _: None)
-    bits = w.new("bitcast double %a to i64")
-    exponent = w.new(f"lshr i64 {bits}, 52")
-    mantissa = w.new(f"and i64 {bits}, {(1 << 52) - 1}")
-    mantissa = w.new(f"or i64 {mantissa}, {1 << 52}")
-    room = w.reserve(f"i{_BITS + 64}")
-    w.line(f"store i{_BITS + 64} {_TWO_BY_PI}, ptr {room}, align 64")
-    skipped = w.new(f"sub i64 {_BITS - _FRACTION + 1075}, {exponent}")
-    place = w.new(f"getelementptr i64, ptr {room}, i64 {w.new(f'lshr i64 {skipped}, 6')}")
-    window = w.new(f"load i256, ptr {place}, align 8")
-    rest = w.new(f"zext i64 {w.new(f'and i64 {skipped}, 63')} to i256")
-    window = w.new(f"trunc i256 {w.new(f'lshr i256 {window}, {rest}')} to i192")
-    product = w.new(f"mul i192 {window}, {w.new(f'zext i64 {mantissa} to i192')}")
-    w.line(f"ret i192 {product}")
-    head = "define internal i192 @math.product(double %a) noinline nounwind willreturn memory(none)"
-    return f"{head} {{\n{w.text()}\n}}"
+def _table() -> str:
+    """2/pi in words of 32 bits, the lowest first."""
+    words = [_TWO_BY_PI >> 32 * k & 0xFFFFFFFF for k in range((_BITS + 64) // 32)]
+    listed = ", ".join(f"i32 {word}" for word in words)
+    return f"@math.two_by_pi = internal constant [{len(words)} x i32] [{listed}]"
+
+
+_TABLE = _table()
+
+
+def _product(at: At, a: str) -> list[str]:
+    """`2/pi a` modulo 4, of a large positive number: three words, the lowest first."""
+    w = at.w
+    w.declare(_TABLE)
+    w.declare(_PRODUCT)
+    wide = a if at.type == "double" else w.new(f"fpext float {a} to double")
+    room = w.reserve("[3 x i64]", align=8)
+    w.line(f"call void @math.product(double {wide}, ptr {room})")
+    places = [room, *[w.new(f"getelementptr i64, ptr {room}, i64 {k}") for k in (1, 2)]]
+    return [w.new(f"load i64, ptr {place}, align 8") for place in places]
 
 
 def _turns(at: At, a: str) -> str:
     """The last two bits of `n`, as a number."""
     w = at.w
-    up = w.new(f"add i192 {_product(at, a)}, {1 << (_FRACTION - 1)}")
-    n = w.new(f"trunc i192 {w.new(f'lshr i192 {up}, {_FRACTION}')} to i32")
+    up = w.new(f"add i64 {_product(at, a)[2]}, {1 << (_FRACTION - 129)}")
+    n = w.new(f"trunc i64 {w.new(f'lshr i64 {up}, {_FRACTION - 128}')} to i32")
     return w.new(f"sitofp i32 {n} to {at.type}")
 
 
 def _rest(at: At, a: str) -> str:
     """`r`: the fraction as a sum of two doubles, times pi/2."""
-    w = at.w
-    product = _product(at, a)
-    signed = w.new(f"ashr i192 {w.new(f'shl i192 {product}, 2')}, 2")
-    negative = w.new(f"icmp slt i192 {signed}, 0")
-    size = w.new(f"select i1 {negative}, i192 {w.new(f'sub i192 0, {signed}')}, i192 {signed}")
-    w.declare("i192 @llvm.ctlz.i192(i192, i1)")
-    zeros = w.new(f"call i192 @llvm.ctlz.i192(i192 {size}, i1 false)")
-    top = w.new(f"lshr i192 {w.new(f'shl i192 {size}, {zeros}')}, 128")
-    top = w.new(f"trunc i192 {top} to i64")
+    w, whole = at.w, At(at.w, int64)
+    words = [Term(whole, word) for word in _product(at, a)]
+    words[2] = words[2] << 2 >> 2  # the fraction, from -1/2 to 1/2
+    negative = words[2] < 0
+    high, middle, low = reversed(_negated(words, words[2] >> 63))
+    # The highest two words that are not all zeros, and how many bits above those are.
+    some, more = ~high.equals(0), ~middle.equals(0)
+    first = choose(some, high, choose(more, middle, low))
+    second = choose(some, middle, choose(more, low, 0))
+    skipped = choose(some, high.like(0), choose(more, high.like(64), 128))
+    w.declare("i64 @llvm.ctlz.i64(i64, i1)")
+    zeros = Term(whole, w.new(f"call i64 @llvm.ctlz.i64(i64 {first.name}, i1 false)"))
+    top = (first << zeros) | second.shifted(1).shifted(zeros ^ 63)
     double = At(w, float64)
-    high, low = (
-        Term(double, w.new(f"uitofp i64 {w.new(f'and i64 {top}, {mask}')} to double"))
-        for mask in (-2048, 2047)
-    )
-    power = w.new(f"sub i64 {1023 + 128 - _FRACTION}, {w.new(f'trunc i192 {zeros} to i64')}")
-    scale = w.new(f"bitcast i64 {w.new(f'shl i64 {power}, 52')} to double")
+    parts = [w.new(f"uitofp i64 {(top & mask).name} to double") for mask in (-2048, 2047)]
+    upper, lower = (Term(double, part) for part in parts)
+    scale = (1023 + 128 - _FRACTION - (zeros + skipped)) << 52
     half_pi, lacking, _ = _HALF_PI["float64"]
-    r = fma(high, half_pi, fma(high, lacking, low * half_pi)) * Term(double, scale)
-    y = w.new(f"select i1 {negative}, double {(-r).name}, double {r.name}")
+    r = fma(upper, half_pi, fma(upper, lacking, lower * half_pi)) * scale.floats()
+    y = choose(negative, -r, r).name
     return y if at.type == "double" else w.new(f"fptrunc double {y} to float")
+
+
+def _negated(words: list[Term], sign: Term) -> list[Term]:
+    """The words of a number, the lowest first; of its negative if `sign` is -1 instead of 0."""
+    found, carry = [], sign & 1
+    for word in words:
+        flipped = word ^ sign
+        found.append(flipped + carry)
+        carry = choose(flipped.equals(-1), carry, 0)
+    return found
 
 
 _far_turns: Emit = one_by_one("turns", _turns)

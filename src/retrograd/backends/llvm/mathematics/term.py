@@ -10,8 +10,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 from retrograd.backends.llvm.at import At, Emit
+from retrograd.backends.llvm.types import suffix
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType, bool_, float32, float64, int32, int64
 
@@ -182,6 +184,25 @@ class Term:
 
 
 Operand = Term | float
+LONG = 6  # coefficients from which on a loop is quicker to compile
+_HORNER = """define internal KIND @math.horner.SUFFIX(KIND %x, ptr %table, i64 %last)
+    noinline nounwind {
+start:
+  %top.at = getelementptr KIND, ptr %table, i64 %last
+  %top = load KIND, ptr %top.at
+  br label %step
+step:
+  %k = phi i64 [ %last, %start ], [ %k.next, %step ]
+  %y = phi KIND [ %top, %start ], [ %y.next, %step ]
+  %k.next = sub i64 %k, 1
+  %c.at = getelementptr KIND, ptr %table, i64 %k.next
+  %c = load KIND, ptr %c.at
+  %y.next = call KIND @llvm.fma.SUFFIX(KIND %x, KIND %y, KIND %c)
+  %more = icmp sgt i64 %k.next, 0
+  br i1 %more, label %step, label %done
+done:
+  ret KIND %y.next
+}"""
 
 
 def fma(a: Operand, b: Operand, c: Operand) -> Term:
@@ -213,11 +234,27 @@ def at_least(x: Term, limit: float) -> Term:
 
 def polynomial(x: Term, coefficients: Sequence[float]) -> Term:
     """The constant coefficient first; by Horner's rule."""
+    if x.at.w.brief and x.at.lanes == 1 and len(coefficients) >= LONG:
+        return _looped(x, coefficients)
     result: Operand = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         result = fma(x, result, c)
     assert isinstance(result, Term)
     return result
+
+
+def _looped(x: Term, coefficients: Sequence[float]) -> Term:
+    """The same by a loop over a table, which all polynomials have in common."""
+    at, kind = x.at, x.at.type
+    listed = ", ".join([f"{kind} {at.number(c)}" for c in coefficients])
+    table = f"[{len(coefficients)} x {kind}] [{listed}]"
+    name = f"@math.table.{len(coefficients)}.{crc32(table.encode()):08x}"
+    at.w.declare(f"{name} = internal constant {table}")
+    at.w.declare(f"{kind} @llvm.fma.{suffix(kind)}({kind}, {kind}, {kind})")
+    at.w.declare(_HORNER.replace("KIND", kind).replace("SUFFIX", suffix(kind)))
+    last = f"i64 {len(coefficients) - 1}"
+    called = f"@math.horner.{suffix(kind)}({kind} {x.name}, ptr {name}, {last})"
+    return Term(at, at.w.new(f"call {kind} {called}"))
 
 
 def quartic(x: Term, c: Sequence[float]) -> Term:

@@ -6,10 +6,9 @@ and panels lie one after the other. What is beyond the matrix in the last vector
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.product.tile import Tile
+from retrograd.backends.llvm.turning import together, turned
 from retrograd.backends.llvm.writer import Writer
 
 PARAMETERS = "ptr noalias %to, ptr noalias %from, i64 %width, i64 %depth, i64 %step"
@@ -56,7 +55,7 @@ def pack_columns(tile: Tile, w: Writer) -> str:
     """The function `pack_columns`, which copies `%width` columns of `%depth` elements, `%step`
     apart, into panels as wide as a tile: a few columns at a time are turned in registers."""
     lanes = tile.lanes
-    at_once = min(16 // tile.dtype.itemsize, lanes)  # rows that are made together
+    at_once = together(tile.dtype, lanes)
     w.declare("i64 @llvm.smin.i64(i64, i64)")
     deep = w.new(f"and i64 %depth, {-at_once}")
     last = w.new("sub i64 %width, 1")
@@ -76,7 +75,8 @@ def pack_columns(tile: Tile, w: Writer) -> str:
         column = w.new(f"call i64 @llvm.smin.i64(i64 {column}, i64 {last})")
         columns.append(tile.at(w, "%from", w.new(f"mul i64 {column}, %step")))
     rows = w.open_loop(deep, at_once)
-    for i, row in enumerate(_turned(tile, [tile.at(w, c, rows.counter) for c in columns], w)):
+    found = turned(w, [tile.at(w, c, rows.counter) for c in columns], tile.dtype)
+    for i, row in enumerate(found):
         place = w.new(f"mul i64 {w.new(f'add i64 {rows.counter}, {i}')}, {wide}")
         tile.store(w, row, tile.at(w, to, place))
     w.close_loop(rows)
@@ -84,47 +84,6 @@ def pack_columns(tile: Tile, w: Writer) -> str:
     w.close_loop(vectors)
     w.line("ret void")
     return f"define internal void @pack_columns({PARAMETERS}) #0 {{\n{w.text()}\n}}"
-
-
-def _turned(tile: Tile, columns: list[str], w: Writer) -> list[str]:
-    """The first elements of columns as rows: as many as 16 bytes of a column hold. Pieces of 16
-    bytes, loaded into the places of a vector where they belong, need only be turned within."""
-    lanes = tile.lanes
-    n = min(16 // tile.dtype.itemsize, lanes)
-    piece = types.widened(tile.scalar, n)
-    rows = []
-    for r in range(n):
-        pieces = [
-            w.new(f"load {piece}, ptr {columns[i]}, align {tile.dtype.itemsize}")
-            for i in range(r, lanes, n)
-        ]
-        length = n
-        while len(pieces) > 1:
-            kind, length = types.widened(tile.scalar, length), 2 * length
-            pieces = [
-                _shuffled(w, kind, a, b, range(length))
-                for a, b in zip(pieces[::2], pieces[1::2], strict=True)
-            ]
-        rows += pieces
-
-    def paired(two: Sequence[str], size: int, half: int) -> str:
-        """Of each piece, runs of `size` elements of two vectors in turn, from the first or the
-        second half of the piece."""
-        places = []
-        for start in range(half * n // 2, lanes, n):
-            for at in range(start, start + n // 2, size):
-                places += [*range(at, at + size), *range(lanes + at, lanes + at + size)]
-        return _shuffled(w, tile.vector, two[0], two[1], places)
-
-    if n == 2:
-        return [paired(rows, 1, half) for half in (0, 1)]
-    low, high = ([paired(rows[i : i + 2], 1, half) for i in (0, 2)] for half in (0, 1))
-    return [paired(two, 2, half) for two in (low, high) for half in (0, 1)]
-
-
-def _shuffled(w: Writer, kind: str, a: str, b: str, places: range | list[int]) -> str:
-    listed = ", ".join(f"i32 {i}" for i in places)
-    return w.new(f"shufflevector {kind} {a}, {kind} {b}, <{len(places)} x i32> <{listed}>")
 
 
 def _one_by_one(tile: Tile, to: str, bounds: tuple[str, str, str], w: Writer) -> None:

@@ -1,6 +1,7 @@
 """The matrix product: one routine for each dtype, for all sizes and layouts.
 
-`rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more, work, soon)` sets
+`rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more, work, soon,
+stop)` sets
 `c[i, j] = sum over p of a[i, p] b[p, j]`, or goes on from what is in c where there is `more`. The
 element `a[i, p]` lies at `i * a_row + p * a_step` and `b[p, j]` at `p * b_step + j * b_column`. Of
 each matrix one of the strides is 1. A result takes its products one after the other, as in the
@@ -17,6 +18,9 @@ in c.
 
 Meanwhile what the caller is to write to next is fetched: the areas in the table `soon`, pairs of an
 address and a number of bytes, then a pair of zeros. It is used up. There may be none (null).
+
+Where the word at `stop` is not 0, the routine returns with what it has: it looks from block to
+block. There may be none (null).
 """
 
 from __future__ import annotations
@@ -33,10 +37,11 @@ ROUTINES = {f"rg_gemm_{dtype}": dtype for dtype in (float32, float64)}
 PARAMETERS = (
     "i64 %m, i64 %n, i64 %k, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
     "i64 %b_column, ptr noalias %c, i64 %c_row, i1 %more, ptr noalias %work, "
-    "ptr noalias %soon"
+    "ptr noalias %soon, ptr %stop"
 )
-# Bytes of a column of a block of the right matrix; twice as many where it is narrow; fewer where
-# rows of the left matrix are not contiguous: each step reads another page then.
+# Bytes of a column of a block of the right matrix; up to eight times as many where it is narrow, so
+# that rows of the left one are read in one go; fewer where those are not contiguous: each step
+# reads another page then.
 DEPTH = 1024
 LINE = 64  # bytes that are fetched at once
 PAGE = 1024  # bytes between contiguous columns of the left matrix from which on they are copied
@@ -70,7 +75,8 @@ class _Routine:
         functions.append(self._main(name))
         declared = [f"declare {d}" for d in self.declarations]
         attributes = "attributes #0 = { noinline nounwind }"
-        return "\n".join([*declared, *functions, attributes]) + "\n"
+        never = "@never = internal constant i64 0"
+        return "\n".join([never, *declared, *functions, attributes]) + "\n"
 
     # -- arithmetic of sizes ------------------------------------------------------------------
     def add(self, x: str, y: str | int) -> str:
@@ -109,6 +115,8 @@ class _Routine:
     def _main(self, name: str) -> str:
         w = self.w
         self._clear()
+        asked = w.new("icmp ne ptr %stop, null")
+        self.stop = self.choose(asked, "%stop", "@never", "ptr")
         self._sizes()
         self._areas()
         deep = w.open_loop("%k", self.depth)
@@ -172,11 +180,11 @@ class _Routine:
         self.lead = self.mul(self.choose(self.by_rows, "%b_step", "%b_column"), self.dtype.itemsize)
         usual = DEPTH // self.dtype.itemsize
         depth = self.div(self.space, self.most(self.whole("%n", tile.lanes), 1))
-        depth = self.most(self.least(depth, 2 * usual), usual)
+        depth = self.most(self.least(depth, 8 * usual), usual)
         depth = self.choose(strided, self.choose(often, usual // 2, usual // 4), depth)
         self.depth = self.even("%k", depth)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
-        pieces = self.even("%n", width)
+        pieces = self.even("%n", self.most(width, tile.columns))
         whole = self.div(self.add(pieces, tile.columns - 1), tile.columns)
         self.width = self.mul(whole, tile.columns)
         self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.stack}")
@@ -208,6 +216,16 @@ class _Routine:
         w.line(f"store ptr {self.choose(over, after, area, 'ptr')}, ptr {self.area}")
         return some, start
 
+    def _look(self) -> None:
+        """Return, if somebody wants to."""
+        w = self.w
+        word = w.new(f"load atomic i64, ptr {self.stop} monotonic, align 8")
+        over, on = w.label(), w.label()
+        w.branch(w.new(f"icmp ne i64 {word}, 0"), over, on)
+        w.start_block(over)
+        w.line("ret void")
+        w.start_block(on)
+
     def _right(self, row: str, column: str) -> str:
         """The address of an element of the right matrix."""
         offset = self.add(self.mul(row, "%b_step"), self.mul(column, "%b_column"))
@@ -234,6 +252,7 @@ class _Routine:
         """The rows of the left matrix by a block of the right one."""
         w, tile, stack = self.w, self.tile, self.stack
         high = w.open_loop("%m", self.height, "0", [("i64", "0")])
+        self._look()
         m0, mm = high.counter, self.least(self.height, self.sub("%m", high.counter))
         left = tile.at(w, "%a", self.add(self.mul(m0, "%a_row"), self.mul(self.k0, "%a_step")))
         call = f"call void @pack_left(ptr %work, ptr {left}, i64 {mm}, i64 {self.kk}, i64 %a_step)"
