@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from retrograd.backends.backend import Array
-from retrograd.backends.interpret import routines, spectra
+from retrograd.backends.interpret import least, routines, spectra
 from retrograd.backends.interpret.ordered import WIDE, affords
 from retrograd.backends.kernel import linalg
 from retrograd.backends.kernel.call import Call
@@ -19,7 +19,7 @@ from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg.matrix import MatrixOp
 
-ROUTINES = {**routines.ROUTINES, **spectra.ROUTINES}
+ROUTINES = {**routines.ROUTINES, **spectra.ROUTINES, **least.ROUTINES}
 # Elements in whose time Python calls a routine. What the routine does takes as long either way.
 EACH = 1 << 17
 GIVEN = frozenset(op for op, rule in linalg.RULES.items() if rule is linalg.given)

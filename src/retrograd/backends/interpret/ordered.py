@@ -66,7 +66,7 @@ def give_up(node: Node) -> None:
 
 
 def _kind(node: Node) -> Any:
-    return node.prim, node.dtype, tuple([x.type.rank for x in node.inputs])
+    return node.prim, tuple([(x.dtype, x.type.rank) for x in node.inputs])
 
 
 def can_reduce(node: Node, work: float) -> bool:
