@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,22 +12,29 @@ import pytest
 from retrograd.backends.backend import Array
 from retrograd.backends.interpret import InterpretedProgram, formulas, native, ordered
 from retrograd.backends.interpret.instructions import Unknown, instruction
-from retrograd.backends.llvm import LLVMProgram
+from retrograd.backends.llvm import LLVMProgram, subnormal
 from retrograd.backends.llvm.elementwise import ELEMENTWISE as WRITTEN
 from retrograd.errors import DTypeError
 from retrograd.ir import DType, Graph, Node, bfloat16, float32, float64, spec
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import LogSumExp
+from retrograd.ops.scan import LogCumSumExp
 from tests.backends.test_interpret import assert_same_bits, bits
 
-COUNT: int = 240
+COUNT = 240
 SPECIAL = (
     0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, 100.0, math.inf, -math.inf, math.nan, 1e-40, -1e-45,
     3e38, 1e5, -700.0, 88.5,
 )  # fmt: skip
 # These have loops, which take NumPy as long as compiling takes.
 LONG = ("betainc", "gammainc", "zeta", "bessel", "von_mises", "igam", "implicit")
+
+
+@pytest.fixture(autouse=True)
+def nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+    monkeypatch.setattr(subnormal, "_used", False)  # another test may have flushed them
 
 
 def node_of(name: str, dtype: DType) -> Node | None:
@@ -63,19 +71,17 @@ def test_every_formula(name: str, dtype: DType) -> None:
     arrays = [arguments(dtype, k) for k in range(len(node.inputs))]
     (compiled,) = LLVMProgram(Graph(list(node.inputs), [node]))(arrays)
     formula, done = formulas.formula(name, dtype, len(arrays)), 0
-    with np.errstate(all="ignore"):
-        for start in range(0, COUNT, 5):  # few at a time: one that is not known stops all
-            part = slice(start, start + 5)
-            found = formula([a[part] for a in arrays])
-            if found is not None:
-                done += 1
-                np.testing.assert_array_equal(bits(found), bits(compiled[part]))
+    for start in range(0, COUNT, 5):  # few at a time: one that is not known stops all
+        part = slice(start, start + 5)
+        found = formula([a[part] for a in arrays])
+        if found is not None:
+            done += 1
+            np.testing.assert_array_equal(bits(found), bits(compiled[part]))
     # max and min of numbers are NumPy's own; others have an instruction in every way through them.
     assert done or name in ("max", "min", "clamp") or formula.loops
 
 
-def test_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+def test_nothing_is_compiled() -> None:
     x = input_node(spec((3, 5), float32))
     names = ("exp", "log", "tanh", "sin", "erf", "gamma", "j0", "sigmoid")
     graph = Graph([x], [ELEMENTWISE[n](x) for n in names])
@@ -88,7 +94,6 @@ def test_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_known_is_compiled_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
     x = input_node(spec((3,), float32))
     program = InterpretedProgram(Graph([x], [ELEMENTWISE["sin"](x)]))
     program([np.array([1, 2, 1e30], np.float32)])  # reduced by integers of 192 bits
@@ -98,12 +103,20 @@ def test_what_is_not_known_is_compiled_from_then_on(monkeypatch: pytest.MonkeyPa
     assert not asked
 
 
-def test_many_elements_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+def test_many_elements_are_compiled() -> None:
     x = input_node(spec((1_000_000,), float32))
     node = ELEMENTWISE["exp"](x)
     assert formulas.written(node, [np.ones(1_000_000, np.float32)]) is None
     assert formulas.written(node, [np.ones(10, np.float32)]) is not None
+
+
+def test_several_threads_read_a_formula_at_once() -> None:
+    x = np.linspace(0.1, 3, 15, dtype=np.float32)
+    for _ in range(5):
+        formula = formulas.Formula("gamma", float32, 1)
+        with ThreadPoolExecutor(4) as pool:
+            found = [f.result() for f in [pool.submit(formula, [x]) for _ in range(4)]]
+        assert len({y.tobytes() for y in found}) == 1
 
 
 def test_instructions_that_are_not_known() -> None:
@@ -128,3 +141,13 @@ def test_logsumexp(axes: tuple[int, ...], dtype: DType) -> None:
     given = np.random.default_rng(1).standard_normal((3, 4, 5))
     given[0, 1], given[1, 2, 3], given[2, 0, 1] = -np.inf, np.inf, np.nan
     assert_same_bits(Graph([x], [LogSumExp(axes)(x)]), [given.astype(dtype.dtype)])
+
+
+@pytest.mark.parametrize("dtype", [float32, float64, bfloat16], ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_logcumsumexp(axis: int, dtype: DType) -> None:
+    x = input_node(spec((4, 20), dtype))
+    given = np.random.default_rng(1).standard_normal((4, 20)) * 9
+    given[0, :2], given[1, 2], given[2, 5] = -np.inf, np.inf, np.nan
+    outputs = [LogCumSumExp(axis, reverse)(x) for reverse in (False, True)]
+    assert_same_bits(Graph([x], outputs), [given.astype(dtype.dtype)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,8 @@ STEPS = 4000  # instructions, after which it is believed that there is no end
 _HEAD = re.compile(r"define internal \w+ @([\w.]+)\((.*?)\)")
 _PART = re.compile(r"\[ ([^,]+), %([\w.]+) \]")
 _REGISTER = re.compile(r"%[\w.]+")
+
+_READING = threading.Lock()
 
 Do = Callable[..., Array]
 Group = tuple[Any, dict[str, Any]]  # the places of elements, None for all, and their registers
@@ -81,7 +84,8 @@ class Formula:
         """The result for arrays of one axis; None where there is an instruction in the way that is
         not known here."""
         try:
-            y = Run(self).call(self.main, arrays)
+            with np.errstate(all="ignore"):
+                y = Run(self).call(self.main, arrays)
         except Unknown:
             return None
         return np.broadcast_to(y, arrays[0].shape).astype(arrays[0].dtype)
@@ -99,23 +103,30 @@ class Function:
         self.live: list[set[str]] = []  # for each block, the registers that it or a later one reads
 
     def read(self) -> None:
-        """Make blocks of the text."""
+        """Make blocks of the text, unless another thread has done so."""
+        with _READING:
+            if not self.blocks:
+                self.blocks = self._blocks()
+
+    def _blocks(self) -> list[Block]:
+        blocks: list[Block] = []
         for line in self.text.split("\n"):
             if line.startswith("  "):
-                self._read(line.strip(), self.blocks[-1])
+                self._read(line.strip(), blocks[-1])
             elif line.endswith(":"):
-                self.places[line[:-1]] = len(self.blocks)
-                self.blocks.append(Block(line[:-1]))
-        read = {x for b in self.blocks for _, given in b.phis for x in given.values()}
-        for block in reversed(self.blocks):
+                self.places[line[:-1]] = len(blocks)
+                blocks.append(Block(line[:-1]))
+        read = {x for b in blocks for _, given in b.phis for x in given.values()}
+        for block in reversed(blocks):
             read |= {x for _, _, given in block.steps for x in given}
             read |= {block.value, block.condition}
             self.live.insert(0, read - self.constants.keys())
-        self._keep_in_loops()
+        self._keep_in_loops(blocks)
+        return blocks
 
-    def _keep_in_loops(self) -> None:
+    def _keep_in_loops(self, blocks: list[Block]) -> None:
         """What is read after a loop's head is read again once the loop has gone back there."""
-        for k, block in enumerate(self.blocks):
+        for k, block in enumerate(blocks):
             for head in [self.places[x] for x in block.targets if self.places[x] <= k]:
                 for live in self.live[head : k + 1]:
                     live |= self.live[head]

@@ -1,4 +1,7 @@
-"""Routines for least squares, in Python: see `routines.py`; `llvm/least.py` says what they do."""
+"""Routines for least squares, in Python: see `routines.py`, and `llvm/least.py` for what they do.
+
+Here are only matrices that surely have full rank; of others compiled code finds the factors.
+"""
 
 from __future__ import annotations
 
@@ -8,124 +11,69 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array
-from retrograd.backends.interpret.lapack import cblas, fortran
-from retrograd.backends.interpret.routines import Routine
-from retrograd.backends.llvm.functions import ADJOINT, COLUMNS, PLAIN
-from retrograd.backends.llvm.lapack import GIVEN, LEFT, LOWER, ROWS
+from retrograd.backends.interpret.lapack import fortran
+from retrograd.backends.interpret.routines import OTHERWISE, Routine, substitute
+from retrograd.backends.llvm.functions import ADJOINT, PLAIN
+from retrograd.backends.llvm.lapack import GIVEN, LOWER
 from retrograd.backends.llvm.least import FEW
 from retrograd.ops.linalg.least_squares import MARGIN
-from retrograd.ops.linalg.matrix import NOT_FINITE
 
 
 def factors(data: Sequence[Array], sizes: Sequence[int]) -> int:
     (limit, y), (m, n, length, _) = data, sizes
-    dtype, kind = y.dtype, y.dtype.type
-    x, u, r = y[:, :m].copy(), np.empty((n, m), dtype), np.zeros((n, n), dtype)
-    last, space, s = np.empty(n, dtype), np.empty(length, dtype), np.empty(n, dtype)
-    status, integers = np.zeros(1, np.int32), np.empty(8 * n + 1, np.int32)
-
-    def decompose(job: str, a: Array, rows: int) -> int:
-        fortran("gesdd", dtype, job, rows, n, a, max(rows, 1), s, u, max(rows, 1), r, max(n, 1),
-                space, length, integers, status)  # fmt: skip
-        return abs(int(status[0]))
-
-    fortran("geqrf", dtype, m, n, y, m + 1, last, space, length, status)
-    relative = limit.reshape(-1)[0]
-    triangle = np.tril(y[:, :n])
-    r[...] = triangle
+    lead, status = m + 1, np.zeros(1, np.int32)
+    last, space = np.empty(n, y.dtype), np.empty(length, y.dtype)
+    fortran("geqrf", y.dtype, m, n, y, lead, last, space, length, status)
+    r = np.tril(y[:, :n])  # R as columns
     size = _norm(r)
-    fortran("trtri", dtype, "U", "N", n, r, max(n, 1), status)
-    whole, inverse = status[0] == 0, _norm(r)
-    sure = whole and _is_far(size, inverse, relative)
-    if not sure:
-        if not np.isfinite(x).all():
-            return NOT_FINITE
-        r[...] = triangle
-        sure = whole & _is_far(_closer(r, size, u, space), inverse, relative)
-    if not sure:
-        code = decompose("N", r, n)
-        if code:
-            return code
-        sure = whole and s[-1] > relative * s[0]
-    if sure:
-        y[:, m] = last
-        return 0
-    code = decompose("S", x, m)
-    if code:
-        return code
-    kept = s > relative * s[0]
-    u *= np.where(kept, kind(1) / np.where(kept, s, kind(1)), kind(0))[:, None]
-    _product(COLUMNS, PLAIN, (m, n, n), (u, m), (r, n), (y, m + 1))
-    y[:, m] = np.nan
+    fortran("trtri", y.dtype, "U", "N", n, r, max(n, 1), status)
+    if status[0] or not _is_far(size, _norm(r), limit.reshape(-1)[0]):
+        return OTHERWISE
+    y[:, m] = last
     return 0
 
 
 def _norm(x: Array) -> Any:
-    """The Frobenius norm, of elements one after the other."""
-    squares = np.add.accumulate((x * x).reshape(-1))
-    return np.sqrt(squares[-1]) if x.size else x.dtype.type(0)
+    """The Frobenius norm, the squares added one after the other."""
+    squares = np.concatenate([np.zeros(1, x.dtype), (x * x).reshape(-1)])
+    return np.sqrt(np.add.accumulate(squares)[-1])
 
 
 def _is_far(size: Any, inverse: Any, relative: Any) -> bool:
+    """Whether `1 / inverse` is larger than the part `relative` of `size`, by a margin."""
     kind = type(size)
-    margin = np.maximum(relative, np.finfo(kind).eps) * kind(MARGIN)
+    eps = kind(np.finfo(kind).eps)
+    margin = (eps if relative < eps else relative) * kind(MARGIN)
     return bool(size * inverse * margin < 1)
 
 
-def _closer(r: Array, size: Any, square: Array, fourth: Array) -> Any:
-    n = len(r)
-    r /= size if size != 0 else type(size)(1)
-    _product(COLUMNS, ADJOINT, (n, n, n), (r, n), (r, n), (square, n))
-    _product(COLUMNS, PLAIN, (n, n, n), (square, n), (square, n), (fourth, n))
-    return size * np.sqrt(np.sqrt(_norm(fourth[: n * n])))
-
-
-def _product(
-    order: int, first: int, sizes: tuple[int, int, int],
-    a: tuple[Array, int], b: tuple[Array, int], y: tuple[Array, int],
-) -> None:  # fmt: skip
-    (pa, la), (pb, lb), (py, ly) = ((p, max(lead, 1)) for p, lead in (a, b, y))
-    cblas("gemm", py.dtype, order, first, PLAIN, *sizes, 1.0, pa, la, pb, lb, 0.0, py, ly)
-
-
-def _reflect(f: Array, b: Array, sizes: Sequence[int], way: str) -> None:
-    m, n, k, length = sizes
-    last, room = f[:, m].copy(), max(k, 1) if k < FEW else length
-    fortran("ormqr", b.dtype, "R", way, k, m, n, f, m + 1, last, b, max(k, 1),
-            np.empty(length, b.dtype), room, np.zeros(1, np.int32))  # fmt: skip
-
-
-def _substitute(f: Array, y: Array, sizes: Sequence[int], turned: int) -> None:
-    m, n, k, _ = sizes
-    if k == 1:
-        cblas("trsv", y.dtype, ROWS, LOWER, turned, GIVEN, n, f, m + 1, y, 1)
-    else:
-        cblas("trsm", y.dtype, ROWS, LEFT, LOWER, turned, GIVEN, n, k, 1.0, f, m + 1, y, max(k, 1))
-
-
 def solution(data: Sequence[Array], sizes: Sequence[int]) -> int:
-    (b, f, y), (m, n, k, _) = data, sizes
-    if n == 0:
-        return 0
-    if np.isnan(f[0, m]):
-        _product(ROWS, PLAIN, (n, k, m), (f, m + 1), (b, k), (y, k))
-        return 0
-    _reflect(f, b, sizes, "N")
-    y[...] = b[:n]
-    _substitute(f, y, sizes, ADJOINT)
+    (b, f, y), (m, n, k, length) = data, sizes
+    if n and np.isnan(f[0, m]):
+        return OTHERWISE
+    if n:
+        _reflect(f, b, m, n, k, length, "N")
+        y[...] = b[:n]
+        substitute(f, y, LOWER, ADJOINT, GIVEN, m + 1)
     return 0
 
 
 def adjoint_solution(data: Sequence[Array], sizes: Sequence[int]) -> int:
-    (f, y), (m, n, k, _) = data, sizes
-    if n == 0:
-        return 0
-    if np.isnan(f[0, m]):
-        _product(ROWS, ADJOINT, (m, k, n), (f, m + 1), (y[:n].copy(), k), (y, k))
-        return 0
-    _substitute(f, y, sizes, PLAIN)
-    _reflect(f, y, sizes, "T")
+    (f, y), (m, n, k, length) = data, sizes
+    if n and np.isnan(f[0, m]):
+        return OTHERWISE
+    if n:
+        substitute(f, y[:n], LOWER, PLAIN, GIVEN, m + 1)
+        _reflect(f, y, m, n, k, length, "T")
     return 0
+
+
+def _reflect(f: Array, b: Array, m: int, n: int, k: int, length: int, way: str) -> None:
+    """`b[m, k]` becomes `Q^T b`, or `Q b` by the way "T"."""
+    last, status = f[:, m].copy(), np.zeros(1, np.int32)
+    room = max(k, 1) if k < FEW else length
+    space = np.empty(max(room, length), b.dtype)
+    fortran("ormqr", b.dtype, "R", way, k, m, n, f, m + 1, last, b, max(k, 1), space, room, status)
 
 
 ROUTINES: dict[str, Routine] = {

@@ -27,6 +27,7 @@ from retrograd.backends.interpret.formulas import written
 from retrograd.backends.interpret.matrices import factored
 from retrograd.backends.interpret.naming import difference, named, types_of
 from retrograd.backends.interpret.ordered import can_evaluate, can_reduce, in_order, reduced
+from retrograd.backends.interpret.scanning import scanned
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.pairs.matrices import Paired
 from retrograd.errors import LoopLimitError
@@ -88,7 +89,7 @@ def run(node: Node, arrays: list[Array]) -> Array:
         if prim.name in FORMULAS and can_evaluate(node, work):
             return np.asarray(prim.reference(*arrays))
         flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
-        known = None if _has_code(node, "flat") else written(node, flat)
+        known = None if has_code(node, "flat") else written(node, flat)
         if known is None:
             known = _program(node, "flat", work)(flat)[0]
         return known.reshape(shape)
@@ -99,28 +100,29 @@ def run(node: Node, arrays: list[Array]) -> Array:
     if isinstance(prim, _FREE):
         slim = _without_ones(node, arrays[0])
         if slim is not None:
-            inner = slim.inputs[0].shape
-            return _program(slim, "free", work)([a.reshape(inner) for a in arrays])[0].reshape(
-                node.shape
-            )
+            known = None if has_code(slim, "free") else scanned(node, arrays)
+            if known is None:
+                given = [a.reshape(slim.inputs[0].shape) for a in arrays]
+                known = _program(slim, "free", work)(given)[0]
+            return known.reshape(node.shape)
     if isinstance(prim, DotGeneral):
         if node.dtype.is_float and _summed(node, arrays) == 1:
             return _outer(node, *arrays)
         slim, slender = _matrices(node, *arrays) or _slim_product(node, arrays)
-        known = None if _has_code(slim, "paired") else contracted(node, arrays)
+        known = None if has_code(slim, "paired") else contracted(node, arrays)
         if known is not None:
             return known
         return _program(slim, "paired", work)(slender)[0].reshape(node.shape)
     if isinstance(prim, MatrixOp | Paired):
         kind = named(node)
-        known = None if _has_code(node, kind) else factored(node, arrays)
+        known = None if has_code(node, kind) else factored(node, arrays)
         if known is not None:
             return known
         return _program(node, kind, work)([*arrays, *difference(node, kind)])[0]
     if node.op == "dag_scan":
         return _program(_of_any_graph(node), "graph", FULL)(arrays)[0]
     kind = "paired" if isinstance(prim, Scatter | SearchSorted) else ""
-    known = None if _has_code(node, kind) else in_order(node, arrays, work)
+    known = None if has_code(node, kind) else in_order(node, arrays, work)
     return _program(node, kind, work)(arrays)[0] if known is None else known
 
 
@@ -240,7 +242,7 @@ def _key(node: Node, kind: str) -> Any:
     return node.prim, tuple([t.dtype for t in types]), shapes, kind
 
 
-def _has_code(node: Node, kind: str) -> bool:
+def has_code(node: Node, kind: str) -> bool:
     """Whether a program has been compiled, which takes less time than what needs none."""
     return _key(node, kind) in _PROGRAMS
 

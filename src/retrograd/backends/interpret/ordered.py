@@ -66,7 +66,7 @@ def give_up(node: Node) -> None:
 
 
 def _kind(node: Node) -> Any:
-    return node.prim, node.dtype, tuple([x.type.rank for x in node.inputs])
+    return node.prim, tuple([(x.dtype, x.type.rank) for x in node.inputs])
 
 
 def can_reduce(node: Node, work: float) -> bool:
@@ -99,11 +99,11 @@ def scattered(op: Scatter, x: Array, index: Array, updates: Array) -> Array:
     if not isinstance(op, ScatterExtremum) or x.dtype.kind != "f":
         y: Array = op.reference(x, index, updates)
         return y
-    there, new = (_ordered_bits(a, isinstance(op, ScatterMax)) for a in (x, updates))
-    return _of_bits(op.reference(there, index, new), x.dtype)
+    there, new = (ordered_bits(a, isinstance(op, ScatterMax)) for a in (x, updates))
+    return of_bits(op.reference(there, index, new), x.dtype)
 
 
-def _ordered_bits(x: Array, highest: bool) -> Array:
+def ordered_bits(x: Array, highest: bool) -> Array:
     """Integers in the order of floats, in which -0.0 is below 0.0, and NaN above or below all."""
     whole = np.iinfo(f"i{x.dtype.itemsize}")
     bits = np.ascontiguousarray(x).view(whole.dtype).reshape(x.shape)
@@ -111,7 +111,7 @@ def _ordered_bits(x: Array, highest: bool) -> Array:
     return np.where(np.isnan(x), whole.max if highest else whole.min, bits).astype(whole.dtype)
 
 
-def _of_bits(bits: Array, dtype: np.dtype[Any]) -> Array:
+def of_bits(bits: Array, dtype: np.dtype[Any]) -> Array:
     """The floats that such integers stand for."""
     whole = np.iinfo(bits.dtype)
     found: Array = (bits ^ (bits >> (whole.bits - 1) & whole.max)).view(dtype)

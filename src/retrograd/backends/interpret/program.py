@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array, bind
-from retrograd.backends.interpret.native import run, run_region
+from retrograd.backends.interpret.looping import can_step, stepped
+from retrograd.backends.interpret.native import has_code, run, run_region
 from retrograd.backends.interpret.ordered import SELECTING, is_whole
 from retrograd.backends.kernel.fuse import LOOPS
 from retrograd.backends.kernel.legalize import CALLED, in_parts
@@ -57,7 +58,7 @@ class InterpretedProgram:
             for node, f, inputs, ends in self._steps:
                 given = [values[x] for x in inputs]
                 if node.op in LOOPS and node.op != "dag_scan":
-                    values[node] = run_region(bound(node, sizes) if sizes else node, given)
+                    values[node] = looped(bound(node, sizes) if sizes else node, given)
                 elif f is None or (node.op in SELECTING and may_flush()):
                     values[node] = natively(bound(node, sizes) if sizes else node, given)
                 else:
@@ -81,6 +82,12 @@ class InterpretedProgram:
             held -= sum([bytes_of.get(x, 0) for x in ends])
         check_memory(needed, lambda: [(n, x.describe()) for x, n in bytes_of.items()], sizes)
         self._fitting = sizes
+
+
+def looped(node: Node, given: list[Array]) -> list[Array]:
+    if not has_code(node, "") and can_step(node):
+        return stepped(node, InterpretedProgram(node.attrs["body"]), given)
+    return run_region(node, given)
 
 
 def in_numpy(node: Node) -> Callable[..., Any] | None:

@@ -56,7 +56,7 @@ def triangular_solve(
         substituting.substitute(a.T if transpose else a, y, upper != transpose, unit)
     else:
         half, turned = UPPER if upper else LOWER, TURNED if transpose else PLAIN
-        _substitute(a, y, half, turned, UNIT if unit else GIVEN)
+        substitute(a, y, half, turned, UNIT if unit else GIVEN)
     return 0
 
 
@@ -66,13 +66,14 @@ def _first_zero(a: Array) -> int:
     return int(zeros[0]) + 1 if len(zeros) else 0
 
 
-def _substitute(a: Array, y: Array, half: int, turned: int, unit: int) -> None:
+def substitute(a: Array, y: Array, half: int, turned: int, unit: int, lead: int = 0) -> None:
+    """`y = a^-1 y` for a triangular matrix in rows of `lead` elements, or of as many as it has."""
     n, k = y.shape
-    options = half, turned, unit
+    options, lead = (half, turned, unit), lead or n
     if k == 1:
-        cblas("trsv", y.dtype, ROWS, *options, n, a, n, y, 1)
+        cblas("trsv", y.dtype, ROWS, *options, n, a, lead, y, 1)
     else:
-        cblas("trsm", y.dtype, ROWS, LEFT, *options, n, k, 1.0, a, n, y, max(k, 1))
+        cblas("trsm", y.dtype, ROWS, LEFT, *options, n, k, 1.0, a, lead, y, max(k, 1))
 
 
 def lu(data: Sequence[Array], sizes: Sequence[int]) -> int:
@@ -105,7 +106,7 @@ def solve(transpose: bool, data: Sequence[Array], sizes: Sequence[int]) -> int:
     else:
         way = PLAIN if transpose else TURNED
         for half, unit in ((LOWER, GIVEN), (UPPER, UNIT))[:: 1 if transpose else -1]:
-            _substitute(f, y, half, way, unit)
+            substitute(f, y, half, way, unit)
     if transpose:
         substituting.exchange_rows(f, y, back=True)
     return 0

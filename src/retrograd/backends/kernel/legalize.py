@@ -170,19 +170,21 @@ CALLED = frozenset(op for op, rule in RULES.items() if rule is by_reference)
 # What slides windows over its operand, or is another sum where that is done.
 SLIDING = frozenset(("conv", "fold", "max_pool", "max_pool_index", "reduce_sum", "windows"))
 
+LOGARITHMS = ("logsumexp", "logcumsumexp")
+
 
 def in_parts(graph: Graph) -> Graph:
-    """The graph with operations that slide windows, and `logsumexp`, in the ops that a plan makes
-    of them: NumPy has these, or they have programs for all sizes. What is summed in which order
-    stays what it is in a plan."""
+    """The graph with operations that slide windows, and sums of logarithms, in the ops that a plan
+    makes of them: NumPy has these, or they have programs for all sizes. What is summed in which
+    order stays what it is in a plan."""
     if not any(_has_parts(node) and node.op != "reduce_sum" for node in graph.nodes):
         return graph
-    return _rewritten(graph, {op: RULES[op] for op in (*SLIDING, "logsumexp")}, _has_parts)
+    return _rewritten(graph, {op: RULES[op] for op in (*SLIDING, *LOGARITHMS)}, _has_parts)
 
 
 def _has_parts(node: Node) -> bool:
     """Half precision would be rounded between the parts by code of its own."""
-    return node.op in SLIDING or (node.op == "logsumexp" and not node.dtype.is_half)
+    return node.op in SLIDING or (node.op in LOGARITHMS and not node.dtype.is_half)
 
 
 def legalize(graph: Graph, light: bool = False) -> Graph:
