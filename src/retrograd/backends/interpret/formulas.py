@@ -23,6 +23,7 @@ from retrograd.backends.interpret.instructions import KINDS, Unknown, instructio
 from retrograd.backends.interpret.ordered import WIDE, affords, give_up
 from retrograd.backends.llvm.at import At
 from retrograd.backends.llvm.elementwise import ELEMENTWISE
+from retrograd.backends.llvm.mathematics import incomplete
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType, Node
@@ -31,6 +32,8 @@ CALL = 1 << 11  # elements of an operation of NumPy in whose time an instruction
 MOST = 1 << 23  # elements that take as long as compiling a long formula
 LOOPS = 8  # times that loops are gone through, or so
 STEPS = 4000  # instructions, after which it is believed that there is no end
+# So long that writing them for nothing takes as long as half of what they are compiled in.
+TOO_LONG = frozenset(("zeta", "betaln", *incomplete.FUNCTIONS))
 _HEAD = re.compile(r"define internal \w+ @([\w.]+)\((.*?)\)")
 _PART = re.compile(r"\[ ([^,]+), %([\w.]+) \]")
 _REGISTER = re.compile(r"%[\w.]+")
@@ -254,6 +257,8 @@ def written(node: Node, arrays: list[Array]) -> Array | None:
     compute it."""
     names = {node.dtype.name, *[a.dtype.name for a in arrays]}
     if len(names) > 1 or node.dtype.name not in WIDE or node.op not in ELEMENTWISE or may_flush():
+        return None
+    if node.op in TOO_LONG:
         return None
     f = formula(node.op, node.dtype, len(arrays))
     if not affords(node, f.work(arrays[0].size), MOST):

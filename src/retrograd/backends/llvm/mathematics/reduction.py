@@ -10,9 +10,11 @@ that give the last two bits of `n` and 190 bits behind the point.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from retrograd.backends.llvm.at import At, Emit, one_by_one
 from retrograd.backends.llvm.mathematics.term import Term, choose, fma
+from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import float64, int64
 
 _HALF_PI = {
@@ -113,30 +115,41 @@ def _table() -> str:
 _TABLE = _table()
 
 
-def _product(at: At, a: str) -> list[str]:
+def _far(name: str, emit: Callable[[Writer], str]) -> Emit:
+    """What is made of the words of `a`, as a function of doubles that is called."""
+    w = Writer(lambda _: None)
+    w.line(f"ret double {emit(w)}")
+    head = f"define internal double @math.{name}(double %a) noinline nounwind"
+    text = f"{head} {{\n{w.text()}\n}}"
+
+    def call(at: At, a: str) -> str:
+        for known in (_TABLE, _PRODUCT, "i64 @llvm.ctlz.i64(i64, i1)", _FMA, text):
+            at.w.declare(known)
+        wide = a if at.type == "double" else at.w.new(f"fpext float {a} to double")
+        y = at.w.new(f"call double @math.{name}(double {wide})")
+        return y if at.type == "double" else at.w.new(f"fptrunc double {y} to float")
+
+    return one_by_one(name, call)
+
+
+def _product(w: Writer) -> list[str]:
     """`2/pi a` modulo 4, of a large positive number: three words, the lowest first."""
-    w = at.w
-    w.declare(_TABLE)
-    w.declare(_PRODUCT)
-    wide = a if at.type == "double" else w.new(f"fpext float {a} to double")
     room = w.reserve("[3 x i64]", align=8)
-    w.line(f"call void @math.product(double {wide}, ptr {room})")
+    w.line(f"call void @math.product(double %a, ptr {room})")
     places = [room, *[w.new(f"getelementptr i64, ptr {room}, i64 {k}") for k in (1, 2)]]
     return [w.new(f"load i64, ptr {place}, align 8") for place in places]
 
 
-def _turns(at: At, a: str) -> str:
+def _turns(w: Writer) -> str:
     """The last two bits of `n`, as a number."""
-    w = at.w
-    up = w.new(f"add i64 {_product(at, a)[2]}, {1 << (_FRACTION - 129)}")
-    n = w.new(f"trunc i64 {w.new(f'lshr i64 {up}, {_FRACTION - 128}')} to i32")
-    return w.new(f"sitofp i32 {n} to {at.type}")
+    up = w.new(f"add i64 {_product(w)[2]}, {1 << (_FRACTION - 129)}")
+    return w.new(f"uitofp i64 {w.new(f'lshr i64 {up}, {_FRACTION - 128}')} to double")
 
 
-def _rest(at: At, a: str) -> str:
+def _rest(w: Writer) -> str:
     """`r`: the fraction as a sum of two doubles, times pi/2."""
-    w, whole = at.w, At(at.w, int64)
-    words = [Term(whole, word) for word in _product(at, a)]
+    whole, double = At(w, int64), At(w, float64)
+    words = [Term(whole, word) for word in _product(w)]
     words[2] = words[2] << 2 >> 2  # the fraction, from -1/2 to 1/2
     negative = words[2] < 0
     high, middle, low = reversed(_negated(words, words[2] >> 63))
@@ -145,17 +158,14 @@ def _rest(at: At, a: str) -> str:
     first = choose(some, high, choose(more, middle, low))
     second = choose(some, middle, choose(more, low, 0))
     skipped = choose(some, high.like(0), choose(more, high.like(64), 128))
-    w.declare("i64 @llvm.ctlz.i64(i64, i1)")
     zeros = Term(whole, w.new(f"call i64 @llvm.ctlz.i64(i64 {first.name}, i1 false)"))
     top = (first << zeros) | second.shifted(1).shifted(zeros ^ 63)
-    double = At(w, float64)
     parts = [w.new(f"uitofp i64 {(top & mask).name} to double") for mask in (-2048, 2047)]
     upper, lower = (Term(double, part) for part in parts)
     scale = (1023 + 128 - _FRACTION - (zeros + skipped)) << 52
     half_pi, lacking, _ = _HALF_PI["float64"]
     r = fma(upper, half_pi, fma(upper, lacking, lower * half_pi)) * scale.floats()
-    y = choose(negative, -r, r).name
-    return y if at.type == "double" else w.new(f"fptrunc double {y} to float")
+    return choose(negative, -r, r).name
 
 
 def _negated(words: list[Term], sign: Term) -> list[Term]:
@@ -168,5 +178,6 @@ def _negated(words: list[Term], sign: Term) -> list[Term]:
     return found
 
 
-_far_turns: Emit = one_by_one("turns", _turns)
-_far_rest: Emit = one_by_one("rest", _rest)
+_FMA = "double @llvm.fma.f64(double, double, double)"
+_far_turns = _far("far_turns", _turns)
+_far_rest = _far("far_rest", _rest)
