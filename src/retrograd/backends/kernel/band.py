@@ -275,7 +275,7 @@ def _most_blocks(most: int, kernels: Sequence[Kernel]) -> int:
     for kernel in kernels:
         for nest in kernel.nests:
             if nest.kind == "gemm" and not nest.loops:
-                rows = nest.info["m"].attr
+                rows = known(nest.info["m"].attr)
                 most = min(most, max(rows // PRODUCT_ROWS, min(rows, 2)))
     return most
 
