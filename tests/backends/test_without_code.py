@@ -34,6 +34,7 @@ FLOATS = [float32, float64]
 @pytest.fixture(autouse=True)
 def nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+    monkeypatch.setattr(native, "_PROGRAMS", OrderedDict())
     monkeypatch.setattr(subnormal, "_used", False)  # another test may have flushed them
 
 

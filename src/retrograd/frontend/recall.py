@@ -307,7 +307,7 @@ def recall(
         tracked |= h._requires_grad
     call = tuple(key.parts)
     known = page.place.calls.get(call)
-    if known is not None:
+    if known:  # nothing is in it yet where another thread is learning the call
         first, found = known[0]
         if first > page.last or not tracked or not grad_enabled():
             return _held(page, found, tracked)
