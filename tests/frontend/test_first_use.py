@@ -18,8 +18,8 @@ NAMES = sorted(calls(Arrays(SIZES[0])))
 # Running sums along rows; and formulas for which NumPy takes as long as compiling takes.
 COMPILED = (
     "cummax", "cummin", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "logcumsumexp",
-    "vander", "beta", "betainc", "betaincc", "betaln", "gammainc", "gammaincc", "multigammaln",
-    "polygamma", "zeta",
+    "vander", "beta", "betainc", "betaincc", "betaln", "gammainc", "gammaincc", "gammaln",
+    "multigammaln", "polygamma", "zeta",
 )  # fmt: skip
 
 
