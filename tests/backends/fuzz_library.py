@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Made = tuple[Node, bool] | None
 UNARY = ("inv", "pinv", "det", "cofactor", "expm", "lu", "qr", "svd", "svdvals")
 OTHERS = ("solve", "triangular_solve", "logabsdet", "complement", "cofactor_slope", "eig",
-          "eigvals")  # fmt: skip
+          "eigvals", "least_squares")  # fmt: skip
 SYMMETRIC = ("cholesky", "eigh", "eigvalsh")
 PLANE = ("exp", "sin", "tanh", "sqrt", "mul", "fft")
 
@@ -64,6 +64,9 @@ def library(f: Fuzz) -> Made:
         tall = lookup("concat")(0)(a, a)
         y = linalg.qr(tall, mode="complete")[0]
         return ReduceSum((0, 1))(y * y), False
+    elif name == "least_squares":
+        join = lookup("concat")(0)
+        y = linalg.lstsq(join(a, a), join(a * a, a)).solution
     elif name == "cofactor_slope":
         y = lookup(name)()(a, a * a)
     elif name in ("eig", "eigvals"):

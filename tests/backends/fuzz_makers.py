@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from retrograd.control.draw import Draw
 from retrograd.ir import Node, bool_, float32, float64, int32, int64, product, uint8, uint32
 from retrograd.ops import elementwise, implicit, portable
 from retrograd.ops import special as special_ops
+from retrograd.ops.assume import Assume
 from retrograd.ops.control import Alias, StopGradient
 from retrograd.ops.conv import Conv
 from retrograd.ops.elementwise import ELEMENTWISE, Elementwise, cast
@@ -456,6 +458,8 @@ def noise(f: Fuzz) -> Made:
     key = f.pick(lambda k: k.dtype is uint32 and k.type.rank > 0 and k.shape[-1] == 2)
     if key is None:
         return None
+    if key.type.rank == 1 and f.r.random() < 0.3:
+        return Draw(f.r.choice(("unit", "normal32", "logistic")), f.shape())(key), True
     bits = RandomBits(f.shape(f.r.choice((0, 1, 2))))(key)
     if f.r.random() < 0.3:
         return bits, True
@@ -466,7 +470,10 @@ def noise(f: Fuzz) -> Made:
 def steer(f: Fuzz) -> Made:
     x = f.pick()
     assert x is not None
-    return f.r.choice((Alias, StopGradient))()(x), f.known(x)
+    size = f.r.choice((*x.shape, *f.sizes))
+    relation, other = f.r.choice((("!=", -1), ("<=", size + 1)))
+    assume = Assume(size, relation, other, "of what is always so")
+    return f.r.choice((Alias(), StopGradient(), assume))(x), f.known(x)
 
 
 MAKERS: tuple[Maker, ...] = (

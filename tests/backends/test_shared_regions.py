@@ -240,3 +240,23 @@ def test_failures_give_back_what_was_allocated():
             with pytest.raises(IndexError, match="the index 300"):
                 slope(W, X, 300).numpy()
         np.testing.assert_array_equal(slope(W, X, 7).numpy(), good)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_bands_inside_know_sizes_that_occur_nowhere_else(threads):
+    """The rows of what a branch does are `N*P`, a size that nothing before it has."""
+
+    def f(b, x, w):
+        return rg.cond(b, lambda z: -z, lambda z: z * z, x @ w)
+
+    r = np.random.default_rng(0)
+    g = rg.jit(f, shapes={"b": "", "x": "N K", "w": "K P"})
+    with rg.num_threads(threads):
+        for n, k, p in ((11, 8, 3), (1, 1, 1), (40, 3, 50), (0, 2, 3)):
+            x, w = r.normal(size=(n, k)), r.normal(size=(k, p))
+            z = x @ w
+            for b in (True, False):
+                np.testing.assert_allclose(
+                    g(rg.asarray(b), x, w).numpy(), -z if b else z * z, rtol=1e-12, atol=1e-13
+                )
+    assert g.cache_info().misses == 1

@@ -222,7 +222,7 @@ def test_errors_name_the_size_and_its_values():
         rg.jit(lambda x: rg.concat([x, x]) + x, shapes={"x": "N"})(rg.ones(2))
     with pytest.raises(rg.ShapeError, match=r"6\*N elements"):
         rg.jit(lambda x: x.reshape(-1, 4), shapes={"x": "N 6"})(rg.ones((2, 6)))
-    with pytest.raises(rg.ShapeError, match="N - 3 is -1"):
+    with pytest.raises(rg.ShapeError, match=r"starts=\(3,\).*with N = 2"):
         rg.jit(lambda x: x[3:], shapes={"x": "N"})(rg.ones(2))
     with pytest.raises(rg.ShapeError, match="symbolic size N has no value"):
         rg.jit(lambda x: [float(v) for v in x], shapes={"x": "N"})(rg.ones(2))

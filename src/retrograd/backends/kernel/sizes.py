@@ -104,6 +104,7 @@ def _check(node: Node, sizes: Mapping[str, int]) -> None:
     except ShapeError as error:
         if node.op == "assume":  # which says all
             raise
-        raise ShapeError(f"{error}, with {dict(sizes)}: {node.describe()}") from None
+        values = ", ".join([f"{name} = {n}" for name, n in sizes.items()])
+        raise ShapeError(f"{error}, with {values}: {node.describe()}") from None
     if found != node.type.bind(sizes):
         raise ShapeError(f"with the sizes {dict(sizes)} the result is {found}: {node.describe()}")

@@ -58,6 +58,7 @@ class Slots:
         self.sizes: dict[Dim, int] = {}
         self._starts: dict[str, int] = {}  # by the kind of buffers
         self.first_size = 0
+        self.closed = False  # no more sizes, as what comes behind them has been numbered
         for kind, buffers in (
             ("input", plan.inputs),
             ("output", plan.outputs),
@@ -70,6 +71,7 @@ class Slots:
 
     def of(self, what: Buffer | Dim) -> int:
         if isinstance(what, Dim):
+            assert not self.closed or what in self.sizes, f"{what} has no slot"
             return self.first_size + self.sizes.setdefault(what, len(self.sizes))
         return self._starts[what.kind] + what.number
 
@@ -161,6 +163,9 @@ class Module:
     def table(self, bands: list[Band]) -> str:
         """The name of the table of bands that threads share, inside of a loop."""
         calls = [[self.inner(k, band) for k in band.kernels] for band in bands]
+        for band in bands:
+            if isinstance(band.rows, Dim):
+                self.slots.of(band.rows)
         self._tables.append((f"table{len(self._tables)}", bands, calls, self.polls))
         return self._tables[-1][0]
 
@@ -222,6 +227,7 @@ class Module:
         return symbols_of(self.declarations)
 
     def text(self) -> str:
+        self.slots.closed = True
         driver = Driver(self)
         runs = driver.text()
         parts = heads_of(self.declarations)
