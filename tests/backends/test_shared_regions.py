@@ -259,4 +259,4 @@ def test_bands_inside_know_sizes_that_occur_nowhere_else(threads):
                 np.testing.assert_allclose(
                     g(rg.asarray(b), x, w).numpy(), -z if b else z * z, rtol=1e-12, atol=1e-13
                 )
-    assert g.cache_info().misses == 1
+    assert g.cache_stats()["compilations"] == 1
