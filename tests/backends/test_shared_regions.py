@@ -81,9 +81,8 @@ def depth(bands):
     return max(inner)
 
 
-@pytest.mark.parametrize("f", FORMS)
-@pytest.mark.parametrize("differentiated", [False, True])
-def test_threads_and_tiers_change_no_bit(f, differentiated):
+def the_same_for_threads_and_tiers(f, differentiated):
+    """The graph of a function, or of its gradient, whose results have the same bits."""
     loss = rg.value_and_grad(lambda w, x: (f(w, x) ** 2).sum(), argnums=(0, 1))
     graph = rg.trace(loss if differentiated else f, rg.tensor(W), rg.tensor(X))
     results = []
@@ -95,6 +94,13 @@ def test_threads_and_tiers_change_no_bit(f, differentiated):
     for found in results[1:]:
         for a, b in zip(found, results[0], strict=True):
             np.testing.assert_array_equal(a, b)
+    return graph
+
+
+@pytest.mark.parametrize("f", FORMS)
+@pytest.mark.parametrize("differentiated", [False, True])
+def test_threads_and_tiers_change_no_bit(f, differentiated):
+    graph = the_same_for_threads_and_tiers(f, differentiated)
     wanted = 3 if f is loops_in_a_choice_in_a_scan else 1
     assert depth(Plan(graph.optimize()).bands) >= wanted
 
@@ -147,17 +153,7 @@ def shared_walks(bands, within=False):
 @pytest.mark.parametrize("f", [walks_in_a_scan, walks_in_a_loop, a_walk_in_a_choice])
 @pytest.mark.parametrize("differentiated", [False, True])
 def test_threads_share_the_levels_of_walks_in_regions(f, differentiated):
-    loss = rg.value_and_grad(lambda w, x: (f(w, x) ** 2).sum(), argnums=(0, 1))
-    graph = rg.trace(loss if differentiated else f, rg.tensor(W), rg.tensor(X))
-    results = []
-    for threads in (1, 2, 3):
-        with rg.num_threads(threads):
-            program = LLVMProgram(graph, simplify=True)
-            results += [program([W, X]), program([W, X])]
-    results.append(InterpretedProgram(graph)([W, X]))
-    for found in results[1:]:
-        for a, b in zip(found, results[0], strict=True):
-            np.testing.assert_array_equal(a, b)
+    graph = the_same_for_threads_and_tiers(f, differentiated)
     assert shared_walks(Plan(graph.optimize()).bands) >= 1 + differentiated
 
 

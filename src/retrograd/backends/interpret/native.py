@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,10 +90,7 @@ def run(node: Node, arrays: list[Array]) -> Array:
         if prim.name in FORMULAS and can_evaluate(node, work):
             return np.asarray(prim.reference(*arrays))
         flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
-        known = None if has_code(node, "flat") else written(node, flat)
-        if known is None:
-            known = _program(node, "flat", work)(flat)[0]
-        return known.reshape(shape)
+        return _value(node, "flat", work, flat, lambda: written(node, flat)).reshape(shape)
     if not all(a.size for a in arrays):
         return _program(node, "", work)(arrays)[0]
     if isinstance(prim, Reduction) and can_reduce(node, work):
@@ -100,30 +98,32 @@ def run(node: Node, arrays: list[Array]) -> Array:
     if isinstance(prim, _FREE):
         slim = _without_ones(node, arrays[0])
         if slim is not None:
-            known = None if has_code(slim, "free") else scanned(node, arrays)
-            if known is None:
-                given = [a.reshape(slim.inputs[0].shape) for a in arrays]
-                known = _program(slim, "free", work)(given)[0]
-            return known.reshape(node.shape)
+            given = [a.reshape(slim.inputs[0].shape) for a in arrays]
+            found = _value(slim, "free", work, given, lambda: scanned(node, arrays))
+            return found.reshape(node.shape)
     if isinstance(prim, DotGeneral):
         if node.dtype.is_float and _summed(node, arrays) == 1:
             return _outer(node, *arrays)
         slim, slender = _matrices(node, *arrays) or _slim_product(node, arrays)
-        known = None if has_code(slim, "paired") else contracted(node, arrays)
-        if known is not None:
-            return known
-        return _program(slim, "paired", work)(slender)[0].reshape(node.shape)
+        found = _value(slim, "paired", work, slender, lambda: contracted(node, arrays))
+        return found.reshape(node.shape)
     if isinstance(prim, MatrixOp | Paired):
         kind = named(node)
-        known = None if has_code(node, kind) else factored(node, arrays)
-        if known is not None:
-            return known
-        return _program(node, kind, work)([*arrays, *difference(node, kind)])[0]
+        given = [*arrays, *difference(node, kind)]
+        return _value(node, kind, work, given, lambda: factored(node, arrays))
     if node.op == "dag_scan":
         return _program(_of_any_graph(node), "graph", FULL)(arrays)[0]
     kind = "paired" if isinstance(prim, Scatter | SearchSorted) else ""
-    known = None if has_code(node, kind) else in_order(node, arrays, work)
-    return _program(node, kind, work)(arrays)[0] if known is None else known
+    return _value(node, kind, work, arrays, lambda: in_order(node, arrays, work))
+
+
+def _value(
+    node: Node, kind: str, work: float, arrays: list[Array], without: Callable[[], Array | None]
+) -> Array:
+    """What NumPy has for a node `without` code, as long as there is none, else what code says."""
+    key = _key(node, kind)
+    found = None if key in _PROGRAMS else without()
+    return _program(node, kind, work, key)(arrays)[0] if found is None else found
 
 
 def run_region(node: Node, arrays: list[Array]) -> list[Array]:
@@ -247,9 +247,9 @@ def has_code(node: Node, kind: str) -> bool:
     return _key(node, kind) in _PROGRAMS
 
 
-def _program(node: Node, kind: str, work: float) -> Program:
+def _program(node: Node, kind: str, work: float, key: Any = None) -> Program:
     """The code for a node; `work` is what it has to do now."""
-    key = _key(node, kind)
+    key = key or _key(node, kind)
     found = _PROGRAMS.get(key)
     if found is not None and not _outgrown(found, work):
         return found.program

@@ -49,9 +49,8 @@ class InterpretedProgram:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         graph = self._body
         sizes = bind(graph.inputs, arrays)
-        if sizes:
-            check_assumed(graph.nodes, sizes)
         if sizes != self._fitting:
+            check_assumed(graph.nodes, sizes)
             self._check_memory(sizes)
         values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
         with np.errstate(all="ignore"):
