@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, evaluate, product, solve, spec
+from retrograd.ir import Dim, evaluate, product, spec
 from retrograd.ir.literal import Reader
 
 N, M = Dim("N"), Dim("M")
@@ -127,15 +127,6 @@ def test_division_by_sums_is_exact_where_it_can_be():
     for k in range(5):
         assert evaluate(inexact, {"N": k}) == (k * k + 1) // (k + 2)
     assert evaluate(n // (2 * n + 1), {"N": 3}) == 0
-
-
-def test_values_that_follow():
-    n, m, k = Dim("N"), Dim("M"), Dim("K")
-    assert solve([(2 * n, 6), (n * m + 1, 13), (5, 5)]) == {"N": 3, "M": 4}
-    assert solve([(n + k, 9), (k, 4), (k, 5)]) == {"K": 4, "N": 5}  # nothing is checked
-    assert solve([(2 * n, 5), (m + 3, 1)]) == {"N": 2, "M": 0}
-    assert solve([(n * n, 9), (m // 2, 1), (n * k, 0)]) == {}
-    assert solve([(n, 0), (n * m, 0)]) == {"N": 0}
 
 
 def test_what_has_no_value_says_what_to_do():

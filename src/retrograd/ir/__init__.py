@@ -2,7 +2,7 @@
 beyond the dtypes."""
 
 from retrograd.ir.check import check, check_node, nested
-from retrograd.ir.dim import Dim, evaluate, lowest, product, solve
+from retrograd.ir.dim import Dim, evaluate, lowest, product
 from retrograd.ir.dtype import (
     BY_CODE,
     DTYPES,
@@ -38,6 +38,7 @@ from retrograd.ir.node import (
     provenance,
 )
 from retrograd.ir.registry import REGISTRY, lookup, register
+from retrograd.ir.solving import solve
 from retrograd.ir.stats import Stats, stats
 from retrograd.ir.text import parse_graph, print_graph
 from retrograd.ir.types import Shape, TensorType, TupleType, as_shape, spec
