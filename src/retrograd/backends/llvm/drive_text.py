@@ -152,7 +152,12 @@ one:
 divide:
   %size = sub i64 0, %word
   %many = udiv i64 %rows, %size
-  %least = call i64 @llvm.umin.i64(i64 %rows, i64 2)
+  ; What is less than a block is one, for one thread.
+  %none = icmp eq i64 %many, 0
+  %alone = icmp eq i64 %threads, 1
+  %single = and i1 %none, %alone
+  %two = select i1 %single, i64 1, i64 2
+  %least = call i64 @llvm.umin.i64(i64 %rows, i64 %two)
   %blocks = call i64 @llvm.umax.i64(i64 %many, i64 %least)
   ret i64 %blocks
 }}

@@ -42,6 +42,19 @@ def over(w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str] = ()
     return how(w, number, inside, kinds, values or [])
 
 
+def at_start(w: KernelWriter, number: int, inside: Callable[[str], None]) -> None:
+    """The first pass through a loop alone, for what goes on from there by itself; `inside` is told
+    how many there are."""
+    start, end = w.bounds(number)
+    many = end if start == "0" else w.new(f"sub nsw i64 {end}, {start}")
+
+    def once(_: Carried) -> Carried:
+        inside(many)
+        return []
+
+    _at(w, number, [start], once, [])
+
+
 def _at(w: KernelWriter, number: int, counters: list[str], inside: Inside, v: Carried) -> Carried:
     """One pass through the inside of a loop."""
     w.counters[number] = counters

@@ -1,20 +1,119 @@
-"""Large contractions, by calls of the routine that multiplies matrices."""
+"""Contractions by calls of routines that multiply matrices: one for large ones, and, where sizes are
+not known, one for those that turn out to be small."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from retrograd.backends.kernel import Nest
+from retrograd.backends.kernel.nest import WORK_BYTES
+from retrograd.backends.kernel.views import FAR, FEW, FEW_FAR, NEAR
 from retrograd.backends.llvm.kernels import KernelWriter
-from retrograd.backends.llvm.loops import Carried, walk
+from retrograd.backends.llvm.loops import Carried, at_start, walk
+from retrograd.backends.llvm.strides import steps_of
+from retrograd.ir import Dim
+
+LANES = 16  # the most columns of a vector
 
 
 def gemm(w: KernelWriter, nest: Nest) -> None:
-    """One call for each matrix of a stack."""
+    """Calls for the matrices of a stack."""
+    w.begin(nest)
+    if w.first or not any(isinstance(nest.info[s].attr, Dim) for s in "mnk"):
+        _large(w, nest)
+        return
+    _either(w, _are_few(w, nest), lambda: _small(w, nest), lambda: _large(w, nest))
+
+
+def _either(
+    w: KernelWriter, condition: str, yes: Callable[..., None], no: Callable[..., None]
+) -> None:
+    first, second, done = w.label(), w.label(), w.label()
+    w.branch(condition, first, second)
+    for label, write in ((first, yes), (second, no)):
+        w.start_block(label)
+        w.enter()  # what is known in there is not known outside
+        write()
+        w.leave()
+        w.jump(done)
+    w.start_block(done)
+
+
+def _are_few(w: KernelWriter, nest: Nest) -> str:
+    """Whether the matrices are so small that to copy blocks of them, as the routine for large ones
+    does, takes more time than it saves; much as `wants_routine` decides where sizes are known."""
+    m, n, k = (w.scalar(nest.info[s]) for s in "mnk")
+    lo, hi = w.ranges.get(len(nest.loops), ("0", m))
+    rows = hi if lo == "0" else w.new(f"sub i64 {hi}, {lo}")
+    wide = nest.info["buffers"][2].type.dtype.itemsize
+
+    def less(x: str, limit: int | str) -> str:
+        return w.new(f"icmp slt i64 {x}, {limit}")
+
+    column = w.new(f"mul i64 {k}, {wide}")
+    if nest.info["b"][1]:  # it is copied in whole vectors
+        few = less(w.new(f"mul i64 {column}, {w.new(f'add i64 {n}, {LANES}')}"), NEAR)
+    else:
+        size = w.new(f"mul i64 {column}, {n}")
+        most = w.new(f"select i1 {less(size, FAR)}, i64 {FEW + 1}, i64 {FEW_FAR}")
+        few = w.new(f"or i1 {less(size, NEAR)}, {less(rows, most)}")
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    least = w.new(f"call i64 @llvm.smin.i64(i64 {rows}, i64 {k})")
+    return w.new(f"and i1 {few}, {w.new(f'icmp sgt i64 {least}, 0')}")
+
+
+def _small(w: KernelWriter, nest: Nest) -> None:
+    """A call for all matrices along the last axis of a stack."""
+    info = nest.info
+    left, right, out = info["buffers"]
+    symbol = f"rg_few_{out.type.dtype}"
+    kinds = ["i64"] * 4 + ["ptr", "i64", "i64", "i64"] * 2 + ["ptr", "i64", "i64", "ptr"]
+    w.declare(f"void @{symbol}({', '.join(kinds)})")
+    m, n, k = (w.scalar(info[s]) for s in "mnk")
+    a_row, a_step = _strides(w, nest, "a")
+    b_step, b_column = _strides(w, nest, "b")
+    work, last = w.parameter(info["work"]), len(nest.loops) - 1
+    lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
+    places = info["a"][0], info["b"][0], info["y"]
+    steps = steps_of(w.uses, last)
+    apart = [steps[v] for v in places]
+    together = last >= 0 and None not in apart
+    a_next, b_next, c_next = (w.size(d) if together and d is not None else "0" for d in apart)
+    if hi:
+        m = w.new(f"sub i64 {hi}, {lo}")
+
+    def call(many: str) -> None:
+        starts = [w.scalar(v) for v in places]
+        if hi:
+            starts = [
+                at if step == "0" else w.new(f"add i64 {at}, {w.new(f'mul i64 {lo}, {step}')}")
+                for at, step in zip(starts, (a_row, "0", n), strict=True)
+            ]
+        buffers = zip((left, right, out), starts, strict=True)
+        a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
+        w.line(
+            f"call void @{symbol}(i64 {many}, i64 {m}, i64 {n}, i64 {k}, {a}, i64 {a_row}, "
+            f"i64 {a_step}, i64 {a_next}, {b}, i64 {b_step}, i64 {b_column}, i64 {b_next}, {y}, "
+            f"i64 {n}, i64 {c_next}, ptr {work})"
+        )
+
+    def inside(_: Carried) -> Carried:
+        if together:
+            at_start(w, last, call)
+        else:
+            call("1")
+        return []
+
+    walk(w, 0, last if together else len(nest.loops), inside)
+
+
+def _large(w: KernelWriter, nest: Nest) -> None:
+    """A call for each matrix of a stack."""
     info = nest.info
     left, right, out = info["buffers"]
     symbol = f"rg_gemm_{out.type.dtype}"
     kinds = ["i64"] * 3 + ["ptr", "i64", "i64"] * 2 + ["ptr", "i64", "i1", "ptr", "ptr", "ptr"]
     w.declare(f"void @{symbol}({', '.join(kinds)})")
-    w.begin(nest)
     m, n, k = (w.scalar(info[s]) for s in "mnk")
     a_row, a_step = _strides(w, nest, "a")
     b_step, b_column = _strides(w, nest, "b")
