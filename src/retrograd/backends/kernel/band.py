@@ -85,6 +85,29 @@ class Band:
         return self.blocks // self.elements
 
     @property
+    def many(self) -> Dim | None:
+        """How many blocks there are, where that does not follow from the number of rows: rows are
+        of sizes that are not known, and nothing is kept of a block only."""
+        if self.blocks or self.piece in (0, EACH) or self.local:
+            return None
+        touched: int | Dim = 0
+        for buffer in self.reads | self.writes:
+            touched = touched + buffer.bytes
+        blocks = touched // CACHE if isinstance(touched // self.rows, Dim) else 0
+        return blocks if isinstance(blocks, Dim) else None
+
+    @property
+    def least_rows(self) -> int:
+        """The fewest rows of a block, of those that count where there are `many` rows."""
+        products = any(n.kind == "gemm" and not n.loops for k in self.kernels for n in k.nests)
+        return PRODUCT_ROWS if products else 1
+
+    @property
+    def sizes(self) -> set[Dim]:
+        """The sizes by which a band is cut."""
+        return {d for d in (self.rows, self.many) if isinstance(d, Dim)}
+
+    @property
     def block_rows(self) -> int:
         """Rows of the largest block, at most; 0 where there is no limit."""
         if not self.blocks:

@@ -136,7 +136,9 @@ def wants_routine(node: Node) -> bool:
     if not in_rows(node):
         few = FEW_TURNED if less(size, NEAR_TURNED) else FEW_TURNED_FAR
         return not (less(m, few) or less(m * summed * n, LITTLE))
-    return not (less(m, FEW + 1 if less(size, FAR) else FEW_FAR) or less(size, NEAR))
+    # Sums of a length that is not known are mostly not so long that rows of them are far apart.
+    near = less(size, FAR) or (isinstance(n, int) and isinstance(summed, Dim))
+    return not (less(m, FEW + 1 if near else FEW_FAR) or less(size, NEAR))
 
 
 def less(size: int | Dim, limit: int) -> bool:

@@ -49,22 +49,19 @@ block.
 
 from __future__ import annotations
 
-from retrograd.backends.kernel import EACH
+from retrograd.backends.llvm.drive_sizes import TEXT as SIZES
 from retrograd.backends.llvm.team_text import CLAIM, PLACES, THREAD_BYTES, VOTE
 
 HEAD, CALL, LOCAL = 4, 4, 7  # words before operations, slots of a call, local buffers of a band
 END, CALLS, BAND, MEET, KEEP, TOGETHER = range(6)
 MOST_CLAIMS = 1 << 16  # beyond them, blocks are many, and each thread does its own
-LONG_ROWS = 1024  # after which a run may stop
 STOPPED = 1 << 62  # the result of a run that was told to stop
 STOP_AT = 3  # slots from the status to the address of the word that stops a run
 
-TEXT = f"""
+TEXT = f"""{SIZES}
 @never = internal constant i64 0
 @never.at = internal constant ptr @never
 declare i64 @llvm.readcyclecounter()
-declare i64 @llvm.umin.i64(i64, i64)
-declare i64 @llvm.umax.i64(i64, i64)
 
 define internal i64 @calls(ptr %block, ptr %first, ptr %end, i64 %lo, i64 %hi, ptr %word,
                            ptr %times, ptr %kernels) noinline nounwind {{
@@ -116,50 +113,6 @@ halt:
   ret i64 {STOPPED}
 good:
   ret i64 0
-}}
-
-define internal i64 @rows(ptr %block, i64 %word) nounwind {{
-start:
-  %known = icmp sge i64 %word, 0
-  br i1 %known, label %here, label %there
-here:
-  ret i64 %word
-there:
-  %slot = sub i64 -1, %word
-  %at = getelementptr i64, ptr %block, i64 %slot
-  %rows = load i64, ptr %at
-  ret i64 %rows
-}}
-
-define internal i64 @blocks(i64 %word, i64 %rows, i64 %threads) nounwind {{
-start:
-  %known = icmp sgt i64 %word, 0
-  br i1 %known, label %here, label %ask
-here:
-  ret i64 %word
-ask:
-  %each = icmp eq i64 %word, 0
-  br i1 %each, label %shares, label %count
-shares:
-  %long = udiv i64 %rows, {LONG_ROWS}
-  %more = call i64 @llvm.umax.i64(i64 %long, i64 %threads)
-  ret i64 %more
-count:
-  %all = icmp eq i64 %word, -{EACH}
-  br i1 %all, label %one, label %divide
-one:
-  ret i64 %threads
-divide:
-  %size = sub i64 0, %word
-  %many = udiv i64 %rows, %size
-  ; What is less than a block is one, for one thread.
-  %none = icmp eq i64 %many, 0
-  %alone = icmp eq i64 %threads, 1
-  %single = and i1 %none, %alone
-  %two = select i1 %single, i64 1, i64 2
-  %least = call i64 @llvm.umin.i64(i64 %rows, i64 %two)
-  %blocks = call i64 @llvm.umax.i64(i64 %many, i64 %least)
-  ret i64 %blocks
 }}
 
 ; Have a thread's copy of the block say where the rows from `lo` on of local buffers are.
@@ -238,7 +191,7 @@ start:
   %rows = call i64 @rows(ptr %block, i64 %rows.word)
   %blocks.at = getelementptr i64, ptr %at, i64 3
   %blocks.word = load i64, ptr %blocks.at
-  %blocks = call i64 @blocks(i64 %blocks.word, i64 %rows, i64 %threads)
+  %blocks = call i64 @blocks(ptr %block, i64 %blocks.word, i64 %rows, i64 %threads)
   %element.at = getelementptr i64, ptr %at, i64 4
   %element.word = load i64, ptr %element.at
   %whole = icmp eq i64 %element.word, 0

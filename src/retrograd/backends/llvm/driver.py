@@ -16,6 +16,8 @@ from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel import EACH, LONG, Band, Kernel, Plan, nanoseconds
+from retrograd.backends.llvm.alone import AloneWriter, fit, limits
+from retrograd.backends.llvm.drive_sizes import counted
 from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET, STOP_AT, TOGETHER
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
@@ -73,11 +75,42 @@ class Driver:
         names = [f"k{n}" for n in module.functions.values()] + [f"loop{n}" for n in module.loops]
         kernels = ", ".join(f"ptr @{name}" for name in names)
         arguments = "ptr %block, i64 %thread, i64 %threads, ptr %team, ptr @table, ptr @kernels"
+        data, alone = self._alone()
         return [
             words("table", self._table()),
             f"@kernels = internal constant [{len(names)} x ptr] [{kernels}]",
-            f"{HEAD}\n  %result = tail call i64 @rg_drive({arguments})\n  ret i64 %result\n}}",
+            *data,
+            f"{HEAD}\n{alone}  %result = tail call i64 @rg_drive({arguments})",
+            "  ret i64 %result\n}",
         ]
+
+    def _alone(self) -> tuple[list[str], str]:
+        """How one thread runs a program whose sizes have names, where they are small: the data that
+        it needs, and what `run` begins with."""
+        module, bands = self.module, self.plan.bands
+        shared = [band for band in bands if band.rows != 0]
+        most = limits(shared) if shared else {}
+        short = len(self.plan.kernels) <= SHORT and not module.timed
+        if most is None or not short or not self.plan.graph.dim_names:
+            return [], ""
+        w = AloneWriter(module, 0, self.stoppable)
+        many, few = w.label(), w.label()
+        w.branch(fit(w, most, w.load), few, many)
+        w.start_block(few)
+        data = []
+        for band, own in zip(bands, module.calls, strict=True):
+            for call in own:
+                if band.together:
+                    given = "ptr %block, i64 0, i64 1, ptr %team"
+                    code = w.new(f"call i64 @loop{call.number}({given})")
+                    w.leave_if(w.new(f"icmp ne i64 {code}, 0"), code)
+                else:
+                    data.append(self.slots_of(call, "slots"))
+                    w.call(band, call, "slots")
+        w.line("ret i64 0")
+        w.start_block(many)
+        stop = str(module.slots.status + STOP_AT)
+        return data, w.text().replace("{stop}", stop) + "\n"
 
     def _direct(self, calls: Sequence[Call]) -> list[str]:
         """One call after the other."""
@@ -145,6 +178,8 @@ class Driver:
     def _band(self, band: Band, calls: Sequence[Call]) -> list[int]:
         rows = -1 - self.module.slots.of(band.rows) if isinstance(band.rows, Dim) else band.rows
         blocks = band.blocks or -band.piece
+        if band.many is not None:
+            blocks = counted(self.module.slots.of(band.many), band.least_rows)
         local: list[int] = []
         for buffer in band.local:
             local += [self.module.slots.of(buffer), band.row_bytes(buffer)]

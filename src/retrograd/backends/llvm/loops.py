@@ -18,6 +18,7 @@ Carried = list[str]
 Inside = Callable[[Carried], Carried]
 LOOK = 1 << 16  # elements of a nest after which to look if the run is to stop
 ROWS = 8  # the most rows of a tile
+SHORT_TEXT = 80  # values of a nest whose last lanes are written for vectors of two sizes
 
 
 def walk(w: KernelWriter, first: int, last: int, inside: Inside, kinds: Sequence[str] = (),
@@ -157,7 +158,7 @@ def _lanes(
     last = whole_length if start == "0" else w.new(f"add nsw i64 {start}, {whole_length}")
     values = _loop(w, number, (start, last), w.lanes, inside, kinds, values)
     rest_length = w.new(f"sub nsw i64 {end}, {last}")
-    return _last_lanes(w, number, last, rest_length, inside, values)
+    return _last_lanes(w, number, last, rest_length, inside, kinds, values)
 
 
 def backwards(
@@ -175,7 +176,8 @@ def backwards(
     if end.isdigit() and int(end) % w.lanes == 1:
         return _one_lane(w, number, "0", inside, values)
     done = w.new(f"mul nsw i64 {whole}, {w.lanes}")
-    return _last_lanes(w, number, "0", w.new(f"sub nsw i64 {end}, {done}"), inside, values)
+    rest = w.new(f"sub nsw i64 {end}, {done}")
+    return _last_lanes(w, number, "0", rest, inside, kinds, values)
 
 
 def _one_lane(w: KernelWriter, number: int, at: str, inside: Inside, values: Carried) -> Carried:
@@ -187,21 +189,51 @@ def _one_lane(w: KernelWriter, number: int, at: str, inside: Inside, values: Car
 
 
 def _last_lanes(
+    w: KernelWriter, number: int, at: str, rest: str, inside: Inside, kinds: Sequence[str],
+    values: Carried,
+) -> Carried:  # fmt: skip
+    """The lanes left, if any."""
+    before, go, on = w.block, w.label(), w.label()
+    w.branch(w.new(f"icmp sgt i64 {rest}, 0"), go, on)
+    w.start_block(go)
+    if _halves(w):
+        few, many = w.label(), w.label()
+        half = w.lanes // 2
+        w.branch(w.new(f"icmp sgt i64 {rest}, {half}"), many, few)
+        w.start_block(few)
+        _in_fewer_lanes(w, half, lambda: _hidden(w, number, at, rest, inside, []))
+        w.jump(on)
+        w.start_block(many)
+    new = _hidden(w, number, at, rest, inside, values)
+    after = w.block
+    w.jump(on)
+    w.start_block(on)
+    return [
+        w.new(f"phi {kind} [ {x}, %{before} ], [ {y}, %{after} ]")
+        for kind, x, y in zip(kinds, values, new, strict=True)
+    ]
+
+
+def _halves(w: KernelWriter) -> bool:
+    """Whether few lanes are worth a vector of half the size: rows of a named length may be short,
+    and what is done with them takes longer in longer vectors."""
+    return w.nest.kind == "map" and w.lanes >= 8 and len(w.uses) <= SHORT_TEXT
+
+
+def _in_fewer_lanes(w: KernelWriter, lanes: int, write: Callable[[], object]) -> None:
+    before, known = w.lanes, w._vectors
+    w.lanes, w._vectors = lanes, [{} for _ in known]
+    write()
+    w.lanes, w._vectors = before, known
+
+
+def _hidden(
     w: KernelWriter, number: int, at: str, rest: str, inside: Inside, values: Carried
 ) -> Carried:
-    """The lanes left, if any; a reduction takes none rather than branch around them."""
-    skip = ""
-    if not values:
-        go, skip = w.label(), w.label()
-        w.branch(w.new(f"icmp sgt i64 {rest}, 0"), go, skip)
-        w.start_block(go)
     _hide(w, rest)
-    values = _at(w, number, [at], inside, values)
+    new = _at(w, number, [at], inside, values)
     w.mask = None
-    if skip:
-        w.jump(skip)
-        w.start_block(skip)
-    return values
+    return new
 
 
 def _hide(w: KernelWriter, rest: str) -> None:
@@ -228,19 +260,54 @@ def _tiled(
         if rest:
             _rows(w, number, (str(whole), end), rest, inside)
         return []
+    if w.nest.op == "dot" and not w.first:
+        _overlapping(w, number, (start, end), inside)
+        return []
     length = w.new(f"sub nsw i64 {end}, {start}")
     left = w.new(f"srem i64 {length}, {w.rows}")
     whole_end = w.new(f"sub nsw i64 {end}, {left}")
     _rows(w, number, (start, whole_end), w.rows, inside)
     if w.nest.op == "dot":
-        _left_at_once(w, number, whole_end, end, left, inside)
+        _left_at_once(w, number, whole_end, end, left, w.rows, inside)
     else:
         _left_by_halves(w, number, whole_end, left, inside)
     return []
 
 
+def _overlapping(w: KernelWriter, number: int, bounds: tuple[str, str], inside: Inside) -> None:
+    """Whole tiles, of which the last one has rows that another has had; or, of fewer rows than a
+    tile, one of them or of half of them. Only for results that do not depend on what was there."""
+    start, end = bounds
+    last = w.new(f"sub nsw i64 {end}, {w.rows}")
+    tiles, fewer, done = w.label(), w.label(), w.label()
+    w.branch(w.new(f"icmp sge i64 {last}, {start}"), tiles, fewer)
+    w.start_block(tiles)
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+
+    def place(counter: str) -> str:
+        return w.new(f"call i64 @llvm.smin.i64(i64 {counter}, i64 {last})")
+
+    w.copies = w.rows
+    _loop(w, number, bounds, w.rows, inside, (), [], place)
+    w.copies = 1
+    w.jump(done)
+    w.start_block(fewer)
+    left = w.new(f"sub nsw i64 {end}, {start}")
+    half = w.rows // 2
+    if half:
+        many, few = w.label(), w.label()
+        w.branch(w.new(f"icmp sgt i64 {left}, {half}"), many, few)
+        w.start_block(few)
+        _left_at_once(w, number, start, end, left, half, inside)
+        w.jump(done)
+        w.start_block(many)
+    _left_at_once(w, number, start, end, left, w.rows, inside)
+    w.jump(done)
+    w.start_block(done)
+
+
 def _left_at_once(
-    w: KernelWriter, number: int, start: str, end: str, left: str, inside: Inside
+    w: KernelWriter, number: int, start: str, end: str, left: str, rows: int, inside: Inside
 ) -> None:
     """The rows left as one more tile, in which the last one occurs again: some products are
     computed twice, which takes less time than row by row, where each step waits for the last."""
@@ -250,10 +317,10 @@ def _left_at_once(
     w.declare("i64 @llvm.smin.i64(i64, i64)")
     last = w.new(f"sub nsw i64 {end}, 1")
     counters = [start]
-    for t in range(1, w.rows):
+    for t in range(1, rows):
         at = w.new(f"add nsw i64 {start}, {t}")
         counters.append(w.new(f"call i64 @llvm.smin.i64(i64 {at}, i64 {last})"))
-    w.copies, w.even = w.rows, False
+    w.copies, w.even = rows, False
     _at(w, number, counters, inside, [])
     w.copies, w.even = 1, True
     w.jump(skip)

@@ -1,12 +1,11 @@
-"""Contractions by calls of routines that multiply matrices: one for large ones, and, where sizes are
-not known, one for those that turn out to be small."""
+"""Contractions by calls of routines that multiply matrices: one for large ones, and, where sizes
+are not known, one for those that turn out to be small."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from retrograd.backends.kernel import Nest
-from retrograd.backends.kernel.nest import WORK_BYTES
 from retrograd.backends.kernel.views import FAR, FEW, FEW_FAR, NEAR
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, at_start, walk

@@ -126,8 +126,8 @@ class Module:
         over = first_overwriting(plan)
         for number, band in enumerate(plan.bands):
             self.polls = self.polls and number != over
-            if isinstance(band.rows, Dim):
-                self.slots.of(band.rows)
+            for size in band.sizes:
+                self.slots.of(size)
             self.calls.append([self._call(kernel, band) for kernel in band.kernels])
 
     def _call(self, kernel: Kernel, band: Band) -> Call:
@@ -164,10 +164,14 @@ class Module:
         """The name of the table of bands that threads share, inside of a loop."""
         calls = [[self.inner(k, band) for k in band.kernels] for band in bands]
         for band in bands:
-            if isinstance(band.rows, Dim):
-                self.slots.of(band.rows)
+            for size in band.sizes:
+                self.slots.of(size)
         self._tables.append((f"table{len(self._tables)}", bands, calls, self.polls))
         return self._tables[-1][0]
+
+    def made(self, kernel: Kernel) -> Call:
+        """What `inner` has said."""
+        return self._calls[id(kernel)]
 
     def inner(self, kernel: Kernel, band: Band | None = None) -> Call:
         """The same of a kernel that a region runs."""

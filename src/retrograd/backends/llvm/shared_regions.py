@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel import Band, Buffer, Kernel
 from retrograd.backends.kernel.region import Region, regions_of
+from retrograd.backends.llvm.alone import fit, limits_of_region, way_of_region
 from retrograd.backends.llvm.drive_text import STOPPED
 from retrograd.backends.llvm.regions import ALIGNMENT, COPY, RegionWriter
 from retrograd.backends.llvm.team_text import VOTE
@@ -38,6 +39,11 @@ class TeamWriter(RegionWriter):
         if isinstance(region.node.prim, DagScan):
             self.part = self._part(region, region.node.prim)
             self._leave_alone(region.node.prim)
+        few, most = self.label(), limits_of_region(kernel)
+        if most is not None:
+            many = self.label()
+            self.branch(fit(self, most, self._rows_of_main), few, many)
+            self.start_block(many)
         self.declare(DRIVE)
         self.declare(COPY)
         copies = self.new("add i64 %threads, 2")  # the block, and behind it what `rg_drive` needs
@@ -54,7 +60,16 @@ class TeamWriter(RegionWriter):
         for buffer in self.own:
             place = self.load(buffer)
             self.point(buffer, self.new(f"getelementptr i8, ptr {place}, i64 {scratch}"))
-        return super().write_region(kernel)
+        super().write_region(kernel)
+        if most is not None:
+            self.start_block(few)
+            part = way_of_region(self.module, kernel, self.check, self.stoppable)
+            self.line(f"ret i64 {self.new(f'call i64 @{part}(ptr %main)')}")
+        return self.text()
+
+    def _rows_of_main(self, rows: Dim) -> str:
+        slot = self.new(f"getelementptr i64, ptr %main, i64 {self.module.slots.of(rows)}")
+        return self.new(f"load i64, ptr {slot}, align 8")
 
     def copy(self, to: str, source: str, size: int | Dim) -> None:
         """Done by the first thread."""
@@ -90,7 +105,7 @@ class TeamWriter(RegionWriter):
         bands = self.bands_of(kernels)
         table = self.module.table(bands)
         dims = {d for band in bands for k in band.kernels for d in self.module.dims_of(k)}
-        return table, dims | {band.rows for band in bands if isinstance(band.rows, Dim)}
+        return table, dims.union(*[band.sizes for band in bands])
 
     def result_of(self, inside: str) -> str:
         code = self._agreed(self._driven(inside))

@@ -2,10 +2,10 @@
 
 `rg_few_float32(count, m, n, k, a, a_row, a_step, a_next, b, b_step, b_column, b_next, c, c_row,
 c_next, work)` sets `c = a b` for so many matrices, which lie `next` elements apart, of at least one
-row, and one product for each result. It is to `rg_gemm_float32` what loops of a contraction's own are to it
-where sizes are known: the right matrix is read where it is, if its rows are contiguous, otherwise
-turned over into `work`, which has to hold it with its columns rounded up to whole vectors. Results
-take their products one after the other, so the bits are the same.
+row, and one product for each result. It is to `rg_gemm_float32` what loops of a contraction's own
+are to it where sizes are known: the right matrix is read where it is, if its rows are contiguous,
+otherwise turned over into `work`, which has to hold it with its columns rounded up to whole
+vectors. Results take their products one after the other, so the bits are the same.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ PARAMETERS = (
     "i64 %c_next, ptr noalias %work"
 )
 COLUMNS = (
-    "ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, ptr noalias %c, "
-    "i64 %c_row, i64 %m, i64 %k, i64 %lanes"
+    "i64 %count, i64 %m, i64 %k, i64 %lanes, ptr noalias %a, i64 %a_row, i64 %a_step, i64 %a_next, "
+    "ptr noalias %b, i64 %b_step, i64 %b_next, ptr noalias %c, i64 %c_row, i64 %c_next"
 )
+PACKED = 1 << 12  # elements of right matrices that are turned over together
 ROWS = 8  # sums side by side that take no longer than one waits for the next product
 
 
@@ -40,48 +41,67 @@ def small_text(machine: Machine, name: str) -> str:
 
     functions = [pack_columns(tile, writer()), _main(tile, name, writer())]
     for vectors, some in ((2, False), (1, False), (1, True)):
-        functions += _columns(tile, vectors, some, [writer() for _ in range(3)])
+        functions += _columns(tile, vectors, some, [writer() for _ in range(4)])
     heads = [f"declare {d}" for d in declared]
     return "\n".join([*heads, *functions, "attributes #0 = { noinline nounwind }"]) + "\n"
 
 
 def _main(tile: Tile, name: str, w: Writer) -> str:
     by_rows = w.new("icmp eq i64 %b_column, 1")
-    step = w.new(f"select i1 {by_rows}, i64 %n, i64 {tile.columns}")
-    each = w.open_loop("%count", 1, "0", [("ptr", "%a"), ("ptr", "%b"), ("ptr", "%c")])
-    a, b, c = each.values
-    turn, go = w.label(), w.label()
-    w.branch(by_rows, go, turn)
+    there, turn = w.label(), w.label()
+    w.branch(by_rows, there, turn)
+    w.start_block(there)
+    right = "%b", "%b_step", "%b_next"
+    _strip(tile, w, ("%a", right, "%c"), "%count", "%n")
+    w.line("ret void")
     w.start_block(turn)
-    w.line(f"call void @pack_columns(ptr %work, ptr {b}, i64 %n, i64 %k, i64 %b_column)")
-    w.jump(go)
-    w.start_block(go)
-    panels = w.open_loop("%n", step)
-    first = panels.counter
-    w.declare("i64 @llvm.smin.i64(i64, i64)")
-    left = w.new(f"sub i64 %n, {first}")
-    width = w.new(f"call i64 @llvm.smin.i64(i64 {left}, i64 {step})")
-    wide = w.new(f"and i64 {w.new(f'add i64 {width}, {tile.lanes - 1}')}, {-tile.lanes}")
-    panel = tile.at(w, "%work", w.new(f"mul i64 {first}, %k"))
-    right = w.new(f"select i1 {by_rows}, ptr {b}, ptr {panel}")
-    b_step = w.new(f"select i1 {by_rows}, i64 %b_step, i64 {wide}")
-    _panel(tile, w, (a, right, tile.at(w, c, first)), b_step, width)
-    w.close_loop(panels)
-    moved = [tile.at(w, x, f"%{s}_next") for x, s in zip((a, b, c), "abc", strict=True)]
-    w.close_loop(each, moved)
+    _turned(tile, w)
     w.line("ret void")
     return f"define void @{name}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
 
 
-def _panel(tile: Tile, w: Writer, at: tuple[str, str, str], b_step: str, width: str) -> None:
-    """All rows by so many columns: two vectors at a time, then one, then a part of one."""
-    a, b, c = at
+def _turned(tile: Tile, w: Writer) -> None:
+    """As many matrices as have room are turned over, then multiplied."""
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    w.declare("i64 @llvm.smax.i64(i64, i64)")
+    wide = w.new(f"and i64 {w.new(f'add i64 %n, {tile.lanes - 1}')}, {-tile.lanes}")
+    size = w.new(f"mul i64 {wide}, %k")
+    some = w.new(f"call i64 @llvm.smax.i64(i64 {size}, i64 1)")
+    most = w.new(f"udiv i64 {PACKED}, {some}")
+    most = w.new(f"call i64 @llvm.smax.i64(i64 {most}, i64 1)")
+    groups = w.open_loop("%count", most, "0", [("ptr", "%a"), ("ptr", "%b"), ("ptr", "%c")])
+    a, b, c = groups.values
+    left = w.new(f"sub i64 %count, {groups.counter}")
+    many = w.new(f"call i64 @llvm.smin.i64(i64 {left}, i64 {most})")
+    each = w.open_loop(many, 1, "0", [("ptr", b), ("ptr", "%work")])
+    at, to = each.values
+    w.line(f"call void @pack_columns(ptr {to}, ptr {at}, i64 %n, i64 %k, i64 %b_column)")
+    w.close_loop(each, [tile.at(w, at, "%b_next"), tile.at(w, to, size)])
+    panels = w.open_loop("%n", tile.columns)
+    first = panels.counter
+    rest = w.new(f"sub i64 %n, {first}")
+    width = w.new(f"call i64 @llvm.smin.i64(i64 {rest}, i64 {tile.columns})")
+    step = w.new(f"and i64 {w.new(f'add i64 {width}, {tile.lanes - 1}')}, {-tile.lanes}")
+    panel = tile.at(w, "%work", w.new(f"mul i64 {first}, %k"))
+    _strip(tile, w, (a, (panel, step, size), tile.at(w, c, first)), many, width)
+    w.close_loop(panels)
+    a, c = (tile.at(w, x, w.new(f"mul i64 {many}, %{s}_next")) for x, s in ((a, "a"), (c, "c")))
+    w.close_loop(groups, [a, each.values[0], c])
+
+
+def _strip(
+    tile: Tile, w: Writer, at: tuple[str, tuple[str, str, str], str], count: str, width: str
+) -> None:
+    """All rows of so many matrices by so many columns: two vectors at a time, then one, then a part
+    of one."""
+    a, (b, b_step, b_next), c = at
 
     def call(function: str, first: str, lanes: str | int) -> None:
         right, out = tile.at(w, b, first), tile.at(w, c, first)
         w.line(
-            f"call void @{function}(ptr {a}, i64 %a_row, i64 %a_step, ptr {right}, i64 {b_step}, "
-            f"ptr {out}, i64 %c_row, i64 %m, i64 %k, i64 {lanes})"
+            f"call void @{function}(i64 {count}, i64 %m, i64 %k, i64 {lanes}, ptr {a}, i64 %a_row, "
+            f"i64 %a_step, i64 %a_next, ptr {right}, i64 {b_step}, i64 {b_next}, ptr {out}, "
+            "i64 %c_row, i64 %c_next)"
         )
 
     even = w.new(f"and i64 {width}, {-2 * tile.lanes}")
@@ -91,11 +111,11 @@ def _panel(tile: Tile, w: Writer, at: tuple[str, str, str], b_step: str, width: 
     rest = w.new(f"and i64 {width}, {tile.lanes}")
     last = w.new(f"or i64 {even}, {rest}")
     part = w.new(f"and i64 {width}, {tile.lanes - 1}")
-    for count, function, first in ((rest, "columns1", even), (part, "some_columns", last)):
-        some, on = w.label(), w.label()
-        w.branch(w.new(f"icmp ne i64 {count}, 0"), some, on)
-        w.start_block(some)
-        call(function, first, count)
+    for some, function, first in ((rest, "columns1", even), (part, "some_columns", last)):
+        go, on = w.label(), w.label()
+        w.branch(w.new(f"icmp ne i64 {some}, 0"), go, on)
+        w.start_block(go)
+        call(function, first, some)
         w.jump(on)
         w.start_block(on)
 
@@ -107,47 +127,68 @@ def _columns(tile: Tile, vectors: int, some: bool, writers: list[Writer]) -> lis
     rows = ROWS if vectors == 1 else tile.rows
     name = "some_columns" if some else f"columns{vectors}"
     w, *others = writers
-    tiles, fewer, many, few = (w.label() for _ in range(4))
+    found = [_tiles(tile, f"{name}_by_{rows}", vectors, some, rows, others.pop())]
+    given = ", ".join(p.replace("noalias ", "") for p in COLUMNS.split(", "))
+
+    def rest(function: str) -> None:
+        w.line(f"tail call void @{function}({given})")
+        w.line("ret void")
+
+    enough, fewer = w.label(), w.label()
+    w.branch(w.new(f"icmp sge i64 %m, {rows}"), enough, fewer)
+    w.start_block(enough)
+    rest(f"{name}_by_{rows}")
+    w.start_block(fewer)
+    many, few = w.label(), w.label()
+    w.branch(w.new(f"icmp sgt i64 %m, {rows // 2}"), many, few)
+    for label, count in ((many, rows), (few, rows // 2)):
+        w.start_block(label)
+        rest(f"{name}_of_{count}")
+        found.append(_few_rows(tile, f"{name}_of_{count}", vectors, some, count, others.pop()))
+    return [*found, f"define internal void @{name}({COLUMNS}) #0 {{\n{w.text()}\n}}"]
+
+
+def _tiles(tile: Tile, name: str, vectors: int, some: bool, rows: int, w: Writer) -> str:
+    """Tiles of so many rows, of which there are as many."""
     last = w.new(f"sub i64 %m, {rows}")
-    w.branch(w.new(f"icmp sge i64 {last}, 0"), tiles, fewer)
-    w.start_block(tiles)
     mask = tile.first_lanes(w, "%lanes") if some else None
     a_places = _places(tile, w, "%a_row", rows)
     c_places = _places(tile, w, "%c_row", rows)
+    each = w.open_loop("%count", 1, "0", [("ptr", "%a"), ("ptr", "%b"), ("ptr", "%c")])
+    a, b, c = each.values
     loop = w.open_loop("%m", rows)
     w.declare("i64 @llvm.smin.i64(i64, i64)")
     first = w.new(f"call i64 @llvm.smin.i64(i64 {loop.counter}, i64 {last})")
-    a, c = (tile.at(w, x, w.new(f"mul i64 {first}, {x}_row")) for x in ("%a", "%c"))
-    _store(tile, w, c, c_places, _sums(tile, w, a, a_places, vectors, mask), mask)
+    row, out = (tile.at(w, x, w.new(f"mul i64 {first}, %{s}_row")) for x, s in ((a, "a"), (c, "c")))
+    _store(tile, w, out, c_places, _sums(tile, w, (row, b), a_places, vectors, mask), mask)
     w.close_loop(loop)
+    w.close_loop(each, _next(tile, w, a, b, c))
     w.line("ret void")
-    w.start_block(fewer)
-    w.branch(w.new(f"icmp sgt i64 %m, {rows // 2}"), many, few)
-    found = []
-    given = ", ".join(p.replace("noalias ", "") for p in COLUMNS.split(", "))
-    for label, count, own in zip((many, few), (rows, rows // 2), others, strict=True):
-        w.start_block(label)
-        w.line(f"tail call void @{name}_of_{count}({given})")
-        w.line("ret void")
-        found.append(_few_rows(tile, f"{name}_of_{count}", vectors, some, count, own))
-    return [*found, f"define internal void @{name}({COLUMNS}) #0 {{\n{w.text()}\n}}"]
+    return f"define internal void @{name}({COLUMNS}) #0 {{\n{w.text()}\n}}"
 
 
 def _few_rows(tile: Tile, name: str, vectors: int, some: bool, count: int, w: Writer) -> str:
     """At most so many rows: those that are not there are the last one again."""
     mask = tile.first_lanes(w, "%lanes") if some else None
     w.declare("i64 @llvm.smin.i64(i64, i64)")
+    end = w.new("sub i64 %m, 1")
+    near = [w.new(f"call i64 @llvm.smin.i64(i64 {end}, i64 {i})") for i in range(1, count)]
 
     def places(row: str) -> list[Place]:
-        end = w.new(f"sub i64 {_opaque(w, '%m')}, 1")
-        near = [w.new(f"call i64 @llvm.smin.i64(i64 {end}, i64 {i})") for i in range(1, count)]
         size = w.new(f"mul i64 {row}, {tile.dtype.itemsize}")
         return [("0", 1), *((_opaque(w, w.new(f"mul i64 {x}, {size}")), 1) for x in near)]
 
-    sums = _sums(tile, w, "%a", places("%a_row"), vectors, mask)
-    _store(tile, w, "%c", places("%c_row"), sums, mask)
+    a_places, c_places = places("%a_row"), places("%c_row")
+    each = w.open_loop("%count", 1, "0", [("ptr", "%a"), ("ptr", "%b"), ("ptr", "%c")])
+    a, b, c = each.values
+    _store(tile, w, c, c_places, _sums(tile, w, (a, b), a_places, vectors, mask), mask)
+    w.close_loop(each, _next(tile, w, a, b, c))
     w.line("ret void")
     return f"define internal void @{name}({COLUMNS}) #0 {{\n{w.text()}\n}}"
+
+
+def _next(tile: Tile, w: Writer, a: str, b: str, c: str) -> list[str]:
+    return [tile.at(w, x, f"%{s}_next") for x, s in zip((a, b, c), "abc", strict=True)]
 
 
 Place = tuple[str, int]  # how many bytes, and how many times these
@@ -173,20 +214,20 @@ def _row(w: Writer, start: str, place: Place) -> str:
 
 
 def _sums(
-    tile: Tile, w: Writer, a: str, places: list[Place], vectors: int, mask: str | None
+    tile: Tile, w: Writer, at: tuple[str, str], places: list[Place], vectors: int, mask: str | None
 ) -> list[str]:
-    """A tile of results."""
+    """A tile of results, from rows of the left matrix and columns of the right one."""
     zero = types.literal(-0.0, tile.dtype, tile.lanes)
-    carried = [(tile.vector, zero)] * (len(places) * vectors) + [("ptr", a), ("ptr", "%b")]
+    carried = [(tile.vector, zero)] * (len(places) * vectors) + [("ptr", at[0]), ("ptr", at[1])]
     loop = w.open_loop("%k", 1, "0", carried)
-    *totals, at, b = loop.values
+    *totals, row_at, b = loop.values
     row = [tile.load(w, tile.at(w, b, v * tile.lanes), mask) for v in range(vectors)]
     new = []
     for i, place in enumerate(places):
-        x = types.load(w, _row(w, at, place), tile.dtype)
+        x = types.load(w, _row(w, row_at, place), tile.dtype)
         x = types.broadcast(w, x, tile.dtype, tile.lanes)
         new += [tile.added(w, x, y, totals[i * vectors + v]) for v, y in enumerate(row)]
-    new += [tile.at(w, at, "%a_step"), tile.at(w, b, "%b_step")]
+    new += [tile.at(w, row_at, "%a_step"), tile.at(w, b, "%b_step")]
     w.close_loop(loop, new)
     return loop.values[:-2]
 
