@@ -29,14 +29,14 @@ def limits(bands: Sequence[Band]) -> dict[Dim, int] | None:
     """The most rows with which bands can be gone through in one go, by the size that tells, and
     likewise the most blocks; None where that is never, or always, so."""
     found: dict[Dim, int] = {}
-    for band in bands:
+    for band in (b for b in bands if b.shared):
         if band.many is not None:
             found[band.many] = 0
         elif isinstance(band.rows, Dim):
             most = band.piece or LONG_ROWS
             found[band.rows] = min(found.get(band.rows, EACH), most)
-        elif band.rows != 0:
-            return None  # blocks of a number that is known
+        elif band.blocks or (band.piece and band.rows > band.piece):
+            return None  # more than one block, whatever the sizes
     count = sum(len(band.kernels) for band in bands)
     return found if found and count <= MOST else None
 
