@@ -55,6 +55,8 @@ class Band:
 
     A band that is `together` is a region whose steps all threads go through, with bands of its own.
 
+    Of `piece` rows, so many are `near`: all that they touch stays in the cache.
+
     No block has rows of two elements, of `within` rows each, unless that is 0. The kernels in
     `summing` add up over the rows of an element: its blocks are for one thread, in order."""
 
@@ -62,6 +64,7 @@ class Band:
     rows: int | Dim = 0
     blocks: int = 1
     piece: int = 0
+    near: int = 0
     epoch: int = 0
     local: list[Buffer] = field(default_factory=list)
     within: int = 0
@@ -256,7 +259,7 @@ def _settle(band: Band, cost: float) -> None:
     alone = len(nests) == len(products) == 1 or any(map(_in_strips, products))
     if alone or isinstance(touched, Dim) or isinstance(band.rows, Dim):
         band.blocks = 0
-        band.piece = 0 if alone else _piece(band, touched)
+        band.piece = band.near = 0 if alone else _piece(band, touched)
         if products and band.piece:  # each block copies all of the right matrix
             few = isinstance(band.rows, int) and band.rows < 4 * PRODUCT_ROWS
             band.piece = 0 if few else max(band.piece, PRODUCT_ROWS)

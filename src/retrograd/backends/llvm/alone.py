@@ -33,7 +33,7 @@ def limits(bands: Sequence[Band]) -> dict[Dim, int] | None:
         if band.many is not None:
             found[band.many] = 0
         elif isinstance(band.rows, Dim):
-            most = band.piece or LONG_ROWS
+            most = band.near or band.piece or LONG_ROWS
             found[band.rows] = min(found.get(band.rows, EACH), most)
         elif band.blocks or (band.piece and band.rows > band.piece):
             return None  # more than one block, whatever the sizes

@@ -71,10 +71,11 @@ divide:
   br label %told
 told:
   %many = phi i64 [ %most, %load ], [ %quotient, %divide ]
-  ; What is less than a block is one, for one thread.
+  ; What is counted, and less than a block, is one, for one thread.
   %none = icmp eq i64 %many, 0
   %alone = icmp eq i64 %threads, 1
-  %single = and i1 %none, %alone
+  %less = and i1 %none, %counted
+  %single = and i1 %less, %alone
   %two = select i1 %single, i64 1, i64 2
   %least = call i64 @llvm.umin.i64(i64 %rows, i64 %two)
   %blocks = call i64 @llvm.umax.i64(i64 %many, i64 %least)
