@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from retrograd.backends.kernel import known
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.kernels import KernelWriter
-from retrograd.ir import bool_
+from retrograd.ir import Dim, bool_
 
 Carried = list[str]
 Inside = Callable[[Carried], Carried]
@@ -192,7 +192,9 @@ def _last_lanes(
     w: KernelWriter, number: int, at: str, rest: str, inside: Inside, kinds: Sequence[str],
     values: Carried,
 ) -> Carried:  # fmt: skip
-    """The lanes left, if any."""
+    """The lanes left, if any; a reduction of a known length takes none rather than branch."""
+    if values and not isinstance(w.nest.loops[number], Dim):
+        return _hidden(w, number, at, rest, inside, values)
     before, go, on = w.block, w.label(), w.label()
     w.branch(w.new(f"icmp sgt i64 {rest}, 0"), go, on)
     w.start_block(go)
@@ -217,7 +219,8 @@ def _last_lanes(
 def _halves(w: KernelWriter) -> bool:
     """Whether few lanes are worth a vector of half the size: rows of a named length may be short,
     and what is done with them takes longer in longer vectors."""
-    return w.nest.kind == "map" and w.lanes >= 8 and len(w.uses) <= SHORT_TEXT
+    named = isinstance(w.nest.loops[w.nest.vec], Dim)
+    return named and w.nest.kind == "map" and w.lanes >= 8 and len(w.uses) <= SHORT_TEXT
 
 
 def _in_fewer_lanes(w: KernelWriter, lanes: int, write: Callable[[], object]) -> None:
@@ -260,7 +263,7 @@ def _tiled(
         if rest:
             _rows(w, number, (str(whole), end), rest, inside)
         return []
-    if w.nest.op == "dot" and not w.first:
+    if w.nest.op == "dot" and not w.first and isinstance(w.nest.loops[number], Dim):
         _overlapping(w, number, (start, end), inside)
         return []
     length = w.new(f"sub nsw i64 {end}, {start}")
