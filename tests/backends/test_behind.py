@@ -47,7 +47,8 @@ def program(nodes: int = 1) -> TieredProgram:
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The thread of this test."""
-    monkeypatch.setattr(tiered, "BEHIND", found := Behind())
+    found = Behind()
+    monkeypatch.setattr(tiered, "BEHIND", found)
     yield found
     found.finish()
 

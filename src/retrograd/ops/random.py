@@ -70,7 +70,8 @@ class RandomBits(Op):
         (key,) = arrays
         shape = tuple(map(index, self.shape))
         if key.ndim == 1 and math.prod(shape) <= FEW:
-            words = [threefry_of_numbers(*key.tolist(), i, 0)[0] for i in range(math.prod(shape))]
+            k0, k1 = key.tolist()
+            words = [threefry_of_numbers(k0, k1, i, 0)[0] for i in range(math.prod(shape))]
             return np.array(words, np.uint32).reshape(shape)
         count = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
         low, high = count.astype(np.uint32), (count >> np.uint64(32)).astype(np.uint32)
