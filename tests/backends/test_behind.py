@@ -63,7 +63,8 @@ def test_what_ran_once_is_compiled_while_nobody_waits(own: Behind) -> None:
 
 
 def test_what_ran_last_comes_first_and_what_fails_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    b, done = Behind(), []
+    b = Behind()
+    done: list[str] = []
     gate = Slow(done, "gate")
     gate.may.clear()
     b.ran(gate)
@@ -79,7 +80,8 @@ def test_what_ran_last_comes_first_and_what_fails_is_left(monkeypatch: pytest.Mo
 
 
 def test_no_more_than_some_wait_and_nothing_lives_for_it() -> None:
-    b, done = Behind(), []
+    b = Behind()
+    done: list[str] = []
     every = [Slow(done, str(i)) for i in range(AT_MOST + 3)]
     for x in every:
         b.ran(x)
