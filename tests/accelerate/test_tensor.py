@@ -414,7 +414,8 @@ def test_what_is_not_meant_for_users_fails_by_exceptions():
         setattr(made, name, value)
         for call in (
             lambda: made + 1, lambda: made * x, lambda: x * made, lambda: -made,
-            lambda: rg.sum(made, axis=0), lambda: rg.where(made, x, x), lambda: rg.concat([made, x]),
+            lambda: rg.sum(made, axis=0), lambda: rg.where(made, x, x),
+            lambda: rg.concat([made, x]),
         ):  # fmt: skip
             with pytest.raises(Exception):  # noqa: B017, PT011 - any but a crash
                 call()
