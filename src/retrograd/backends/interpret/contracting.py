@@ -4,18 +4,23 @@ result takes them one after the other, or, along rows, as partial sums; see `ker
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any
 
 import numpy as np
 
 from retrograd.backends.backend import Array
-from retrograd.backends.interpret.fused import EACH, STEP, fused, within_range
+from retrograd.backends.interpret.instructions import Do, fused
 from retrograd.backends.interpret.ordered import WIDE, affords
 from retrograd.backends.kernel.nest import LANES
 from retrograd.backends.llvm import start_compiler
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.ir import Node
 from retrograd.ops.matmul import DotGeneral, sums_along
+
+STEP = 1 << 10  # elements of an operation of NumPy in whose time one product is added everywhere
+EACH = 2  # that take as long as one element of it
 
 
 def contracted(node: Node, arrays: list[Array]) -> Array | None:
@@ -32,33 +37,39 @@ def contracted(node: Node, arrays: list[Array]) -> Array | None:
     along = sums_along(node)
     steps = -(-inner // LANES) if along else inner
     sums = many * rows * (LANES if along else columns)
-    work = steps * (STEP[dtype.code] + sums * EACH[dtype.code])
-    if not within_range(a, b) or not affords(node, work):
+    add = multiply_add()
+    if add is None or not affords(node, steps * (STEP + sums * EACH)):
         return None
     # Stacks of products lie side by side, each one step after another.
     x = a.transpose((*prim.a_contract, *prim.a_batch, *a_free)).reshape(inner, many, rows, 1)
     y = b.transpose((*prim.b_contract, *prim.b_batch, *b_free)).reshape(inner, many, 1, columns)
     if along:
         lengths = [a.shape[i] for i in prim.a_contract]
-        found = _along(x, y, next((n for n in reversed(lengths) if n != 1), 1))
+        found = _along(add, x, y, next((n for n in reversed(lengths) if n != 1), 1))
     else:
-        found = _one_by_one(x, y)
+        found = _one_by_one(add, x, y)
     return found.reshape(node.shape)
 
 
-def _one_by_one(x: Array, y: Array) -> Array:
+@functools.cache
+def multiply_add() -> Do | None:
+    """What adds products to sums as compiled code does, where that is at hand."""
+    return fused() if start_compiler().machine.fma else _rounded_twice
+
+
+def _rounded_twice(a: Any, b: Any, total: Any, out: Any) -> Any:
+    return np.add(total, a * b, out)
+
+
+def _one_by_one(add: Do, x: Array, y: Array) -> Array:
     """The sum of products along the first axis."""
     total = np.full(np.broadcast_shapes(x.shape[1:], y.shape[1:]), -0.0, x.dtype)
-    if not start_compiler().machine.fma:
-        for a, b in zip(x, y, strict=True):
-            total = total + a * b
-        return total
     for a, b in zip(x, y, strict=True):
-        total = fused(a, b, total)
+        add(a, b, total, total)
     return total
 
 
-def _along(x: Array, y: Array, width: int) -> Array:
+def _along(add: Do, x: Array, y: Array, width: int) -> Array:
     """The same in partial sums: product r of each `width` belongs to sum r mod LANES."""
     blocks = -(-width // LANES)
     parts = []
@@ -66,7 +77,7 @@ def _along(x: Array, y: Array, width: int) -> Array:
         filled = np.full((len(z) // width, blocks * LANES, *z.shape[1:]), neutral, z.dtype)
         filled[:, :width] = z.reshape(-1, width, *z.shape[1:])
         parts.append(filled.reshape(-1, LANES, *z.shape[1:]))
-    partial = _one_by_one(*parts)
+    partial = _one_by_one(add, *parts)
     while len(partial) > 1:
         half = len(partial) // 2
         partial = partial[:half] + partial[half:]
