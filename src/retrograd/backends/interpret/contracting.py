@@ -6,49 +6,68 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from retrograd.backends.backend import Array
+from retrograd.backends.interpret.facts import once
 from retrograd.backends.interpret.instructions import Do, fused
 from retrograd.backends.interpret.ordered import WIDE, affords
 from retrograd.backends.kernel.nest import LANES
 from retrograd.backends.llvm import start_compiler
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.ir import Node
-from retrograd.ops.matmul import DotGeneral, sums_along
+from retrograd.ops.matmul import sums_along
 
 STEP = 1 << 10  # elements of an operation of NumPy in whose time one product is added everywhere
 EACH = 2  # that take as long as one element of it
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How operands are laid out to be added up: the order of their axes, then their shapes, in
+    which stacks of products lie side by side, each one step after another. Of sums along rows,
+    the width of those."""
+
+    orders: tuple[tuple[int, ...], tuple[int, ...]]
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    width: int
+    work: int
+
+
 def contracted(node: Node, arrays: list[Array]) -> Array | None:
     """The value of a contraction, if NumPy has it and shall compute it."""
-    prim, dtype = node.prim, node.dtype
-    if not isinstance(prim, DotGeneral) or dtype.name not in WIDE or may_flush():
-        return None
-    a, b = arrays
-    a_free, b_free = prim.free_axes(a.ndim, b.ndim)
-    many, rows, inner, columns = [
-        math.prod([x.shape[i] for i in axes])
-        for x, axes in ((a, prim.a_batch), (a, a_free), (a, prim.a_contract), (b, b_free))
-    ]
-    along = sums_along(node)
-    steps = -(-inner // LANES) if along else inner
-    sums = many * rows * (LANES if along else columns)
     add = multiply_add()
-    if add is None or not affords(node, steps * (STEP + sums * EACH)):
+    layout = None if add is None or may_flush() else once(node, "layout", _layout)
+    if layout is None or add is None or not affords(node, layout.work):
         return None
-    # Stacks of products lie side by side, each one step after another.
-    x = a.transpose((*prim.a_contract, *prim.a_batch, *a_free)).reshape(inner, many, rows, 1)
-    y = b.transpose((*prim.b_contract, *prim.b_batch, *b_free)).reshape(inner, many, 1, columns)
-    if along:
-        lengths = [a.shape[i] for i in prim.a_contract]
-        found = _along(add, x, y, next((n for n in reversed(lengths) if n != 1), 1))
-    else:
-        found = _one_by_one(add, x, y)
+    x, y = [
+        a.transpose(order).reshape(shape)
+        for a, order, shape in zip(arrays, layout.orders, layout.shapes, strict=True)
+    ]
+    found = _along(add, x, y, layout.width) if layout.width else _one_by_one(add, x, y)
     return found.reshape(node.shape)
+
+
+def _layout(node: Node) -> Layout | None:
+    prim: Any = node.prim
+    if node.dtype.name not in WIDE:
+        return None
+    a, b = [x.shape for x in node.inputs]
+    a_free, b_free = prim.free_axes(len(a), len(b))
+    many, rows, inner, columns = [
+        math.prod([shape[i] for i in axes])
+        for shape, axes in ((a, prim.a_batch), (a, a_free), (a, prim.a_contract), (b, b_free))
+    ]
+    width, steps, sums = 0, inner, many * rows * columns
+    if sums_along(node):
+        width = next((n for n in reversed([a[i] for i in prim.a_contract]) if n != 1), 1)
+        steps, sums = -(-inner // LANES), many * rows * LANES
+    orders = (*prim.a_contract, *prim.a_batch, *a_free), (*prim.b_contract, *prim.b_batch, *b_free)
+    shapes = (inner, many, rows, 1), (inner, many, 1, columns)
+    return Layout(orders, shapes, width, steps * (STEP + sums * EACH))
 
 
 @functools.cache
@@ -63,7 +82,7 @@ def _rounded_twice(a: Any, b: Any, total: Any, out: Any) -> Any:
 
 def _one_by_one(add: Do, x: Array, y: Array) -> Array:
     """The sum of products along the first axis."""
-    total = np.full(np.broadcast_shapes(x.shape[1:], y.shape[1:]), -0.0, x.dtype)
+    total = np.full((*x.shape[1:-1], y.shape[-1]), -0.0, x.dtype)
     for a, b in zip(x, y, strict=True):
         add(a, b, total, total)
     return total

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from retrograd.backends.backend import Array
+from retrograd.backends.interpret.facts import once
 from retrograd.backends.interpret.instructions import Unknown, fused
 from retrograd.backends.interpret.listing import Function
 from retrograd.backends.interpret.ordered import WIDE, affords, give_up
@@ -30,31 +31,35 @@ class Formula:
         return self._function.calls * CALL + self._function.passes * elements
 
     def __call__(self, arrays: Sequence[Array]) -> Array | None:
-        """The result for arrays of one axis; None where there is an instruction in the way that is
+        """The result for arrays of one shape; None where there is an instruction in the way that is
         not known here."""
         try:
             with np.errstate(all="ignore"):
                 y = self._function(*arrays)
         except Unknown:
             return None
-        return np.broadcast_to(y, arrays[0].shape).astype(arrays[0].dtype)
+        shape, dtype = arrays[0].shape, arrays[0].dtype
+        if type(y) is np.ndarray and y.shape == shape and y.dtype == dtype:
+            return y
+        return np.broadcast_to(y, shape).astype(dtype)
 
 
 def written(node: Node, arrays: list[Array]) -> Array | None:
-    """The value of an elementwise operation on floats, given in one axis, if NumPy has it and shall
-    compute it."""
-    names = {node.dtype.name, *[a.dtype.name for a in arrays]}
-    if len(names) > 1 or node.dtype.name not in WIDE or node.op not in ELEMENTWISE or may_flush():
-        return None
-    if fused() is None:
-        return None
-    f = formula(node.op, node.dtype, len(arrays))
-    if not affords(node, f.work(arrays[0].size), MOST):
+    """The value of an elementwise operation on floats, if NumPy has it and shall compute it."""
+    f = None if may_flush() or fused() is None else once(node, "formula", _of_node)
+    if f is None or not affords(node, f.work(arrays[0].size), MOST):
         return None
     found = f(arrays)
     if found is None:
         give_up(node)
     return found
+
+
+def _of_node(node: Node) -> Formula | None:
+    names = {node.dtype.name, *[x.dtype.name for x in node.inputs]}
+    if len(names) > 1 or node.dtype.name not in WIDE or node.op not in ELEMENTWISE:
+        return None
+    return formula(node.op, node.dtype, len(node.inputs))
 
 
 @functools.cache
