@@ -131,7 +131,7 @@ class Lister:
         return len(self.values) - 1
 
     def constant(self, value: float, dtype: DType) -> int:
-        key = (value or str(value)), dtype  # zeros are equal
+        key = (value or f"{value:+.0f}"), dtype  # zeros are equal to one another
         found = self._constants.get(key)
         if found is None:
             found = self._constants[key] = self.place(constant(value, dtype))
