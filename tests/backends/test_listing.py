@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from retrograd.backends.interpret.listing import Function, Lister, Listing, cons
 from retrograd.backends.llvm.at import At, Emit
 from retrograd.backends.llvm.mathematics.term import Term, choose, either, formula
 from retrograd.backends.llvm.mathematics.wide import loop
-from retrograd.ir import bool_, float32, float64, int64, spec
+from retrograd.ir import Node, bool_, float32, float64, int64, spec
 from retrograd.ops.elementwise import exp
 from retrograd.ops.incomplete.quadrature import PANELS, Panels, one_by_one
 from retrograd.ops.leaf import input_node
@@ -115,7 +116,7 @@ def test_integrals_at_all_places_at_once(shape: tuple[int, ...]) -> None:
     half = np.random.default_rng(1).uniform(0.1, 1, shape) / PANELS
     zero = half * 0.0
 
-    def point(w: object) -> tuple[object, ...]:
+    def point(w: Any) -> tuple[Any, ...]:
         return np.exp(-w), np.sin(w) / (w + half)
 
     panels = Panels()
@@ -129,7 +130,7 @@ def test_integrals_at_all_places_at_once(shape: tuple[int, ...]) -> None:
 def test_facts_go_with_their_node() -> None:
     found = []
 
-    def find(node: object) -> int:
+    def find(node: Node) -> int:
         found.append(node.id)
         return len(found)
 

@@ -267,9 +267,8 @@ def grid_sample(
     shape = x.shape[2:]
     at = []
     for axis, n in enumerate(shape):
-        u = places[..., rank - 1 - axis]
-        half = 0.5 * rg.asarray(n - 1).astype(u.dtype)
-        u = (u + 1) * half if corners else ((u + 1) * n - 1) / 2
+        u = places[:, None, ..., rank - 1 - axis] + 1  # for all channels
+        u = u * (0.5 * rg.asarray(n - 1).astype(u.dtype)) if corners else (u * n - 1) / 2
         at.append(u if mode == "bicubic" else _inside(u, n, padding_mode, corners))
     taps = [
         [_Tap(u, w, n, padding_mode, corners, mode == "bicubic") for u, w in _grid_taps(v, mode)]
@@ -314,7 +313,8 @@ def _grid_taps(u: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None]]:
 
 
 class _Tap:
-    """Elements along one axis of size n: where they are, whether inside, and their weights."""
+    """Elements along one axis of size n: where they are, whether inside, and their weights. Arrays
+    are `[N, 1, *P]`."""
 
     def __init__(self, u: Tensor, weight: Tensor | None, n: Any, padding: str, corners: bool,
                  move: bool) -> None:  # fmt: skip
@@ -333,12 +333,12 @@ def _corner(flat: Tensor, shape: Sequence[Any], taps: Sequence[_Tap]) -> Tensor:
         index, valid = index * n + tap.index, valid & tap.valid
         if weight is not None and tap.weight is not None:
             weight = weight * tap.weight
-    points = index.shape[1:]
+    points = index.shape[2:]
     places = index.reshape((index.shape[0], 1, math.prod(points)))
     found = rg.take_along_axis(flat, places, axis=2)
     found = found.reshape((*flat.shape[:2], *points))
-    found = rg.where(rg.expand_dims(valid, axis=1), found, 0.0)
-    return found if weight is None else found * rg.expand_dims(weight, axis=1)
+    found = rg.where(valid, found, 0.0)
+    return found if weight is None else found * weight
 
 
 # -- rearranging ---------------------------------------------------------------------------------
