@@ -61,6 +61,11 @@ CASES: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
     "blocks, one by one": (conv(), (2, 256, 28, 28), (8, 256, 1, 1)),
     "blocks, one axis": (conv(1), (2, 64, 903), (8, 64, 4)),
     "small": (conv(), (2, 1, 5, 5), (2, 1, 2, 2)),
+    "in place": (conv(low=1), (3, 16, 9, 10), (48, 16, 3, 3)),
+    "in place, strided and dilated": (conv(strides=2, w_dilation=2), (5, 20, 15, 14), (37, 20, 3, 3)),
+    "in place, apart": (conv(x_dilation=2, low=3), (4, 16, 5, 6), (33, 16, 3, 3)),
+    "in place, one axis": (conv(1, strides=3), (7, 24, 61), (64, 24, 7)),
+    "in place, three axes": (conv(3), (2, 8, 6, 7, 8), (32, 8, 3, 2, 3)),
 }
 
 
@@ -119,14 +124,23 @@ def test_windows_and_sums_of_windows(dtype: str) -> None:
     assert_same(graph, [sample(x.shape, x.dtype)])
 
 
-def test_no_copies_but_the_windows() -> None:
+def test_windows_are_not_laid_out() -> None:
     """The kernels of a convolution and its gradients: products, and what they need laid out."""
     graph = with_gradients(conv(), [spec((64, 32, 12, 12)), spec((64, 32, 5, 5))])
     kernels = [n.op for k in Plan(optimize(graph)).kernels for n in k.nodes]
     assert kernels.count("dot_general") == 2  # the gradients
-    # windows of x, g with channels behind, the overlap-add and a few of its terms, a sum of parts
-    assert kernels.count("store") == 3
-    assert len(kernels) <= 10
+    # g with channels behind, the overlap-add and a few of its terms, a sum of parts
+    assert kernels.count("store") == 2
+    assert kernels.count("windows") == 0
+    assert len(kernels) <= 9
+
+
+def test_products_that_cannot_list_where_windows_lie_copy_them() -> None:
+    """Sizes with names, and rows and columns that are too many."""
+    for shape in (((N, 32, 12, 12), (64, 32, 5, 5)), ((2, 4, 150, 150), (32, 4, 5, 5))):
+        x, w = (input_node(spec(s)) for s in shape)
+        kernels = [k for k in Plan(optimize(Graph([x, w], [conv()(x, w)]))).kernels]
+        assert not any("spread" in nest.info for k in kernels for nest in k.nests)
 
 
 SLIDING = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 from retrograd.backends.kernel.body import Value
 from retrograd.backends.kernel.buffer import Buffer
@@ -62,17 +63,20 @@ class Cut:
 @dataclass(frozen=True, slots=True)
 class Touch:
     """An access to a buffer: each iteration of a nest touches `extra` elements from `position` on;
-    they may lie anywhere, where that is None."""
+    they may lie anywhere, where that is None. Of a `group` of iterations, all touch the same."""
 
     buffer: Buffer
     position: Linear | None
     extra: int | Dim = 1
+    group: int = 1
 
     def within(self, loops: Sequence[int | Dim], cut: Cut, share: int | Dim) -> bool:
         """Whether row `r` of a nest stays within elements `r * share` to `(r+1) * share`."""
         if self.position is None:
             return False
         steps = self.position.steps
+        if self.group != 1:
+            return self._within_group(loops, cut, share)
         step, length = steps.get(cut.loop, 0), loops[cut.loop]
         for k in reversed(cut.outer):
             if loops[k] != 1 and steps.get(k, 0) != step * length:
@@ -90,6 +94,16 @@ class Touch:
                 return False
         end = high + step * (cut.times - 1) + self.extra
         return step * cut.times == share and not_negative(low) and not_negative(share - end)
+
+    def _within_group(self, loops: Sequence[int | Dim], cut: Cut, share: int | Dim) -> bool:
+        """The same where the steps of the position are from group to group."""
+        assert self.position is not None
+        start, step = self.position.start, self.position.steps.get(cut.loop, 0)
+        whole = cut.loop == len(loops) - 1 and not cut.outer and cut.times % self.group == 0
+        groups = cut.times // self.group
+        end = start + step * (groups - 1) + self.extra
+        own = not_negative(start) and not_negative(share - end)
+        return whole and step * groups == share and own
 
 
 def not_negative(size: int | Dim) -> bool:
@@ -140,11 +154,27 @@ def _of_product(nest: Nest, summed: bool) -> tuple[list[Touch], list[Touch]]:
         reads = [_along(nest, left, a, *column), _along(nest, right, b, *row)]
         return reads, [_along(nest, out, info["y"], 0, m * n)]
     whole = _extent(n, k, other) if b_turned else _extent(k, n, other)
-    reads = [
-        _along(nest, left, a, 1 if a_turned else lead, _extent(k, 1, lead) if a_turned else k),
-        _along(nest, right, b, 0, whole),
-    ]
-    return reads, [_along(nest, out, info["y"], n, n)]
+    if "spread" in info:
+        own = _of_spread(nest, left, a)
+    else:
+        own = _along(
+            nest, left, a, 1 if a_turned else lead, _extent(k, 1, lead) if a_turned else k
+        )
+    return [own, _along(nest, right, b, 0, whole)], [_along(nest, out, info["y"], n, n)]
+
+
+def _of_spread(nest: Nest, buffer: Buffer, start: Value) -> Touch:
+    """How a product reads a left matrix whose rows are not evenly spaced: those of one iteration of
+    their outermost axis, of one image that is, are a group."""
+    rows, columns = nest.info["spread"]
+    extra = 1 + sum((size - 1) * step for size, step in columns)
+    if nest.loops:  # all of a matrix
+        extra += sum((size - 1) * step for size, step in rows)
+        return _along(nest, buffer, start, 0, extra)
+    (_, step), *inner = rows
+    extra += sum((size - 1) * step for size, step in inner)
+    touch = _along(nest, buffer, start, step, extra)
+    return replace(touch, group=prod(size for size, _ in inner))
 
 
 def _along(nest: Nest, buffer: Buffer, start: Value, step: int | Dim, extra: int | Dim) -> Touch:
