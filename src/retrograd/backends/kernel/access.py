@@ -157,9 +157,7 @@ def _of_product(nest: Nest, summed: bool) -> tuple[list[Touch], list[Touch]]:
     if "spread" in info:
         own = _of_spread(nest, left, a)
     else:
-        own = _along(
-            nest, left, a, 1 if a_turned else lead, _extent(k, 1, lead) if a_turned else k
-        )
+        own = _along(nest, left, a, 1 if a_turned else lead, _extent(k, 1, lead) if a_turned else k)
     return [own, _along(nest, right, b, 0, whole)], [_along(nest, out, info["y"], n, n)]
 
 

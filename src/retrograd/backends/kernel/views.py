@@ -19,7 +19,9 @@ FEW_TURNED = 11  # rows of the result, where they are not: loops read element by
 NEAR_TURNED = 1 << 16  # bytes of such a matrix
 FEW_TURNED_FAR = 2  # rows of the result, where it is larger: many elements share a place in a cache
 LITTLE = 1 << 12  # multiply-adds there
-SPREAD = 1 << 15  # rows and columns of a matrix whose offsets are listed, at most
+# Columns of a matrix whose offsets are listed, at most, and rows at once: in 32 bits each, they
+# have room in half of `WORK_BYTES`.
+SPREAD = 1 << 15
 # Where all are 0, every contraction is by the routine that may be; where they are endless, none.
 LIMITS = ("FEW", "FEW_FAR", "NEAR", "FEW_TURNED", "FEW_TURNED_FAR", "NEAR_TURNED", "LITTLE")
 
@@ -241,7 +243,7 @@ def spread_out(
                 return None
             numbers.append((size, stride))
         found.append(tuple(numbers))
-    if sum(product(n for n, _ in axes) for axes in found) > SPREAD:
+    if product(n for n, _ in found[1]) > SPREAD:
         return None
     if sum((n - 1) * s for axes in found for n, s in axes) >= 1 << 31:
         return None

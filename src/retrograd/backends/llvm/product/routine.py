@@ -19,10 +19,10 @@ in c.
 Meanwhile what the caller is to write to next is fetched: the areas in the table `soon`, pairs of an
 address and a number of bytes, then a pair of zeros. It is used up. There may be none (null).
 
-`rg_gemm_spread_float32` multiplies a left matrix that is *spread*, as the windows of an image are: no
-stride leads from each row to the next, nor from column to column. Its `a_row` and `a_step` are tables
-of 32-bit offsets, and `a[i, p]` lies at `a_row[i] + a_step[p]`. It is read where it is: a window need
-not be laid out in memory.
+`rg_gemm_spread_float32` multiplies a left matrix that is *spread*, as the windows of an image are:
+no stride leads from each row to the next, nor from column to column. Its `a_row` and `a_step` are
+tables of 32-bit offsets, and `a[i, p]` lies at `a_row[i] + a_step[p]`. It is read where it is, so
+windows need not be laid out in memory.
 
 Where the word at `stop` is not 0, the routine returns with what it has: it looks from block to
 block. There may be none (null).
@@ -79,9 +79,7 @@ class _Routine:
     def text(self, name: str) -> str:
         """Declarations and functions."""
         tile, spread, most = self.tile, self.spread, self.tile.vectors
-        functions = [
-            tile_function(tile, n + 1, self._writer(), spread=spread) for n in range(most)
-        ]
+        functions = [tile_function(tile, n + 1, self._writer(), spread=spread) for n in range(most)]
         functions.append(tile_function(tile, most, self._writer(), own=True, spread=spread))
         functions.append(pack_rows(tile, "pack_rows", most, self._writer()))
         functions.append(pack_columns(tile, self._writer()))
@@ -287,11 +285,9 @@ class _Routine:
         c = tile.at(w, "%c", self.add(self.mul(self.add(m0, i), "%c_row"), self.n0))
         rows = self.least(tile.rows, self.sub(mm, i))
         if self.spread:
-            offsets = [
-                w.new(f"getelementptr i32, ptr {table}, i64 {at}")
-                for table, at in (("%a_row", self.add(m0, i)), ("%a_step", self.k0))
-            ]
-            done = self._columns((left, *offsets), c, rows, tiles.values[0])
+            row = w.new(f"getelementptr i32, ptr %a_row, i64 {self.add(m0, i)}")
+            step = w.new(f"getelementptr i32, ptr %a_step, i64 {self.k0}")
+            done = self._columns((left, row, step), c, rows, tiles.values[0])
         else:
             done = self._steps(self._left(left, i, mm), c, rows, tiles.values[0])
         w.close_loop(tiles, [done])
