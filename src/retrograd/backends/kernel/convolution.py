@@ -2,11 +2,12 @@
 
 Forms, of which the cheapest for the sizes at hand is taken:
 
-- *gathered*: the windows of x are laid out in memory (im2col) and multiplied by the weight. The
-  layout is `[n, c k, p]`, rows of the result side by side, in blocks that stay in the cache; or
-  where the kernel is larger than the result, as in the gradient of a weight, `[n p, c k]`, and then
-  in parts whose products are summed, if the sums are long. Windows of one element, or one window
-  alone, are x itself.
+- *gathered*: the windows of x are multiplied by the weight. Where many kernels lie side by side and
+  sizes are known, they are read where x is: the result has kernels last, and is turned. Otherwise
+  they are laid out in memory (im2col), as `[n, c k, p]`, rows of the result side by side, in blocks
+  that stay in the cache; or where the kernel is larger than the result, as in the gradient of a
+  weight, `[n p, c k]`, and then in parts whose products are summed, if the sums are long. Windows
+  of one element, or one window alone, are x itself.
 - *spread*: the weight is multiplied by x, and the products are added up where they belong (col2im).
   That is less work where x has fewer places than the result, as in the gradient of x.
 - *unrolled*: with one channel in each group, a sum of strided slices, each times its weight; and
