@@ -183,8 +183,9 @@ def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
         return None
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
     left = operand(a, a_view, prim.a_batch, a_free, prim.a_contract)
-    left = left or spread_out(a, a_view, prim.a_batch, a_free, prim.a_contract)
     right = operand(b, b_view, prim.b_batch, prim.b_contract, b_free)
+    if left is None and right is not None and not right.transposed:
+        left = spread_out(a, a_view, prim.a_batch, a_free, prim.a_contract)
     if left is None or right is None:
         return None
     return Product(

@@ -22,7 +22,8 @@ address and a number of bytes, then a pair of zeros. It is used up. There may be
 `rg_gemm_spread_float32` multiplies a left matrix that is *spread*, as the windows of an image are:
 no stride leads from each row to the next, nor from column to column. Its `a_row` and `a_step` are
 tables of 32-bit offsets, and `a[i, p]` lies at `a_row[i] + a_step[p]`. It is read where it is, so
-windows need not be laid out in memory.
+windows need not be laid out in memory. The rows of its right matrix are contiguous, and it fetches
+nothing for the caller: `soon` is not looked at.
 
 Where the word at `stop` is not 0, the routine returns with what it has: it looks from block to
 block. There may be none (null).
@@ -80,10 +81,10 @@ class _Routine:
         """Declarations and functions."""
         tile, spread, most = self.tile, self.spread, self.tile.vectors
         functions = [tile_function(tile, n + 1, self._writer(), spread=spread) for n in range(most)]
-        functions.append(tile_function(tile, most, self._writer(), own=True, spread=spread))
         functions.append(pack_rows(tile, "pack_rows", most, self._writer()))
-        functions.append(pack_columns(tile, self._writer()))
         if not spread:
+            functions.append(tile_function(tile, most, self._writer(), own=True))
+            functions.append(pack_columns(tile, self._writer()))
             functions.append(pack_rows(tile, "pack_left", self.stack // tile.lanes, self._writer()))
             some = self._writer(), self._writer(), self._writer(), self._writer()
             functions += skipping.functions(tile, some)
@@ -133,7 +134,8 @@ class _Routine:
         asked = w.new("icmp ne ptr %stop, null")
         self.stop = self.choose(asked, "%stop", "@never", "ptr")
         self._sizes()
-        self._areas()
+        if not self.spread:
+            self._areas()
         self.known = w.reserve("i8", align=1)
         self.wide = w.new(f"icmp sgt i64 %n, {tile.lanes}")  # else looking takes too long
         deep = w.open_loop("%k", self.depth)
@@ -145,11 +147,12 @@ class _Routine:
         self.n0 = wide.counter
         self.nn = self.least(self.width, self.sub("%n", self.n0))
         listed = f"ptr {self.panels}, ptr {self._right(self.k0, self.n0)}, i64 {self.nn}"
-        self._either(
-            self.by_rows,
-            f"call void @pack_rows({listed}, i64 {self.kk}, i64 %b_step)",
-            f"call void @pack_columns({listed}, i64 {self.kk}, i64 %b_column)",
-        )
+        by_rows = f"call void @pack_rows({listed}, i64 {self.kk}, i64 %b_step)"
+        if self.spread:
+            w.line(by_rows)
+        else:
+            turned = f"call void @pack_columns({listed}, i64 {self.kk}, i64 %b_column)"
+            self._either(self.by_rows, by_rows, turned)
         self._look_ahead()
         w.line(f"store i8 {UNKNOWN}, ptr {self.known}")
         self._rows()
@@ -376,9 +379,11 @@ class _Routine:
             ahead = self.choose(first, beside, ahead, "ptr")
             step = self.choose(first, self.mul(a[2], self.dtype.itemsize), step)
         left = self.sub(self.nn, j)
-        whole = w.new(f"icmp sgt i64 {left}, {tile.columns - tile.lanes}")
-        busy = w.new(f"or i1 {first}, {useful}")
-        own, start = self._from_area(w.new(f"and i1 {whole}, {w.new(f'xor i1 {busy}, true')}"))
+        own, start = "", ""
+        if not self.spread:
+            whole = w.new(f"icmp sgt i64 {left}, {tile.columns - tile.lanes}")
+            idle = w.new(f"xor i1 {w.new(f'or i1 {first}, {useful}')}, true")
+            own, start = self._from_area(w.new(f"and i1 {whole}, {idle}"))
         c = tile.at(w, c, j)
         end = w.label()
         for vectors in range(tile.vectors, 0, -1):
@@ -389,7 +394,7 @@ class _Routine:
             w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
             w.start_block(here)
             plain = f"call void @tile{vectors}({given}, ptr {ahead}, i64 {step})"
-            if vectors == tile.vectors:
+            if own and vectors == tile.vectors:
                 call = f"call void @tile{vectors}_own({given}, ptr {start}, i64 {LINE})"
                 self._either(own, call, plain)
             else:
