@@ -11,6 +11,7 @@ import pytest
 import retrograd as rg
 from retrograd.autodiff import gradient
 from retrograd.backends.kernel import Plan
+from retrograd.backends.llvm import matmul
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Op, as_dtype, float32, spec
 from retrograd.ops.conv import Conv
@@ -61,16 +62,15 @@ CASES: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
     "blocks, one by one": (conv(), (2, 256, 28, 28), (8, 256, 1, 1)),
     "blocks, one axis": (conv(1), (2, 64, 903), (8, 64, 4)),
     "small": (conv(), (2, 1, 5, 5), (2, 1, 2, 2)),
-    "in place": (conv(low=1), (3, 16, 9, 10), (48, 16, 3, 3)),
+    "in place": (conv(low=1), (5, 24, 9, 10), (48, 24, 3, 3)),
     "in place, strided and dilated": (
         conv(strides=2, w_dilation=2),
-        (5, 20, 15, 14),
-        (37, 20, 3, 3),
+        (5, 32, 15, 14),
+        (37, 32, 3, 3),
     ),
     "in place, apart": (conv(x_dilation=2, low=3), (4, 16, 5, 6), (33, 16, 3, 3)),
-    "in place, many rows": (conv(), (66, 8, 34, 36), (32, 8, 3, 3)),
-    "in place, one axis": (conv(1, strides=3), (7, 24, 61), (64, 24, 7)),
-    "in place, three axes": (conv(3), (2, 8, 6, 7, 8), (32, 8, 3, 2, 3)),
+    "in place, one axis": (conv(1, strides=3), (32, 24, 61), (64, 24, 7)),
+    "in place, three axes": (conv(3), (2, 16, 6, 7, 8), (32, 16, 3, 2, 3)),
 }
 
 
@@ -138,6 +138,32 @@ def test_windows_are_not_laid_out() -> None:
     assert kernels.count("store") == 2
     assert kernels.count("windows") == 0
     assert len(kernels) <= 9
+
+
+IN_PLACE = [name for name in CASES if name.startswith("in place") and "apart" not in name]
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_products_read_windows_where_they_lie(name: str) -> None:
+    op, *shapes = CASES[name]
+    x, w = (input_node(spec(tuple(s))) for s in shapes)
+    plan = Plan(optimize(Graph([x, w], [op(x, w)])))
+    assert any("spread" in nest.info for k in plan.kernels for nest in k.nests)
+
+
+def test_rows_are_listed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matmul, "SPREAD", 100)
+    graph = with_gradients(conv(), [spec((7, 32, 11, 10)), spec((33, 32, 3, 3))])
+    arrays = [sample(x.shape, x.dtype, k) for k, x in enumerate(graph.inputs)]
+    assert_same(graph, arrays, 512, GuardedProgram(optimize(graph)))
+
+
+def test_few_places_do_not_pay_for_turning_the_weight() -> None:
+    x, w = input_node(spec((2, 256, 7, 256))), input_node(spec((256, 256, 3, 3)))
+    small = input_node(spec((2, 256, 5, 5)))
+    for image, turned in ((x, True), (small, False)):
+        plan = Plan(optimize(Graph([image, w], [conv()(image, w)])))
+        assert any("spread" in n.info for k in plan.kernels for n in k.nests) is turned
 
 
 def test_products_that_cannot_list_where_windows_lie_copy_them() -> None:

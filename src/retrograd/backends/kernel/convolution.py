@@ -46,7 +46,7 @@ NEAR = 1 << 19  # bytes of a matrix that stays in the cache while it is multipli
 LEAST_BLOCK = 64  # places of a block: enough for some vectors
 LEAST_VECTOR = 16  # kernels side by side that make a vector
 LEAST_COLUMNS = 32  # kernels side by side that fill the tiles of a product
-TURNED = 2  # products in a sum for each kernel from which on it pays to turn the result
+TURNED = 2  # times as long as to lay out a number of a window does it take to turn one
 LEAST_SUM = 1024  # products in a sum that pay for turning the result
 
 
@@ -268,9 +268,10 @@ def _by_places(windows: Node, w: Node, rank: int) -> Node | None:
     """`y[n, p, o] = windows[n, p, c k] w[c k, o]`, then o in front of p: windows are read where x
     lies, and the result is turned instead. None where that does not pay, or cannot be."""
     kernels, size = w.shape[0], product(w.shape[1:])
-    if not (isinstance(kernels, int) and isinstance(size, int)):
+    count = product((windows.shape[0], *windows.shape[2 : 2 + rank]))
+    if not (isinstance(kernels, int) and isinstance(size, int) and isinstance(count, int)):
         return None
-    if kernels < LEAST_COLUMNS or size < TURNED * kernels:
+    if kernels < LEAST_COLUMNS or count * size < TURNED * kernels * (count + size):
         return None
     axes = (1, *range(2 + rank, 2 + 2 * rank))
     rows = permute(windows, (0, *range(2, 2 + rank), *axes))
