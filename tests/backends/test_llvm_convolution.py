@@ -153,9 +153,10 @@ def test_products_read_windows_where_they_lie(name: str) -> None:
 
 def test_rows_are_listed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matmul, "SPREAD", 100)
-    graph = with_gradients(conv(), [spec((7, 32, 11, 10)), spec((33, 32, 3, 3))])
+    inputs = [input_node(spec(s)) for s in ((7, 32, 11, 10), (33, 32, 3, 3))]
+    graph = Graph(inputs, [conv()(*inputs)])
     arrays = [sample(x.shape, x.dtype, k) for k, x in enumerate(graph.inputs)]
-    assert_same(graph, arrays, 512, GuardedProgram(optimize(graph)))
+    assert_same(graph, arrays, 256, GuardedProgram(graph))
 
 
 def test_few_places_do_not_pay_for_turning_the_weight() -> None:
