@@ -8,8 +8,11 @@ least of a few tries. A busy machine makes them longer too, by as much as it doe
 time is printed first. Without `--cache` nothing is found on disk,
 so that everything is compiled.
 
+With `--seen` it is what a function costs that was called before: the median of some calls, in
+microseconds of the clock, after a few calls and a pause, as between two lines at a prompt.
+
     python benchmarks/prompt.py [sum linalg.inv ...] [--above 10] [--tries 3] [--size 3]
-                                [--backward] [--cache FOLDER] [--threads 1]
+                                [--backward] [--seen] [--cache FOLDER] [--threads 1]
 """
 
 from __future__ import annotations
@@ -24,19 +27,23 @@ from collections.abc import Callable
 from typing import Any
 
 LIMIT = 10.0  # milliseconds that a new operation may take
+SEEN = 50.0  # microseconds that a seen one may take
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="parts of the names of functions")
-    parser.add_argument("--above", type=float, default=LIMIT, help="milliseconds worth a line")
+    parser.add_argument("--above", type=float, help="milliseconds (microseconds) worth a line")
     parser.add_argument("--tries", type=int, default=3)
     parser.add_argument("--size", type=int, default=3, help="of the arrays")
     parser.add_argument("--backward", action="store_true", help="with the gradient of the sum")
+    parser.add_argument("--seen", action="store_true", help="of what was called before")
     parser.add_argument("--cache", default="off", help="a folder of compiled code")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--alone", help=argparse.SUPPRESS)  # the one function to call, and no other
     options = parser.parse_args()
+    above = options.above or (SEEN if options.seen else LIMIT)
+    unit = "us" if options.seen else "ms"
     os.environ["RETROGRAD_CACHE_DIR"] = options.cache
     os.environ["RETROGRAD_NUM_THREADS"] = str(options.threads)
 
@@ -75,16 +82,20 @@ def main() -> None:
         def run(call: Callable[[], Any] = call) -> None:
             use(call, arrays if options.backward else None)
 
+        if options.seen:
+            found[name] = again(run, arrays)
+            continue
         found[name] = min(apart(run) for _ in range(options.tries))
-        if not found[name] < options.above:
+        if not found[name] < above:
             found[name] = min(alone(name) for _ in range(options.tries))
-    slow = {name: t for name, t in found.items() if not t < options.above}
+    slow = {name: t for name, t in found.items() if not t < above}
     for name, t in sorted(slow.items(), key=lambda item: -item[1]):
-        print(f"{t:7.1f} ms  {name}")
+        print(f"{t:7.1f} {unit}  {name}")
     times = sorted(found.values())
     print(
-        f"{len(slow)} of {len(found)} functions take {options.above:g} ms or more; "
-        f"the median is {times[len(times) // 2]:.1f} ms, the sum {sum(times) / 1e3:.2f} s"
+        f"{len(slow)} of {len(found)} functions take {above:g} {unit} or more; "
+        f"the median is {times[len(times) // 2]:.1f} {unit}, the sum {sum(times) / 1e3:.2f} "
+        f"{'ms' if options.seen else 's'}"
     )
 
 
@@ -96,6 +107,24 @@ def use(call: Callable[[], Any], arrays: Any) -> None:
     compute(result)
     if arrays is not None:
         differentiate(arrays, result)
+
+
+def again(run: Callable[[], None], arrays: Any) -> float:
+    """Microseconds that a call takes on arrays on which it was made before: what is to be compiled,
+    has been."""
+    from retrograd.backends.interpret.behind import BEHIND
+
+    first, taken = len(arrays.made), []
+    for _ in range(5):
+        run()
+        BEHIND.finish()
+        arrays.again(first)
+    for _ in range(50):
+        arrays.again(first)
+        start = time.perf_counter()
+        run()
+        taken.append(1e6 * (time.perf_counter() - start))
+    return sorted(taken)[len(taken) // 2]
 
 
 def alone(name: str) -> float:

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 
 # Also of processes that tests start. Tests of the cache name a directory of their own.
 os.environ["RETROGRAD_CACHE_DIR"] = "off"
+# What is compiled when does not depend on the clock, but in tests of that.
+os.environ.setdefault("RETROGRAD_BACKGROUND", "0")
 
 settings.register_profile(
     "steady",

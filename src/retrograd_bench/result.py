@@ -40,6 +40,7 @@ class Result:
     outcomes: list[Outcome]
     threads: int
     load: float | None  # cores that other programs kept busy meanwhile
+    stolen: float | None = None  # cores that the host of a virtual machine had for others
 
     def of(self, peer: str) -> Outcome | None:
         return next((o for o in self.outcomes if o.peer == peer), None)

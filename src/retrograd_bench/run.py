@@ -37,7 +37,7 @@ def run(workload: Workload | Startup, peers: Sequence[str], options: Options, te
         return run_startup(workload, peers, options, tell)
     outcomes = [Outcome(p) for p in peers]
     workers: dict[str, Worker] = {}
-    loads: list[float] = []
+    loads: list[tuple[float, float]] = []
     try:
         for outcome in outcomes:
             tell(f"{workload.name}: {outcome.peer}, first steps")
@@ -52,8 +52,10 @@ def run(workload: Workload | Startup, peers: Sequence[str], options: Options, te
     finally:
         for worker in workers.values():
             worker.close()
-    load = statistics.median(loads) if loads else None
-    return Result(workload, outcomes, options.threads, load)
+    if not loads:
+        return Result(workload, outcomes, options.threads, None)
+    load, stolen = (statistics.median(numbers) for numbers in zip(*loads, strict=True))
+    return Result(workload, outcomes, options.threads, load, stolen)
 
 
 def wants_more(outcome: Outcome, options: Options) -> bool:
@@ -61,13 +63,17 @@ def wants_more(outcome: Outcome, options: Options) -> bool:
     return len(outcome.times) < 3 or outcome.wall < 1.5 * options.seconds
 
 
-def turn(worker: Worker, outcome: Outcome, options: Options, loads: list[float]) -> None:
+def turn(
+    worker: Worker, outcome: Outcome, options: Options, loads: list[tuple[float, float]]
+) -> None:
+    """Measure once; note in `loads` the cores that others had: programs here, and the host's."""
     before, began = busy(), time.perf_counter()
     request = {"do": "run", "seconds": options.seconds / options.rounds}
     reply = ask(worker, request, outcome, options.limit)
     after, passed = busy(), time.perf_counter() - began
     if reply and before is not None and after is not None:
-        loads.append(max(0.0, (after - before - reply["cpu"]) / passed))
+        others = after[0] - before[0] - reply["cpu"]
+        loads.append((max(0.0, others / passed), (after[1] - before[1]) / passed))
 
 
 def ask(worker: Worker, request: Any, outcome: Outcome, limit: float) -> dict[str, Any] | None:
@@ -92,15 +98,17 @@ def ask(worker: Worker, request: Any, outcome: Outcome, limit: float) -> dict[st
     return reply
 
 
-def busy() -> float | None:
-    """Seconds that the processors of this machine have worked, for whomever; None if not told."""
+def busy() -> tuple[float, float] | None:
+    """Seconds that the processors of this machine have worked, for whomever, and that the host of a
+    virtual machine has had them for others; None if not told."""
     try:
         with open("/proc/stat", encoding="ascii") as file:
             fields = [int(f) for f in file.readline().split()[1:9]]
     except (OSError, ValueError):
         return None
-    user, nice, system, _, _, irq, softirq, _ = fields
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+    user, nice, system, _, _, irq, softirq, stolen = fields
+    tick = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq) / tick, stolen / tick
 
 
 def run_startup(what: Startup, peers: Sequence[str], options: Options, tell: Tell) -> Result:

@@ -105,6 +105,7 @@ def shortened(losses: list[float]) -> str:
 def caption(result: Result) -> str:
     """The title, and the circumstances."""
     noise = "" if result.load is None else f"; other programs kept {result.load:.2f} cores busy"
+    noise += f", the host {result.stolen:.2f}" if result.stolen else ""
     threads = f"{result.threads} thread{'s' if result.threads != 1 else ''}"
     return f"{result.workload.title} (time per {result.workload.per}, {threads}{noise})"
 

@@ -41,6 +41,8 @@ def start(name: str, peer: str, threads: int) -> tuple[dict[str, Any], Session]:
     losses = [next(session.losses)]
     first = time.perf_counter() - built
     losses += islice(session.losses, workload.checks - 1)
+    session.step()  # compiles, where steps are taken many at once
+    session.wait()
     report = {
         "import": import_time,
         "import_memory": import_memory,

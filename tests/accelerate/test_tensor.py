@@ -412,10 +412,14 @@ def test_what_is_not_meant_for_users_fails_by_exceptions():
         for field in ("_form", "_page", "_own", "_requires_grad"):
             setattr(made, field, None)
         setattr(made, name, value)
-        for call in (lambda: made + 1, lambda: made * x, lambda: x * made, lambda: -made):
+        for call in (
+            lambda: made + 1, lambda: made * x, lambda: x * made, lambda: -made,
+            lambda: rg.sum(made, axis=0), lambda: rg.where(made, x, x),
+            lambda: rg.concat([made, x]),
+        ):  # fmt: skip
             with pytest.raises(Exception):  # noqa: B017, PT011 - any but a crash
                 call()
     with pytest.raises(RuntimeError, match="already"):
-        compiled.install(rg.Tensor, page.Page, object, None, bool, {}, {})
+        compiled.install(rg.Tensor, page.Page, object, type, None, bool, {}, {})
     with pytest.raises(TypeError):
         compiled.PageBase().add(1)

@@ -18,7 +18,7 @@ from retrograd import num_threads
 from retrograd.backends.kernel import donation
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.llvm import program as program_module
-from retrograd.backends.llvm.drive_text import STOPPED
+from retrograd.backends.llvm.band_text import STOPPED
 from retrograd.backends.llvm.interrupt import interruptible
 from retrograd.errors import DonatedError
 from retrograd.ir import Graph, Node, spec

@@ -12,7 +12,7 @@ import retrograd as rg
 from retrograd import num_threads
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.llvm import program as program_module
-from retrograd.backends.llvm.drive_text import STOPPED
+from retrograd.backends.llvm.band_text import STOPPED
 from retrograd.ir import Dim, TensorType, int64, spec
 
 N = 20_000_000

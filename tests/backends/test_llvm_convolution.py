@@ -11,6 +11,7 @@ import pytest
 import retrograd as rg
 from retrograd.autodiff import gradient
 from retrograd.backends.kernel import Plan
+from retrograd.backends.llvm import matmul
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Op, as_dtype, float32, spec
 from retrograd.ops.conv import Conv
@@ -61,6 +62,15 @@ CASES: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
     "blocks, one by one": (conv(), (2, 256, 28, 28), (8, 256, 1, 1)),
     "blocks, one axis": (conv(1), (2, 64, 903), (8, 64, 4)),
     "small": (conv(), (2, 1, 5, 5), (2, 1, 2, 2)),
+    "in place": (conv(low=1), (5, 24, 9, 10), (48, 24, 3, 3)),
+    "in place, strided and dilated": (
+        conv(strides=2, w_dilation=2),
+        (5, 32, 15, 14),
+        (37, 32, 3, 3),
+    ),
+    "in place, apart": (conv(x_dilation=2, low=3), (4, 16, 5, 6), (33, 16, 3, 3)),
+    "in place, one axis": (conv(1, strides=3), (32, 24, 61), (64, 24, 7)),
+    "in place, three axes": (conv(3), (2, 16, 6, 7, 8), (32, 16, 3, 2, 3)),
 }
 
 
@@ -119,14 +129,50 @@ def test_windows_and_sums_of_windows(dtype: str) -> None:
     assert_same(graph, [sample(x.shape, x.dtype)])
 
 
-def test_no_copies_but_the_windows() -> None:
+def test_windows_are_not_laid_out() -> None:
     """The kernels of a convolution and its gradients: products, and what they need laid out."""
     graph = with_gradients(conv(), [spec((64, 32, 12, 12)), spec((64, 32, 5, 5))])
     kernels = [n.op for k in Plan(optimize(graph)).kernels for n in k.nodes]
     assert kernels.count("dot_general") == 2  # the gradients
-    # windows of x, g with channels behind, the overlap-add and a few of its terms, a sum of parts
-    assert kernels.count("store") == 3
-    assert len(kernels) <= 10
+    # g with channels behind, the overlap-add and a few of its terms, a sum of parts
+    assert kernels.count("store") == 2
+    assert kernels.count("windows") == 0
+    assert len(kernels) <= 9
+
+
+IN_PLACE = [name for name in CASES if name.startswith("in place") and "apart" not in name]
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_products_read_windows_where_they_lie(name: str) -> None:
+    op, *shapes = CASES[name]
+    x, w = (input_node(spec(tuple(s))) for s in shapes)
+    plan = Plan(optimize(Graph([x, w], [op(x, w)])))
+    assert any("spread" in nest.info for k in plan.kernels for nest in k.nests)
+
+
+def test_rows_are_listed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matmul, "SPREAD", 100)
+    inputs = [input_node(spec(s)) for s in ((7, 32, 11, 10), (33, 32, 3, 3))]
+    graph = Graph(inputs, [conv()(*inputs)])
+    arrays = [sample(x.shape, x.dtype, k) for k, x in enumerate(graph.inputs)]
+    assert_same(graph, arrays, 256, GuardedProgram(graph))
+
+
+def test_few_places_do_not_pay_for_turning_the_weight() -> None:
+    x, w = input_node(spec((2, 256, 7, 256))), input_node(spec((256, 256, 3, 3)))
+    small = input_node(spec((2, 256, 5, 5)))
+    for image, turned in ((x, True), (small, False)):
+        plan = Plan(optimize(Graph([image, w], [conv()(image, w)])))
+        assert any("spread" in n.info for k in plan.kernels for n in k.nests) is turned
+
+
+def test_products_that_cannot_list_where_windows_lie_copy_them() -> None:
+    """Sizes with names, and too many columns."""
+    for shape in (((N, 32, 12, 12), (64, 32, 5, 5)), ((1, 4, 200, 200), (32, 4, 100, 100))):
+        x, w = (input_node(spec(s)) for s in shape)
+        plan = Plan(optimize(Graph([x, w], [conv()(x, w)])))
+        assert not any("spread" in nest.info for k in plan.kernels for nest in k.nests)
 
 
 SLIDING = {

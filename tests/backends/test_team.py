@@ -1,6 +1,7 @@
 """Teams: programs on several threads. Scripts of their own where a process is forked or ends."""
 
 import ctypes
+import faulthandler
 import os
 import platform
 import subprocess
@@ -23,6 +24,14 @@ from tests.backends.team_programs import FLUSH, PATIENCE, Programs, link, progra
 ROOT = Path(__file__).parents[2]
 WAYS = sorted({parking(), "condition"} - ({"condition"} if sys.platform == "win32" else set()))
 COUNTS = [1, 2, 3, 4, 5, 8]
+
+
+@pytest.fixture(autouse=True)
+def no_test_hangs():
+    """Threads that wait for each other for ever end the process, rather than wait."""
+    faulthandler.dump_traceback_later(5 * PATIENCE, exit=True, file=sys.__stderr__)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -55,7 +64,13 @@ def test_threads_meet_thousands_of_times(made, threads):
 
 
 @pytest.mark.parametrize("threads", COUNTS)
-def test_all_threads_learn_the_result_of_a_vote(made, threads):
+def test_whoever_comes_takes_what_is_left(made, threads):
+    """The caller sees what others have written."""
+    assert made.wrong("bag", 10_000, threads) == 0
+
+
+@pytest.mark.parametrize("threads", COUNTS)
+def test_the_caller_learns_the_largest_result(made, threads):
     assert made.wrong("poll", 3000, threads) == 0
 
 
@@ -64,6 +79,7 @@ def test_launches_of_varying_size(made):
     for threads in rng.choice(COUNTS, 500):
         assert made.wrong("meet", 2, int(threads)) == 0
         assert made.wrong("poll", 4, int(threads)) == 0
+        assert made.wrong("bag", 4, int(threads)) == 0
 
 
 def test_results_do_not_depend_on_the_number_of_threads(made):
@@ -218,6 +234,78 @@ def test_placing_can_be_switched_off(monkeypatch):
     [worker] = {t.native_id for t in threading.enumerate()} - before
     assert worker is not None
     assert os.sched_getaffinity(worker) == os.sched_getaffinity(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinity on this system")
+def test_workers_may_be_anywhere_while_others_need_processors():
+    said = script("""
+        p = programs()
+        p.gather(2)
+        cpus = os.sched_getaffinity(0)
+        worker = next(t.native_id for t in threading.enumerate() if t.name == "retrograd-1")
+        until = 312 // 8
+        for when, free in [(2**62, True), (1, False), (2**62, True)]:
+            os.sched_setaffinity(0, {min(cpus)})
+            p.team._words[until] = when
+            assert p.wrong("meet", 10, 2) == 0
+            allowed = os.sched_getaffinity(worker)
+            assert allowed == (cpus if free or len(cpus) == 1 else cpus - {min(cpus)}), allowed
+            assert free or p.team._words[until] != when
+        print("good")
+    """)
+    assert said == "good\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems place threads themselves")
+def test_a_worker_that_loses_its_processor_says_so():
+    """To a caller that has waited for it."""
+    said = script("""
+        import resource, subprocess
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            p = programs()
+            p.gather(2)
+            for _ in range(10):
+                block = np.zeros(2, np.int64)
+                caller = threading.Thread(target=p.run, args=("late", block, 2))
+                caller.start()
+                wait_for(block, 0, 2)
+                time.sleep(0.2)
+                block[1] = 1
+                caller.join(60)
+                if p.team._words[312 // 8]:
+                    break
+            end = time.monotonic() + 0.5
+            while time.monotonic() < end:
+                pass  # does the system count what others take away?
+            counts = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw > 0
+            print("good" if p.team._words[312 // 8] or not counts else "never")
+        finally:
+            busy.kill()
+            busy.wait()
+    """)
+    assert said == "good\n"
+
+
+def test_beside_programs_that_keep_the_processors_busy(made):
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    try:
+        xs = [np.random.default_rng(k).normal(size=6400) for k in range(3)]
+        alone = [made.total(x, 1)[0] for x in xs]
+
+        def often(k: int) -> set[float]:
+            return {made.total(xs[k], 2 + n % 7)[0] for n in range(100)}
+
+        with ThreadPoolExecutor(len(xs)) as pool:
+            assert list(pool.map(often, range(len(xs)))) == [{y} for y in alone]
+        for threads in COUNTS:
+            assert made.wrong("bag", 300, threads) == 0
+            assert made.wrong("meet", 10, threads) == 0
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 def test_idle_workers_use_no_processor_time(made):

@@ -13,7 +13,7 @@ from retrograd_bench import processes, run
 from retrograd_bench.processes import Worker, WorkerFailed
 from retrograd_bench.result import Outcome, Result, distances
 from retrograd_bench.run import Options
-from retrograd_bench.table import markdown, plain
+from retrograd_bench.table import caption, markdown, plain
 from retrograd_bench.workload import (
     Claim,
     Target,
@@ -35,6 +35,12 @@ def counting(factor):
         time.sleep(0.001)
         return state + 1, factor * x / (state + 1)
     return lambda: loop(step, 0, [(1.0,), (2.0,)], float)
+
+def compiling():
+    def step(state, x):
+        time.sleep(1.0 if state == 4 else 0.001)  # the first whose loss is not compared
+        return state + 1, x
+    return loop(step, 0, [(1.0,)], float)
 
 def talking():
     print("a library that talks")
@@ -59,7 +65,7 @@ def hanging():
 PEERS = {
     "python": counting(1.0), "python-other": counting(2.0), "python-talking": talking,
     "python-refusing": refusing, "python-missing": missing, "python-raising": raising,
-    "python-dying": dying, "python-hanging": hanging,
+    "python-dying": dying, "python-hanging": hanging, "python-compiling": compiling,
 }
 
 def find(name):
@@ -174,6 +180,23 @@ def test_ratios_are_to_the_best_peer_and_targets_to_the_one_they_name() -> None:
     assert "| **retrograd** | **3.00 s** | **0.75** |" in markdown(result)
     alone = result_of({"retrograd": 3.0})
     assert (alone.ratio(alone.outcomes[0]), alone.target(alone.outcomes[0])) == (None, None)
+
+
+def test_a_table_says_who_else_had_the_cores() -> None:
+    workload = Workload("T1", "test", {})
+    assert "busy" not in caption(Result(workload, [], 2, None))
+    assert caption(Result(workload, [], 2, 0.012, 0.0)).endswith("kept 0.01 cores busy)")
+    assert caption(Result(workload, [], 2, 0.1, 0.25)).endswith("0.10 cores busy, the host 0.25)")
+
+
+def test_steps_that_compile_are_not_measured(fake: Workload) -> None:
+    """The first step after those whose losses are compared may have another size."""
+    worker = Worker(fake.name, "python-compiling", 1)
+    try:
+        worker.ask({"do": "start"}, 20)
+        assert worker.ask({"do": "run", "seconds": 0.5}, 20)["calls"] > 1
+    finally:
+        worker.close()
 
 
 def test_claims_say_how_many_times_as_fast() -> None:

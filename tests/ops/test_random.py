@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from retrograd.ops.random import RandomBits, threefry
+from retrograd.ops.random import FEW, RandomBits, threefry, threefry_of_numbers
 from retrograd.verify.rules import check_result
 
 
@@ -24,6 +24,15 @@ from retrograd.verify.rules import check_result
 def test_known_answers(counter: Any, key: Any, result: Any) -> None:
     words = [np.array([w], np.uint32) for w in (*key, *counter)]
     assert tuple(int(w[0]) for w in threefry(*words)) == result
+    assert threefry_of_numbers(*key, *counter) == result
+
+
+def test_few_numbers_are_the_first_of_many() -> None:
+    keys = np.random.default_rng(0).integers(0, 1 << 32, (50, 2), np.uint32)
+    op, more = RandomBits((2, 2)), RandomBits((FEW + 1,))
+    for key in keys:
+        np.testing.assert_array_equal(op.reference(key).ravel(), more.reference(key)[:4])
+    assert RandomBits((0,)).reference(keys[0]).shape == (0,)
 
 
 def bits(key: Any, shape: tuple[int, ...]) -> Any:

@@ -44,6 +44,7 @@ def install(
     handles: type,
     pages: type,
     forms: type,
+    dtypes: type,
     current: Any,
     enabled: Callable[[], bool],
     integers: dict[int, Any],

@@ -64,15 +64,15 @@ typedef struct {
     vectorcallfunc call;
     PyObject *python, *op, *swapped; /* `swapped` is NULL where the first argument has to be a tensor */
     PyObject *attributes, *weak;
-    char arity, numbers; /* arity 0: one tensor, and options */
+    char arity, numbers; /* arity 0: some tensors, and options */
 } Function;
 
 static PyTypeObject *handle_base, *form_base, *page_base, *function_type;
 
 /* What `install` is told: the classes built on these, and what is looked up in Python. */
-static PyTypeObject *handle_class, *form_class, *page_class;
+static PyTypeObject *handle_class, *form_class, *page_class, *dtype_class;
 static PyObject *current, *enabled, *integers, *floats;
-static PyObject *method_type, *name_page, *no_options;
+static PyObject *method_type, *name_page, *no_options, *slice_names;
 
 static Handle *spare; /* linked through `form` */
 static int spares;
@@ -705,77 +705,167 @@ static PyObject *single(Function *f, Handle *x)
     return result;
 }
 
-/* Whether the value of an option is one of those that `_PLAIN` in recall.py names: to hash and
-   compare them runs no code of others. */
+/* Whether an argument is one of those that `_PLAIN` in recall_calls.py names: to hash and compare
+   them runs no code of others. */
 static int is_plain(PyObject *x)
 {
     return PyLong_CheckExact(x) || PyBool_Check(x) || PyUnicode_CheckExact(x) || x == Py_None
            || x == Py_Ellipsis;
 }
 
-/* Options as `recall` in recall.py looks them up: values, their types, items by name, their types. */
-static PyObject *key_of_options(PyObject *const *options, Py_ssize_t n, PyObject *names)
+static PyObject *item_of(PyObject *x, Py_ssize_t i)
 {
-    Py_ssize_t named = names != NULL ? PyTuple_Size(names) : 0;
+    return PyList_CheckExact(x) ? PyList_GetItem(x, i) : PyTuple_GetItem(x, i);
+}
+
+static Py_ssize_t items_of(PyObject *x)
+{
+    return PyList_CheckExact(x) ? PyList_Size(x) : PyTuple_CheckExact(x) ? PyTuple_Size(x) : -1;
+}
+
+/* The parts of a slice, if these are plain. */
+static PyObject *parts_of(PyObject *x)
+{
+    PyObject *parts = PyTuple_New(3);
+    for (int i = 0; parts != NULL && i < 3; i++) {
+        PyObject *part = PyObject_GetAttr(x, PyTuple_GetItem(slice_names, i));
+        if (part == NULL || !(PyLong_CheckExact(part) || part == Py_None)) {
+            Py_XDECREF(part);
+            Py_CLEAR(parts);
+        }
+        else
+            PyTuple_SetItem(parts, i, part);
+    }
+    return parts;
+}
+
+/* An argument, or an element of one (`inner`), as part of a key, see `entry` in recall_calls.py; NULL
+   if it cannot be one. Forms take the places of handles, whether one requires a gradient is noted. */
+static PyObject *entry_of(Page *page, PyObject *x, int inner, int *asked)
+{
+    PyObject *found = NULL;
+    Py_ssize_t n;
+    if (is_handle(x)) {
+        found = (PyObject *)form_on(page, (Handle *)x);
+        if (((Handle *)x)->requires_grad == Py_True)
+            *asked = 1;
+    }
+    else if (is_plain(x)) {
+        if (!inner || !(PyBool_Check(x) || PyUnicode_CheckExact(x)))
+            found = x;
+    }
+    else if (TYPE(x) == &PySlice_Type)
+        return parts_of(x);
+    else if (inner)
+        return NULL;
+    else if (PyFloat_CheckExact(x))
+        return PyObject_Repr(x);
+    else if (TYPE(x) == dtype_class)
+        return PyLong_FromVoidPtr(x);
+    else if ((n = items_of(x)) >= 0) {
+        PyObject *items = PyTuple_New(n);
+        for (Py_ssize_t i = 0; items != NULL && i < n; i++) {
+            PyObject *item = items_of(x) == n ? entry_of(page, item_of(x, i), 1, asked) : NULL;
+            if (item == NULL)
+                Py_CLEAR(items);
+            else
+                PyTuple_SetItem(items, i, item);
+        }
+        return items;
+    }
+    Py_XINCREF(found);
+    return found;
+}
+
+/* Arguments as `recall` in recall_calls.py looks them up, see `options` there. */
+static PyObject *key_of_options(Page *page, PyObject *const *options, Py_ssize_t count,
+                                PyObject *names, int *asked)
+{
     PyObject *key, *values, *types;
-    for (Py_ssize_t i = 0; i < n + named; i++)
-        if (!is_plain(options[i]))
-            return NULL;
-    if (n + named == 0) {
+    if (count == 1 && is_handle(options[0])) {
+        *asked = ((Handle *)options[0])->requires_grad == Py_True;
         Py_INCREF(no_options);
         return no_options;
     }
-    key = PyTuple_New(2 + 2 * named);
-    values = PyTuple_New(n);
-    types = PyTuple_New(n);
-    if (key == NULL || values == NULL || types == NULL) {
-        Py_XDECREF(key);
-        Py_XDECREF(values);
-        Py_XDECREF(types);
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        Py_INCREF(options[i]);
-        PyTuple_SetItem(values, i, options[i]);
-        Py_INCREF((PyObject *)TYPE(options[i]));
-        PyTuple_SetItem(types, i, (PyObject *)TYPE(options[i]));
-    }
-    PyTuple_SetItem(key, 0, values);
-    PyTuple_SetItem(key, 1, types);
-    for (Py_ssize_t i = 0; i < named; i++) {
-        PyObject *item = PyTuple_Pack(2, PyTuple_GetItem(names, i), options[n + i]);
-        if (item == NULL) {
-            Py_DECREF(key);
-            return NULL;
+    values = PyTuple_New(count);
+    types = PyTuple_New(count);
+    for (Py_ssize_t i = 0; i < count && values != NULL && types != NULL; i++) {
+        PyObject *entry = entry_of(page, options[i], 0, asked);
+        if (entry == NULL)
+            Py_CLEAR(values);
+        else {
+            PyTuple_SetItem(values, i, entry);
+            Py_INCREF((PyObject *)TYPE(options[i]));
+            PyTuple_SetItem(types, i, (PyObject *)TYPE(options[i]));
         }
-        PyTuple_SetItem(key, 2 + i, item);
-        Py_INCREF((PyObject *)TYPE(options[n + i]));
-        PyTuple_SetItem(key, 2 + named + i, (PyObject *)TYPE(options[n + i]));
     }
+    if (names == NULL)
+        names = PyTuple_GetItem(no_options, 2);
+    key = values != NULL && types != NULL ? PyTuple_Pack(3, values, types, names) : NULL;
+    Py_XDECREF(values);
+    Py_XDECREF(types);
     return key;
 }
 
-/* A function of one tensor that is computed, with options. */
+/* The first handle among arguments, and in lists that are arguments. */
+static Handle *first_handle(PyObject *const *args, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (is_handle(args[i]))
+            return (Handle *)args[i];
+        for (Py_ssize_t k = 0; k < items_of(args[i]); k++)
+            if (is_handle(item_of(args[i], k)))
+                return (Handle *)item_of(args[i], k);
+    }
+    return NULL;
+}
+
+/* Whether handles among arguments are on a page what a key says, and `form` is one of them; -1: a
+   handle is not. Collections of garbage while the key was made may have changed that. */
+static int is_among(Page *page, PyObject *const *options, PyObject *key, Form *form)
+{
+    PyObject *values = PyTuple_GetItem(key, 0);
+    int found = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(values); i++) {
+        PyObject *x = options[i], *value = PyTuple_GetItem(values, i);
+        Py_ssize_t n = items_of(x);
+        if (n >= 0 && n != items_of(value))
+            return -1;
+        for (Py_ssize_t k = n < 0 ? -1 : 0; k < (n < 0 ? 0 : n); k++) {
+            PyObject *item = k < 0 ? x : item_of(x, k), *known = k < 0 ? value : item_of(value, k);
+            if (!is_handle(item))
+                continue;
+            if ((PyObject *)form_on(page, (Handle *)item) != known)
+                return -1;
+            found |= known == (PyObject *)form;
+        }
+    }
+    return found;
+}
+
+/* A function of some tensors, with options. */
 static PyObject *with_options(Function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyObject *result = NULL, *key;
-    Handle *x;
-    Page *page;
-    if (n < 1 || handle_class == NULL || !is_handle(args[0]))
+    Py_ssize_t count = n + (names != NULL ? PyTuple_Size(names) : 0);
+    Handle *x = handle_class != NULL ? first_handle(args, n) : NULL;
+    int asked = 0;
+    Page *page = x != NULL ? page_for(x) : NULL;
+    if (page == NULL)
         return NULL;
-    x = (Handle *)args[0];
-    if (!is_form(x->form))
-        return NULL;
-    key = key_of_options(args + 1, n - 1, names);
+    key = key_of_options(page, args, count, names, &asked);
+    Py_DECREF(page);
     page = key != NULL ? page_for(x) : NULL;
     if (page != NULL) {
         Form *form = form_on(page, x), *found = NULL;
-        int tracked = -1;
+        int tracked = -1, given = 0;
         if (form != NULL && page->before + page->listed < page->limit)
             found = result_of(form, f->op, key);
         if (found != NULL)
-            tracked = tracks(found, x->requires_grad == Py_True);
-        found = in_order(page, found, form, NULL, tracked);
+            given = is_among(page, args, key, found);
+        if (found != NULL && given >= 0)
+            tracked = tracks(found, asked);
+        found = in_order(page, found, form, given > 0 ? found : form, tracked);
         if (found != NULL)
             result = hold(page, found, tracked);
         Py_DECREF(page);
@@ -1073,10 +1163,10 @@ static int take_over(PyObject *cls, const char *name, int which, int two)
 
 static PyObject *install(PyObject *module, PyObject *args)
 {
-    PyTypeObject *handles, *forms, *pages;
+    PyTypeObject *handles, *forms, *pages, *dtypes;
     PyObject *page, *on, *ints, *texts;
-    if (!PyArg_ParseTuple(args, "OOOOOO!O!", &handles, &pages, &forms, &page, &on, &PyDict_Type,
-                          &ints, &PyDict_Type, &texts))
+    if (!PyArg_ParseTuple(args, "OOOOOOO!O!", &handles, &pages, &forms, &dtypes, &page, &on,
+                          &PyDict_Type, &ints, &PyDict_Type, &texts))
         return NULL;
     if (handle_class != NULL) {
         PyErr_SetString(PyExc_RuntimeError, "the recorder is installed already");
@@ -1092,6 +1182,7 @@ static PyObject *install(PyObject *module, PyObject *args)
     floats = texts;
     page_class = pages;
     form_class = forms;
+    dtype_class = dtypes;
     handle_class = handles;
     Py_INCREF(page);
     Py_INCREF(on);
@@ -1099,6 +1190,7 @@ static PyObject *install(PyObject *module, PyObject *args)
     Py_INCREF(texts);
     Py_INCREF((PyObject *)pages);
     Py_INCREF((PyObject *)forms);
+    Py_INCREF((PyObject *)dtypes);
     Py_INCREF((PyObject *)handles);
     Py_RETURN_NONE;
 }
@@ -1130,12 +1222,14 @@ PyMODINIT_FUNC PyInit__tensor(void)
     method_type = types != NULL ? PyObject_GetAttrString(types, "MethodType") : NULL;
     Py_XDECREF(types);
     name_page = PyUnicode_InternFromString("page");
-    no_options = Py_BuildValue("(()())");
+    no_options = Py_BuildValue("(()()())");
+    slice_names = Py_BuildValue("(sss)", "start", "stop", "step");
     handle_base = add_type(module, "HandleBase", &handle_spec);
     form_base = handle_base != NULL ? add_type(module, "FormBase", &form_spec) : NULL;
     page_base = form_base != NULL ? add_type(module, "PageBase", &page_spec) : NULL;
     function_type = page_base != NULL ? add_type(module, "Function", &function_spec) : NULL;
-    if (method_type == NULL || name_page == NULL || no_options == NULL || function_type == NULL) {
+    if (method_type == NULL || name_page == NULL || no_options == NULL || slice_names == NULL
+        || function_type == NULL) {
         Py_DECREF(module);
         return NULL;
     }

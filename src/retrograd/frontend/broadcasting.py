@@ -135,7 +135,10 @@ def floating(x: Any) -> Node:
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """The common shape: axes are aligned from the right, and those of size 1 stretch."""
-    rank = max((len(s) for s in shapes), default=0)
+    distinct = {s for s in shapes if s}
+    if len(distinct) < 2:  # as nearly always: no axis stretches but for numbers
+        return distinct.pop() if distinct else ()
+    rank = max([len(s) for s in distinct])
     result: list[int | Dim] = []
     for i in range(-rank, 0):
         sizes = [s[i] for s in shapes if len(s) >= -i]

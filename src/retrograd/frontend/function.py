@@ -1,9 +1,9 @@
 """`@function`: how a function on nodes becomes a function on tensors.
 
 The library is written once, on nodes: no arrays, no modes. Called by a user, a `@function` looks up
-what it made of such arguments before (`recall.py`); where that cannot be, it turns tensors, arrays
-and nested lists into nodes, notes the user's source line, and wraps the resulting nodes. Called by
-another library function, with nodes, it passes straight through.
+what it made of such arguments before (`recall_calls.py`); where that cannot be, it turns tensors,
+arrays and nested lists into nodes, notes the user's source line, and wraps the resulting nodes.
+Called by another library function, with nodes, it passes straight through.
 """
 
 from __future__ import annotations
@@ -20,16 +20,8 @@ from retrograd.frontend.conversion import as_array, holds_arrays
 from retrograd.frontend.leaves import leaf
 from retrograd.frontend.page import CURRENT, dissolve
 from retrograd.frontend.programs import LITERAL
-from retrograd.frontend.recall import (
-    LARGEST,
-    MISSED,
-    collected,
-    free_number,
-    hold,
-    pair,
-    recall,
-    single,
-)
+from retrograd.frontend.recall import LARGEST, MISSED, free_number, hold, pair, single
+from retrograd.frontend.recall_calls import collected, recall
 from retrograd.frontend.recorder import Operation, number_key, served
 from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.source import REFUSALS, locate, user_source

@@ -183,12 +183,14 @@ def served(quick: F, complete: F, arity: int, op: Any, swapped: Operation | None
     return functools.wraps(complete)(twin)  # type: ignore[return-value]
 
 
-def install(handles: type, pages: type, forms: type, current: Any, enabled: Any) -> None:
+def install(
+    handles: type, pages: type, forms: type, dtypes: type, current: Any, enabled: Any
+) -> None:
     """Tell the compiled recorder of the classes there are, of what has the page of a thread, and of
     what says whether gradients are on. It takes the arithmetic operators of `handles` in its hands.
     """
     if compiled is not None:
-        compiled.install(handles, pages, forms, current, enabled, INTEGERS, FLOATS)
+        compiled.install(handles, pages, forms, dtypes, current, enabled, INTEGERS, FLOATS)
 
 
 FUNCTIONS: tuple[type, ...] = (types.FunctionType,)  # what `served` returns

@@ -32,7 +32,7 @@ from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.recorder import install
 from retrograd.frontend.recording import Array, Lazy, leaf
 from retrograd.frontend.ufuncs import applied
-from retrograd.ir import Dim
+from retrograd.ir import Dim, DType
 
 
 def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -369,4 +369,4 @@ class Tensor(Lazy):
 
 
 Lazy.handle_class = Tensor
-install(Tensor, Page, Form, CURRENT, _GRAD.get)
+install(Tensor, Page, Form, DType, CURRENT, _GRAD.get)

@@ -16,7 +16,7 @@ from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Dim
 from retrograd.nn.losses import as_floats, pair, positive, reduced
 from retrograd.nn.normalizing import pairwise_distance
-from retrograd.nn.spatial import values_of
+from retrograd.nn.spatial import arrays_of, values_of
 
 
 @located
@@ -313,18 +313,22 @@ def _alignments(x: Tensor, rows: Any, lengths: Any, sizes: Any, blank: int) -> T
         before = rg.pad(total, ((0, 0), (2, 0)), value=-math.inf)
         two = rg.where(skips, before[:, :width], -math.inf)
         paths = rg.logaddexp(rg.logaddexp(total, before[:, 1 : width + 1]), two)
-        return rg.where((t < lengths)[:, None], paths + own, total), None
+        return rg.where(t < column, paths + own, total), None
 
     # Before the first step one is at the first blank, for nothing: it may be the first step's.
-    start = rg.where(rg.arange(width) == 0, 0.0, -math.inf).astype(x.dtype)
+    xp, column = arrays_of(width), lengths[:, None]
+    start = rg.asarray(xp.where(xp.arange(width) == 0, 0.0, -math.inf)).astype(x.dtype)
     start = rg.broadcast_to(start, (samples, width))
     total, _ = rg.scan(step, start, (emitted, rg.arange(x.shape[0])))
-    lengths, sizes = rg.asarray(lengths), rg.asarray(sizes)
-    last = rg.take_along_axis(total, (2 * sizes)[:, None], axis=1)
-    before = rg.take_along_axis(total, rg.maximum(2 * sizes - 1, 0)[:, None], axis=1)
-    ends = rg.where((sizes > 0)[:, None], rg.logaddexp(last, before), last)
-    empty = rg.where(sizes > 0, math.inf, 0.0)
-    return rg.where(lengths > 0, -rg.squeeze(ends, axis=1), empty)
+    xp, ends = rg if isinstance(sizes, Tensor) else np, sizes[:, None]
+    last = rg.take_along_axis(total, 2 * ends, axis=1)
+    before = rg.take_along_axis(total, xp.maximum(2 * ends - 1, 0), axis=1)
+    loss = -rg.logaddexp(last, before)
+    if xp is rg or not ends.all():
+        loss = rg.where(ends > 0, loss, -last)
+    if isinstance(lengths, Tensor) or not lengths.all():
+        loss = rg.where(column > 0, loss, rg.where(rg.asarray(ends) > 0, math.inf, 0.0))
+    return rg.squeeze(loss, axis=1)
 
 
 def _states(xp: Any, rows: Any, blank: int) -> tuple[Any, Any]:

@@ -267,16 +267,16 @@ def grid_sample(
     shape = x.shape[2:]
     at = []
     for axis, n in enumerate(shape):
-        u = places[..., rank - 1 - axis]
-        half = 0.5 * rg.asarray(n - 1).astype(u.dtype)
-        u = (u + 1) * half if corners else ((u + 1) * n - 1) / 2
+        u = places[:, None, ..., rank - 1 - axis] + 1  # for all channels
+        u = u * (0.5 * rg.asarray(n - 1).astype(u.dtype)) if corners else (u * n - 1) / 2
         at.append(u if mode == "bicubic" else _inside(u, n, padding_mode, corners))
-    taps = [_grid_taps(u, mode) for u in at]
+    taps = [
+        [_Tap(u, w, n, padding_mode, corners, mode == "bicubic") for u, w in _grid_taps(v, mode)]
+        for v, n in zip(at, shape, strict=True)
+    ]
     flat = x.reshape((x.shape[0], x.shape[1], math.prod(shape)))
-    total: Any = 0.0
-    for chosen in product(*taps):
-        total = total + _corner(flat, shape, chosen, mode, padding_mode, corners)
-    return total
+    first, *others = [_corner(flat, shape, chosen) for chosen in product(*taps)]
+    return sum(others, first)
 
 
 def _inside(u: Tensor, n: Any, mode: str, corners: bool) -> Tensor:
@@ -312,29 +312,33 @@ def _grid_taps(u: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None]]:
     return [(first + (k - 1.0), w) for k, w in enumerate(weights)]
 
 
-def _corner(
-    flat: Tensor, shape: Sequence[Any], taps: Any, mode: str, padding: str, corners: bool
-) -> Tensor:
-    """The elements at one corner of the cells, times their weights, zeros outside."""
-    index: Any = 0
-    weight: Any = None
-    valid: Any = True
-    for n, (u, w) in zip(shape, taps, strict=True):
+class _Tap:
+    """Elements along one axis of size n: where they are, whether inside, and their weights. Arrays
+    are `[N, 1, *P]`."""
+
+    def __init__(self, u: Tensor, weight: Tensor | None, n: Any, padding: str, corners: bool,
+                 move: bool) -> None:  # fmt: skip
         u = rg.stop_gradient(u)
-        if mode == "bicubic":
+        if move:
             u = rg.round(_inside(u, n, padding, corners))
-        valid = valid & (u >= 0) & (u <= n - 1)
-        index = index * n + rg.clip(u, 0.0, n - 1).astype(rg.int64)
-        if w is not None:
-            weight = w if weight is None else weight * w
-    points = index.shape[1:]
+        self.valid = (u >= 0) & (u <= n - 1)
+        self.index = rg.clip(u, 0.0, n - 1).astype(rg.int64)
+        self.weight = weight
+
+
+def _corner(flat: Tensor, shape: Sequence[Any], taps: Sequence[_Tap]) -> Tensor:
+    """The elements at one corner of the cells, times their weights, zeros outside."""
+    index, valid, weight = taps[0].index, taps[0].valid, taps[0].weight
+    for n, tap in zip(shape[1:], taps[1:], strict=True):
+        index, valid = index * n + tap.index, valid & tap.valid
+        if weight is not None and tap.weight is not None:
+            weight = weight * tap.weight
+    points = index.shape[2:]
     places = index.reshape((index.shape[0], 1, math.prod(points)))
     found = rg.take_along_axis(flat, places, axis=2)
     found = found.reshape((*flat.shape[:2], *points))
-    keep = rg.expand_dims(valid, axis=1)
-    if weight is None:
-        return rg.where(keep, found, 0.0)
-    return rg.where(keep, found, 0.0) * rg.expand_dims(weight, axis=1)
+    found = rg.where(valid, found, 0.0)
+    return found if weight is None else found * weight
 
 
 # -- rearranging ---------------------------------------------------------------------------------

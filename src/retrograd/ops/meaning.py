@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.ops import incomplete
+from retrograd.ops.incomplete.quadrature import Point, one_by_one
 from retrograd.ops.series import DIGAMMA_SERIES, STIRLING_SERIES
 
 Meaning = Callable[..., Any]
@@ -92,6 +93,9 @@ class Arrays:
 
     def bessel_ratio(self, k: Any) -> Any:
         return scipy("i1e")(k) / scipy("i0e")(k)
+
+    def sums(self, half: Any, zero: Any, point: Point, count: int) -> Any:
+        return one_by_one(self, half, zero, point, count)
 
     def loop(self, count: int, body: Callable[..., tuple[Any, ...]], *state: Any) -> Any:
         for _ in range(count):

@@ -14,6 +14,8 @@ from retrograd.ir import Dim, Node, Op, Shape, TensorType, declare, uint32
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
+WORD = 0xFFFFFFFF
+FEW = 8  # blocks that Python's integers make sooner than NumPy's arrays
 
 
 def threefry(k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
@@ -27,6 +29,19 @@ def threefry(k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
             x1 = ((x1 << np.uint32(r)) | (x1 >> np.uint32(32 - r))) ^ x0
         x0 = x0 + keys[(i + 1) % 3]
         x1 = x1 + keys[(i + 2) % 3] + np.uint32(i + 1)
+    return x0, x1
+
+
+def threefry_of_numbers(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
+    """`threefry` of integers below 2**32."""
+    keys = (k0, k1, k0 ^ k1 ^ PARITY)
+    x0, x1 = (x0 + k0) & WORD, (x1 + k1) & WORD
+    for i in range(5):
+        for r in ROTATIONS[i % 2]:
+            x0 = (x0 + x1) & WORD
+            x1 = ((x1 << r) & WORD | x1 >> (32 - r)) ^ x0
+        x0 = (x0 + keys[(i + 1) % 3]) & WORD
+        x1 = (x1 + keys[(i + 2) % 3] + i + 1) & WORD
     return x0, x1
 
 
@@ -54,6 +69,10 @@ class RandomBits(Op):
     def reference(self, *arrays: Any) -> Any:
         (key,) = arrays
         shape = tuple(map(index, self.shape))
+        if key.ndim == 1 and math.prod(shape) <= FEW:
+            k0, k1 = key.tolist()
+            words = [threefry_of_numbers(k0, k1, i, 0)[0] for i in range(math.prod(shape))]
+            return np.array(words, np.uint32).reshape(shape)
         count = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
         low, high = count.astype(np.uint32), (count >> np.uint64(32)).astype(np.uint32)
         k0, k1 = (k.reshape(k.shape + (1,) * len(shape)) for k in (key[..., 0], key[..., 1]))

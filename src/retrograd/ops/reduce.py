@@ -162,7 +162,7 @@ def join(*parts: Node) -> Node:
 def _with_signs(y: Any, x: Any, axes: tuple[int, ...], plus: bool) -> Any:
     """Extrema `y` of `x`, in which a zero is 0.0 if there was one (`plus`), or -0.0 if there was
     one; NumPy takes either."""
-    if x.dtype.kind in "biu":
+    if x.dtype.kind in "biu" or not np.count_nonzero(y == 0):
         return y
     found = np.any((x == 0) & (np.signbit(x) != plus), axis=axes)
     zero = np.where(found == plus, 0.0, -0.0).astype(x.dtype)

@@ -13,7 +13,7 @@ from retrograd.frontend.context import no_grad
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.creation import asarray, full_like
 from retrograd.frontend.random import Generator
-from retrograd.frontend.recall import replayed
+from retrograd.frontend.recall_calls import replayed
 from retrograd.frontend.recording import Array, evaluate
 from retrograd.frontend.rowsparse import RowSparse, with_rows
 from retrograd.frontend.tensor import Tensor

@@ -42,8 +42,9 @@ def optimize(graph: G, after: Callable[[Graph], object] | None = None) -> G:
         return graph
 
     def rounds(graph: Graph) -> Graph:
+        settled: set[Node] = set()
         for _ in range(ROUNDS):
-            last = _Round()
+            last = _Round(settled)
             result = sweep(graph, last.start)
             if result is graph:
                 break
@@ -65,22 +66,30 @@ def prepared(graph: G, simplify: bool) -> G:
 
 class _Round:
     """One walk of all three passes. `complete` if another could find nothing: every node that is
-    left was offered to them as it is now, and nothing depends on how often a node is read."""
+    left was offered to them as it is now, and nothing depends on how often a node is read.
+    `settled` are nodes of which fold and simplify have said that they stay: they would say so
+    again, as nodes do not change, but of a `permute`, for which it counts who else reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, settled: set[Node]) -> None:
         self.complete = True
+        self._settled = settled
 
     def start(self, graph: Graph) -> Rule:
         fold, simplify, merge = (make(graph) for make in RULES)
         seen: set[Node] = set(graph.inputs)
+        settled = self._settled
         self.complete = not any(node.prim.name == "dot_general" for node in graph.body)
 
         def rule(node: Node) -> Node:
-            result = simplify(fold(node))
-            if result is not node and result not in seen:
+            result = node if node in settled else simplify(fold(node))
+            stays = result is node
+            if not stays and result not in seen:
                 again = simplify(fold(result))
-                self.complete &= again is result and seen.issuperset(result.inputs)
+                stays = again is result
+                self.complete &= stays and seen.issuperset(result.inputs)
                 result = again
+            if stays and result.op != "permute":
+                settled.add(result)
             result = merge(result)
             seen.add(result)
             return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ class Arrays:
     def __init__(self, n: int, requires_grad: bool = False) -> None:
         self.requires_grad = requires_grad
         self.made: list[rg.Tensor] = []
+        self._again: Iterator[rg.Tensor] = iter(())
         rng = np.random.default_rng(SEED)
         self.rng, self.n = rng, n
         self.x = self.uniform(n, n + 2)
@@ -36,12 +37,21 @@ class Arrays:
         self.volume = self.uniform(1, 2, n + 1, n + 2, n + 3)
 
     def given(self, array: np.ndarray[Any, Any], dtype: Any = np.float32) -> rg.Tensor:
-        x = rg.tensor(array.astype(dtype), requires_grad=self.requires_grad)
-        self.made.append(x)
-        return x
+        return self._next(lambda: array.astype(dtype))
 
     def uniform(self, *shape: int) -> rg.Tensor:
-        return self.given(self.rng.uniform(0.1, 0.9, shape))
+        return self._next(lambda: self.rng.uniform(0.1, 0.9, shape).astype(np.float32))
+
+    def again(self, start: int) -> None:
+        """Give what was made from here on, before making anything."""
+        self._again = iter(self.made[start:])
+
+    def _next(self, make: Callable[[], np.ndarray[Any, Any]]) -> rg.Tensor:
+        if (x := next(self._again, None)) is not None:
+            return x
+        x = rg.tensor(make(), requires_grad=self.requires_grad)
+        self.made.append(x)
+        return x
 
     def gradients(self) -> list[np.ndarray[Any, Any]]:
         """The gradients that there are, which are forgotten."""

@@ -4,61 +4,91 @@ result takes them one after the other, or, along rows, as partial sums; see `ker
 
 from __future__ import annotations
 
+import functools
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from retrograd.backends.backend import Array
-from retrograd.backends.interpret.fused import EACH, STEP, fused, within_range
+from retrograd.backends.interpret.facts import once
+from retrograd.backends.interpret.instructions import Do, fused
 from retrograd.backends.interpret.ordered import WIDE, affords
 from retrograd.backends.kernel.nest import LANES
 from retrograd.backends.llvm import start_compiler
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.ir import Node
-from retrograd.ops.matmul import DotGeneral, sums_along
+from retrograd.ops.matmul import sums_along
+
+STEP = 1 << 10  # elements of an operation of NumPy in whose time one product is added everywhere
+EACH = 2  # that take as long as one element of it
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How operands are laid out to be added up: the order of their axes, then their shapes, in
+    which stacks of products lie side by side, each one step after another. Of sums along rows,
+    the width of those."""
+
+    orders: tuple[tuple[int, ...], tuple[int, ...]]
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    width: int
+    work: int
 
 
 def contracted(node: Node, arrays: list[Array]) -> Array | None:
     """The value of a contraction, if NumPy has it and shall compute it."""
-    prim, dtype = node.prim, node.dtype
-    if not isinstance(prim, DotGeneral) or dtype.name not in WIDE or may_flush():
+    add = multiply_add()
+    layout = None if add is None or may_flush() else once(node, "layout", _layout)
+    if layout is None or add is None or not affords(node, layout.work):
         return None
-    a, b = arrays
-    a_free, b_free = prim.free_axes(a.ndim, b.ndim)
-    many, rows, inner, columns = [
-        math.prod([x.shape[i] for i in axes])
-        for x, axes in ((a, prim.a_batch), (a, a_free), (a, prim.a_contract), (b, b_free))
+    x, y = [
+        a.transpose(order).reshape(shape)
+        for a, order, shape in zip(arrays, layout.orders, layout.shapes, strict=True)
     ]
-    along = sums_along(node)
-    steps = -(-inner // LANES) if along else inner
-    sums = many * rows * (LANES if along else columns)
-    work = steps * (STEP[dtype.code] + sums * EACH[dtype.code])
-    if not within_range(a, b) or not affords(node, work):
-        return None
-    # Stacks of products lie side by side, each one step after another.
-    x = a.transpose((*prim.a_contract, *prim.a_batch, *a_free)).reshape(inner, many, rows, 1)
-    y = b.transpose((*prim.b_contract, *prim.b_batch, *b_free)).reshape(inner, many, 1, columns)
-    if along:
-        lengths = [a.shape[i] for i in prim.a_contract]
-        found = _along(x, y, next((n for n in reversed(lengths) if n != 1), 1))
-    else:
-        found = _one_by_one(x, y)
+    found = _along(add, x, y, layout.width) if layout.width else _one_by_one(add, x, y)
     return found.reshape(node.shape)
 
 
-def _one_by_one(x: Array, y: Array) -> Array:
+def _layout(node: Node) -> Layout | None:
+    prim: Any = node.prim
+    if node.dtype.name not in WIDE:
+        return None
+    a, b = [x.shape for x in node.inputs]
+    a_free, b_free = prim.free_axes(len(a), len(b))
+    many, rows, inner, columns = [
+        math.prod([shape[i] for i in axes])
+        for shape, axes in ((a, prim.a_batch), (a, a_free), (a, prim.a_contract), (b, b_free))
+    ]
+    width, steps, sums = 0, inner, many * rows * columns
+    if sums_along(node):
+        width = next((n for n in reversed([a[i] for i in prim.a_contract]) if n != 1), 1)
+        steps, sums = -(-inner // LANES), many * rows * LANES
+    orders = (*prim.a_contract, *prim.a_batch, *a_free), (*prim.b_contract, *prim.b_batch, *b_free)
+    shapes = (inner, many, rows, 1), (inner, many, 1, columns)
+    return Layout(orders, shapes, width, steps * (STEP + sums * EACH))
+
+
+@functools.cache
+def multiply_add() -> Do | None:
+    """What adds products to sums as compiled code does, where that is at hand."""
+    return fused() if start_compiler().machine.fma else _rounded_twice
+
+
+def _rounded_twice(a: Any, b: Any, total: Any, out: Any) -> Any:
+    return np.add(total, a * b, out)
+
+
+def _one_by_one(add: Do, x: Array, y: Array) -> Array:
     """The sum of products along the first axis."""
-    total = np.full(np.broadcast_shapes(x.shape[1:], y.shape[1:]), -0.0, x.dtype)
-    if not start_compiler().machine.fma:
-        for a, b in zip(x, y, strict=True):
-            total = total + a * b
-        return total
+    total = np.full((*x.shape[1:-1], y.shape[-1]), -0.0, x.dtype)
     for a, b in zip(x, y, strict=True):
-        total = fused(a, b, total)
+        add(a, b, total, total)
     return total
 
 
-def _along(x: Array, y: Array, width: int) -> Array:
+def _along(add: Do, x: Array, y: Array, width: int) -> Array:
     """The same in partial sums: product r of each `width` belongs to sum r mod LANES."""
     blocks = -(-width // LANES)
     parts = []
@@ -66,7 +96,7 @@ def _along(x: Array, y: Array, width: int) -> Array:
         filled = np.full((len(z) // width, blocks * LANES, *z.shape[1:]), neutral, z.dtype)
         filled[:, :width] = z.reshape(-1, width, *z.shape[1:])
         parts.append(filled.reshape(-1, LANES, *z.shape[1:]))
-    partial = _one_by_one(*parts)
+    partial = _one_by_one(add, *parts)
     while len(partial) > 1:
         half = len(partial) // 2
         partial = partial[:half] + partial[half:]

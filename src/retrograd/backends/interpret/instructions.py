@@ -1,47 +1,29 @@
-"""Instructions of LLVM in NumPy: those of formulas, by their text."""
+"""Instructions of LLVM in NumPy: those of formulas, by their names."""
 
 from __future__ import annotations
 
 import functools
-import re
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from retrograd.backends.interpret.fused import are_few, fused, within_range
+from retrograd.backends.llvm import start_compiler
+from retrograd.ir import DType
 
-KINDS: dict[str, np.dtype[Any]] = {
-    "float": np.dtype(np.float32),
-    "double": np.dtype(np.float64),
-    "i1": np.dtype(np.bool_),
-    "i8": np.dtype(np.int8),
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
-}
+Do = Callable[..., Any]
 
 
 class Unknown(Exception):
-    """An instruction that is not known here, or not for such operands."""
+    """An instruction that is not known here."""
 
 
-def _once(a: Any, b: Any, c: Any) -> Any:
-    """`a * b + c`, rounded once."""
-    if c.dtype == np.float64 and not are_few(a, b, c) and not within_range(a, b):
-        raise Unknown
-    return fused(a, b, c)
+def refuse(*given: Any) -> Any:
+    raise Unknown
 
 
-def _unsigned(x: Any) -> Any:
-    return x.view(f"u{x.dtype.itemsize}")
-
-
-def _shifted(a: Any, b: Any) -> Any:
-    """To the right; zeros come in."""
-    return (_unsigned(a) >> _unsigned(b)).view(a.dtype)
-
-
-_BINARY: dict[str, Callable[..., Any]] = {
+_OPERATIONS: dict[str, Do] = {
     **dict.fromkeys(("fadd", "add"), np.add),
     **dict.fromkeys(("fsub", "sub"), np.subtract),
     **dict.fromkeys(("fmul", "mul"), np.multiply),
@@ -51,10 +33,9 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "xor": np.bitwise_xor,
     "shl": np.left_shift,
     "ashr": np.right_shift,
-    "lshr": _shifted,
     "fneg": np.negative,
 }
-_FLOATS: dict[str, Callable[..., Any]] = {
+_FLOATS: dict[str, Do] = {
     "oeq": np.equal,
     "une": np.not_equal,
     "olt": np.less,
@@ -65,7 +46,7 @@ _FLOATS: dict[str, Callable[..., Any]] = {
     "one": lambda a, b: np.less(a, b) | np.greater(a, b),
     "uno": lambda a, b: np.isnan(a) | np.isnan(b),
 }
-_INTEGERS: dict[str, Callable[..., Any]] = {
+_INTEGERS: dict[str, Do] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "slt": np.less,
@@ -73,81 +54,48 @@ _INTEGERS: dict[str, Callable[..., Any]] = {
     "sgt": np.greater,
     "sge": np.greater_equal,
 }
-_CALLS: dict[str, Callable[..., Any]] = {
-    "llvm.fma": _once,
-    "llvm.fabs": np.abs,
-    "llvm.sqrt": np.sqrt,
-    "llvm.copysign": np.copysign,
-    "llvm.floor": np.floor,
-    "llvm.ceil": np.ceil,
-    "llvm.trunc": np.trunc,
-    "llvm.roundeven": np.rint,
-    "llvm.smax": np.maximum,
-    "rg_fmod": np.fmod,
-    "rg_fmodf": np.fmod,
+_FUNCTIONS: dict[str, Do] = {
+    "fabs": np.abs,
+    "sqrt": np.sqrt,
+    "copysign": np.copysign,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "roundeven": np.rint,
+    "smax": np.maximum,
+    "fmod": np.fmod,  # of the C library
 }
-_CALL = re.compile(r"call \w+ @([\w.]+)\((.*)\)")
-_FLAGS = ("nuw", "nsw")
-
-Operands = list[tuple[str, str]]
 
 
-def instruction(text: str) -> tuple[str | Callable[..., Any], Operands]:
-    """What computes the result, or the name of a function, and the types and names of operands.
-    What is not known is an error if it is ever done."""
-    words = [w.strip(",") for w in text.split(" ") if w not in _FLAGS]
-    op = words[0]
-    if any(w not in KINDS for w in _types(op, text, words)):
-        return _refuse, []
-    if op == "call":
-        return _call(text)
-    if op in _BINARY:
-        return _BINARY[op], [(words[1], x) for x in words[2:]]
-    if op in ("fcmp", "icmp"):
-        table = _FLOATS if op == "fcmp" else _INTEGERS
-        return table.get(words[1], _refuse), [(words[2], x) for x in words[3:]]
-    if op == "select":
-        return np.where, [(words[i], words[i + 1]) for i in (1, 3, 5)]
-    if op == "bitcast":
-        return functools.partial(_viewed, KINDS[words[4]]), [(words[1], words[2])]
-    if op in ("fpext", "fptrunc", "sitofp", "zext"):
-        return functools.partial(_cast, KINDS[words[4]]), [(words[1], words[2])]
-    return _refuse, []
+@functools.cache
+def fused() -> Do | None:
+    """`a * b + c` of arrays, rounded once, where there is such a function."""
+    found: Do | None = start_compiler().fused
+    return found
 
 
-def _types(op: str, text: str, words: list[str]) -> list[str]:
-    """The types that an instruction names."""
-    if op == "call":
-        found = _CALL.match(text)
-        parts = found[2].split(", ") if found is not None and found[2] else []
-        return [words[1], *[p.split(" ")[0] for p in parts]]
-    if op in _BINARY:
-        return [words[1]]
-    if op in ("fcmp", "icmp"):
-        return [words[2]]
-    if op == "select":
-        return [words[1], words[3], words[5]]
-    return [words[1], words[-1]] if "to" in words else [""]
+def operation(name: str, dtype: DType) -> Do:
+    """Arithmetic on numbers, or bits, of a dtype."""
+    return _shift(dtype) if name == "lshr" else _OPERATIONS.get(name, refuse)
 
 
-def _call(text: str) -> tuple[str | Callable[..., Any], Operands]:
-    found = _CALL.match(text)
-    assert found is not None
-    symbol = found[1]
-    operands = [(a.split(" ")[0], a.split(" ")[1]) for a in found[2].split(", ")]
-    if symbol.startswith("math."):
-        return symbol, operands
-    name = symbol.rpartition(".")[0] if symbol.startswith("llvm.") else symbol
-    return _CALLS.get(name, _refuse), operands
+def comparison(name: str, floats: bool) -> Do:
+    return (_FLOATS if floats else _INTEGERS).get(name, refuse)
 
 
-def _viewed(dtype: np.dtype[Any], x: Any) -> Any:
-    return x.view(dtype)
+def function(name: str) -> Do:
+    """An intrinsic, or a function of the C library."""
+    return fused() or refuse if name == "fma" else _FUNCTIONS.get(name, refuse)
 
 
-def _cast(dtype: np.dtype[Any], x: Any) -> Any:
-    return x.astype(dtype)
+def conversion(how: str, dtype: DType) -> Do:
+    if how == "bitcast":
+        return operator.methodcaller("view", dtype.dtype)
+    known = how in ("fpext", "fptrunc", "sitofp")
+    return operator.methodcaller("astype", dtype.dtype) if known else refuse
 
 
-def _refuse(*given: Any) -> Any:
-    raise Unknown
+def _shift(dtype: DType) -> Do:
+    """To the right; zeros come in."""
+    own, unsigned = dtype.dtype, np.dtype(f"u{dtype.itemsize}")
+    return lambda a, b: np.right_shift(a.view(unsigned), b.view(unsigned)).view(own)

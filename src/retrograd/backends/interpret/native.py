@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.interpret.contracting import contracted
+from retrograd.backends.interpret.facts import Key, once
 from retrograd.backends.interpret.formulas import written
 from retrograd.backends.interpret.matrices import factored
 from retrograd.backends.interpret.naming import difference, named, types_of
@@ -89,8 +90,12 @@ def run(node: Node, arrays: list[Array]) -> Array:
             return np.empty(shape, node.dtype.dtype)
         if prim.name in FORMULAS and can_evaluate(node, work):
             return np.asarray(prim.reference(*arrays))
+        key = _key(node, "flat")
+        found = None if key in _PROGRAMS else written(node, arrays)
+        if found is not None:
+            return found
         flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
-        return _value(node, "flat", work, flat, lambda: written(node, flat)).reshape(shape)
+        return _program(node, "flat", work, key)(flat)[0].reshape(shape)
     if not all(a.size for a in arrays):
         return _program(node, "", work)(arrays)[0]
     if isinstance(prim, Reduction) and can_reduce(node, work):
@@ -104,8 +109,15 @@ def run(node: Node, arrays: list[Array]) -> Array:
     if isinstance(prim, DotGeneral):
         if node.dtype.is_float and _summed(node, arrays) == 1:
             return _outer(node, *arrays)
-        slim, slender = _matrices(node, *arrays) or _slim_product(node, arrays)
-        found = _value(slim, "paired", work, slender, lambda: contracted(node, arrays))
+        slim, orders = once(node, "slim", _slim)
+        key = _key(slim, "paired")
+        found = None if key in _PROGRAMS else contracted(node, arrays)
+        if found is None:
+            slender = [
+                a.transpose(order).reshape(x.shape)
+                for a, order, x in zip(arrays, orders, slim.inputs, strict=True)
+            ]
+            found = _program(slim, "paired", work, key)(slender)[0]
         return found.reshape(node.shape)
     if isinstance(prim, MatrixOp | Paired):
         kind = named(node)
@@ -183,32 +195,38 @@ def _outer(node: Node, a: Array, b: Array) -> Array:
     return np.asarray(rows * columns, node.dtype.dtype)
 
 
-def _matrices(node: Node, a: Array, b: Array) -> tuple[Node, list[Array]] | None:
-    """A contraction as a product of matrices, so that all have a few programs in common; None
-    where b has no columns, as then the order of sums depends on how a lies in memory."""
+def _slim(node: Node) -> tuple[Node, list[Sequence[int]]]:
+    """A contraction of which there are few, so that all have some programs in common, and the order
+    of axes in which operands are those of it."""
+    return _matrices(node) or _slim_product(node)
+
+
+def _matrices(node: Node) -> tuple[Node, list[Sequence[int]]] | None:
+    """A contraction as a product of matrices; None where b has no columns, as then the order of
+    sums depends on how a lies in memory."""
     prim: Any = node.prim
-    a_free, b_free = prim.free_axes(a.ndim, b.ndim)
+    a, b = [x.shape for x in node.inputs]
+    a_free, b_free = prim.free_axes(len(a), len(b))
     many, rows, inner, columns = [
-        math.prod([x.shape[i] for i in axes])
-        for x, axes in ((a, prim.a_batch), (a, a_free), (a, prim.a_contract), (b, b_free))
+        math.prod([shape[i] for i in axes])
+        for shape, axes in ((a, prim.a_batch), (a, a_free), (a, prim.a_contract), (b, b_free))
     ]
     if columns == 1 or inner == 1:
         return None
-    stack = [many] if many != 1 else []
-    x = a.transpose((*prim.a_batch, *a_free, *prim.a_contract))
-    x = x.reshape([*stack, *([rows] if rows != 1 else []), inner])
-    y = b.transpose((*prim.b_batch, *prim.b_contract, *b_free)).reshape([*stack, inner, columns])
+    stack = (many,) if many != 1 else ()
+    shapes = (*stack, *((rows,) if rows != 1 else ()), inner), (*stack, inner, columns)
     batch = tuple(range(len(stack)))
-    op = DotGeneral((x.ndim - 1,), (len(stack),), batch, batch)
-    types = [t.type.with_shape(m.shape) for t, m in zip(node.inputs, (x, y), strict=True)]
-    return op(*[input_node(t) for t in types]), [x, y]
+    op = DotGeneral((len(shapes[0]) - 1,), (len(stack),), batch, batch)
+    types = [x.type.with_shape(shape) for x, shape in zip(node.inputs, shapes, strict=True)]
+    orders = (*prim.a_batch, *a_free, *prim.a_contract), (*prim.b_batch, *prim.b_contract, *b_free)
+    return op(*[input_node(t) for t in types]), [*orders]
 
 
-def _slim_product(node: Node, arrays: list[Array]) -> tuple[Node, list[Array]]:
+def _slim_product(node: Node) -> tuple[Node, list[Sequence[int]]]:
     """A contraction, operands without the axes of size 1, along which a compiler that knows the
     sizes does not sum either."""
     prim: Any = node.prim
-    rows = [[i for i, n in enumerate(x.shape) if n != 1] for x in arrays]
+    rows = [[i for i, n in enumerate(x.shape) if n != 1] for x in node.inputs]
 
     def renumbered(k: int, axes: tuple[int, ...]) -> tuple[int, ...]:
         return tuple([rows[k].index(i) for i in axes if i in rows[k]])
@@ -220,8 +238,7 @@ def _slim_product(node: Node, arrays: list[Array]) -> tuple[Node, list[Array]]:
     types = [x.type.with_shape(tuple([x.shape[i] for i in keep])) for x, keep in zip(
         node.inputs, rows, strict=True
     )]  # fmt: skip
-    slim = op(*[input_node(t) for t in types])
-    return slim, [a.reshape(x.shape) for a, x in zip(arrays, slim.inputs, strict=True)]
+    return op(*[input_node(t) for t in types]), [range(x.type.rank) for x in node.inputs]
 
 
 def _work(node: Node, arrays: list[Array]) -> float:
@@ -234,8 +251,12 @@ def _work(node: Node, arrays: list[Array]) -> float:
     return elements * HEAVY_ELEMENT if isinstance(prim, HEAVY) else elements
 
 
-def _key(node: Node, kind: str) -> Any:
+def _key(node: Node, kind: str) -> Key:
     """What one program is for."""
+    return once(node, f"key {kind}", lambda node: Key(_described(node, kind)))
+
+
+def _described(node: Node, kind: str) -> Any:
     types = [x.type for x in node.inputs]
     by_rank = kind not in ("", "graph")
     shapes = tuple(t.rank if by_rank else t.shape for t in types) if kind != "flat" else None

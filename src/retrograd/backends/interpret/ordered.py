@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.backends.backend import Array
+from retrograd.backends.interpret.facts import Key, once
 from retrograd.backends.kernel.nest import LANES
 from retrograd.ir import Node
 from retrograd.ops.index import Scatter
@@ -48,8 +49,7 @@ def is_whole(node: Node) -> bool:
 def affords(node: Node, work: float, first: float = ENOUGH) -> bool:
     """Whether NumPy shall do so much work for a node, in elements: until what it has done would
     have paid for code. The first time for some shapes it may be as much as `first`."""
-    kind = _kind(node)
-    key = kind, tuple([x.type.shape for x in node.inputs])
+    kind, key = once(node, "done", _kinds)
     work += CALL
     in_all, before = _DONE.get(kind, 0) + work, _DONE.get(key, 0)
     if in_all > ALL or before + work > (ENOUGH if before else first):
@@ -62,11 +62,13 @@ def affords(node: Node, work: float, first: float = ENOUGH) -> bool:
 
 def give_up(node: Node) -> None:
     """NumPy shall do nothing of the kind any more."""
-    _DONE[_kind(node)] = ALL
+    _DONE[once(node, "done", _kinds)[0]] = ALL
 
 
-def _kind(node: Node) -> Any:
-    return node.prim, tuple([(x.dtype, x.type.rank) for x in node.inputs])
+def _kinds(node: Node) -> tuple[Key, Key]:
+    """What is one kind of operation, and one of such operands."""
+    kind = Key((node.prim, tuple([(x.dtype, x.type.rank) for x in node.inputs])))
+    return kind, Key((kind, tuple([x.type.shape for x in node.inputs])))
 
 
 def can_reduce(node: Node, work: float) -> bool:

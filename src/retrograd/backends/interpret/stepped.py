@@ -26,7 +26,7 @@ MANY = 16_000  # operations, which take seconds to compile into one function
 FEW = 64  # elements that an operation makes, on average, if its call is what takes time
 ALIKE = 16  # operations of each kind, on average
 PIECE = 1 << 19  # calls after which Python may look for signals
-HEAD = [-1, -1, 0, 0]  # of a table: not stopped, no times, no scratch
+HEAD = [-1, -1, 0, 0, 0]  # of a table: not stopped, no times, no scratch, nothing to fail
 CALLS, END = 1, 0
 WORD = 8
 

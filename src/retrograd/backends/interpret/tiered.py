@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Sequence
 
 from retrograd.backends.backend import Array, Program
+from retrograd.backends.interpret.behind import BEHIND
 from retrograd.backends.interpret.program import InterpretedProgram
 from retrograd.backends.interpret.stepped import SteppedProgram, is_long
 from retrograd.backends.llvm import LLVMProgram
@@ -26,10 +28,14 @@ RUNS = 4
 ELEMENTS = 20_000  # that take about as long as a node
 DRAW = 8  # nodes that take about as long to interpret and to compile as a draw
 OF_DRAW = 50  # operations that a proposal takes, about
+# What so many nodes take to compile others may have to wait for, as there is one compiler.
+BRIEF = 64
+NODE = 25e-6  # seconds that it takes to interpret a node, about
 
 
 class TieredProgram:
-    """Interprets a graph the first time, and compiles it when it has been run often enough.
+    """Interprets a graph the first time, and compiles it when it has been run often enough; a small
+    one as soon as nobody waits, see `behind.py`.
 
     The bits of the results are the same, so nobody can tell, but by the time it takes.
     """
@@ -44,12 +50,13 @@ class TieredProgram:
             self._patience = self._cost  # what comes then is made in the time of a few runs
         if patient:  # one of many that may never return
             self._patience = max(self._patience, RUNS * self._cost)
-        self._spent = 0
+        self._brief = not patient and self._cost <= BRIEF
+        self._spent = 0.0
         self._lock = threading.Lock()
         self._compiled: LLVMProgram | SteppedProgram | None = None
         self._first: Program | None = None
         if self._cost > self._patience:
-            self._compile()
+            self.compile()
         else:
             self._first = InterpretedProgram(graph)
 
@@ -58,7 +65,8 @@ class TieredProgram:
         """Whether it runs as native code now."""
         return self._compiled is not None
 
-    def _compile(self) -> LLVMProgram | SteppedProgram:
+    def compile(self) -> LLVMProgram | SteppedProgram:
+        """The native code, made now if there is none yet."""
         with self._lock:
             if self._compiled is None:
                 make = SteppedProgram if self._long else LLVMProgram
@@ -71,9 +79,15 @@ class TieredProgram:
         if compiled is not None:
             return compiled(arrays)
         if first is None or self._spent >= self._patience:
-            return self._compile()(arrays)
+            return self.compile()(arrays)
+        start, again = time.perf_counter(), self._spent > 0
+        results = first(arrays)
         self._spent += self._cost
-        return first(arrays)
+        if self._brief:
+            if again:  # the first time, it waits for what is made once
+                self._spent += (time.perf_counter() - start) / NODE
+            BEHIND.ran(self)
+        return results
 
 
 def _cost(node: Node) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
 
 from retrograd.backends.kernel.body import Value
 from retrograd.backends.kernel.buffer import Buffer
@@ -59,20 +60,28 @@ class Cut:
     times: int | Dim = 1
 
 
+Ranges = Mapping[int, "tuple[int, int | None]"]  # of loops, the first and the last counter
+
+
 @dataclass(frozen=True, slots=True)
 class Touch:
     """An access to a buffer: each iteration of a nest touches `extra` elements from `position` on;
-    they may lie anywhere, where that is None."""
+    they may lie anywhere, where that is None. Of a `group` of iterations, all touch the same.
+    Only where the counters of loops are in their `ranges` anything is touched."""
 
     buffer: Buffer
     position: Linear | None
     extra: int | Dim = 1
+    group: int = 1
+    ranges: Ranges = field(default_factory=dict)
 
     def within(self, loops: Sequence[int | Dim], cut: Cut, share: int | Dim) -> bool:
         """Whether row `r` of a nest stays within elements `r * share` to `(r+1) * share`."""
         if self.position is None:
             return False
         steps = self.position.steps
+        if self.group != 1:
+            return self._within_group(loops, cut, share)
         step, length = steps.get(cut.loop, 0), loops[cut.loop]
         for k in reversed(cut.outer):
             if loops[k] != 1 and steps.get(k, 0) != step * length:
@@ -82,14 +91,26 @@ class Touch:
         for k, s in steps.items():
             if k == cut.loop or k in cut.outer:
                 continue
+            first, most = self.ranges.get(k, (0, None))
+            last = loops[k] - 1 if most is None else most
             if not_negative(s):
-                high = high + s * (loops[k] - 1)
+                low, high = low + s * first, high + s * last
             elif isinstance(s, int):
-                low = low + s * (loops[k] - 1)
+                low, high = low + s * last, high + s * first
             else:
                 return False
         end = high + step * (cut.times - 1) + self.extra
         return step * cut.times == share and not_negative(low) and not_negative(share - end)
+
+    def _within_group(self, loops: Sequence[int | Dim], cut: Cut, share: int | Dim) -> bool:
+        """The same where the steps of the position are from group to group."""
+        assert self.position is not None
+        start, step = self.position.start, self.position.steps.get(cut.loop, 0)
+        whole = cut.loop == len(loops) - 1 and not cut.outer and cut.times % self.group == 0
+        groups = cut.times // self.group
+        end = start + step * (groups - 1) + self.extra
+        own = not_negative(start) and not_negative(share - end)
+        return whole and step * groups == share and own
 
 
 def not_negative(size: int | Dim) -> bool:
@@ -122,9 +143,53 @@ def touches(nest: Nest, summed: bool = False) -> tuple[list[Touch], list[Touch]]
     if nest.kind in ("sort", "argsort"):
         return _of_rows(nest)
     known: dict[Value, Linear | None] = {}
-    reads = [Touch(v.attr, linear(v.args[0], known)) for v in live(nest) if v.op == "load"]
+    reads = [t for v in live(nest) if v.op == "load" for t in _of_load(v, nest.loops, known)]
     reads += [Touch(buffer, None) for buffer in nest.info.get("buffers", ())]
     return reads, [Touch(s.buffer, linear(s.offset, known)) for s in nest.stores]
+
+
+def _of_load(
+    load: Value, loops: Sequence[int | Dim], known: dict[Value, Linear | None]
+) -> list[Touch]:
+    """What a load touches; one under a condition, also what it reads where that does not hold."""
+    (position,), buffer = load.args, load.attr
+    if position.op != "isel":
+        return [Touch(buffer, linear(position, known))]
+    guard, there, else_there = position.args
+    ranges = _ranges(guard, loops, known)
+    other = Touch(buffer, linear(else_there, known))
+    if any(last is not None and last < first for first, last in ranges.values()):
+        return [other]
+    return [Touch(buffer, linear(there, known), ranges=ranges), other]
+
+
+def _ranges(
+    guard: Value, loops: Sequence[int | Dim], known: dict[Value, Linear | None]
+) -> dict[int, tuple[int, int | None]]:
+    """Between which counters of loops a condition can hold, as far as comparisons of one counter
+    say it."""
+    found: dict[int, tuple[int, int | None]] = {}
+    todo = [guard]
+    while todo:
+        v = todo.pop()
+        if v.op == "bitwise_and":
+            todo += v.args
+        if v.op not in ("ige", "ilt"):
+            continue
+        a, b = (linear(x, known) for x in v.args)
+        if a is None or b is None or b.steps or list(a.steps.values()) != [1]:
+            continue
+        ((loop, _),), bound = a.steps.items(), b.start - a.start
+        if isinstance(bound, Dim):
+            continue
+        first, last = found.get(loop, (0, None))
+        if v.op == "ige":
+            found[loop] = max(first, bound), last
+        else:
+            size = loops[loop]
+            most = bound - 1 if isinstance(size, Dim) else min(bound, size) - 1
+            found[loop] = first, most if last is None else min(last, most)
+    return found
 
 
 def _of_product(nest: Nest, summed: bool) -> tuple[list[Touch], list[Touch]]:
@@ -140,11 +205,25 @@ def _of_product(nest: Nest, summed: bool) -> tuple[list[Touch], list[Touch]]:
         reads = [_along(nest, left, a, *column), _along(nest, right, b, *row)]
         return reads, [_along(nest, out, info["y"], 0, m * n)]
     whole = _extent(n, k, other) if b_turned else _extent(k, n, other)
-    reads = [
-        _along(nest, left, a, 1 if a_turned else lead, _extent(k, 1, lead) if a_turned else k),
-        _along(nest, right, b, 0, whole),
-    ]
-    return reads, [_along(nest, out, info["y"], n, n)]
+    if "spread" in info:
+        own = _of_spread(nest, left, a)
+    else:
+        own = _along(nest, left, a, 1 if a_turned else lead, _extent(k, 1, lead) if a_turned else k)
+    return [own, _along(nest, right, b, 0, whole)], [_along(nest, out, info["y"], n, n)]
+
+
+def _of_spread(nest: Nest, buffer: Buffer, start: Value) -> Touch:
+    """How a product reads a left matrix whose rows are not evenly spaced: those of one iteration of
+    their outermost axis, of one image that is, are a group."""
+    rows, columns = nest.info["spread"]
+    extra = 1 + sum((size - 1) * step for size, step in columns)
+    if nest.loops:  # all of a matrix
+        extra += sum((size - 1) * step for size, step in rows)
+        return _along(nest, buffer, start, 0, extra)
+    (_, step), *inner = rows
+    extra += sum((size - 1) * step for size, step in inner)
+    touch = _along(nest, buffer, start, step, extra)
+    return replace(touch, group=prod(size for size, _ in inner))
 
 
 def _along(nest: Nest, buffer: Buffer, start: Value, step: int | Dim, extra: int | Dim) -> Touch:

@@ -12,8 +12,8 @@ several loops (`rows.py`), and the blocks are cut within `elements`; sums over s
 block after block, all of an element by one thread.
 
 A kernel that has no rows, or too little work to share, is a band by itself, run by one thread.
-Between bands of which one needs the other's results, the threads wait for each other: `epochs`
-count these barriers.
+Between bands of which one needs the other's results, all blocks have to be finished: `epochs` count
+these barriers.
 
 Nothing here depends on the number of threads, so no result does.
 """
@@ -53,7 +53,7 @@ class Band:
     rows in an order of its own; one and no more if it is `EACH`. `local` are the buffers that each
     thread has a block of.
 
-    A band that is `together` is a region whose steps all threads go through, with bands of its own.
+    A band that is `together` is a region with bands of its own that threads share.
 
     Of `piece` rows, so many are `near`: all that they touch stays in the cache.
 
@@ -73,7 +73,7 @@ class Band:
 
     @property
     def shared(self) -> bool:
-        """Whether all threads take part."""
+        """Whether threads share it."""
         return self.rows != 0 or self.together
 
     @property

@@ -57,6 +57,7 @@ class Body:
     def __init__(self) -> None:
         self.values: list[Value] = []
         self._known: dict[tuple[Any, ...], Value] = {}
+        self._loops: dict[Value, frozenset[int]] = {}
 
     def make(
         self, op: str, args: Sequence[Value], dtype: DType, attr: Any = None, depth: int = 0
@@ -141,6 +142,23 @@ class Body:
 
     def choose(self, c: Value, a: Value, b: Value) -> Value:
         return self.make("isel", (c, a, b), int64)
+
+    def loops_of(self, v: Value) -> frozenset[int]:
+        """The loops that a value depends on."""
+        found = self._loops.get(v)
+        if found is None:
+            own = [v.attr] if v.op == "loop" else []
+            found = self._loops[v] = frozenset(own).union(*map(self.loops_of, v.args))
+        return found
+
+    def guarded(self, index: Index, shape: Sequence[int | Dim], guard: Value) -> Value:
+        """The position of an element that exists where a condition holds; elsewhere the position of
+        one that does, as near as what the condition has no say in: in the same row, say."""
+        loops = self.loops_of(guard)
+        near = [self.size(0) if self.loops_of(i) & loops else i for i in index]
+        if any(d == 0 for d in shape):
+            near = [self.size(0)] * len(index)
+        return self.choose(guard, self.offset(index, shape), self.offset(tuple(near), shape))
 
     def offset(self, index: Index, shape: Sequence[int | Dim]) -> Value:
         """The position of an element in row-major order. Outer loops' shares are added first, so

@@ -2,11 +2,12 @@
 
 Forms, of which the cheapest for the sizes at hand is taken:
 
-- *gathered*: the windows of x are laid out in memory (im2col) and multiplied by the weight. The
-  layout is `[n, c k, p]`, rows of the result side by side, in blocks that stay in the cache; or
-  where the kernel is larger than the result, as in the gradient of a weight, `[n p, c k]`, and then
-  in parts whose products are summed, if the sums are long. Windows of one element, or one window
-  alone, are x itself.
+- *gathered*: the windows of x are multiplied by the weight. Where many kernels lie side by side and
+  sizes are known, they are read where x is: the result has kernels last, and is turned. Otherwise
+  they are laid out in memory (im2col), as `[n, c k, p]`, rows of the result side by side, in blocks
+  that stay in the cache; or where the kernel is larger than the result, as in the gradient of a
+  weight, `[n p, c k]`, and then in parts whose products are summed, if the sums are long. Windows
+  of one element, or one window alone, are x itself.
 - *spread*: the weight is multiplied by x, and the products are added up where they belong (col2im).
   That is less work where x has fewer places than the result, as in the gradient of x.
 - *unrolled*: with one channel in each group, a sum of strided slices, each times its weight; and
@@ -23,7 +24,7 @@ from retrograd.backends.kernel.buffer import accumulator_of
 from retrograd.backends.kernel.contraction import Store, in_memory
 from retrograd.backends.kernel.folding import added, folded, unrolls
 from retrograd.backends.kernel.maps import reshape_root
-from retrograd.backends.kernel.views import as_product, wants_routine
+from retrograd.backends.kernel.views import as_product, reads_windows, wants_routine
 from retrograd.backends.kernel.windows import (
     UNROLLED,
     framed,
@@ -44,6 +45,8 @@ from retrograd.ops.windows import span
 NEAR = 1 << 19  # bytes of a matrix that stays in the cache while it is multiplied
 LEAST_BLOCK = 64  # places of a block: enough for some vectors
 LEAST_VECTOR = 16  # kernels side by side that make a vector
+LEAST_COLUMNS = 32  # kernels side by side that fill the tiles of a product
+TURNED = 2  # times as long as to lay out a number of a window does it take to turn one
 LEAST_SUM = 1024  # products in a sum that pay for turning the result
 
 
@@ -142,6 +145,9 @@ def _by_samples(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) 
     """`y[n, g, o, p] = w[g, o, c k] windows[n, g, c k, p]`: a product for each sample and group,
     and each block of the places p if all of them would not stay in the cache."""
     groups, kernels, channels = blocks
+    turned = _by_places(windows, w, rank) if groups == 1 and not plain else None
+    if turned is not None:
+        return turned
     n, _, *places = windows.shape[: 2 + rank]
     kernel = () if plain else w.shape[2:]
     parts = _blocks(product(w.shape[1:]), tuple(places), w.dtype)
@@ -197,11 +203,11 @@ def _by_rows(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) -> 
     """`y[g, o, n, p] = w[g, o, c k] windows[n, p, g, c k]`, then samples in front."""
     groups, kernels, channels = blocks
     rows = permute(windows, (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank)))
-    if not plain:
-        rows = Store()(rows)
     parts = _parts(w, rows.shape) if groups == 1 else 0
     if parts:
         return _by_parts(rows, plain, w, parts, rank)
+    if not plain:
+        rows = Store()(rows)
     rows = split(rows, 1 + rank, (groups, channels))
     matrix = split(w, 0, (groups, kernels))
     lead = 0 if groups == 1 else 1
@@ -235,16 +241,43 @@ def _by_parts(rows: Node, plain: bool, w: Node, parts: int, rank: int) -> Node:
     n, *places = rows.shape[: 1 + rank]
     kernels, channels, *kernel = w.shape
     inner = (parts, _quotient(channels, parts), *kernel)
-    if not plain:  # both lie in memory
-        inner = (parts, product(inner[1:]))
-    left = reshape(rows, (product((n, *places)), *inner))
-    right = Store()(permute(w, (*range(1, w.type.rank), 0)))
-    right = reshape(right, (*inner, kernels))
-    a, b = tuple(range(2, left.type.rank)), tuple(range(1, right.type.rank - 1))
-    y = multiplied(DotGeneral(a, b, (1,), (0,)), left, right)  # [part, n p, o]
+    right = reshape(_columns(w), (*inner, kernels))
+    left = reshape(rows, (n, *places, *inner))
+    a, b = tuple(range(2 + rank, left.type.rank)), tuple(range(1, right.type.rank - 1))
+    y = DotGeneral(a, b, (1 + rank,), (0,))(left, right)  # [part, n, *p, o]
+    if not plain and not reads_windows(y):
+        inner = (parts, product(inner[1:]))  # both lie in memory
+        left = reshape(Store()(rows), (product((n, *places)), *inner))
+        right = reshape(right, (*inner, kernels))
+        y = multiplied(DotGeneral((2,), (1,), (1,), (0,)), left, right)
+    elif plain:
+        left = reshape(rows, (product((n, *places)), *inner))
+        a = tuple(range(2, left.type.rank))
+        y = multiplied(DotGeneral(a, b, (1,), (0,)), left, right)
     y = ReduceSum((0,))(y) if parts > 1 else y
     y = reshape(y, (n, *places, kernels))
     return permute(y, (0, 1 + rank, *range(1, 1 + rank)))
+
+
+def _columns(w: Node) -> Node:
+    """The weight as `[c, *k, o]`, in memory."""
+    return Store()(permute(w, (*range(1, w.type.rank), 0)))
+
+
+def _by_places(windows: Node, w: Node, rank: int) -> Node | None:
+    """`y[n, p, o] = windows[n, p, c k] w[c k, o]`, then o in front of p: windows are read where x
+    lies, and the result is turned instead. None where that does not pay, or cannot be."""
+    kernels, size = w.shape[0], product(w.shape[1:])
+    count = product((windows.shape[0], *windows.shape[2 : 2 + rank]))
+    if not (isinstance(kernels, int) and isinstance(size, int) and isinstance(count, int)):
+        return None
+    if kernels < LEAST_COLUMNS or count * size < TURNED * kernels * (count + size):
+        return None
+    axes = (1, *range(2 + rank, 2 + 2 * rank))
+    rows = permute(windows, (0, *range(2, 2 + rank), *axes))
+    left, right = tuple(range(1 + rank, 2 + 2 * rank)), tuple(range(1 + rank))
+    y = DotGeneral(left, right)(rows, _columns(w))
+    return permute(y, (0, 1 + rank, *range(1, 1 + rank))) if reads_windows(y) else None
 
 
 # -- x by the weight, spread -----------------------------------------------------------------------

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 
 from retrograd.backends.kernel.call import Call
 from retrograd.backends.kernel.maps import is_plain_reshape, leaf_value, reshape_root
+from retrograd.backends.kernel.views import reads_windows
 from retrograd.ir import Graph, Node
 
 KERNEL_NODES = 120  # nodes in one kernel
@@ -68,6 +69,7 @@ class Use:
     indices: set[int] = field(default_factory=set)  # distinct ways in which they index it
     forced: bool = False  # it must be in memory
     operand: bool = False  # it, or what it is a view of, must be in memory
+    spread: bool = False  # the same, but it may be windows over what is in memory
     repeated: bool = False  # each element is read many times
 
 
@@ -128,6 +130,8 @@ class Fusion:
             return "read in many ways" if wide else "an operand" if operand else ""
         if use.operand:
             return "an operand"
+        if use.spread and node.op == "windows":
+            return ""
         if node in self._of_nothing and is_far(node):
             return ""
         if len(use.homes) > 1:
@@ -179,7 +183,8 @@ class Fusion:
         own.homes |= use.homes
         own.repeated |= use.repeated
         if node.op == "dot_general":
-            own.operand = True
+            spread = position == 0 and reads_windows(node)
+            own.operand, own.spread = own.operand or not spread, own.spread or spread
         if node.op in LOOPS:
             own.forced = True
         if isinstance(node.prim, Call) and (position or not node.prim.fills):
@@ -189,6 +194,7 @@ class Fusion:
             own.forced = True
         if node.op in VIEWS and not (node.op == "gather" and position == 1):
             own.operand |= use.operand
+            own.spread |= use.spread
             own.indices |= {self._index(node, position, i) for i in use.indices}
             if node.op == "expand":
                 own.repeated |= repeats(node)
@@ -196,6 +202,7 @@ class Fusion:
                 own.repeated = True
         else:
             own.indices |= use.indices
+            own.operand |= use.spread and node.op == "windows"
 
     def _use(self, x: Node) -> Use:
         return self._uses.setdefault(x, Use())

@@ -172,6 +172,8 @@ class Lowering:
             nest.info = {s: body.size(getattr(matrices, s)) for s in "mnk"}
             for name in "ab":
                 nest.info[name] = self._operand(body, index, getattr(matrices, name))
+            if matrices.a.spread:
+                nest.info["spread"] = matrices.a.spread
             rows = (*index, body.size(0))
             inner = product((matrices.m, matrices.n))
             nest.info["y"] = body.offset(rows, (*matrices.batch, inner))

@@ -7,7 +7,7 @@ what it needs, `(node, index, guard)`, and is sent the value. This keeps deep ex
 Python's call stack.
 
 A guard is a condition outside of which the value is not used (next to a padding, say). Loads under
-a guard that does not hold read element 0 instead of one that may not exist.
+a guard that does not hold read another element instead of one that may not exist.
 """
 
 from __future__ import annotations
@@ -79,9 +79,10 @@ class Reader:
         return value
 
     def _load(self, buffer: Buffer, index: Index, node: Node, guard: Value | None) -> Value:
-        offset = self.body.offset(index, node.shape)
-        if guard is not None:
-            offset = self.body.choose(guard, offset, self.body.size(0))
+        if guard is None:
+            offset = self.body.offset(index, node.shape)
+        else:
+            offset = self.body.guarded(index, node.shape, guard)
         return self.body.load(buffer, offset, node.dtype)
 
 

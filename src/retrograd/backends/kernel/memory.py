@@ -23,8 +23,8 @@ class Layout:
 @dataclass(frozen=True, slots=True)
 class Lifetime:
     """A temporary is written at the time `first` and last read at the time `last`. Times are those
-    of kernels, or of epochs, between which threads wait for each other, and behind that those of
-    the kernels inside of one."""
+    of kernels, or of epochs, each of which begins when the one before is finished, and behind that
+    those of the kernels inside of one."""
 
     buffer: Buffer
     first: Time

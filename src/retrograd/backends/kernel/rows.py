@@ -120,7 +120,7 @@ def _adds_terms(nest: Nest) -> bool:
     if any(isinstance(d, Dim) for d in loops):
         return False
     if nest.kind == "gemm":
-        return True
+        return "spread" not in nest.info
     return (
         nest.kind == "column"
         and nest.op in ("dot", "reduce_sum")

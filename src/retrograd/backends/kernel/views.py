@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from retrograd.backends.kernel.maps import axis_groups
@@ -19,8 +19,16 @@ FEW_TURNED = 11  # rows of the result, where they are not: loops read element by
 NEAR_TURNED = 1 << 16  # bytes of such a matrix
 FEW_TURNED_FAR = 2  # rows of the result, where it is larger: many elements share a place in a cache
 LITTLE = 1 << 12  # multiply-adds there
+# Columns of a matrix whose offsets are listed, at most, and rows at once: in 32 bits each, they
+# have room in half of `WORK_BYTES`.
+SPREAD = 1 << 15
 # Where all are 0, every contraction is by the routine that may be; where they are endless, none.
 LIMITS = ("FEW", "FEW_FAR", "NEAR", "FEW_TURNED", "FEW_TURNED_FAR", "NEAR_TURNED", "LITTLE")
+
+
+# Ops whose elements lie in memory where those of their operand do, at other strides.
+VIEWS = ("permute", "expand", "slice", "reshape")
+STRIDED = (*VIEWS, "windows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ def view_of(node: Node, is_root: Callable[[Node], bool]) -> View | None:
     spaced in memory."""
     chain = []
     while not is_root(node):
-        if node.op not in ("permute", "expand", "slice", "reshape"):
+        if node.op not in STRIDED:
             return None
         chain.append(node)
         node = node.inputs[0]
@@ -60,6 +68,11 @@ def view_of(node: Node, is_root: Callable[[Node], bool]) -> View | None:
             for start, stride in zip(y.attrs["starts"], strides, strict=True):
                 offset = offset + start * stride
             strides = tuple(s * t for s, t in zip(strides, y.attrs["steps"], strict=True))
+        elif y.op == "windows":
+            last = strides[len(strides) - len(y.attrs["sizes"]) :]
+            outs = [s * t for s, t in zip(last, y.attrs["strides"], strict=True)]
+            inner = [s * t for s, t in zip(last, y.attrs["dilations"], strict=True)]
+            strides = (*strides[: len(strides) - len(last)], *outs, *inner)
         else:
             reshaped = _reshaped(x.shape, strides, y.shape)
             if reshaped is None:
@@ -98,14 +111,19 @@ def merge(
     return size, stride
 
 
+Axes = tuple[tuple[int, int], ...]  # sizes and strides
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One matrix of a product: where it starts, its strides over batches, its leading size."""
+    """One matrix of a product: where it starts, its strides over batches, its leading size. Of one
+    that is `spread`, the sizes and strides of the axes that make its rows, and its columns."""
 
     view: View
     batch: Shape
     transposed: bool
     leading: int | Dim
+    spread: tuple[Axes, Axes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +170,7 @@ def in_rows(node: Node) -> bool:
     last = b.type.rank - 1
     if not b.shape or b.shape[-1] == 1 or last in (*prim.b_batch, *prim.b_contract):
         return False
-    view = view_of(b, lambda x: x.op not in ("permute", "expand", "slice", "reshape"))
+    view = view_of(b, lambda x: x.op not in VIEWS)
     return view is not None and view.strides[last] == 1
 
 
@@ -168,6 +186,8 @@ def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
     left = operand(a, a_view, prim.a_batch, a_free, prim.a_contract)
     right = operand(b, b_view, prim.b_batch, prim.b_contract, b_free)
+    if left is None and right is not None and not right.transposed:
+        left = spread_out(a, a_view, prim.a_batch, a_free, prim.a_contract)
     if left is None or right is None:
         return None
     return Product(
@@ -178,6 +198,17 @@ def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
         left,
         right,
     )
+
+
+def reads_windows(node: Node) -> bool:
+    """Whether a contraction is a product whose left matrix can be windows that are not laid out in
+    memory."""
+    a = node.inputs[0]
+    while a.op in VIEWS:
+        (a,) = a.inputs
+    if a.op != "windows" or not wants_routine(node):
+        return False
+    return as_product(node, lambda x: x.op not in STRIDED) is not None
 
 
 def operand(
@@ -196,3 +227,34 @@ def operand(
     if r[1] == 1 or r[0] == 1:
         return Operand(view, across, True, r[0] if c[0] == 1 else c[1])
     return None
+
+
+def spread_out(
+    x: Node, view: View, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
+) -> Operand | None:
+    """The matrix of the windows of an image, whose rows, or columns, are not evenly spaced: none
+    where there are too many to list their offsets."""
+    sizes, strides = x.shape, view.strides
+    if not any(y.op == "windows" for y in _below(x, view.root)):
+        return None
+    found = []
+    for axes in (rows, columns):
+        numbers = []
+        for i in axes:
+            size, stride = sizes[i], strides[i]
+            if isinstance(size, Dim) or isinstance(stride, Dim):
+                return None
+            numbers.append((size, stride))
+        found.append(tuple(numbers))
+    if product(n for n, _ in found[1]) > SPREAD:
+        return None
+    if sum((n - 1) * s for axes in found for n, s in axes) >= 1 << 31:
+        return None
+    across = tuple(strides[i] for i in batch)
+    return Operand(view, across, False, 0, (found[0], found[1]))
+
+
+def _below(x: Node, root: Node) -> Iterator[Node]:
+    while x is not root:
+        yield x
+        (x,) = x.inputs

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel import EACH, Band, Kernel
+from retrograd.backends.llvm.band_text import STOPPED
 from retrograd.backends.llvm.drive_sizes import LONG_ROWS
-from retrograd.backends.llvm.drive_text import STOPPED
 from retrograd.backends.llvm.regions import RegionWriter
 from retrograd.backends.llvm.writer import Writer
 from retrograd.control import Scan, WhileLoop

@@ -1,9 +1,10 @@
 """The native function that runs the kernels of a program in order, as LLVM IR text.
 
-`rg_drive(block, thread, threads, team, table, kernels)` is the same for all programs: what differs
-between them is data, so that a program of many kernels takes no longer to compile than the kernels
-that differ. `table` is a row of 8-byte words, written by `driver.py`; `kernels` are the addresses
-of the kernels.
+`rg_drive(block, threads, team, table, kernels)` is the same for all programs: what differs between
+them is data, so that a program of many kernels takes no longer to compile than the kernels that
+differ. `table` is a row of 8-byte words, written by `driver.py`; `kernels` are the addresses of the
+kernels. The caller goes through the table alone. Operations up to the next one that is not of kind
+1 or 2 are an *epoch*, which it shares with the workers of the team if there are bands in it.
 
 The first words of a table:
 
@@ -11,6 +12,7 @@ The first words of a table:
     1  the slot of the address of the counters of cycles, or -1 where none are kept
     2  bytes of scratch memory that each thread has
     3  slots of the block, where threads need copies of it, otherwise 0
+    4  the slot in which kernels that fail leave what they found
 
 Then follow operations, each beginning with its number and its length in words:
 
@@ -19,10 +21,10 @@ Then follow operations, each beginning with its number and its length in words:
     2  a band: how many rows, into how many blocks they are cut, the rows of an element, which no
        block reaches beyond, or 0, the blocks that one thread takes together, the number of local
        buffers, their slots and the bytes of a row of each, then the calls made for each block
-    3  all threads wait for each other, and leave if one of them has failed or was stopped
+    3  what follows needs the results of what comes before
     4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
-    5  a loop whose steps all threads go through: the number of the address of its function, which
-       is `i64 (ptr block, i64 thread, i64 threads, ptr team)`, and its place among the counters
+    5  a region with bands of its own: the number of the address of its function, which is
+       `i64 (ptr block, i64 threads, ptr team)`, and its place among the counters
 
 Rows are -1 - slot where the block holds their number. Blocks are -n for one for each n rows, but
 two at least, where there are two rows: a number that does not depend on the threads. They are 0 for
@@ -36,271 +38,88 @@ i64 hi)`, with the rows to do. They return 0, or something else where an index c
 that takes long looks at the word itself, and returns 0 with its work not done.
 
 A thread begins with blocks of its own, the same in every band, so that it finds in its cache what
-it has left there. When it has done them it takes over, from the end, what others have not begun: a
-processor that is slower for a while, or busy with something else, does less. To this end each
-thread says in a word of the team's (`CLAIM`) what is left of its blocks, in units of those that one
-thread takes together: the band, 32 bits, the last one that is left and the first, 16 bits each.
+it has left there. When it has done them it takes over, from the end, what others have not begun:
+those that are slower for a while, or busy with something else, do less, and those that have not
+come nothing. To this end a word of each thread's in the team (`CLAIM`) says what is left of its
+part, in units of the blocks that one thread takes together, or of several of those where they are
+very many: 16 bits each for the first unit that is left and the end, and above these the lowest 32
+bits of the number of the band, of all bands that the team has ever begun. A word with the number of
+an older band says that nobody has been there: whoever comes first, to take a unit, writes what is
+left after that. No band is begun by a thread that has not seen all of the one before taken, so none
+of it is forgotten; and one that is late, and finds the number of a newer band, has nothing to do in
+the older.
+
+A thread leaves an epoch when all of it is taken, or when it has met with something wrong; what it
+has not taken then does not matter any more.
 
 Of a local buffer each thread has only the rows at hand, in its scratch memory; a row of no bytes is
 one of which each thread has all. The kernels of a
 band with such buffers get a copy of the block that says where these are; the copies lie behind the
-block.
+block, and are made anew for every table that is gone through.
 """
 
 from __future__ import annotations
 
-from retrograd.backends.llvm.drive_sizes import TEXT as SIZES
-from retrograd.backends.llvm.team_text import CLAIM, PLACES, THREAD_BYTES, VOTE
+from retrograd.backends.llvm import band_text
+from retrograd.backends.llvm.team_text import BANDS, COPIED, COPIES, SHARE
 
-HEAD, CALL, LOCAL = 4, 4, 7  # words before operations, slots of a call, local buffers of a band
+HEAD = 5  # words before operations
 END, CALLS, BAND, MEET, KEEP, TOGETHER = range(6)
-MOST_CLAIMS = 1 << 16  # beyond them, blocks are many, and each thread does its own
-STOPPED = 1 << 62  # the result of a run that was told to stop
-STOP_AT = 3  # slots from the status to the address of the word that stops a run
+# Slots from the status on: the address of the word that stops a run; where a walk through a graph
+# has the first of the nodes that threads share, and how many they are; and all of them.
+STOP_AT, FIRST_AT, NODES_AT, STATUS_SLOTS = 3, 4, 5, 6
 
-TEXT = f"""{SIZES}
-@never = internal constant i64 0
+TEXT = f"""
+{band_text.TEXT}@never = internal constant i64 0
 @never.at = internal constant ptr @never
 declare i64 @llvm.readcyclecounter()
 
-define internal i64 @calls(ptr %block, ptr %first, ptr %end, i64 %lo, i64 %hi, ptr %word,
-                           ptr %times, ptr %kernels) noinline nounwind {{
-start:
-  %timed = icmp ne ptr %times, null
-  br label %head
-head:
-  ; Looked at after the last one, too: a kernel that saw the word has not done its work.
-  %at = phi ptr [ %first, %start ], [ %next, %called ]
-  %stop = load atomic i64, ptr %word monotonic, align 8
-  %stopped = icmp ne i64 %stop, 0
-  br i1 %stopped, label %halt, label %look
-look:
-  %over = icmp eq ptr %at, %end
-  br i1 %over, label %good, label %go
-go:
-  %kernel = load i64, ptr %at
-  %kernel.at = getelementptr ptr, ptr %kernels, i64 %kernel
-  %function = load ptr, ptr %kernel.at
-  %count.at = getelementptr i64, ptr %at, i64 3
-  %count = load i64, ptr %count.at
-  %slots = getelementptr i64, ptr %at, i64 {CALL}
-  %next = getelementptr i64, ptr %slots, i64 %count
-  br i1 %timed, label %clock, label %plain
-plain:
-  %result.plain = call i64 %function(ptr %block, ptr %slots, i64 %lo, i64 %hi)
-  br label %called
-clock:
-  %before = call i64 @llvm.readcyclecounter()
-  %result.timed = call i64 %function(ptr %block, ptr %slots, i64 %lo, i64 %hi)
-  %after = call i64 @llvm.readcyclecounter()
-  %passed = sub i64 %after, %before
-  %number.at = getelementptr i64, ptr %at, i64 2
-  %number = load i64, ptr %number.at
-  %counter = getelementptr i64, ptr %times, i64 %number
-  %old = atomicrmw add ptr %counter, i64 %passed monotonic
-  br label %called
-called:
-  %result = phi i64 [ %result.plain, %plain ], [ %result.timed, %clock ]
-  %fine = icmp eq i64 %result, 0
-  br i1 %fine, label %head, label %failed
-failed:
-  %failure.at = getelementptr i64, ptr %at, i64 1
-  %failure = load i64, ptr %failure.at
-  %itself = icmp eq i64 %failure, 0
-  %reason = select i1 %itself, i64 %result, i64 %failure
-  ret i64 %reason
-halt:
-  ret i64 {STOPPED}
-good:
-  ret i64 0
-}}
-
-; Have a thread's copy of the block say where the rows from `lo` on of local buffers are.
-define internal void @place(ptr %block, ptr %copy, ptr %locals, ptr %end, i64 %own, i64 %lo)
-    nounwind {{
+; Have a thread's copy of the block, before it says where local buffers are, or what kernels found.
+define internal void @fill(ptr %block, ptr %copy, i64 %count, ptr %table) nounwind {{
 start:
   br label %head
 head:
-  %at = phi ptr [ %locals, %start ], [ %next, %each ]
-  %over = icmp eq ptr %at, %end
-  br i1 %over, label %done, label %each
+  %i = phi i64 [ 0, %start ], [ %i.next, %each ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %each, label %filled
 each:
-  %slot = load i64, ptr %at
-  %row.at = getelementptr i64, ptr %at, i64 1
-  %row = load i64, ptr %row.at
-  %next = getelementptr i64, ptr %at, i64 2
-  %from = getelementptr i64, ptr %block, i64 %slot
-  %all = load i64, ptr %from
-  %mine = add i64 %all, %own
-  %before = mul i64 %lo, %row
-  %moved = sub i64 %mine, %before
-  %to = getelementptr i64, ptr %copy, i64 %slot
-  store i64 %moved, ptr %to
+  %from = getelementptr i64, ptr %block, i64 %i
+  ; The caller may be moving cursors, none of which are of use to others meanwhile.
+  %slot = load atomic i64, ptr %from monotonic, align 8
+  %to = getelementptr i64, ptr %copy, i64 %i
+  store i64 %slot, ptr %to
+  %i.next = add i64 %i, 1
   br label %head
+filled:
+  %some = icmp ne i64 %count, 0
+  br i1 %some, label %clear, label %done
+clear:
+  %status.at = getelementptr i64, ptr %table, i64 4
+  %status = load i64, ptr %status.at
+  %found.at = getelementptr i64, ptr %copy, i64 %status
+  store i64 0, ptr %found.at
+  br label %done
 done:
   ret void
 }}
 
-; Where a thread says what is left of its blocks.
-define internal ptr @claim(ptr %team, i64 %thread) nounwind {{
-  %offset = mul i64 %thread, {THREAD_BYTES}
-  %from = add i64 %offset, {PLACES + CLAIM}
-  %at = getelementptr i8, ptr %team, i64 %from
-  ret ptr %at
-}}
-
-define internal i64 @pieces(ptr %block, ptr %given, ptr %copy, ptr %locals, ptr %calls, ptr %end,
-                            i64 %first, i64 %last, i64 %pieces.one, i64 %element, i64 %own,
-                            ptr %word, ptr %times, ptr %kernels) noinline nounwind {{
+; One thread's part of an epoch. The words of `job`: block, table, the first operation, kernels, the
+; word that stops the run, counters, the number of the copies, the number of the first band.
+define internal i64 @epoch(ptr %job, i64 %thread, i64 %threads, ptr %team) nounwind {{
 start:
-  br label %head
-head:
-  %k = phi i64 [ %first, %start ], [ %k.next, %piece ]
-  %more = icmp ult i64 %k, %last
-  br i1 %more, label %piece, label %good
-piece:
-  %k.next = add i64 %k, 1
-  %own.element = udiv i64 %k, %pieces.one
-  %before = mul i64 %own.element, %pieces.one
-  %piece.lo = sub i64 %k, %before
-  %piece.hi = add i64 %piece.lo, 1
-  %lo.scaled = mul i64 %piece.lo, %element
-  %hi.scaled = mul i64 %piece.hi, %element
-  %lo.inside = udiv i64 %lo.scaled, %pieces.one
-  %hi.inside = udiv i64 %hi.scaled, %pieces.one
-  %start.row = mul i64 %own.element, %element
-  %lo = add i64 %start.row, %lo.inside
-  %hi = add i64 %start.row, %hi.inside
-  call void @place(ptr %block, ptr %copy, ptr %locals, ptr %calls, i64 %own, i64 %lo)
-  %result = call i64 @calls(ptr %given, ptr %calls, ptr %end, i64 %lo, i64 %hi, ptr %word,
-                            ptr %times, ptr %kernels)
-  %fine = icmp eq i64 %result, 0
-  br i1 %fine, label %head, label %failed
-failed:
-  ret i64 %result
-good:
-  ret i64 0
-}}
-
-define internal i64 @band(ptr %block, ptr %copy, ptr %at, ptr %end, i64 %thread, i64 %threads,
-                          ptr %team, i64 %own, ptr %word, ptr %times, ptr %kernels)
-    noinline nounwind {{
-start:
-  %rows.at = getelementptr i64, ptr %at, i64 2
-  %rows.word = load i64, ptr %rows.at
-  %rows = call i64 @rows(ptr %block, i64 %rows.word)
-  %blocks.at = getelementptr i64, ptr %at, i64 3
-  %blocks.word = load i64, ptr %blocks.at
-  %blocks = call i64 @blocks(ptr %block, i64 %blocks.word, i64 %rows, i64 %threads)
-  %element.at = getelementptr i64, ptr %at, i64 4
-  %element.word = load i64, ptr %element.at
-  %whole = icmp eq i64 %element.word, 0
-  %element = select i1 %whole, i64 %rows, i64 %element.word
-  %element.one = call i64 @llvm.umax.i64(i64 %element, i64 1)
-  %elements = udiv i64 %rows, %element.one
-  %elements.one = call i64 @llvm.umax.i64(i64 %elements, i64 1)
-  %pieces = udiv i64 %blocks, %elements.one
-  %pieces.one = call i64 @llvm.umax.i64(i64 %pieces, i64 1)
-  %chain.at = getelementptr i64, ptr %at, i64 5
-  %chain = load i64, ptr %chain.at
-  %chains = udiv i64 %blocks, %chain
-  %count.at = getelementptr i64, ptr %at, i64 6
-  %count = load i64, ptr %count.at
-  %locals = getelementptr i64, ptr %at, i64 {LOCAL}
-  %words = shl i64 %count, 1
-  %calls = getelementptr i64, ptr %locals, i64 %words
-  %none = icmp eq i64 %count, 0
-  %given = select i1 %none, ptr %block, ptr %copy
-  %later = add i64 %thread, 1
-  %first.scaled = mul i64 %thread, %chains
-  %last.scaled = mul i64 %later, %chains
-  %first.chain = udiv i64 %first.scaled, %threads
-  %last.chain = udiv i64 %last.scaled, %threads
-  %few = icmp ult i64 %chains, {MOST_CLAIMS}
-  %many = icmp ugt i64 %threads, 1
-  %shared = and i1 %few, %many
-  br i1 %shared, label %publish, label %mine
-mine:
-  %first = mul i64 %first.chain, %chain
-  %last = mul i64 %last.chain, %chain
-  %result.mine = call i64 @pieces(ptr %block, ptr %given, ptr %copy, ptr %locals, ptr %calls,
-                                  ptr %end, i64 %first, i64 %last, i64 %pieces.one, i64 %element,
-                                  i64 %own, ptr %word, ptr %times, ptr %kernels)
-  ret i64 %result.mine
-publish:
-  %number = ptrtoint ptr %at to i64
-  %tag = shl i64 %number, 29  ; a word has 8 bytes
-  %tag.only = and i64 %tag, -4294967296
-  %tag.last = shl i64 %last.chain, 16
-  %tag.first = or i64 %tag.only, %first.chain
-  %left.first = or i64 %tag.first, %tag.last
-  %own.at = call ptr @claim(ptr %team, i64 %thread)
-  store atomic i64 %left.first, ptr %own.at release, align 8
-  br label %whose
-whose:
-  %v = phi i64 [ 0, %publish ], [ %v.next, %others ]
-  %sum = add i64 %thread, %v
-  %over = icmp uge i64 %sum, %threads
-  %around = sub i64 %sum, %threads
-  %who = select i1 %over, i64 %around, i64 %sum
-  %left.at = call ptr @claim(ptr %team, i64 %who)
-  %ours = icmp eq i64 %v, 0
-  %taken = select i1 %ours, i64 1, i64 -65536
-  br label %look
-look:
-  %left = load atomic i64, ptr %left.at acquire, align 8
-  %left.tag = and i64 %left, -4294967296
-  %here = icmp eq i64 %left.tag, %tag.only
-  %lo = and i64 %left, 65535
-  %left.hi = lshr i64 %left, 16
-  %hi = and i64 %left.hi, 65535
-  %some = icmp ult i64 %lo, %hi
-  %open = and i1 %here, %some
-  br i1 %open, label %take, label %others
-take:
-  %rest = add i64 %left, %taken
-  %swap = cmpxchg ptr %left.at, i64 %left, i64 %rest acq_rel monotonic
-  %got = extractvalue {{ i64, i1 }} %swap, 1
-  br i1 %got, label %do, label %look
-do:
-  %hi.last = sub i64 %hi, 1
-  %which = select i1 %ours, i64 %lo, i64 %hi.last
-  %from = mul i64 %which, %chain
-  %to = add i64 %from, %chain
-  %result = call i64 @pieces(ptr %block, ptr %given, ptr %copy, ptr %locals, ptr %calls,
-                             ptr %end, i64 %from, i64 %to, i64 %pieces.one, i64 %element,
-                             i64 %own, ptr %word, ptr %times, ptr %kernels)
-  %fine = icmp eq i64 %result, 0
-  br i1 %fine, label %look, label %failed
-failed:
-  store atomic i64 0, ptr %own.at release, align 8  ; nobody is to find it in another run
-  ret i64 %result
-others:
-  %v.next = add i64 %v, 1
-  %more = icmp ult i64 %v.next, %threads
-  br i1 %more, label %whose, label %good
-good:
-  ret i64 0
-}}
-
-define i64 @rg_drive(ptr %block, i64 %thread, i64 %threads, ptr %team, ptr %table, ptr %kernels)
-    nounwind {{
-start:
-  %stop.slot = load i64, ptr %table
-  %stop.there = getelementptr i64, ptr %block, i64 %stop.slot
-  %stoppable = icmp sge i64 %stop.slot, 0
-  %stop.at = select i1 %stoppable, ptr %stop.there, ptr @never.at
-  %word.first = load ptr, ptr %stop.at
-  %times.at = getelementptr i64, ptr %table, i64 1
-  %times.slot = load i64, ptr %times.at
-  %timed = icmp sge i64 %times.slot, 0
-  br i1 %timed, label %counters, label %scratch
-counters:
-  %counters.at = getelementptr i64, ptr %block, i64 %times.slot
-  %counters.all = load ptr, ptr %counters.at
-  br label %scratch
-scratch:
-  %times = phi ptr [ null, %start ], [ %counters.all, %counters ]
+  %block = load ptr, ptr %job
+  %table.at = getelementptr i64, ptr %job, i64 1
+  %table = load ptr, ptr %table.at
+  %first.at = getelementptr i64, ptr %job, i64 2
+  %first = load ptr, ptr %first.at
+  %kernels.at = getelementptr i64, ptr %job, i64 3
+  %kernels = load ptr, ptr %kernels.at
+  %word.at = getelementptr i64, ptr %job, i64 4
+  %word = load ptr, ptr %word.at
+  %times.at = getelementptr i64, ptr %job, i64 5
+  %times = load ptr, ptr %times.at
+  %number.at = getelementptr i64, ptr %job, i64 7
+  %number.first = load i64, ptr %number.at
   %scratch.at = getelementptr i64, ptr %table, i64 2
   %scratch.each = load i64, ptr %scratch.at
   %own = mul i64 %scratch.each, %thread
@@ -309,48 +128,173 @@ scratch:
   %copies = add i64 %thread, 1
   %copy.place = mul i64 %copied, %copies
   %copy = getelementptr i64, ptr %block, i64 %copy.place
-  %first = getelementptr i64, ptr %table, i64 {HEAD}
   %leads = icmp eq i64 %thread, 0
-  %alone = icmp eq i64 %threads, 1
-  br label %fill
-fill:
-  %i = phi i64 [ 0, %scratch ], [ %i.next, %filling ]
-  %unfilled = icmp ult i64 %i, %copied
-  br i1 %unfilled, label %filling, label %next
-filling:
-  %from = getelementptr i64, ptr %block, i64 %i
-  %slot = load i64, ptr %from
-  %to = getelementptr i64, ptr %copy, i64 %i
-  store i64 %slot, ptr %to
-  %i.next = add i64 %i, 1
-  br label %fill
+  %unneeded = icmp eq i64 %copied, 0
+  %has = or i1 %leads, %unneeded
+  br i1 %has, label %next, label %see
+see:
+  %copies.at = getelementptr i64, ptr %job, i64 6
+  %copies.number = load i64, ptr %copies.at
+  %made.at = call ptr @own(ptr %team, i64 %thread, i64 {COPIED})
+  %made = load i64, ptr %made.at
+  %there = icmp eq i64 %made, %copies.number
+  br i1 %there, label %next, label %make
+make:
+  call void @fill(ptr %block, ptr %copy, i64 %copied, ptr %table)
+  store i64 %copies.number, ptr %made.at
+  br label %next
 next:
-  %at = phi ptr [ %first, %fill ], [ %end, %after ]
-  %result = phi i64 [ 0, %fill ], [ %result.new, %after ]
-  %word = phi ptr [ %word.first, %fill ], [ %word.new, %after ]
+  %at = phi ptr [ %first, %start ], [ %first, %see ], [ %first, %make ], [ %end, %single ],
+    [ %end, %single.do ], [ %end, %shared ]
+  %number = phi i64 [ %number.first, %start ], [ %number.first, %see ], [ %number.first, %make ],
+    [ %number, %single ], [ %number, %single.do ], [ %number.next, %shared ]
   %op = load i64, ptr %at
   %length.at = getelementptr i64, ptr %at, i64 1
   %length = load i64, ptr %length.at
   %end = getelementptr i64, ptr %at, i64 %length
-  %fine = icmp eq i64 %result, 0
-  %mine = and i1 %fine, %leads
   switch i64 %op, label %over [
     i64 {CALLS}, label %single
     i64 {BAND}, label %shared
-    i64 {MEET}, label %meet
-    i64 {KEEP}, label %meet
+  ]
+single:
+  br i1 %leads, label %single.do, label %next
+single.do:
+  %calls = getelementptr i64, ptr %at, i64 2
+  %result.single = call i64 @calls(ptr %block, ptr %calls, ptr %end, i64 0, i64 0,
+                                   ptr %word, ptr %times, ptr %kernels)
+  %good.single = icmp eq i64 %result.single, 0
+  br i1 %good.single, label %next, label %bad
+shared:
+  %result.shared = call i64 @band(ptr %block, ptr %copy, ptr %at, ptr %end, i64 %thread,
+                                  i64 %threads, ptr %team, i64 %own, ptr %word, ptr %times,
+                                  ptr %kernels, i64 %number)
+  %number.next = add i64 %number, 1
+  %good.shared = icmp eq i64 %result.shared, 0
+  br i1 %good.shared, label %next, label %wrong
+wrong:
+  ; What a check has found is in the copy, if there is one.
+  br i1 %unneeded, label %bad, label %say
+say:
+  %status.at = getelementptr i64, ptr %table, i64 4
+  %status = load i64, ptr %status.at
+  %own.status.at = getelementptr i64, ptr %copy, i64 %status
+  %own.status = load i64, ptr %own.status.at
+  %nothing = icmp eq i64 %own.status, 0
+  br i1 %nothing, label %bad, label %tell
+tell:
+  %main.status.at = getelementptr i64, ptr %block, i64 %status
+  store atomic i64 %own.status, ptr %main.status.at monotonic, align 8
+  br label %bad
+bad:
+  %result = phi i64 [ %result.single, %single.do ], [ %result.shared, %wrong ],
+    [ %result.shared, %say ], [ %result.shared, %tell ]
+  ret i64 %result
+over:
+  ret i64 0
+}}
+
+; The end of the epoch that begins at an operation; how many bands it has, in `bands`.
+define internal ptr @epoch_end(ptr %first, ptr %bands) nounwind {{
+start:
+  br label %head
+head:
+  %at = phi ptr [ %first, %start ], [ %end, %inside ]
+  %count = phi i64 [ 0, %start ], [ %count.next, %inside ]
+  %op = load i64, ptr %at
+  %length.at = getelementptr i64, ptr %at, i64 1
+  %length = load i64, ptr %length.at
+  %end = getelementptr i64, ptr %at, i64 %length
+  %band = icmp eq i64 %op, {BAND}
+  %call = icmp eq i64 %op, {CALLS}
+  %either = or i1 %band, %call
+  br i1 %either, label %inside, label %over
+inside:
+  %one = zext i1 %band to i64
+  %count.next = add i64 %count, %one
+  br label %head
+over:
+  store i64 %count, ptr %bands
+  ret ptr %at
+}}
+
+define i64 @rg_drive(ptr %block, i64 %threads, ptr %team, ptr %table, ptr %kernels) nounwind {{
+start:
+  %job = alloca [8 x i64], align 64
+  %bands.at = alloca i64
+  %stop.slot = load i64, ptr %table
+  %stop.there = getelementptr i64, ptr %block, i64 %stop.slot
+  %stoppable = icmp sge i64 %stop.slot, 0
+  %stop.at = select i1 %stoppable, ptr %stop.there, ptr @never.at
+  %word.first = load ptr, ptr %stop.at
+  %times.at = getelementptr i64, ptr %table, i64 1
+  %times.slot = load i64, ptr %times.at
+  %timed = icmp sge i64 %times.slot, 0
+  br i1 %timed, label %counters, label %begin
+counters:
+  %counters.at = getelementptr i64, ptr %block, i64 %times.slot
+  %counters.all = load ptr, ptr %counters.at
+  br label %begin
+begin:
+  %times = phi ptr [ null, %start ], [ %counters.all, %counters ]
+  %copied.at = getelementptr i64, ptr %table, i64 3
+  %copied = load i64, ptr %copied.at
+  %copy = getelementptr i64, ptr %block, i64 %copied
+  %copies.at = getelementptr i8, ptr %team, i64 {COPIES}
+  %number.at = getelementptr i8, ptr %team, i64 {BANDS}
+  %share.at = getelementptr i8, ptr %team, i64 {SHARE}
+  %alone = icmp eq i64 %threads, 1
+  %first = getelementptr i64, ptr %table, i64 {HEAD}
+  store ptr %block, ptr %job
+  %job.table = getelementptr i64, ptr %job, i64 1
+  store ptr %table, ptr %job.table
+  %job.first = getelementptr i64, ptr %job, i64 2
+  %job.kernels = getelementptr i64, ptr %job, i64 3
+  store ptr %kernels, ptr %job.kernels
+  %job.word = getelementptr i64, ptr %job, i64 4
+  store ptr %word.first, ptr %job.word
+  %job.times = getelementptr i64, ptr %job, i64 5
+  store ptr %times, ptr %job.times
+  %job.copies = getelementptr i64, ptr %job, i64 6
+  %job.number = getelementptr i64, ptr %job, i64 7
+  br label %copy.it
+copy.it:
+  ; At the beginning, and after a region, whose tables have had copies of their own.
+  %at.first = phi ptr [ %first, %begin ], [ %end, %together.done ]
+  call void @fill(ptr %block, ptr %copy, i64 %copied, ptr %table)
+  br i1 %alone, label %next, label %count.it
+count.it:
+  %copies.old = load i64, ptr %copies.at
+  %copies = add i64 %copies.old, 1
+  store i64 %copies, ptr %copies.at
+  store i64 %copies, ptr %job.copies
+  br label %next
+next:
+  %at = phi ptr [ %at.first, %copy.it ], [ %at.first, %count.it ], [ %end, %passed ],
+    [ %epoch.end, %did ]
+  %op = load i64, ptr %at
+  %length.at = getelementptr i64, ptr %at, i64 1
+  %length = load i64, ptr %length.at
+  %end = getelementptr i64, ptr %at, i64 %length
+  switch i64 %op, label %over [
+    i64 {CALLS}, label %some
+    i64 {BAND}, label %some
+    i64 {MEET}, label %passed
+    i64 {KEEP}, label %keep
     i64 {TOGETHER}, label %together
   ]
+keep:
+  store ptr @never, ptr %job.word
+  br label %passed
+passed:
+  br label %next
 together:
-  br i1 %fine, label %together.do, label %after
-together.do:
   %loop.at = getelementptr i64, ptr %at, i64 2
   %loop = load i64, ptr %loop.at
   %loop.function.at = getelementptr ptr, ptr %kernels, i64 %loop
   %loop.function = load ptr, ptr %loop.function.at
   %loop.before = call i64 @llvm.readcyclecounter()
-  %result.together = call i64 %loop.function(ptr %block, i64 %thread, i64 %threads, ptr %team)
-  br i1 %timed, label %together.count, label %together.done
+  %result.together = call i64 %loop.function(ptr %block, i64 %threads, ptr %team)
+  br i1 %timed, label %together.count, label %together.look
 together.count:
   %loop.after = call i64 @llvm.readcyclecounter()
   %loop.passed = sub i64 %loop.after, %loop.before
@@ -358,47 +302,38 @@ together.count:
   %loop.number = load i64, ptr %loop.number.at
   %loop.counter = getelementptr i64, ptr %times, i64 %loop.number
   %loop.old = atomicrmw add ptr %loop.counter, i64 %loop.passed monotonic
-  br label %together.done
+  br label %together.look
+together.look:
+  %together.good = icmp eq i64 %result.together, 0
+  br i1 %together.good, label %together.done, label %bad
 together.done:
-  br label %after
-single:
-  br i1 %mine, label %single.do, label %after
-single.do:
-  %calls = getelementptr i64, ptr %at, i64 2
-  %result.single = call i64 @calls(ptr %block, ptr %calls, ptr %end, i64 0, i64 0,
-                                   ptr %word, ptr %times, ptr %kernels)
-  br label %after
-shared:
-  br i1 %fine, label %shared.do, label %after
-shared.do:
-  %result.shared = call i64 @band(ptr %block, ptr %copy, ptr %at, ptr %end, i64 %thread,
-                                  i64 %threads, ptr %team, i64 %own, ptr %word, ptr %times,
-                                  ptr %kernels)
-  br label %after
-meet:
-  %keeps = icmp eq i64 %op, {KEEP}
-  %word.kept = select i1 %keeps, ptr @never, ptr %word
-  br i1 %alone, label %met, label %agree
-agree:
-  %vote.at = getelementptr i8, ptr %team, i64 {VOTE}
-  %vote = load ptr, ptr %vote.at
-  %all = call i64 %vote(ptr %team, i64 %thread, i64 %threads, i64 %result)
-  br label %met
-met:
-  %worst = phi i64 [ %result, %meet ], [ %all, %agree ]
-  %agreed = icmp eq i64 %worst, 0
-  br i1 %agreed, label %after, label %leave
-leave:
-  ret i64 %worst
-after:
-  %result.new = phi i64 [ %result, %single ], [ %result.single, %single.do ],
-    [ %result, %shared ], [ %result.shared, %shared.do ], [ 0, %met ],
-    [ %result, %together ], [ %result.together, %together.done ]
-  %word.new = phi ptr [ %word, %single ], [ %word, %single.do ],
-    [ %word, %shared ], [ %word, %shared.do ], [ %word.kept, %met ],
-    [ %word, %together ], [ %word, %together.done ]
-  br label %next
-over:
+  br label %copy.it
+some:
+  store ptr %at, ptr %job.first
+  %epoch.end = call ptr @epoch_end(ptr %at, ptr %bands.at)
+  %bands = load i64, ptr %bands.at
+  %none = icmp eq i64 %bands, 0
+  %own = or i1 %alone, %none
+  br i1 %own, label %do, label %share
+do:
+  %result.own = call i64 @epoch(ptr %job, i64 0, i64 %threads, ptr %team)
+  br label %did
+share:
+  %number = load i64, ptr %number.at
+  store i64 %number, ptr %job.number
+  %number.next = add i64 %number, %bands
+  store i64 %number.next, ptr %number.at
+  %share.function = load ptr, ptr %share.at
+  %result.all = call i64 %share.function(ptr %team, ptr @epoch, ptr %job, i64 %threads)
+  br label %did
+did:
+  %result.epoch = phi i64 [ %result.own, %do ], [ %result.all, %share ]
+  %good = icmp eq i64 %result.epoch, 0
+  br i1 %good, label %next, label %bad
+bad:
+  %result = phi i64 [ %result.together, %together.look ], [ %result.epoch, %did ]
   ret i64 %result
+over:
+  ret i64 0
 }}
 """

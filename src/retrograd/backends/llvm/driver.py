@@ -1,9 +1,9 @@
 """The function that runs a program's kernels: which thread runs what, and when threads wait.
 
-Every thread goes through the epochs of the plan. In an epoch, bands of rows are shared: block `b`
-belongs to thread `b * threads / blocks`, roughly, unless another one has done all of its own before
-and takes it over. The other kernels are run by thread 0. Between epochs all wait for each other,
-and hear whether an index check failed.
+The caller goes through the epochs of the plan. In an epoch, bands of rows are shared: block `b`
+belongs to thread `b * threads / blocks`, roughly, unless another one has nothing else to do before
+it is begun, and takes it over. The other kernels are run by the caller. It goes on to the next
+epoch when all blocks are finished, and nobody has met with an index check that failed.
 
 All this is written down in a table, which `rg_drive` follows: see `drive_text.py`. A short program
 for one thread calls its kernels itself.
@@ -15,10 +15,20 @@ from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 from typing import TYPE_CHECKING
 
-from retrograd.backends.kernel import EACH, LONG, Band, Kernel, Plan, nanoseconds
+from retrograd.backends.kernel import EACH, LONG, Band, Buffer, Kernel, Plan, nanoseconds
 from retrograd.backends.llvm.alone import AloneWriter, fit, limits
 from retrograd.backends.llvm.drive_sizes import counted
-from retrograd.backends.llvm.drive_text import BAND, CALLS, END, KEEP, MEET, STOP_AT, TOGETHER
+from retrograd.backends.llvm.drive_text import (
+    BAND,
+    CALLS,
+    END,
+    FIRST_AT,
+    KEEP,
+    MEET,
+    NODES_AT,
+    STOP_AT,
+    TOGETHER,
+)
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
 
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
 LOOK = 2e6  # nanoseconds that nobody waits for
 SHORT = 100  # kernels of a program that needs no table
 HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) nounwind {"
-DRIVE = "i64 @rg_drive(ptr, i64, i64, ptr, ptr, ptr)"
+DRIVE = "i64 @rg_drive(ptr, i64, ptr, ptr, ptr)"
 
 
 def is_stoppable(plan: Plan) -> bool:
@@ -74,7 +84,7 @@ class Driver:
         module.declare(DRIVE)
         names = [f"k{n}" for n in module.functions.values()] + [f"loop{n}" for n in module.loops]
         kernels = ", ".join(f"ptr @{name}" for name in names)
-        arguments = "ptr %block, i64 %thread, i64 %threads, ptr %team, ptr @table, ptr @kernels"
+        arguments = "ptr %block, i64 %threads, ptr %team, ptr @table, ptr @kernels"
         data, alone = self._alone()
         return [
             words("table", self._table()),
@@ -101,7 +111,7 @@ class Driver:
         for band, own in zip(bands, module.calls, strict=True):
             for call in own:
                 if band.together:
-                    given = "ptr %block, i64 0, i64 1, ptr %team"
+                    given = "ptr %block, i64 1, ptr %team"
                     code = w.new(f"call i64 @loop{call.number}({given})")
                     w.leave_if(w.new(f"icmp ne i64 {code}, 0"), code)
                 else:
@@ -138,15 +148,27 @@ class Driver:
         self, bands: Sequence[Band], calls: Sequence[list[Call]], stops: bool, times: int = -1
     ) -> list[int]:
         """The table of these bands, each with the calls of its kernels."""
-        stop = self.module.slots.status + STOP_AT if stops else -1
-        local = self.plan.scratch
-        table = [stop, times, local.arena, self.module.slots.count if local.offsets else 0]
+        table = self._head(stops, times)
         for number, operations in enumerate(self._epochs(bands, calls)):
             if number:
                 table += _operation(MEET, [])
             for operation in operations:
                 table += operation
         return table + _operation(END, [])
+
+    def level_table(self, function: int, local: Sequence[Buffer], stops: bool) -> list[int]:
+        """The table of the nodes of a level of a graph, through which a function walks: rows of a
+        band of which each thread has its own `local` buffers."""
+        status = self.module.slots.status
+        own = [word for b in local for word in (self.module.slots.of(b), 0)]
+        cut = [-1 - (status + NODES_AT), 0, 0, 1, len(local)]
+        band = _operation(BAND, [*cut, *own, function, 0, 0, 1, status + FIRST_AT])
+        return self._head(stops, -1) + band + _operation(END, [])
+
+    def _head(self, stops: bool, times: int) -> list[int]:
+        slots, local = self.module.slots, self.plan.scratch
+        stop = slots.status + STOP_AT if stops else -1
+        return [stop, times, local.arena, slots.count if local.offsets else 0, slots.status]
 
     def _epochs(
         self, bands: Sequence[Band], calls: Sequence[list[Call]]

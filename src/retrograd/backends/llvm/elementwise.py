@@ -102,7 +102,7 @@ STEPS = {
 def next_after(at: At, a: str, b: str) -> str:
     step, least = STEPS[at.dtype.name]
     in_float16 = at.dtype.name == "float16"
-    at = At(at.w, float32, at.lanes) if at.dtype.is_half else at
+    at = at.of(float32) if at.dtype.is_half else at
     zero = at.number(0)
     up = at.compare("olt", "", a, b)
     grows = at.logic("xor", up, at.compare("olt", "", a, zero))
@@ -111,7 +111,7 @@ def next_after(at: At, a: str, b: str) -> str:
         size = at.call("minimum", size, at.number(2.0**16))
     whole, found = bits_of(at, size)
     found = whole.do("add", found, whole.choose(grows, whole.number(step), whole.number(-step)))
-    moved = at.w.new(f"bitcast {whole.type} {found} to {at.type}")
+    moved = whole.cast("bitcast", found, at.dtype)
     if in_float16:
         small = at.compare("ole", "", size, at.number(2.0**-14))
         by = at.choose(grows, at.number(least), at.number(-least))

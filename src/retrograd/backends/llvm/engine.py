@@ -32,6 +32,8 @@ from retrograd.backends.llvm.python import SYMBOL, python_address
 from retrograd.backends.llvm.routine import CBLAS, LAPACK
 from retrograd.backends.llvm.shorthand import expanded
 from retrograd.backends.llvm.team import Team, current_team
+from retrograd.backends.llvm.ufuncs import FUSED, fused_ufunc
+from retrograd.backends.llvm.ufuncs import TEXT as FUSED_TEXT
 from retrograd.errors import BackendError
 
 DRIVE = "rg_drive"  # what runs programs by their tables
@@ -129,12 +131,22 @@ class Engine:
         if name not in self._routines:
             assembler, text = self._assembler, ""
             if name == DRIVE:  # programs take no longer for it
-                assembler, text = self._hasty, DRIVE_TEXT
+                assembler, text = self._hasty, DRIVE_TEXT + FUSED_TEXT
             code = assembler.assemble(text or routine_text(self.machine, name)).code
             linker = self._assembler.linker()
             library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
+            for other in FUSED if name == DRIVE else ():
+                library.export_symbol(other)
+            if not self.machine.fma:
+                library.add_current_process()  # where what rounds once is a function
             self._routines[name] = library.link(linker, name), linker
         return int(self._routines[name][0][name])
+
+    @functools.cached_property
+    def fused(self) -> Any:
+        """`fused(a, b, c)` is `a * b + c` of arrays, rounded once; None where there is no such."""
+        self._shared(DRIVE)
+        return fused_ufunc(self._routines[DRIVE][0])
 
     @functools.cached_property
     def _math(self) -> ctypes.CDLL:

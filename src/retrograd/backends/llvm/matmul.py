@@ -3,10 +3,10 @@ are not known, one for those that turn out to be small."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from retrograd.backends.kernel import Nest
-from retrograd.backends.kernel.views import FAR, FEW, FEW_FAR, NEAR
+from retrograd.backends.kernel.views import FAR, FEW, FEW_FAR, NEAR, SPREAD
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, at_start, walk
 from retrograd.backends.llvm.strides import steps_of
@@ -18,7 +18,8 @@ LANES = 16  # the most columns of a vector
 def gemm(w: KernelWriter, nest: Nest) -> None:
     """Calls for the matrices of a stack."""
     w.begin(nest)
-    if w.first or not any(isinstance(nest.info[s].attr, Dim) for s in "mnk"):
+    named = any(isinstance(nest.info[s].attr, Dim) for s in "mnk")
+    if w.first or "spread" in nest.info or not named:
         _large(w, nest)
         return
     _either(w, _are_few(w, nest), lambda: _small(w, nest), lambda: _large(w, nest))
@@ -109,21 +110,18 @@ def _small(w: KernelWriter, nest: Nest) -> None:
 def _large(w: KernelWriter, nest: Nest) -> None:
     """A call for each matrix of a stack."""
     info = nest.info
-    left, right, out = info["buffers"]
-    symbol = f"rg_gemm_{out.type.dtype}"
-    kinds = ["i64"] * 3 + ["ptr", "i64", "i64"] * 2 + ["ptr", "i64", "i1", "ptr", "ptr", "ptr"]
-    w.declare(f"void @{symbol}({', '.join(kinds)})")
     m, n, k = (w.scalar(info[s]) for s in "mnk")
-    a_row, a_step = _strides(w, nest, "a")
-    b_step, b_column = _strides(w, nest, "b")
-    work = w.parameter(info["work"])
     lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
+    if "spread" in info:
+        _spread(w, nest, lo, hi or m)
+        return
+    a_row, a_step = _strides(w, nest, "a")
+    b_step, _ = _strides(w, nest, "b")
     more = "false"  # whether there are sums to go on from
     if hi and w.first:
         k, more = w.new(f"sub i64 {hi}, {lo}"), w.new(f"xor i1 {w.first}, true")
     elif hi:
         m = w.new(f"sub i64 {hi}, {lo}")
-
     soon = _soon(w, nest, lo, hi)
 
     def inside(_: Carried) -> Carried:
@@ -134,16 +132,71 @@ def _large(w: KernelWriter, nest: Nest) -> None:
                 at if step == "0" else w.new(f"add i64 {at}, {w.new(f'mul i64 {lo}, {step}')}")
                 for at, step in zip(starts, steps, strict=True)
             ]
-        buffers = zip((left, right, out), starts, strict=True)
-        a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
-        w.line(
-            f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, i64 {a_row}, i64 {a_step}, "
-            f"{b}, i64 {b_step}, i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work}, "
-            f"ptr {soon}, ptr {'%stop' if w.polls else 'null'})"
-        )
+        _call(w, nest, (m, n, k), starts, f"i64 {a_row}, i64 {a_step}", more, soon)
         return []
 
     walk(w, 0, len(nest.loops), inside)
+
+
+def _call(
+    w: KernelWriter, nest: Nest, sizes: tuple[str, str, str], starts: list[str], layout: str,
+    more: str = "false", soon: str = "null", name: str = "rg_gemm_",
+) -> None:  # fmt: skip
+    """One matrix product: where the matrices start, and the layout of the left one."""
+    m, n, k = sizes
+    symbol = f"{name}{nest.info['buffers'][2].type.dtype}"
+    kind = layout.split()[0]  # of what says where the rows of the left matrix lie
+    kinds = ["i64"] * 3 + ["ptr", kind, kind, "ptr", "i64", "i64"]
+    kinds += ["ptr", "i64", "i1", "ptr", "ptr", "ptr"]
+    w.declare(f"void @{symbol}({', '.join(kinds)})")
+    buffers = zip(nest.info["buffers"], starts, strict=True)
+    a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
+    b_step, b_column = _strides(w, nest, "b")
+    work = w.parameter(nest.info["work"])
+    w.line(
+        f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, {layout}, {b}, i64 {b_step}, "
+        f"i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work}, ptr {soon}, "
+        f"ptr {'%stop' if w.polls else 'null'})"
+    )
+
+
+def _spread(w: KernelWriter, nest: Nest, lo: str, hi: str) -> None:
+    """The same for a left matrix whose rows and columns are not evenly spaced. Tables of offsets
+    are in the memory that the routine would copy such a matrix to: all columns, and some rows."""
+    rows, columns = nest.info["spread"]
+    n, k = (w.scalar(nest.info[s]) for s in "nk")
+    steps = w.parameter(nest.info["work"])
+    places = w.new(f"getelementptr i32, ptr {steps}, i64 {k}")
+    _offsets(w, columns, steps, "0", k)
+    some = w.open_loop(hi, SPREAD, lo)
+    left = w.new(f"sub i64 {hi}, {some.counter}")
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    m = w.new(f"call i64 @llvm.smin.i64(i64 {left}, i64 {SPREAD})")
+    _offsets(w, rows, places, some.counter, m)
+
+    def inside(_: Carried) -> Carried:
+        a, b, y = (w.scalar(v) for v in (nest.info["a"][0], nest.info["b"][0], nest.info["y"]))
+        y = w.new(f"add i64 {y}, {w.new(f'mul i64 {some.counter}, {n}')}")
+        _call(w, nest, (m, n, k), [a, b, y], f"ptr {places}, ptr {steps}", name="rg_gemm_spread_")
+        return []
+
+    walk(w, 0, len(nest.loops), inside)
+    w.close_loop(some)
+
+
+def _offsets(
+    w: KernelWriter, axes: Sequence[tuple[int, int]], table: str, first: str, count: str
+) -> None:
+    """Write where so many rows lie, from the first one on."""
+    loop = w.open_loop(count)
+    rest, place = w.new(f"add i64 {first}, {loop.counter}"), "0"
+    for i, (size, step) in reversed(list(enumerate(axes))):
+        at = w.new(f"urem i64 {rest}, {size}") if i else rest
+        place = w.new(f"add i64 {place}, {w.new(f'mul i64 {at}, {step}')}")
+        rest = w.new(f"udiv i64 {rest}, {size}")
+    entry = w.new(f"getelementptr i32, ptr {table}, i64 {loop.counter}")
+    w.line(f"store i32 {w.new(f'trunc i64 {place} to i32')}, ptr {entry}, align 4")
+    w.close_loop(loop)
 
 
 def _soon(w: KernelWriter, nest: Nest, lo: str, hi: str) -> str:

@@ -16,7 +16,7 @@ from retrograd.backends.kernel import Band, Buffer, Kernel, Nest, Plan
 from retrograd.backends.kernel.region import regions_of
 from retrograd.backends.llvm import index, invoke, matmul, reduce, scan, sorting
 from retrograd.backends.llvm.alike import Likeness
-from retrograd.backends.llvm.drive_text import STOP_AT
+from retrograd.backends.llvm.drive_text import FIRST_AT, NODES_AT, STATUS_SLOTS, STOP_AT
 from retrograd.backends.llvm.driver import (
     Driver,
     first_overwriting,
@@ -29,6 +29,7 @@ from retrograd.backends.llvm.machine import Machine
 from retrograd.backends.llvm.regions import RegionWriter
 from retrograd.backends.llvm.scalar_scan import StepWriter, of_numbers
 from retrograd.backends.llvm.shared_regions import TEAM, TeamWriter
+from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
 
 ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see drive_text.py
@@ -81,7 +82,7 @@ class Slots:
 
     @property
     def count(self) -> int:
-        return self.status + 4
+        return self.status + STATUS_SLOTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,8 @@ class Module:
         self._calls: dict[int, Call] = {}  # of kernels that regions run, by `id`
         self._dims: dict[int, set[Dim]] = {}  # sizes that regions read from the block, by `id`
         self._parts: list[str] = []  # functions that are no kernels
-        self.loops: list[int] = []  # loops whose steps all threads go through
-        self._tables: list[tuple[str, list[Band], list[list[Call]], bool]] = []
+        self.loops: list[int] = []  # regions whose bands threads share
+        self._tables: list[Callable[[Driver], str]] = []  # what regions refer to
         self.stoppable = is_stoppable(plan)
         # Whether loops look between two steps if they are to stop. Not where a run may already have
         # overwritten what was given away: it has to be done then.
@@ -152,7 +153,7 @@ class Module:
         return Call(function, parameters, check, number, polls=polls)
 
     def _together(self, kernel: Kernel, band: Band, check: int, number: int) -> Call:
-        """A region that all threads go through."""
+        """A region whose bands threads share."""
         w = TeamWriter(self, check, self.polls, band.local)
         text = w.write_region(kernel)
         self._dims[id(kernel)] = w.dims
@@ -166,8 +167,17 @@ class Module:
         for band in bands:
             for size in band.sizes:
                 self.slots.of(size)
-        self._tables.append((f"table{len(self._tables)}", bands, calls, self.polls))
-        return self._tables[-1][0]
+        name, polls = f"table{len(self._tables)}", self.polls
+        self._tables.append(lambda d: words(name, d.table_of(bands, calls, polls)))
+        return name
+
+    def level(self, w: Writer, local: Sequence[Buffer]) -> str:
+        """The name of the table of a level of a graph, whose nodes threads share: a function, as it
+        was written, is called for some of them."""
+        function = self.functions.setdefault(w.text(), len(self.functions))
+        name, polls = f"table{len(self._tables)}", self.polls
+        self._tables.append(lambda d: words(name, d.level_table(function, local, polls)))
+        return name
 
     def made(self, kernel: Kernel) -> Call:
         """What `inner` has said."""
@@ -244,12 +254,13 @@ class Module:
             places = {
                 "{status}": str(self.slots.status),
                 "{stop}": str(self.slots.status + STOP_AT),
-                "{count}": str(self.slots.count),
+                "{first}": str(self.slots.status + FIRST_AT),
+                "{nodes}": str(self.slots.status + NODES_AT),
             }
             for key, place in places.items():
                 parts = [part.replace(key, place) for part in parts]
             parts += [driver.slots_of(call, "inner") for call in self._calls.values()]
-            parts += [words(name, driver.table_of(b, c, s)) for name, b, c, s in self._tables]
+            parts += [write(driver) for write in self._tables]
         parts += runs
         parts.append(ATTRIBUTES)
         return "\n".join(parts) + "\n"

@@ -2,7 +2,7 @@
 
 Compiled code calls back with the text of a graph of few ops, the addresses of its operands and of
 its result, and the values of the named sizes. The call takes the interpreter's lock, on the thread
-that runs the kernel; other threads of the team wait at their barrier without it. What is raised is
+that runs the kernel; other threads of the team work and wait without it. What is raised is
 kept under a number, which the routine returns, and raised again when the run is over.
 """
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array
 from retrograd.backends.kernel import Plan
+from retrograd.backends.llvm.drive_text import STATUS_SLOTS
 from retrograd.backends.llvm.module import Module
 from retrograd.ir import BY_CODE, Dim, as_dtype
 from retrograd.ir.literal import Reader, show_size
@@ -85,7 +86,7 @@ class Recipe:
 
     @property
     def slots(self) -> int:
-        return self.status + 4
+        return self.status + STATUS_SLOTS
 
     def to_bytes(self) -> bytes:
         head = {

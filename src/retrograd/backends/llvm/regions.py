@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel import Buffer, Kernel
 from retrograd.backends.kernel.region import Region, length_of, regions_of
-from retrograd.backends.llvm.drive_text import STOPPED
+from retrograd.backends.llvm.band_text import STOPPED
 from retrograd.backends.llvm.walk import walk
 from retrograd.backends.llvm.writer import Writer
 from retrograd.control import Cond, DagScan, Scan, Sized, WhileLoop

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from retrograd.backends.kernel import Buffer, Kernel, Store, Value
 from retrograd.backends.kernel.region import Region, length_of, regions_of
 from retrograd.backends.llvm import reduce, types
-from retrograd.backends.llvm.drive_text import STOPPED
+from retrograd.backends.llvm.band_text import STOPPED
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.control import Scan
 from retrograd.ir import Dim

@@ -74,7 +74,7 @@ class Steps:
         for text, number in self._functions.items():
             parts.append(f"define internal i64 @k{number}({ARGUMENTS}) #0 {{\n{text}\n}}")
         listed = ", ".join([f"ptr @k{n}" for n in self._functions.values()])
-        given = "ptr %block, i64 0, i64 1, ptr null, ptr %table, ptr @kernels"
+        given = "ptr %block, i64 1, ptr null, ptr %table, ptr @kernels"
         parts += [
             f"@kernels = internal constant [{len(self._functions)} x ptr] [{listed}]",
             "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %table) nounwind {",

@@ -1,22 +1,25 @@
 """The team: threads that run one program together.
 
-A program is called with the same block on every thread of the team, thread 0 being the caller:
-`i64 run(ptr block, i64 thread, i64 threads, ptr team)`. It divides its work by `thread` and
-`threads`, and where one part needs the results of another it calls
+A program is called on the caller's thread alone: `i64 run(ptr block, i64 0, i64 threads, ptr
+team)`. What is to be shared it hands to
 
-- `void rg_barrier(ptr team, i64 thread, i64 threads)`: all threads wait for each other; what each
-  wrote before is seen by all after;
-- `i64 rg_vote(ptr team, i64 thread, i64 threads, i64 mine)`: a barrier that returns to all threads
-  the largest (unsigned) number that any of them brought: how they agree to stop, or that one of
-  them failed.
+- `i64 rg_share(ptr team, ptr work, ptr argument, i64 threads)`, with the team and the threads that
+  it was given: `i64 work(ptr argument, i64 thread, i64 threads, ptr team)` is called by the caller,
+  as thread 0, and by those workers, from 1 to `threads` - 1, that come before it has returned
+  there. It must return there when all there is to do has been done or begun by somebody, whoever
+  came. When those who came have returned, the result is the largest (unsigned) of theirs, and what
+  they wrote is seen by the caller.
 
-Both are free with one thread, where `team` may be anything. All threads must make the same calls in
-the same order. The number of threads is at most what was asked for; it is smaller where threads
-cannot be started, have not arrived yet, or are busy with the program of another Python thread. So
-what a program computes must not depend on it.
+So nobody waits for a thread that has not begun anything: on a busy machine, where threads may not
+run for milliseconds, the others do its part. What a program computes must not depend on who did
+what.
+
+With one thread there is nothing to share, and `team` may be anything. There are at most as many as
+were asked for; fewer where threads cannot be started, have not arrived yet, or where the team is
+busy with the program of another Python thread.
 
 Workers are Python threads, for the sake of portability, which enter native code once and stay
-there, without the interpreter's lock: at first spinning, so that a launch costs less than a
+there, without the interpreter's lock: at first spinning, so that to share costs less than a
 microsecond, and after `PATIENCE` asleep.
 """
 
@@ -37,13 +40,20 @@ import numpy as np
 from retrograd.backends.llvm.assembler import Assembler
 from retrograd.backends.llvm.interrupt import interruptible
 from retrograd.backends.llvm.team_system import parking
-from retrograd.backends.llvm.team_text import TEAM_BYTES, THREAD_BYTES, VOTE, team_text
+from retrograd.backends.llvm.team_text import (
+    BANDS,
+    SHARE,
+    SWEPT,
+    TEAM_BYTES,
+    THREAD_BYTES,
+    team_text,
+)
 from retrograd.backends.threads import MOST_THREADS, allowed_processors, placing, processors
 
 # Seconds that a waiting thread spins before it sleeps: what sleeping costs on a virtual machine,
 # which gives the processor away, and about what blocks of rows differ by.
 PATIENCE = 200e-6
-HASTE = 2e-6  # the same where threads outnumber processors, and spinning keeps others from working
+HASTE = 2e-6  # the same where threads outnumber processors, or others need them
 ALIGNMENT = 128
 
 _LAUNCH = ctypes.CFUNCTYPE(
@@ -61,7 +71,7 @@ class Team:
 
     def __init__(self, how: str | None = None) -> None:
         code = _native(team_text(how or parking()))
-        self.symbols = {name: code[name] for name in ("rg_barrier", "rg_vote")}
+        self.symbols = {"rg_share": code["rg_share"]}
         self.dispatch = _DISPATCH(code["dispatch"])
         self._launch = _LAUNCH(code["launch"])
         self._work = _WORK(code["work"])
@@ -135,7 +145,8 @@ class Team:
         self._renew()
         patience, haste = (max(1, round(t / self._pause)) for t in (PATIENCE, HASTE))
         self._words[32:36] = [patience, haste, processors(), patience]
-        self._words[VOTE // 8] = self.symbols["rg_vote"]
+        self._words[SHARE // 8] = self.symbols["rg_share"]
+        self._words[BANDS // 8] = self._words[SWEPT // 8] = 1
         self._hiring = threading.Lock()
         self._asked = 1
 
@@ -163,7 +174,7 @@ def _native(text: str) -> dict[str, int]:
     linker = assembler.linker()
     library = llvm.JITLibraryBuilder().add_object_img(assembler.assemble(text).code)
     library.add_current_process()
-    names = ("rg_barrier", "rg_vote", "dispatch", "launch", "work", "pauses", "renew", "flush")
+    names = ("rg_share", "dispatch", "launch", "work", "pauses", "renew", "flush")
     for name in names:
         library.export_symbol(name)
     for name, address in _imports():

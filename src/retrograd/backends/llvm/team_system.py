@@ -1,9 +1,10 @@
 """What the native half of the team asks of the system and the processor, as LLVM IR text.
 
 `park` and `unpark`, which put a thread to sleep and wake it; `settle`, which keeps workers off the
-caller's processor, and `hold`, which keeps the caller on it; `get_mode` and `set_mode`, how a
-thread rounds, and `flush`, what it does with tiny numbers; and what spinning threads do meanwhile.
-The memory `settle` works on is laid out in `team_text.py`.
+caller's processor, and `hold`, which keeps the caller on it; `crowded`, which says if other
+programs need processors, and `look_around` and `judge`, which find out; `get_mode` and `set_mode`,
+how a thread rounds, and `flush`, what it does with tiny numbers; and what spinning threads do
+meanwhile. The memory `settle` works on is laid out in `team_text.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 import platform
 import sys
 from string import Template
+
+CROWDED = 100_000_000  # nanoseconds for which others are taken to need processors, once they have
+OFTEN = 1_000_000  # between two looks of the caller if they do
 
 # How each system puts a thread to sleep until a word changes: `park` returns, at the latest, when
 # `unpark` is called after the word has changed; it may return early.
@@ -82,9 +86,97 @@ define internal void @let_go(ptr %mask) {
   ret void
 }
 
+declare i32 @clock_gettime(i32, ptr)
+
+define internal i64 @clock() {
+  %time = alloca [2 x i64], align 8
+  %ignored = call i32 @clock_gettime(i32 1, ptr %time)
+  %seconds = load i64, ptr %time
+  %part.at = getelementptr i64, ptr %time, i64 1
+  %part = load i64, ptr %part.at
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %part
+  ret i64 %now
+}
+
+declare i32 @getrusage(i32, ptr)
+declare ptr @pthread_self()
+
+; Look if the system has taken the processor away from this thread since it looked last, which its
+; place says: then others need processors, too, and for some time the system is to find places for
+; all, since it knows where it is crowded.
+define internal void @look_around(ptr %team, i64 %thread) noinline {
+start:
+  %usage = alloca [32 x i64], align 8
+  %ignored = call i32 @getrusage(i32 1, ptr %usage)  ; of this thread
+  %taken.at = getelementptr i64, ptr %usage, i64 17
+  %taken = load i64, ptr %taken.at
+  %who = call ptr @pthread_self()
+  %place = call ptr @place(ptr %team, i64 %thread)
+  %before.at = getelementptr i8, ptr %place, i64 144
+  %before = load i64, ptr %before.at
+  %whose.at = getelementptr i8, ptr %place, i64 152
+  %whose = load ptr, ptr %whose.at
+  store i64 %taken, ptr %before.at
+  store ptr %who, ptr %whose.at
+  %same = icmp eq ptr %who, %whose
+  %more = icmp ne i64 %taken, %before
+  %again = and i1 %same, %more
+  br i1 %again, label %note, label %done
+note:
+  %now = call i64 @clock()
+  %until = add i64 %now, $crowded
+  %until.at = getelementptr i8, ptr %team, i64 312
+  store atomic i64 %until, ptr %until.at monotonic, align 8
+  br label %done
+done:
+  ret void
+}
+
+; At the end of a launch: look around if it was rare that workers came, but not too often.
+define internal void @judge(ptr %team, i64 %wanted, i64 %helped) {
+start:
+  %twice = shl i64 %helped, 1
+  %rare = icmp ult i64 %twice, %wanted
+  br i1 %rare, label %time, label %done
+time:
+  %now = call i64 @clock()
+  %next.at = getelementptr i8, ptr %team, i64 320
+  %next = load i64, ptr %next.at
+  %soon = icmp slt i64 %now, %next
+  br i1 %soon, label %done, label %look
+look:
+  %later = add i64 %now, $often
+  store i64 %later, ptr %next.at
+  call void @look_around(ptr %team, i64 0)
+  br label %done
+done:
+  ret void
+}
+
+; Whether it is still so.
+define internal i1 @crowded(ptr %team) {
+start:
+  %until.at = getelementptr i8, ptr %team, i64 312
+  %until = load atomic i64, ptr %until.at monotonic, align 8
+  %some = icmp ne i64 %until, 0
+  br i1 %some, label %look, label %no
+look:
+  %now = call i64 @clock()
+  %yet = icmp slt i64 %now, %until
+  br i1 %yet, label %yes, label %over
+yes:
+  ret i1 true
+over:
+  store atomic i64 0, ptr %until.at monotonic, align 8
+  br label %no
+no:
+  ret i1 false
+}
+
 ; Keep the workers off the caller's processor. A thread that is woken is often put where it was
-; woken from; there it would wait for the caller, and the caller at the next barrier for it.
-define internal void @settle(ptr %team, i64 %workers, i1 %fits) {
+; woken from; there it would be idle while the caller works.
+define internal void @settle(ptr %team, i64 %workers, i1 %calm) {
 start:
   %wanted.at = getelementptr i8, ptr %team, i64 304
   %wanted = load i64, ptr %wanted.at
@@ -93,7 +185,7 @@ start:
 look:
   %here = call i32 @sched_getcpu()
   %wide = sext i32 %here to i64
-  %avoid = select i1 %fits, i64 %wide, i64 -1
+  %avoid = select i1 %calm, i64 %wide, i64 -1
   %avoided.at = getelementptr i8, ptr %team, i64 288
   %avoided = load i64, ptr %avoided.at
   %settled.at = getelementptr i8, ptr %team, i64 296
@@ -124,7 +216,7 @@ clear:
 each:
   %thread = phi i64 [ 1, %move ], [ 1, %clear ], [ %next, %each ]
   %place = call ptr @place(ptr %team, i64 %thread)
-  %id.at = getelementptr i8, ptr %place, i64 3080
+  %id.at = getelementptr i8, ptr %place, i64 128
   %id = load i64, ptr %id.at
   %id.short = trunc i64 %id to i32
   %ignored = call i32 @sched_setaffinity(i32 %id.short, i64 128, ptr %mask)
@@ -202,8 +294,20 @@ define void @renew() {
 
 # Other systems offer no way to place threads, or place them well enough.
 _STAY = """
-define internal void @settle(ptr %team, i64 %workers, i1 %fits) {
+define internal void @settle(ptr %team, i64 %workers, i1 %calm) {
   ret void
+}
+
+define internal void @look_around(ptr %team, i64 %thread) {
+  ret void
+}
+
+define internal void @judge(ptr %team, i64 %wanted, i64 %helped) {
+  ret void
+}
+
+define internal i1 @crowded(ptr %team) {
+  ret i1 false
 }
 
 define internal i1 @hold(ptr %team, ptr %mask) {
@@ -299,7 +403,9 @@ def system_text(how: str, machine: str) -> str:
     """`park`, `unpark`, `renew` and `settle` for threads that sleep by `how` (see `parking`), then
     `get_mode`, `set_mode` and `flush` for a kind of processor."""
     sleep = {
-        "futex": _FUTEX.substitute(number=_FUTEX_NUMBERS.get(machine, 0)),
+        "futex": _FUTEX.substitute(
+            number=_FUTEX_NUMBERS.get(machine, 0), crowded=CROWDED, often=OFTEN
+        ),
         "condition": _CONDITION + _STAY,
         "windows": _WINDOWS + _STAY,
     }[how]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel.cost import walk_costs
 from retrograd.backends.kernel.region import Region, Row
+from retrograd.backends.llvm.writer import Writer
 from retrograd.control import DagScan
 
 if TYPE_CHECKING:
@@ -31,19 +32,20 @@ def walk(w: RegionWriter, region: Region, prim: DagScan) -> None:
 
 
 def walk_together(w: TeamWriter, region: Region, prim: DagScan, part: str) -> None:
-    """Write the walk of a thread of many. `part` is a function that walks through some nodes, from
-    a place in the order of the walk to another."""
+    """Write the walk of a thread that shares wide levels with others. `part` is a function that
+    walks through some nodes, from a place in the order of the walk to another."""
     t = region.walk
     assert t is not None
     n, e = w.size(prim.nodes), w.size(t.edges.type.shape[1])
+    _alone(w, part, n)
     order = w.load(t.order)
     starts = _word(w, order, w.new(f"add i64 {n}, 1"))
     count = _read(w, order, "0")
     last = w.new(f"sub i64 {count}, 1")
     wide = _least_width(w, region, n, e)
-    found = w.reserve("i64", 8)
+    table = _level(w, part)
     levels = w.open_loop(count, 1, "0", [("i64", "0")])
-    done = levels.values[0]  # nodes that are walked through, or left to the first thread for now
+    done = levels.values[0]  # nodes that are walked through, or left for now
     k = w.new(f"sub i64 {last}, {levels.counter}") if prim.reverse else levels.counter
     first, end = _read(w, starts, k), _read(w, starts, w.new(f"add i64 {k}, 1"))
     if prim.reverse:
@@ -53,35 +55,44 @@ def walk_together(w: TeamWriter, region: Region, prim: DagScan, part: str) -> No
     before = w.block
     w.branch(w.new(f"icmp sge i64 {width}, {wide}"), share, after)
     w.start_block(share)
-    _walk_alone(w, part, done, first, found)
-    w.meet(w.new(f"load i64, ptr {found}, align 8"))
-    next_ = w.new("add i64 %thread, 1")
-    mine, theirs = (
-        w.new(f"add i64 {first}, {w.new(f'udiv i64 {w.mul(width, x)}, %threads')}")
-        for x in ("%thread", next_)
-    )
-    w.meet(w.new(f"call i64 @{part}(ptr %block, i64 {mine}, i64 {theirs})"))
+    _walk_alone(w, part, done, first)
+    for place, value in (("{first}", first), ("{nodes}", width)):
+        slot = w.new(f"getelementptr i64, ptr %block, i64 {place}")
+        w.line(f"store i64 {value}, ptr {slot}, align 8")
+    w.drive(table)
     shared = w.block
     w.jump(after)
     w.start_block(after)
     left = w.new(f"phi i64 [ {done}, %{before} ], [ {end}, %{shared} ]")
     w.close_loop(levels, [left])
-    _walk_alone(w, part, levels.values[0], n, found)
-    w.tell_why()
-    w.line(f"ret i64 {w.new(f'load i64, ptr {found}, align 8')}")
+    _walk_alone(w, part, levels.values[0], n)
 
 
-def _walk_alone(w: TeamWriter, part: str, first: str, end: str, found: str) -> None:
-    """Have the first thread walk through nodes, if there are any; what it comes to is `found`."""
-    w.line(f"store i64 0, ptr {found}, align 8")
-    some = w.new(f"icmp slt i64 {first}, {end}")
-    go, on = w.label(), w.label()
-    w.branch(w.new(f"and i1 {w.first}, {some}"), go, on)
-    w.start_block(go)
+def _alone(w: TeamWriter, part: str, n: str) -> None:
+    """One thread does not look at levels."""
+    alone, many = w.label(), w.label()
+    w.branch(w.new("icmp eq i64 %threads, 1"), alone, many)
+    w.start_block(alone)
+    w.line(f"ret i64 {w.new(f'call i64 @{part}(ptr %block, i64 0, i64 {n})')}")
+    w.start_block(many)
+
+
+def _walk_alone(w: TeamWriter, part: str, first: str, end: str) -> None:
+    """Walk through nodes; leave with what is wrong."""
     code = w.new(f"call i64 @{part}(ptr %block, i64 {first}, i64 {end})")
-    w.line(f"store i64 {code}, ptr {found}, align 8")
-    w.jump(on)
-    w.start_block(on)
+    w.leave_if(w.new(f"icmp ne i64 {code}, 0"), code)
+
+
+def _level(w: TeamWriter, part: str) -> str:
+    """The table by which threads share nodes: places in the order, counted from the first one."""
+    inner = Writer(w.declare)
+    slot = inner.new("load i64, ptr %slots, align 8")
+    first_at = inner.new(f"getelementptr i64, ptr %block, i64 {slot}")
+    first = inner.new(f"load i64, ptr {first_at}, align 8")
+    begin, until = (inner.new(f"add i64 {first}, {x}") for x in ("%lo", "%hi"))
+    code = inner.new(f"call i64 @{part}(ptr %block, i64 {begin}, i64 {until})")
+    inner.line(f"ret i64 {code}")
+    return w.module.level(inner, w.own)
 
 
 def _least_width(w: TeamWriter, region: Region, n: str, e: str) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+Registers = Sequence[str]
+
 
 class Loop:
     """An open loop. `values` are what it carries from one iteration to the next."""
@@ -102,6 +104,32 @@ class Writer:
         self.start_block(f"{name}.end")
         for (at, head), value in zip(loop._heads, values, strict=True):
             self.lines[at] = f"  {head}, [ {value}, %{name}.last ]"
+
+    def repeat(
+        self, count: str, carried: Sequence[tuple[str, str]], body: Callable[[list[str]], Registers]
+    ) -> list[str]:
+        """The last of what `body`, so many times, makes of these: types and first values."""
+        loop = self.open_loop(count, carried=carried)
+        self.close_loop(loop, body(loop.values))
+        return loop.values
+
+    def either_of(
+        self, condition: str, kind: str, yes: Callable[[], Registers], no: Callable[[], Registers]
+    ) -> list[str]:
+        """What one of the two writes, all of one type; only that one is computed."""
+        on, off, end = self.label(), self.label(), self.label()
+        self.branch(condition, on, off)
+        found, ends = [], []
+        for label, write in ((on, yes), (off, no)):
+            self.start_block(label)
+            found.append(write())
+            ends.append(self.block)
+            self.jump(end)
+        self.start_block(end)
+        return [
+            self.new(f"phi {kind} [ {x}, %{ends[0]} ], [ {y}, %{ends[1]} ]")
+            for x, y in zip(*found, strict=True)
+        ]
 
     def text(self) -> str:
         return "\n".join(["start:", *self.entry, *self.lines])

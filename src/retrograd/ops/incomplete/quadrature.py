@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numpy as np
+
 RAISED = 16
 PANELS = 8
 NODES = (
@@ -18,6 +20,9 @@ WEIGHTS = (
 )  # fmt: skip
 DECAY = 40.0  # the integrand is cut off at exp(-40)
 CLOSE = 0.1  # so near to the end, in units of the density's scale there, it is not integrated
+
+
+Point = Callable[[Any], tuple[Any, ...]]
 
 
 class Maths(Protocol):
@@ -51,6 +56,9 @@ class Maths(Protocol):
     def log_gamma_near_two(self, t: Any) -> Any:
         """`log Gamma(2 + t)` for `|t| <= 1/2`, relatively accurate."""
 
+    def sums(self, half: Any, zero: Any, point: Point, count: int) -> Any:
+        """What `one_by_one` gives."""
+
     def loop(self, count: int, body: Callable[..., tuple[Any, ...]], *state: Any) -> Any:
         """The state after `count` times `state = body(*state)`."""
 
@@ -59,10 +67,14 @@ def least(m: Maths, a: Any, b: Any) -> Any:
     return m.choose(a < b, a, b)
 
 
-def integrals(m: Maths, width: Any, point: Callable[[Any], tuple[Any, ...]], count: int) -> Any:
+def integrals(m: Maths, width: Any, point: Point, count: int) -> Any:
     """The integrals from 0 to `width` of the numbers that `point` gives at a place."""
     half = width * (0.5 / PANELS)
-    zero = width * 0.0
+    return [s * half for s in m.sums(half, width * 0.0, point, count)]
+
+
+def one_by_one(m: Maths, half: Any, zero: Any, point: Point, count: int) -> Any:
+    """The weighted sums of the numbers at the places of all panels, each of twice `half`."""
 
     def panel(centre: Any, *sums: Any) -> tuple[Any, ...]:
         for node, weight in zip(NODES, WEIGHTS, strict=True):
@@ -71,7 +83,29 @@ def integrals(m: Maths, width: Any, point: Callable[[Any], tuple[Any, ...]], cou
         return (centre + half * 2.0, *sums)
 
     _, *sums = m.loop(PANELS, panel, half, *[zero] * count)
-    return [s * half for s in sums]
+    return sums
+
+
+class Panels:
+    """The same for NumPy's arrays, at all places at once."""
+
+    count = PANELS * len(NODES) * 2
+    _weights = np.tile(np.repeat(WEIGHTS, 2), PANELS)
+
+    @staticmethod
+    def places(half: Any) -> Any:
+        """They lie along a new first axis, in the order in which they are added up."""
+        centres = [half]
+        for _ in range(PANELS - 1):
+            centres.append(centres[-1] + half * 2.0)
+        away = [half * node for node in NODES]
+        found = [p for c in centres for d in away for p in (c - d, c + d)]
+        return np.array(found)
+
+    @classmethod
+    def total(cls, zero: Any, values: Any) -> Any:
+        weighted = values * cls._weights.reshape(-1, *[1] * (np.ndim(values) - 1))
+        return np.add.accumulate(np.concatenate([zero[None], weighted]))[-1]
 
 
 def log_ratio(m: Maths, excess: Any, x: Any, a: Any) -> Any:

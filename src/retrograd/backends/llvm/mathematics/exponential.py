@@ -141,13 +141,13 @@ def tanh(x: Term) -> Term:
         scale = power_of_two(n, x.format)
         e = fma(excess(r), scale, scale - 1.0)
         return (e / (e + 2.0)).with_sign_of(x)
-    near, w = abs(x) < 0.55, x.at.w
+    near = abs(x) < 0.55
     if x.at.lanes == 1:
-        y = either(w, near.name, lambda: _near_tanh(x), lambda: _far_tanh(x))
+        (y,) = either(x.at, near.name, lambda: [_near_tanh(x)], lambda: [_far_tanh(x)])
     else:
         small = _near_tanh(x)
         far = (~near).anywhere()
-        y = either(w, far, lambda: choose(near, small, _far_tanh(x)), lambda: small)
+        (y,) = either(x.at, far, lambda: [choose(near, small, _far_tanh(x))], lambda: [small])
     return y.with_sign_of(x)
 
 

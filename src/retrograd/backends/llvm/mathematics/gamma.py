@@ -25,6 +25,7 @@ from retrograd.backends.llvm.mathematics.wide import (
     special,
     whole,
 )
+from retrograd.ir import int64
 from retrograd.ops.series import DIGAMMA_SERIES, STIRLING_SERIES, ZETA_SERIES
 
 # fmt: off
@@ -229,13 +230,13 @@ zeta_positive = called(
 def _zeta(s: Term, q: Term) -> Term:
     """For negative `q = f - n` and whole `s`, with positive arguments only:
     `zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q))`."""
-    w = s.at.w
     negative = q < 0.0
     f = q - q.intrinsic("floor")
     first = choose(negative, f, q)
     odd = is_odd(s)
     sign = choose(negative, choose(odd, s.like(-1), s.like(1)), s.like(0))
-    count = w.new(f"select i1 {negative.anywhere()}, i64 3, i64 1")
+    index = s.at.of(int64, 1)
+    count = Term(index, index.choose(negative.anywhere(), index.number(3), index.number(1)))
 
     def step(k: Term, total: Term) -> tuple[Term, Term]:
         one, two = k.equals(1.0), k.equals(2.0)

@@ -10,6 +10,7 @@ from retrograd.backends.llvm.at import Emit
 from retrograd.backends.llvm.mathematics import bessel, gamma, wide
 from retrograd.backends.llvm.mathematics.term import Term, choose, polynomial
 from retrograd.ops import incomplete
+from retrograd.ops.incomplete.quadrature import Panels, Point, one_by_one
 
 
 class _Registers:
@@ -34,6 +35,17 @@ class _Registers:
 
     def bessel_ratio(self, k: Term) -> Term:
         return bessel.unit_ratio(k)
+
+    def sums(self, half: Term, zero: Term, point: Point, count: int) -> Any:
+        at = half.at
+
+        def named(place: str) -> list[str]:
+            return [value.name for value in point(Term(at, place))]
+
+        found = at.integrals(Panels(), half.name, zero.name, named)
+        if found is None:
+            return one_by_one(self, half, zero, point, count)
+        return [Term(at, x) for x in found]
 
     def log_gamma_near_two(self, t: Term) -> Term:
         return t * polynomial(t, gamma.LGAMMA)

@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable
 
 from retrograd.backends.llvm.at import At, Emit, one_by_one
-from retrograd.backends.llvm.mathematics.term import Term, choose, fma
+from retrograd.backends.llvm.mathematics.term import Term, choose, either, fma
 from retrograd.backends.llvm.writer import Writer
-from retrograd.ir import float64, int64
+from retrograd.ir import float32, float64, int64
 
 _HALF_PI = {
     "float32": (1.5707964, -4.371139e-08, -1.7151245e-15),
@@ -42,24 +42,16 @@ def reduced(a: Term) -> tuple[Term, Term]:
     for part in _HALF_PI[name]:
         r = fma(turns, -part, r)
     far = a > _LIMIT[name]
-    w, label = a.at.w, a.at.w.label()
-    before = w.block
-    w.branch(far.anywhere(), f"{label}.far", f"{label}.end")
-    w.start_block(f"{label}.far")
-    exact = choose(far, a, 2 * _LIMIT[name])
-    rest = Term(a.at, _far_rest(a.at, exact.name))
-    rest = choose(exact < math.inf, rest, math.nan)
-    turns = Term(a.at, _far_turns(a.at, exact.name))
-    slow_t, slow_r = choose(far, turns + magic, t), choose(far, rest, r)
-    after = w.block
-    w.jump(f"{label}.end")
-    w.start_block(f"{label}.end")
-    kind = a.at.type
-    t, r = (
-        Term(a.at, w.new(f"phi {kind} [ {x.name}, %{before} ], [ {y.name}, %{after} ]"))
-        for x, y in ((t, slow_t), (r, slow_r))
-    )
-    return t.bits(), r
+
+    def exactly() -> tuple[Term, Term]:
+        exact = choose(far, a, 2 * _LIMIT[name])
+        rest = Term(a.at, _far_rest(a.at, exact.name))
+        rest = choose(exact < math.inf, rest, math.nan)
+        turns = Term(a.at, _far_turns(a.at, exact.name))
+        return choose(far, turns + magic, t), choose(far, rest, r)
+
+    t_found, r_found = either(a.at, far.anywhere(), exactly, lambda: (t, r))
+    return t_found.bits(), r_found
 
 
 # A large `%a` times 2/pi, modulo 4: three words, the lowest first, `_FRACTION` bits behind the
@@ -125,9 +117,9 @@ def _far(name: str, emit: Callable[[Writer], str]) -> Emit:
     def call(at: At, a: str) -> str:
         for known in (_TABLE, _PRODUCT, "i64 @llvm.ctlz.i64(i64, i1)", _FMA, text):
             at.w.declare(known)
-        wide = a if at.type == "double" else at.w.new(f"fpext float {a} to double")
+        wide = a if at.type == "double" else at.cast("fpext", a, float64)
         y = at.w.new(f"call double @math.{name}(double {wide})")
-        return y if at.type == "double" else at.w.new(f"fptrunc double {y} to float")
+        return y if at.type == "double" else at.of(float64).cast("fptrunc", y, float32)
 
     return one_by_one(name, call)
 

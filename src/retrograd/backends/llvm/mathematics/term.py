@@ -10,11 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from zlib import crc32
 
 from retrograd.backends.llvm.at import At, Emit
-from retrograd.backends.llvm.types import suffix
-from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType, bool_, float32, float64, int32, int64
 
 
@@ -122,7 +119,7 @@ class Term:
     # -- comparisons, false for NaN unless it says otherwise ----------------------------------
     def _condition(self, floats: str, integers: str, x: Operand) -> Term:
         found = self.at.compare(floats, integers, self.name, self._of(x))
-        return Term(At(self.at.w, bool_, self.at.lanes), found)
+        return Term(self.at.of(bool_), found)
 
     def __lt__(self, x: Operand) -> Term:
         return self._condition("olt", "lt", x)
@@ -148,12 +145,7 @@ class Term:
 
     def anywhere(self) -> str:
         """Whether the condition holds in some lane: a register of one bit."""
-        if self.at.lanes == 1:
-            return self.name
-        at = self.at
-        symbol = f"llvm.vector.reduce.or.v{at.lanes}i1"
-        at.w.declare(f"i1 @{symbol}({at.type})")
-        return at.w.new(f"call i1 @{symbol}({at.type} {self.name})")
+        return self.at.anywhere(self.name)
 
     # -- between dtypes -----------------------------------------------------------------------
     @property
@@ -161,8 +153,7 @@ class Term:
         return DOUBLE if self.at.dtype in (float64, int64) else SINGLE
 
     def _as(self, how: str, dtype: DType) -> Term:
-        at = At(self.at.w, dtype, self.at.lanes)
-        return Term(at, at.w.new(f"{how} {self.at.type} {self.name} to {at.type}"))
+        return Term(self.at.of(dtype), self.at.cast(how, self.name, dtype))
 
     def bits(self) -> Term:
         """The bits of floats as integers."""
@@ -184,25 +175,6 @@ class Term:
 
 
 Operand = Term | float
-LONG = 6  # coefficients from which on a loop is quicker to compile
-_HORNER = """define internal KIND @math.horner.SUFFIX(KIND %x, ptr %table, i64 %last)
-    noinline nounwind {
-start:
-  %top.at = getelementptr KIND, ptr %table, i64 %last
-  %top = load KIND, ptr %top.at
-  br label %step
-step:
-  %k = phi i64 [ %last, %start ], [ %k.next, %step ]
-  %y = phi KIND [ %top, %start ], [ %y.next, %step ]
-  %k.next = sub i64 %k, 1
-  %c.at = getelementptr KIND, ptr %table, i64 %k.next
-  %c = load KIND, ptr %c.at
-  %y.next = call KIND @llvm.fma.SUFFIX(KIND %x, KIND %y, KIND %c)
-  %more = icmp sgt i64 %k.next, 0
-  br i1 %more, label %step, label %done
-done:
-  ret KIND %y.next
-}"""
 
 
 def fma(a: Operand, b: Operand, c: Operand) -> Term:
@@ -234,27 +206,7 @@ def at_least(x: Term, limit: float) -> Term:
 
 def polynomial(x: Term, coefficients: Sequence[float]) -> Term:
     """The constant coefficient first; by Horner's rule."""
-    if x.at.w.brief and x.at.lanes == 1 and len(coefficients) >= LONG:
-        return _looped(x, coefficients)
-    result: Operand = coefficients[-1]
-    for c in reversed(coefficients[:-1]):
-        result = fma(x, result, c)
-    assert isinstance(result, Term)
-    return result
-
-
-def _looped(x: Term, coefficients: Sequence[float]) -> Term:
-    """The same by a loop over a table, which all polynomials have in common."""
-    at, kind = x.at, x.at.type
-    listed = ", ".join([f"{kind} {at.number(c)}" for c in coefficients])
-    table = f"[{len(coefficients)} x {kind}] [{listed}]"
-    name = f"@math.table.{len(coefficients)}.{crc32(table.encode()):08x}"
-    at.w.declare(f"{name} = internal constant {table}")
-    at.w.declare(f"{kind} @llvm.fma.{suffix(kind)}({kind}, {kind}, {kind})")
-    at.w.declare(_HORNER.replace("KIND", kind).replace("SUFFIX", suffix(kind)))
-    last = f"i64 {len(coefficients) - 1}"
-    called = f"@math.horner.{suffix(kind)}({kind} {x.name}, ptr {name}, {last})"
-    return Term(at, at.w.new(f"call {kind} {called}"))
+    return Term(x.at, x.at.polynomial(x.name, coefficients))
 
 
 def quartic(x: Term, c: Sequence[float]) -> Term:
@@ -263,18 +215,13 @@ def quartic(x: Term, c: Sequence[float]) -> Term:
     return fma(x * x, fma(x * x, c[4], fma(x, c[3], c[2])), fma(x, c[1], c[0]))
 
 
-def either(w: Writer, condition: str, yes: Callable[[], Term], no: Callable[[], Term]) -> Term:
-    """What one of the two writes, of which only that one is computed; `condition` is of one bit."""
-    on, off, end = w.label(), w.label(), w.label()
-    w.branch(condition, on, off)
-    ends = []
-    for label, write in ((on, yes), (off, no)):
-        w.start_block(label)
-        y = write()
-        ends.append(f"[ {y.name}, %{w.block} ]")
-        w.jump(end)
-    w.start_block(end)
-    return Term(y.at, w.new(f"phi {y.at.type} {', '.join(ends)}"))
+def either(
+    at: At, condition: str, yes: Callable[[], Sequence[Term]], no: Callable[[], Sequence[Term]]
+) -> list[Term]:
+    """What one of the two writes, of which only that one is computed; `condition` is of one bit,
+    results are of the type that `at` has."""
+    ways = [lambda write=write: [y.name for y in write()] for write in (yes, no)]
+    return [Term(at, y) for y in at.w.either_of(condition, at.type, *ways)]
 
 
 def bits_of(value: float, form: Format) -> int:
@@ -289,7 +236,7 @@ def formula(f: Callable[..., Term]) -> Emit:
 
     def emit(at: At, *args: str) -> str:
         if at.dtype.is_half:
-            at = At(at.w, float32, at.lanes)
+            at = at.of(float32)
         return f(*(Term(at, a) for a in args)).name
 
     return emit

@@ -4,7 +4,7 @@ and small functions that their formulas need."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.backends.llvm.at import At, Emit, outlined
@@ -12,7 +12,7 @@ from retrograd.backends.llvm.mathematics import exponential, logarithm, power, t
 from retrograd.backends.llvm.mathematics.exponential import excess_rest
 from retrograd.backends.llvm.mathematics.logarithm import log_rest
 from retrograd.backends.llvm.mathematics.term import SINGLE, Term, choose, formula, polynomial
-from retrograd.ir import float64
+from retrograd.ir import float64, int64
 
 # sin(pi r) / r in r^2 for |r| <= 1/2, to 2^-54
 _SINPI = (
@@ -37,7 +37,7 @@ def special(name: str, body: Body) -> Emit:
     def emit(*xs: Term) -> Term:
         narrow = xs[0].format is SINGLE
         wide = [x.double() for x in xs] if narrow else list(xs)
-        at = At(xs[0].at.w, float64, xs[0].at.lanes)
+        at = xs[0].at.of(float64)
         y = Term(at, double(at, *(x.name for x in wide)))
         return y.single() if narrow else y
 
@@ -58,13 +58,18 @@ pow = called("pow", power.pow)
 sin = called("sin", trigonometric.sin)
 
 
-def loop(count: int | str, body: Callable[..., tuple[Term, ...]], *state: Term) -> Any:
+def loop(count: int | Term, body: Callable[..., tuple[Term, ...]], *state: Term) -> Any:
     """The state after `count` times `state = body(*state)`."""
-    w = state[0].at.w
-    open_ = w.open_loop(str(count), carried=[(s.at.type, s.name) for s in state])
-    new = body(*(Term(s.at, v) for s, v in zip(state, open_.values, strict=True)))
-    w.close_loop(open_, [s.name for s in new])
-    return tuple(Term(s.at, v) for s, v in zip(state, open_.values, strict=True))
+
+    def terms(names: Sequence[str]) -> tuple[Term, ...]:
+        return tuple(Term(s.at, x) for s, x in zip(state, names, strict=True))
+
+    def step(names: Sequence[str]) -> list[str]:
+        return [s.name for s in body(*terms(names))]
+
+    at, carried = state[0].at, [(s.at.type, s.name) for s in state]
+    times = count.name if isinstance(count, Term) else at.of(int64, 1).number(count)
+    return terms(at.w.repeat(times, carried, step))
 
 
 def whole(x: Term) -> Term:

@@ -19,6 +19,12 @@ in c.
 Meanwhile what the caller is to write to next is fetched: the areas in the table `soon`, pairs of an
 address and a number of bytes, then a pair of zeros. It is used up. There may be none (null).
 
+`rg_gemm_spread_float32` multiplies a left matrix that is *spread*, as the windows of an image are:
+no stride leads from each row to the next, nor from column to column. Its `a_row` and `a_step` are
+tables of 32-bit offsets, and `a[i, p]` lies at `a_row[i] + a_step[p]`. It is read where it is, so
+windows need not be laid out in memory. The rows of its right matrix are contiguous, and it fetches
+nothing for the caller: `soon` is not looked at.
+
 Where the word at `stop` is not 0, the routine returns with what it has: it looks from block to
 block. There may be none (null).
 """
@@ -34,12 +40,15 @@ from retrograd.backends.llvm.product.tile import Tile, tile_function
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType, float32, float64
 
-ROUTINES = {f"rg_gemm_{dtype}": dtype for dtype in (float32, float64)}
+ROUTINES = {
+    f"rg_gemm_{spread}{dtype}": dtype for dtype in (float32, float64) for spread in ("", "spread_")
+}
 PARAMETERS = (
     "i64 %m, i64 %n, i64 %k, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
     "i64 %b_column, ptr noalias %c, i64 %c_row, i1 %more, ptr noalias %work, "
     "ptr noalias %soon, ptr %stop"
 )
+SPREAD = PARAMETERS.replace("i64 %a_row, i64 %a_step", "ptr %a_row, ptr %a_step")
 # Bytes of a column of a block of the right matrix; up to eight times as many where it is narrow, so
 # that rows of the left one are read in one go; fewer where those are not contiguous: each step
 # reads another page then.
@@ -51,12 +60,14 @@ PAGE = 1024  # bytes between contiguous columns of the left matrix from which on
 
 def routine_text(machine: Machine, name: str) -> str:
     """The module that defines one of the routines."""
-    return _Routine(Tile.of(machine, ROUTINES[name])).text(name)
+    return _Routine(Tile.of(machine, ROUTINES[name]), "spread" in name).text(name)
 
 
 class _Routine:
-    def __init__(self, tile: Tile) -> None:
+    def __init__(self, tile: Tile, spread: bool) -> None:
         self.tile = tile
+        self.spread = spread  # the left matrix is
+        self.stride = "ptr" if spread else "i64"  # what leads from row to row of it
         self.dtype: DType = tile.dtype
         self.stack = max(tile.rows, tile.lanes)  # columns of a panel of the left matrix
         self.space = WORK_BYTES // 2 // self.dtype.itemsize  # for either matrix
@@ -68,14 +79,15 @@ class _Routine:
 
     def text(self, name: str) -> str:
         """Declarations and functions."""
-        tile = self.tile
-        functions = [tile_function(tile, n + 1, self._writer()) for n in range(tile.vectors)]
-        functions.append(tile_function(tile, tile.vectors, self._writer(), own=True))
-        functions.append(pack_rows(tile, "pack_rows", tile.vectors, self._writer()))
-        functions.append(pack_rows(tile, "pack_left", self.stack // tile.lanes, self._writer()))
-        functions.append(pack_columns(tile, self._writer()))
-        some = self._writer(), self._writer(), self._writer(), self._writer()
-        functions += skipping.functions(tile, some)
+        tile, spread, most = self.tile, self.spread, self.tile.vectors
+        functions = [tile_function(tile, n + 1, self._writer(), spread=spread) for n in range(most)]
+        functions.append(pack_rows(tile, "pack_rows", most, self._writer()))
+        if not spread:
+            functions.append(tile_function(tile, most, self._writer(), own=True))
+            functions.append(pack_columns(tile, self._writer()))
+            functions.append(pack_rows(tile, "pack_left", self.stack // tile.lanes, self._writer()))
+            some = self._writer(), self._writer(), self._writer(), self._writer()
+            functions += skipping.functions(tile, some)
         functions.append(self._main(name))
         declared = [f"declare {d}" for d in self.declarations]
         attributes = "attributes #0 = { noinline nounwind }"
@@ -122,7 +134,8 @@ class _Routine:
         asked = w.new("icmp ne ptr %stop, null")
         self.stop = self.choose(asked, "%stop", "@never", "ptr")
         self._sizes()
-        self._areas()
+        if not self.spread:
+            self._areas()
         self.known = w.reserve("i8", align=1)
         self.wide = w.new(f"icmp sgt i64 %n, {tile.lanes}")  # else looking takes too long
         deep = w.open_loop("%k", self.depth)
@@ -134,18 +147,20 @@ class _Routine:
         self.n0 = wide.counter
         self.nn = self.least(self.width, self.sub("%n", self.n0))
         listed = f"ptr {self.panels}, ptr {self._right(self.k0, self.n0)}, i64 {self.nn}"
-        self._either(
-            self.by_rows,
-            f"call void @pack_rows({listed}, i64 {self.kk}, i64 %b_step)",
-            f"call void @pack_columns({listed}, i64 {self.kk}, i64 %b_column)",
-        )
+        by_rows = f"call void @pack_rows({listed}, i64 {self.kk}, i64 %b_step)"
+        if self.spread:
+            w.line(by_rows)
+        else:
+            turned = f"call void @pack_columns({listed}, i64 {self.kk}, i64 %b_column)"
+            self._either(self.by_rows, by_rows, turned)
         self._look_ahead()
         w.line(f"store i8 {UNKNOWN}, ptr {self.known}")
         self._rows()
         w.close_loop(wide)
         w.close_loop(deep)
         w.line("ret void")
-        return f"define void @{name}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
+        given = SPREAD if self.spread else PARAMETERS
+        return f"define void @{name}({given}) #0 {{\n{w.text()}\n}}"
 
     def _either(self, condition: str, yes: str, no: str) -> None:
         w = self.w
@@ -179,16 +194,17 @@ class _Routine:
         """How the work is cut, and what holds of all blocks."""
         w, tile = self.w, self.tile
         self.by_rows = w.new("icmp eq i64 %b_column, 1")
-        strided = w.new("icmp ne i64 %a_step, 1")
-        often = w.new(f"icmp sgt i64 %n, {tile.columns}")
-        far = w.new(f"icmp sge i64 %a_step, {PAGE // self.dtype.itemsize}")
-        self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
-        self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
         self.lead = self.mul(self.choose(self.by_rows, "%b_step", "%b_column"), self.dtype.itemsize)
         usual = DEPTH // self.dtype.itemsize
         depth = self.div(self.space, self.most(self.whole("%n", tile.lanes), 1))
         depth = self.most(self.least(depth, 8 * usual), usual)
-        depth = self.choose(strided, self.choose(often, usual // 2, usual // 4), depth)
+        if not self.spread:
+            strided = w.new("icmp ne i64 %a_step, 1")
+            often = w.new(f"icmp sgt i64 %n, {tile.columns}")
+            far = w.new(f"icmp sge i64 %a_step, {PAGE // self.dtype.itemsize}")
+            self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
+            self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
+            depth = self.choose(strided, self.choose(often, usual // 2, usual // 4), depth)
         self.depth = self.even("%k", depth)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
         pieces = self.even("%n", self.most(width, tile.columns))
@@ -257,27 +273,39 @@ class _Routine:
 
     def _rows(self) -> None:
         """The rows of the left matrix by a block of the right one."""
-        w, tile, stack = self.w, self.tile, self.stack
+        w, tile = self.w, self.tile
         high = w.open_loop("%m", self.height, "0", [("i64", "0")])
         self._look()
         m0, mm = high.counter, self.least(self.height, self.sub("%m", high.counter))
-        left = tile.at(w, "%a", self.add(self.mul(m0, "%a_row"), self.mul(self.k0, "%a_step")))
-        call = f"call void @pack_left(ptr %work, ptr {left}, i64 {mm}, i64 {self.kk}, i64 %a_step)"
-        self._either(self.copied, call, "")
+        left = "%a"
+        if not self.spread:
+            first = self.add(self.mul(m0, "%a_row"), self.mul(self.k0, "%a_step"))
+            left = tile.at(w, "%a", first)
+            given = f"ptr %work, ptr {left}, i64 {mm}, i64 {self.kk}, i64 %a_step"
+            self._either(self.copied, f"call void @pack_left({given})", "")
         tiles = w.open_loop(mm, tile.rows, "0", [("i64", high.values[0])])
         i = tiles.counter
+        c = tile.at(w, "%c", self.add(self.mul(self.add(m0, i), "%c_row"), self.n0))
+        rows = self.least(tile.rows, self.sub(mm, i))
+        if self.spread:
+            row = w.new(f"getelementptr i32, ptr %a_row, i64 {self.add(m0, i)}")
+            step = w.new(f"getelementptr i32, ptr %a_step, i64 {self.k0}")
+            done = self._columns((left, row, step), c, rows, tiles.values[0])
+        else:
+            done = self._steps(self._left(left, i, mm), c, rows, tiles.values[0])
+        w.close_loop(tiles, [done])
+        w.close_loop(high, [tiles.values[0]])
+
+    def _left(self, left: str, i: str, mm: str) -> tuple[str, str, str]:
+        """Row `i` of a block of the left matrix: its address, and the strides from there."""
+        w, tile, stack = self.w, self.tile, self.stack
         start = w.new(f"and i64 {i}, {-stack}")
         copy = tile.at(w, "%work", self.add(self.mul(start, self.kk), self.sub(i, start)))
         plain = tile.at(w, left, self.mul(i, "%a_row"))
         wide = self.least(self.whole(self.sub(mm, start), tile.lanes), stack)
         row = self.choose(self.copied, 1, "%a_row")
         step = self.choose(self.copied, wide, "%a_step")
-        start = self.choose(self.copied, copy, plain, "ptr")
-        c = tile.at(w, "%c", self.add(self.mul(self.add(m0, i), "%c_row"), self.n0))
-        rows = self.least(tile.rows, self.sub(mm, i))
-        done = self._steps((start, row, step), c, rows, tiles.values[0])
-        w.close_loop(tiles, [done])
-        w.close_loop(high, [tiles.values[0]])
+        return self.choose(self.copied, copy, plain, "ptr"), row, step
 
     def _steps(self, a: tuple[str, str, str], c: str, rows: str, done: str) -> str:
         """The same with the steps in which all rows have zeros left out, where that is right."""
@@ -344,25 +372,29 @@ class _Routine:
         ahead = w.new(f"getelementptr i8, ptr {self.next}, i64 {self.mul(done, LINE)}")
         ahead = self.choose(useful, ahead, b, "ptr")
         step = self.choose(useful, self.lead, 0)
-        first = w.new(f"and i1 {self.in_place}, {w.new(f'icmp eq i64 {j}, 0')}")
-        beside = w.new(f"getelementptr i8, ptr {a[0]}, i64 {LINE}")
-        ahead = self.choose(first, beside, ahead, "ptr")
-        step = self.choose(first, self.mul(a[2], self.dtype.itemsize), step)
+        first = "false"
+        if not self.spread:
+            first = w.new(f"and i1 {self.in_place}, {w.new(f'icmp eq i64 {j}, 0')}")
+            beside = w.new(f"getelementptr i8, ptr {a[0]}, i64 {LINE}")
+            ahead = self.choose(first, beside, ahead, "ptr")
+            step = self.choose(first, self.mul(a[2], self.dtype.itemsize), step)
         left = self.sub(self.nn, j)
-        whole = w.new(f"icmp sgt i64 {left}, {tile.columns - tile.lanes}")
-        busy = w.new(f"or i1 {first}, {useful}")
-        own, start = self._from_area(w.new(f"and i1 {whole}, {w.new(f'xor i1 {busy}, true')}"))
+        own, start = "", ""
+        if not self.spread:
+            whole = w.new(f"icmp sgt i64 {left}, {tile.columns - tile.lanes}")
+            idle = w.new(f"xor i1 {w.new(f'or i1 {first}, {useful}')}, true")
+            own, start = self._from_area(w.new(f"and i1 {whole}, {idle}"))
         c = tile.at(w, c, j)
         end = w.label()
         for vectors in range(tile.vectors, 0, -1):
             lanes = self.sub(left, (vectors - 1) * tile.lanes)
-            given = f"ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, ptr {b}, ptr {c}, i64 %c_row, "
-            given += f"i64 {self.kk}, i64 {rows}, i64 {lanes}, i1 {self.more}"
+            given = f"ptr {a[0]}, {self.stride} {a[1]}, {self.stride} {a[2]}, ptr {b}, ptr {c}, "
+            given += f"i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {lanes}, i1 {self.more}"
             here, fewer = w.label(), w.label()
             w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
             w.start_block(here)
             plain = f"call void @tile{vectors}({given}, ptr {ahead}, i64 {step})"
-            if vectors == tile.vectors:
+            if own and vectors == tile.vectors:
                 call = f"call void @tile{vectors}_own({given}, ptr {start}, i64 {LINE})"
                 self._either(own, call, plain)
             else:

@@ -74,9 +74,19 @@ PARAMETERS = (
     "ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, ptr noalias %c, i64 %c_row, i64 %k, "
     "i64 %rows, i64 %lanes, i1 %more, ptr %ahead, i64 %ahead_step"
 )
+# Where the left matrix is spread, tables say at which offsets its rows and its columns lie.
+SPREAD = PARAMETERS.replace("i64 %a_row, i64 %a_step", "ptr %a_row, ptr %a_step")
 
 
-def tile_function(tile: Tile, vectors: int, w: Writer, own: bool = False) -> str:
+def offset(w: Writer, table: str, number: str) -> str:
+    """An entry of a table of offsets."""
+    entry = w.new(f"load i32, ptr {w.new(f'getelementptr i32, ptr {table}, i64 {number}')}")
+    return w.new(f"zext i32 {entry} to i64")
+
+
+def tile_function(
+    tile: Tile, vectors: int, w: Writer, own: bool = False, spread: bool = False
+) -> str:
     """The function `tileN` of N vectors: `%rows` rows of c, the last vector of each only in its
     first `%lanes` lanes, take `%k` products each, after those that they have if there are `%more`.
 
@@ -86,21 +96,23 @@ def tile_function(tile: Tile, vectors: int, w: Writer, own: bool = False) -> str
     """
     last = w.new("sub i64 %rows, 1")
     w.declare("i64 @llvm.smin.i64(i64, i64)")
-    a, c = ["%a"], ["%c"]
+    a, c = [tile.at(w, "%a", offset(w, "%a_row", "0")) if spread else "%a"], ["%c"]
     for i in range(1, tile.rows):
         row = w.new(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
-        a.append(tile.at(w, "%a", w.new(f"mul i64 {row}, %a_row")))
+        place = offset(w, "%a_row", row) if spread else w.new(f"mul i64 {row}, %a_row")
+        a.append(tile.at(w, "%a", place))
         c.append(tile.at(w, "%c", w.new(f"mul i64 {row}, %c_row")))
     mask = tile.first_lanes(w, "%lanes")
     masks = [None] * (vectors - 1) + [mask]
     totals = _first_totals(tile, c, masks, w)
-    found = _steps(tile, a, totals, vectors, w, own)
+    found = _steps(tile, a, totals, vectors, w, own, spread)
     for i, row in enumerate(c):
         for v, m in enumerate(masks):
             tile.store(w, found[i * vectors + v], tile.at(w, row, v * tile.lanes), m)
     w.line("ret void")
     name = f"tile{vectors}" + "_own" * own
-    return f"define internal void @{name}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
+    given = SPREAD if spread else PARAMETERS
+    return f"define internal void @{name}({given}) #0 {{\n{w.text()}\n}}"
 
 
 def _first_totals(tile: Tile, c: list[str], masks: list[str | None], w: Writer) -> list[str]:
@@ -118,22 +130,23 @@ def _first_totals(tile: Tile, c: list[str], masks: list[str | None], w: Writer) 
 
 
 def _steps(
-    tile: Tile, a: list[str], totals: list[str], vectors: int, w: Writer, own: bool
+    tile: Tile, a: list[str], totals: list[str], vectors: int, w: Writer, own: bool, spread: bool
 ) -> list[str]:
     """The totals after all steps."""
     carried = [(tile.vector, x) for x in totals]
     carried += [("i64", "0"), ("ptr", "%b"), ("ptr", "%ahead")]
     loop = w.open_loop("%k", 1, "0", carried)
     *totals, position, b, ahead = loop.values
+    place = offset(w, "%a_step", position) if spread else position
     row = [tile.load(w, tile.at(w, b, v * tile.lanes)) for v in range(vectors)]
     new = []
     for i, start in enumerate(a):
-        x = types.load(w, tile.at(w, start, position), tile.dtype)
+        x = types.load(w, tile.at(w, start, place), tile.dtype)
         x = types.broadcast(w, x, tile.dtype, tile.lanes)
         new += [tile.added(w, x, y, totals[i * vectors + v]) for v, y in enumerate(row)]
     w.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     w.line(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 {int(own)}, i32 2, i32 1)")
-    new.append(w.new(f"add i64 {position}, %a_step"))
+    new.append(w.new(f"add i64 {position}, {1 if spread else '%a_step'}"))
     new.append(tile.at(w, b, vectors * tile.lanes))
     new.append(w.new(f"getelementptr i8, ptr {ahead}, i64 %ahead_step"))
     w.close_loop(loop, new)

@@ -1,0 +1,108 @@
+"""Compiling behind the scenes: programs that may come back get code while nobody waits for them.
+
+What is typed at a prompt is interpreted, as its first result should not wait for a compiler. While
+the next line is typed there is time, so a thread compiles what ran last. It begins when nothing was
+interpreted for a while, as it would slow down what is. It ends when there is nothing left to do,
+and there is none while the process forks. With the environment variable RETROGRAD_BACKGROUND=0
+there is none at all.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from typing import Protocol
+
+VARIABLE = "RETROGRAD_BACKGROUND"
+QUIET = 0.05  # seconds in which nothing was interpreted: somebody types, or computes otherwise
+AT_MOST = 64  # programs that wait; of more, those that ran last
+
+
+class Waiting(Protocol):
+    """What can be compiled."""
+
+    def compile(self) -> object: ...
+
+
+class Behind:
+    """The programs that wait, and the thread that compiles them while there are any; nothing of
+    either unless `used`."""
+
+    def __init__(self, used: bool = True) -> None:
+        self._changed = threading.Condition()
+        self._waiting: dict[weakref.ref[Waiting], None] = {}  # in the order in which they ran
+        self._latest = 0.0  # when something was interpreted
+        self._thread: threading.Thread | None = None
+        self._forking = False
+        self._used = used
+
+    def ran(self, program: Waiting) -> None:
+        """A program was interpreted, and may come back."""
+        if not self._used:
+            return
+        self._latest = time.monotonic()
+        with self._changed:
+            name = weakref.ref(program)
+            self._waiting.pop(name, None)
+            self._waiting[name] = None
+            while len(self._waiting) > AT_MOST:
+                del self._waiting[next(iter(self._waiting))]
+            if self._thread is None and not self._forking:
+                self._start()
+
+    def finish(self) -> None:
+        """Wait until nothing is left to compile; it begins at once."""
+        self._latest = 0.0
+        while (thread := self._thread) is not None:
+            thread.join()
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._work, name="retrograd-compiler")
+        try:
+            thread.start()
+        except RuntimeError:  # no threads can be had, or the interpreter ends: callers will compile
+            self._waiting.clear()
+        else:
+            self._thread = thread
+
+    def _work(self) -> None:
+        while (program := self._next()) is not None:
+            try:
+                program.compile()
+            except Exception:
+                # Who runs it will compile it, and be told.
+                continue
+
+    def _next(self) -> Waiting | None:
+        """What to compile now, waiting for its time; None ends the thread."""
+        with self._changed:
+            while self._waiting and not self._forking and threading.main_thread().is_alive():
+                left = self._latest + QUIET - time.monotonic()
+                if left > 0:
+                    self._changed.wait(min(left, QUIET / 8))
+                elif (program := self._waiting.popitem()[0]()) is not None:
+                    return program
+            self._thread = None
+            return None
+
+    def before_fork(self) -> None:
+        """End the thread, and let nobody start another one."""
+        self._forking = True
+        if (thread := self._thread) is not None:
+            thread.join()
+        self._changed.acquire()
+
+    def after_fork(self) -> None:
+        self._forking = False
+        self._changed.release()
+
+
+BEHIND = Behind(os.environ.get(VARIABLE) != "0")
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=BEHIND.before_fork,
+        after_in_parent=BEHIND.after_fork,
+        after_in_child=BEHIND.after_fork,
+    )
