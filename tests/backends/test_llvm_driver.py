@@ -146,7 +146,7 @@ class BandRun:
         self._table = np.array([*table, END, 2], np.int64)
         self._memory = np.zeros(1, np.int64)
         self.team = np.zeros((PLACES + THREAD_BYTES * threads) // 8, np.int64)
-        self.team[SHARE // 8] = ctypes.cast(self._shared, ctypes.c_void_p).value
+        self.team[SHARE // 8] = ctypes.cast(self._shared, ctypes.c_void_p).value or 0
         self.team[BANDS // 8] = 1
 
     def _kernel(self, block: int, slots: int, lo: int, hi: int) -> int:

@@ -29,7 +29,7 @@ COUNTS = [1, 2, 3, 4, 5, 8]
 @pytest.fixture(autouse=True)
 def no_test_hangs():
     """Threads that wait for each other for ever end the process, rather than wait."""
-    faulthandler.dump_traceback_later(5 * PATIENCE, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(5 * PATIENCE, exit=True, file=sys.__stderr__ or sys.stderr)
     yield
     faulthandler.cancel_dump_traceback_later()
 
