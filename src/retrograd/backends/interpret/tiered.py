@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.interpret.behind import BEHIND
+from retrograd.backends.interpret.native import COMPILED
 from retrograd.backends.interpret.program import InterpretedProgram
 from retrograd.backends.interpret.stepped import SteppedProgram, is_long
 from retrograd.backends.llvm import LLVMProgram
@@ -30,7 +31,7 @@ DRAW = 8  # nodes that take about as long to interpret and to compile as a draw
 OF_DRAW = 50  # operations that a proposal takes, about
 # What so many nodes take to compile others may have to wait for, as there is one compiler.
 BRIEF = 64
-NODE = 25e-6  # seconds that it takes to interpret a node, about
+NODE = 15e-6  # seconds of interpreting that count as a node
 
 
 class TieredProgram:
@@ -51,7 +52,8 @@ class TieredProgram:
         if patient:  # one of many that may never return
             self._patience = max(self._patience, RUNS * self._cost)
         self._brief = not patient and self._cost <= BRIEF
-        self._spent = 0.0
+        self._spent = 0.0  # in nodes
+        self._again = False
         self._lock = threading.Lock()
         self._compiled: LLVMProgram | SteppedProgram | None = None
         self._first: Program | None = None
@@ -80,12 +82,13 @@ class TieredProgram:
             return compiled(arrays)
         if first is None or self._spent >= self._patience:
             return self.compile()(arrays)
-        start, again = time.perf_counter(), self._spent > 0
+        start, made = time.perf_counter(), COMPILED["programs"]
         results = first(arrays)
         self._spent += self._cost
         if self._brief:
-            if again:  # the first time, it waits for what is made once
+            if self._again and COMPILED["programs"] == made:  # what is made once does not count
                 self._spent += (time.perf_counter() - start) / NODE
+            self._again = True
             BEHIND.ran(self)
         return results
 
