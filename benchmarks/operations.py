@@ -13,10 +13,8 @@ import argparse
 import gc
 import json
 import os
-import re
 import subprocess
 import sys
-from datetime import date
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -24,13 +22,12 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
-from retrograd_bench import machine
 from retrograd_bench.operations import Case, cases, installed
+from retrograd_bench.results import write_table
 from retrograd_bench.table import duration, ratio
 
 AIM = 1.5  # times the best of the others
 RESULTS = Path(__file__).with_name("RESULTS.md")
-BEGIN, END = "<!-- operations -->", "<!-- end of operations -->"
 INTRODUCTION = f"""## Operations
 
 Written by `python benchmarks/operations.py --write`: each operation compiled by retrograd beside
@@ -59,7 +56,7 @@ def main() -> None:
     lines = table(found)
     print("\n".join(lines))
     if options.write:
-        write(lines)
+        write_table(RESULTS, "operations", INTRODUCTION, lines)
 
 
 def measured_apart(threads: int, names: list[str], seconds: float) -> dict[str, dict[str, float]]:
@@ -158,21 +155,6 @@ def compared(times: dict[str, float]) -> list[str]:
 
 def row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def write(lines: list[str]) -> None:
-    """Put the table in place of the one before, or at the end."""
-    about = machine.describe()
-    stamp = f"Measured {date.today().isoformat()}, revision {machine.revision() or 'unknown'}, "
-    stamp += f"{about['processor']}, Python {about['python']}; {about['libraries']}."
-    section = "\n\n".join([BEGIN, INTRODUCTION, "\n".join(lines), stamp, END])
-    text = RESULTS.read_text(encoding="utf-8")
-    pattern = f"{re.escape(BEGIN)}.*?{re.escape(END)}"
-    if re.search(pattern, text, re.DOTALL):
-        text = re.sub(pattern, lambda _: section, text, flags=re.DOTALL)
-    else:
-        text = f"{text.rstrip()}\n\n{section}\n"
-    RESULTS.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import re
-from datetime import date
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,14 +20,13 @@ import numpy as np
 import retrograd as rg
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.ir import Dim, Graph, spec
-from retrograd_bench import machine
 from retrograd_bench.named import Case, Values, cases
+from retrograd_bench.results import write_table
 from retrograd_bench.table import duration
 
 AIM = 1.3
 ROUNDS, BATCH = 20, 50e-6  # measurements at least, and seconds that each of them takes
 RESULTS = Path(__file__).with_name("RESULTS.md")
-BEGIN, END = "<!-- named sizes -->", "<!-- end of named sizes -->"
 INTRODUCTION = f"""## Named sizes
 
 Written by `python benchmarks/symbolic.py --write`: the time of a call of a program compiled
@@ -57,7 +54,8 @@ def main() -> None:
                 lines.append(f"| {case.name} | {'; '.join(cells)} |")
                 print(lines[-1], flush=True)
     if options.write:
-        write(lines)
+        table = ["| program | named over known, by size |", "| --- | --- |", *lines]
+        write_table(RESULTS, "named sizes", INTRODUCTION, table)
 
 
 def measured(case: Case, seconds: float, above: float) -> list[str]:
@@ -126,22 +124,6 @@ def measure(
             best[k] = min(best[k], (perf_counter() - start) / often)
     gc.enable()
     return best
-
-
-def write(lines: list[str]) -> None:
-    """Put the table in place of the one before, or at the end."""
-    about = machine.describe()
-    stamp = f"Measured {date.today().isoformat()}, revision {machine.revision() or 'unknown'}, "
-    stamp += f"{about['processor']}, Python {about['python']}; {about['libraries']}."
-    table = "\n".join(["| program | named over known, by size |", "| --- | --- |", *lines])
-    section = "\n\n".join([BEGIN, INTRODUCTION, table, stamp, END])
-    text = RESULTS.read_text(encoding="utf-8")
-    pattern = f"{re.escape(BEGIN)}.*?{re.escape(END)}"
-    if re.search(pattern, text, re.DOTALL):
-        text = re.sub(pattern, lambda _: section, text, flags=re.DOTALL)
-    else:
-        text = f"{text.rstrip()}\n\n{section}\n"
-    RESULTS.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A run replaces the sections of the workloads that it measured, and the description of the machine;
 sections measured on another machine or of another revision say so themselves. Everything from the
-line `BY_HAND` on is left as it is.
+line `BY_HAND` on is left as it is, but for the tables of other benchmarks, see `write_table`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from retrograd_bench.catalog import ALL
+from retrograd_bench.machine import describe, revision
 from retrograd_bench.result import Result
 from retrograd_bench.table import markdown
 
@@ -85,3 +86,19 @@ def write(
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     new = updated(old, results, machine, revision, date.today(), limits)
     path.write_text(new, encoding="utf-8")
+
+
+def write_table(path: Path, name: str, introduction: str, table: Sequence[str]) -> None:
+    """Put the lines of a benchmark of its own in place of those before, or at the end."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    about = describe()
+    stamp = f"Measured {date.today().isoformat()}, revision {revision() or 'unknown'}, "
+    stamp += f"{fingerprint(about)}; {about['libraries']}."
+    section = "\n\n".join([begin, introduction, "\n".join(table), stamp, end])
+    text = path.read_text(encoding="utf-8")
+    pattern = f"{re.escape(begin)}.*?{re.escape(end)}"
+    if re.search(pattern, text, re.DOTALL):
+        text = re.sub(pattern, lambda _: section, text, flags=re.DOTALL)
+    else:
+        text = f"{text.rstrip()}\n\n{section}\n"
+    path.write_text(text, encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retrograd_bench import processes, run
+from retrograd_bench import processes, results, run
 from retrograd_bench.processes import Worker, WorkerFailed
 from retrograd_bench.result import Outcome, Result, distances
 from retrograd_bench.run import Options
@@ -252,3 +252,16 @@ def test_what_a_library_lacks_is_named() -> None:
     with pytest.raises(Unavailable, match="math has no scan yet"):
         needed(math, "scan")
     assert library("torch-compile") == "torch"
+
+
+def test_a_table_of_another_benchmark_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "RESULTS.md"
+    path.write_text("# Results\n\nby hand\n", encoding="utf-8")
+    for lines in (["old"], [r"| new \1 |"]):
+        results.write_table(path, "things", "## Things", lines)
+        results.write_table(path, "others", "## Others", ["theirs"])
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# Results\n\nby hand\n")
+    assert "old" not in text
+    for once in (r"| new \1 |", "theirs", "## Things", "## Others", "<!-- end of things -->"):
+        assert text.count(once) == 1

@@ -9,6 +9,8 @@ there is none at all.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import threading
 import time
@@ -17,6 +19,7 @@ from typing import Protocol
 
 VARIABLE = "RETROGRAD_BACKGROUND"
 QUIET = 0.05  # seconds in which nothing was interpreted: somebody types, or computes otherwise
+LOOK = 0.005  # seconds after which the thread looks whether the process ends, or forks
 AT_MOST = 64  # programs that wait; of more, those that ran last
 
 
@@ -33,7 +36,7 @@ class Behind:
     def __init__(self, used: bool = True) -> None:
         self._changed = threading.Condition()
         self._waiting: dict[weakref.ref[Waiting], None] = {}  # in the order in which they ran
-        self._latest = 0.0  # when something was interpreted
+        self._latest = -math.inf  # when something was interpreted
         self._thread: threading.Thread | None = None
         self._forking = False
         self._used = used
@@ -54,7 +57,7 @@ class Behind:
 
     def finish(self) -> None:
         """Wait until nothing is left to compile; it begins at once."""
-        self._latest = 0.0
+        self._latest = -math.inf
         while (thread := self._thread) is not None:
             thread.join()
 
@@ -69,11 +72,9 @@ class Behind:
 
     def _work(self) -> None:
         while (program := self._next()) is not None:
-            try:
+            with contextlib.suppress(Exception):  # who runs it will compile it, and be told
                 program.compile()
-            except Exception:
-                # Who runs it will compile it, and be told.
-                continue
+            del program  # it need not live for what comes next
 
     def _next(self) -> Waiting | None:
         """What to compile now, waiting for its time; None ends the thread."""
@@ -81,7 +82,7 @@ class Behind:
             while self._waiting and not self._forking and threading.main_thread().is_alive():
                 left = self._latest + QUIET - time.monotonic()
                 if left > 0:
-                    self._changed.wait(min(left, QUIET / 8))
+                    self._changed.wait(min(left, LOOK))
                 elif (program := self._waiting.popitem()[0]()) is not None:
                     return program
             self._thread = None
