@@ -12,7 +12,7 @@ import pytest
 from retrograd.autodiff import pullback, pushforward
 from retrograd.ir import REGISTRY, Graph, Op, TensorType, as_dtype, check, float32
 from retrograd.ops.leaf import Leaf, constant, input_node
-from retrograd.verify import rules
+from retrograd.verify import edges, rules
 from tests.records.record import Record, Sample, type_of
 from tests.samples import RECORDS
 
@@ -197,3 +197,15 @@ def test_docstrings() -> None:
     for name, record in RECORDS.items():
         kind = _class_of(next(iter(record.samples())).op)
         assert inspect.getdoc(kind), name
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_derivatives_at_zeros_and_ties(name: str, order: int) -> None:
+    record = RECORDS[name]
+    if order > record.order:
+        return
+    for sample in record.smooth_samples()[:4]:
+        wrt = [i for i in record.wrt_of(sample) if i not in record.unchecked]
+        for where, arrays in edges.edge_points(sample.inputs, wrt):
+            edges.check_edges(sample.op, arrays, wrt, order, where)

@@ -315,6 +315,7 @@ def next_samples() -> Iterator[Sample]:
         a, b = np.meshgrid(ends, ends)
         yield Sample(op, (a, b))
         yield Sample(op, (draw(rng, (40,), dtype), draw(rng, (40,), dtype)))
+    yield Sample(op, (rng.uniform(-1, 1, (2, 3)), rng.uniform(2, 3, (2, 3))), smooth=True)
     for shape in SHAPES:
         yield Sample(op, (draw(rng, shape, float32), draw(rng, shape, float32)))
 
@@ -425,6 +426,7 @@ def records() -> list[Record]:
             "nextafter",
             next_samples,
             next_number,
+            (0,),
             failures=failures(following, 2),
             symbolic=(Symbolic(following, (double, double), ({"N": 3}, {"N": 0})),),
         )

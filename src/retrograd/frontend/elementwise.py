@@ -71,7 +71,7 @@ copysign = _binary("copysign", "The size of x1 with the sign of x2, be that a ze
                    "The gradient with respect to x1 is 1 or -1, 0 at 0; that of x2 is 0.",
                    ops.copysign, floating=True)
 nextafter = _binary("nextafter", "The number of the dtype next to x1 in the direction of x2; x2 "
-                    "where they are equal. It has no derivative: gradients are 0.", ops.nextafter,
+                    "where they are equal. The derivative in x1 is 1, in x2 0.", ops.nextafter,
                     floating=True)
 equal = _binary("equal", "`x1 == x2`.", ops.eq)
 not_equal = _binary("not_equal", "`x1 != x2`.", ops.ne)

@@ -269,7 +269,8 @@ sign = unary("sign", np.sign, lambda g, y, x: full(0, g.type), NUMBER)
 copysign = binary("copysign", np.copysign,
                   lambda g, y, a, b: zmul(g, sign(a) * copysign(full(1, a.type), b)), None, FLOAT)
 signbit = unary("signbit", np.signbit, None, FLOAT, bool_)
-nextafter = add_elementwise(NextAfter("nextafter", _nextafter, (None, None), FLOAT))
+# The neighbour of a number moves as the number does.
+nextafter = add_elementwise(NextAfter("nextafter", _nextafter, (lambda g, y, a, b: g, None), FLOAT))
 floor = unary("floor", np.floor, lambda g, y, x: full(0, g.type))
 ceil = unary("ceil", np.ceil, lambda g, y, x: full(0, g.type))
 trunc = unary("trunc", np.trunc, lambda g, y, x: full(0, g.type))
