@@ -9,6 +9,7 @@ tested. What has none is in `absent.py`.
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -64,7 +65,9 @@ def spread(f: Function) -> Function:
     ) -> Any:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
-        by = (1 if unbiased else 0) if correction is ... else 1 if correction is None else correction
+        by = (
+            (1 if unbiased else 0) if correction is ... else 1 if correction is None else correction
+        )
         dim = None if dim == () or dim == [] else axes(dim)
         return f(x, axis=dim, correction=by, keepdims=keepdim)
 
@@ -124,7 +127,7 @@ def tensor_split(x: Any, at: Any, dim: int = 0) -> Any:
         size, more = divmod(n, at)
         at = [i * size + min(i, more) for i in range(1, at)]
     ends = [0, *at, n]
-    return [sliced(x, dim, a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    return [sliced(x, dim, a, b) for a, b in itertools.pairwise(ends)]
 
 
 def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
@@ -436,8 +439,10 @@ def extremum(f: Function) -> Function:
         axis = other if dim is None else dim
         if axis is None:
             return f(x)
-        return rg.squeeze(f(x[None], axis=1), axis=0) if x.ndim == 0 else f(
-            x, axis=axis, keepdims=keepdim
+        return (
+            rg.squeeze(f(x[None], axis=1), axis=0)
+            if x.ndim == 0
+            else f(x, axis=axis, keepdims=keepdim)
         )
 
     return called
@@ -497,7 +502,9 @@ def adaptive_max(f: Function) -> Function:
 
 def logdet(x: Any) -> Any:
     sign, value = rg.linalg.slogdet(x)
-    return rg.where(sign < 0, math.nan, value) if not sign.dtype.is_complex else rg.log(sign) + value
+    return (
+        rg.where(sign < 0, math.nan, value) if not sign.dtype.is_complex else rg.log(sign) + value
+    )
 
 
 def triangle(f: Function) -> Function:
@@ -603,7 +610,9 @@ def own_distance(f: Any) -> Any:
 def frequencies(f: Function, *, two: bool) -> Function:
     """A transform along several axes, or along the one that `dim` names."""
 
-    def called(x: Any, s: Any = None, dim: Any = (-2, -1) if two else None, norm: Any = None) -> Any:
+    def called(
+        x: Any, s: Any = None, dim: Any = (-2, -1) if two else None, norm: Any = None
+    ) -> Any:
         dim = (dim,) if isinstance(dim, int) else dim
         s = (s,) if isinstance(s, int) else s
         return f(x, s=s, axes=dim, norm=norm or "backward")

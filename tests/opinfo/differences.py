@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any
+
 _RANDOM = "draws random numbers; generators differ (tests/frontend/test_distributions.py)"
 _MEMORY = "is about PyTorch's strides and storage; arrays here have values"
 _CASTS = "a conversion of dtypes: tests/frontend/test_dtypes.py"
@@ -30,7 +31,8 @@ ABSENT: dict[str, str] = {
     r"chalf": _CASTS,
     r"new_(zeros|ones|full)|scalar_tensor|tri[ul]_indices|logspace.*": _CREATES,
     r"native_(group|layer|batch)_norm|_native_batch_norm_legit|_batch_norm_with_update": _INNER,
-    r"max_pool2d_with_indices_backward|_chunk_cat|_upsample_bilinear2d_aa|_unsafe_masked_index.*|hash_tensor": _INNER,
+    r"max_pool2d_with_indices_backward|_chunk_cat|_upsample_bilinear2d_aa": _INNER,
+    r"_unsafe_masked_index.*|hash_tensor": _INNER,
     r"torch\.(ops\.aten\._(flash|efficient)_.*|_scaled_mm.*)|jiterator_.*|bmm triton_.*": _INNER,
     r"torch\.ops\.aten\._safe_softmax\.default|_softmax_backward_data": _INNER,
     r"_segment_reduce .*": _INNER + "; rg.segment_sum and its kin: tests/frontend",
@@ -118,10 +120,9 @@ OBSERVED: dict[str, Callable[[Any], Any]] = {
 }
 
 # Results whose size depends on values: programs that are traced have none such.
-EAGER_ONLY: dict[str, str] = {
-    name: "a size that depends on values"
-    for name in ("masked_select", "nonzero", "argwhere", "linalg.matrix_rank")
-}
+EAGER_ONLY: dict[str, str] = dict.fromkeys(
+    ("masked_select", "nonzero", "argwhere", "linalg.matrix_rank"), "a size that depends on values"
+)
 
 # PyTorch has a gradient, and retrograd has another one on purpose.
 NO_GRADIENT: dict[str, str] = {

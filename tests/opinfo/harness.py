@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
+import pytest
 
 import retrograd as rg
 
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+pytest.importorskip("expecttest", reason="OpInfo needs expecttest (extra: torch)")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from torch.testing._internal.common_methods_invocations import op_db
-    from torch.testing._internal.common_utils import gradcheck_wrapper_hermitian_input
+    from torch.testing._internal.common_methods_invocations import (
+        gradcheck_wrapper_hermitian_input,
+        op_db,
+    )
 
 ENTRIES = {f"{op.name} {op.variant_test_name}".strip(): op for op in op_db}
 # Arguments that say how PyTorch is to compute or to store, not what.
@@ -42,7 +46,7 @@ class _Leaf:
 def samples(op: Any, own: Call, dtype: torch.dtype, most: int) -> Iterator[Sample]:
     """At most so many samples, spread over all that an entry lists."""
     torch.manual_seed(0)
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 (what PyTorch's samples draw from)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         differentiable = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)

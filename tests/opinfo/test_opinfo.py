@@ -14,13 +14,9 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-
-torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
-pytest.importorskip("expecttest", reason="OpInfo needs expecttest (extra: torch)")
-
-from tests.opinfo import differences  # noqa: E402
-from tests.opinfo.counterparts import counterpart  # noqa: E402
-from tests.opinfo.harness import (  # noqa: E402
+from tests.opinfo import differences
+from tests.opinfo.counterparts import counterpart
+from tests.opinfo.harness import (
     ENTRIES,
     Sample,
     as_numpy,
@@ -28,6 +24,7 @@ from tests.opinfo.harness import (  # noqa: E402
     everything,
     floats,
     samples,
+    torch,
     weighted,
     weights_like,
 )
@@ -141,7 +138,9 @@ def check_gradients(name: str, sample: Sample) -> None:
     _check(sample, "gradient", gradient(*here), first)
     tangents = weights_like(list(at), 2)
     _, along = rg.jvp(own_loss, tuple(here), tuple(tangents))
-    want = sum(float((as_numpy(g).conj() * t).real.sum()) for g, t in zip(first, tangents, strict=True))
+    want = sum(
+        float((as_numpy(g).conj() * t).real.sum()) for g, t in zip(first, tangents, strict=True)
+    )
     _check(sample, "forward mode", [along], [np.asarray(want)])
     seeds = weights_like(list(first), 3)
     slope = weighted(list(first), seeds, torch.tensor)

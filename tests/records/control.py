@@ -268,6 +268,7 @@ def records() -> list[Record]:
         ),
         Record(
             "while_loop", while_samples, looped, (0, 1, 2), vary=vary,
+            edges="from zero its state never gets where the loop ends",
             symbolic=(Symbolic(Result(while_of, 1), (f, f, f), ({},), 1.125, 1.25),),
             failures=(Failure(Result(while_of), (f, f), ShapeError),),
         ),

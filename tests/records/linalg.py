@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -596,5 +597,16 @@ SOLVERS = [
 ]  # fmt: skip
 
 
+_TIES = "single vectors and values are no functions of a matrix in which several values are equal"
+_RANK = "pivots and signs jump where columns are equal or zero"
+_THIRD = "the third derivative of a determinant is NaN where the matrix is singular"
+_EDGES = {
+    **dict.fromkeys(("eig", "eigvals", "eigh", "eigvalsh", "svd", "svdvals"), _TIES),
+    **dict.fromkeys(("lu", "qr"), _RANK),
+    **dict.fromkeys(("cofactor", "cofactor_slope"), _THIRD),
+    "least_squares": "the residual of a matrix of lower rank is a number of 1e63 here",
+}
+
+
 def records() -> list[Record]:
-    return [*FACTORS, *SOLVERS]
+    return [replace(r, edges=_EDGES.get(r.name, "")) for r in (*FACTORS, *SOLVERS)]

@@ -103,6 +103,8 @@ class Record:
     absolute: float = 0
     failures: tuple[Failure, ...] = ()
     symbolic: tuple[Symbolic, ...] = ()
+    # Why derivatives at zeros and ties are not compared with difference quotients.
+    edges: str = ""
     # vary(x, k) makes sample k of a batch, where rolling the elements would leave the domain.
     vary: Callable[[Array, int], Array] | None = None
 

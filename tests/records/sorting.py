@@ -78,6 +78,7 @@ def order(kind: Any) -> Record:
         partial(samples, kind),
         ordered,
         (0,) if kind is Sort else (),
+        edges="which of equal elements moves to which place is a choice",
         failures=(
             Failure(kind(1), (f64(3),), ShapeError),
             Failure(kind(-1), (f64(3),), ShapeError),

@@ -153,11 +153,12 @@ gammaincc = binary("gammaincc", from_formula("gammaincc"),
                    lambda g, y, a, x: -zmul(g, gammainc_da(a, x)),
                    lambda g, y, a, x: -zmul(g, gammainc_dx(a, x)), FLOAT)
 gammainc_dx = binary("gammainc_dx", from_formula("gammainc_dx"),
-                     lambda g, y, a, x: zmul(g, y * (log(x) - digamma(a))),
+                     lambda g, y, a, x: zmul(g, log_times(y, x, -digamma(a))),
                      lambda g, y, a, x: zmul(g, y * ((a - 1) / x - 1)), FLOAT)
 gammainc_da = binary("gammainc_da", from_formula("gammainc_da"),
                      lambda g, y, a, x: zmul(g, gammainc_daa(a, x)),
-                     lambda g, y, a, x: zmul(g, gammainc_dx(a, x) * (log(x) - digamma(a))), FLOAT)
+                     lambda g, y, a, x: zmul(
+                         g, log_times(gammainc_dx(a, x), x, -digamma(a))), FLOAT)
 gammainc_daa = binary("gammainc_daa", from_formula("gammainc_daa"),
                       lambda g, y, a, x: undefined(g),
                       lambda g, y, a, x: zmul(g, gammainc_dx(a, x) * (
@@ -167,17 +168,18 @@ betainc = ternary("betainc", from_formula("betainc"),
                   lambda g, y, a, b, x: zmul(g, betainc_db(a, b, x)),
                   lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x)))
 betainc_dx = ternary("betainc_dx", from_formula("betainc_dx"),
-                     lambda g, y, a, b, x: zmul(g, y * score(a, b, x)),
-                     lambda g, y, a, b, x: zmul(g, y * score(b, a, 1 - x)),
+                     lambda g, y, a, b, x: zmul(g, scored(y, a, b, x)),
+                     lambda g, y, a, b, x: zmul(g, scored(y, b, a, 1 - x)),
                      lambda g, y, a, b, x: zmul(g, y * ((a - 1) / x - (b - 1) / (1 - x))))
 betainc_da = ternary("betainc_da", from_formula("betainc_da"),
                      lambda g, y, a, b, x: zmul(g, betainc_daa(a, b, x)),
                      lambda g, y, a, b, x: zmul(g, betainc_dab(a, b, x)),
-                     lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * score(a, b, x)))
+                     lambda g, y, a, b, x: zmul(g, scored(betainc_dx(a, b, x), a, b, x)))
 betainc_db = ternary("betainc_db", from_formula("betainc_db"),
                      lambda g, y, a, b, x: zmul(g, betainc_dab(a, b, x)),
                      lambda g, y, a, b, x: zmul(g, betainc_dbb(a, b, x)),
-                     lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * score(b, a, 1 - x)))
+                     lambda g, y, a, b, x: zmul(
+                         g, scored(betainc_dx(a, b, x), b, a, 1 - x)))
 betainc_daa = ternary("betainc_daa", from_formula("betainc_daa"),
                       lambda g, *_: undefined(g), lambda g, *_: undefined(g),
                       lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
@@ -196,6 +198,17 @@ betainc_dbb = ternary("betainc_dbb", from_formula("betainc_dbb"),
 def square(x: Node) -> Node:
     y: Node = x * x
     return y
+
+
+def log_times(y: Node, x: Node, rest: Node) -> Node:
+    """`y (log(x) + rest)` for a density y, which is zero at x = 0 faster than a logarithm grows."""
+    total: Node = zmul(y, log(x)) + y * rest
+    return total
+
+
+def scored(y: Node, a: Node, b: Node, x: Node) -> Node:
+    """A density times its score, also at x = 0."""
+    return log_times(y, x, digamma(a + b) - digamma(a))
 
 
 def score(a: Node, b: Node, x: Node) -> Node:

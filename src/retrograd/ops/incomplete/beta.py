@@ -199,8 +199,10 @@ def betainc_dx(m: Maths, a: Any, b: Any, x: Any) -> Any:
     good, p, q, v = _beta_arguments(m, a, b, x)
     y = beta_density(m, p, q, v, 1.0 - v) / v / (1.0 - v)
     start, end = equal(x, 0.0) & (b > 0.0), equal(x, 1.0) & (a > 0.0)
+    # With a parameter of 0 the function is 0 or 1 in between.
+    flat = (x > 0.0) & (x < 1.0) & (equal(a, 0.0) & (b > 0.0) | equal(b, 0.0) & (a > 0.0))
     y = chosen(
-        m, good, y,
+        m, good, y, (flat, 0.0),
         (start & (a > 1.0) | end & (b > 1.0), 0.0),
         (start & (a > 0.0) & (a < 1.0) | end & (b > 0.0) & (b < 1.0), math.inf),
     )  # fmt: skip
@@ -212,6 +214,12 @@ def _beta_derivative(order: str) -> Callable[..., Any]:
         good, p, q, v = _beta_arguments(m, a, b, x)
         right, tail = beta_tails(m, p, q, v, order)
         ends = (equal(x, 0.0) | equal(x, 1.0)) & (a > 0.0) & (b > 0.0)
+        # Where one of a and b is 0, the function is 0 or 1 whatever the other is.
+        inside = (x > 0.0) & (x < 1.0)
+        if order in ("a", "aa"):
+            ends = ends | inside & equal(b, 0.0) & (a > 0.0) & (a < math.inf)
+        if order in ("b", "bb"):
+            ends = ends | inside & equal(a, 0.0) & (b > 0.0) & (b < math.inf)
         return chosen(m, good, m.choose(right, -tail, tail), (ends, 0.0))
 
     return derivative
