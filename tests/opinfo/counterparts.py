@@ -570,6 +570,8 @@ def searched(
     edges: Any, x: Any, *, right: bool = False, side: Any = None, sorter: Any = None, **_: Any
 ) -> Any:
     side = side or ("right" if right else "left")
+    if 0 in edges.shape[:-1]:
+        return rg.zeros(x.shape, dtype=rg.int64)
     if edges.ndim == 1:
         return rg.searchsorted(edges, x, side=side, sorter=sorter)
     rows = range(math.prod(edges.shape[:-1]))
