@@ -18,13 +18,14 @@ from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import Data, is_spent, known, leaf, leaf_handle
 from retrograd.frontend.page import Page
 from retrograd.frontend.past import past_of
-from retrograd.frontend.programs import LOCK
+from retrograd.frontend.programs import GRADIENTS, LOCK
 from retrograd.frontend.recall import hold, operand
 from retrograd.frontend.recording import Lazy, evaluate, recorders
 from retrograd.frontend.segments import cut
 from retrograd.frontend.through import gradients, way_from
 from retrograd.ir import Node
 from retrograd.ops.control import StopGradient
+from retrograd.shared import assign
 
 _SECOND_TIME = (
     "backward() for the second time through a tensor whose history went with the first; give the "
@@ -57,9 +58,12 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
             f"backward() of {node.describe()}, which was computed before an optimizer's step or "
             "load_state_dict() changed a parameter it depends on; compute it again"
         )
-    for handle, g in zip(leaves.values(), found, strict=False):
-        if g is not None:
-            _accumulate(handle, g, root)
+    with GRADIENTS:
+        _publish({
+            handle: _added(handle, g, root)
+            for handle, g in zip(leaves.values(), found, strict=False)
+            if g is not None
+        })  # fmt: skip
     if shared or current_backend() == CHECKED:  # now, before the user edits them or goes on
         evaluate([h._grad for h in leaves.values() if h._grad is not None])
     if not (retain_graph or node in leaves):
@@ -103,16 +107,19 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
             found = form.gradient(wanted, start)
     if not page.open:
         page.reopen()  # what follows, such as an optimizer's step, becomes one program with it
-    for handle, g in zip(handles, found, strict=True):
-        if g is None:
-            continue
-        new = hold(page, g, False)
-        before = getattr(handle, "_grad", None)
-        if before is not None:
-            new = stop_gradient(add(before, new))
-            if new._form is not None and new._form.loss is None:
-                new._form.loss = g.loss
-        handle._grad = new
+    with GRADIENTS:
+        totals = {}
+        for handle, g in zip(handles, found, strict=True):
+            if g is None:
+                continue
+            new = hold(page, g, False)
+            before = getattr(handle, "_grad", None)
+            if before is not None:
+                new = stop_gradient(add(before, new))
+                if new._form is not None and new._form.loss is None:
+                    new._form.loss = g.loss
+            totals[handle] = new
+        _publish(totals)
     if shared:  # now, before the user edits them
         evaluate([h._grad for h in handles if h._grad is not None])
     return True
@@ -167,11 +174,14 @@ def _through_segments(root: Lazy, seed: Any) -> bool:
         start = seed.value() if isinstance(seed, Lazy) else _seed(seed, root._own).prim.array  # type: ignore[attr-defined]
     ends = dict(sorted(way.ends.items(), key=lambda item: item[0].id))
     found = gradients(root._own, start, way)
-    for node, handle in ends.items():
-        if node in found:
-            new = Lazy.handle_class.of(found[node])
-            before = getattr(handle, "_grad", None)
-            handle._grad = new if before is None else stop_gradient(add(before, new))
+    with GRADIENTS:
+        totals = {}
+        for node, handle in ends.items():
+            if node in found:
+                new = Lazy.handle_class.of(found[node])
+                before = getattr(handle, "_grad", None)
+                totals[handle] = new if before is None else stop_gradient(add(before, new))
+        _publish(totals)
     return True
 
 
@@ -205,10 +215,16 @@ def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
     return found, [n for n in ends if n.prim.replaced]  # type: ignore[attr-defined]
 
 
-def _accumulate(handle: Lazy, g: Node, root: Lazy) -> None:
+def _added(handle: Lazy, g: Node, root: Lazy) -> Lazy:
+    """The gradient of a leaf with a contribution more."""
     before = getattr(handle, "_grad", None)
     total = g if before is None else before.node + g
     new = Lazy.handle_class(StopGradient()(total))  # a gradient is a constant to what uses it
     if root is not handle:
         new._root = weakref.ref(root)
-    handle._grad = new
+    return new
+
+
+def _publish(totals: dict[Lazy, Lazy]) -> None:
+    """Set the gradients of leaves, of all or of none."""
+    assign([(handle, "_grad", new) for handle, new in totals.items()])

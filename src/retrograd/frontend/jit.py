@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
@@ -51,6 +50,7 @@ from retrograd.frontend.value.compiled import Scalars
 from retrograd.frontend.walking import LARGEST, Fixed
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import input_node
+from retrograd.shared import own_lock
 
 CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
 STATIC = "="  # before the name of a parameter whose value is part of the signature
@@ -87,7 +87,7 @@ class Jit:
         self._shapes = {k: parse_spec(v) for k, v in shapes.items()}
         need_names(list(self._shapes.values()))
         self._traces: dict[Any, Traced] = {}  # in the order of their making
-        self._lock = threading.RLock()
+        self._lock = own_lock()
         self._counts = {"calls": 0, "compilations": 0}
         self._history = History(explain)
         self._name = getattr(f, "__name__", type(f).__name__)

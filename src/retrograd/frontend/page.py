@@ -25,6 +25,7 @@ from retrograd.frontend.programs import COUNTS
 from retrograd.frontend.recorder import PageBase
 from retrograd.frontend.source import user_place
 from retrograd.ir import Node
+from retrograd.shared import at_fork, free
 
 if TYPE_CHECKING:
     from retrograd.frontend.recording import Lazy
@@ -118,6 +119,14 @@ def _list(page: Page) -> None:
     PAGES.add(weakref.ref(page))
 
 
+def _free() -> None:
+    """In a child of fork: no page is locked by threads that it does not have."""
+    for ref in list(PAGES):
+        if (page := ref()) is not None:
+            free(page.lock)
+
+
+at_fork(in_child=_free)
 NOWHERE = Page(Place())  # the page of what is not on one
 
 

@@ -29,6 +29,7 @@ from retrograd.frontend.forms import Form
 from retrograd.frontend.function import operator, reflected
 from retrograd.frontend.numpy_functions import called
 from retrograd.frontend.page import CURRENT, Page
+from retrograd.frontend.programs import GRADIENTS
 from retrograd.frontend.recorder import install
 from retrograd.frontend.recording import Array, Lazy, leaf
 from retrograd.frontend.ufuncs import applied
@@ -119,11 +120,17 @@ class Tensor(Lazy):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
+        value = self._as_gradient(value)
+        with GRADIENTS:  # not between a look at it by `backward()` and what that makes of it
+            self._grad = value
+
+    def _as_gradient(self, value: Any) -> Tensor | None:
+        """What may be set as the gradient of this tensor."""
         if value is not None and not isinstance(value, Tensor):
             raise DTypeError(f"a gradient is a tensor or None, not {type(value).__name__}")
         if value is not None and (value.shape, value.dtype) != (self.shape, self.dtype):
             raise ShapeError(f"a gradient of {self._type} cannot be {value._type}")
-        self._grad = value
+        return value
 
     # -- the value ------------------------------------------------------------------------------
     def numpy(self) -> Array:

@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import itertools
 import linecache
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import CodeType
@@ -24,6 +23,7 @@ from retrograd.ir.dtype import DType
 from retrograd.ir.record import record
 from retrograd.ir.registry import REGISTRY, lookup, register
 from retrograd.ir.types import Shape, TensorType
+from retrograd.shared import lock
 
 
 class Source:
@@ -99,7 +99,7 @@ class made_by:
 
 
 _PENDING: set[type] = set()  # classes that are declared and will become dataclasses
-_MAKING = threading.RLock()
+_MAKING = lock(95)
 
 
 def _made(cls: type) -> type | None:
