@@ -29,8 +29,14 @@ _OWN: weakref.WeakSet[Any] = weakref.WeakSet()
 _BEFORE: list[Callable[[], None]] = []
 _AFTER: list[Callable[[], None]] = []
 _CHILD: list[Callable[[], None]] = []
-_taken: list[Any] = []  # by the fork that is under way
 
+
+class _Forking(threading.local):
+    def __init__(self) -> None:
+        self.taken: list[Any] = []  # for the fork that is under way
+
+
+_FORKING = _Forking()
 
 
 def lock(rank: int, made: Any = None) -> Any:
@@ -39,6 +45,9 @@ def lock(rank: int, made: Any = None) -> Any:
     _LOCKS.append((rank, made))
     _LOCKS.sort(key=lambda entry: entry[0])
     return made
+
+
+IMPORTING = lock(55)  # around imports inside functions: a child would wait for one half done
 
 
 def own_lock() -> Any:
@@ -72,12 +81,13 @@ def _before_fork() -> None:
     end = time.monotonic() + WAIT
     for _, one in list(_LOCKS):
         if one.acquire(timeout=max(end - time.monotonic(), 0.01)):
-            _taken.append(one)
+            _FORKING.taken.append(one)
 
 
 def _after_fork() -> None:
-    while _taken:
-        _taken.pop().release()
+    taken = _FORKING.taken
+    while taken:
+        taken.pop().release()
     for f in list(_AFTER):
         f()
 
@@ -93,9 +103,7 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 def assign(changes: Iterable[tuple[Any, str, Any]]) -> None:

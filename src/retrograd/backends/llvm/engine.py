@@ -7,7 +7,9 @@ costs 30 ms, which a process that never compiles should not pay.
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
 import functools
+import hashlib  # noqa: F401 - `files` does under the lock below, where nothing may be half imported
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -182,8 +184,6 @@ class Engine:
 @functools.cache
 def _math() -> ctypes.CDLL:
     """The C library's functions. To look for it starts other programs."""
-    import ctypes.util
-
     return ctypes.CDLL(ctypes.util.find_library("m") or None)
 
 

@@ -28,6 +28,7 @@ from retrograd.backends.threads import threads_here
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.passes import prepared
+from retrograd.shared import IMPORTING
 
 if TYPE_CHECKING:
     from retrograd.backends.llvm.engine import Compiled, Engine
@@ -209,7 +210,8 @@ class Shaped:
 def start_compiler() -> Engine:
     """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it."""
     # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
-    from retrograd.backends.llvm.engine import engine
+    with IMPORTING:
+        from retrograd.backends.llvm.engine import engine
 
     return engine()
 

@@ -205,7 +205,7 @@ def _seconds_per_pause(pauses: Callable[[int], None]) -> float:
     return max(min(times) / 1000, 1e-10)
 
 
-_LOCK = lock(80)
+_LOCK = lock(65)
 _TEAM: Team | None = None
 
 

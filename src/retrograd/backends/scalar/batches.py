@@ -10,7 +10,7 @@ from typing import Any
 from retrograd.backends.scalar import batch_text
 from retrograd.backends.scalar.arithmetic import symbols
 from retrograd.errors import BackendError
-from retrograd.shared import lock
+from retrograd.shared import IMPORTING, lock
 
 # run(table, values, grads, count), with the interpreter's lock: leaves are shared.
 PROTOTYPE = ctypes.PYFUNCTYPE(
@@ -33,7 +33,8 @@ _CODE: Any = None  # one for the process: what is dropped is unloaded, and other
 def runner() -> Callable[[int, int, int, int], int]:
     """`run(table, values, grads, count)`."""
     global _CODE
-    from retrograd.backends.llvm.engine import engine
+    with IMPORTING:
+        from retrograd.backends.llvm.engine import engine
 
     with _LOCK:
         if _CODE is None:

@@ -11,7 +11,7 @@ from retrograd.backends.scalar.arithmetic import symbols
 from retrograd.backends.scalar.block import Block
 from retrograd.backends.scalar.text import machine_text
 from retrograd.errors import BackendError
-from retrograd.shared import lock
+from retrograd.shared import IMPORTING, lock
 
 # run(block, from, to, way); with the interpreter's lock, since other threads may add rows.
 PROTOTYPE = ctypes.PYFUNCTYPE(
@@ -46,7 +46,8 @@ def address() -> int:
 
 def _native() -> Any:
     try:
-        from retrograd.backends.llvm.engine import engine
+        with IMPORTING:
+            from retrograd.backends.llvm.engine import engine
     except ImportError:
         return None
     try:
