@@ -7,7 +7,7 @@ another thread, after which the child has what the thread has done so far, and n
   interrupts neither between taking a lock and being inside nor before giving it back. In a child of
   fork none is held but by the thread that forked. A fork waits for those that `lock` has made, so
   that nobody is compiling then; those of single objects (`own_lock`) are made free in the child.
-- *Tables* are dicts. Unlike an `OrderedDict` and unlike anything that is written in Python a dict is
+- *Tables* are dicts. Unlike an `OrderedDict`, and unlike all that is written in Python, a dict is
   whole whenever a key's `__hash__` or `__eq__` raises. What goes through one goes through a copy.
 - What has to change together is changed by one call of a function in C, `assign`.
 """

@@ -140,7 +140,7 @@ def main(kind: str, forks: int, seed: int) -> None:
     for t in threads:
         t.join(LIMIT)
     alive = [t for t in threads if t.is_alive()]
-    print([*ends, process.exitcode], alive)
+    sys.stdout.write(f"{[*ends, process.exitcode]} {alive}\n")
     sys.stdout.flush()
 
 

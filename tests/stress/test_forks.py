@@ -16,8 +16,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can
 
 def ends_of(kind: str, forks: int, seed: int, **environment: str) -> str:
     env = {**os.environ, "PYTHONPATH": str(SOURCE), **environment}
+    arguments = [str(SCRIPT), kind, str(forks), str(seed)]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", str(SCRIPT), kind, str(forks), str(seed)],
+        [sys.executable, "-W", "ignore::DeprecationWarning", *arguments],
         env=env, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

@@ -187,7 +187,7 @@ def _operand(x: Any, array: Array) -> Node:
         return leaf(np.array(array) if isinstance(x, np.ndarray) else array)
     if x._form is None and past_of(x._own) is not None:
         return x.leaf_or_node
-    return x.used()
+    return x.node
 
 
 def _deep(name: str) -> str:

@@ -257,7 +257,7 @@ def unwrap(a: Any) -> tuple[Any, bool]:
     is recorded now is computed later, and must not change when the array is used again.
     """
     if isinstance(a, Lazy):
-        return a.used(), a._requires_grad
+        return a.node, a._requires_grad
     if isinstance(a, np.ndarray | np.generic) and not isinstance(a, Scalar):
         return leaf(np.array(as_array(a))), False
     if isinstance(a, list | tuple) and holds_arrays(a):

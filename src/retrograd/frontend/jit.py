@@ -29,7 +29,7 @@ from retrograd.frontend.context import (
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.garbage import uncollected
 from retrograd.frontend.graph import captures
-from retrograd.frontend.leaves import STALE
+from retrograd.frontend.leaves import STALE, live
 from retrograd.frontend.programs import JIT
 from retrograd.frontend.ready import Gone
 from retrograd.frontend.recompiling import History
@@ -352,7 +352,9 @@ class Jit:
             if a
         ])  # fmt: skip
         taken = captures(outputs, inputs)
-        captured = [h if (h := leaf_handle(n)) is not None else a for n, a in taken.items()]
+        captured = [
+            h if (h := leaf_handle(n)) is not None else live(n, a) for n, a in taken.items()
+        ]
         graph = detached([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))
         donors = [i for i, x in call.donors if isinstance(x, Lazy | np.ndarray | np.generic)]
         program = compile_graph(graph, current_backend(), donors)

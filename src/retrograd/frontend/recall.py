@@ -59,8 +59,8 @@ def operand(page: Page, h: Lazy) -> Form | None:
     if found is None:
         prim = node.prim
         if isinstance(prim, Data):
-            if prim.mark is not None:
-                node = h.used()
+            if prim.shared:
+                node = h.node
             return page.slot(node, prim.spent)
         if node.inputs or node.op == "input" or node in SPENT or h._requires_grad:
             return None

@@ -25,6 +25,7 @@ from retrograd.frontend import complex as complex_parts
 from retrograd.frontend import elementwise as el
 from retrograd.frontend.backward import backward
 from retrograd.frontend.context import _GRAD
+from retrograd.frontend.dlpack import CPU, exported
 from retrograd.frontend.forms import Form
 from retrograd.frontend.function import operator, reflected
 from retrograd.frontend.numpy_functions import called
@@ -153,7 +154,10 @@ class Tensor(Lazy):
     def detach(self) -> Tensor:
         """The same value, as a constant without history."""
         if self.is_computed:
-            return Tensor.of(self.value())
+            made = Tensor.of(self.value())
+            if self.is_shared:
+                made.share()
+            return made
         return el.stop_gradient(self)._without_grad()
 
     def _without_grad(self) -> Tensor:
@@ -163,13 +167,26 @@ class Tensor(Lazy):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
-    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **kwargs: Any) -> Any:
-        if max_version is None or max_version < (1, 0):  # older protocols cannot say "read-only"
-            return self.value().copy().__dlpack__(**kwargs)
-        return self.numpy().__dlpack__(max_version=max_version, **kwargs)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The value for another library, in a capsule: what its `from_dlpack` asks for.
 
-    def __dlpack_device__(self) -> Any:
-        return self.value().__dlpack_device__()
+        A tensor does not change, and not all libraries respect that memory is read-only: it is
+        exported as a copy. With `copy=False` it shares its memory from here on, as `rg.asarray`
+        does: later operations use what is there when they are called. Raises `GradientError` if
+        the tensor requires a gradient, which could not be followed (export `detach()`),
+        `BufferError` for a device other than the CPU.
+        """
+        return exported(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU
 
     def __bool__(self) -> bool:
         if self.size != 1:

@@ -96,7 +96,9 @@ class Module(Composite):
         """Keep a tensor that is not learned as an attribute; saved with the state if persistent."""
         if not name.isidentifier():
             raise FormatError(f"a buffer is named by an identifier, not {name!r}")
-        setattr(self, name, tensor if isinstance(tensor, Tensor) else Tensor.of(as_array(tensor)))
+        if not isinstance(tensor, Tensor):
+            tensor = Tensor.of(np.array(as_array(tensor)))
+        setattr(self, name, tensor)
         self._buffers = {**self._buffers, name: persistent}
 
     # -- calling ---------------------------------------------------------------------------------

@@ -209,8 +209,7 @@ class Shaped:
 
 def start_compiler() -> Engine:
     """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it."""
-    # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
-    with IMPORTING:
+    with IMPORTING:  # llvmlite is loaded when first needed, see engine.py
         from retrograd.backends.llvm.engine import engine
 
     return engine()
