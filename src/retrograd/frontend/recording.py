@@ -85,7 +85,7 @@ def is_taped(values: Sequence[Any]) -> bool:
 
 def _in_use(node: Node) -> Node:
     """The node that operations have used for a leaf."""
-    last = getattr(node.prim, "snapshot", None)
+    last = node.prim.snapshot if isinstance(node.prim, Data) else None
     return node if last is None else last() or node
 
 
@@ -201,7 +201,8 @@ class Lazy(HandleBase):
     @property
     def is_shared(self) -> bool:
         """Whether others can edit the array."""
-        return self._form is None and getattr(self._own.prim, "shared", False)
+        prim = self._own.prim if self._form is None else None
+        return isinstance(prim, Data) and prim.shared
 
     @property
     def node(self) -> Node:
