@@ -14,13 +14,17 @@ another thread, after which the child has what the thread has done so far, and n
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 WAIT = 20.0  # seconds that a fork waits for threads that compile; longer, and it is done without
 
@@ -104,6 +108,28 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+
+
+def contained(f: F) -> F:
+    """What `f` sets in context variables ends with it, wherever an exception comes: a block that
+    was interrupted on its way out has left nothing behind. Not for functions of the user's, which
+    may set some of their own."""
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return copy_context().run(f, *args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def completed(f: Callable[[], None]) -> None:
+    """Have something happen as a whole that may be done again from its start: an exception that
+    comes from outside meanwhile, as that of Ctrl-C does, goes on when it is done."""
+    try:
+        f()
+    except BaseException:
+        f()
+        raise
 
 
 def assign(changes: Iterable[tuple[Any, str, Any]]) -> None:

@@ -24,7 +24,7 @@ from retrograd.frontend.segments import cut
 from retrograd.frontend.through import gradients, way_from
 from retrograd.ir import Node
 from retrograd.ops.control import StopGradient
-from retrograd.shared import assign
+from retrograd.shared import assign, contained
 
 _SECOND_TIME = (
     "backward() for the second time through a tensor whose history went with the first; give the "
@@ -32,6 +32,7 @@ _SECOND_TIME = (
 )
 
 
+@contained
 def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
     done = _on_page(root, root._page, root._form, seed) if root._form is not None else None

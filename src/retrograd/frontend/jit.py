@@ -50,7 +50,7 @@ from retrograd.frontend.value.compiled import Scalars
 from retrograd.frontend.walking import LARGEST, Fixed
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import input_node
-from retrograd.shared import own_lock
+from retrograd.shared import contained, own_lock
 
 CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
 STATIC = "="  # before the name of a parameter whose value is part of the signature
@@ -323,6 +323,7 @@ class Jit:
             ) from None
         return static
 
+    @contained
     def _trace(self, call: Call, names: Sequence[str]) -> Traced:
         new: list[Any] = []
         inputs: list[Node] = []

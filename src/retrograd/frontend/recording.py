@@ -41,6 +41,7 @@ from retrograd.frontend.ready import complete
 from retrograd.frontend.recorder import HandleBase
 from retrograd.ir import DType, Node, Provenance, Shape, TensorType, made_by
 from retrograd.ops.control import StopGradient
+from retrograd.shared import completed, contained
 
 __all__ = [
     "Array",
@@ -303,10 +304,12 @@ class Lazy(HandleBase):
 
     def replace(self, array: Array) -> None:
         """Become a leaf holding another array: what an optimizer does to a parameter."""
-        if self.is_source:
-            prim = self._own.prim
-            assert isinstance(prim, Data)
-            prim.replaced, prim.handle = True, None
+        before = self._own.prim if self.is_source else None
+        completed(lambda: self._replace(before, array))
+
+    def _replace(self, before: Any, array: Array) -> None:
+        if before is not None:
+            before.replaced, before.handle = True, None
         self.become_leaf(array)
 
     def tie(self, gradient: Lazy) -> None:
@@ -347,10 +350,10 @@ class Lazy(HandleBase):
     def _stand_for(self, node: Node) -> None:
         if self._form is None:
             PENDING.pop(self._own.id, None)
+        self._register(node)  # first: whoever sees the node may ask for its gradient
         self._ready = None
         self._own = node
         self._form, self._page, self._root = None, NOWHERE, None
-        self._register(node)
 
 
 def evaluate(handles: Iterable[Lazy]) -> None:
@@ -381,6 +384,7 @@ def _unknown(h: Lazy) -> Node | None:
     return node if known(node) is None else None
 
 
+@contained
 def _run(wanted: dict[Node, Lazy]) -> None:
     """Compute nodes, and give them to the handles that wait for them."""
     what = needed(wanted, known)

@@ -35,6 +35,7 @@ from retrograd.frontend.recorder import install
 from retrograd.frontend.recording import Array, Lazy, leaf
 from retrograd.frontend.ufuncs import applied
 from retrograd.ir import Dim, DType
+from retrograd.shared import completed
 
 
 def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,9 +103,12 @@ class Tensor(Lazy):
             raise GradientError(f"only floating tensors have gradients, not {self.dtype}")
         if bool(value) != self._requires_grad:
             array = self.value()
-            self._requires_grad = bool(value)
-            self.become_leaf(array)
+            completed(lambda: self._require(bool(value), array))
         return self
+
+    def _require(self, value: bool, array: Array) -> None:
+        self._requires_grad = value
+        self.become_leaf(array)
 
     @property
     def is_leaf(self) -> bool:

@@ -11,7 +11,7 @@ from retrograd.autodiff import Cotangents, contributions
 from retrograd.autodiff.recompute import Recomputation, has_regions
 from retrograd.backends import Array
 from retrograd.errors import DTypeError, RetrogradError, ShapeError
-from retrograd.frontend.context import unseen
+from retrograd.frontend.context import restored, unseen
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recording import evaluate, leaf
 from retrograd.frontend.tape.entry import Entry
@@ -84,7 +84,7 @@ def hold(entries: Sequence[Entry]) -> list[Tensor]:
 
 def _seen(entry: Entry, g: Node, see: Any) -> Node:
     """The cotangent of an entry after a hook has seen it."""
-    with unseen():  # what it computes is on no tape
+    with restored(), unseen():  # what it computes is on no tape
         new = see(arrays([g])[0])
     return g if new is None else conj(cotangent(entry, new, "what a hook returned"))
 
