@@ -111,7 +111,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         raise DTypeError(f"from_dlpack takes an array with __dlpack__, not {type(x).__name__}")
     if isinstance(x, Lazy):
         refuse_tracked(x)
-        return tensor(x) if copy else x.detach()  # type: ignore[attr-defined, no-any-return]
+        return tensor(x) if copy else x.detach()  # type: ignore[attr-defined]
     array = imported(x, copy)
     return tensor(array) if copy else asarray(array)
 
