@@ -273,6 +273,7 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
+from retrograd.shared import IMPORTING as _IMPORTING
 
 if TYPE_CHECKING:
     from retrograd import data, gnn, io, micrograd, nn, optim, solvers, testing
@@ -320,10 +321,11 @@ if not TYPE_CHECKING:  # a type checker knows all names there are
 
     def __getattr__(name: str) -> Any:
         """What is imported later; see PEP 562."""
-        if name in LATER:
-            return _importlib.import_module(LATER[name])
-        if name in LATER_NAMES:
-            return getattr(_importlib.import_module(LATER_NAMES[name]), name)
+        with _IMPORTING:
+            if name in LATER:
+                return _importlib.import_module(LATER[name])
+            if name in LATER_NAMES:
+                return getattr(_importlib.import_module(LATER_NAMES[name]), name)
         raise AttributeError(f"module 'retrograd' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

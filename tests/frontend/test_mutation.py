@@ -1,4 +1,5 @@
-"""Arrays that the user shares with tensors and edits: found by backward(), or harmless."""
+"""Arrays that the user shares with tensors and edits: an operation uses what it finds there when it
+is called, whenever its result, or a gradient, is computed."""
 
 import numpy as np
 import pytest
@@ -13,25 +14,18 @@ def made(requires_grad=True):
 
 @pytest.mark.parametrize("look", [False, True])
 @pytest.mark.parametrize("recorder", [False, True])
-def test_an_edit_of_what_a_gradient_needs_is_an_error(look, recorder):
+def test_a_gradient_needs_what_an_operation_has_used(look, recorder):
     tapes = [rg.Tape()] if recorder else []  # with a tape at hand operations make nodes
     data, x, w = made()
     loss = (w * x).sum()
     if look:
         loss.item()
     data[1] = 5
-    with pytest.raises(rg.GradientError, match=r"mul.*test_mutation.py.*loss = \(w \* x\).sum\(\)"):
-        loss.backward()
-    assert w.grad is None
-    del tapes
-
-
-def test_an_edit_of_what_no_gradient_needs_is_harmless():
-    data, x, w = made()
-    loss = (w + x).sum()
-    data[1] = 5
     loss.backward()
+    assert loss.item() == 6
     assert w.grad.tolist() == [1, 1, 1]
+    assert x.tolist() == [1, 5, 1]
+    del tapes
 
 
 @pytest.mark.parametrize("recorder", [False, True])
@@ -43,7 +37,7 @@ def test_a_buffer_that_is_filled_anew_for_every_step(recorder):
         data[:] = k
         w.grad = None
         (w * x * x).sum().backward()
-        data[:] = 99  # after backward() the array is the user's again
+        data[:] = 99
         found.append(w.grad.tolist())
     assert found == [[k * k] * 3 for k in range(4)]
     del tapes
@@ -51,24 +45,36 @@ def test_a_buffer_that_is_filled_anew_for_every_step(recorder):
 
 def test_two_uses_with_an_edit_between():
     data, x, w = made()
-    first = (w * x).sum()
-    first.item()
+    first = w * x
     data[:] = 2
-    second = (w * x).sum()
-    second.backward()
+    total = (first * x).sum()
+    data[:] = 3
+    total.backward()
+    assert total.item() == 12
     assert w.grad.tolist() == [2, 2, 2]
-    with pytest.raises(rg.GradientError, match="edited"):
-        first.backward()
 
 
 @pytest.mark.parametrize("transform", [np.flip, np.negative, lambda a: np.roll(a, 1)])
-def test_edits_of_every_kind_are_noticed(transform):
+def test_edits_of_every_kind(transform):
     data = np.arange(1, 7, dtype=np.float64).reshape(2, 3)
+    before = data.T.copy()
     x, w = rg.asarray(data.T), rg.tensor(np.ones((3, 2)), requires_grad=True)  # not contiguous
     loss = (w * x).sum()
     data[...] = transform(data)
-    with pytest.raises(rg.GradientError, match="edited"):
-        loss.backward()
+    again = (w * x).sum()
+    (loss + again).backward()
+    np.testing.assert_array_equal(w.grad.numpy(), before + data.T)
+
+
+def test_what_is_not_edited_is_copied_once():
+    data, x, _ = made()
+    node = x.node
+    assert x.node is node
+    assert not np.shares_memory(node.prim.array, data)  # type: ignore[attr-defined]
+    data[0] = np.nan
+    other = x.node
+    assert other is not node
+    assert x.node is other  # NaN counts by its bits
 
 
 def test_copies_are_not_watched():
@@ -82,15 +88,15 @@ def test_copies_are_not_watched():
     assert w.grad.tolist() == [4, 4, 4]
 
 
-def test_long_recordings_notice_too():
+def test_long_recordings():
     data, x, w = made()
     y = w * 1.0
     for _ in range(3000):
         y = y * x
     loss = y.sum()
     data[0] = 2
-    with pytest.raises(rg.GradientError, match="edited"):
-        loss.backward()
+    loss.backward()
+    assert w.grad.tolist() == [1, 1, 1]
 
 
 def test_leaves_that_share_memory_get_gradients():
@@ -98,24 +104,50 @@ def test_leaves_that_share_memory_get_gradients():
     x = rg.asarray(data).requires_grad_()
     loss = (x * x).sum()
     data[0] = 7
-    with pytest.raises(rg.GradientError, match="edited"):
+    ((x * x).sum() + loss).backward()  # what it was and what it is are the same leaf
+    assert x.grad.tolist() == [16, 4, 4]
+    x.grad = None
+    with rg.debug():  # on nodes
+        ((x * x).sum() + x.sum()).backward()
+    assert x.grad.tolist() == [15, 3, 3]
+
+
+def test_leaves_that_were_replaced():
+    data = np.ones(3, np.float32)
+    x = rg.asarray(data).requires_grad_()
+    loss = (x * x).sum()
+    data[0] = 7
+    x.sum().backward()
+    rg.optim.SGD([x], lr=1.0).step()
+    with pytest.raises(rg.GradientError, match="optimizer"):
         loss.backward()
-    (x * x).sum().backward()
-    assert x.grad.tolist() == [14, 2, 2]
 
 
-def test_what_was_computed_from_an_edited_array_counts_too():
+def test_constants_and_buffers_are_the_same_memory():
+    data, x, _ = made()
+    z = x.detach()
+    y = z * 2
+    data[:] = 4
+    assert (y.tolist(), (z * 2).tolist()) == ([2, 2, 2], [8, 8, 8])
+    module = rg.nn.Module()
+    module.register_buffer("data", data)
+    data[:] = 5
+    assert module.data.tolist() == [4, 4, 4]
+
+
+def test_compiled_functions_read_when_they_are_called():
     data, x, w = made()
-    loss = (((w + x) * 2) * w).sum()
-    data[0] = 5
-    with pytest.raises(rg.GradientError, match=r"add.*edited"):
-        loss.backward()
-    tape = rg.Tape()
-    v = tape.leaf([1.0, 2.0, 3.0])
-    y = (((v + x) * 2) * v).sum()
-    data[0] = 6
-    with pytest.raises(rg.GradientError, match=r"add.*edited"):
-        tape.backward_dense(y)
+
+    @rg.jit
+    def f(w):
+        return (w * x).sum()
+
+    found = []
+    for k in range(5):
+        data[:] = k
+        found.append(f(w.detach()))
+        data[:] = 99
+    assert [y.item() for y in found] == [6.0 * k for k in range(5)]
 
 
 def test_on_a_tape():
@@ -125,8 +157,6 @@ def test_on_a_tape():
     y = (w * x).sum()
     assert tape.backward_dense(y)[0].tolist() == [1, 1, 1]
     data[0] = 3
-    for ask in (tape.backward_dense, lambda y: list(tape.trace_backward(y))):
-        with pytest.raises(rg.GradientError, match="edited"):
-            ask(y)
+    assert tape.backward_dense(y)[0].tolist() == [1, 1, 1]
     again = (w * x).sum()
     assert tape.backward_dense(again)[0].tolist() == [3, 1, 1]

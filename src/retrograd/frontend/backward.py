@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,17 @@ from retrograd.frontend.context import current_backend
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import add, stop_gradient
 from retrograd.frontend.forms import Form
-from retrograd.frontend.leaves import Data, is_spent, known, leaf, leaf_handle
+from retrograd.frontend.leaves import Data, is_spent, leaf, leaf_handle
 from retrograd.frontend.page import Page
 from retrograd.frontend.past import past_of
-from retrograd.frontend.programs import LOCK
+from retrograd.frontend.programs import GRADIENTS, LOCK
 from retrograd.frontend.recall import hold, operand
 from retrograd.frontend.recording import Lazy, evaluate, recorders
 from retrograd.frontend.segments import cut
 from retrograd.frontend.through import gradients, way_from
 from retrograd.ir import Node
 from retrograd.ops.control import StopGradient
+from retrograd.shared import assign, contained
 
 _SECOND_TIME = (
     "backward() for the second time through a tensor whose history went with the first; give the "
@@ -32,6 +32,7 @@ _SECOND_TIME = (
 )
 
 
+@contained
 def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
     done = _on_page(root, root._page, root._form, seed) if root._form is not None else None
@@ -51,16 +52,20 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     start = seeds([node]) if seed is None else [_seed(seed, node)]
     leaves, stale = _leaves(node)
     found = pullback([node], start, [*leaves, *stale])
-    shared = check_edits([g for g in found if g is not None])
     if any(g is not None for g in found[len(leaves) :]):
         raise GradientError(
             f"backward() of {node.describe()}, which was computed before an optimizer's step or "
             "load_state_dict() changed a parameter it depends on; compute it again"
         )
-    for handle, g in zip(leaves.values(), found, strict=False):
-        if g is not None:
-            _accumulate(handle, g, root)
-    if shared or current_backend() == CHECKED:  # now, before the user edits them or goes on
+    with GRADIENTS:
+        totals: dict[Lazy, Lazy] = {}
+        for handle, g in zip(leaves.values(), found, strict=False):
+            if g is not None:
+                totals[handle] = _added(_so_far(totals, handle), g)
+                if root is not handle:
+                    totals[handle]._root = weakref.ref(root)
+        _publish(totals)
+    if current_backend() == CHECKED:  # now, before the user goes on
         evaluate([h._grad for h in leaves.values() if h._grad is not None])
     if not (retain_graph or node in leaves):
         root.spend()
@@ -81,7 +86,7 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
     slots = form.slots()
     if -1 in slots:
         return False
-    handles, wanted, shared = [], [], False
+    handles, wanted = [], []
     for k in slots:
         node = page.arrays[k]
         prim: Any = node.prim
@@ -89,10 +94,6 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
             return False
         if prim.past is not None:
             return None
-        if prim.mark is not None:
-            shared = True
-            if prim.edited:
-                return False
         handle = leaf_handle(node)
         if handle is not None:
             handles.append(handle)
@@ -103,48 +104,20 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
             found = form.gradient(wanted, start)
     if not page.open:
         page.reopen()  # what follows, such as an optimizer's step, becomes one program with it
-    for handle, g in zip(handles, found, strict=True):
-        if g is None:
-            continue
-        new = hold(page, g, False)
-        before = getattr(handle, "_grad", None)
-        if before is not None:
-            new = stop_gradient(add(before, new))
-            if new._form is not None and new._form.loss is None:
-                new._form.loss = g.loss
-        handle._grad = new
-    if shared:  # now, before the user edits them
-        evaluate([h._grad for h in handles if h._grad is not None])
-    return True
-
-
-def check_edits(wanted: Iterable[Node]) -> bool:
-    """Refuse to compute gradients with arrays that are not any more what operations have used.
-    Tells whether there are any that the user can edit."""
-    shared = False
-    seen = set(wanted)
-    todo = [n for n in seen if known(n) is None]
-    for node in todo:  # the list grows while the loop goes through it
-        for x in node.inputs:
-            if x in seen:
+    with GRADIENTS:
+        totals: dict[Lazy, Lazy] = {}
+        for handle, g in zip(handles, found, strict=True):
+            if g is None:
                 continue
-            seen.add(x)
-            if known(x) is None:
-                todo.append(x)
-            elif isinstance(x.prim, Data) and x.prim.mark is not None:
-                shared = True
-                if x.prim.edited:
-                    raise GradientError(
-                        f"backward() needs an array as {_user(x, node).describe()} used it, but it "
-                        "was edited since; rg.asarray() shares memory: make a tensor of its own "
-                        "with rg.tensor(), and update that with x.at[index].set(value)"
-                    )
-    return shared
-
-
-def _user(x: Node, node: Node) -> Node:
-    """The operation that the user wrote, where `x` is used by a derivative of it."""
-    return node.origin if node.origin is not None and x in node.origin.inputs else node
+            new = hold(page, g, False)
+            before = _so_far(totals, handle)
+            if before is not None:
+                new = stop_gradient(add(before, new))
+                if new._form is not None and new._form.loss is None:
+                    new._form.loss = g.loss
+            totals[handle] = new
+        _publish(totals)
+    return True
 
 
 def _through_segments(root: Lazy, seed: Any) -> bool:
@@ -167,11 +140,14 @@ def _through_segments(root: Lazy, seed: Any) -> bool:
         start = seed.value() if isinstance(seed, Lazy) else _seed(seed, root._own).prim.array  # type: ignore[attr-defined]
     ends = dict(sorted(way.ends.items(), key=lambda item: item[0].id))
     found = gradients(root._own, start, way)
-    for node, handle in ends.items():
-        if node in found:
-            new = Lazy.handle_class.of(found[node])
-            before = getattr(handle, "_grad", None)
-            handle._grad = new if before is None else stop_gradient(add(before, new))
+    with GRADIENTS:
+        totals: dict[Lazy, Lazy] = {}
+        for node, handle in ends.items():
+            if node in found:
+                new = Lazy.handle_class.of(found[node])
+                before = _so_far(totals, handle)
+                totals[handle] = new if before is None else stop_gradient(add(before, new))
+        _publish(totals)
     return True
 
 
@@ -205,10 +181,19 @@ def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
     return found, [n for n in ends if n.prim.replaced]  # type: ignore[attr-defined]
 
 
-def _accumulate(handle: Lazy, g: Node, root: Lazy) -> None:
-    before = getattr(handle, "_grad", None)
+def _so_far(totals: dict[Lazy, Lazy], handle: Lazy) -> Lazy | None:
+    """What has been accumulated for a leaf; more than one array that it had may be among those that
+    were used."""
+    found = totals.get(handle)
+    return getattr(handle, "_grad", None) if found is None else found
+
+
+def _added(before: Lazy | None, g: Node) -> Lazy:
+    """A gradient with a contribution more."""
     total = g if before is None else before.node + g
-    new = Lazy.handle_class(StopGradient()(total))  # a gradient is a constant to what uses it
-    if root is not handle:
-        new._root = weakref.ref(root)
-    handle._grad = new
+    return Lazy.handle_class(StopGradient()(total))  # a gradient is a constant to what uses it
+
+
+def _publish(totals: dict[Lazy, Lazy]) -> None:
+    """Set the gradients of leaves, of all or of none."""
+    assign([(handle, "_grad", new) for handle, new in totals.items()])

@@ -8,7 +8,7 @@ from typing import Any
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import Number, as_node
-from retrograd.frontend.context import grad_enabled, recording_grad, tracing
+from retrograd.frontend.context import grad_enabled, recording_grad, traced
 from retrograd.frontend.function import wrap
 from retrograd.frontend.graph import argument_names
 from retrograd.frontend.leaves import STALE
@@ -87,8 +87,7 @@ class Body:
         rest = iter([Tensor(x, grad_enabled() and x.dtype.is_inexact) for x in self.inputs])
         given = [tree.unflatten(s, [next(rest) for _ in leaves]) for leaves, s in types]
         try:
-            with tracing():
-                self.value = f(*given)
+            self.value = traced(f, *given)
         finally:
             STALE.update(self.inputs)  # whoever looks at them from now on has kept them
 

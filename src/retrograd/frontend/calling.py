@@ -8,7 +8,6 @@ nothing was done, and `jit` goes the long way.
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -102,6 +101,7 @@ class Traced:
         self.captured = list(captured)  # arrays, or handles on leaves, whose value may be replaced
         self.needs_grad = any(isinstance(c, Lazy) for c in captured)
         self.structure = structure
+        self._reach: list[int] | None = None
         self.fixed = fixed  # results that are no tensors, by position; others are `COMPUTED`
 
     def join(self, leaves: Sequence[Any]) -> Any:
@@ -113,9 +113,11 @@ class Traced:
         coming = iter(tensors)
         return self.join([next(coming) if y is COMPUTED else y for y in self.fixed])
 
-    @functools.cached_property
+    @property
     def _reached(self) -> list[int]:
         """For each result the inputs that a gradient reaches from it, as bits."""
+        if self._reach is not None:
+            return self._reach
         found = {x: 1 << i for i, x in enumerate(self.graph.inputs) if x.type.is_inexact}
         for node in self.graph.body:
             reached = 0
@@ -123,7 +125,8 @@ class Traced:
                 for x in node.inputs:
                     reached |= found.get(x, 0)
             found[node] = reached
-        return [found.get(y, 0) for y in self.graph.outputs]
+        self._reach = [found.get(y, 0) for y in self.graph.outputs]
+        return self._reach
 
     def run_with_past(self, call: Call, name: str) -> Any:
         """The result of a call, where tensors that a gradient may be asked for know what they are
@@ -184,7 +187,7 @@ def _operand(x: Any, array: Array) -> Node:
         return leaf(np.array(array) if isinstance(x, np.ndarray) else array)
     if x._form is None and past_of(x._own) is not None:
         return x.leaf_or_node
-    return x.used()
+    return x.node
 
 
 def _deep(name: str) -> str:

@@ -3,8 +3,8 @@ subnormal numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ContextDecorator, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ContextDecorator, contextmanager, suppress
 from contextvars import ContextVar, Token
 from typing import Any, overload
 
@@ -12,12 +12,15 @@ from retrograd.backends import find
 from retrograd.backends import flush_subnormals as flush
 from retrograd.backends.threads import THREADS, checked, threads_here
 from retrograd.errors import OptionError
+from retrograd.shared import completed, contained
 
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
 _UNSEEN: ContextVar[bool] = ContextVar("unseen", default=False)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
-_TOKENS: ContextVar[tuple[Token[Any], ...]] = ContextVar("tokens", default=())
+# The blocks around here, with what their variables were outside.
+Blocks = tuple[tuple["Setting", Any], ...]
+_BLOCKS: ContextVar[Blocks] = ContextVar("blocks", default=())
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
 
 
@@ -30,12 +33,40 @@ class Setting(ContextDecorator):
         self._value = value
 
     def __enter__(self) -> None:
-        _TOKENS.set((*_TOKENS.get(), self._variable.set(self._value)))
+        around = _BLOCKS.get()
+        try:
+            _BLOCKS.set((*around, (self, self._variable.get())))
+            self._variable.set(self._value)
+        except BaseException:
+            self._leave(around)
+            raise
 
     def __exit__(self, *failure: object) -> None:
-        *others, token = _TOKENS.get()
-        _TOKENS.set(tuple(others))
-        self._variable.reset(token)
+        completed(self._exit)
+
+    def _exit(self) -> None:
+        blocks = _BLOCKS.get()
+        inside = [i for i, (block, _) in enumerate(blocks) if block is self]
+        if inside:  # else it has been left, and was interrupted behind that
+            self._leave(blocks[: inside[-1]])
+
+    @staticmethod
+    def _leave(around: Blocks) -> None:
+        """Restore what blocks have set inside of others; some of them may have been interrupted on
+        their way out. May be done again."""
+        for block, before in reversed(_BLOCKS.get()[len(around) :]):
+            block._variable.set(before)
+        _BLOCKS.set(around)
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """Take back what blocks inside have set, should one be interrupted on its way out."""
+    around = _BLOCKS.get()
+    try:
+        yield
+    finally:
+        Setting._leave(around)
 
 
 def grad_enabled() -> bool:
@@ -72,6 +103,13 @@ def is_tracing() -> bool:
 def current_trace() -> object | None:
     """What is the same throughout the innermost `tracing` block, and in no other."""
     return _TRACING.get()
+
+
+@contained
+def traced(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `f` returns while it is traced into a graph that will run many times."""
+    with tracing():
+        return f(*args, **kwargs)
 
 
 def tracing() -> Setting:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from array import array as buffer
 from typing import Any
 
 import numpy as np
 
+from retrograd.backends import Array
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.broadcasting import integer, number
 from retrograd.frontend.conversion import as_array
+from retrograd.frontend.dlpack import imported, refuse_tracked
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
@@ -58,9 +61,10 @@ def asarray(
 ) -> Tensor:
     """A tensor of the data, sharing the memory of a NumPy array or DLPack exporter if possible.
 
-    As memory is shared, an edit of the array is seen by the tensor, and by what is computed from it
-    later: results that nobody has looked at yet. A `backward()` that needs what an operation has
-    used and the array does not hold any more raises a `GradientError`. `tensor` copies.
+    As memory is shared, an edit of the array is seen by the tensor, and by operations on it that
+    are called later. An operation uses what the array holds when it is called, whenever its result
+    or a gradient is computed: it takes a copy, which one that follows shares if nothing was edited.
+    `tensor` copies once.
 
     >>> import numpy as np, retrograd as rg
     >>> data = np.ones(2)
@@ -68,9 +72,8 @@ def asarray(
     >>> loss = (w * x).sum()
     >>> data[0] = 5
     >>> loss.backward()
-    Traceback (most recent call last):
-    ...
-    retrograd.errors.GradientError: backward() needs an array as ... used it, but it was edited...
+    >>> loss.item(), w.grad.tolist(), x.tolist()
+    (2.0, [1.0, 1.0], [5.0, 1.0])
     """
     _on_cpu(device)
     if isinstance(obj, Lazy) and (dtype is None or as_dtype(dtype) is obj.dtype) and not copy:
@@ -78,22 +81,39 @@ def asarray(
     if copy or isinstance(obj, Dim):
         return tensor(obj, dtype)
     if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic | Lazy):
-        obj = np.from_dlpack(obj)
+        obj = imported(obj)
     array = as_array(obj, dtype)
     if copy is False and not (isinstance(obj, np.ndarray) and np.shares_memory(obj, array)):
         raise ValueError("asarray with copy=False would have to copy here")
     made = Tensor.of(array)
-    if not isinstance(obj, Lazy) and np.may_share_memory(array, obj):
+    if not (isinstance(obj, Lazy) or _is_own(array, obj)):
         made.share()
     return made
 
 
+def _is_own(array: Array, obj: Any) -> bool:
+    """Whether nobody else has the memory of an array that was made of data."""
+    if isinstance(obj, np.ndarray | np.generic | memoryview | buffer):
+        return not np.may_share_memory(array, obj)
+    return not hasattr(obj, "__array__")  # what that gives may be anybody's
+
+
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor sharing the memory of another library's array; with `copy`, holding a copy."""
+    """A tensor sharing the memory of another library's array, as `asarray` does; with `copy`,
+    holding a copy.
+
+    Raises `DTypeError` for what has no `__dlpack__` or numbers that there are none of here,
+    `BufferError` where the other library cannot export the array, `GradientError` for a tensor that
+    requires a gradient.
+    """
     _on_cpu(device)
     if not hasattr(x, "__dlpack__"):
         raise DTypeError(f"from_dlpack takes an array with __dlpack__, not {type(x).__name__}")
-    return asarray(np.from_dlpack(x, copy=copy))
+    if isinstance(x, Lazy):
+        refuse_tracked(x)
+        return tensor(x) if copy else x.detach()  # type: ignore[attr-defined]
+    array = imported(x, copy)
+    return tensor(array) if copy else asarray(array)
 
 
 @located

@@ -14,7 +14,7 @@ from retrograd.control.rows import ROWS, rows_of
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import as_node
-from retrograd.frontend.context import tracing
+from retrograd.frontend.context import traced
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function, wrap
 from retrograd.frontend.recording import Lazy
@@ -125,10 +125,8 @@ class _Body:
         arrays = [to_node(x, "dag_scan") for x in leaves]
         start = input_node(TensorType(dtype, (ROWS, first.width)))
         given = [input_node(rows_of(x.type)) for x in arrays]
-        with tracing():
-            result = f(
-                first.tree(first.unpack(start)), tree.unflatten(structure, list(map(Tensor, given)))
-            )
+        rows = tree.unflatten(structure, list(map(Tensor, given)))
+        result = traced(f, first.tree(first.unpack(start)), rows)
         found, form = tree.flatten(result)
         nodes = [as_node(y.node if isinstance(y, Lazy) else y) for y in found]
         for y in nodes:

@@ -18,6 +18,7 @@ from retrograd.files import write_atomically
 from retrograd.frontend import tree
 from retrograd.frontend.recording import Lazy
 from retrograd.inspect.server import PageServer
+from retrograd.shared import own_lock
 
 CONTROLS = ("stop", "checkpoint")
 KEPT = 4000  # events of a long run that a page starts with; beyond, every second one is left out
@@ -63,7 +64,7 @@ class Dashboard:
         self._controls = controls
         self._checkpoint = False
         self._latest: Event = {}
-        self._lock = threading.Lock()
+        self._lock = own_lock()
         self._started = time.monotonic()
         self._summarised = self._told = float("-inf")
         self._server: PageServer | None = PageServer(self._page, port, self._control)

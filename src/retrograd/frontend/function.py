@@ -27,6 +27,7 @@ from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.source import REFUSALS, locate, user_source
 from retrograd.ir import Node, Provenance, made_by, provenance
 from retrograd.ops.control import StopGradient
+from retrograd.shared import contained
 
 Scalar = bool | int | float
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,6 +50,7 @@ def function(f: F, numbers: bool = False) -> F:
         found = recall(f, first, rest, arrays, args, kwargs)
         return found if found is not MISSED else record(*args, **kwargs)
 
+    @contained
     def record(*args: Any, **kwargs: Any) -> Any:
         tracked = False
         unwrapped = list(args)
@@ -257,7 +259,7 @@ def unwrap(a: Any) -> tuple[Any, bool]:
     is recorded now is computed later, and must not change when the array is used again.
     """
     if isinstance(a, Lazy):
-        return a.used(), a._requires_grad
+        return a.node, a._requires_grad
     if isinstance(a, np.ndarray | np.generic) and not isinstance(a, Scalar):
         return leaf(np.array(as_array(a))), False
     if isinstance(a, list | tuple) and holds_arrays(a):

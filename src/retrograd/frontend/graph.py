@@ -43,6 +43,7 @@ from retrograd.onnx import offered, to_bytes
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
 from retrograd.passes.settle import settled, written
+from retrograd.shared import contained
 
 PLANNED = 20_000  # nodes of graphs whose memory is worth planning only to tell it
 
@@ -365,8 +366,7 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     inputs = [input_node(_type_of(x), n) for x, n in zip(leaves, names, strict=True)]
     assumed = Assumptions(inputs)
     try:
-        with tracing(), assumed.watching():
-            result = f(*tree.unflatten(structure, [Tensor(x) for x in inputs]))
+        result = _traced(f, tree.unflatten(structure, [Tensor(x) for x in inputs]), assumed)
     finally:
         STALE.update(inputs)
     outputs, _ = tree.flatten(result)
@@ -375,6 +375,12 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     nodes = assumed.on([as_node(y.node if isinstance(y, Lazy) else y) for y in outputs])
     name = getattr(f, "__name__", "")
     return closed(inputs, nodes, "" if name == "<lambda>" else name)
+
+
+@contained
+def _traced(f: Callable[..., Any], args: Sequence[Any], assumed: Assumptions) -> Any:
+    with tracing(), assumed.watching():
+        return f(*args)
 
 
 def closed(inputs: Sequence[Node], outputs: Sequence[Node], name: str) -> Graph:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
@@ -30,7 +29,7 @@ from retrograd.frontend.context import (
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.garbage import uncollected
 from retrograd.frontend.graph import captures
-from retrograd.frontend.leaves import STALE
+from retrograd.frontend.leaves import STALE, live
 from retrograd.frontend.programs import JIT
 from retrograd.frontend.ready import Gone
 from retrograd.frontend.recompiling import History
@@ -51,6 +50,7 @@ from retrograd.frontend.value.compiled import Scalars
 from retrograd.frontend.walking import LARGEST, Fixed
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import input_node
+from retrograd.shared import contained, own_lock
 
 CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
 STATIC = "="  # before the name of a parameter whose value is part of the signature
@@ -87,7 +87,7 @@ class Jit:
         self._shapes = {k: parse_spec(v) for k, v in shapes.items()}
         need_names(list(self._shapes.values()))
         self._traces: dict[Any, Traced] = {}  # in the order of their making
-        self._lock = threading.RLock()
+        self._lock = own_lock()
         self._counts = {"calls": 0, "compilations": 0}
         self._history = History(explain)
         self._name = getattr(f, "__name__", type(f).__name__)
@@ -323,6 +323,7 @@ class Jit:
             ) from None
         return static
 
+    @contained
     def _trace(self, call: Call, names: Sequence[str]) -> Traced:
         new: list[Any] = []
         inputs: list[Node] = []
@@ -352,7 +353,9 @@ class Jit:
             if a
         ])  # fmt: skip
         taken = captures(outputs, inputs)
-        captured = [h if (h := leaf_handle(n)) is not None else a for n, a in taken.items()]
+        captured = [
+            h if (h := leaf_handle(n)) is not None else live(n, a) for n, a in taken.items()
+        ]
         graph = detached([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))
         donors = [i for i, x in call.donors if isinstance(x, Lazy | np.ndarray | np.generic)]
         program = compile_graph(graph, current_backend(), donors)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,25 +30,57 @@ class Data(Leaf):
         self.past: Any = None
         self.whole: Node | None = None
         self.spent = spent  # backward() went through it: no gradient does again
-        # Of an array that the user can edit: a checksum of what it held when an operation used it,
-        # UNUSED before; None for all others.
-        self.mark: int | None = None
-
-    @property
-    def edited(self) -> bool:
-        """Whether the user has edited the array since an operation used it."""
-        return self.mark is not None and self.mark not in (UNUSED, checksum(self.array))
+        # Whether others can edit the array; then operations use what it holds when they are
+        # recorded: a `Snapshot`, which is the leaf of this node as long as anybody needs it.
+        self.shared = False
+        self.snapshot: weakref.ref[Node] | None = None
 
     def infer(self, *types: TensorType) -> TensorType:
         return self.type
 
 
-UNUSED = -1
+class Snapshot(Data):
+    """What an array that others can edit held when it was used. For the rest it is that leaf."""
+
+    def __init__(self, source: Data, array: Array) -> None:
+        self.source = source
+        self.array = array
+        self.type = source.type
+        self.past = self.whole = self.snapshot = None
+        self.spent, self.shared = source.spent, False
+
+    @property
+    def handle(self) -> weakref.ref[Lazy] | None:  # type: ignore[override]
+        return self.source.handle
+
+    @property
+    def replaced(self) -> bool:  # type: ignore[override]
+        return self.source.replaced
 
 
-def checksum(array: Array) -> int:
-    """A number that is another one, but for one case in 2^32, when the array has been edited."""
-    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+def snapshot(node: Node) -> Node:
+    """The leaf that an operation uses in place of one whose array others can edit: the same one
+    until they do."""
+    prim: Any = node.prim
+    array = np.array(prim.array, order="C")
+    last = prim.snapshot() if prim.snapshot is not None else None
+    if last is not None and _same(last.prim.array, array):
+        return last
+    new = Node(Snapshot(prim, array), (), prim.type, node.scope, node.source, None, node.name)
+    prim.snapshot = weakref.ref(new)
+    return new
+
+
+def live(node: Node, array: Array) -> Array:
+    """The array of a leaf; where others can edit it, theirs, for what reads it when it runs."""
+    prim = node.prim
+    return prim.source.array if isinstance(prim, Snapshot) else array
+
+
+def _same(a: Array, b: Array) -> bool:
+    """Whether contiguous arrays of one type have the same bits."""
+    word = np.dtype(f"u{min(a.itemsize, 8)}")
+    return bool((a.reshape(-1).view(word) == b.reshape(-1).view(word)).all())
 
 
 # Values of nodes that were computed while a handle held them, for as long as the node lives; and

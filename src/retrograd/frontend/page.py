@@ -25,6 +25,7 @@ from retrograd.frontend.programs import COUNTS
 from retrograd.frontend.recorder import PageBase
 from retrograd.frontend.source import user_place
 from retrograd.ir import Node
+from retrograd.shared import at_fork, contained, free
 
 if TYPE_CHECKING:
     from retrograd.frontend.recording import Lazy
@@ -74,9 +75,11 @@ class Page(PageBase):
 
     def begin(self) -> None:
         """Record here from now on: a new opening, listed with what is behind `last`."""
-        if self.openings and self.openings[-1][1] == self.last:
-            self.openings.pop()
-        self.openings.append((_NEXT_TIME(), self.last))
+        opening, openings = (_NEXT_TIME(), self.last), self.openings
+        if openings and openings[-1][1] == self.last:
+            openings[-1] = opening
+        else:
+            openings.append(opening)
         super().begin()
 
     def part(self, held: Sequence[Lazy]) -> Part:
@@ -118,6 +121,14 @@ def _list(page: Page) -> None:
     PAGES.add(weakref.ref(page))
 
 
+def _free() -> None:
+    """In a child of fork: no page is locked by threads that it does not have."""
+    for ref in list(PAGES):
+        if (page := ref()) is not None:
+            free(page.lock)
+
+
+at_fork(in_child=_free)
 NOWHERE = Page(Place())  # the page of what is not on one
 
 
@@ -142,6 +153,7 @@ def current() -> Page:
     return page
 
 
+@contained
 def flush(page: Page, handles: Sequence[Lazy]) -> None:
     """Compute what handles on a page stand for, and what else is held on the way."""
     with page.lock:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,14 +13,16 @@ from retrograd.frontend.source import user_source
 from retrograd.ir import Graph, Node, TensorType, reachable
 from retrograd.ops.leaf import Constant, input_node
 from retrograd.ops.shape import expand
+from retrograd.shared import Key, lock
 
-LOCK = threading.RLock()
+LOCK = lock(20)
+GRADIENTS = lock(0)  # who adds to gradients of leaves, or sets one
 
 # Values that simplification knows what to do with stay in the program; every other number, such as
 # a learning rate, is an argument, so that changing it does not compile again.
 LITERAL = frozenset({0.0, 1.0, -1.0, 2.0, 0.5})
 
-PROGRAMS: OrderedDict[Any, Program] = OrderedDict()
+PROGRAMS: dict[Key, Program] = {}  # what was used last at the end
 CAPACITY = 512
 NODES = 200_000  # of all graphs together; beyond, the programs that were used least recently go
 COUNTS = {"hits": 0, "misses": 0}
@@ -104,22 +104,24 @@ def program_for(
     only when it has run a few times, however large it is."""
     key, scalars = _key(what, outputs, free)
     with LOCK:
-        found = PROGRAMS.get(key)
+        found = PROGRAMS.pop(key, None)
         if found is not None:
+            PROGRAMS[key] = found
             COUNTS["hits"] += 1
-            PROGRAMS.move_to_end(key)
             return found, scalars
     program = start_graph(with_arguments(what.inputs, scalars, outputs), current_backend(), patient)
     with LOCK:
         COUNTS["misses"] += 1
         PROGRAMS[key] = program
         total = sum([len(p.graph) for p in PROGRAMS.values()])
-        while len(PROGRAMS) > CAPACITY or (total > NODES and len(PROGRAMS) > 1):
-            total -= len(PROGRAMS.popitem(last=False)[1].graph)
+        for old in list(PROGRAMS)[:-1]:
+            if len(PROGRAMS) <= CAPACITY and total <= NODES:
+                break
+            total -= len(PROGRAMS.pop(old).graph)
     return program, scalars
 
 
-def _key(what: Needed, outputs: Iterable[Node], free: Collection[Node]) -> tuple[Any, list[Node]]:
+def _key(what: Needed, outputs: Iterable[Node], free: Collection[Node]) -> tuple[Key, list[Node]]:
     """The structure of a computation, equal for equal programs, and its numbers."""
     position = {x: i for i, x in enumerate(what.inputs)}
     body: list[Any] = [x.type for x in what.inputs]
@@ -131,7 +133,7 @@ def _key(what: Needed, outputs: Iterable[Node], free: Collection[Node]) -> tuple
             body.append(("number", node.type))
         else:
             body.append((node.prim, tuple([position[x] for x in node.inputs])))
-    return (current_backend(), tuple(body), tuple([position[y] for y in outputs])), scalars
+    return Key((current_backend(), tuple(body), tuple([position[y] for y in outputs]))), scalars
 
 
 def with_arguments(

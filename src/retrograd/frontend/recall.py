@@ -19,6 +19,7 @@ from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.segments import LOOKS, cut, make_room
 from retrograd.frontend.source import user_source
 from retrograd.ir import Node, Provenance, made_by, provenance
+from retrograd.shared import contained
 
 MISSED = object()  # in place of a result: this has to be recorded on nodes
 # Stands in a form for any number. Nothing is special about it, so no rule takes it for special.
@@ -59,8 +60,8 @@ def operand(page: Page, h: Lazy) -> Form | None:
     if found is None:
         prim = node.prim
         if isinstance(prim, Data):
-            if prim.mark is not None:
-                node = h.used()
+            if prim.shared:
+                node = h.node
             return page.slot(node, prim.spent)
         if node.inputs or node.op == "input" or node in SPENT or h._requires_grad:
             return None
@@ -192,6 +193,18 @@ def _look(
         found = in_order(page, first, (form, other), tracked)
         if found is not None:
             return found
+    return _learned(op, form, other, nodes, bind)
+
+
+@contained
+def _learned(
+    op: Operation,
+    form: Form,
+    other: Any,
+    nodes: Callable[[], tuple[Any, ...]],
+    bind: Callable[[Node], bool] | None,
+) -> Form | None:
+    """The same of what is new."""
     here = provenance()
     if here.origin is not None:
         return None

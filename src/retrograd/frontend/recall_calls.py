@@ -26,6 +26,7 @@ from retrograd.frontend.recall import MISSED, add_again, hold, in_order, operand
 from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.source import user_source
 from retrograd.ir import Dim, DType, Node, Provenance, made_by, provenance
+from retrograd.shared import contained
 
 
 class _Unfit(Exception):
@@ -222,6 +223,7 @@ def _forms(found: Any) -> list[Form]:
     return [found] if isinstance(found, Form) else []
 
 
+@contained
 def _learn(
     page: Page, f: Callable[..., Any], args: Any, kwargs: Any, forms: dict[int, Form]
 ) -> Any:

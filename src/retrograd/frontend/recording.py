@@ -18,15 +18,14 @@ from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import (
     PENDING,
     SPENT,
-    UNUSED,
     VALUES,
     Data,
-    checksum,
     is_spent,
     known,
     known_as,
     leaf,
     leaf_handle,
+    snapshot,
 )
 from retrograd.frontend.page import NOWHERE, PAGES, Page, dissolve, flush, materialise
 from retrograd.frontend.past import past_of, whole
@@ -42,6 +41,7 @@ from retrograd.frontend.ready import complete
 from retrograd.frontend.recorder import HandleBase
 from retrograd.ir import DType, Node, Provenance, Shape, TensorType, made_by
 from retrograd.ops.control import StopGradient
+from retrograd.shared import completed, contained
 
 __all__ = [
     "Array",
@@ -78,10 +78,16 @@ def is_taped(values: Sequence[Any]) -> bool:
     happens, or on one that holds some of them."""
     tapes = recorders()
     return any(tape.is_current for tape in tapes) or any(
-        isinstance(x, Lazy) and x._form is None and tape.holds(x._own)
+        isinstance(x, Lazy) and x._form is None and tape.holds(_in_use(x._own))
         for tape in tapes
         for x in values
     )
+
+
+def _in_use(node: Node) -> Node:
+    """The node that operations have used for a leaf."""
+    last = node.prim.snapshot if isinstance(node.prim, Data) else None
+    return node if last is None else last() or node
 
 
 def shown(node: Node) -> Node:
@@ -180,17 +186,34 @@ class Lazy(HandleBase):
         return made
 
     def share(self) -> None:
-        """Note that the user can edit the array of this constant."""
+        """Note that others can edit the array of this leaf."""
         prim = self._own.prim
         assert isinstance(prim, Data)
-        prim.mark = UNUSED
+        prim.shared = True
+
+    def give_memory(self) -> Array:
+        """The array, shared with others from here on. What was recorded, and other handles, keep
+        the memory of before."""
+        if not self.is_shared:
+            self.become_leaf(self.value().copy())
+            self.share()
+        return self.value()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others can edit the array."""
+        prim = self._own.prim if self._form is None else None
+        return isinstance(prim, Data) and prim.shared
 
     @property
     def node(self) -> Node:
-        """The node of the graph that this handle stands for."""
+        """The node of the graph that this handle stands for. Of an array that others can edit it
+        is a leaf with what that holds now."""
         if self._form is not None:
             return materialise(self)
         own = self._own
+        if self.is_shared:
+            return snapshot(own)
         if past_of(own) is not None:
             dissolve()
             self._own = own = whole(own)
@@ -205,22 +228,6 @@ class Lazy(HandleBase):
     def leaf_or_node(self) -> Node:
         """The node, or a leaf that knows its past: for another handle on the same value."""
         return self._own if self._form is None else self.node
-
-    def used(self) -> Node:
-        """The node, for an operation to use. If the user can edit the array, what it holds now is
-        noted; if it was edited since another operation used it, that one keeps the leaf of before,
-        so that a gradient finds out."""
-        node = self.node
-        prim = node.prim
-        if not isinstance(prim, Data) or prim.mark is None:
-            return node
-        mark = checksum(prim.array)
-        if prim.mark not in (UNUSED, mark):
-            self.become_leaf(prim.array)
-            prim = self._own.prim
-            assert isinstance(prim, Data)
-        prim.mark = mark
-        return self._own
 
     @property
     def _type(self) -> TensorType:
@@ -297,10 +304,12 @@ class Lazy(HandleBase):
 
     def replace(self, array: Array) -> None:
         """Become a leaf holding another array: what an optimizer does to a parameter."""
-        if self.is_source:
-            prim = self._own.prim
-            assert isinstance(prim, Data)
-            prim.replaced, prim.handle = True, None
+        before = self._own.prim if self.is_source else None
+        completed(lambda: self._replace(before, array))
+
+    def _replace(self, before: Any, array: Array) -> None:
+        if before is not None:
+            before.replaced, before.handle = True, None
         self.become_leaf(array)
 
     def tie(self, gradient: Lazy) -> None:
@@ -335,16 +344,16 @@ class Lazy(HandleBase):
         node = self._own if form is None else form.node
         made = known_as(array, node, spent)
         if isinstance(node.prim, Data) and node.prim.array is array:
-            made.prim.mark = node.prim.mark  # type: ignore[attr-defined]
+            made.prim.shared = node.prim.shared  # type: ignore[attr-defined]
         self._stand_for(made)
 
     def _stand_for(self, node: Node) -> None:
         if self._form is None:
             PENDING.pop(self._own.id, None)
+        self._register(node)  # first: whoever sees the node may ask for its gradient
         self._ready = None
         self._own = node
         self._form, self._page, self._root = None, NOWHERE, None
-        self._register(node)
 
 
 def evaluate(handles: Iterable[Lazy]) -> None:
@@ -375,6 +384,7 @@ def _unknown(h: Lazy) -> Node | None:
     return node if known(node) is None else None
 
 
+@contained
 def _run(wanted: dict[Node, Lazy]) -> None:
     """Compute nodes, and give them to the handles that wait for them."""
     what = needed(wanted, known)

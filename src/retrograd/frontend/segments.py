@@ -26,6 +26,7 @@ from retrograd.frontend.programs import COUNTS, LOCK
 from retrograd.frontend.recording import Lazy
 from retrograd.ir import Node
 from retrograd.ops.leaf import input_node
+from retrograd.shared import contained
 
 LONGEST = 8192  # handles on a page, after which the recording is cut whether it repeats or not
 REPEATS = 16  # how often a recording has to repeat to be cut before
@@ -69,6 +70,7 @@ def _period(page: Page) -> int:
     return 0
 
 
+@contained
 def cut(page: Page, operands: Sequence[Lazy]) -> bool:
     """Compute all that somebody holds of a page, and close it. Handles go on as leaves; those that
     require a gradient know their past. False if the computation fails, where nothing is changed."""

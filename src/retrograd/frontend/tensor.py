@@ -25,14 +25,17 @@ from retrograd.frontend import complex as complex_parts
 from retrograd.frontend import elementwise as el
 from retrograd.frontend.backward import backward
 from retrograd.frontend.context import _GRAD
+from retrograd.frontend.dlpack import CPU, exported
 from retrograd.frontend.forms import Form
 from retrograd.frontend.function import operator, reflected
 from retrograd.frontend.numpy_functions import called
 from retrograd.frontend.page import CURRENT, Page
+from retrograd.frontend.programs import GRADIENTS
 from retrograd.frontend.recorder import install
 from retrograd.frontend.recording import Array, Lazy, leaf
 from retrograd.frontend.ufuncs import applied
 from retrograd.ir import Dim, DType
+from retrograd.shared import completed
 
 
 def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,9 +103,12 @@ class Tensor(Lazy):
             raise GradientError(f"only floating tensors have gradients, not {self.dtype}")
         if bool(value) != self._requires_grad:
             array = self.value()
-            self._requires_grad = bool(value)
-            self.become_leaf(array)
+            completed(lambda: self._require(bool(value), array))
         return self
+
+    def _require(self, value: bool, array: Array) -> None:
+        self._requires_grad = value
+        self.become_leaf(array)
 
     @property
     def is_leaf(self) -> bool:
@@ -119,11 +125,17 @@ class Tensor(Lazy):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
+        value = self._as_gradient(value)
+        with GRADIENTS:  # not between a look at it by `backward()` and what that makes of it
+            self._grad = value
+
+    def _as_gradient(self, value: Any) -> Tensor | None:
+        """What may be set as the gradient of this tensor."""
         if value is not None and not isinstance(value, Tensor):
             raise DTypeError(f"a gradient is a tensor or None, not {type(value).__name__}")
         if value is not None and (value.shape, value.dtype) != (self.shape, self.dtype):
             raise ShapeError(f"a gradient of {self._type} cannot be {value._type}")
-        self._grad = value
+        return value
 
     # -- the value ------------------------------------------------------------------------------
     def numpy(self) -> Array:
@@ -146,7 +158,10 @@ class Tensor(Lazy):
     def detach(self) -> Tensor:
         """The same value, as a constant without history."""
         if self.is_computed:
-            return Tensor.of(self.value())
+            made = Tensor.of(self.value())
+            if self.is_shared:
+                made.share()
+            return made
         return el.stop_gradient(self)._without_grad()
 
     def _without_grad(self) -> Tensor:
@@ -156,13 +171,26 @@ class Tensor(Lazy):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
-    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **kwargs: Any) -> Any:
-        if max_version is None or max_version < (1, 0):  # older protocols cannot say "read-only"
-            return self.value().copy().__dlpack__(**kwargs)
-        return self.numpy().__dlpack__(max_version=max_version, **kwargs)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The value for another library, in a capsule: what its `from_dlpack` asks for.
 
-    def __dlpack_device__(self) -> Any:
-        return self.value().__dlpack_device__()
+        A tensor does not change, and not all libraries respect that memory is read-only: it is
+        exported as a copy. With `copy=False` it shares its memory from here on, as `rg.asarray`
+        does: later operations use what is there when they are called. Raises `GradientError` if
+        the tensor requires a gradient, which could not be followed (export `detach()`),
+        `BufferError` for a device other than the CPU.
+        """
+        return exported(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU
 
     def __bool__(self) -> bool:
         if self.size != 1:

@@ -52,7 +52,7 @@ def way_from(root: Node) -> Way | None:
             if x in seen:
                 continue
             seen.add(x)
-            if x.prim.replaced or x.prim.spent or x.prim.edited:
+            if x.prim.replaced or x.prim.spent:
                 return None
             if past_of(x) is not None:
                 todo.append(x)

@@ -36,6 +36,7 @@ from retrograd.ir.node import (
     graphs_of,
     made_by,
     provenance,
+    remade,
 )
 from retrograd.ir.registry import REGISTRY, lookup, register
 from retrograd.ir.solving import solve
@@ -82,6 +83,7 @@ __all__ = [
     "lookup",
     "lowest",
     "made_by",
+    "remade",
     "nested",
     "parse_graph",
     "print_graph",

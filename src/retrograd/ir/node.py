@@ -12,9 +12,8 @@ import dataclasses
 import functools
 import itertools
 import linecache
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from types import CodeType
 from typing import Any, NamedTuple, Self, TypeVar, dataclass_transform
 
@@ -24,6 +23,7 @@ from retrograd.ir.dtype import DType
 from retrograd.ir.record import record
 from retrograd.ir.registry import REGISTRY, lookup, register
 from retrograd.ir.types import Shape, TensorType
+from retrograd.shared import lock
 
 
 class Source:
@@ -78,28 +78,33 @@ def provenance() -> Provenance:
     return _PROVENANCE.get()
 
 
+def remade(where: Provenance) -> None:
+    """Give nodes this provenance from here on: that of before, behind a block that may have been
+    interrupted on its way out."""
+    _PROVENANCE.set(where)
+
+
 class made_by:
     """Give nodes made inside the block this provenance.
 
     A class, because every rule that builds a gradient runs inside one: a generator costs thrice.
     """
 
-    __slots__ = ("_token", "_where")
-
-    _token: Token[Provenance]
+    __slots__ = ("_before", "_where")
 
     def __init__(self, where: Provenance) -> None:
         self._where = where
 
     def __enter__(self) -> None:
-        self._token = _PROVENANCE.set(self._where)
+        self._before = _PROVENANCE.get()
+        _PROVENANCE.set(self._where)
 
     def __exit__(self, *failure: object) -> None:
-        _PROVENANCE.reset(self._token)
+        _PROVENANCE.set(self._before)
 
 
 _PENDING: set[type] = set()  # classes that are declared and will become dataclasses
-_MAKING = threading.RLock()
+_MAKING = lock(95)
 
 
 def _made(cls: type) -> type | None:

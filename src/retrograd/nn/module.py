@@ -15,7 +15,7 @@ from retrograd.frontend.conversion import as_array
 from retrograd.frontend.random import Generator
 from retrograd.frontend.recording import Array
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Provenance, as_dtype, made_by, provenance
+from retrograd.ir import Provenance, as_dtype, made_by, provenance, remade
 from retrograd.nn.parameter import Parameter
 from retrograd.nn.structure import Composite, join, members, split, submodules, tensors
 
@@ -96,7 +96,9 @@ class Module(Composite):
         """Keep a tensor that is not learned as an attribute; saved with the state if persistent."""
         if not name.isidentifier():
             raise FormatError(f"a buffer is named by an identifier, not {name!r}")
-        setattr(self, name, tensor if isinstance(tensor, Tensor) else Tensor.of(as_array(tensor)))
+        if not isinstance(tensor, Tensor):
+            tensor = Tensor.of(np.array(as_array(tensor)))
+        setattr(self, name, tensor)
         self._buffers = {**self._buffers, name: persistent}
 
     # -- calling ---------------------------------------------------------------------------------
@@ -111,8 +113,9 @@ class Module(Composite):
         if scope is None:  # not part of the module that is being called, if any
             scope = f"{here.scope}.{type(self).__name__}" if here.scope else type(self).__name__
             paths = {**paths, **{id(m.value): scope + m.path for m in submodules(self)}}
-        token = _PATHS.set(paths)
+        before = _PATHS.get()
         try:
+            _PATHS.set(paths)
             with made_by(Provenance(scope, here.source, here.origin)):
                 return self.forward(*args, **kwargs)
         except RetrogradError as error:
@@ -120,7 +123,8 @@ class Module(Composite):
                 error.add_note(f"in module {scope}")
             raise
         finally:
-            _PATHS.reset(token)
+            _PATHS.set(before)
+            remade(here)
 
     # -- members ---------------------------------------------------------------------------------
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:

@@ -8,11 +8,13 @@ import numpy as np
 
 from retrograd.errors import GradientError, ShapeError
 from retrograd.frontend.conversion import as_array
+from retrograd.frontend.programs import GRADIENTS
 from retrograd.frontend.ready import is_bare
 from retrograd.frontend.recording import leaf
 from retrograd.frontend.rowsparse import Found, RowSparse, gathered
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node
+from retrograd.shared import assign
 
 
 class Parameter(Tensor):
@@ -50,14 +52,14 @@ class Parameter(Tensor):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        self.looked = []
         if isinstance(value, RowSparse):
             if (value.shape, value.dtype) != (self.shape, self.dtype):
                 raise ShapeError(f"a gradient of the shape {self.shape} cannot be {value!r}")
-            self._grad = None
-            self.looked.append(Found(value.rows, value.values))
+            whole, rows = None, [Found(value.rows, value.values)]
         else:
-            Tensor.grad.fset(self, value)  # type: ignore[attr-defined]
+            whole, rows = self._as_gradient(value), []
+        with GRADIENTS:
+            assign([(self, "looked", rows), (self, "_grad", whole)])
 
     @classmethod
     def standing_for(cls, value: Tensor, trainable: bool) -> Self:

@@ -12,6 +12,7 @@ from retrograd.frontend.tensor import Tensor
 from retrograd.nn import functional, init
 from retrograd.nn.module import Module, shown
 from retrograd.nn.parameter import Parameter
+from retrograd.shared import contained
 
 
 class _Normalised(Module):
@@ -64,6 +65,7 @@ class _Normalised(Module):
             )
         return x
 
+    @contained
     def _track(self, x: Tensor) -> None:
         """The running statistics move on."""
         with rg.no_grad():
@@ -152,6 +154,7 @@ class _InstanceNorm(_Normalised):
             self._track(x)
         return rg.squeeze(y, axis=0) if alone else y
 
+    @contained
     def _track(self, x: Tensor) -> None:
         """By the mean over the batch of what each instance has."""
         with rg.no_grad():

@@ -15,6 +15,7 @@ import numpy as np
 from retrograd.ops import incomplete
 from retrograd.ops.incomplete.quadrature import Point, one_by_one
 from retrograd.ops.series import DIGAMMA_SERIES, STIRLING_SERIES
+from retrograd.shared import IMPORTING
 
 Meaning = Callable[..., Any]
 HIGHEST_ORDER = 31  # of Bessel functions
@@ -22,7 +23,8 @@ HIGHEST_ORDER = 31  # of Bessel functions
 
 def scipy(name: str) -> Any:
     """A function of `scipy.special`."""
-    import scipy.special
+    with IMPORTING:
+        import scipy.special
 
     return getattr(scipy.special, name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from retrograd.optim.parameters import (
     learning_leaves,
     reject_repeated,
 )
+from retrograd.shared import completed, contained
 
 Rate = float | Callable[[Any], Any]
 Slots = dict[str, Tensor]
@@ -133,10 +134,11 @@ class Optimizer:
         for p in self._parameters():
             p.grad = None
 
+    @contained
     def step(self) -> None:
         """Change every parameter that has a gradient."""
-        moved: list[tuple[int, Tensor, list[Any]]] = []
-        rows: list[tuple[int, Tensor, Slots, Array, list[Tensor]]] = []
+        moved: list[tuple[int, Tensor, int, list[Any]]] = []
+        rows: list[tuple[int, Tensor, Slots, int, Array, list[Tensor]]] = []
         with no_grad():
             for options, count, members in self._jobs():
                 rate = options["lr"]
@@ -147,13 +149,18 @@ class Optimizer:
                     if isinstance(g := p.grad, RowSparse):
                         state = self._state.get(i) or self._fresh(p, options)
                         new = self._moved_rows(step, lr, options, p, g, state)
-                        rows.append((i, p, state, *new))
+                        rows.append((i, p, state, count, *new))
                     else:
                         whole.append((i, p))
-                moved += self._moved(step, lr, options, whole) if whole else []
-        evaluate([t for _, _, new in moved for t in new])
+                found = self._moved(step, lr, options, whole) if whole else []
+                moved += [(i, p, count, new) for i, p, new in found]
+        evaluate([t for *_, new in moved for t in new])
         evaluate([t for *_, new in rows for t in new])
-        for i, p, state, where, (new, *slots) in rows:
+        completed(lambda: self._publish(moved, rows))
+
+    def _publish(self, moved: Sequence[Any], rows: Sequence[Any]) -> None:
+        """Change parameters and state to what was computed. May be done again."""
+        for i, p, state, count, where, (new, *slots) in rows:
             fresh = Tensor.of(np.zeros(1)).requires_grad_()
             fresh.replace(np.zeros(1))
             array = with_rows(p, where, new.value(), fresh)
@@ -164,11 +171,11 @@ class Optimizer:
                 state[k] = Tensor.of(array)
             del array
             self._state[i] = state
-            self._counts[i] = self._counts.get(i, 0) + 1
-        for i, p, (new, *slots) in moved:
+            self._counts[i] = count + 1
+        for i, p, count, (new, *slots) in moved:
             p.replace(new.value())
             self._state[i] = dict(zip(self.slots, slots, strict=True))
-            self._counts[i] = self._counts.get(i, 0) + 1
+            self._counts[i] = count + 1
 
     def _moved(
         self, step: Tensor, lr: Tensor, options: Mapping[str, Any], members: list[Any]

@@ -17,6 +17,8 @@ import time
 import weakref
 from typing import Protocol
 
+from retrograd.shared import at_fork
+
 VARIABLE = "RETROGRAD_BACKGROUND"
 QUIET = 0.05  # seconds in which nothing was interpreted: somebody types, or computes otherwise
 LOOK = 0.005  # seconds after which the thread looks whether the process ends, or forks
@@ -101,9 +103,4 @@ class Behind:
 
 
 BEHIND = Behind(os.environ.get(VARIABLE) != "0")
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=BEHIND.before_fork,
-        after_in_parent=BEHIND.after_fork,
-        after_in_child=BEHIND.after_fork,
-    )
+at_fork(before=BEHIND.before_fork, after=BEHIND.after_fork)

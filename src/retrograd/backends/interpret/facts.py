@@ -11,22 +11,6 @@ from retrograd.ir import Node
 T = TypeVar("T")
 
 
-class Key:
-    """A key of a table, whose hash is computed once: that of an operation takes a microsecond."""
-
-    __slots__ = ("_hash", "value")
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self._hash = hash(value)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Key) and self.value == other.value)
-
-
 _FACTS: WeakKeyDictionary[Node, dict[Any, Any]] = WeakKeyDictionary()
 
 

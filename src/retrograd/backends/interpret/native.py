@@ -14,8 +14,6 @@ computed by that code, too, until better code would have paid; the bits are the 
 from __future__ import annotations
 
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +22,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, Program
 from retrograd.backends.interpret.contracting import contracted
-from retrograd.backends.interpret.facts import Key, once
+from retrograd.backends.interpret.facts import once
 from retrograd.backends.interpret.formulas import written
 from retrograd.backends.interpret.matrices import factored
 from retrograd.backends.interpret.naming import difference, named, types_of
@@ -52,6 +50,7 @@ from retrograd.ops.portable import FORMULAS
 from retrograd.ops.reduce import ArgMax, Reduction
 from retrograd.ops.scan import Scan
 from retrograd.ops.sort import SearchSorted, Sort
+from retrograd.shared import Key, lock, trim
 
 CAPACITY = 1024  # programs that are remembered; the oldest is forgotten
 # How much work, in elements, code of a level does before better code would be there: that which
@@ -72,8 +71,8 @@ class Code:
     excess: float = 0
 
 
-_PROGRAMS: OrderedDict[Any, Code] = OrderedDict()
-_LOCK = threading.RLock()
+_PROGRAMS: dict[Any, Code] = {}
+_LOCK = lock(40)
 
 FULL = float("inf")  # work: loops run more than once
 HEAVY = (Conv, MatrixOp, Paired)
@@ -278,8 +277,7 @@ def _program(node: Node, kind: str, work: float, key: Any = None) -> Program:
         now = _PROGRAMS.get(key)
         if now is None or now is found:
             found = now = _PROGRAMS[key] = _compiled(node, kind, _level(work))
-            while len(_PROGRAMS) > CAPACITY:
-                _PROGRAMS.popitem(last=False)
+            trim(_PROGRAMS, CAPACITY)
     return now.program
 
 

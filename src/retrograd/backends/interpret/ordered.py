@@ -6,19 +6,19 @@ in the order of their updates, and searches.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 
 from retrograd.backends.backend import Array
-from retrograd.backends.interpret.facts import Key, once
+from retrograd.backends.interpret.facts import once
 from retrograd.backends.kernel.nest import LANES
 from retrograd.ir import Node
 from retrograd.ops.index import Scatter
 from retrograd.ops.reduce import ReduceProd, ReduceSum, Reduction
 from retrograd.ops.scatter import ScatterExtremum, ScatterMax
 from retrograd.ops.sort import SearchSorted
+from retrograd.shared import Key, trim
 
 # The result is an operand, and it is said which, of zeros and NaN too. Where subnormal numbers are
 # flushed, what equals a zero differs from one way to compare to another.
@@ -38,7 +38,7 @@ CALL = 1 << 12  # elements that take as long as a call
 AT = 32  # elements that take as long as one of which NumPy is told where it goes
 FORMULA = 100  # operations of which a portable function is made, see `ops/portable.py`
 CAPACITY = 4096  # kinds that are remembered; the oldest is forgotten
-_DONE: OrderedDict[Any, float] = OrderedDict()  # by kind, and by kind and shapes
+_DONE: dict[Any, float] = {}  # by kind, and by kind and shapes
 
 
 def is_whole(node: Node) -> bool:
@@ -55,8 +55,7 @@ def affords(node: Node, work: float, first: float = ENOUGH) -> bool:
     if in_all > ALL or before + work > (ENOUGH if before else first):
         return False
     _DONE[kind], _DONE[key] = in_all, before + work
-    while len(_DONE) > CAPACITY:
-        _DONE.popitem(last=False)
+    trim(_DONE, CAPACITY)
     return True
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Sequence
 
@@ -17,6 +16,7 @@ from retrograd.control.draw import Draw
 from retrograd.ir import Graph, Node, evaluate
 from retrograd.ops.conv import Conv
 from retrograd.ops.matmul import DotGeneral
+from retrograd.shared import own_lock
 
 # Interpreting costs some microseconds a node, compiling some hundred and some milliseconds besides:
 # so many nodes are interpreted before a program is compiled, and one run of a graph that has more.
@@ -54,7 +54,7 @@ class TieredProgram:
         self._brief = not patient and self._cost <= BRIEF
         self._spent = 0.0  # in nodes
         self._again = False
-        self._lock = threading.Lock()
+        self._lock = own_lock()
         self._compiled: LLVMProgram | SteppedProgram | None = None
         self._first: Program | None = None
         if self._cost > self._patience:

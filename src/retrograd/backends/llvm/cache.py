@@ -16,13 +16,13 @@ import functools
 import os
 import stat
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from retrograd.files import sha256, write_atomically
+from retrograd.shared import own_lock
 
 VARIABLE = "RETROGRAD_CACHE_DIR"
 OFF = ("", "0", "off")
@@ -51,7 +51,7 @@ class Store:
         self.folder = folder
         self.limit = limit
         self._writable = True
-        self._saving = threading.Lock()  # threads would write the same unfinished file
+        self._saving = own_lock()  # threads would write the same unfinished file
 
     def load(self, key: str) -> bytes | None:
         """What was saved under this key, if it is still there and unharmed."""

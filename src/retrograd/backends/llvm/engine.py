@@ -7,8 +7,9 @@ costs 30 ms, which a process that never compiles should not pay.
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
 import functools
-import threading
+import hashlib  # noqa: F401 - `files` does under the lock below, where nothing may be half imported
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,6 +36,7 @@ from retrograd.backends.llvm.team import Team, current_team
 from retrograd.backends.llvm.ufuncs import FUSED, fused_ufunc
 from retrograd.backends.llvm.ufuncs import TEXT as FUSED_TEXT
 from retrograd.errors import BackendError
+from retrograd.shared import lock
 
 DRIVE = "rg_drive"  # what runs programs by their tables
 
@@ -42,7 +44,8 @@ DRIVE = "rg_drive"  # what runs programs by their tables
 RUN = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
 )
-_LOCK = threading.Lock()
+_LOCK = lock(60)
+lock(70, llvm.ffi.lib._lock._lock)  # which llvmlite takes for each call
 
 
 class Engine:
@@ -62,6 +65,8 @@ class Engine:
         # Without optimisation code is made in a fourth of the time, and takes a few times longer.
         self._hasty = Assembler(cpu, flags, opt=0, near=True)
         self.identity = self._assembler.identity
+        self._serving: int | None = None  # until somebody asks, as `_fused`
+        self._fused: tuple[Any] | None = None
         self.enter = self._make_enter()
         self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
         self._shared(DRIVE)  # all programs call it
@@ -98,21 +103,24 @@ class Engine:
         entry = self._linked(TEXT, ("bind", "enter"), {})
         return ENTER(entry["enter"]) if works(PROTOTYPE(entry["bind"])) else None
 
-    @functools.cached_property
+    @property
     def serving(self) -> int:
         """The address of what does whole calls, 0 where that is not possible. Only functions that
         are called again need it, so it is not compiled for the first result at a prompt."""
-        symbols = python_symbols() if self.enter is not None else {}
-        if not symbols:
-            return 0
         with _LOCK:
-            text = DECLARATIONS + expanded(ARGUMENTS + RESULTS)
-            return self._linked(text, ("serving",), symbols)["serving"]
+            if self._serving is None:
+                symbols = python_symbols() if self.enter is not None else {}
+                found = 0
+                if symbols:
+                    text = DECLARATIONS + expanded(ARGUMENTS + RESULTS)
+                    found = self._linked(text, ("serving",), symbols)["serving"]
+                self._serving = found
+            return self._serving
 
     @property
     def is_serving(self) -> bool:
         """Whether `serving` has been compiled."""
-        return "serving" in vars(self)
+        return self._serving is not None
 
     def _linked(self, text: str, names: Sequence[str], symbols: Mapping[str, int]) -> Any:
         """Functions of a module, by name, for as long as there is this engine."""
@@ -142,18 +150,14 @@ class Engine:
             self._routines[name] = library.link(linker, name), linker
         return int(self._routines[name][0][name])
 
-    @functools.cached_property
+    @property
     def fused(self) -> Any:
         """`fused(a, b, c)` is `a * b + c` of arrays, rounded once; None where there is no such."""
-        self._shared(DRIVE)
-        return fused_ufunc(self._routines[DRIVE][0])
-
-    @functools.cached_property
-    def _math(self) -> ctypes.CDLL:
-        """The C library's functions. To look for it starts other programs."""
-        import ctypes.util
-
-        return ctypes.CDLL(ctypes.util.find_library("m") or None)
+        with _LOCK:
+            if self._fused is None:
+                self._shared(DRIVE)
+                self._fused = (fused_ufunc(self._routines[DRIVE][0]),)
+            return self._fused[0]
 
     @property
     def team(self) -> Team:
@@ -171,10 +175,16 @@ class Engine:
         if name == SYMBOL:
             return python_address()
         try:
-            function = getattr(self._math, name.removeprefix("rg_"))
+            function = getattr(_math(), name.removeprefix("rg_"))
         except AttributeError:
             raise BackendError(f"the C library of this system has no function {name}") from None
         return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+
+
+@functools.cache
+def _math() -> ctypes.CDLL:
+    """The C library's functions. To look for it starts other programs."""
+    return ctypes.CDLL(ctypes.util.find_library("m") or None)
 
 
 class Compiled:

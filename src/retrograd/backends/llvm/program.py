@@ -18,6 +18,7 @@ from retrograd.backends.llvm.cache import current_store
 from retrograd.backends.llvm.drive_text import STOP_AT
 from retrograd.backends.llvm.entry import entry_of, expected
 from retrograd.backends.llvm.failures import answer, failure_of, what_to_ask
+from retrograd.backends.llvm.frame import Frame
 from retrograd.backends.llvm.identity import program_key
 from retrograd.backends.llvm.interrupt import interruptible
 from retrograd.backends.llvm.module import Module
@@ -28,6 +29,7 @@ from retrograd.backends.threads import threads_here
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.passes import prepared
+from retrograd.shared import IMPORTING
 
 if TYPE_CHECKING:
     from retrograd.backends.llvm.engine import Compiled, Engine
@@ -35,26 +37,6 @@ if TYPE_CHECKING:
 KEPT_ARENA = 1 << 18  # bytes that may be kept for sizes not in use
 BRIEF = 30_000  # nanoseconds for which a call may keep other threads of Python waiting
 LAYOUTS = 256  # combinations of symbolic sizes whose memory layout is kept at hand
-
-
-class Frame:
-    """The memory of one call at a time: the block of slots and the arena behind it."""
-
-    __slots__ = ("address", "arena", "block", "entry", "entry_at", "stop", "threads")
-
-    def __init__(self, count: int, arena: Array, threads: int) -> None:
-        self.threads = threads
-        self.arena = arena
-        self.block = np.zeros(count, np.int64)  # and the copies that threads need of it
-        self.address = self.block.ctypes.data
-        self.entry = self.block  # what the native entry is told, see `entry_of`
-        self.entry_at = 0
-        self.stop = 0  # the address of the word that ends a long run
-
-    @property
-    def start(self) -> int:
-        """The first aligned address of the arena."""
-        return -(-self.arena.ctypes.data // ALIGNMENT) * ALIGNMENT
 
 
 class Shaped:
@@ -102,7 +84,7 @@ class Shaped:
         else:
             results = self._outputs(arrays)
         frame = self.frame()
-        failed = program.native(arrays, results, frame.entry_at)
+        failed = program.begun(frame, arrays, results, self.brief)
         if failed < 0:
             self.frames.append(frame)
             return None
@@ -208,8 +190,8 @@ class Shaped:
 
 def start_compiler() -> Engine:
     """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it."""
-    # The one import inside a function: llvmlite is loaded when first needed, see engine.py.
-    from retrograd.backends.llvm.engine import engine
+    with IMPORTING:  # llvmlite is loaded when first needed, see engine.py
+        from retrograd.backends.llvm.engine import engine
 
     return engine()
 
@@ -331,15 +313,24 @@ class LLVMProgram:
         results = shaped.quick(arrays)
         return results if results is not None else shaped.slow(arrays)
 
+    def begun(self, frame: Frame, arrays: list[Array], results: list[Array], brief: bool) -> int:
+        """Have native code read the arrays, and run where that is brief; less than 0: it did
+        nothing. Of donated arrays that it may have overwritten nothing is left in `arrays`."""
+        failed = 0
+        try:
+            failed = self.native(arrays, results, frame.entry_at)
+            return failed
+        finally:  # also of who is interrupted, who cannot tell
+            if self.donated and brief and not failed:
+                arrays.clear()
+
     def enter(self, frame: Frame, arrays: list[Array]) -> int:
         """Run on a frame that holds all addresses; the number of the check that failed, or 0.
 
         A long run that is interrupted ends between two kernels or blocks of rows, with all arrays
-        as they were; once it has begun to overwrite donated ones, it goes on to its end, and leaves
-        nothing in `arrays`.
+        as they were; once it has begun to overwrite donated ones, it goes on to its end. What has
+        overwritten any, or may have, leaves nothing in `arrays`.
         """
-        if not frame.stop:
-            return self._run(frame)
         found: list[int] = []
 
         def run() -> int:
@@ -347,9 +338,12 @@ class LLVMProgram:
             return found[0]
 
         try:
-            return interruptible(run, frame.stop)
+            failed = interruptible(run, frame.stop) if frame.stop else run()
+            if self.donated and not failed:
+                arrays.clear()
+            return failed
         except BaseException:
-            if self.donated and found == [0]:
+            if self.donated and (found == [0] or not frame.stop):
                 arrays.clear()
             raise
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import threading
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 
 from retrograd.backends.llvm.routine import Routine
 from retrograd.ir import Graph, TensorType
+from retrograd.shared import trim
 
 SYMBOL = "rg_python"  # what programs call
 
@@ -27,9 +26,8 @@ PROTOTYPE = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
 )
 KEPT = 256  # failures that wait to be raised; those of runs that ended otherwise are forgotten
-_FAILURES: OrderedDict[int, BaseException] = OrderedDict()
+_FAILURES: dict[int, BaseException] = {}
 _NUMBERS = itertools.count(1)
-_LOCK = threading.Lock()
 
 
 def call(w: Routine) -> None:
@@ -69,11 +67,9 @@ def _called(text: int, length: int, addresses: int, sizes: int) -> int:
             given[node] = node.prim.bind(known).reference(*[given[x] for x in node.inputs])
         arrays[-1][...] = given[graph.outputs[0]]
     except BaseException as failure:  # an exception must not cross native code
-        with _LOCK:
-            number = next(_NUMBERS) & 0x7FFFFFFF or next(_NUMBERS)
-            _FAILURES[number] = failure
-            while len(_FAILURES) > KEPT:
-                _FAILURES.popitem(last=False)
+        number = next(_NUMBERS) & 0x7FFFFFFF or next(_NUMBERS)
+        _FAILURES[number] = failure
+        trim(_FAILURES, KEPT)
         return number
     return 0
 
@@ -99,6 +95,5 @@ def python_address() -> int:
 
 def failure(number: int) -> BaseException:
     """What was raised under a number."""
-    with _LOCK:
-        found = _FAILURES.pop(number, None)
+    found = _FAILURES.pop(number, None)
     return found or RuntimeError("a function called by a compiled program failed")

@@ -18,6 +18,7 @@ from retrograd.backends.llvm.module import ARGUMENTS, ATTRIBUTES, NESTS, heads_o
 from retrograd.backends.llvm.subnormal import exactly
 from retrograd.ir import Graph, Node
 from retrograd.ops.leaf import input_node
+from retrograd.shared import IMPORTING
 
 if TYPE_CHECKING:
     from retrograd.backends.llvm.engine import Compiled, Engine
@@ -40,7 +41,8 @@ class Steps:
         self._declarations: dict[str, None] = {}
         self._functions: dict[str, int] = {}
         # llvmlite is loaded when first needed, see engine.py.
-        from retrograd.backends.llvm.engine import engine
+        with IMPORTING:
+            from retrograd.backends.llvm.engine import engine
 
         self._compiler: Engine = engine()
         with exactly():

@@ -11,13 +11,15 @@ from contextlib import contextmanager
 
 from retrograd.backends.llvm.team_system import flushes
 from retrograd.errors import BackendError
+from retrograd.shared import IMPORTING
 
 _used = False  # whether any thread ever left the usual mode
 
 
 def flush_subnormals(on: bool) -> bool:
     """Have this thread flush them, or not; whether it did so before."""
-    from retrograd.backends.llvm.engine import engine
+    with IMPORTING:
+        from retrograd.backends.llvm.engine import engine
 
     global _used
     if not flushes():

@@ -26,7 +26,6 @@ microsecond, and after `PATIENCE` asleep.
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
 import sys
 import threading
@@ -49,6 +48,7 @@ from retrograd.backends.llvm.team_text import (
     team_text,
 )
 from retrograd.backends.threads import MOST_THREADS, allowed_processors, placing, processors
+from retrograd.shared import at_fork, lock, own_lock
 
 # Seconds that a waiting thread spins before it sleeps: what sleeping costs on a virtual machine,
 # which gives the processor away, and about what blocks of rows differ by.
@@ -83,8 +83,7 @@ class Team:
         self._asked = 1  # threads that workers have been started for, the caller included
         self._pause = _seconds_per_pause(_PAUSES(code["pauses"]))
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._reset)
+        at_fork(in_child=self._reset)
 
     def run(self, code: int, block: int, threads: int) -> int:
         """Run a program, given by its address, on up to so many threads; its result on thread 0.
@@ -147,7 +146,7 @@ class Team:
         self._words[32:36] = [patience, haste, processors(), patience]
         self._words[SHARE // 8] = self.symbols["rg_share"]
         self._words[BANDS // 8] = self._words[SWEPT // 8] = 1
-        self._hiring = threading.Lock()
+        self._hiring = own_lock()
         self._asked = 1
 
 
@@ -206,13 +205,8 @@ def _seconds_per_pause(pauses: Callable[[int], None]) -> float:
     return max(min(times) / 1000, 1e-10)
 
 
-_LOCK = threading.Lock()
+_LOCK = lock(65)
 _TEAM: Team | None = None
-if hasattr(os, "register_at_fork"):
-    # A child must not find the lock taken by a thread that it does not have.
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
 
 
 def current_team() -> Team:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from retrograd.backends.scalar import batch_text
 from retrograd.backends.scalar.arithmetic import symbols
 from retrograd.errors import BackendError
+from retrograd.shared import IMPORTING, lock
 
 # run(table, values, grads, count), with the interpreter's lock: leaves are shared.
 PROTOTYPE = ctypes.PYFUNCTYPE(
@@ -26,14 +26,15 @@ def kinds() -> dict[str, int]:
     return batch_text.kinds()
 
 
-_LOCK = threading.Lock()
+_LOCK = lock(50)
 _CODE: Any = None  # one for the process: what is dropped is unloaded, and others may be running it
 
 
 def runner() -> Callable[[int, int, int, int], int]:
     """`run(table, values, grads, count)`."""
     global _CODE
-    from retrograd.backends.llvm.engine import engine
+    with IMPORTING:
+        from retrograd.backends.llvm.engine import engine
 
     with _LOCK:
         if _CODE is None:

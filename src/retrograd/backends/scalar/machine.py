@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +11,14 @@ from retrograd.backends.scalar.arithmetic import symbols
 from retrograd.backends.scalar.block import Block
 from retrograd.backends.scalar.text import machine_text
 from retrograd.errors import BackendError
+from retrograd.shared import IMPORTING, lock
 
 # run(block, from, to, way); with the interpreter's lock, since other threads may add rows.
 PROTOTYPE = ctypes.PYFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
 )
 Run = Callable[[Block, int, int, int], int]
-_LOCK = threading.Lock()
+_LOCK = lock(50)
 _MACHINE: Run | None = None
 _NATIVE: Any = None  # the code lives as long as this
 
@@ -46,7 +46,8 @@ def address() -> int:
 
 def _native() -> Any:
     try:
-        from retrograd.backends.llvm.engine import engine
+        with IMPORTING:
+            from retrograd.backends.llvm.engine import engine
     except ImportError:
         return None
     try:

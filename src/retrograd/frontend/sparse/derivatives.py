@@ -16,7 +16,7 @@ from retrograd.autodiff import batched, pullback, pushforward, seeds
 from retrograd.backends import Array, Program, compile_graph
 from retrograd.errors import GradientError, OptionError, ShapeError, TraceError
 from retrograd.frontend import tree
-from retrograd.frontend.context import current_backend, is_tracing, tracing
+from retrograd.frontend.context import current_backend, is_tracing, traced
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import argument_names, captures
 from retrograd.frontend.leaves import STALE
@@ -148,9 +148,8 @@ def _traced(
 ) -> Compressed:  # fmt: skip
     """Trace the function and find out all that does not depend on values."""
     try:
-        with tracing():
-            args, kwargs = tree.unflatten(structure, [Tensor(n) for n in nodes])
-            result = f(*args, **kwargs)
+        args, kwargs = tree.unflatten(structure, [Tensor(n) for n in nodes])
+        result = traced(f, *args, **kwargs)
     finally:
         STALE.update(n for n, s in zip(nodes, fixed, strict=True) if not s)
     outputs = output_nodes(tree.flatten(result)[0], what)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
@@ -29,6 +28,7 @@ from retrograd.frontend.tape.reverse import Step, arrays, cotangent, steps, walk
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node, substitute
 from retrograd.ops.complex import conj
+from retrograd.shared import own_lock
 
 _CURRENT: ContextVar[Tape | None] = ContextVar("tape", default=None)
 
@@ -68,7 +68,7 @@ class Tape:
         self._start = leaf(np.zeros(())).id  # nothing that was made before is on this tape
         self._tokens: list[Token[Tape | None]] = []
         self._finished = False
-        self._lock = threading.RLock()
+        self._lock = own_lock()
         add_recorder(self)
 
     def leaf(self, value: Any, requires_grad: bool = True, name: str | None = None) -> Tensor:

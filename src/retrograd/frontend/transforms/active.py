@@ -15,7 +15,7 @@ import numpy as np
 from retrograd.errors import ArgumentError, DTypeError, GradientError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import integer
-from retrograd.frontend.context import grad_enabled, recording_grad
+from retrograd.frontend.context import Setting, grad_enabled, recording_grad, restored
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.page import dissolve
 from retrograd.frontend.recording import Lazy, leaf, leaf_handle, shown
@@ -114,12 +114,8 @@ def derivatives() -> int:
 def differentiating(nodes: Sequence[Node]) -> Iterator[None]:
     """Record gradients inside the block, with respect to these nodes too."""
     _COUNT.derivatives = derivatives() + 1
-    token = _ACTIVE.set(_ACTIVE.get().union(nodes))
-    try:
-        with recording_grad():
-            yield
-    finally:
-        _ACTIVE.reset(token)
+    with restored(), Setting(_ACTIVE, _ACTIVE.get().union(nodes)), recording_grad():
+        yield
 
 
 def is_differentiating() -> bool:

@@ -8,7 +8,6 @@ bytes of P layers, if P (P + 1) / 2 >= n.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -24,6 +23,7 @@ from retrograd.frontend.transforms.active import wanted
 from retrograd.ir import Dim, Node, evaluate, reachable
 from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
+from retrograd.shared import trim
 
 # What costs no memory worth counting, and what is another view of memory.
 FREE = frozenset(("constant", "iota", "size_of"))
@@ -34,7 +34,7 @@ VIEWS = frozenset((
 TRIALS = 6  # plans that are made for a budget
 PLANNED = 20_000  # nodes of which plans are made
 CAPACITY = 256  # functions whose cuts are remembered, for eager loops
-_FOUND: OrderedDict[Any, list[int] | str] = OrderedDict()
+_FOUND: dict[Any, list[int] | str] = {}
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,7 @@ def pieces_within(
     ends = _FOUND.get(key)
     if ends is None:
         ends = _FOUND[key] = _search(budget, known, build)
-        while len(_FOUND) > CAPACITY:
-            _FOUND.popitem(last=False)
+        trim(_FOUND, CAPACITY)
     if isinstance(ends, str):
         raise OptionError(ends)
     return _pieces(inside, ends)

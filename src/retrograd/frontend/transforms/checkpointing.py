@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd.errors import OptionError
 from retrograd.frontend import tree
-from retrograd.frontend.context import unseen
+from retrograd.frontend.context import restored, unseen
 from retrograd.frontend.recording import Lazy, dissolve_pages, shown
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import alias, need_function
@@ -77,7 +77,7 @@ def checkpoint(
         ]
         start = full(0, spec(())).id
         inner_args, inner_kwargs = tree.unflatten(structure, new)
-        with unseen():  # tapes are shown the region
+        with restored(), unseen():  # tapes are shown the region
             ends, shape = tree.flatten(f(*inner_args, **inner_kwargs))
         at = [i for i, y in enumerate(ends) if isinstance(y, Lazy)]
         outputs = region([ends[i].node for i in at], start, chosen, sizes or {})

@@ -12,7 +12,7 @@ from retrograd.control.custom import Custom, Rule
 from retrograd.errors import GradientError, OptionError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import integer
-from retrograd.frontend.context import grad_enabled, is_tracing
+from retrograd.frontend.context import Setting, grad_enabled, is_tracing, restored
 from retrograd.frontend.recording import Lazy, shown
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import alias, need_function, wanted
@@ -165,11 +165,8 @@ class custom_vjp(_Custom):
                 f"custom_vjp: {self._name} has no rule yet; call {self._name}.defvjp(fwd, bwd)"
             )
         inner = [alias(n) for n in operands.nodes]
-        token = _COVERED.set(_COVERED.get() | {self})
-        try:
+        with restored(), Setting(_COVERED, _COVERED.get() | {self}):
             found = self._fwd(*self._arranged(operands.fixed, operands.filled(inner)))
-        finally:
-            _COVERED.reset(token)
         if not (isinstance(found, tuple | list) and len(found) == 2):
             raise GradientError(
                 f"custom_vjp: the fwd of {self._name} returns (out, residuals), not "

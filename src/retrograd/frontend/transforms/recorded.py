@@ -35,7 +35,7 @@ def fresh(nodes: Sequence[Node]) -> list[Node] | None:
     """Leaves with the same values and identities of their own, if all are plain constants."""
     for node in nodes:
         prim = node.prim
-        if not isinstance(prim, Data) or prim.mark is not None or prim.past is not None:
+        if not isinstance(prim, Data) or prim.past is not None:
             return None
         if leaf_handle(node) is not None:
             return None
@@ -62,9 +62,7 @@ def slopes(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]] | None:
     for k in reached:
         node = page.arrays[k]
         prim: Any = node.prim
-        if k not in own and (
-            prim.replaced or prim.mark is not None or leaf_handle(node) is not None
-        ):
+        if k not in own and (prim.replaced or leaf_handle(node) is not None):
             return None
         if prim.past is not None:
             return None

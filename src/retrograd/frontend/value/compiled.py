@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -121,8 +120,7 @@ class Scalars:
         self._f = f
         self._counts = counts
         self._closed: Any = None  # the class of Values that the function closes over; False
-        self._known: OrderedDict[Any, Compiled] = OrderedDict()
-        self._size = 0  # of these, in bytes
+        self._known: dict[Any, Compiled] = {}  # what was used last at the end
 
     def concern(self, leaves: Sequence[Any], arrays: tuple[type, ...]) -> bool:
         """Whether a call with these arguments is about Values."""
@@ -153,20 +151,21 @@ class Scalars:
                 keys.append("number" if _is_number(x) else _static(x))
         key = structure, tuple(keys)
         with LOCK:
-            found = self._known.get(key)
+            found = self._known.pop(key, None)
             if found is None:
                 found = Compiled(self._class_of(leaves), self._f, leaves, structure)
                 self._counts["compilations"] += 1
-                self._keep(key, found)
-            self._known.move_to_end(key)
+            self._keep(key, found)
         self._counts["calls"] += 1
         return found(leaves)
 
     def _keep(self, key: Any, made: Compiled) -> None:
         self._known[key] = made
-        self._size += made.nbytes
-        while self._size > CAPACITY and len(self._known) > 1:
-            self._size -= self._known.popitem(last=False)[1].nbytes
+        size = sum([x.nbytes for x in self._known.values()])
+        for old in list(self._known)[:-1]:
+            if size <= CAPACITY:
+                break
+            size -= self._known.pop(old).nbytes
 
     def _class_of(self, leaves: Sequence[Any]) -> Any:
         """The class that does the recording."""

@@ -32,8 +32,9 @@ from typing import Any
 from retrograd.backends.scalar import CONSTANT, CUSTOM, LEAF, UNWRITTEN, Block, machine
 from retrograd.frontend.value.borrowing import Borrower, Custom
 from retrograd.frontend.value.reclaim import measure
+from retrograd.shared import lock
 
-LOCK = threading.RLock()
+LOCK = lock(10)
 OPEN_PAGES: weakref.WeakSet[Any] = weakref.WeakSet()
 TRACES: list[Any] = []  # of all threads; while it is empty nobody need ask whether one traces
 FIRST = 256  # rows of a new page

@@ -31,6 +31,7 @@ from retrograd.frontend.value.page import (
     set_current_page,
 )
 from retrograd.frontend.value.rows import Columns, Event, cone
+from retrograd.shared import completed
 
 _MAX, _MIN = builtins.max, builtins.min
 
@@ -253,24 +254,28 @@ def tracing(
     """Record what this thread does with Values; under the lock."""
     page = new_page()
     page.trace = trace = kind(page, make)
-    with LOCK:
-        TRACES.append(trace)
-        close_pages()  # no leaf is to be at home on another page
-        if len(TRACES) == 1:
-            builtins.max, builtins.min = _choice(_MAX, "max"), _choice(_MIN, "min")
-    HERE.trace = trace
-    set_current_page(page)
-    trace.begin()
     try:
+        with LOCK:
+            TRACES.append(trace)
+            close_pages()  # no leaf is to be at home on another page
+            builtins.max, builtins.min = _choice(_MAX, "max"), _choice(_MIN, "min")
+        HERE.trace = trace
+        set_current_page(page)
+        trace.begin()
         yield trace
     finally:
-        trace.end()
-        HERE.trace = None
-        with LOCK:
-            TRACES.remove(trace)
-            if not TRACES:
-                builtins.max, builtins.min = _MAX, _MIN
-            page.close()
+        completed(lambda: _end(trace, page))
+
+
+def _end(trace: Trace, page: Any) -> None:
+    """A trace is over, or was not even begun. May be done again."""
+    HERE.trace = None
+    trace.end()
+    with LOCK:
+        TRACES[:] = [other for other in TRACES if other is not trace]
+        if not TRACES:
+            builtins.max, builtins.min = _MAX, _MIN
+        page.close()
 
 
 def _choice(real: Callable[..., Any], name: str) -> Callable[..., Any]:
