@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend import tree
-from retrograd.frontend.broadcasting import Number, as_node
+from retrograd.frontend.broadcasting import Number, as_node, number
 from retrograd.frontend.context import grad_enabled, recording_grad, tracing
 from retrograd.frontend.function import wrap
 from retrograd.frontend.graph import argument_names
@@ -63,7 +63,8 @@ class Values:
 
     def cast(self, dtypes: Mapping[int, DType]) -> None:
         for i, dtype in dtypes.items():
-            self.nodes[i] = cast(self.nodes[i], dtype)
+            x = self.leaves[i]
+            self.nodes[i] = cast(x.node, dtype) if isinstance(x, Lazy) else number(x, dtype)
 
 
 def _is_number(x: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.broadcasting import integer, number
 from retrograd.frontend.conversion import as_array
-from retrograd.frontend.recording import Lazy
+from retrograd.frontend.recording import Array, Lazy
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import (
@@ -171,11 +171,10 @@ def arange(
     first, end, by = (_number(v, "arange") for v in (start, stop, step))
     if any(isinstance(v, complex) for v in (first, end, by)):
         raise DTypeError(f"arange counts real numbers, not from {first} to {end} in steps of {by}")
-    if by == 0 or not all(map(math.isfinite, (first, end, by))):
+    if by == 0 or not all(isinstance(v, int) or math.isfinite(v) for v in (first, end, by)):
         raise ShapeError(f"arange from {first} to {end} in steps of {by} has no end")
     if not all(isinstance(v, int) for v in (first, end, by)):
-        n = max(math.ceil((end - first) / by), 0)
-        return Tensor.of(as_array(first + by * np.arange(n), dtype or float32))
+        return Tensor.of(as_array(_steps(first, end, by), dtype or float32))
     numbers = range(first, end, by)
     kind = as_dtype(dtype or int64)
     for v in (numbers[0], numbers[-1]) if numbers else ():
@@ -184,6 +183,19 @@ def arange(
         return Tensor.of(np.arange(first, first + len(numbers) * by, by).astype(kind.dtype))
     steps = (np.arange(len(numbers)) * by).astype(kind.dtype)
     return Tensor.of(steps + np.asarray(first % 2**64, np.uint64).astype(kind.dtype))  # mod 2**64
+
+
+def _steps(first: float, end: float, by: float) -> Array:
+    """As NumPy counts: how many follows from a quotient in double precision, and one differs from
+    the one before by what the second differs from the first."""
+    try:
+        count = max(math.ceil((end - first) / by), 0)
+        start, second = float(first), float(first + by)
+    except OverflowError:
+        raise ShapeError(
+            f"arange from {first} to {end} in steps of {by}: more numbers than can be counted"
+        ) from None
+    return start + np.arange(count) * (second - start)
 
 
 def _counted(start: Any, stop: Any, step: Any, dtype: DType) -> Node:
@@ -201,9 +213,9 @@ def _counted(start: Any, stop: Any, step: Any, dtype: DType) -> Node:
 
 
 def _number(value: Any, what: str) -> Any:
-    """A Python number, of whatever holds one."""
-    if isinstance(value, int):
-        return int(value)
+    """A Python number, as it is, of whatever holds one."""
+    if isinstance(value, int | float | complex):
+        return value.item() if isinstance(value, np.generic) else value + 0
     array = as_array(value)
     if array.ndim:
         raise ShapeError(f"{what} takes numbers, not an array of shape {array.shape}")

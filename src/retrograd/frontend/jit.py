@@ -185,6 +185,9 @@ class Jit:
         labels, specs = [""] * len(call.leaves), [None] * len(call.leaves)
         if self._static or self._shapes:
             labels, specs = self._declared(args, kwargs)
+        large = [x for x in call.leaves if is_large(x)]
+        if large and not any(isinstance(x, Lazy | np.ndarray | np.generic) for x in call.leaves):
+            as_array(large[0])  # which says that it does not fit: nothing has another dtype
         for x, label, spec in zip(call.leaves, labels, specs, strict=True):
             call.keys.append(self._classify(x, label, spec, call.arrays))
         traced, known = self._traced(call)
@@ -293,6 +296,8 @@ class Jit:
         if label.startswith(STATIC) or isinstance(x, (*CONSTANT, Jit)):
             return self._checked(Static(x), label)
         if isinstance(x, int | float) and not isinstance(x, np.generic):
+            if is_large(x):
+                return Static(x)
             number = "int64" if isinstance(x, int) else "float64"
             arrays.append(as_array(x, number))
             return number
@@ -434,6 +439,12 @@ def jit(
     if f is None:
         return lambda g: Jit(g, static, given, declared, explain)
     return Jit(f, static, given, declared, explain)
+
+
+def is_large(x: Any) -> bool:
+    """Whether it is an int beyond 64 bits with a sign. What it meets may hold it, as uint64 does:
+    it is part of the signature."""
+    return isinstance(x, int) and not -(2**63) <= x < 2**63
 
 
 def _listed(given: str | int | Sequence[Any], what: str) -> list[Any]:
