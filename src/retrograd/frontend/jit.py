@@ -39,6 +39,7 @@ from retrograd.frontend.signature import (
     CONSTANT,
     Static,
     by_identity,
+    is_large,
     need_names,
     parse_spec,
     specs_of,
@@ -439,12 +440,6 @@ def jit(
     if f is None:
         return lambda g: Jit(g, static, given, declared, explain)
     return Jit(f, static, given, declared, explain)
-
-
-def is_large(x: Any) -> bool:
-    """Whether it is an int beyond 64 bits with a sign. What it meets may hold it, as uint64 does:
-    it is part of the signature."""
-    return isinstance(x, int) and not -(2**63) <= x < 2**63
 
 
 def _listed(given: str | int | Sequence[Any], what: str) -> list[Any]:

@@ -34,6 +34,12 @@ def by_identity(cls: Any) -> bool:
     return cls.__hash__ is object.__hash__
 
 
+def is_large(x: Any) -> bool:
+    """Whether it is an int beyond 64 bits with a sign. What it meets may hold it, as uint64 does:
+    it is part of the signature."""
+    return isinstance(x, int) and not -(2**63) <= x < 2**63
+
+
 class Static:
     """A leaf that is part of the signature: a new value is a new trace."""
 
