@@ -18,6 +18,7 @@ _TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
 _UNSEEN: ContextVar[bool] = ContextVar("unseen", default=False)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 _TOKENS: ContextVar[tuple[Token[Any], ...]] = ContextVar("tokens", default=())
+_ACTIVE: ContextVar[frozenset[Any]] = ContextVar("active", default=frozenset())
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
 
 
@@ -62,6 +63,11 @@ def no_grad(f: Callable[..., Any] | None = None) -> Any:
 def recording_grad() -> Setting:
     """Gradients on: what transforms do around the function they differentiate."""
     return Setting(_GRAD, True)
+
+
+def active() -> frozenset[Any]:
+    """The nodes that the transforms around this one differentiate with respect to."""
+    return _ACTIVE.get()
 
 
 def is_tracing() -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from retrograd.backends import Array
 from retrograd.errors import DTypeError, ShapeError
+from retrograd.frontend.leaving import number_of
 from retrograd.frontend.recording import Lazy
 from retrograd.ir import (
     Dim,
@@ -62,7 +63,7 @@ def as_array(data: Any, dtype: Any = None) -> Array:
     dtype cannot hold are a `DTypeError`.
     """
     if isinstance(data, Lazy):
-        values = data.value()
+        values = number_of(data, "the value")
     elif _is_masked(data):
         raise DTypeError("a masked array has no counterpart here; fill it first: data.filled(0)")
     else:
@@ -125,7 +126,7 @@ def _from_python(data: Any, dtype: Any) -> Array:
 def _plain(data: Any) -> Any:
     """Nested sequences with tensors replaced by their arrays."""
     if isinstance(data, Lazy):
-        return data.value()
+        return number_of(data, "the value")
     return [_plain(x) for x in data] if isinstance(data, list | tuple) else data
 
 

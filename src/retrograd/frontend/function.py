@@ -15,9 +15,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from retrograd.errors import GradientError
 from retrograd.frontend.context import _GRAD, grad_enabled
 from retrograd.frontend.conversion import as_array, holds_arrays
 from retrograd.frontend.leaves import leaf
+from retrograd.frontend.leaving import lost, returned
 from retrograd.frontend.page import CURRENT, dissolve
 from retrograd.frontend.programs import LITERAL
 from retrograd.frontend.recall import LARGEST, MISSED, free_number, hold, pair, single
@@ -51,6 +53,7 @@ def function(f: F, numbers: bool = False) -> F:
 
     def record(*args: Any, **kwargs: Any) -> Any:
         tracked = False
+        given = (*args, *kwargs.values())
         unwrapped = list(args)
         for i, a in enumerate(args):
             if first[i] if i < len(first) else rest:
@@ -60,6 +63,8 @@ def function(f: F, numbers: bool = False) -> F:
             kwargs[key], t = unwrap(kwargs[key])
             tracked |= t
         if tracked and grad_enabled():
+            if any(map(returned, given)):
+                raise GradientError(lost("the value given to " + f.__name__))
             dissolve()
         here, source = provenance(), user_source()
         try:

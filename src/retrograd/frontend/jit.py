@@ -40,6 +40,7 @@ from retrograd.frontend.signature import (
     Static,
     by_identity,
     is_large,
+    listed,
     need_names,
     parse_spec,
     specs_of,
@@ -433,21 +434,10 @@ def jit(
     if not isinstance(declared, Mapping):
         raise ArgumentError(f'jit: shapes is a dict such as {{"x": "N 784"}}, not {shapes!r}')
     static = [
-        *_listed(static_argnames, "static_argnames"),
-        *_listed(static_argnums, "static_argnums"),
+        *listed(static_argnames, "static_argnames"),
+        *listed(static_argnums, "static_argnums"),
     ]
-    given = _listed(donate, "donate")
+    given = listed(donate, "donate")
     if f is None:
         return lambda g: Jit(g, static, given, declared, explain)
     return Jit(f, static, given, declared, explain)
-
-
-def _listed(given: str | int | Sequence[Any], what: str) -> list[Any]:
-    found = [given] if isinstance(given, str | int) else given
-    if not isinstance(found, list | tuple | set | frozenset | range) or not all(
-        isinstance(x, str | int) and not isinstance(x, bool) for x in found
-    ):
-        raise ArgumentError(
-            f"jit: {what} lists parameters by name or position: (0, 'lr'), not {given!r:.60}"
-        )
-    return list(found)

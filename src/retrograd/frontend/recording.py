@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from retrograd.backends import CHECKED, Array, check_given, checked
+from retrograd.errors import ArgumentError
 from retrograd.frontend.context import current_backend, is_tracing, is_unseen
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import (
@@ -142,6 +143,10 @@ class Lazy(HandleBase):
     _ready: Any  # the array of a constant that is at hand, see ready.py; None: look it up anew
 
     def __init__(self, node: Node, requires_grad: bool = False) -> None:
+        if not isinstance(node, Node):
+            raise ArgumentError(
+                f"a Tensor is made of data by rg.tensor(data), not of {type(node).__name__} itself"
+            )
         self._form = None
         self._page = NOWHERE
         self._own = node

@@ -22,7 +22,7 @@ from retrograd.frontend.broadcasting import (
 from retrograd.frontend.context import current_trace
 from retrograd.frontend.control import while_loop
 from retrograd.frontend.creation import arange
-from retrograd.frontend.elementwise import ArrayLike, minimum, where
+from retrograd.frontend.elementwise import ArrayLike, divide, minimum, where
 from retrograd.frontend.function import function
 from retrograd.frontend.indexing import take
 from retrograd.frontend.manipulation import positions
@@ -177,10 +177,10 @@ def chi2(key: ArrayLike, df: ArrayLike, shape: Any) -> Any:
 
 
 @function
-def gumbel_softmax(key: ArrayLike, logits: ArrayLike, tau: float, hard: bool, axis: int) -> Any:
+def gumbel_softmax(key: ArrayLike, logits: ArrayLike, tau: ArrayLike, hard: bool, axis: int) -> Any:
     """Of the logits plus Gumbel noise; with `hard` straight through."""
     (x,), _, size = given(None, logits)
-    y = softmax((x + el.cast(draw("gumbel", key, size), x.dtype)) / tau, axis=axis)
+    y = softmax(divide(x + el.cast(draw("gumbel", key, size), x.dtype), tau), axis=axis)
     if not hard:
         return y
     at = normal_axis(axis, x.type.rank, "gumbel_softmax")

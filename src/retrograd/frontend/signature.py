@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, FormatError, ShapeError
+from retrograd.errors import ArgumentError, DTypeError, FormatError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.recorder import FUNCTIONS
 from retrograd.ir import Dim, TensorType, solve
@@ -163,3 +163,15 @@ def symbolic(given: TensorType, spec: Any, label: str) -> TensorType:
                 f'declared as "{declared}", and given as {given}'
             )
     return given.with_shape(sizes)
+
+
+def listed(given: str | int | Sequence[Any], what: str) -> list[Any]:
+    """The parameters that an option of `jit` names, by name or position."""
+    found = [given] if isinstance(given, str | int) else given
+    if not isinstance(found, list | tuple | set | frozenset | range) or not all(
+        isinstance(x, str | int) and not isinstance(x, bool) for x in found
+    ):
+        raise ArgumentError(
+            f"jit: {what} lists parameters by name or position: (0, 'lr'), not {given!r:.60}"
+        )
+    return list(found)
