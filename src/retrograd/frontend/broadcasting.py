@@ -11,6 +11,7 @@ import numpy as np
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.conversion import as_array, holds_arrays, integer_range, promote
 from retrograd.frontend.recording import Lazy
+from retrograd.frontend.weak import is_weak, wide
 from retrograd.ir import (
     Dim,
     DType,
@@ -27,21 +28,8 @@ from retrograd.ir import (
     int64,
 )
 from retrograd.ops.elementwise import cast
-from retrograd.ops.leaf import Leaf, SizeOf, constant
+from retrograd.ops.leaf import SizeOf, constant
 from retrograd.ops.shape import Concat, expand, reshape
-
-
-class Number(Leaf):
-    """A graph input that stands for a Python number: like one, it takes the dtype of the arrays it
-    meets. A float is carried in float64, so that nothing is lost before that."""
-
-    name = "input"
-
-    def __init__(self, dtype: DType) -> None:
-        self.type = TensorType(dtype, ())
-
-    def infer(self, *types: TensorType) -> TensorType:
-        return self.type
 
 
 def number_dtype(value: Any, other: DType | None) -> DType:
@@ -63,15 +51,13 @@ def number_dtype(value: Any, other: DType | None) -> DType:
     return float64 if isinstance(value, np.float64) else float32
 
 
-def _is_number(value: Node) -> bool:
-    return isinstance(value.prim, Number)
-
-
 def as_node(value: Any, dtype: DType | None = None) -> Node:
     """A node: itself, or one made of a number, a size, an array or nested lists of these. The
     dtype is that of what a number stands next to."""
     if isinstance(value, Node):
-        return cast(value, number_dtype(value, dtype)) if _is_number(value) else value
+        if dtype is None or not is_weak(value):
+            return value
+        return cast(wide(value), number_dtype(value, dtype))
     if isinstance(value, bool | int | float | complex | Dim):
         return number(value, number_dtype(value, dtype))
     if isinstance(value, list | tuple) and holds_arrays(value):
@@ -136,9 +122,8 @@ def _element(x: Any, dtype: DType, even: bool) -> Node:
     if isinstance(x, list | tuple) and holds_arrays(x):
         return nested(x, dtype, even)
     found = _operand(x)
-    if isinstance(found, Node):
-        return cast(found, dtype)
-    return found.node(dtype) if isinstance(found, Numbers) else number(found, dtype)
+    x = _cast_to(found, dtype)
+    return x if isinstance(x, Node) else number(x, dtype)
 
 
 def flat(data: Any) -> Iterator[Any]:
@@ -154,10 +139,10 @@ def joined_dtype(operands: Sequence[Any]) -> DType:
     """The dtype of operands that stand next to each other."""
     joined: DType | None = None
     for v in operands:
-        if isinstance(v, Numbers) or (isinstance(v, Node) and not _is_number(v)):
+        if isinstance(v, Numbers) or (isinstance(v, Node) and not is_weak(v)):
             joined = v.dtype if joined is None else promote(joined, v.dtype)
     for v in operands:
-        if not isinstance(v, Node | Numbers) or (isinstance(v, Node) and _is_number(v)):
+        if not isinstance(v, Node | Numbers) or (isinstance(v, Node) and is_weak(v)):
             joined = number_dtype(v, joined)
     assert joined is not None
     return joined
@@ -189,7 +174,12 @@ def together(*values: Any, floating: bool = False) -> list[Node]:
 def _cast_to(v: Any, dtype: DType) -> Any:
     if isinstance(v, Numbers):
         return v.node(dtype)
-    return cast(v, dtype) if isinstance(v, Node) else v
+    return rounded(v, dtype) if isinstance(v, Node) else v
+
+
+def rounded(x: Node, dtype: DType) -> Node:
+    """A node in a dtype; of a weak one the exact value is rounded."""
+    return x if x.dtype is dtype and not dtype.is_inexact else cast(wide(x), dtype)
 
 
 def _operand(value: Any) -> Any:

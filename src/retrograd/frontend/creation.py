@@ -16,6 +16,7 @@ from retrograd.frontend.broadcasting import (
     joined_dtype,
     nested,
     number,
+    rounded,
 )
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import ArrayLike
@@ -23,6 +24,7 @@ from retrograd.frontend.function import function
 from retrograd.frontend.recording import Array, Lazy, evaluate, is_taped
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
+from retrograd.frontend.weak import is_weak
 from retrograd.ir import (
     Dim,
     DType,
@@ -73,7 +75,7 @@ def has_history(data: Any) -> bool:
     tensors = [x for x in flat(data) if isinstance(x, Lazy)]
     if not tensors:
         return False
-    if any(x._requires_grad for x in tensors) or is_taped(tensors):
+    if any(x._requires_grad or is_weak(x.leaf_or_node) for x in tensors) or is_taped(tensors):
         return True
     try:
         evaluate(tensors)
@@ -85,7 +87,7 @@ def has_history(data: Any) -> bool:
 @function
 def _copied(x: ArrayLike, dtype: Any) -> Any:
     x = as_node(x)
-    return Alias()(x) if dtype is None else cast(x, as_dtype(dtype))
+    return Alias()(x) if dtype is None else rounded(x, as_dtype(dtype))
 
 
 @function
@@ -159,7 +161,7 @@ def _filled(value: ArrayLike, shape: Shape, dtype: Any) -> Any:
     value = as_node(value)
     if value.shape:
         raise ShapeError(f"full takes one number, not an array of shape {value.shape}")
-    return broadcast_to(value if dtype is None else cast(value, as_dtype(dtype)), shape)
+    return broadcast_to(value if dtype is None else rounded(value, as_dtype(dtype)), shape)
 
 
 def _on_cpu(device: Any) -> None:
@@ -270,7 +272,7 @@ def _wide(value: Any, dtype: DType, count: int | Dim) -> Node:
         return full_node(value, TensorType(dtype, (count,)))
     if value.shape:
         raise ShapeError(f"a span has numbers for ends, not an array of shape {value.shape}")
-    return expand(cast(value, dtype), (count,), (0,))
+    return expand(rounded(value, dtype), (count,), (0,))
 
 
 def _steps(first: float, end: float, by: float) -> Array:

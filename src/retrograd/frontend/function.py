@@ -27,6 +27,7 @@ from retrograd.frontend.recall_calls import collected, recall
 from retrograd.frontend.recorder import Operation, number_key, served
 from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.source import REFUSALS, locate, user_source
+from retrograd.frontend.weak import Weak, of_numbers
 from retrograd.ir import Node, Provenance, made_by, provenance
 from retrograd.ops.control import StopGradient
 
@@ -47,6 +48,8 @@ def function(f: F, numbers: bool = False) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         for a in args:
             if isinstance(a, Node):
+                if a.prim.__class__ is Weak:
+                    return of_numbers(f, first, rest, arrays, args, kwargs)
                 return f(*args, **kwargs)
         found = recall(f, first, rest, arrays, args, kwargs)
         return found if found is not MISSED else record(*args, **kwargs)
@@ -69,7 +72,7 @@ def function(f: F, numbers: bool = False) -> F:
         here, source = provenance(), user_source()
         try:
             with made_by(Provenance(here.scope, source, here.origin)):
-                return wrap(f(*unwrapped, **kwargs), tracked)
+                return wrap(of_numbers(f, first, rest, arrays, unwrapped, kwargs), tracked)
         except REFUSALS as error:
             locate(error, f"rg.{f.__name__}", source)
             raise

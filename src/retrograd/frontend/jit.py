@@ -17,7 +17,7 @@ from retrograd.errors import ArgumentError, DTypeError, TraceError
 from retrograd.frontend import recording, tree
 from retrograd.frontend.arguments import argument_names, positional
 from retrograd.frontend.assuming import Assumptions
-from retrograd.frontend.broadcasting import Number, as_node
+from retrograd.frontend.broadcasting import as_node
 from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of, is_serving
 from retrograd.frontend.context import (
     _BACKEND,
@@ -43,6 +43,7 @@ from retrograd.frontend.signature import (
     listed,
     need_names,
     parse_spec,
+    refuse_large,
     specs_of,
     symbolic,
 )
@@ -51,6 +52,7 @@ from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import derivatives
 from retrograd.frontend.value.compiled import Scalars
 from retrograd.frontend.walking import LARGEST, Fixed
+from retrograd.frontend.weak import weak, wide
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import input_node
 
@@ -183,13 +185,14 @@ class Jit:
         except TraceError:
             return self._f(*args, **kwargs)
         if self._donate:
-            call.donated = self._donated(args, kwargs)
+            gone = self._donated(args, kwargs)
+            call.donated = [
+                g and not recording.is_weak(x) for g, x in zip(gone, call.leaves, strict=True)
+            ]
         labels, specs = [""] * len(call.leaves), [None] * len(call.leaves)
         if self._static or self._shapes:
             labels, specs = self._declared(args, kwargs)
-        large = [x for x in call.leaves if is_large(x)]
-        if large and not any(isinstance(x, Lazy | np.ndarray | np.generic) for x in call.leaves):
-            as_array(large[0])  # which says that it does not fit: nothing has another dtype
+        refuse_large(call.leaves)
         for x, label, spec in zip(call.leaves, labels, specs, strict=True):
             call.keys.append(self._classify(x, label, spec, call.arrays))
         traced, known = self._traced(call)
@@ -249,6 +252,8 @@ class Jit:
         caller = caller_of(traced.program)
         if traced.needs_grad or caller is None or len(call.leaves) > LARGEST:
             return
+        if any(map(recording.is_weak, call.leaves)):
+            return
         pairs = list(zip(call.leaves, call.keys, strict=True))
         kinds = [Fixed(k.value) if isinstance(k, Static) else type(x) for x, k in pairs]
         key = (call.structure, *[k if isinstance(k, Static) else type(x) for x, k in pairs])
@@ -303,6 +308,9 @@ class Jit:
             number = "int64" if isinstance(x, int) else "float64"
             arrays.append(as_array(x, number))
             return number
+        if recording.is_weak(x):  # as a Python number
+            arrays.append(recording.exact_value(x))
+            return wide(x.node).dtype.name
         if isinstance(x, Lazy):
             array, kind = x.value(), x._type
         elif isinstance(x, np.ndarray | np.generic):
@@ -338,12 +346,11 @@ class Jit:
                 new.append(key.value)
                 continue
             if isinstance(key, str):
-                prim = Number(as_dtype(key))
-                node = Node(prim, (), prim.type, name=name)
+                node = input_node(TensorType(as_dtype(key), ()), name)
             else:
                 node = input_node(key, name)
             inputs.append(node)
-            new.append(Tensor(node))
+            new.append(Tensor(weak(node) if isinstance(key, str) else node))
         args, kwargs = tree.unflatten(call.structure, new)
         assumed = Assumptions(inputs)
         try:

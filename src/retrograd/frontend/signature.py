@@ -11,7 +11,9 @@ import numpy as np
 
 from retrograd.errors import ArgumentError, DTypeError, FormatError, ShapeError
 from retrograd.frontend import tree
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recorder import FUNCTIONS
+from retrograd.frontend.recording import Lazy
 from retrograd.ir import Dim, TensorType, solve
 from retrograd.ir.literal import Reader
 
@@ -38,6 +40,13 @@ def is_large(x: Any) -> bool:
     """Whether it is an int beyond 64 bits with a sign. What it meets may hold it, as uint64 does:
     it is part of the signature."""
     return isinstance(x, int) and not -(2**63) <= x < 2**63
+
+
+def refuse_large(leaves: Sequence[Any]) -> None:
+    """Say that such an int does not fit, where nothing has another dtype that might hold it."""
+    large = [x for x in leaves if is_large(x)]
+    if large and not any(isinstance(x, Lazy | np.ndarray | np.generic) for x in leaves):
+        as_array(large[0])
 
 
 class Static:

@@ -33,7 +33,9 @@ from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.recorder import install
 from retrograd.frontend.recording import Array, Lazy, leaf
 from retrograd.frontend.ufuncs import applied
+from retrograd.frontend.weak import is_weak, weak, wide
 from retrograd.ir import Dim, DType
+from retrograd.ops.control import StopGradient
 
 
 def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -157,6 +159,8 @@ class Tensor(Lazy):
 
     def detach(self) -> Tensor:
         """The same value, as a constant without history."""
+        if self._form is None and is_weak(self._own):
+            return Tensor(weak(StopGradient()(wide(self._own))))
         if self.is_computed:
             return Tensor.of(self.value())
         return el.stop_gradient(self)._without_grad()
