@@ -49,6 +49,7 @@ CALLS: dict[str, list[Call]] = {
     "imag": [lambda f, x: f(x(Z))],
     "isin": [lambda f, x: f(x(K), x(K[:2])), lambda f, x: f(x(K), [1], invert=True)],
     "kron": [lambda f, x: f(x(A), x(S))],
+    "linspace": [lambda f, x: f(x(V[0]), 3, 4), lambda f, x: f(0, x(V[2]), num=5, endpoint=False)],
     "matrix_transpose": [lambda f, x: f(x(A))],
     "max": [lambda f, x: f(x(A)), lambda f, x: f(x(A), 0, keepdims=True)],
     "mean": [lambda f, x: f(x(A)), lambda f, x: f(x(A), (0, 1))],
@@ -195,6 +196,8 @@ def test_what_has_no_counterpart():
     assert isinstance(np.ptp(x.detach()), np.floating)
     with pytest.raises(rg.GradientError, match=r"np.ptp has no counterpart .*numpy\(\)"):
         np.ptp(x)
+    with pytest.raises(rg.GradientError, match=r"np.copyto has no counterpart"):
+        np.full_like(np.ones(2), x)
     with pytest.raises(rg.DTypeError, match=r"np.mean of a Tensor takes no dtype; use rg.mean"):
         np.mean(x, dtype=np.float32)
     with pytest.raises(rg.DTypeError, match=r"np.sum of a Tensor takes no out"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend import tree
-from retrograd.frontend.broadcasting import Number, as_node
+from retrograd.frontend.broadcasting import as_node, number, rounded
 from retrograd.frontend.context import grad_enabled, recording_grad, traced
 from retrograd.frontend.function import wrap
 from retrograd.frontend.graph import argument_names
@@ -21,6 +21,7 @@ from retrograd.frontend.transforms.active import (
     need_function,
     to_node,
 )
+from retrograd.frontend.weak import is_weak
 from retrograd.ir import (
     DType,
     Graph,
@@ -33,7 +34,6 @@ from retrograd.ir import (
     provenance,
     substitute,
 )
-from retrograd.ops.elementwise import cast
 from retrograd.ops.leaf import input_node
 
 REMEDIES = {
@@ -63,11 +63,12 @@ class Values:
 
     def cast(self, dtypes: Mapping[int, DType]) -> None:
         for i, dtype in dtypes.items():
-            self.nodes[i] = cast(self.nodes[i], dtype)
+            x = self.leaves[i]
+            self.nodes[i] = rounded(x.node, dtype) if isinstance(x, Lazy) else number(x, dtype)
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, Lazy) and x._form is None and isinstance(x.node.prim, Number)
+    return isinstance(x, Lazy) and x._form is None and is_weak(x.node)
 
 
 class Body:

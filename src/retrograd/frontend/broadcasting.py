@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,14 @@ import numpy as np
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.conversion import as_array, holds_arrays, integer_range, promote
 from retrograd.frontend.recording import Lazy
+from retrograd.frontend.weak import is_weak, wide
 from retrograd.ir import (
     Dim,
     DType,
     Node,
     Shape,
     TensorType,
+    as_dtype,
     bool_,
     complex64,
     complex128,
@@ -26,21 +28,8 @@ from retrograd.ir import (
     int64,
 )
 from retrograd.ops.elementwise import cast
-from retrograd.ops.leaf import Leaf, SizeOf, constant
+from retrograd.ops.leaf import SizeOf, constant
 from retrograd.ops.shape import Concat, expand, reshape
-
-
-class Number(Leaf):
-    """A graph input that stands for a Python number: like one, it takes the dtype of the arrays it
-    meets. A float is carried in float64, so that nothing is lost before that."""
-
-    name = "input"
-
-    def __init__(self, dtype: DType) -> None:
-        self.type = TensorType(dtype, ())
-
-    def infer(self, *types: TensorType) -> TensorType:
-        return self.type
 
 
 def number_dtype(value: Any, other: DType | None) -> DType:
@@ -62,22 +51,22 @@ def number_dtype(value: Any, other: DType | None) -> DType:
     return float64 if isinstance(value, np.float64) else float32
 
 
-def _is_number(value: Node) -> bool:
-    return isinstance(value.prim, Number)
-
-
 def as_node(value: Any, dtype: DType | None = None) -> Node:
     """A node: itself, or one made of a number, a size, an array or nested lists of these. The
     dtype is that of what a number stands next to."""
     if isinstance(value, Node):
-        return cast(value, number_dtype(value, dtype)) if _is_number(value) else value
+        if dtype is None or not is_weak(value):
+            return value
+        return cast(wide(value), number_dtype(value, dtype))
     if isinstance(value, bool | int | float | complex | Dim):
         return number(value, number_dtype(value, dtype))
     if isinstance(value, list | tuple) and holds_arrays(value):
-        parts = together(*value)
-        return Concat(0)(*(reshape(x, (1, *x.shape)) for x in parts))
+        return nested(value)
     if isinstance(value, Lazy):
         raise DTypeError(f"expected a number, not a tensor of the shape {value.shape}")
+    if dtype is not None and isinstance(value, list | tuple):
+        numbers = Numbers(value)
+        return numbers.node(promote(dtype, numbers.dtype))
     return constant(as_array(value))
 
 
@@ -92,36 +81,113 @@ def number(value: bool | int | float | complex | Dim, dtype: DType, shape: Shape
         low, high = integer_range(dtype)
         if not (isinstance(value, int | np.integer) and low <= value <= high):
             raise DTypeError(f"{value} does not fit into {dtype}")
+    given: Any = value
+    if type(value) is int and 2**53 < abs(value) < 2**63:
+        given = np.int64(value)  # an int would be rounded to a double before it is to float32
     try:
-        return full(value, TensorType(dtype, shape))
+        return full(given, TensorType(dtype, shape))
     except OverflowError:
         raise DTypeError(f"{value!r:.40} does not fit into {dtype}") from None
+
+
+class Numbers:
+    """A nested sequence of Python numbers: an array of the default dtype, whose elements are
+    rounded when it is known what it stands next to."""
+
+    def __init__(self, data: Sequence[Any]) -> None:
+        self.data = data
+        self.dtype = as_dtype(as_array(data).dtype)
+
+    def node(self, dtype: DType) -> Node:
+        if self.dtype.is_complex and not dtype.is_complex:
+            dtype = self.dtype
+        return constant(as_array(self.data, dtype))
+
+
+def nested(data: Sequence[Any], dtype: DType | None = None, even: bool = False) -> Node:
+    """A nested sequence in which there are nodes as one node. Python numbers take the dtype of the
+    nodes; elements are broadcast to one shape, unless that they differ is an error (`even`)."""
+    if dtype is None:
+        dtype = joined_dtype([_operand(x) for x in flat(data)])
+    parts = [_element(x, dtype, even) for x in data]
+    if even and len({x.shape for x in parts}) > 1:
+        shapes = ", ".join([str(x.shape) for x in parts])
+        raise ShapeError(f"the nested sequence is ragged, its rows have the shapes {shapes}")
+    shape = broadcast_shapes(*(x.shape for x in parts))
+    parts = [broadcast_to(x, shape) for x in parts]
+    return Concat(0)(*(reshape(x, (1, *shape)) for x in parts))
+
+
+def _element(x: Any, dtype: DType, even: bool) -> Node:
+    if isinstance(x, list | tuple) and holds_arrays(x):
+        return nested(x, dtype, even)
+    found = _operand(x)
+    x = _cast_to(found, dtype)
+    return x if isinstance(x, Node) else number(x, dtype)
+
+
+def flat(data: Any) -> Iterator[Any]:
+    """What is in nested sequences, in order; one of Python numbers alone is in one piece."""
+    if isinstance(data, list | tuple) and holds_arrays(data):
+        for x in data:
+            yield from flat(x)
+    else:
+        yield data
+
+
+def joined_dtype(operands: Sequence[Any]) -> DType:
+    """The dtype of operands that stand next to each other."""
+    joined: DType | None = None
+    for v in operands:
+        if isinstance(v, Numbers) or (isinstance(v, Node) and not is_weak(v)):
+            joined = v.dtype if joined is None else promote(joined, v.dtype)
+    for v in operands:
+        if not isinstance(v, Node | Numbers) or (isinstance(v, Node) and is_weak(v)):
+            joined = number_dtype(v, joined)
+    assert joined is not None
+    return joined
+
+
+def alike(*values: Any, floating: bool = False) -> list[Node]:
+    """Operands brought to one dtype, each in its own shape."""
+    operands = [_operand(v) for v in values]
+    joined = joined_dtype(operands)
+    if floating and not joined.is_inexact:
+        joined = float32
+    nodes = [_cast_to(v, joined) for v in operands]
+    return [n if isinstance(n, Node) else number(n, joined) for n in nodes]
 
 
 def together(*values: Any, floating: bool = False) -> list[Node]:
     """Operands brought to one dtype and one shape."""
     operands = [_operand(v) for v in values]
-    dtypes = [v.dtype for v in operands if isinstance(v, Node) and not _is_number(v)]
-    joined: DType | None = None
-    for d in dtypes:
-        joined = d if joined is None else promote(joined, d)
-    for v in operands:
-        if not isinstance(v, Node) or _is_number(v):
-            joined = number_dtype(v, joined)
-    assert joined is not None
+    joined = joined_dtype(operands)
     if floating and not joined.is_inexact:
         joined = float32
-    nodes = [cast(v, joined) if isinstance(v, Node) else v for v in operands]
+    nodes = [_cast_to(v, joined) for v in operands]
     shape = broadcast_shapes(*(n.shape for n in nodes if isinstance(n, Node)))
     return [
         broadcast_to(n, shape) if isinstance(n, Node) else number(n, joined, shape) for n in nodes
     ]
 
 
+def _cast_to(v: Any, dtype: DType) -> Any:
+    if isinstance(v, Numbers):
+        return v.node(dtype)
+    return rounded(v, dtype) if isinstance(v, Node) else v
+
+
+def rounded(x: Node, dtype: DType) -> Node:
+    """A node in a dtype; of a weak one the exact value is rounded."""
+    return x if x.dtype is dtype and not dtype.is_inexact else cast(wide(x), dtype)
+
+
 def _operand(value: Any) -> Any:
-    """A node or a Python number, of whatever a user may give as an array."""
+    """A node, a Python number or a sequence of these, of whatever a user may give as an array."""
     if isinstance(value, Node | bool | int | float | complex | Dim):
         return value
+    if isinstance(value, list | tuple) and not holds_arrays(value):
+        return Numbers(value)
     if isinstance(value, list | tuple) or hasattr(value, "__array__"):
         return as_node(value)
     raise DTypeError(f"expected a tensor, an array or a number, not {type(value).__name__}")

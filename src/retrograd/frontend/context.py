@@ -21,6 +21,7 @@ _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 # The blocks around here, with what their variables were outside.
 Blocks = tuple[tuple["Setting", Any], ...]
 _BLOCKS: ContextVar[Blocks] = ContextVar("blocks", default=())
+_ACTIVE: ContextVar[frozenset[Any]] = ContextVar("active", default=frozenset())
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
 
 
@@ -93,6 +94,11 @@ def no_grad(f: Callable[..., Any] | None = None) -> Any:
 def recording_grad() -> Setting:
     """Gradients on: what transforms do around the function they differentiate."""
     return Setting(_GRAD, True)
+
+
+def active() -> frozenset[Any]:
+    """The nodes that the transforms around this one differentiate with respect to."""
+    return _ACTIVE.get()
 
 
 def is_tracing() -> bool:

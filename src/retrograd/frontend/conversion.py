@@ -11,6 +11,7 @@ import numpy as np
 
 from retrograd.backends import Array
 from retrograd.errors import DTypeError, ShapeError
+from retrograd.frontend.leaving import number_of
 from retrograd.frontend.recording import Lazy
 from retrograd.ir import (
     Dim,
@@ -62,11 +63,11 @@ def as_array(data: Any, dtype: Any = None) -> Array:
     dtype cannot hold are a `DTypeError`.
     """
     if isinstance(data, Lazy):
-        values = data.value()
+        values = number_of(data, "the value")
     elif _is_masked(data):
         raise DTypeError("a masked array has no counterpart here; fill it first: data.filled(0)")
     else:
-        values = np.asarray(data) if _is_array(data) else _from_python(data)
+        values = np.asarray(data) if _is_array(data) else _from_python(data, dtype)
     if values.dtype.kind == "O" and any(isinstance(v, Dim) for v in values.flat):
         raise DTypeError(
             f"{type(data).__name__} data holds symbolic sizes, which have no value yet; compute "
@@ -76,12 +77,11 @@ def as_array(data: Any, dtype: Any = None) -> Array:
         raise DTypeError(
             f"{type(data).__name__} data holds {values.dtype.name} elements, which are no numbers"
         )
-    found = as_dtype(values.dtype)
     if not _is_array(data):
-        found = _python_dtype(data, found) if dtype is None else as_dtype(dtype)
+        found = _python_dtype(data, as_dtype(values.dtype)) if dtype is None else as_dtype(dtype)
         _check_range(values, found)
-    elif dtype is not None:
-        found = as_dtype(dtype)
+    else:
+        found = as_dtype(values.dtype if dtype is None else dtype)
     if values.dtype == found.dtype:
         return values
     converted: Array = Cast(found).reference(values)
@@ -103,22 +103,30 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, Lazy | np.ndarray | np.generic | memoryview | array)
 
 
-def _from_python(data: Any) -> Array:
+def _from_python(data: Any, dtype: Any) -> Array:
+    plain = _plain(data)
     try:
-        values = np.asarray(_plain(data))
+        values = np.asarray(plain)
     except ValueError as error:
         raise ShapeError(
             f"the nested sequence is ragged, its rows differ in length: {error}"
         ) from None
-    if values.dtype == object and all(isinstance(x, int) for x in values.flat):
-        raise DTypeError(f"a number in {data!r:.80} does not fit into int64")
+    kind = None if dtype is None else as_dtype(dtype)
+    if values.dtype.kind == "O" or (values.dtype.kind == "f" and (np.abs(values) >= 2**63).any()):
+        # Integers beyond 64 bits, or some that need a sign beside some that leave no room for one.
+        exact = np.asarray(plain, object)
+        if all(isinstance(x, int | np.integer) for x in exact.flat):
+            if kind is not None and kind.is_inexact:
+                return exact.astype(np.float64)
+            _check_range(exact, kind or int64)
+            return exact.astype((kind or int64).dtype)
     return values
 
 
 def _plain(data: Any) -> Any:
     """Nested sequences with tensors replaced by their arrays."""
     if isinstance(data, Lazy):
-        return data.value()
+        return number_of(data, "the value")
     return [_plain(x) for x in data] if isinstance(data, list | tuple) else data
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.errors import DTypeError, OptionError, ShapeError
-from retrograd.frontend.broadcasting import as_node, integer
+from retrograd.frontend.broadcasting import alike, as_node, integer
 from retrograd.frontend.conversion import promote
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
@@ -137,9 +137,8 @@ def conv_transpose(
 def _operands(what: str, x: Any, weight: Any) -> tuple[Node, Node, int, bool]:
     """x with an axis for samples, the weight in the same dtype, the number of axes to slide along,
     and whether x had no axis for samples."""
-    given, w = as_node(x), as_node(weight)
-    dtype = promote(given.dtype, w.dtype)
-    if dtype is bool_:
+    given, w = alike(x, weight)
+    if w.dtype is bool_:
         raise DTypeError(f"{what} takes numbers, not booleans; cast them first")
     rank = w.type.rank - 2
     if rank < 1:
@@ -158,7 +157,7 @@ def _operands(what: str, x: Any, weight: Any) -> tuple[Node, Node, int, bool]:
     for t, sizes in ((given.type, given.shape[2:]), (w.type, w.shape[2:])):
         if any(d == 0 for d in sizes):
             raise ShapeError(f"{what}: {t} has no elements along an axis to slide along")
-    return el.cast(given, dtype), el.cast(w, dtype), rank, alone
+    return given, w, rank, alone
 
 
 def _groups(what: str, groups: Any, channels: int | Dim, w: Node) -> int:
@@ -199,7 +198,7 @@ def _padding(
 def _finish(what: str, y: Node, bias: Any, alone: bool) -> Node:
     """Add the bias; drop the axis of samples if there was none."""
     if bias is not None:
-        b = as_node(bias)
+        b = as_node(bias, y.dtype)
         if b.shape != (y.shape[1],):
             raise ShapeError(
                 f"{what}: the bias {b.type} has one number for each of {y.shape[1]} channels"

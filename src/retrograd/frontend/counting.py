@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.frontend.broadcasting import as_node, floating, normal_axis
-from retrograd.frontend.conversion import promote
+from retrograd.frontend.broadcasting import alike, as_node, floating, normal_axis
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.searching import flat, known_size, number_of, vector
@@ -104,9 +103,7 @@ def _histogram(
     if isinstance(bins, int):
         edges = _edges(x, bins, range)
     else:
-        edges = as_node(bins, x.dtype)
-        dtype = promote(edges.dtype, x.dtype)
-        edges, x = el.cast(edges, dtype), el.cast(x, dtype)
+        edges, x = alike(bins, x)
     if edges.type.rank != 1 or edges.shape[0] == 1:
         raise ShapeError(f"histogram: edges are a vector of two or more, not {edges.type}")
     n = edges.shape[0] - 1

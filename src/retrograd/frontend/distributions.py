@@ -123,13 +123,13 @@ class Distributions:
         return discrete.geometric(self._draw_key(), p, shape)
 
     def gumbel_softmax(
-        self, logits: ArrayLike, tau: float = 1.0, hard: bool = False, *, axis: int = -1
+        self, logits: ArrayLike, tau: ArrayLike = 1.0, hard: bool = False, *, axis: int = -1
     ) -> Tensor:
         """`softmax((logits + gumbel noise) / tau)`; with `hard` one-hot at its maximum, with the
         gradient of the soft sample."""
-        if not tau > 0:
+        if not isinstance(tau, Tensor) and not tau > 0:
             raise OptionError(f"gumbel_softmax: tau is positive, not {tau}")
-        return sampling.gumbel_softmax(self._draw_key(), logits, float(tau), hard, axis)
+        return sampling.gumbel_softmax(self._draw_key(), logits, tau, hard, axis)
 
     def multivariate_normal(
         self, mean: ArrayLike, scale_tril: ArrayLike, shape: Any = None

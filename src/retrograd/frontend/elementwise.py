@@ -11,6 +11,7 @@ from retrograd.frontend.broadcasting import (
     as_node,
     broadcast_shapes,
     broadcast_to,
+    rounded,
     together,
 )
 from retrograd.frontend.conversion import integer_range
@@ -315,7 +316,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None
 
 
 def _cast(x: ArrayLike, dtype: Any, /) -> Any:
-    return ops.cast(as_node(x), as_dtype(dtype))
+    return rounded(as_node(x), as_dtype(dtype))
 
 
 _astype = _named(_cast, "astype", astype.__doc__ or "")

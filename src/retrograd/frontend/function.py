@@ -15,9 +15,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from retrograd.errors import GradientError
 from retrograd.frontend.context import _GRAD, grad_enabled
 from retrograd.frontend.conversion import as_array, holds_arrays
 from retrograd.frontend.leaves import leaf
+from retrograd.frontend.leaving import lost, returned
 from retrograd.frontend.page import CURRENT, dissolve
 from retrograd.frontend.programs import LITERAL
 from retrograd.frontend.recall import LARGEST, MISSED, free_number, hold, pair, single
@@ -25,6 +27,7 @@ from retrograd.frontend.recall_calls import collected, recall
 from retrograd.frontend.recorder import Operation, number_key, served
 from retrograd.frontend.recording import Lazy, recorders
 from retrograd.frontend.source import REFUSALS, locate, user_source
+from retrograd.frontend.weak import Weak, of_numbers
 from retrograd.ir import Node, Provenance, made_by, provenance
 from retrograd.ops.control import StopGradient
 from retrograd.shared import contained
@@ -46,6 +49,8 @@ def function(f: F, numbers: bool = False) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         for a in args:
             if isinstance(a, Node):
+                if a.prim.__class__ is Weak:
+                    return of_numbers(f, first, rest, arrays, args, kwargs)
                 return f(*args, **kwargs)
         found = recall(f, first, rest, arrays, args, kwargs)
         return found if found is not MISSED else record(*args, **kwargs)
@@ -53,6 +58,7 @@ def function(f: F, numbers: bool = False) -> F:
     @contained
     def record(*args: Any, **kwargs: Any) -> Any:
         tracked = False
+        given = (*args, *kwargs.values())
         unwrapped = list(args)
         for i, a in enumerate(args):
             if first[i] if i < len(first) else rest:
@@ -62,11 +68,13 @@ def function(f: F, numbers: bool = False) -> F:
             kwargs[key], t = unwrap(kwargs[key])
             tracked |= t
         if tracked and grad_enabled():
+            if any(map(returned, given)):
+                raise GradientError(lost("the value given to " + f.__name__))
             dissolve()
         here, source = provenance(), user_source()
         try:
             with made_by(Provenance(here.scope, source, here.origin)):
-                return wrap(f(*unwrapped, **kwargs), tracked)
+                return wrap(of_numbers(f, first, rest, arrays, unwrapped, kwargs), tracked)
         except REFUSALS as error:
             locate(error, f"rg.{f.__name__}", source)
             raise

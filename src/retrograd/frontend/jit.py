@@ -16,7 +16,7 @@ from retrograd.errors import ArgumentError, DTypeError, TraceError
 from retrograd.frontend import recording, tree
 from retrograd.frontend.arguments import argument_names, positional
 from retrograd.frontend.assuming import Assumptions
-from retrograd.frontend.broadcasting import Number, as_node
+from retrograd.frontend.broadcasting import as_node
 from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of, is_serving
 from retrograd.frontend.context import (
     _BACKEND,
@@ -38,8 +38,11 @@ from retrograd.frontend.signature import (
     CONSTANT,
     Static,
     by_identity,
+    is_large,
+    listed,
     need_names,
     parse_spec,
+    refuse_large,
     specs_of,
     symbolic,
 )
@@ -48,6 +51,7 @@ from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import derivatives
 from retrograd.frontend.value.compiled import Scalars
 from retrograd.frontend.walking import LARGEST, Fixed
+from retrograd.frontend.weak import weak, wide
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ops.leaf import input_node
 from retrograd.shared import contained, own_lock
@@ -181,10 +185,14 @@ class Jit:
         except TraceError:
             return self._f(*args, **kwargs)
         if self._donate:
-            call.donated = self._donated(args, kwargs)
+            gone = self._donated(args, kwargs)
+            call.donated = [
+                g and not recording.is_weak(x) for g, x in zip(gone, call.leaves, strict=True)
+            ]
         labels, specs = [""] * len(call.leaves), [None] * len(call.leaves)
         if self._static or self._shapes:
             labels, specs = self._declared(args, kwargs)
+        refuse_large(call.leaves)
         for x, label, spec in zip(call.leaves, labels, specs, strict=True):
             call.keys.append(self._classify(x, label, spec, call.arrays))
         traced, known = self._traced(call)
@@ -244,6 +252,8 @@ class Jit:
         caller = caller_of(traced.program)
         if traced.needs_grad or caller is None or len(call.leaves) > LARGEST:
             return
+        if any(map(recording.is_weak, call.leaves)):
+            return
         pairs = list(zip(call.leaves, call.keys, strict=True))
         kinds = [Fixed(k.value) if isinstance(k, Static) else type(x) for x, k in pairs]
         key = (call.structure, *[k if isinstance(k, Static) else type(x) for x, k in pairs])
@@ -293,9 +303,14 @@ class Jit:
         if label.startswith(STATIC) or isinstance(x, (*CONSTANT, Jit)):
             return self._checked(Static(x), label)
         if isinstance(x, int | float) and not isinstance(x, np.generic):
+            if is_large(x):
+                return Static(x)
             number = "int64" if isinstance(x, int) else "float64"
             arrays.append(as_array(x, number))
             return number
+        if recording.is_weak(x):  # as a Python number
+            arrays.append(recording.exact_value(x))
+            return wide(x.node).dtype.name
         if isinstance(x, Lazy):
             array, kind = x.value(), x._type
         elif isinstance(x, np.ndarray | np.generic):
@@ -332,12 +347,11 @@ class Jit:
                 new.append(key.value)
                 continue
             if isinstance(key, str):
-                prim = Number(as_dtype(key))
-                node = Node(prim, (), prim.type, name=name)
+                node = input_node(TensorType(as_dtype(key), ()), name)
             else:
                 node = input_node(key, name)
             inputs.append(node)
-            new.append(Tensor(node))
+            new.append(Tensor(weak(node) if isinstance(key, str) else node))
         args, kwargs = tree.unflatten(call.structure, new)
         assumed = Assumptions(inputs)
         try:
@@ -430,21 +444,10 @@ def jit(
     if not isinstance(declared, Mapping):
         raise ArgumentError(f'jit: shapes is a dict such as {{"x": "N 784"}}, not {shapes!r}')
     static = [
-        *_listed(static_argnames, "static_argnames"),
-        *_listed(static_argnums, "static_argnums"),
+        *listed(static_argnames, "static_argnames"),
+        *listed(static_argnums, "static_argnums"),
     ]
-    given = _listed(donate, "donate")
+    given = listed(donate, "donate")
     if f is None:
         return lambda g: Jit(g, static, given, declared, explain)
     return Jit(f, static, given, declared, explain)
-
-
-def _listed(given: str | int | Sequence[Any], what: str) -> list[Any]:
-    found = [given] if isinstance(given, str | int) else given
-    if not isinstance(found, list | tuple | set | frozenset | range) or not all(
-        isinstance(x, str | int) and not isinstance(x, bool) for x in found
-    ):
-        raise ArgumentError(
-            f"jit: {what} lists parameters by name or position: (0, 'lr'), not {given!r:.60}"
-        )
-    return list(found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrograd.backends import Array
+from retrograd.frontend.weak import is_weak
 from retrograd.ir import Node, TensorType, as_dtype, provenance
 from retrograd.ops.leaf import Leaf
 
@@ -108,7 +109,12 @@ def known_as(array: Array, node: Node, spent: bool = False, type: TensorType | N
 
 def known(node: Node) -> Array | None:
     """The value of a node, if it is at hand."""
-    return node.prim.array if isinstance(node.prim, Data) else VALUES.get(node)
+    if isinstance(node.prim, Data):
+        return node.prim.array
+    found = VALUES.get(node)
+    if found is None and is_weak(node) and (exact := known(node.inputs[0])) is not None:
+        found = VALUES[node] = node.prim.reference(exact)
+    return found
 
 
 def leaf_handle(node: Node) -> Lazy | None:

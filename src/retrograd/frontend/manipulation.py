@@ -9,6 +9,7 @@ from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import broadcasting
 from retrograd.frontend.assuming import assume
 from retrograd.frontend.broadcasting import (
+    alike,
     as_node,
     integer,
     listed_axes,
@@ -16,7 +17,6 @@ from retrograd.frontend.broadcasting import (
     normal_axis,
     number,
 )
-from retrograd.frontend.conversion import promote
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.ir import Dim, Node, TensorType, as_shape, bool_, full, int64, product
@@ -126,13 +126,9 @@ def broadcast_arrays(*arrays: ArrayLike) -> Any:
 def _alike(arrays: Sequence[ArrayLike], what: str) -> list[Node]:
     if isinstance(arrays, Node):
         arrays = unstack(arrays)
-    nodes = [as_node(a) for a in arrays]
-    if not nodes:
+    if not len(arrays):
         raise ShapeError(f"{what} needs at least one array")
-    dtype = nodes[0].dtype
-    for n in nodes[1:]:
-        dtype = promote(dtype, n.dtype)
-    return [el.cast(n, dtype) for n in nodes]
+    return alike(*arrays)
 
 
 @function

@@ -17,9 +17,9 @@ from retrograd.errors import DTypeError, GradientError
 _SAME = """
 all any argmax argmin argsort argwhere astype bincount broadcast_arrays broadcast_to clip concat
 count_nonzero cumprod cumsum cumulative_prod cumulative_sum diff digitize einsum expand_dims flip
-full_like histogram imag isin kron matrix_transpose max mean median meshgrid min moveaxis nonzero
-ones_like outer percentile permute_dims prod quantile real repeat reshape roll searchsorted sort
-squeeze stack std sum swapaxes take_along_axis tensordot tile tril triu unique_all
+full_like histogram imag isin kron linspace matrix_transpose max mean median meshgrid min moveaxis
+nonzero ones_like outer percentile permute_dims prod quantile real repeat reshape roll searchsorted
+sort squeeze stack std sum swapaxes take_along_axis tensordot tile tril triu unique_all
 unique_counts unique_inverse unique_values unstack var where zeros_like
 linalg.cholesky linalg.cond linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh
 linalg.eigvals linalg.eigvalsh linalg.inv linalg.matmul linalg.matrix_norm linalg.matrix_power
@@ -76,7 +76,7 @@ def _translated(
         else:
             raise DTypeError(
                 f"np.{name} of a Tensor takes no {key}; use rg.{own}, which takes "
-                f"({', '.join(parameters)}), or .numpy() for an array without a history"
+                f"({', '.join(parameters)}), or x.detach().numpy() for an array without a history"
             )
     return places, named
 
@@ -88,16 +88,18 @@ def _on_arrays(name: str, kind: Any, function: Any, args: Any, options: Any) -> 
     def array(x: Any) -> Any:
         if isinstance(x, kind):
             tensors.append(x)
-            return x.numpy()
+            return x.value()
         if isinstance(x, list | tuple):
             return type(x)(map(array, x)) if type(x) in (list, tuple) else x
         return x
 
     result = function(*map(array, args), **{k: array(x) for k, x in options.items()})
-    if any(x.requires_grad for x in tensors) and _has_floats(result):
+    lost = result is None or _has_floats(result)  # what returns nothing has written to an array
+    if lost and any(x.requires_grad for x in tensors):
         raise GradientError(
             f"np.{name} has no counterpart for a Tensor, and its result would lose the gradient: "
-            "write it in functions of retrograd, or use .numpy() for arrays without a history"
+            "write it in functions of retrograd, or use x.detach().numpy() for arrays without a "
+            "history"
         )
     return result
 

@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend.broadcasting import (
+    alike,
     as_node,
     floating,
     integer,
     normal_axes,
     normal_axis,
 )
-from retrograd.frontend.conversion import as_array, promote
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.ir import Dim, Node, TensorType, float64, full, int64, product
@@ -104,12 +105,9 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise OptionError(f"searchsorted: side is 'left' or 'right', not {side!r}")
-    row = as_node(x1)
-    values = as_node(x2, row.dtype)
+    row, values = alike(x1, x2)
     if row.type.rank == 0:
         raise ShapeError("searchsorted looks along an axis, and x1 has none")
-    dtype = promote(row.dtype, values.dtype)
-    row, values = el.cast(row, dtype), el.cast(values, dtype)
     if sorter is not None:
         row = gather_along(row, as_node(sorter), row.type.rank - 1)
     return SearchSorted(side == "right", row.type.rank - 1)(row, values)

@@ -10,13 +10,12 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.frontend.broadcasting import (
-    as_node,
+    alike,
     broadcast_shapes,
     broadcast_to,
     listed_axes,
     normal_axis,
 )
-from retrograd.frontend.conversion import promote
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.manipulation import positions
@@ -34,13 +33,10 @@ EXACT = 5  # operands for which all orders of contraction are tried
 def _operands(what: str, *values: ArrayLike) -> list[Node]:
     if not values:
         raise ShapeError(f"{what} needs at least one operand")
-    nodes = [as_node(v) for v in values]
-    dtype = nodes[0].dtype
-    for n in nodes[1:]:
-        dtype = promote(dtype, n.dtype)
-    if dtype is bool_:
+    nodes = alike(*values)
+    if nodes[0].dtype is bool_:
         raise DTypeError(f"{what} takes numbers, not booleans; cast them first")
-    return [el.cast(n, dtype) for n in nodes]
+    return nodes
 
 
 @function

@@ -152,18 +152,18 @@ class Generator(Distributions):
         return _bits(Tensor(self._next()), as_shape(shape))
 
     def uniform(
-        self, shape: Any = (), low: float = 0.0, high: float = 1.0, *, dtype: Any = float32
+        self, shape: Any = (), low: ArrayLike = 0.0, high: ArrayLike = 1.0, *, dtype: Any = float32
     ) -> Tensor:
-        """Uniform numbers in `[low, high)`."""
+        """Uniform numbers in `[low, high)`, which have gradients in both."""
         u = _uniform(Tensor(self._next()), as_shape(shape), _floating(dtype))
-        return u if (low, high) == (0.0, 1.0) else u * (high - low) + low
+        return u if _are(low, 0, high, 1) else u * (high - low) + low
 
     def normal(
-        self, shape: Any = (), mean: float = 0.0, std: float = 1.0, *, dtype: Any = float32
+        self, shape: Any = (), mean: ArrayLike = 0.0, std: ArrayLike = 1.0, *, dtype: Any = float32
     ) -> Tensor:
         """Normal numbers, by inversion of the distribution function (Wichura, Algorithm AS 241)."""
         z = _normal(Tensor(self._next()), as_shape(shape), _floating(dtype))
-        return z if (mean, std) == (0.0, 1.0) else z * std + mean
+        return z if _are(mean, 0, std, 1) else z * std + mean
 
     def randint(self, low: int, high: int | Dim, shape: Any = (), *, dtype: Any = int64) -> Tensor:
         """Integers from `low` to `high - 1`, all equally likely (to within 2**-32 of each other's
@@ -226,6 +226,11 @@ def _floating(dtype: Any) -> Any:
     if not kind.is_float:
         raise DTypeError(f"floating random numbers cannot be {kind}")
     return kind
+
+
+def _are(a: Any, at: float, b: Any, by: float) -> bool:
+    """Whether two parameters are these numbers; tensors are not, whatever their values."""
+    return not isinstance(a, Tensor) and not isinstance(b, Tensor) and (a, b) == (at, by)
 
 
 def _below(key: Node, n: int | Dim, shape: Any) -> Node:

@@ -20,6 +20,7 @@ from retrograd.frontend.context import grad_enabled
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import leaf
+from retrograd.frontend.leaving import returned
 from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.programs import LOCK
 from retrograd.frontend.recall import MISSED, add_again, hold, in_order, operand, page_of
@@ -113,6 +114,8 @@ class _Key:
     def enter(self, a: Any, array: bool) -> Any:
         """Add an argument; returns it with arrays replaced by handles."""
         if array and isinstance(a, np.ndarray | np.generic) and not isinstance(a, float):
+            if returned(a):
+                raise _Unfit
             a = Lazy.handle_class(leaf(np.array(as_array(a))))
         if array and isinstance(a, Lazy):
             self.where.append(len(self.parts))

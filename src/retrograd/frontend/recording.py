@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from retrograd.backends import CHECKED, Array, check_given, checked
+from retrograd.errors import ArgumentError
 from retrograd.frontend.context import current_backend, is_tracing, is_unseen
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import (
@@ -39,6 +40,8 @@ from retrograd.frontend.programs import (
 )
 from retrograd.frontend.ready import complete
 from retrograd.frontend.recorder import HandleBase
+from retrograd.frontend.weak import is_weak as is_weak_node
+from retrograd.frontend.weak import weak, wide
 from retrograd.ir import DType, Node, Provenance, Shape, TensorType, made_by
 from retrograd.ops.control import StopGradient
 from retrograd.shared import completed, contained
@@ -148,6 +151,10 @@ class Lazy(HandleBase):
     _ready: Any  # the array of a constant that is at hand, see ready.py; None: look it up anew
 
     def __init__(self, node: Node, requires_grad: bool = False) -> None:
+        if not isinstance(node, Node):
+            raise ArgumentError(
+                f"a Tensor is made of data by rg.tensor(data), not of {type(node).__name__} itself"
+            )
         self._form = None
         self._page = NOWHERE
         self._own = node
@@ -276,10 +283,15 @@ class Lazy(HandleBase):
         return found
 
     def settle(self, array: Array) -> None:
-        """Take the computed value; forget how it came about unless a gradient may ask."""
-        VALUES[self.node] = array
-        if not self._requires_grad and not on_tape(self._own):
-            self.become_leaf(array, self.is_spent)
+        """Take the computed value, of a weak one in double precision; forget how it came about
+        unless a gradient may ask."""
+        own = self.node
+        VALUES[wide(own)] = array
+        if not self._requires_grad and not on_tape(own):
+            if is_weak_node(own):
+                self._stand_for(weak(known_as(array, own)))
+            else:
+                self.become_leaf(array, self.is_spent)
 
     def _settle(self, array: Array, form: Form, spent: bool = False) -> None:
         """The same, on a page, of what no gradient may ask for."""
@@ -356,6 +368,19 @@ class Lazy(HandleBase):
         self._form, self._page, self._root = None, NOWHERE, None
 
 
+def is_weak(x: Any) -> bool:
+    """Whether it is a tensor that takes the dtype of what it meets."""
+    return isinstance(x, Lazy) and x._form is None and is_weak_node(x._own)
+
+
+def exact_value(x: Lazy) -> Array:
+    """The value of a weak tensor in double precision."""
+    x.value()
+    found = known(wide(x._own))
+    assert found is not None
+    return found
+
+
 def evaluate(handles: Iterable[Lazy]) -> None:
     """Compute everything the handles stand for: in one program what is on one page, and in another
     what stands for nodes.
@@ -387,23 +412,25 @@ def _unknown(h: Lazy) -> Node | None:
 @contained
 def _run(wanted: dict[Node, Lazy]) -> None:
     """Compute nodes, and give them to the handles that wait for them."""
-    what = needed(wanted, known)
+    what = needed([wide(node) for node in wanted], known)
     held = [h for h in (PENDING.get(node.id) for node in what.order) if h is not None]
     roots = [h for h in (g._root() for g in held if g._root is not None) if h is not None]
     for h in (*held, *roots):
         if h._form is None and (node := _unknown(h)) is not None:
             wanted.setdefault(node, h)
+    targets = list(dict.fromkeys(map(wide, wanted)))
     if roots:
-        what = needed(wanted, known)
+        what = needed(targets, known)
     if current_backend() == CHECKED:
-        results = _looked_at(what, wanted)
+        results = _looked_at(what, targets)
     else:
-        program, scalars = program_for(what, list(wanted))
+        program, scalars = program_for(what, targets)
         arrays = [known(x) for x in what.inputs] + [c.prim.value for c in scalars]  # type: ignore[attr-defined]
         results = program(arrays)  # type: ignore[arg-type]
-    for (node, handle), array in zip(list(wanted.items()), results, strict=True):
+    found = dict(zip(targets, results, strict=True))
+    for node, handle in list(wanted.items()):
         if handle._form is None and handle._own is node:
-            handle.settle(array)
+            handle.settle(found[wide(node)])
 
 
 def _looked_at(what: Needed, wanted: Iterable[Node]) -> list[Array]:

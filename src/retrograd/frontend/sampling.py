@@ -12,7 +12,7 @@ from retrograd.control.draw import Draw
 from retrograd.errors import ShapeError
 from retrograd.frontend.activations import softmax
 from retrograd.frontend.broadcasting import (
-    as_node,
+    alike,
     broadcast_shapes,
     broadcast_to,
     normal_axis,
@@ -22,13 +22,13 @@ from retrograd.frontend.broadcasting import (
 from retrograd.frontend.context import current_trace
 from retrograd.frontend.control import while_loop
 from retrograd.frontend.creation import arange
-from retrograd.frontend.elementwise import ArrayLike, minimum, where
+from retrograd.frontend.elementwise import ArrayLike, divide, minimum, where
 from retrograd.frontend.function import function
 from retrograd.frontend.indexing import take
 from retrograd.frontend.manipulation import positions
 from retrograd.frontend.products import matmul
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Dim, DType, Node, TensorType, as_shape, float64, full, int64
+from retrograd.ir import Dim, DType, Node, as_shape, float64, int64
 from retrograd.ops import elementwise as el
 from retrograd.ops import implicit
 from retrograd.ops.control import StopGradient
@@ -177,10 +177,10 @@ def chi2(key: ArrayLike, df: ArrayLike, shape: Any) -> Any:
 
 
 @function
-def gumbel_softmax(key: ArrayLike, logits: ArrayLike, tau: float, hard: bool, axis: int) -> Any:
+def gumbel_softmax(key: ArrayLike, logits: ArrayLike, tau: ArrayLike, hard: bool, axis: int) -> Any:
     """Of the logits plus Gumbel noise; with `hard` straight through."""
     (x,), _, size = given(None, logits)
-    y = softmax((x + el.cast(draw("gumbel", key, size), x.dtype)) / tau, axis=axis)
+    y = softmax(divide(x + el.cast(draw("gumbel", key, size), x.dtype), tau), axis=axis)
     if not hard:
         return y
     at = normal_axis(axis, x.type.rank, "gumbel_softmax")
@@ -192,7 +192,7 @@ def gumbel_softmax(key: ArrayLike, logits: ArrayLike, tau: float, hard: bool, ax
 @function
 def multivariate_normal(key: ArrayLike, mean: ArrayLike, scale_tril: ArrayLike, shape: Any) -> Any:
     """`mean + L z`"""
-    m, factor = together_dtype(mean, scale_tril)
+    m, factor = alike(mean, scale_tril, floating=True)
     if m.type.rank < 1 or factor.type.rank < 2 or factor.shape[-2:] != m.shape[-1:] * 2:
         raise ShapeError(
             f"multivariate_normal: a mean [..., D] and a factor [..., D, D], not {m.shape} and "
@@ -203,13 +203,6 @@ def multivariate_normal(key: ArrayLike, mean: ArrayLike, scale_tril: ArrayLike, 
     z = normal(key, size, m.dtype)
     moved = matmul(factor, reshape(z, (*size, 1)))
     return reshape(moved, size) + broadcast_to(m, size)
-
-
-def together_dtype(*values: ArrayLike) -> list[Node]:
-    """As floats of one dtype, each in its own shape."""
-    nodes = [as_node(v) for v in values]
-    dtype = together(*[full(0, TensorType(n.dtype, ())) for n in nodes], floating=True)[0].dtype
-    return [el.cast(n, dtype) for n in nodes]
 
 
 @function

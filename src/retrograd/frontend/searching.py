@@ -10,8 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 from retrograd.errors import ShapeError, TraceError
-from retrograd.frontend.broadcasting import as_node, integer
-from retrograd.frontend.conversion import promote
+from retrograd.frontend.broadcasting import alike, as_node, integer
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.manipulation import stack
@@ -121,9 +120,8 @@ def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Any:
     >>> rg.isin([1, 2, 3], [2, 5]).tolist()
     [False, True, False]
     """
-    x, others = as_node(x1), as_node(x2)
-    dtype = promote(x.dtype, others.dtype)
-    x, others = el.cast(x, dtype), Sort(0)(flat(el.cast(others, dtype)))
+    x, others = alike(x1, x2)
+    others = Sort(0)(flat(others))
     at = SearchSorted()(others, x)
     # One element more, so that there is one to be read behind the last.
     near = Gather(0)(pad(others, (0,), (1,)), at)

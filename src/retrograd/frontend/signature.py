@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, FormatError, ShapeError
+from retrograd.errors import ArgumentError, DTypeError, FormatError, ShapeError
 from retrograd.frontend import tree
+from retrograd.frontend.conversion import as_array
 from retrograd.frontend.recorder import FUNCTIONS
+from retrograd.frontend.recording import Lazy
 from retrograd.ir import Dim, TensorType, solve
 from retrograd.ir.literal import Reader
 
@@ -32,6 +34,19 @@ CONSTANT = (
 def by_identity(cls: Any) -> bool:
     """Whether instances of a class are equal only to themselves, whatever they hold."""
     return cls.__hash__ is object.__hash__
+
+
+def is_large(x: Any) -> bool:
+    """Whether it is an int beyond 64 bits with a sign. What it meets may hold it, as uint64 does:
+    it is part of the signature."""
+    return isinstance(x, int) and not -(2**63) <= x < 2**63
+
+
+def refuse_large(leaves: Sequence[Any]) -> None:
+    """Say that such an int does not fit, where nothing has another dtype that might hold it."""
+    large = [x for x in leaves if is_large(x)]
+    if large and not any(isinstance(x, Lazy | np.ndarray | np.generic) for x in leaves):
+        as_array(large[0])
 
 
 class Static:
@@ -157,3 +172,15 @@ def symbolic(given: TensorType, spec: Any, label: str) -> TensorType:
                 f'declared as "{declared}", and given as {given}'
             )
     return given.with_shape(sizes)
+
+
+def listed(given: str | int | Sequence[Any], what: str) -> list[Any]:
+    """The parameters that an option of `jit` names, by name or position."""
+    found = [given] if isinstance(given, str | int) else given
+    if not isinstance(found, list | tuple | set | frozenset | range) or not all(
+        isinstance(x, str | int) and not isinstance(x, bool) for x in found
+    ):
+        raise ArgumentError(
+            f"jit: {what} lists parameters by name or position: (0, 'lr'), not {given!r:.60}"
+        )
+    return list(found)

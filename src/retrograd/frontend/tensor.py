@@ -28,13 +28,16 @@ from retrograd.frontend.context import _GRAD
 from retrograd.frontend.dlpack import CPU, exported
 from retrograd.frontend.forms import Form
 from retrograd.frontend.function import operator, reflected
+from retrograd.frontend.leaving import array_of, is_sought, number_of
 from retrograd.frontend.numpy_functions import called
 from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.programs import GRADIENTS
 from retrograd.frontend.recorder import install
 from retrograd.frontend.recording import Array, Lazy, leaf
 from retrograd.frontend.ufuncs import applied
+from retrograd.frontend.weak import is_weak, weak, wide
 from retrograd.ir import Dim, DType
+from retrograd.ops.control import StopGradient
 from retrograd.shared import completed
 
 
@@ -139,24 +142,37 @@ class Tensor(Lazy):
 
     # -- the value ------------------------------------------------------------------------------
     def numpy(self) -> Array:
-        """The value as a NumPy array, read-only: it is the tensor's own memory."""
-        view = self.value().view()
-        view.setflags(write=False)
-        return view
+        """The value as a NumPy array, read-only: it is the tensor's own memory.
+
+        The array has no history, so that of a tensor which a transform differentiates is a
+        `GradientError`, and so is to compute with that of another which requires a gradient, next
+        to such tensors. Say `x.detach().numpy()` where a constant is meant. The same holds for
+        `np.asarray(x)`.
+        """
+        return array_of(self, ".numpy()")
 
     def item(self) -> Any:
-        """The value of a tensor with one element, as a Python number."""
-        array = self.value()
+        """The value of a tensor with one element, as a Python number.
+
+        `loss.item()` may be used at any time, but not of what a transform is differentiating, as
+        the number is a constant: a `GradientError`, unless it is detached. The same holds for
+        `float(x)`, `int(x)` and `tolist()`.
+        """
+        return self._number(number_of(self, ".item()"))
+
+    def _number(self, array: Array) -> Any:
         if array.size != 1:
             raise ShapeError(f"item() needs a tensor with one element, not of shape {self.shape}")
         return array.item()
 
     def tolist(self) -> Any:
         """The value as nested lists of Python numbers."""
-        return self.value().tolist()
+        return number_of(self, ".tolist()").tolist()
 
     def detach(self) -> Tensor:
         """The same value, as a constant without history."""
+        if self._form is None and is_weak(self._own):
+            return Tensor(weak(StopGradient()(wide(self._own))))
         if self.is_computed:
             made = Tensor.of(self.value())
             if self.is_shared:
@@ -169,7 +185,7 @@ class Tensor(Lazy):
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
+        return np.array(array_of(self, "an array"), dtype=dtype, copy=copy)
 
     def __dlpack__(
         self,
@@ -198,16 +214,16 @@ class Tensor(Lazy):
                 f"whether a tensor of the shape {self.shape} is true is ambiguous; use .any() or "
                 ".all()"
             )
-        return bool(self.item())
+        return bool(self._number(self.value()))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number(number_of(self, "int()")))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number(number_of(self, "complex()")))
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._number(number_of(self, "float()")))
 
     def __index__(self) -> int:
         if not self.dtype.is_integer:
@@ -239,14 +255,14 @@ class Tensor(Lazy):
 
     def __format__(self, spec: str) -> str:
         """A tensor with one element is formatted like its number: `f"{loss:.3f}"`."""
-        return format(self.item(), spec) if spec else str(self)
+        return format(self._number(self.value()), spec) if spec else str(self)
 
     def __hash__(self) -> int:
         return id(self)
 
     # -- copies: by value, so that a pickled tensor can be read elsewhere --------------------------
     def __getstate__(self) -> dict[str, Any]:
-        if not self.is_leaf:
+        if not self.is_leaf or is_sought(self):
             raise GradientError(
                 f"a copy would lose the history of {self._node.describe()}; copy x.detach() for "
                 "the value alone"
@@ -272,7 +288,7 @@ class Tensor(Lazy):
 
     def __copy__(self) -> Tensor:
         """Another handle on the same value: a leaf of its own, or with the same history."""
-        if not self.is_leaf:
+        if not self.is_leaf or is_sought(self):
             return Tensor(self._node, True)
         new = type(self).__new__(type(self))
         new.__setstate__(self.__getstate__())

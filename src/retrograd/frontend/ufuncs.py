@@ -24,17 +24,17 @@ def applied(
     if method != "__call__":
         raise DTypeError(
             f"np.{ufunc.__name__}.{method} of a Tensor: use the operations of retrograd, such as "
-            "rg.sum, rg.cumsum or rg.outer, or .numpy() for an array without a history"
+            "rg.sum, rg.cumsum or rg.outer, or x.detach().numpy() for an array without a history"
         )
     if options:
         raise DTypeError(
             f"np.{ufunc.__name__} of a Tensor takes no {', '.join(sorted(options))}: tensors are "
             "not written to, and an array has no place for their history. Write x = x + y instead "
-            "of x += y, rg.where for a mask and .astype for a dtype, or use .numpy()"
+            "of x += y, rg.where for a mask and .astype for a dtype, or use x.detach().numpy()"
         )
     if not callable(found):
         raise DTypeError(
-            f"np.{ufunc.__name__} has no counterpart for a Tensor; use .numpy() for an array "
-            "without a history"
+            f"np.{ufunc.__name__} has no counterpart for a Tensor; use x.detach().numpy() for an "
+            "array without a history"
         )
     return found(*inputs)

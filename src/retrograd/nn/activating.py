@@ -232,7 +232,7 @@ def log_softmax(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
 @located
 def gumbel_softmax(
     logits: Any,
-    tau: float = 1.0,
+    tau: Any = 1.0,
     hard: bool = False,
     dim: int = -1,
     generator: Generator | None = None,
@@ -243,7 +243,7 @@ def gumbel_softmax(
     With `hard` the result is one-hot, at the largest element, and its gradient that of the soft
     one (straight through).
     """
-    if not tau > 0:
+    if not isinstance(tau, Tensor) and not tau > 0:
         raise OptionError(f"gumbel_softmax: tau is positive, not {tau}")
     x = floating(logits)
     u = (generator or init.default_generator()).uniform(x.shape, dtype=rg.float64)

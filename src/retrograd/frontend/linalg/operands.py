@@ -5,19 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from retrograd.errors import ShapeError
-from retrograd.frontend.broadcasting import as_node, broadcast_shapes, broadcast_to
-from retrograd.frontend.conversion import promote
-from retrograd.ir import Node, Shape, float32
-from retrograd.ops.elementwise import cast
+from retrograd.frontend.broadcasting import alike, broadcast_shapes, broadcast_to
+from retrograd.ir import Node, Shape
 
 
 def inexact(*values: Any) -> list[Node]:
     """Nodes of one floating or complex dtype; integers and booleans become float32."""
-    nodes = [as_node(v) for v in values]
-    dtype = nodes[0].dtype
-    for x in nodes[1:]:
-        dtype = promote(dtype, x.dtype)
-    return [cast(x, dtype if dtype.is_inexact else float32) for x in nodes]
+    return alike(*values, floating=True)
 
 
 def matrices(what: str, *values: Any) -> list[Node]:

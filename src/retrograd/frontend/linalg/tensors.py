@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from retrograd.errors import ShapeError
-from retrograd.frontend.broadcasting import as_node, integer, normal_axes
-from retrograd.frontend.conversion import promote
+from retrograd.frontend.broadcasting import alike, as_node, integer, normal_axes
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.operands import inexact
 from retrograd.frontend.linalg.solving import inv, solve
-from retrograd.ir import Dim, Node, full, int64, product
-from retrograd.ops.elementwise import cast, eq, select
+from retrograd.ir import Dim, full, int64, product
+from retrograd.ops.elementwise import eq, select
 from retrograd.ops.leaf import Iota
 from retrograd.ops.scan import CumProd
 from retrograd.ops.shape import Concat, expand, pad, permute, reshape
@@ -95,7 +93,7 @@ def block_diag(*arrays: ArrayLike) -> Any:
     >>> rg.linalg.block_diag(rg.tensor([[1.0], [2.0]]), rg.tensor([3.0, 4.0])).tolist()
     [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 3.0, 4.0]]
     """
-    blocks = _one_dtype([as_node(a) for a in arrays])
+    blocks = alike(*arrays) if arrays else []
     if not blocks or any(b.type.rank > 2 for b in blocks):
         listed = ", ".join(str(b.type) for b in blocks) or "none"
         raise ShapeError(f"block_diag takes matrices, vectors and numbers, not {listed}")
@@ -105,8 +103,3 @@ def block_diag(*arrays: ArrayLike) -> Any:
         pad(b, (0, sum(widths[:i], 0)), (0, sum(widths[i + 1 :], 0))) for i, b in enumerate(blocks)
     ]
     return Concat(0)(*rows) if len(rows) > 1 else rows[0]
-
-
-def _one_dtype(nodes: list[Node]) -> list[Node]:
-    dtypes = [x.dtype for x in nodes]
-    return [cast(x, functools.reduce(promote, dtypes)) for x in nodes]

@@ -7,21 +7,37 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from retrograd.errors import ArgumentError, DTypeError, GradientError
 from retrograd.frontend import tree
-from retrograd.frontend.broadcasting import integer
-from retrograd.frontend.context import Setting, grad_enabled, recording_grad, restored
+from retrograd.frontend.broadcasting import integer, rounded
+from retrograd.frontend.context import (
+    _ACTIVE,
+    Setting,
+    active,
+    grad_enabled,
+    recording_grad,
+    restored,
+)
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.page import dissolve
 from retrograd.frontend.recording import Lazy, leaf, leaf_handle, shown
 from retrograd.frontend.source import user_source
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Node, Provenance, full, made_by, provenance, reachable
+from retrograd.frontend.weak import is_weak, weak, wide
+from retrograd.ir import (
+    Node,
+    Provenance,
+    complex128,
+    float64,
+    full,
+    made_by,
+    provenance,
+    reachable,
+)
 from retrograd.ops.control import Alias
 
 ArgNums = int | Sequence[int]
@@ -37,6 +53,18 @@ def to_node(x: Any, what: str) -> Node:
         return leaf(np.array(as_array(x)))
     except DTypeError as error:
         raise DTypeError(f"{what} works on tensors, arrays and numbers: {error}") from None
+
+
+def argument(x: Any, what: str) -> Node:
+    """The node of an argument that a transform differentiates. A Python number is weak."""
+    if isinstance(x, float | complex) and not isinstance(x, np.generic):
+        return weak(leaf(np.asarray(x)))
+    return to_node(x, what)
+
+
+def stand_in(node: Node) -> Node:
+    """An argument under another identity, as `alias`; weak, if it is."""
+    return weak(alias(wide(node))) if is_weak(node) else alias(node)
 
 
 def alias(node: Node) -> Node:
@@ -97,10 +125,6 @@ def substituted(args: Sequence[Any], numbers: Sequence[int], new: Sequence[Any])
     return result
 
 
-# What the transforms around this one differentiate with respect to.
-_ACTIVE: ContextVar[frozenset[Node]] = ContextVar("active", default=frozenset())
-
-
 _COUNT = threading.local()
 
 
@@ -114,19 +138,19 @@ def derivatives() -> int:
 def differentiating(nodes: Sequence[Node]) -> Iterator[None]:
     """Record gradients inside the block, with respect to these nodes too."""
     _COUNT.derivatives = derivatives() + 1
-    with restored(), Setting(_ACTIVE, _ACTIVE.get().union(nodes)), recording_grad():
+    with restored(), Setting(_ACTIVE, active().union(map(wide, nodes))), recording_grad():
         yield
 
 
 def is_differentiating() -> bool:
     """Whether a transform is differentiating what is computed here and now."""
-    return bool(_ACTIVE.get())
+    return bool(active())
 
 
 def wanted(node: Node) -> bool:
     """Whether somebody around here asks for the gradient with respect to this very node: it is a
     leaf that requires one, or a transform differentiates with respect to it."""
-    return node in _ACTIVE.get() or (node.op == "input" and leaf_handle(node) is not None)
+    return node in active() or (node.op == "input" and leaf_handle(node) is not None)
 
 
 def is_tracked(nodes: Sequence[Node | None]) -> bool:
@@ -162,8 +186,24 @@ def tensors(nodes: Sequence[Node | None], like: Sequence[Node], tracked: bool) -
     ]
 
 
+def gradients(
+    nodes: Sequence[Node | None], like: Sequence[Node], outputs: Sequence[Node]
+) -> list[Node | None]:
+    """Gradients in the dtypes of arguments. That of a Python number, which has none, is weak, too,
+    unless what was differentiated is of double precision."""
+    double = any(y.dtype in (float64, complex128) for y in outputs)
+    return [
+        weak(n) if n is not None and is_weak(x) and not double else n
+        for n, x in zip(nodes, like, strict=True)
+    ]
+
+
 def matching(value: Any, like: Node, what: Callable[[], str]) -> Node:
     """A cotangent or tangent as a node of the type of what it belongs to."""
+    if is_weak(like):
+        like = wide(like)
+        if isinstance(value, Lazy) and value.dtype.kind == like.dtype.kind and not value.shape:
+            return rounded(value.node, like.dtype)
     node = value.node if isinstance(value, Lazy) else leaf(np.array(as_array(value, like.dtype)))
     if node.type != like.type:
         raise GradientError(f"the {what()} of a {like.type} must be of that type, not {node.type}")

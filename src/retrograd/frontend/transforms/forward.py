@@ -10,17 +10,19 @@ from retrograd.errors import ArgumentError
 from retrograd.frontend import tree
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import (
-    alias,
+    argument,
     called_on,
     is_tracked,
     matched,
     need_arguments,
     need_function,
     released,
+    stand_in,
     tensors,
     to_node,
     with_aux,
 )
+from retrograd.frontend.weak import wide
 from retrograd.ir import Node, reachable, substitute
 from retrograd.ops.leaf import input_node
 
@@ -48,9 +50,9 @@ def jvp(
         )
     need_arguments(f, args, "jvp")
     leaves, structure = tree.flatten(tuple(args))
-    nodes = [to_node(x, "jvp") for x in leaves]
+    nodes = [argument(x, "jvp") for x in leaves]
     directions = matched(tuple(tangents), structure, nodes, "tangent", "arguments")
-    inner = [alias(n) for n in nodes]
+    inner = [stand_in(n) for n in nodes]
     out, aux = with_aux(called_on(f, structure, inner, {}), has_aux, "out")
     ends, shape = tree.flatten(out)
     outputs = [to_node(y, "jvp") for y in ends]
@@ -65,7 +67,7 @@ def _pushed(
     outputs: Sequence[Node], inner: Sequence[Node], directions: Sequence[Node]
 ) -> list[Node | None]:
     moving = [(n, t) for n, t in zip(inner, directions, strict=True) if n.dtype.is_inexact]
-    return pushforward(outputs, [n for n, _ in moving], [t for _, t in moving])
+    return pushforward(outputs, [wide(n) for n, _ in moving], [t for _, t in moving])
 
 
 def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any]]:
@@ -82,11 +84,11 @@ def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any
     need_function(f, "linearize")
     need_arguments(f, args, "linearize")
     leaves, structure = tree.flatten(args)
-    inner = [alias(to_node(x, "linearize")) for x in leaves]
+    inner = [stand_in(argument(x, "linearize")) for x in leaves]
     out = called_on(f, structure, inner, {})
     ends, shape = tree.flatten(out)
     outputs = [to_node(y, "linearize") for y in ends]
-    directions = [input_node(n.type) for n in inner]
+    directions = [input_node(wide(n).type) for n in inner]
     found = _pushed(outputs, inner, directions)
     tracked = is_tracked([*outputs, *found])
     kept = [Tensor(n, tracked) for n in _read_from_f([t for t in found if t], set(directions))]

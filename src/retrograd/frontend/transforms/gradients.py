@@ -16,8 +16,9 @@ from retrograd.frontend import tree
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.transforms.active import (
     ArgNums,
-    alias,
+    argument,
     called_on,
+    gradients,
     here,
     is_tracked,
     matched,
@@ -25,12 +26,14 @@ from retrograd.frontend.transforms.active import (
     need_function,
     released,
     select,
+    stand_in,
     substituted,
     tensors,
     to_node,
     with_aux,
 )
 from retrograd.frontend.transforms.recorded import fresh, release, settle, slopes
+from retrograd.frontend.weak import wide
 from retrograd.ir import Node
 
 
@@ -64,7 +67,7 @@ def value_and_grad(
         plain = settle(leaves)
         nodes = differentiable(leaves, chosen, "grad")
         own = fresh(nodes) if plain else None
-        inner = own or [alias(n) for n in nodes]
+        inner = own or [stand_in(n) for n in nodes]
         result = called_on(
             lambda *new, **kwargs: f(*substituted(args, numbers, new), **kwargs),
             structure, inner, kwargs,
@@ -78,7 +81,7 @@ def value_and_grad(
                 return value, grads[0] if isinstance(argnums, int) else grads
         y = _scalar(value)
         with here():
-            ends = pullback([y], seeds([y]), inner)
+            ends = gradients(pullback([y], seeds([y]), [wide(n) for n in inner]), inner, [y])
         tracked = is_tracked([y, *ends])
         grads = tree.unflatten(structure, tensors(ends, inner, tracked))
         value, aux = released((value, aux), tracked)
@@ -109,7 +112,7 @@ def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> 
 
 def differentiable(leaves: Sequence[Any], arguments: Any, what: str) -> list[Node]:
     """The nodes of leaves, which have to be of a dtype that has gradients."""
-    nodes = [to_node(x, what) for x in leaves]
+    nodes = [argument(x, what) for x in leaves]
     if all(n.dtype.is_inexact for n in nodes):
         return nodes
     names = tree.paths(arguments)
@@ -162,7 +165,7 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     need_function(f, "vjp")
     need_arguments(f, args, "vjp")
     leaves, structure = tree.flatten(args)
-    inner = [alias(to_node(x, "vjp")) for x in leaves]
+    inner = [stand_in(argument(x, "vjp")) for x in leaves]
     out, aux = with_aux(called_on(f, structure, inner, {}), has_aux, "out")
     ends, shape = tree.flatten(out)
     outputs = [to_node(y, "vjp") for y in ends]
@@ -171,10 +174,12 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     def back(cotangent: Any) -> tuple[Any, ...]:
         start = matched(cotangent, shape, outputs, "cotangent", "output")
         pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_inexact]
-        found = pullback([y for y, _ in pairs], [g for _, g in pairs], inner)
+        ends = [y for y, _ in pairs]
+        found = pullback(ends, [g for _, g in pairs], [wide(n) for n in inner])
+        found = gradients(found, inner, ends)
         again = is_tracked(found)
-        gradients: tuple[Any, ...] = tree.unflatten(structure, tensors(found, inner, again))
-        return gradients
+        slopes: tuple[Any, ...] = tree.unflatten(structure, tensors(found, inner, again))
+        return slopes
 
     out, aux = released((out, aux), tracked)
     return (out, back, aux) if has_aux else (out, back)

@@ -12,20 +12,22 @@ from retrograd.frontend import tree
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import (
     ArgNums,
-    alias,
     called_on,
+    gradients,
     here,
     is_tracked,
     need_arguments,
     need_function,
     released,
     select,
+    stand_in,
     substituted,
     to_node,
     with_aux,
 )
 from retrograd.frontend.transforms.forward import jvp
 from retrograd.frontend.transforms.gradients import differentiable, forgotten, grad
+from retrograd.frontend.weak import wide
 from retrograd.ir import Dim, Node, TensorType, full, int64
 from retrograd.ops.elementwise import cast, eq
 from retrograd.ops.leaf import Iota, input_node
@@ -94,7 +96,7 @@ def _jacobian(
         numbers = select(args, argnums, what)
         chosen = tuple(args[i] for i in numbers)
         leaves, structure = tree.flatten(chosen)
-        inner = [alias(n) for n in differentiable(leaves, chosen, what)]
+        inner = [stand_in(n) for n in differentiable(leaves, chosen, what)]
         result = called_on(
             lambda *new, **kwargs: f(*substituted(args, numbers, new), **kwargs),
             structure, inner, kwargs,
@@ -157,7 +159,7 @@ def _rows(outputs: Sequence[Node], inner: Sequence[Node]) -> Blocks:
     blocks: Blocks = []
     for y in outputs:
         g = input_node(y.type)
-        found = pullback([y], [g], inner)
+        found = gradients(pullback([y], [g], [wide(x) for x in inner]), inner, [y])
         stacks = stacked(found, g)
         blocks.append(
             [
@@ -175,8 +177,8 @@ def _columns(outputs: Sequence[Node], inner: Sequence[Node]) -> Blocks:
         if not x.dtype.is_inexact:
             columns.append([None] * len(outputs))
             continue
-        t = input_node(x.type)
-        stacks = stacked(pushforward(outputs, [x], [t]), t)
+        t = input_node(wide(x).type)
+        stacks = stacked(pushforward(outputs, [wide(x)], [t]), t)
         last = [(*range(1, y.type.rank + 1), 0) for y in outputs]
         columns.append(
             [

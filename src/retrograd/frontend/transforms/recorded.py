@@ -17,6 +17,7 @@ from retrograd.frontend.programs import LOCK
 from retrograd.frontend.recall import hold
 from retrograd.frontend.recording import Lazy, evaluate, recorders
 from retrograd.frontend.transforms.active import is_differentiating
+from retrograd.frontend.weak import is_weak
 from retrograd.ir import Node, full
 
 
@@ -25,7 +26,7 @@ def settle(leaves: Sequence[Any]) -> bool:
     if is_differentiating() or is_tracing() or recorders() or current_backend() == CHECKED:
         return False
     waiting = [x for x in leaves if isinstance(x, Lazy) and not x.is_computed]
-    if any(x._form is None or x._requires_grad for x in waiting):
+    if any((x._form is None and not is_weak(x._own)) or x._requires_grad for x in waiting):
         return False
     evaluate(waiting)
     return True
