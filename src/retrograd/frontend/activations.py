@@ -10,7 +10,7 @@ from retrograd.frontend.broadcasting import as_node, floating, normal_axis, toge
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.reductions import mean_over
-from retrograd.ir import Node
+from retrograd.ir import Node, full
 from retrograd.ops import elementwise as el
 from retrograd.ops.control import StopGradient
 from retrograd.ops.reduce import LogSumExp, ReduceMax, ReduceSum
@@ -76,9 +76,11 @@ def leaky_relu(x: ArrayLike, /, negative_slope: ArrayLike = 0.01) -> Any:
 
 @function
 def elu(x: ArrayLike, /, alpha: ArrayLike = 1.0) -> Any:
-    """`x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
+    """`x` where positive, `alpha * (exp(x) - 1)` elsewhere; the second derivative at 0, of which
+    there are two, is 0."""
     x, scale = together(x, alpha, floating=True)
-    return el.select(x > 0, x, scale * el.expm1(x))
+    line = x * el.select(x > 0, full(1, x.type), scale)
+    return el.select(x < 0, scale * el.expm1(x), line)
 
 
 @function

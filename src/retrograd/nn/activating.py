@@ -80,17 +80,17 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @located
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere (Barron, arXiv:1704.07483)."""
+    """`x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere (Barron, arXiv:1704.07483); the
+    second derivative at 0, of which there are two, is 0."""
     x = floating(input)
-    return rg.where(x > 0, x, alpha * rg.expm1(x / alpha))
+    return rg.where(x < 0, alpha * rg.expm1(x / alpha), x)
 
 
 @located
 def selu(input: Any, inplace: bool = False) -> Tensor:
     """`scale * elu(x, alpha)` with the constants that keep mean 0 and variance 1 (Klambauer et al.,
     arXiv:1706.02515)."""
-    x = floating(input)
-    return rg.where(x > 0, SELU_SCALE * x, SELU_SCALE * SELU_ALPHA * rg.expm1(x))
+    return SELU_SCALE * rg.elu(input, SELU_ALPHA)
 
 
 @located

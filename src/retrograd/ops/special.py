@@ -55,9 +55,12 @@ def like(value: float, x: Node) -> Node:
     return full(value, x.type)
 
 
-def undefined(g: Node) -> Node:
-    """NaN, but where nothing is asked for."""
-    return zmul(g, full(math.nan, g.type))
+def undefined(g: Node, *inputs: Node) -> Node:
+    """NaN, but where nothing is asked for; a function of the inputs, whose derivatives are too."""
+    total = full(math.nan, g.type)
+    for x in inputs:
+        total = total * x
+    return zmul(g, total)
 
 
 def ternary(
@@ -102,7 +105,7 @@ gamma = unary("gamma", from_scipy("gamma"), lambda g, y, x: zmul(g, y * digamma(
 lgamma = unary("lgamma", lgamma_of, lambda g, y, x: zmul(g, digamma(x)))
 digamma = unary("digamma", from_scipy("digamma"), lambda g, y, x: zmul(g, trigamma(x)))
 trigamma = unary("trigamma", trigamma_of, lambda g, y, x: zmul(g, -2 * zeta(like(3, x), x)))
-zeta = binary("zeta", zeta_of, lambda g, y, s, q: undefined(g),
+zeta = binary("zeta", zeta_of, lambda g, y, s, q: undefined(g, s, q),
               lambda g, y, s, q: -zmul(g, s * zeta(s + 1, q)), FLOAT)
 betaln = binary("betaln", betaln_of,
                 lambda g, y, a, b: zmul(g, digamma(a) - digamma(a + b)),
@@ -159,7 +162,7 @@ gammainc_da = binary("gammainc_da", from_formula("gammainc_da"),
                      lambda g, y, a, x: zmul(g, gammainc_daa(a, x)),
                      lambda g, y, a, x: zmul(g, gammainc_dx(a, x) * (log(x) - digamma(a))), FLOAT)
 gammainc_daa = binary("gammainc_daa", from_formula("gammainc_daa"),
-                      lambda g, y, a, x: undefined(g),
+                      lambda g, y, a, x: undefined(g, a, x),
                       lambda g, y, a, x: zmul(g, gammainc_dx(a, x) * (
                           square(log(x) - digamma(a)) - trigamma(a))), FLOAT)
 betainc = ternary("betainc", from_formula("betainc"),
@@ -179,15 +182,15 @@ betainc_db = ternary("betainc_db", from_formula("betainc_db"),
                      lambda g, y, a, b, x: zmul(g, betainc_dbb(a, b, x)),
                      lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * score(b, a, 1 - x)))
 betainc_daa = ternary("betainc_daa", from_formula("betainc_daa"),
-                      lambda g, *_: undefined(g), lambda g, *_: undefined(g),
+                      lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
                       lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
                           square(score(a, b, x)) - trigamma(a) + trigamma(a + b))))
 betainc_dab = ternary("betainc_dab", from_formula("betainc_dab"),
-                      lambda g, *_: undefined(g), lambda g, *_: undefined(g),
+                      lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
                       lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
                           score(a, b, x) * score(b, a, 1 - x) + trigamma(a + b))))
 betainc_dbb = ternary("betainc_dbb", from_formula("betainc_dbb"),
-                      lambda g, *_: undefined(g), lambda g, *_: undefined(g),
+                      lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
                       lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
                           square(score(b, a, 1 - x)) - trigamma(b) + trigamma(a + b))))
 # fmt: on
