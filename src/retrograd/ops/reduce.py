@@ -6,7 +6,6 @@ have no value there, which is an error as soon as the shape says so.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,10 +19,12 @@ from retrograd.ir import (
     TensorType,
     as_dtype,
     declare,
+    float32,
     full,
     int64,
     product,
 )
+from retrograd.ops.control import StopGradient
 from retrograd.ops.elementwise import (
     ANY,
     BOOLEAN,
@@ -31,9 +32,12 @@ from retrograd.ops.elementwise import (
     FLOAT,
     NUMBER,
     cast,
-    drop_if,
     eq,
     exp,
+    is_zero,
+    isfinite,
+    keep_if,
+    one_if,
     select,
     zmul,
 )
@@ -212,7 +216,7 @@ class ReduceMin(Reduction):
 class LogSumExp(Reduction):
     """`log(sum(exp(x)))` over axes, without overflow; -inf where every element is -inf.
 
-    Its partials are `exp(x - y)`; 0 where every element is -inf, NaN for an element of +inf.
+    Its partials are those of softmax; 0 where every element is -inf, NaN for an element of +inf.
     """
 
     name = "logsumexp"
@@ -230,7 +234,14 @@ class LogSumExp(Reduction):
         return np.log(total) + np.squeeze(top, self.axes)
 
     def weights(self, y: Node, x: Node) -> Node:
-        return exp(x - self.back(drop_if(eq(y, full(-math.inf, y.type)), y), x))
+        """By what `y` is made of (`_value`): a large `y` has lost the digits that count here."""
+        if any(x.shape[a] == 0 for a in self.axes):
+            return exp(x)
+        wide = cast(x, float32) if x.dtype.is_half else x
+        top = StopGradient()(ReduceMax(self.axes)(wide))
+        e = exp(wide - self.back(keep_if(isfinite(top), top), wide))
+        total = ReduceSum(self.axes)(e)
+        return cast(e / self.back(one_if(is_zero(total), total), e), x.dtype)
 
 
 @declare
