@@ -76,7 +76,8 @@ def ternary(
 
 def _gauss(x: Node) -> Node:
     """The density of the normal distribution."""
-    return bell(x, 0.5) * (1 / math.sqrt(2 * math.pi))
+    y: Node = bell(x, 0.5) * (1 / math.sqrt(2 * math.pi))
+    return y
 
 
 def _rel_entr(x: Any, y: Any) -> Any:
