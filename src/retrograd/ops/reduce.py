@@ -6,6 +6,7 @@ have no value there, which is an error as soon as the shape says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,12 +33,10 @@ from retrograd.ops.elementwise import (
     FLOAT,
     NUMBER,
     cast,
+    drop_if,
     eq,
     exp,
-    is_zero,
     isfinite,
-    keep_if,
-    one_if,
     select,
     zmul,
 )
@@ -234,14 +233,13 @@ class LogSumExp(Reduction):
         return np.log(total) + np.squeeze(top, self.axes)
 
     def weights(self, y: Node, x: Node) -> Node:
-        """By what `y` is made of (`_value`): a large `y` has lost the digits that count here."""
-        if any(x.shape[a] == 0 for a in self.axes):
-            return exp(x)
-        wide = cast(x, float32) if x.dtype.is_half else x
-        top = StopGradient()(ReduceMax(self.axes)(wide))
-        e = exp(wide - self.back(keep_if(isfinite(top), top), wide))
+        """Divided by their sum: a large `y` has lost the digits that count here, by a factor that
+        is the same for all."""
+        wide, top = (cast(v, float32) if v.dtype.is_half else v for v in (x, StopGradient()(y)))
+        e = exp(wide - self.back(drop_if(eq(top, full(-math.inf, top.type)), top), wide))
         total = ReduceSum(self.axes)(e)
-        return cast(e / self.back(one_if(is_zero(total), total), e), x.dtype)
+        some = (total > 0) & isfinite(top)
+        return cast(e / self.back(select(some, total, full(1, total.type)), e), x.dtype)
 
 
 @declare

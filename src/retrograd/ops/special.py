@@ -216,17 +216,19 @@ def score(a: Node, b: Node, x: Node) -> Node:
     return y
 
 
+FAR = 20.0  # from where on Bessel functions of neighbouring orders are close, and have `GAPS`
+
+
 def is_far(x: Node) -> Node:
-    """Where Bessel functions of neighbouring orders are close, and `bessel_gap` holds."""
-    far: Node = (x > 20.0) | (x < -20.0)
+    far: Node = (x > FAR) | (x < -FAR)
     return far
 
 
 def _gaps() -> list[float]:
-    """Of Hankel's asymptotic series, coefficients of order 1 less those of order 0."""
+    """Of Hankel's asymptotic series in `FAR / x`, coefficients of order 1 less those of order 0."""
     found, terms = [], [1.0, 1.0]
     for k in range(1, 27):
-        terms = [t * (4 * n * n - (2 * k - 1) ** 2) / (8 * k) for n, t in enumerate(terms)]
+        terms = [t * (4 * n * n - (2 * k - 1) ** 2) / (8 * k * FAR) for n, t in enumerate(terms)]
         found.append(terms[1] - terms[0])
     return found
 
@@ -236,12 +238,12 @@ GAPS = _gaps()
 
 def bessel_gap(x: Node, side: int) -> Node:
     """`k1e - k0e` at `|x|`, or for side -1 `i0e - i1e`, where the difference would cancel."""
-    a = select(is_far(x), abs(x), like(20, x))
-    inverse, total = 1.0 / a, like(0, x)
+    a = select(is_far(x), abs(x), like(FAR, x))
+    inverse, total = FAR / a, like(0, x)
     for k in range(len(GAPS), 0, -1):
         total = inverse * (GAPS[k - 1] * (1 if side > 0 or k % 2 else -1) + total)
     size = math.sqrt(math.pi / 2) if side > 0 else 1 / math.sqrt(2 * math.pi)
-    y: Node = size * sqrt(inverse) * total
+    y: Node = (size / math.sqrt(FAR)) * sqrt(inverse) * total
     return y
 
 
