@@ -21,6 +21,7 @@ def pushforward(
 ) -> list[Node | None]:
     """Tangents of the outputs, `sum_i (d outputs[k] / d wrt[i]) tangents[i]`; None means zero."""
     found: dict[Node, Any] = {}  # of a node of several results a list
+    kept = {*wrt, *stop}
     for x, t in zip(wrt, tangents, strict=True):
         if t.type != x.type:
             raise GradientError(f"the tangent of {x.describe()} must be {x.type}, not {t.type}")
@@ -34,7 +35,13 @@ def pushforward(
         if all(part is None for part in parts):
             continue
         with made_by(Provenance(node.scope, node.source, node)):
-            result = node.prim.jvp(parts, node, *node.inputs)
+            smooth = node.prim.smooth(*node.inputs)
+            if smooth is None or any(x in kept for x in smooth.passed):
+                result = node.prim.jvp(parts, node, *node.inputs)
+            else:  # past inputs with a kink that the node does not have
+                moving = {x: found[x] for x in smooth.ends if x in found}
+                tangents = list(moving.values())
+                (result,) = pushforward([smooth.node], list(moving), tangents, smooth.ends)
         if result is not None:
             if not isinstance(node.type, TupleType) and result.type != node.type:
                 raise GradientError(

@@ -59,6 +59,7 @@ def pullback(
     against it descends. Rules of ops work with its conjugate (`ops/complex.py`), so both ends
     conjugate.
     """
+    kept = {*wrt, *stop}
     path = active(outputs, set(wrt), stop)
     on_path = set(path)
     again = Recomputation(outputs, stop) if has_regions(path) else None
@@ -75,7 +76,8 @@ def pullback(
         with made_by(Provenance(node.scope, node.source, node)):
             seen = None if again is None else again.seen(node, found.of)
             passed = []
-            for x, part in contributions(node, found.of[node], seen):
+            smooth = visit is None and _smooth(node, found.of[node], seen, kept)
+            for x, part in smooth or contributions(node, found.of[node], seen):
                 if x in on_path:
                     found.add(x, part)
                     if visit is not None:
@@ -138,6 +140,21 @@ def contributions(
                 f"{node.describe()}"
             )
         yield x, part
+
+
+def _smooth(
+    node: Node, g: Any, seen: tuple[Node, Sequence[Node]] | None, kept: Collection[Node]
+) -> list[tuple[Node, Node]] | None:
+    """The same past inputs with a kink that the node does not have (`Op.smooth`), unless one of
+    those is `kept`."""
+    own = node.prim.smooth(*node.inputs)
+    if own is None or any(x in kept for x in own.passed):
+        return None
+    copy = own if seen is None else node.prim.smooth(*seen[1])
+    if copy is None:
+        return None
+    parts = pullback([copy.node], [g], list(dict.fromkeys(copy.ends)), copy.ends)
+    return [(x, p) for x, p in zip(dict.fromkeys(own.ends), parts, strict=True) if p is not None]
 
 
 def depends(

@@ -10,10 +10,11 @@ from retrograd.frontend.broadcasting import as_node, floating, normal_axis, toge
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.reductions import mean_over
-from retrograd.ir import Node
+from retrograd.ir import Node, float32, float64, full
 from retrograd.ops import elementwise as el
+from retrograd.ops import special
 from retrograd.ops.control import StopGradient
-from retrograd.ops.reduce import LogSumExp, ReduceMax, ReduceSum
+from retrograd.ops.reduce import ReduceMax, ReduceSum
 from retrograd.ops.shape import expand
 
 
@@ -34,10 +35,19 @@ def softmax(x: ArrayLike, /, axis: int = -1) -> Any:
 
 @function
 def log_softmax(x: ArrayLike, /, axis: int = -1) -> Any:
-    """`x - logsumexp(x)` along an axis."""
+    """`x - logsumexp(x)` along an axis.
+
+    The largest element is subtracted first, so that digits are not lost beside large ones.
+    """
     x = floating(x)
     axes = (normal_axis(axis, x.type.rank, "log_softmax"),)
-    return x - expand(LogSumExp(axes)(x), x.shape, axes)
+    if x.shape[axes[0]] == 0:
+        return x
+    wide = el.cast(x, float32) if x.dtype.is_half else x
+    top = StopGradient()(ReduceMax(axes)(wide))
+    shifted = wide - expand(el.keep_if(el.isfinite(top), top), x.shape, axes)
+    total = ReduceSum(axes)(el.exp(shifted))
+    return el.cast(shifted - expand(el.log(total), x.shape, axes), x.dtype)
 
 
 @function
@@ -48,10 +58,26 @@ def gelu(x: ArrayLike, /, approximate: str = "none") -> Any:
     """
     x = floating(x)
     if approximate == "none":
-        return x * (0.5 * el.erfc(x * -math.sqrt(0.5)))
+        return el.cast(_times_normal(x), x.dtype)
     if approximate != "tanh":
         raise OptionError(f"gelu's approximate is 'none' or 'tanh', not {approximate!r}")
     return 0.5 * x * (1 + el.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+def _times_normal(x: Node) -> Node:
+    """`x Phi(x)`. In single precision by `erfc(t)` of `t = -x / sqrt(2)`, which changes by a factor
+    of `1 - 2 t e` where t, rounded, lacks e: of numbers with half of the digits products are exact,
+    so that is found."""
+    if x.dtype is float64:
+        return x * special.ndtr(x)
+    x = el.cast(x, float32)
+    root = -math.sqrt(0.5)
+    high = round(root * 2**12) / 2**12
+    a = el.clamp(StopGradient()(x), full(-32, x.type), full(32, x.type))
+    t = a * root
+    h = el.round(a * 2.0**6) * 2.0**-6
+    lacks = (h * high - t) + (h * (root - high) + (a - h) * root)
+    return x * (0.5 * el.erfc(x * root) * (1 - 2 * (el.relu(t) * lacks)))
 
 
 @function
@@ -76,9 +102,11 @@ def leaky_relu(x: ArrayLike, /, negative_slope: ArrayLike = 0.01) -> Any:
 
 @function
 def elu(x: ArrayLike, /, alpha: ArrayLike = 1.0) -> Any:
-    """`x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
+    """`x` where positive, `alpha * (exp(x) - 1)` elsewhere; the second derivative at 0, of which
+    there are two, is 0."""
     x, scale = together(x, alpha, floating=True)
-    return el.select(x > 0, x, scale * el.expm1(x))
+    line = x * el.select(x > 0, full(1, x.type), scale)
+    return el.select(x < 0, scale * el.expm1(x), line)
 
 
 @function

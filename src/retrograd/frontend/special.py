@@ -297,24 +297,33 @@ def kl_div(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     return ops.rel_entr(a, b) - a + b
 
 
-def _unscaled(op: el.Elementwise, x: ArrayLike) -> Node:
-    """Times `exp(|x|)`, in two steps as the result may be less than it."""
+def _unscaled(op: el.Elementwise, x: ArrayLike, order: int) -> Node:
+    """`I_n` from `exp(-|x|) I_n(x)`, times the exponential in two steps as the result may be less
+    than that; below 1 by its power series, as derivatives of the product would cancel."""
     (x,) = together(x, floating=True)
     (z,) = _wide(x)
-    half = el.exp(0.5 * el.abs(z))
-    return el.cast(op(z) * half * half, x.dtype)
+    size = el.abs(z)
+    near = size < 1
+    small = el.select(near, z, full(0, z.type))
+    square, series = 0.25 * (small * small), full(1, z.type)
+    for k in range(11, 0, -1):
+        series = 1 + square * (1 / (k * (k + order))) * series
+    first = 0.5 * small * series if order else series
+    far = el.select(near, full(1, z.type), z)
+    half = el.exp(0.5 * el.abs(far))
+    return el.cast(el.select(near, first, op(far) * half * half), x.dtype)
 
 
 @function
 def i0(x: ArrayLike, /) -> Any:
     """The modified Bessel function of the first kind of order 0, from `i0e`."""
-    return _unscaled(ops.i0e, x)
+    return _unscaled(ops.i0e, x, 0)
 
 
 @function
 def i1(x: ArrayLike, /) -> Any:
     """The modified Bessel function of the first kind of order 1, from `i1e`."""
-    return _unscaled(ops.i1e, x)
+    return _unscaled(ops.i1e, x, 1)
 
 
 def _decaying(op: el.Elementwise, x: ArrayLike) -> Node:
@@ -352,8 +361,13 @@ def sinc(x: ArrayLike, /) -> Any:
     series = full(0, z.type)
     for k in range(10, 0, -1):
         series = square * (-1 / ((2 * k) * (2 * k + 1))) * (1 + series)
-    angle = el.select(near, full(1, z.type), z) * math.pi
-    return el.cast(el.select(near, 1 + series, el.sin(angle) / angle), x.dtype)
+    far = el.select(near, full(1, z.type), z)
+    # sin(pi z) by the distance of z from a whole number, which is exact.
+    whole = el.round(far)
+    sine = el.sin((far - whole) * math.pi)
+    odd = el.mod(whole, full(2, z.type)) > 0.5
+    wave = el.select(odd, -sine, sine) / (far * math.pi)
+    return el.cast(el.select(near, 1 + series, wave), x.dtype)
 
 
 psi = digamma

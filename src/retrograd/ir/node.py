@@ -216,6 +216,12 @@ class Op:
         results, a list of them."""
         raise NotImplementedError(f"{self.name} has no forward rule")
 
+    def smooth(self, *inputs: Node) -> Any:
+        """Where the op on these inputs is smooth though one of them has a kink: an equal `node`
+        that is a function of nodes before the kink, the `ends`, and the nodes `passed` on the way.
+        Derivatives are taken of it, as the rules above would lose those beyond the first."""
+        return None
+
     def batch(self, size: int | Any, batched: Sequence[bool], *inputs: Node) -> Node:
         """The op on a stack of `size` samples: inputs marked batched, and the result, carry the
         samples along a new axis 0."""

@@ -22,6 +22,17 @@ def floating(value: Any) -> Tensor:
     return x if x.dtype.is_float else x.astype(rg.float32)
 
 
+def _tanh_series(count: int) -> list[float]:
+    """Coefficients of `tanh(x)` from `x**3` on, in `x**2`: by `tanh' = 1 - tanh**2`."""
+    found = [1.0]
+    for k in range(1, count + 1):
+        found.append(-sum(found[i] * found[k - 1 - i] for i in range(k)) / (2 * k + 1))
+    return found[1:]
+
+
+TANH = _tanh_series(22)
+
+
 @located
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """`max(x, 0)`."""
@@ -80,17 +91,17 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @located
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere (Barron, arXiv:1704.07483)."""
+    """`x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere (Barron, arXiv:1704.07483); the
+    second derivative at 0, of which there are two, is 0."""
     x = floating(input)
-    return rg.where(x > 0, x, alpha * rg.expm1(x / alpha))
+    return rg.where(x < 0, alpha * rg.expm1(x / alpha), x)
 
 
 @located
 def selu(input: Any, inplace: bool = False) -> Tensor:
     """`scale * elu(x, alpha)` with the constants that keep mean 0 and variance 1 (Klambauer et al.,
     arXiv:1706.02515)."""
-    x = floating(input)
-    return rg.where(x > 0, SELU_SCALE * x, SELU_SCALE * SELU_ALPHA * rg.expm1(x))
+    return SELU_SCALE * rg.elu(input, SELU_ALPHA)
 
 
 @located
@@ -169,16 +180,23 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
 
 @located
 def tanhshrink(input: Any) -> Tensor:
-    """`x - tanh(x)`."""
+    """`x - tanh(x)`, near 0 by its series."""
     x = floating(input)
-    return x - rg.tanh(x)
+    near = rg.abs(x) < 0.6
+    small = rg.where(near, x, 0.0)
+    square, series = small * small, rg.zeros_like(x)
+    for c in reversed(TANH[: 10 if x.dtype != rg.float64 else 22]):
+        series = series * square - c
+    return rg.where(near, small * (square * series), x - rg.tanh(x))
 
 
 @located
 def softsign(input: Any) -> Tensor:
-    """`x / (1 + |x|)`."""
+    """`x / (1 + |x|)`; beyond 1 as `1 - 1 / (1 + |x|)`, whose derivative does not cancel."""
     x = floating(input)
-    return x / (1 + rg.abs(x))
+    size = rg.abs(x)
+    r, side = rg.reciprocal(1 + size), rg.sign(x)
+    return rg.where(size > 1, side - side * r, x * r)
 
 
 @located

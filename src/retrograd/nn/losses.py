@@ -70,9 +70,10 @@ def huber_loss(
     weight for each element if given, which the mean does not divide by."""
     x, t = pair(input, target, "huber_loss")
     positive("huber_loss", "delta", delta)
-    d = rg.abs(x - t)
-    near = rg.minimum(d, delta)
-    # d**2 / 2 and delta (d - delta / 2) in one, with no branch that could overflow unused.
+    d = x - t
+    near = rg.clip(d, -delta, delta)
+    # d**2 / 2 and delta (|d| - delta / 2) in one, with no branch that could overflow unused, and
+    # no |d|, whose kink would be in the way of second derivatives.
     loss = near * (d - 0.5 * near)
     if weight is not None:
         loss = loss * _weights(loss, weight, "huber_loss")
@@ -280,7 +281,7 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
 
 def _times_log(p: Tensor, logp: Tensor) -> Tensor:
     """`p * logp`, 0 where p is 0 even if logp is infinite."""
-    none = p == 0
+    none = (p == 0) & rg.isinf(logp)
     return rg.where(none, 0.0, p * rg.where(none, 0.0, logp))
 
 

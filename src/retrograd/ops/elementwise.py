@@ -23,8 +23,22 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, DType, Node, Op, TensorType, bool_, declare, full, register
+from retrograd.ir import (
+    Dim,
+    DType,
+    Node,
+    Op,
+    TensorType,
+    bool_,
+    declare,
+    float64,
+    full,
+    register,
+)
+from retrograd.ops import arithmetic as num
+from retrograd.ops import even
 from retrograd.ops.complex import complex_, imag, real
+from retrograd.ops.control import StopGradient
 from retrograd.ops.half import in_float32, is_half
 from retrograd.ops.shape import stack_front
 
@@ -34,6 +48,8 @@ NUMBER, BITS, ANY = FLOAT + INTEGER, BOOLEAN + INTEGER, BOOLEAN + FLOAT + INTEGE
 # Real functions that go on into the plane, and choices; others are written with the parts.
 COMPLEX = ("complex",)
 FIELD = FLOAT + COMPLEX
+# Ops that are smooth of `|x|` where x is 0 (`ops/even.py`).
+EVEN = ("mul", "pow", "abs", "cos", "cosh", "sech2", "j0")
 
 
 class Elementwise(Op):
@@ -123,6 +139,15 @@ class NextAfter(Elementwise):
             return self._reference(*arrays)
 
 
+class Even(Elementwise):
+    """Products and powers, and even functions: smooth of magnitudes that are not."""
+
+    def smooth(self, *inputs: Node) -> even.Smooth | None:
+        if self.arity == 1:
+            return even.of_abs(self, *inputs)
+        return even.product(*inputs) if self is mul else even.power(self, *inputs)
+
+
 ELEMENTWISE: dict[str, Elementwise] = {}
 
 
@@ -140,7 +165,8 @@ def unary(
     kinds: Sequence[str] = FLOAT,
     result: DType | None = None,
 ) -> Elementwise:
-    return add_elementwise(Elementwise(name, reference, (derivative,), kinds, result))
+    cls = Even if name in EVEN else Elementwise
+    return add_elementwise(cls(name, reference, (derivative,), kinds, result))
 
 
 def binary(
@@ -151,84 +177,16 @@ def binary(
     kinds: Sequence[str] = NUMBER,
     result: DType | None = None,
 ) -> Elementwise:
-    return add_elementwise(Elementwise(name, reference, (da, db), kinds, result))
+    cls = Even if name in EVEN else Elementwise
+    return add_elementwise(cls(name, reference, (da, db), kinds, result))
 
 
 def compare(name: str, reference: Callable[..., Any], kinds: Sequence[str] = ANY) -> Elementwise:
     return add_elementwise(Elementwise(name, reference, (None, None), kinds, bool_))
 
 
-def _in_double(f: Callable[[float], float]) -> Callable[[Any], Any]:
-    """A function of Python floats applied to each element, in double precision."""
-    each = np.vectorize(f, otypes=[np.float64])
-    return lambda x: each(x).astype(x.dtype)
-
-
-def _sigmoid(x: Any) -> Any:
-    e = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
-
-
-def _expm1(x: Any) -> Any:
-    """Of complex numbers whose real part is not finite NumPy has NaN where more is known."""
-    y = np.expm1(x)
-    return np.where(np.isfinite(x.real), y, np.exp(x) - 1) if x.dtype.kind == "c" else y
-
-
-def _nextafter(a: Any, b: Any) -> Any:
-    """Of equal numbers the second, as in C; of zeros in half precision NumPy takes the first."""
-    return np.where(a == b, b, np.nextafter(a, b))
-
-
-def _floor_div(a: Any, b: Any) -> Any:
-    """Toward minus infinity. Integers wrap as their arithmetic does, and `a // 0` is 0."""
-    if a.dtype.kind not in "iu":
-        return np.floor_divide(a, b)
-    whole = np.floor_divide(a, np.where((b == 0) | (b == -1), 1, b))
-    return np.where(b == 0, 0, np.where(b == -1, np.negative(a), whole))
-
-
-def _mod(a: Any, b: Any) -> Any:
-    """What `floor_div` leaves, with the sign of `b`; of integers, `a mod 0` is `a`."""
-    return a - _floor_div(a, b) * b if a.dtype.kind in "iu" else np.remainder(a, b)
-
-
-def _pow(a: Any, b: Any) -> Any:
-    """Of integers: wraps, and a negative exponent gives 0."""
-    return np.where(b < 0, 0, np.power(a, np.maximum(b, 0))) if a.dtype.kind == "i" else a**b
-
-
-def _max(a: Any, b: Any) -> Any:
-    """The maximum of IEEE 754: NaN if one is NaN, and 0.0 of 0.0 and -0.0, of which NumPy takes
-    either."""
-    y = np.maximum(a, b)
-    if y.dtype.kind in "biu":
-        return y
-    with np.errstate(all="ignore"):
-        return np.where((a == 0) & (b == 0), a + b, y)
-
-
-def _min(a: Any, b: Any) -> Any:
-    """The minimum of IEEE 754: NaN if one is NaN, and -0.0 of 0.0 and -0.0."""
-    y = np.minimum(a, b)
-    if y.dtype.kind in "biu":
-        return y
-    with np.errstate(all="ignore"):
-        return np.where((a == 0) & (b == 0), -(-a - b), y)
-
-
-def _shift_left(a: Any, b: Any) -> Any:
-    inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
-    return np.where(inside, np.left_shift(a, np.where(inside, b, 0)), 0)
-
-
-def _shift_right(a: Any, b: Any) -> Any:
-    inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
-    sign_bits = np.where(a < 0, -1, 0).astype(a.dtype)
-    return np.where(inside, np.right_shift(a, np.where(inside, b, 0)), sign_bits)
-
-
 # Rules name ops that are declared on a later line.
+mul: Elementwise
 zmul: Elementwise
 zdiv: Elementwise
 zzmul: Elementwise
@@ -261,8 +219,8 @@ mul = binary("mul", np.multiply, lambda g, y, a, b: zmul(g, b), lambda g, y, a, 
              NUMBER + COMPLEX)
 div = binary("div", np.divide, lambda g, y, a, b: zdiv(g, b),
              lambda g, y, a, b: -zmul(zdiv(g, b), y), FIELD)
-floor_div = binary("floor_div", _floor_div)
-mod = binary("mod", _mod, lambda g, y, a, b: g, lambda g, y, a, b: -zmul(g, round((a - y) / b)))
+floor_div = binary("floor_div", num.floor_div)
+mod = binary("mod", num.mod, lambda g, y, a, b: g, lambda g, y, a, b: -zmul(g, round((a - y) / b)))
 neg = unary("neg", np.negative, lambda g, y, x: -g, NUMBER + COMPLEX)
 abs = unary("abs", np.abs, lambda g, y, x: zmul(g, sign(x)), NUMBER)
 sign = unary("sign", np.sign, lambda g, y, x: full(0, g.type), NUMBER)
@@ -270,7 +228,8 @@ copysign = binary("copysign", np.copysign,
                   lambda g, y, a, b: zmul(g, sign(a) * copysign(full(1, a.type), b)), None, FLOAT)
 signbit = unary("signbit", np.signbit, None, FLOAT, bool_)
 # The neighbour of a number moves as the number does.
-nextafter = add_elementwise(NextAfter("nextafter", _nextafter, (lambda g, y, a, b: g, None), FLOAT))
+nextafter = add_elementwise(
+    NextAfter("nextafter", num.nextafter, (lambda g, y, a, b: g, None), FLOAT))
 floor = unary("floor", np.floor, lambda g, y, x: full(0, g.type))
 ceil = unary("ceil", np.ceil, lambda g, y, x: full(0, g.type))
 trunc = unary("trunc", np.trunc, lambda g, y, x: full(0, g.type))
@@ -283,12 +242,12 @@ rsqrt = unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, y, x: zmul(g, -0.5 * 
 cbrt = unary("cbrt", np.cbrt, lambda g, y, x: zdiv(zdiv(g, 3 * y), y))
 exp = unary("exp", np.exp, lambda g, y, x: zmul(g, y), FIELD)
 exp2 = unary("exp2", np.exp2, lambda g, y, x: zmul(g, y) * math.log(2), FIELD)
-expm1 = unary("expm1", _expm1, lambda g, y, x: zmul(g, exp(x)), FIELD)
+expm1 = unary("expm1", num.expm1, lambda g, y, x: zmul(g, exp(x)), FIELD)
 log = unary("log", np.log, lambda g, y, x: zdiv(g, x), FIELD)
 log2 = unary("log2", np.log2, lambda g, y, x: zdiv(g, x) * (1 / math.log(2)), FIELD)
 log10 = unary("log10", np.log10, lambda g, y, x: zdiv(g, x) * (1 / math.log(10)), FIELD)
 log1p = unary("log1p", np.log1p, lambda g, y, x: zdiv(g, 1 + x), FIELD)
-pow = binary("pow", _pow, lambda g, y, a, b: zmul(g, zmul(b, pow(a, b - 1))),
+pow = binary("pow", num.pow, lambda g, y, a, b: zmul(g, zmul(b, pow(a, b - 1))),
              lambda g, y, a, b: zmul(g, zmul(y, log(one_if(is_zero(a) & (b >= 0), a)))))
 logaddexp = binary("logaddexp", np.logaddexp, lambda g, y, a, b: zmul(g, sigmoid(excess(a, b))),
                    lambda g, y, a, b: zmul(g, sigmoid(excess(b, a))), FLOAT)
@@ -317,12 +276,13 @@ acosh = unary("acosh", np.arccosh, lambda g, y, x: zdiv(zdiv(g, sqrt(x - 1)), sq
 atanh = unary("atanh", np.arctanh, lambda g, y, x: zdiv(g, (1 - x) * (1 + x)), FIELD)
 
 # Functions of learning.
-erf = unary("erf", _in_double(math.erf),
-            lambda g, y, x: zmul(g, (2 / math.sqrt(math.pi)) * exp(-(x * x))))
-erfc = unary("erfc", _in_double(math.erfc),
-             lambda g, y, x: -zmul(g, (2 / math.sqrt(math.pi)) * exp(-(x * x))))
-relu = unary("relu", lambda x: _max(x, np.zeros_like(x)), lambda g, y, x: keep_if(x > 0, g), NUMBER)
-sigmoid = unary("sigmoid", _sigmoid, lambda g, y, x: zmul(g, y * sigmoid(-x)))
+erf = unary("erf", num.each(math.erf),
+            lambda g, y, x: zmul(g, (2 / math.sqrt(math.pi)) * bell(x)))
+erfc = unary("erfc", num.each(math.erfc),
+             lambda g, y, x: -zmul(g, (2 / math.sqrt(math.pi)) * bell(x)))
+relu = unary("relu", lambda x: num.max(x, np.zeros_like(x)), lambda g, y, x: keep_if(x > 0, g),
+             NUMBER)
+sigmoid = unary("sigmoid", num.sigmoid, lambda g, y, x: zmul(g, y * sigmoid(-x)))
 softplus = unary("softplus", lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
                  lambda g, y, x: zmul(g, sigmoid(x)))
 
@@ -336,13 +296,13 @@ ge = compare("ge", np.greater_equal)
 isnan = unary("isnan", np.isnan, None, FLOAT, bool_)
 isinf = unary("isinf", np.isinf, None, FLOAT, bool_)
 isfinite = unary("isfinite", np.isfinite, None, FLOAT, bool_)
-max = binary("max", _max, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)),
+max = binary("max", num.max, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)),
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)), ANY)
-min = binary("min", _min, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)),
+min = binary("min", num.min, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)),
              lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)), ANY)
 select = add_elementwise(Select("select", np.where, (
     None, lambda g, y, c, a, b: keep_if(c, g), lambda g, y, c, a, b: drop_if(c, g)), ANY + COMPLEX))
-clamp = add_elementwise(Elementwise("clamp", lambda x, lo, hi: _min(_max(x, lo), hi), (
+clamp = add_elementwise(Elementwise("clamp", lambda x, lo, hi: num.min(num.max(x, lo), hi), (
     lambda g, y, x, lo, hi: drop_if((x <= lo) | (x >= hi), g),
     lambda g, y, x, lo, hi: keep_if((x <= lo) & (lo < hi), g),
     lambda g, y, x, lo, hi: keep_if((x >= hi) | (lo >= hi), g)), NUMBER))
@@ -352,8 +312,8 @@ bitwise_not = unary("bitwise_not", np.invert, None, BITS)
 bitwise_and = binary("bitwise_and", np.bitwise_and, kinds=BITS)
 bitwise_or = binary("bitwise_or", np.bitwise_or, kinds=BITS)
 bitwise_xor = binary("bitwise_xor", np.bitwise_xor, kinds=BITS)
-shift_left = binary("shift_left", _shift_left, kinds=INTEGER)
-shift_right = binary("shift_right", _shift_right, kinds=INTEGER)
+shift_left = binary("shift_left", num.shift_left, kinds=INTEGER)
+shift_right = binary("shift_right", num.shift_right, kinds=INTEGER)
 # fmt: on
 
 
@@ -374,6 +334,18 @@ def one_if(c: Node, x: Node) -> Node:
 
 def is_zero(x: Node) -> Node:
     return eq(x, full(0, x.type))
+
+
+def bell(x: Node, c: float = 1.0) -> Node:
+    """`exp(-c x**2)`. What a large square loses by its rounding would be digits of the exponential;
+    it is found by the part h of x that has few digits, and made up for."""
+    a = clamp(x, full(-64, x.type), full(64, x.type))
+    square, fixed = a * a, StopGradient()(a)
+    fine = 2.0**14 if x.dtype is float64 else 2.0**6
+    h = round(fixed * fine) * (1 / fine)
+    lost = (h * h - StopGradient()(square)) + (fixed - h) * (fixed + h)
+    y: Node = exp(-c * square) * (1 - c * lost)
+    return y
 
 
 def _root_of_square_plus_one(x: Node) -> Node:

@@ -62,7 +62,7 @@ implicit_beta = ternary("implicit_beta", sample, lambda g, y, a, b, z: -zdiv(
                         lambda g, y, a, b, z: -zdiv(
                             zmul(g, betainc_db(a, b, y)), betainc_dx(a, b, y)), None)
 von_mises_slope = binary("von_mises_slope", from_formula("von_mises_slope"),
-                         lambda g, y, k, x: undefined(g),
+                         lambda g, y, k, x: undefined(g, k, x),
                          lambda g, y, k, x: zmul(g, k * sin(x) * y - cos(x) + i1e(k) / i0e(k)),
                          FLOAT)
 implicit_von_mises = binary("implicit_von_mises", sample,

@@ -20,10 +20,12 @@ from retrograd.ir import (
     TensorType,
     as_dtype,
     declare,
+    float32,
     full,
     int64,
     product,
 )
+from retrograd.ops.control import StopGradient
 from retrograd.ops.elementwise import (
     ANY,
     BOOLEAN,
@@ -34,6 +36,7 @@ from retrograd.ops.elementwise import (
     drop_if,
     eq,
     exp,
+    isfinite,
     select,
     zmul,
 )
@@ -212,7 +215,7 @@ class ReduceMin(Reduction):
 class LogSumExp(Reduction):
     """`log(sum(exp(x)))` over axes, without overflow; -inf where every element is -inf.
 
-    Its partials are `exp(x - y)`; 0 where every element is -inf, NaN for an element of +inf.
+    Its partials are those of softmax; 0 where every element is -inf, NaN for an element of +inf.
     """
 
     name = "logsumexp"
@@ -230,7 +233,13 @@ class LogSumExp(Reduction):
         return np.log(total) + np.squeeze(top, self.axes)
 
     def weights(self, y: Node, x: Node) -> Node:
-        return exp(x - self.back(drop_if(eq(y, full(-math.inf, y.type)), y), x))
+        """Divided by their sum: a large `y` has lost the digits that count here, by a factor that
+        is the same for all."""
+        wide, top = (cast(v, float32) if v.dtype.is_half else v for v in (x, StopGradient()(y)))
+        e = exp(wide - self.back(drop_if(eq(top, full(-math.inf, top.type)), top), wide))
+        total = ReduceSum(self.axes)(e)
+        some = (total > 0) & isfinite(top)
+        return cast(e / self.back(select(some, total, full(1, total.type)), e), x.dtype)
 
 
 @declare

@@ -15,7 +15,16 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Node, Op, TensorType, declare, full, int64
-from retrograd.ops.elementwise import COMPLEX, FLOAT, NUMBER, drop_if, eq, exp, zmul
+from retrograd.ops.elementwise import (
+    COMPLEX,
+    FLOAT,
+    NUMBER,
+    eq,
+    excess,
+    select,
+    sigmoid,
+    zmul,
+)
 from retrograd.ops.half import in_float32
 from retrograd.ops.index import gather_along, scatter_along
 from retrograd.ops.shape import fail, pad, slice_axis, stack_front
@@ -165,7 +174,8 @@ class CumProd(Scan):
 class LogCumSumExp(Scan):
     """`log(cumsum(exp(x)))` along an axis, without overflow.
 
-    Its partials are `exp(x[i] - y[t])`; 0 where all up to there are -inf, NaN from +inf on.
+    Its partials are `exp(x[i] - y[t])`, as products of ratios; 0 where all up to there are -inf,
+    NaN from +inf on.
     """
 
     name = "logcumsumexp"
@@ -177,9 +187,13 @@ class LogCumSumExp(Scan):
         return np.logaddexp.accumulate(arrays[0], self.axis, dtype=arrays[0].dtype)
 
     def _weights(self, y: Node, x: Node) -> tuple[Node, Node]:
-        """What the state keeps from the place before, and what an element adds to it."""
-        top = drop_if(eq(y, full(-math.inf, y.type)), y)
-        return exp(self.before(y, -math.inf) - top), exp(x - top)
+        """What the state keeps from the place before, and what an element adds to it: together 1,
+        which what is left of them in a large `y` need not be."""
+        before = self.before(y, -math.inf)
+        far = eq(y, full(math.inf, y.type))
+        parts = (sigmoid(excess(before, x)), sigmoid(excess(x, before)))
+        kept, own = (select(far, full(math.nan, y.type), p) for p in parts)
+        return kept, own
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         kept, own = self._weights(y, *inputs)

@@ -19,13 +19,16 @@ from retrograd.ops.elementwise import (
     FLOAT,
     Derivative,
     Elementwise,
+    abs,
     add_elementwise,
+    bell,
     binary,
     exp,
     log,
     log1p,
     select,
     sign,
+    sqrt,
     unary,
     zdiv,
     zmul,
@@ -37,9 +40,11 @@ from retrograd.ops.meaning import (
     in_double,
 )
 from retrograd.ops.meaning import betaln as betaln_of
+from retrograd.ops.meaning import erfcx as erfcx_of
 from retrograd.ops.meaning import (
     lgamma as lgamma_of,
 )
+from retrograd.ops.meaning import ndtr as ndtr_of
 from retrograd.ops.meaning import (
     trigamma as trigamma_of,
 )
@@ -55,9 +60,12 @@ def like(value: float, x: Node) -> Node:
     return full(value, x.type)
 
 
-def undefined(g: Node) -> Node:
-    """NaN, but where nothing is asked for."""
-    return zmul(g, full(math.nan, g.type))
+def undefined(g: Node, *inputs: Node) -> Node:
+    """NaN, but where nothing is asked for; a function of the inputs, whose derivatives are too."""
+    total = full(math.nan, g.type)
+    for x in inputs:
+        total = total * x
+    return zmul(g, total)
 
 
 def ternary(
@@ -68,7 +76,7 @@ def ternary(
 
 def _gauss(x: Node) -> Node:
     """The density of the normal distribution."""
-    y: Node = exp(-0.5 * (x * x)) * (1 / math.sqrt(2 * math.pi))
+    y: Node = bell(x, 0.5) * (1 / math.sqrt(2 * math.pi))
     return y
 
 
@@ -102,15 +110,15 @@ gamma = unary("gamma", from_scipy("gamma"), lambda g, y, x: zmul(g, y * digamma(
 lgamma = unary("lgamma", lgamma_of, lambda g, y, x: zmul(g, digamma(x)))
 digamma = unary("digamma", from_scipy("digamma"), lambda g, y, x: zmul(g, trigamma(x)))
 trigamma = unary("trigamma", trigamma_of, lambda g, y, x: zmul(g, -2 * zeta(like(3, x), x)))
-zeta = binary("zeta", zeta_of, lambda g, y, s, q: undefined(g),
+zeta = binary("zeta", zeta_of, lambda g, y, s, q: undefined(g, s, q),
               lambda g, y, s, q: -zmul(g, s * zeta(s + 1, q)), FLOAT)
 betaln = binary("betaln", betaln_of,
                 lambda g, y, a, b: zmul(g, digamma(a) - digamma(a + b)),
                 lambda g, y, a, b: zmul(g, digamma(b) - digamma(a + b)), FLOAT)
 
 # The normal distribution.
-erfcx = unary("erfcx", from_scipy("erfcx"), lambda g, y, x: zmul(g, erfcx_slope(y, x)))
-ndtr = unary("ndtr", from_scipy("ndtr"), lambda g, y, x: zmul(g, _gauss(x)))
+erfcx = unary("erfcx", erfcx_of, lambda g, y, x: zmul(g, erfcx_slope(y, x)))
+ndtr = unary("ndtr", ndtr_of, lambda g, y, x: zmul(g, _gauss(x)))
 ndtri = unary("ndtri", from_scipy("ndtri"), lambda g, y, x: zdiv(g, _gauss(y)))
 erfinv = unary("erfinv", from_scipy("erfinv"), lambda g, y, x: zmul(g, SQRT_PI / 2 * exp(y * y)))
 erfcinv = unary("erfcinv", from_scipy("erfcinv"),
@@ -130,14 +138,18 @@ rel_entr = binary("rel_entr", in_double(_rel_entr), lambda g, y, a, b: zmul(g, l
 # whole orders up to 31. `exp(-|x|)` counts as flat at 0.
 j0 = unary("j0", bessel("jv", 0), lambda g, y, x: -zmul(g, j1(x)))
 j1 = unary("j1", bessel("jv", 1), lambda g, y, x: zmul(g, 0.5 * (j0(x) - bessel_j(like(2, x), x))))
-i0e = unary("i0e", bessel("ive", 0), lambda g, y, x: zmul(g, i1e(x) - sign(x) * y))
-i1e = unary("i1e", bessel("ive", 1),
-            lambda g, y, x: zmul(g, 0.5 * (i0e(x) + bessel_ie(like(2, x), x)) - sign(x) * y))
+i0e = unary("i0e", bessel("ive", 0), lambda g, y, x: zmul(g, select(
+    is_far(x), -sign(x) * bessel_gap(x, -1), i1e(x) - sign(x) * y)))
+i1e = unary("i1e", bessel("ive", 1), lambda g, y, x: zmul(g, select(
+    is_far(x), bessel_gap(x, -1) - y / x,
+    0.5 * (i0e(x) + bessel_ie(like(2, x), x)) - sign(x) * y)))
 # Those of the second kind, NaN below 0; `k0e(x) = exp(x) K_0(x)`.
 y0 = unary("y0", bessel("yv", 0), lambda g, y, x: -zmul(g, y1(x)))
 y1 = unary("y1", bessel("yv", 1), lambda g, y, x: zmul(g, y0(x) - y / x))
-k0e = unary("k0e", from_scipy("k0e"), lambda g, y, x: zmul(g, y - k1e(x)))
-k1e = unary("k1e", from_scipy("k1e"), lambda g, y, x: zmul(g, y - k0e(x) - y / x))
+k0e = unary("k0e", from_scipy("k0e"), lambda g, y, x: -zmul(g, select(
+    is_far(x), bessel_gap(x, 1), k1e(x) - y)))
+k1e = unary("k1e", from_scipy("k1e"), lambda g, y, x: zmul(g, select(
+    is_far(x), bessel_gap(x, 1), y - k0e(x)) - y / x))
 bessel_j = binary(
     "bessel_j", bessel("jv"), None,
     lambda g, y, n, x: zmul(g, 0.5 * (bessel_j(n - 1, x) - bessel_j(n + 1, x))), FLOAT)
@@ -160,7 +172,7 @@ gammainc_da = binary("gammainc_da", from_formula("gammainc_da"),
                      lambda g, y, a, x: zmul(
                          g, log_times(gammainc_dx(a, x), x, -digamma(a))), FLOAT)
 gammainc_daa = binary("gammainc_daa", from_formula("gammainc_daa"),
-                      lambda g, y, a, x: undefined(g),
+                      lambda g, y, a, x: undefined(g, a, x),
                       lambda g, y, a, x: zmul(g, gammainc_dx(a, x) * (
                           square(log(x) - digamma(a)) - trigamma(a))), FLOAT)
 betainc = ternary("betainc", from_formula("betainc"),
@@ -181,15 +193,15 @@ betainc_db = ternary("betainc_db", from_formula("betainc_db"),
                      lambda g, y, a, b, x: zmul(
                          g, scored(betainc_dx(a, b, x), b, a, 1 - x)))
 betainc_daa = ternary("betainc_daa", from_formula("betainc_daa"),
-                      lambda g, *_: undefined(g), lambda g, *_: undefined(g),
+                      lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
                       lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
                           square(score(a, b, x)) - trigamma(a) + trigamma(a + b))))
 betainc_dab = ternary("betainc_dab", from_formula("betainc_dab"),
-                      lambda g, *_: undefined(g), lambda g, *_: undefined(g),
+                      lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
                       lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
                           score(a, b, x) * score(b, a, 1 - x) + trigamma(a + b))))
 betainc_dbb = ternary("betainc_dbb", from_formula("betainc_dbb"),
-                      lambda g, *_: undefined(g), lambda g, *_: undefined(g),
+                      lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
                       lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
                           square(score(b, a, 1 - x)) - trigamma(b) + trigamma(a + b))))
 # fmt: on
@@ -217,13 +229,44 @@ def score(a: Node, b: Node, x: Node) -> Node:
     return y
 
 
+FAR = 20.0  # from where on Bessel functions of neighbouring orders are close, and have `GAPS`
+
+
+def is_far(x: Node) -> Node:
+    far: Node = (x > FAR) | (x < -FAR)
+    return far
+
+
+def _gaps() -> list[float]:
+    """Of Hankel's asymptotic series in `FAR / x`, coefficients of order 1 less those of order 0."""
+    found, terms = [], [1.0, 1.0]
+    for k in range(1, 27):
+        terms = [t * (4 * n * n - (2 * k - 1) ** 2) / (8 * k * FAR) for n, t in enumerate(terms)]
+        found.append(terms[1] - terms[0])
+    return found
+
+
+GAPS = _gaps()
+
+
+def bessel_gap(x: Node, side: int) -> Node:
+    """`k1e - k0e` at `|x|`, or for side -1 `i0e - i1e`, where the difference would cancel."""
+    a = select(is_far(x), abs(x), like(FAR, x))
+    inverse, total = FAR / a, like(0, x)
+    for k in range(len(GAPS), 0, -1):
+        total = inverse * (GAPS[k - 1] * (1 if side > 0 or k % 2 else -1) + total)
+    size = math.sqrt(math.pi / 2) if side > 0 else 1 / math.sqrt(2 * math.pi)
+    y: Node = (size / math.sqrt(FAR)) * sqrt(inverse) * total
+    return y
+
+
 def erfcx_slope(y: Node, x: Node) -> Node:
-    """`2 x y - 2 / sqrt(pi)`, beyond 8, where that cancels, by its asymptotic series."""
-    far = x > 8.0
-    b = select(far, x, like(8, x))
-    z = 0.5 / (b * b)
-    total = like(0, x)
-    for k in range(14, 0, -1):
-        total = z * (2 * k - 1) * (1 - total)
+    """`2 x y - 2 / sqrt(pi)`; from 2.5 on, as that cancels, by the continued fraction of
+    `y = 1 / (sqrt(pi) (x + q))`, by which it is `-2 q y`."""
+    far = x > 2.5
+    a = select(far, x, like(2.5, x))
+    q = like(0, x)
+    for k in range(44, 0, -1):
+        q = (0.5 * k) / (a + q)
     near = select(far, like(0, x), x)
-    return select(far, -2 / SQRT_PI * total, 2 * near * y - 2 / SQRT_PI)
+    return select(far, -2 * q * y, 2 * near * y - 2 / SQRT_PI)

@@ -196,8 +196,10 @@ def tanh(z: Pair) -> Pair:
     near = secant * e.sqrt(1 + s * s) * s / below, t / below
     one = with_sign(full(1, x.type), x)
     tail = 4 * e.sin(y) * e.cos(y) * e.exp(-2 * e.abs(x))
-    lost = e.isinf(x) & e.bitwise_not(e.isfinite(y))
-    far = one, e.select(lost, full(0, x.type), tail)
+    # Without an angle there is no number, but at infinity the limit.
+    lost, endless = e.bitwise_not(e.isfinite(y)), e.isinf(x)
+    one = e.select(lost & e.bitwise_not(endless), y - y, one)
+    far = one, e.select(lost & endless, full(0, x.type), tail)
     first, second = choose(e.abs(x) > limit, far, near)
     first = e.select(e.is_zero(x) & e.bitwise_not(e.isfinite(y)), x, first)
     flat = e.is_zero(y)

@@ -14,6 +14,7 @@ from retrograd.frontend.reductions import root
 from retrograd.ir import Node, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import reduce
+from retrograd.ops.complex import imag, real
 from retrograd.ops.control import StopGradient
 from retrograd.ops.shape import permute, reshape
 
@@ -26,15 +27,20 @@ def vector_norm(
 ) -> Any:
     """`sum(|x|**ord)**(1/ord)` over axes; the maximum of |x| for inf, the minimum for -inf.
 
-    The Euclidean norm is scaled by the largest element, so squares neither overflow nor underflow,
-    and the gradient at 0 is 0. Of complex numbers it is a real number.
+    The Euclidean norm is scaled by the largest element, so squares neither overflow nor underflow.
+    The gradient where the norm is 0 is 0, and so are derivatives beyond. Elements that are 0 beside
+    others have the derivatives that there are, to every order for even `ord`. Of complex numbers it
+    is a real number.
     """
     x = floating(x)
     axes = normal_axes(axis, x.type.rank, "vector_norm")
-    return keep_dims(_norm(magnitude(x), axes, ord), x.shape, axes, keepdims)
+    return keep_dims(_norm(x, axes, ord), x.shape, axes, keepdims)
 
 
-def _norm(size: Node, axes: tuple[int, ...], order: float) -> Node:
+def _norm(x: Node, axes: tuple[int, ...], order: float) -> Node:
+    if axes and order == 2:
+        return euclidean(x, axes)
+    size = magnitude(x)
     if not axes:  # each element by itself
         return size if order else el.cast(el.ne(size, full(0, size.type)), size.dtype)
     if order == float("inf"):
@@ -47,8 +53,6 @@ def _norm(size: Node, axes: tuple[int, ...], order: float) -> Node:
         return reduce.ReduceSum(axes)(el.cast(el.ne(size, full(0, size.type)), size.dtype))
     if order == 1:
         return reduce.ReduceSum(axes)(size)
-    if order == 2:
-        return euclidean(size, axes)
     powers = el.pow(size, full(order, size.type))
     total = reduce.ReduceSum(axes)(powers)
     exponent = full(1 / order, total.type)
@@ -56,16 +60,21 @@ def _norm(size: Node, axes: tuple[int, ...], order: float) -> Node:
 
 
 def euclidean(x: Node, axes: tuple[int, ...]) -> Node:
-    """The Euclidean norm over axes, without overflow of squares."""
+    """The Euclidean norm over axes, without overflow of squares, which are those of the parts of
+    complex numbers: their magnitudes have kinks."""
+    parts = (real(x), imag(x)) if x.dtype.is_complex else (x,)
     if any(x.shape[a] == 0 for a in axes):
-        return reduce.ReduceSum(axes)(x)
+        return reduce.ReduceSum(axes)(parts[0])
     # Dividing by the largest element changes nothing but the rounding, so it takes no part in the
     # gradient: the norm is homogeneous.
-    top = StopGradient()(reduce.ReduceMax(axes)(el.abs(x)))
+    sizes = [reduce.ReduceMax(axes)(el.abs(p)) for p in parts]
+    top = StopGradient()(sizes[0] if len(sizes) == 1 else el.max(*sizes))
     usable = el.isfinite(top) & (top > 0)
     scale = el.select(usable, top, full(1, top.type))
-    scaled = x / reduce.ReduceSum(axes).back(scale, x)
-    return scale * root(el.sqrt, reduce.ReduceSum(axes)(scaled * scaled))
+    wide = reduce.ReduceSum(axes).back(scale, parts[0])
+    squares = [q * q for q in [p / wide for p in parts]]
+    total = squares[0] if len(squares) == 1 else squares[0] + squares[1]
+    return scale * root(el.sqrt, reduce.ReduceSum(axes)(total))
 
 
 @function
@@ -93,7 +102,7 @@ def matrix_norm(
 def _matrix_norm(x: Node, order: int | float | str | None) -> Node:
     n = x.type.rank
     if order in ("fro", None):
-        return euclidean(magnitude(x) if x.dtype.is_complex else x, (n - 2, n - 1))
+        return euclidean(x, (n - 2, n - 1))
     if order in (1, -1, INFINITY, -INFINITY):
         along = n - 2 if order in (1, -1) else n - 1
         sums = reduce.ReduceSum((along,))(magnitude(x))
