@@ -3,13 +3,13 @@
 from retrograd.ops.linalg.cholesky import Cholesky
 from retrograd.ops.linalg.determinant import Cofactor, CofactorSlope, Det, LogAbsDet
 from retrograd.ops.linalg.eig import Eig, Eigvals
-from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
+from retrograd.ops.linalg.eigen import EigenSum, Eigh, Eigvalsh, Turn
 from retrograd.ops.linalg.expm import Expm
 from retrograd.ops.linalg.least_squares import LeastFactors, LeastSquares
 from retrograd.ops.linalg.lu import LU, Inv, Solve
 from retrograd.ops.linalg.pinv import Pinv
 from retrograd.ops.linalg.qr import QR, Complement
-from retrograd.ops.linalg.svd import SVD, Svdvals
+from retrograd.ops.linalg.svd import SVD, SingularSum, Svdvals
 from retrograd.ops.linalg.triangular import TriangularSolve
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Complement",
     "Det",
     "Eig",
+    "EigenSum",
     "Eigh",
     "Eigvals",
     "Eigvalsh",
@@ -31,7 +32,9 @@ __all__ = [
     "LeastSquares",
     "LogAbsDet",
     "Pinv",
+    "SingularSum",
     "Solve",
     "Svdvals",
     "TriangularSolve",
+    "Turn",
 ]
