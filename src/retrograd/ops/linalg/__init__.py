@@ -8,6 +8,7 @@ from retrograd.ops.linalg.expm import Expm
 from retrograd.ops.linalg.least_squares import LeastFactors, LeastSquares
 from retrograd.ops.linalg.lu import LU, Inv, Solve
 from retrograd.ops.linalg.pinv import Pinv
+from retrograd.ops.linalg.polar import Lyapunov, NuclearNorm, Polar
 from retrograd.ops.linalg.qr import QR, Complement
 from retrograd.ops.linalg.svd import SVD, SingularSum, Svdvals
 from retrograd.ops.linalg.triangular import TriangularSolve
@@ -31,7 +32,10 @@ __all__ = [
     "LeastFactors",
     "LeastSquares",
     "LogAbsDet",
+    "Lyapunov",
+    "NuclearNorm",
     "Pinv",
+    "Polar",
     "SingularSum",
     "Solve",
     "Svdvals",
