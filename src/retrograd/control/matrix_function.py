@@ -1,7 +1,7 @@
 """Functions of hermitian matrices, and their derivatives of every order.
 
-For `x = V diag(w) V^H`, `f(x) = V diag(f(w)) V^H`. The derivative of order k along e_1, ..., e_k has
-the components
+For `x = V diag(w) V^H`, `f(x) = V diag(f(w)) V^H`. The derivative of order k along e_1, ..., e_k
+has the components
 
     sum over orders of the e, and over j_1, ..., j_(k-1), of
     f[w_i, w_(j_1), ..., w_j] (e_1)_(i j_1) ... (e_k)_(j_(k-1) j)
@@ -136,9 +136,7 @@ def matrix_function(
     return op(x, *directions, *numbers, y)
 
 
-def _components(
-    f: Graph, w: Node, directions: Sequence[Node], numbers: Sequence[Node]
-) -> Node:
+def _components(f: Graph, w: Node, directions: Sequence[Node], numbers: Sequence[Node]) -> Node:
     """The derivative in the basis of the eigenvectors."""
     k, lead = len(directions), w.type.rank - 1
     if not k:

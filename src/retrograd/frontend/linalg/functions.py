@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from retrograd.control.matrix_function import matrix_function
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend import tree
-from retrograd.frontend.bodies import Body, placed, results
-from retrograd.frontend.bodies import graph_of
+from retrograd.frontend.bodies import Body, graph_of, placed, results
 from retrograd.frontend.broadcasting import as_node, broadcast_to
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function

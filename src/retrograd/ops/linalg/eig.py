@@ -18,12 +18,14 @@ from retrograd.ops.linalg.matrix import (
     MatrixOp,
     Refused,
     along,
+    ambiguous,
     check_matrices,
     diagonal,
     diagonal_of,
     finite,
     gaps,
     iterated,
+    noticed,
     orientation,
     others,
     pairs,
@@ -32,8 +34,9 @@ from retrograd.ops.linalg.matrix import (
     tolerance,
     transpose,
     undefined_if,
-    unequal,
+    without_rounding,
 )
+from retrograd.ops.reduce import ReduceAny
 
 
 class _General(MatrixOp):
@@ -97,8 +100,12 @@ class Eig(_General):
         gw, gv = unpacked(g)
         gv = conj(Anchor(v, unit=True).freed(conj(gv)))
         equal = _equal(w)
-        middle = zmul(product(transpose(v), gv), gaps(w, equal))
-        middle = diagonal(gw) + undefined_if(equal & unequal(gw), middle)
+        # A function of the space that vectors span turns none of them into another, and neither
+        # does `V f(w) V^-1`: so what tells is whether they are asked for at all.
+        asked, _ = pairs(ReduceAny((v.type.rank - 2,))(noticed(gv, gv)))
+        turning = without_rounding(product(transpose(v), gv), gv, equal)
+        middle = undefined_if(ambiguous(gw, asked, equal), zmul(turning, gaps(w, equal)))
+        middle = diagonal(gw) + middle
         gx = Solve(transpose=True)(v, LU()(v), product(middle, transpose(v)))
         return (gx if x.dtype.is_complex else real(gx),)
 
@@ -110,7 +117,9 @@ class Eig(_General):
             return None
         w, v = unpacked(y)
         middle = Solve()(v, LU()(v), product(cast(t, v.dtype), v))
-        tv = product(v, zmul(middle, gaps(w, _equal(w))))
+        equal = _equal(w)
+        turning = without_rounding(middle, middle, equal)
+        tv = product(v, zmul(turning, gaps(w, equal)))
         anchor = Anchor(v, unit=True)
         tv = anchor.fixed(tv, anchor.turn(tv))
         return packed(diagonal_of(middle), tv)

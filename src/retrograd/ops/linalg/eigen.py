@@ -1,17 +1,21 @@
 """`eigh` and `eigvalsh`, eigenvalues of symmetric and hermitian matrices, with and without the
 vectors.
 
-Where eigenvalues are equal, nothing tells their vectors apart. What derivatives of these rules say
-there is true or NaN:
+Where eigenvalues are equal, nothing tells their vectors apart. What derivatives say there is true,
+or NaN:
 
 - *Values.* The tangents of eigenvalues along t are those of the values as they are returned, in
-  order, for small steps: they belong to the vectors in which t, within the space of equal values, is
-  diagonal (`turned`). The gradient is `V diag(g) V^H`, for which any vectors do where g is equal for
-  equal values, as for symmetric functions; elsewhere it is that of LAPACK's vectors, as at any kink.
+  order, for small steps: they belong to the vectors in which t, within the space of equal values,
+  is diagonal (`turned`). The gradient is `V diag(g) V^H`, for which any vectors do where g is equal
+  for equal values, as for symmetric functions; elsewhere it is that of LAPACK's vectors, as at any
+  kink.
 - *The gradient as a function*, `eigen_sum`, has such tangents too. So Hessians of symmetric
   functions, forward mode through a gradient, are complete. Reverse mode through it would have to
-  know how g depends on the values; NaN, unless what it is asked for does not join such vectors.
-- *Vectors* of equal values have no derivative: NaN, except for what is exactly zero.
+  know how g depends on the values: NaN, unless what it is asked for does not join such vectors.
+- *Vectors* of equal values have no derivative. A tangent that joins two of them makes theirs NaN. A
+  gradient is NaN, too, if it is asked to turn one into another. It is right for functions of the
+  space that they span, which it asks for no turn, and nothing of the values. If it asks for no turn
+  but something of both, as `V f(w) V^H` does, nobody knows here what f is near w: NaN.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import numpy as np
 from retrograd.ir import Node, TensorType, declare, full, int64
 from retrograd.ops.complex import conj, real
 from retrograd.ops.elementwise import cast, eq, isfinite, lt, ne, select, zmul
+from retrograd.ops.leaf import Iota
 from retrograd.ops.linalg.matrix import (
     Anchor,
     Given,
@@ -31,6 +36,8 @@ from retrograd.ops.linalg.matrix import (
     Refused,
     adjoint,
     along,
+    ambiguous,
+    antisymmetric,
     check_matrices,
     clusters,
     diagonal,
@@ -38,6 +45,7 @@ from retrograd.ops.linalg.matrix import (
     finite,
     gaps,
     iterated,
+    noticed,
     orientation,
     pairs,
     product,
@@ -49,8 +57,8 @@ from retrograd.ops.linalg.matrix import (
     transpose,
     undefined_if,
     unequal,
+    without_rounding,
 )
-from retrograd.ops.leaf import Iota
 from retrograd.ops.reduce import ReduceAny, ReduceSum
 from retrograd.ops.shape import Concat, fail, reshape
 
@@ -104,9 +112,10 @@ class Eigh(_Symmetric):
             return (conj(gx),)
         if v.dtype.is_complex:
             gv = Anchor(v).freed(gv)
-        equal = tied(w)
-        middle = symmetric(zmul(product(adjoint(v), gv), cast(gaps(w, equal), v.dtype)))
-        middle = undefined_if(equal & unequal(real(gw)), middle)
+        equal, asked = tied(w), product(adjoint(v), gv)
+        turning = without_rounding(antisymmetric(asked), gv, equal)
+        middle = zmul(turning, cast(gaps(w, equal), v.dtype))
+        middle = undefined_if(ambiguous(real(gw), noticed(asked, gv), equal), middle)
         return (conj(gx + product(v, middle, adjoint(v))),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
@@ -119,7 +128,8 @@ class Eigh(_Symmetric):
         middle = product(adjoint(v), symmetric(t), v)
         equal = tied(w)
         slopes = real(diagonal_of(middle))
-        turning = zmul(middle, cast(gaps(w, equal), v.dtype))
+        turning = without_rounding(middle, middle, equal)
+        turning = zmul(turning, cast(gaps(w, equal), v.dtype))
         tv = product(v, undefined_if(equal & exchanged(slopes), turning))
         if v.dtype.is_complex:
             anchor = Anchor(v)

@@ -12,7 +12,7 @@ import numpy as np
 from retrograd.errors import DTypeError, LinAlgError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, at_least, full, int64
 from retrograd.ops.complex import complex_, conj, imag, real
-from retrograd.ops.elementwise import abs, cast, eq, hypot, le, lt, select
+from retrograd.ops.elementwise import abs, cast, eq, hypot, le, lt, ne, select
 from retrograd.ops.half import in_float32
 from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import matmul
@@ -61,8 +61,9 @@ class MatrixOp(Op):
 
 
 class Given(MatrixOp):
-    """An op that passes on its last input, which is computed elsewhere, and whose rules say of which
-    function of the other inputs it is the value. Backends leave it out (`passes/settle.py`)."""
+    """An op that passes on its last input, which is computed elsewhere, and whose rules say of
+    which function of the other inputs it is the value. Backends leave it out
+    (`passes/settle.py`)."""
 
     def infer(self, *types: TensorType) -> TensorType:
         return types[-1]
@@ -174,6 +175,12 @@ def halved(x: Node) -> Node:
 def symmetric(x: Node) -> Node:
     """The symmetric part of real matrices, the hermitian part of complex ones."""
     half: Node = 0.5 * (x + adjoint(x))
+    return half
+
+
+def antisymmetric(x: Node) -> Node:
+    """The antisymmetric part of real matrices, the antihermitian part of complex ones."""
+    half: Node = 0.5 * (x - adjoint(x))
     return half
 
 
@@ -340,7 +347,8 @@ def reciprocal_or_nan(x: Node, none: Node) -> Node:
 
 
 def gaps(w: Node, equal: Node) -> Node:
-    """`F[i, j] = 1 / (w[j] - w[i])` for `zmul`: NaN where the two are `equal`, 0 on the diagonal."""
+    """`F[i, j] = 1 / (w[j] - w[i])` for `zmul`: NaN where the two are `equal`, 0 on the
+    diagonal."""
     first, second = pairs(w)
     i, j = _positions(first.shape)
     same = eq(i, j)
@@ -352,5 +360,37 @@ def unequal(g: Node) -> Node:
     """Which pairs of two cotangents `g[..., n]` differ by more than rounding. Of a function that is
     symmetric in equal values they do not."""
     i, j = pairs(g)
-    scale = ReduceSum((g.type.rank - 1,))(size(g))
-    return lt(along(math.sqrt(epsilon(g)) * scale, i), size(i - j))
+    return lt(_part_of(g, i, math.sqrt(epsilon(g))), size(i - j))
+
+
+ROUNDING = 16  # units of rounding, of all that a product is made of, that its errors may have
+
+
+def noticed(x: Node, of: Node) -> Node:
+    """Which elements of a product with `of` are more than its rounding errors."""
+    return lt(_part_of(of, x, ROUNDING * epsilon(x)), size(x))
+
+
+def _part_of(g: Node, like: Node, part: float) -> Node:
+    """So much of the sum of all magnitudes of vectors `g[..., n]`, or matrices, like another."""
+    first = like.type.rank - 2
+    return along(part * ReduceSum(tuple(range(first, g.type.rank)))(size(g)), like)
+
+
+def without_rounding(x: Node, of: Node, where: Node) -> Node:
+    """A product with `of`, and zeros for its rounding errors where the mask holds. What is exactly
+    zero stays a function."""
+    none = full(0, x.type)
+    lost = le(size(x), _part_of(of, x, ROUNDING * epsilon(x)))
+    return select(where & lost & ne(x, none), none, x)
+
+
+def ambiguous(g: Node, asked: Node, equal: Node) -> Node:
+    """Which pairs of `equal` values have derivatives that cotangents do not tell: those of the
+    values, `g[..., n]`, differ; or there are some while something is `asked` of the vectors. A
+    function of the space that the vectors span has none, but of `V f(w) V^H` nobody knows here what
+    f is near w."""
+    i, j = pairs(g)
+    least = _part_of(g, i, math.sqrt(epsilon(g)))
+    moving = lt(least, size(i)) | lt(least, size(j))
+    return equal & (unequal(g) | ((asked | transpose(asked)) & moving))

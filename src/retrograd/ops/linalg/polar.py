@@ -80,8 +80,8 @@ def lyapunov(h: Node, c: Node) -> Node:
 
 @declare
 class Polar(Given):
-    """`u`, which is the unitary factor of `x = u p`, p hermitian and positive, for `x[..., m, n]` of
-    at least as many rows as columns.
+    """`u`, which is the unitary factor of `x = u p`, p hermitian and positive, for `x[..., m, n]`
+    of at least as many rows as columns.
 
     With `z = u^H t` its tangent is `u s + (t - u z) p^-1`, for the solution s of `p s + s p = z -
     z^H`. A matrix of lower rank has no derivative: NaN.

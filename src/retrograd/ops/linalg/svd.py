@@ -24,12 +24,15 @@ from retrograd.ops.linalg.matrix import (
     Refused,
     adjoint,
     along,
+    ambiguous,
+    antisymmetric,
     check_matrices,
     diagonal,
     diagonal_of,
     finite,
     gaps,
     iterated,
+    noticed,
     orientation,
     pairs,
     product,
@@ -41,6 +44,7 @@ from retrograd.ops.linalg.matrix import (
     tolerance,
     undefined_if,
     unequal,
+    without_rounding,
 )
 from retrograd.ops.shape import Concat, expand, fail, reshape
 
@@ -93,8 +97,8 @@ class SVD(_Singular):
         return np.concatenate([s[None].astype(x.dtype), u * signs, v])
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        """`U (diag(gs) + H + K) V^H`, where H is the hermitian part of `F * (U^H gU + V^H gV)`, with
-        `F[i, j] = 1 / (s[j] - s[i])`, K the antihermitian one of `(U^H gU - V^H gV) / (s[i] +
+        """`U (diag(gs) + F * A + S * B) V^H`, with the antihermitian parts A of `U^H gU + V^H gV`
+        and B of `U^H gU - V^H gV`, `F[i, j] = 1 / (s[j] - s[i])` and `S[i, j] = 1 / (s[i] +
         s[j])`, and what the columns owe to directions outside."""
         (x,) = inputs
         m, k = x.shape[-2], y.shape[-1]
@@ -107,22 +111,24 @@ class SVD(_Singular):
         if u.dtype.is_complex:
             gu = Anchor(u).freed(gu, (gv, v))
         left, right = product(adjoint(u), gu), product(adjoint(v), gv)
-        equal = tied(s)
-        middle = symmetric(zmul(left + right, cast(gaps(s, equal), u.dtype)))
-        middle = middle + _skew(zmul(left - right, cast(_inverse_sums(s), u.dtype)))
-        middle = undefined_if(equal & unequal(gs), middle)
+        equal, both = tied(s), Concat(x.type.rank - 2)(gu, gv)
+        same = without_rounding(antisymmetric(left + right), both, equal)
+        other = without_rounding(antisymmetric(left - right), both, _vanishing_pairs(s))
+        middle = zmul(same, cast(gaps(s, equal), u.dtype))
+        middle = middle + zmul(other, cast(_inverse_sums(s), u.dtype))
+        asked = noticed(left, both) | noticed(right, both)
+        middle = undefined_if(ambiguous(gs, asked, equal), middle)
         gx = gx + product(u, middle, adjoint(v))
-        inverse = reciprocal_or_nan(s, _vanishing(s))
         if m != k:
-            gx = gx + product(_columns_times(gu - product(u, left), inverse), adjoint(v))
+            gx = gx + product(_over(gu - product(u, left), s, both), adjoint(v))
         if x.shape[-1] != k:
-            gx = gx + product(u, adjoint(_columns_times(gv - product(v, right), inverse)))
+            gx = gx + product(u, adjoint(_over(gv - product(v, right), s, both)))
         return (conj(gx),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         """With H and K the hermitian and antihermitian part of `P = U^H t V`: `ts` is the diagonal
-        of H, `tU = U (F * H + K / (s[i] + s[j]))`, `tV = V (F * H - K / (s[i] + s[j]))`, and what of
-        t lies outside, divided by s."""
+        of H, `tU = U (F * H + K / (s[i] + s[j]))`, `tV = V (F * H - K / (s[i] + s[j]))`, and what
+        of t lies outside, divided by s."""
         (t,), (x,) = tangents, inputs
         if t is None:
             return None
@@ -131,16 +137,15 @@ class SVD(_Singular):
         s = real(s)
         p, equal = product(adjoint(u), t, v), tied(s)
         h = symmetric(p)
-        same = zmul(h, cast(gaps(s, equal), u.dtype))
+        same = zmul(without_rounding(h, p, equal), cast(gaps(s, equal), u.dtype))
         same = undefined_if(equal & exchanged(-real(diagonal_of(h))), same)
-        other = zmul(_skew(p), cast(_inverse_sums(s), u.dtype))
+        other = without_rounding(antisymmetric(p), p, _vanishing_pairs(s))
+        other = zmul(other, cast(_inverse_sums(s), u.dtype))
         tu, tv = product(u, same + other), product(v, same - other)
-        inverse = reciprocal_or_nan(s, _vanishing(s))
         if m != k:
-            tu = tu + _columns_times(product(t, v) - product(u, p), inverse)
+            tu = tu + _over(product(t, v) - product(u, p), s, t)
         if x.shape[-1] != k:
-            outside = product(adjoint(t), u) - product(v, adjoint(p))
-            tv = tv + _columns_times(outside, inverse)
+            tv = tv + _over(product(adjoint(t), u) - product(v, adjoint(p)), s, t)
         if u.dtype.is_complex:
             anchor = Anchor(u)
             turn = anchor.turn(tu)
@@ -197,38 +202,40 @@ def packed(s: Node, u: Node, v: Node) -> Node:
     return Concat(u.type.rank - 2)(row, u, v)
 
 
-def _skew(x: Node) -> Node:
-    """The antihermitian part."""
-    half: Node = 0.5 * (x - adjoint(x))
-    return half
-
-
 def _vanishing(s: Node) -> Node:
-    """Which singular values, or sums of two, count as zero."""
+    """Which singular values count as zero."""
     return le(s, along(tolerance(s), s))
+
+
+def _vanishing_pairs(s: Node) -> Node:
+    """Of which pairs both do."""
+    i, j = pairs(_vanishing(s))
+    return i & j
 
 
 def _inverse_sums(s: Node) -> Node:
     """`1 / (s[i] + s[j])` for `zmul`: NaN where both count as zero."""
     i, j = pairs(s)
-    least = along(tolerance(s), i)
-    return reciprocal_or_nan(i + j, le(i, least) & le(j, least))
+    return reciprocal_or_nan(i + j, _vanishing_pairs(s))
 
 
-def _columns_times(x: Node, factors: Node) -> Node:
-    """`x diag(factors)`, where zeros of x stay zeros."""
-    return zmul(x, cast(expand(factors, x.shape, (x.type.rank - 2,)), x.dtype))
+def _over(x: Node, s: Node, of: Node) -> Node:
+    """`x diag(1 / s)`, x being a product with `of`; NaN where something is divided by zero."""
+    shape, axes = x.shape, (x.type.rank - 2,)
+    zero, inverse = _vanishing(s), reciprocal_or_nan(s, _vanishing(s))
+    x = without_rounding(x, of, expand(zero, shape, axes))
+    return zmul(x, cast(expand(inverse, shape, axes), x.dtype))
 
 
 @declare
 class SingularSum(Given):
-    """`y = U diag(g) V^H`, for the singular vectors of `x[..., m, n]` and `g[..., min(m, n)]`, real:
-    the gradient of a function of the singular values s that has the gradient g.
+    """`y = U diag(g) V^H`, for the singular vectors of `x[..., m, n]` and real numbers `g[...,
+    min(m, n)]`: the gradient of a function of the singular values s that has the gradient g.
 
     With H and K the hermitian and antihermitian part of `U^H t V`, its tangent has the components
     `tg + D * H + S * K` and, of what lies outside, `g / s`, for `D[i, j] = (g[j] - g[i]) / (s[j] -
-    s[i])`, `S[i, j] = (g[i] + g[j]) / (s[i] + s[j])`. Equal values are dealt with as by `eigen_sum`;
-    of zeros, what is 0 / 0 is NaN unless nothing is asked of them.
+    s[i])`, `S[i, j] = (g[i] + g[j]) / (s[i] + s[j])`. Equal values are dealt with as by
+    `eigen_sum`; of zeros, what is 0 / 0 is NaN unless nothing is asked of them.
     """
 
     name = "singular_sum"
@@ -259,9 +266,7 @@ class SingularSum(Given):
         s, h = real(s), symmetric(product(adjoint(u), t, v))
         z, equal = turned(-s, -h), tied(s)
         u, v, h = product(u, z), product(v, z), product(adjoint(z), h, z)
-        zeros = _vanishing(s)
-        i, j = pairs(zeros)
-        d = undefined_if(equal & (unequal(g) | (i & j)), quotients(g, s, equal))
+        d = undefined_if(equal & (unequal(g) | _vanishing_pairs(s)), quotients(g, s, equal))
         middle = zmul(h, cast(d, h.dtype))
         if tg is not None:
             middle = middle + cast(diagonal(tg), h.dtype)
@@ -276,15 +281,15 @@ class SingularSum(Given):
         (m, n), k = x.shape[-2:], s.shape[-1]
         p = product(adjoint(u), t, v)
         i, j = pairs(g)
-        middle = middle + zmul(_skew(p), cast((i + j) * _inverse_sums(s), u.dtype))
+        other = without_rounding(antisymmetric(p), p, _vanishing_pairs(s))
+        middle = middle + zmul(other, cast((i + j) * _inverse_sums(s), u.dtype))
         y = product(u, middle, adjoint(v))
-        ratio = g * reciprocal_or_nan(s, _vanishing(s))
         if m != k:
-            outside = product(t, v) - product(u, p)
-            y = y + product(_columns_times(outside, ratio), adjoint(v))
+            outside = _over(product(t, v) - product(u, p), s, t)
+            y = y + product(scaled_columns(outside, g), adjoint(v))
         if n != k:
-            outside = product(adjoint(t), u) - product(v, adjoint(p))
-            y = y + product(u, adjoint(_columns_times(outside, ratio)))
+            outside = _over(product(adjoint(t), u) - product(v, adjoint(p)), s, t)
+            y = y + product(u, adjoint(scaled_columns(outside, g)))
         return y
 
 
