@@ -20,6 +20,7 @@ from retrograd.ops.linalg import (
     Complement,
     Det,
     Eig,
+    EigenSum,
     Eigh,
     Eigvals,
     Eigvalsh,
@@ -28,10 +29,15 @@ from retrograd.ops.linalg import (
     LeastFactors,
     LeastSquares,
     LogAbsDet,
+    Lyapunov,
+    NuclearNorm,
     Pinv,
+    Polar,
+    SingularSum,
     Solve,
     Svdvals,
     TriangularSolve,
+    Turn,
 )
 from tests.records.common import M, N, f64
 from tests.records.record import Array, Failure, Record, Sample, Symbolic, rng_for
@@ -114,6 +120,18 @@ def samples_of(
             # Of many values some are so close to one another that differences are not exact.
             yield Sample(op, numbers, smooth and numbers[0].shape[-1] <= 4)
             yield Sample(op, tuple(a.astype(np.complex64) for a in numbers))
+
+    return samples
+
+
+def given_of(op: Any, shapes: Sequence[tuple[int, ...]]) -> Callable[[], Iterator[Sample]]:
+    """An op that passes on its last input: it computes nothing, so differences see nothing move."""
+
+    def samples() -> Iterator[Sample]:
+        rng = rng_for(op.name)
+        arrays = tuple(uniform(rng, shape) for shape in shapes)
+        yield Sample(op, arrays)
+        yield Sample(op, tuple(a.astype(np.float32) for a in arrays))
 
     return samples
 
@@ -569,6 +587,32 @@ SOLVERS = [
             symbolic=(Symbolic(op, (f64(M, N, N), f64(M)), SIZES),),
         )
         for name, op in (("det", Det()), ("logabsdet", LogAbsDet()))
+    ),
+    *(
+        Record(
+            op.name,
+            samples_of(op.name, [(op, [(uniform, shape) for shape in shapes])], False),
+            lambda op, *arrays: arrays[-1],
+            failures=tuple(Failure(op, types, ShapeError) for types in refusals),
+        )
+        for op, shapes, refusals in (
+            (Polar(), [(3, 2), (3, 2)], [(f64(2, 3), f64(2, 3)), (f64(3, 2), f64(2, 2))]),
+            (Lyapunov(), [(2, 3, 3)] * 3, [(f64(3, 3), f64(2, 2), f64(3, 3))]),
+        )
+    ),
+    *(
+        Record(
+            op.name,
+            given_of(op, shapes),
+            lambda op, *arrays: arrays[-1],
+            failures=tuple(Failure(op, types, ShapeError) for types in refusals),
+        )
+        for op, shapes, refusals in (
+            (NuclearNorm(), [(2, 3, 2), (2,)], [(f64(3, 2), f64(2)), (f64(2, 3), f64())]),
+            (Turn(), [(3,), (3, 3), (3, 3)], [(f64(2), f64(3, 3), f64(3, 3))]),
+            (EigenSum(), [(3, 3), (3,), (3, 3)], [(f64(3, 3), f64(2), f64(3, 3))]),
+            (SingularSum(), [(3, 2), (2,), (3, 2)], [(f64(3, 2), f64(3), f64(3, 2))]),
+        )
     ),
     Record(
         "pinv",
