@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from retrograd.control.matrix_function import matrix_function
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend import tree
-from retrograd.frontend.bodies import Body, graph_of, placed, results
+from retrograd.frontend.bodies import Body, placed, results
 from retrograd.frontend.broadcasting import as_node, broadcast_to
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.operands import matrices
 from retrograd.frontend.transforms.active import to_node
-from retrograd.ir import DType, Graph, Node, TensorType, at_least, float32
+from retrograd.ir import DType, Graph, Node, TensorType, at_least, float32, substitute
 from retrograd.ops import elementwise as el
 from retrograd.ops.elementwise import cast
 from retrograd.ops.leaf import input_node
@@ -64,8 +64,8 @@ def funmh(x: ArrayLike, f: Callable[[Any], Any]) -> Any:
     """A function f of symmetric or hermitian matrices `[..., n, n]`: `V diag(f(w)) V^H` for
     `x = V diag(w) V^H`.
 
-    f takes a real number, a tensor of shape `()`, and returns one of the same dtype; it is made of
-    functions of retrograd, and may use tensors of shape `()` from around it, in which the result is
+    f takes a real number, a tensor of shape `()`, and returns one; it is made of functions of
+    retrograd, and may use tensors of shape `()` from around it, in which the result is
     differentiable too. Of a matrix that is not hermitian, `(x + x^H) / 2` is meant.
 
     Derivatives are exact, to every order that f has, also where eigenvalues are close or equal,
@@ -77,20 +77,20 @@ def funmh(x: ArrayLike, f: Callable[[Any], Any]) -> Any:
     which is 1 at these eigenvalues and 0 at others.
 
     Raises `ShapeError` where f returns, or uses, what is no single number, `DTypeError` where it
-    returns another dtype.
+    returns a complex one.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([[2.0, 1.0], [1.0, 2.0]])
     >>> rg.linalg.funmh(x, lambda w: w**2).tolist()
     [[5.0, 4.0], [4.0, 5.0]]
-    >>> rg.linalg.funmh(x, lambda w: rg.where(w > 2, 1.0, 0.0)).tolist()
+    >>> rg.linalg.funmh(x, lambda w: w > 2).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
     with placed():
         given = _square("funmh", to_node(x, "funmh"))
         wide = cast(given, float32) if given.dtype.is_half else given
         graph, captured = _traced(f, _number_of(wide))
-        numbers = [broadcast_to(c, given.shape[:-2]) for c in captured]
+        numbers = [broadcast_to(cast(c, _number_of(wide)), given.shape[:-2]) for c in captured]
         y = cast(matrix_function(graph, wide, (), numbers), given.dtype)
         (found,) = results([y], [given, *captured])
     return found
@@ -103,8 +103,9 @@ def _traced(f: Callable[[Any], Any], dtype: DType) -> tuple[Graph, Sequence[Node
     (y,) = body.outputs([body.value], [dtype])
     if y.shape != ():
         raise ShapeError(f"funmh: the function returned {y.type} for a number, not a number")
-    if y.dtype is not dtype:
-        raise DTypeError(f"funmh: the function returned {y.dtype} for a number of {dtype}")
+    if y.dtype.is_complex:
+        raise DTypeError(f"funmh: the function returned {y.dtype} for {dtype}, not a real number")
+    y = cast(y, dtype)
     captured = body.captured([y])
     for c in captured:
         if c.shape != ():
@@ -112,9 +113,10 @@ def _traced(f: Callable[[Any], Any], dtype: DType) -> tuple[Graph, Sequence[Node
                 f"funmh: the function uses {c.type} from around it, where numbers are expected: "
                 f"{c.describe()}"
             )
-    graph = graph_of(body.inputs, [y], captured, body.name)
-    return Graph([*graph.inputs[len(captured) :], *graph.inputs[: len(captured)]], graph.outputs,
-                 graph.name), captured  # fmt: skip
+    extra = [input_node(number) for _ in captured]
+    given = [cast(e, c.dtype) for e, c in zip(extra, captured, strict=True)]
+    outputs = substitute([y], dict(zip(captured, given, strict=True)))
+    return Graph([*body.inputs, *extra], outputs, body.name), captured
 
 
 @function
@@ -162,7 +164,8 @@ def powmh(x: ArrayLike, p: ArrayLike, /) -> Any:
     >>> rg.linalg.powmh(rg.tensor([[4.0, 0.0], [0.0, 9.0]]), 0.5).tolist()
     [[2.0, 0.0], [0.0, 3.0]]
     """
-    return _function("powmh", x, as_node(p))
+    (x,) = matrices("powmh", x)
+    return _function("powmh", x, as_node(p, _number_of(x)))
 
 
 @function
