@@ -303,6 +303,9 @@ def records() -> list[Record]:
                 Failure(CUBE, (f64(3, 3), f64(3, 3), f64(3), f64(3, 3)), ShapeError),
                 Failure(CUBE, (f64(3, 3), f64(2, 2), f64(), f64(3, 3)), ShapeError),
             ),
+            symbolic=(
+                Symbolic(CUBE, (f64(N, N), f64(N, N), f64(), f64(N, N)), ({"N": 3}, {"N": 0})),
+            ),
         ),
         Record("item", item_samples, chosen, (1, 2), vary=vary, symbolic=(cond_use,)),
     ]  # fmt: skip

@@ -594,10 +594,13 @@ SOLVERS = [
             samples_of(op.name, [(op, [(uniform, shape) for shape in shapes])], False),
             lambda op, *arrays: arrays[-1],
             failures=tuple(Failure(op, types, ShapeError) for types in refusals),
+            symbolic=(Symbolic(op, named, SIZES),),
         )
-        for op, shapes, refusals in (
-            (Polar(), [(3, 2), (3, 2)], [(f64(2, 3), f64(2, 3)), (f64(3, 2), f64(2, 2))]),
-            (Lyapunov(), [(2, 3, 3)] * 3, [(f64(3, 3), f64(2, 2), f64(3, 3))]),
+        for op, shapes, refusals, named in (
+            (Polar(), [(3, 2), (3, 2)], [(f64(2, 3), f64(2, 3)), (f64(3, 2), f64(2, 2))],
+             (f64(N + M, N), f64(N + M, N))),
+            (Lyapunov(), [(2, 3, 3)] * 3, [(f64(3, 3), f64(2, 2), f64(3, 3))],
+             (f64(N, N), f64(N, N), f64(N, N))),
         )
     ),
     *(
@@ -606,12 +609,17 @@ SOLVERS = [
             given_of(op, shapes),
             lambda op, *arrays: arrays[-1],
             failures=tuple(Failure(op, types, ShapeError) for types in refusals),
+            symbolic=(Symbolic(op, named, SIZES),),
         )
-        for op, shapes, refusals in (
-            (NuclearNorm(), [(2, 3, 2), (2,)], [(f64(3, 2), f64(2)), (f64(2, 3), f64())]),
-            (Turn(), [(3,), (3, 3), (3, 3)], [(f64(2), f64(3, 3), f64(3, 3))]),
-            (EigenSum(), [(3, 3), (3,), (3, 3)], [(f64(3, 3), f64(2), f64(3, 3))]),
-            (SingularSum(), [(3, 2), (2,), (3, 2)], [(f64(3, 2), f64(3), f64(3, 2))]),
+        for op, shapes, refusals, named in (
+            (NuclearNorm(), [(2, 3, 2), (2,)], [(f64(3, 2), f64(2)), (f64(2, 3), f64())],
+             (f64(N + M, N), f64())),
+            (Turn(), [(3,), (3, 3), (3, 3)], [(f64(2), f64(3, 3), f64(3, 3))],
+             (f64(N), f64(N, N), f64(N, N))),
+            (EigenSum(), [(3, 3), (3,), (3, 3)], [(f64(3, 3), f64(2), f64(3, 3))],
+             (f64(N, N), f64(N), f64(N, N))),
+            (SingularSum(), [(3, 2), (2,), (3, 2)], [(f64(3, 2), f64(3), f64(3, 2))],
+             (f64(N + M, N), f64(N), f64(N + M, N))),
         )
     ),
     Record(

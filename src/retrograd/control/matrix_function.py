@@ -71,7 +71,8 @@ class MatrixFunction(Given):
         several = 1 + self.order
         count = several + len(self.f.inputs)
         if len(types) != count:
-            raise ShapeError(f"{self.name} takes {count} inputs here, not {len(types)}")
+            listed = ", ".join(map(str, types))
+            raise ShapeError(f"{self.name} takes {count} inputs here, not {len(types)}: {listed}")
         x, y = types[0], types[-1]
         check_matrices(self, *types[:several], y, square=True)
         number = TensorType(x.dtype.real if x.dtype.is_complex else x.dtype, x.shape[:-2])

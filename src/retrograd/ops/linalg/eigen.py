@@ -207,7 +207,8 @@ def exchanged(slopes: Node) -> Node:
     first, second = pairs(slopes)
     i, j = pairs(Iota(slopes.shape, slopes.type.rank - 1, int64)())
     down = select(lt(i, j), first - second, second - first)
-    return unequal(slopes) & lt(full(0, down.type), down)
+    found: Node = unequal(slopes) & lt(full(0, down.type), down)
+    return found
 
 
 @declare

@@ -393,4 +393,5 @@ def ambiguous(g: Node, asked: Node, equal: Node) -> Node:
     i, j = pairs(g)
     least = _part_of(g, i, math.sqrt(epsilon(g)))
     moving = lt(least, size(i)) | lt(least, size(j))
-    return equal & (unequal(g) | ((asked | transpose(asked)) & moving))
+    found: Node = equal & (unequal(g) | ((asked | transpose(asked)) & moving))
+    return found

@@ -114,7 +114,8 @@ class Polar(Given):
         w, v = unpacked(Eigh()(p))
         none = le(real(w), along(tolerance(real(w)), w))
         inverse = product(scaled_columns(v, reciprocal_or_nan(real(w), none)), adjoint(v))
-        return y + product(t - product(u, z), Pinv()(p, inverse))
+        outside: Node = product(t - product(u, z), Pinv()(p, inverse))
+        return y + outside  # type: ignore[no-any-return]
 
 
 def polar(x: Node) -> Node:

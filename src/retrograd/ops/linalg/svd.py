@@ -210,7 +210,8 @@ def _vanishing(s: Node) -> Node:
 def _vanishing_pairs(s: Node) -> Node:
     """Of which pairs both do."""
     i, j = pairs(_vanishing(s))
-    return i & j
+    both: Node = i & j
+    return both
 
 
 def _inverse_sums(s: Node) -> Node:
