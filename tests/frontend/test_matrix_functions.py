@@ -135,19 +135,23 @@ def test_to_third_order_everywhere(name: str, point: str, backend: str) -> None:
     same(*IDENTITIES[name], POINTS[point], tolerance=1e-10)
 
 
-@pytest.mark.parametrize("point", POINTS)
+FEW = [p if p in ("close", "one", "none", "stack") else pytest.param(p, marks=pytest.mark.slow)
+       for p in POINTS]  # fmt: skip
+
+
+@pytest.mark.parametrize("point", FEW)
 def test_square_roots_to_second_order(point: str, backend: str) -> None:
     same(*IDENTITIES["root"], POINTS[point], 2)
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", FEW)
 def test_polar_factors_to_second_order(point: str, backend: str) -> None:
     """`x (x^H x)^(-1/2)`."""
     x = POINTS[point] + 0.3 * (draw(*POINTS[point].shape) if point == "apart" else 0)
     same(lambda x: L.polar(x).U, lambda x: x @ L.invsqrtmh(mH(x) @ x), x, 2, 1e-10)
 
 
-@pytest.mark.parametrize("name", ["root", "polar", "logarithm"])
+@pytest.mark.parametrize("name", ["root", "polar"])
 def test_compiled(name: str) -> None:
     """First derivatives, and the second in one mode."""
     f, g = IDENTITIES[name]
@@ -160,10 +164,9 @@ def test_compiled(name: str) -> None:
     np.testing.assert_allclose(found, expected, 1e-11, 1e-11)
 
 
-@pytest.mark.parametrize("shape", [(4, 2), (2, 4), (3, 3), (2, 3, 2)])
-@pytest.mark.parametrize("complex", [False, True])
-def test_polar_against_scipy(shape: tuple[int, ...], complex: bool, backend: str) -> None:
-    x = draw(*shape, complex=complex)
+@pytest.mark.parametrize("shape", [(4, 2), (2, 4), (2, 3, 2)])
+def test_polar_against_scipy(shape: tuple[int, ...], backend: str) -> None:
+    x = draw(*shape, complex=True)
     for side in ("right", "left"):
         u, p = L.polar(x, side=side)
         for i in np.ndindex(shape[:-2]):
