@@ -107,9 +107,9 @@ def test_functions_by_vectors_of_equal_values_have_no_derivative(by: Any, f: Any
     the second derivative; and for others what it is."""
     points = [np.eye(3), np.diag([1.0, 1, 2])]
     points += [] if by is by_eig else [hermitian([1, 1, 2])]
-    c, t = draw(3, 3), draw(3, 3, seed=1)
+    whole = draw(3, 3), draw(3, 3, seed=1)
     for x in points:
-        c, t = (a if x.dtype.kind == "c" else a.real for a in (c, t))
+        c, t = (a if x.dtype.kind == "c" else a.real for a in whole)
         total = weighted(by(f), c)
         for run in (lambda h: h, rg.jit):
             assert np.isnan(run(rg.grad(total))(x).numpy()).all()
