@@ -127,6 +127,15 @@ GRADIENTS = {
     "cofactor": "`cofactor_slope(x, g)`",
     "cofactor_slope": "t: `cofactor_slope(x, g)`, x: with `c = cofactor(x)` the derivative of "
     "`(<c, t> c - c t^T c) / det(x)` along `g`",
+    "eigen_sum": "g: the real diagonal of `M = V^H g V`, x: `V (D * M) V^H`",
+    "singular_sum": "g: the real diagonal of `U^H g V`, x: the tangent along `g`",
+    "turn": "m: 0, NaN where something is asked of vectors of equal values",
+    "lyapunov": "c: `conj(s)` for the solution s of `h s + s h = conj(g)`, h: the conjugate of "
+    "`-(s y^H + y^H s)`, made hermitian",
+    "polar": "x: the tangent along `g`",
+    "nuclear_norm": "x: `g` times the unitary factor of x",
+    "matrix_function": "the same operation with g in the place of a direction; x: along g as one "
+    "direction more; numbers: g times that of the derivative of f by one",
     "expm": "the upper right block of `expm([[x^T, g], [0, x^T]])`",
     "complement": "`-y g^T q`",
     "dag_scan": "a `dag_scan` against the edges; with its states that of one call of the bodies "
@@ -215,6 +224,12 @@ USES: dict[str, tuple[dict[str, Any], str]] = {
     "eigh": ({}, "x[3,3]"),
     "eigvalsh": ({}, "x[3,3]"),
     "expm": ({}, "x[3,3]"),
+    "eigen_sum": ({}, "x[3,3] g[3] y[3,3]"),
+    "singular_sum": ({}, "x[4,3] g[3] y[4,3]"),
+    "turn": ({}, "w[3] m[3,3] z[3,3]"),
+    "lyapunov": ({}, "h[3,3] c[3,3] y[3,3]"),
+    "polar": ({}, "x[4,3] u[4,3]"),
+    "nuclear_norm": ({}, "x[4,3] y[]"),
     "pinv": ({}, "x[4,3] p[3,4]"),
     "qr": ({}, "x[4,3]"),
     "complement": ({}, "q[4,3]"),
@@ -256,6 +271,9 @@ def _holding(op: str, dtype: DType) -> Use:
         return lookup(op)(passing, passing), {"condition": condition, "operands": t}
     if op == "custom":
         return lookup(op)("f", 1), {"x": t, "y": t}
+    if op == "matrix_function":
+        w, matrices = input_node(TensorType(dtype, ())), TensorType(dtype, (3, 3))
+        return lookup(op)(Graph([w], [w])), {"x": matrices, "y": matrices}
     if op == "while_loop":
         test = Graph([x], [Constant(np.array(False), ())()])
         return lookup(op)(test, passing, 1), {"carries": t}
@@ -266,7 +284,7 @@ def _holding(op: str, dtype: DType) -> Use:
 
 HOLDERS: dict[str, Callable[[DType], Use]] = {
     op: functools.partial(_holding, op)
-    for op in ("scan", "cond", "while_loop", "sized", "custom", "item")
+    for op in ("scan", "cond", "while_loop", "sized", "custom", "matrix_function", "item")
 }
 
 

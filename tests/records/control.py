@@ -15,6 +15,7 @@ import numpy as np
 from retrograd.control import Cond, Scan, Sized, WhileLoop
 from retrograd.control.body import wide
 from retrograd.control.custom import Custom, Rule
+from retrograd.control.matrix_function import MatrixFunction
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import (
     Dim,
@@ -33,7 +34,7 @@ from retrograd.ops.control import Item
 from retrograd.ops.elementwise import cos, lt, sin, tanh
 from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import ReduceSum
-from tests.records.common import N
+from tests.records.common import N, f64
 from tests.records.record import Array, Failure, Record, Sample, Symbolic, rng_for
 
 Make = Callable[[DType], Op]
@@ -231,6 +232,20 @@ def custom_samples() -> Iterator[Sample]:
         yield Sample(Result(custom_of), (x, 2 * x), smooth=True)
 
 
+# The derivative of `c w^3` of a matrix along a direction.
+CUBE = MatrixFunction(
+    Graph.parse("graph {\n  %0: f64[] = input\n  %1: f64[] = input\n  %2: f64[] = mul(%0, %0)\n"
+                "  %3: f64[] = mul(%2, %0)\n  %4: f64[] = mul(%1, %3)\n  return %4\n}\n"), 1,
+)  # fmt: skip
+
+
+def matrix_function_samples() -> Iterator[Sample]:
+    rng = rng_for("matrix_function")
+    for lead in ((), (2,)):
+        x, e, y = rng.normal(size=(3, *lead, 3, 3))
+        yield Sample(CUBE, (x, e, rng.normal(size=lead), y))
+
+
 def vary(x: Array, k: int) -> Array:
     """Other conditions, other numbers of steps, other values."""
     if x.dtype == bool:
@@ -281,6 +296,17 @@ def records() -> list[Record]:
         Record(
             "custom", custom_samples, lambda op, x, y: np.array(y), unchecked=(0,),
             symbolic=(Symbolic(Result(custom_of), (three, three), ({},)),),
+        ),
+        Record(
+            "matrix_function", matrix_function_samples, lambda op, *arrays: arrays[-1],
+            failures=(
+                Failure(CUBE, (f64(3, 3), f64(3, 3)), ShapeError),
+                Failure(CUBE, (f64(3, 3), f64(3, 3), f64(3), f64(3, 3)), ShapeError),
+                Failure(CUBE, (f64(3, 3), f64(2, 2), f64(), f64(3, 3)), ShapeError),
+            ),
+            symbolic=(
+                Symbolic(CUBE, (f64(N, N), f64(N, N), f64(), f64(N, N)), ({"N": 3}, {"N": 0})),
+            ),
         ),
         Record("item", item_samples, chosen, (1, 2), vary=vary, symbolic=(cond_use,)),
     ]  # fmt: skip

@@ -21,6 +21,7 @@ from retrograd.ops.linalg import (
     Complement,
     Det,
     Eig,
+    EigenSum,
     Eigh,
     Eigvals,
     Eigvalsh,
@@ -29,10 +30,15 @@ from retrograd.ops.linalg import (
     LeastFactors,
     LeastSquares,
     LogAbsDet,
+    Lyapunov,
+    NuclearNorm,
     Pinv,
+    Polar,
+    SingularSum,
     Solve,
     Svdvals,
     TriangularSolve,
+    Turn,
 )
 from tests.records.common import M, N, f64
 from tests.records.record import Array, Failure, Record, Sample, Symbolic, rng_for
@@ -115,6 +121,18 @@ def samples_of(
             # Of many values some are so close to one another that differences are not exact.
             yield Sample(op, numbers, smooth and numbers[0].shape[-1] <= 4)
             yield Sample(op, tuple(a.astype(np.complex64) for a in numbers))
+
+    return samples
+
+
+def given_of(op: Any, shapes: Sequence[tuple[int, ...]]) -> Callable[[], Iterator[Sample]]:
+    """An op that passes on its last input: it computes nothing, so differences see nothing move."""
+
+    def samples() -> Iterator[Sample]:
+        rng = rng_for(op.name)
+        arrays = tuple(uniform(rng, shape) for shape in shapes)
+        yield Sample(op, arrays)
+        yield Sample(op, tuple(a.astype(np.float32) for a in arrays))
 
     return samples
 
@@ -570,6 +588,40 @@ SOLVERS = [
             symbolic=(Symbolic(op, (f64(M, N, N), f64(M)), SIZES),),
         )
         for name, op in (("det", Det()), ("logabsdet", LogAbsDet()))
+    ),
+    *(
+        Record(
+            op.name,
+            samples_of(op.name, [(op, [(uniform, shape) for shape in shapes])], False),
+            lambda op, *arrays: arrays[-1],
+            failures=tuple(Failure(op, types, ShapeError) for types in refusals),
+            symbolic=(Symbolic(op, named, SIZES),),
+        )
+        for op, shapes, refusals, named in (
+            (Polar(), [(3, 2), (3, 2)], [(f64(2, 3), f64(2, 3)), (f64(3, 2), f64(2, 2))],
+             (f64(N + M, N), f64(N + M, N))),
+            (Lyapunov(), [(2, 3, 3)] * 3, [(f64(3, 3), f64(2, 2), f64(3, 3))],
+             (f64(N, N), f64(N, N), f64(N, N))),
+        )
+    ),
+    *(
+        Record(
+            op.name,
+            given_of(op, shapes),
+            lambda op, *arrays: arrays[-1],
+            failures=tuple(Failure(op, types, ShapeError) for types in refusals),
+            symbolic=(Symbolic(op, named, SIZES),),
+        )
+        for op, shapes, refusals, named in (
+            (NuclearNorm(), [(2, 3, 2), (2,)], [(f64(3, 2), f64(2)), (f64(2, 3), f64())],
+             (f64(N + M, N), f64())),
+            (Turn(), [(3,), (3, 3), (3, 3)], [(f64(2), f64(3, 3), f64(3, 3))],
+             (f64(N), f64(N, N), f64(N, N))),
+            (EigenSum(), [(3, 3), (3,), (3, 3)], [(f64(3, 3), f64(2), f64(3, 3))],
+             (f64(N, N), f64(N), f64(N, N))),
+            (SingularSum(), [(3, 2), (2,), (3, 2)], [(f64(3, 2), f64(3), f64(3, 2))],
+             (f64(N + M, N), f64(N), f64(N + M, N))),
+        )
     ),
     Record(
         "pinv",

@@ -9,6 +9,8 @@ graphs inside, so what comes out is made of the same four operations, and every 
 
 `dag_scan` goes through the nodes of a directed acyclic graph; its derivatives are `dag_scan` too.
 
+`matrix_function` holds the function of numbers that a matrix is put into.
+
 Importing this package registers them all.
 """
 
@@ -16,8 +18,9 @@ from retrograd.control.cond import Cond
 from retrograd.control.custom import Custom
 from retrograd.control.dag_scan import DagScan
 from retrograd.control.draw import Draw
+from retrograd.control.matrix_function import MatrixFunction
 from retrograd.control.scan import Scan
 from retrograd.control.sized import Sized
 from retrograd.control.while_loop import WhileLoop
 
-__all__ = ["Cond", "Custom", "DagScan", "Draw", "Scan", "Sized", "WhileLoop"]
+__all__ = ["Cond", "Custom", "DagScan", "Draw", "MatrixFunction", "Scan", "Sized", "WhileLoop"]

@@ -13,9 +13,9 @@ from retrograd.frontend import (
     activations,
     counting,
     indexing,
-    linalg,
     manipulation,
     ordering,
+    products,
     reductions,
     scans,
     searching,
@@ -323,7 +323,7 @@ class Tensor(Lazy):
     __floordiv__, __rfloordiv__ = operator(el.floor_divide), reflected(el.floor_divide)
     __mod__, __rmod__ = operator(el.remainder), reflected(el.remainder)
     __pow__, __rpow__ = operator(el.pow), reflected(el.pow)
-    __matmul__, __rmatmul__ = operator(linalg.matmul), reflected(linalg.matmul)
+    __matmul__, __rmatmul__ = operator(products.matmul), reflected(products.matmul)
     __and__, __rand__ = operator(el.bitwise_and), reflected(el.bitwise_and)
     __or__, __ror__ = operator(el.bitwise_or), reflected(el.bitwise_or)
     __xor__, __rxor__ = operator(el.bitwise_xor), reflected(el.bitwise_xor)
@@ -353,7 +353,7 @@ class Tensor(Lazy):
     )  # fmt: skip
     nonzero, repeat = searching.nonzero, counting.repeat
     softmax, log_softmax = activations.softmax, activations.log_softmax
-    matmul, squeeze, expand_dims = linalg.matmul, manipulation.squeeze, manipulation.expand_dims
+    matmul, squeeze, expand_dims = products.matmul, manipulation.squeeze, manipulation.expand_dims
     swapaxes, flip = manipulation.swapaxes, manipulation.flip
     take, broadcast_to = indexing.take, manipulation.broadcast_to
 

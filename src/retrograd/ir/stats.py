@@ -25,7 +25,8 @@ Count = int | Dim
 _MOVES = frozenset((
     "input", "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip",
     "concat", "gather", "windows", "alias", "item", "stop_gradient", "det", "logabsdet",
-    "pinv", "region_in", "region_out", "keep", "after", "assume",
+    "pinv", "turn", "eigen_sum", "singular_sum", "lyapunov", "polar", "nuclear_norm",
+    "matrix_function", "region_in", "region_out", "keep", "after", "assume",
 ))
 # Elementwise functions that hardware has no single instruction for. They are counted apart: one
 # costs from 5 to 50 additions, depending on the function, the backend and the machine.

@@ -56,6 +56,9 @@ SQUARE = """
 cond det diag diagonal eig eigvals expm inv lu lu_factor matrix_norm matrix_rank norm
 matrix_transpose pinv qr slogdet svd svdvals trace vector_norm
 """
+SYMMETRIC = """
+absmh cholesky eigh eigvalsh expmh invsqrtmh logmh matrix_sqrth signmh sqrtmh
+"""
 SPECIAL_ONE = """
 digamma gamma gammaln gammasgn psi erf erfc erfcinv erfcx erfinv log_ndtr ndtr ndtri
 bessel_j0 bessel_j1 bessel_y0 bessel_y1 i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e modified_bessel_i0
@@ -196,11 +199,12 @@ def _linalg(a: Arrays) -> dict[str, Call]:
     m, spd, x, y = a.m, a.spd, a.x, a.y
     la = rg.linalg
     made: dict[str, Call] = {name: partial(getattr(la, name), m) for name in SQUARE.split()}
-    made |= {name: partial(getattr(la, name), spd) for name in ("cholesky", "eigh", "eigvalsh")}
+    made |= {name: partial(getattr(la, name), spd) for name in SYMMETRIC.split()}
     return made | {
         "block_diag": lambda: la.block_diag(m, x),
         "cho_solve": lambda: la.cho_solve((spd, True), x),
         "cross": lambda: la.cross(x[:, :3], y[:, :3]),
+        "funmh": lambda: la.funmh(spd, rg.tanh),
         "kron": lambda: la.kron(m, x),
         "lstsq": lambda: la.lstsq(x.T, y.T)[0],
         "lu_solve": lambda: la.lu_solve(la.lu_factor(m), x),
@@ -209,6 +213,8 @@ def _linalg(a: Arrays) -> dict[str, Call]:
         "multi_dot": lambda: la.multi_dot([m, m, x]),
         "matrix_exp": lambda: la.matrix_exp(m),
         "outer": lambda: la.outer(a.row, a.row),
+        "polar": lambda: la.polar(m)[0],
+        "powmh": lambda: la.powmh(spd, 0.5),
         "solve": lambda: la.solve(m, x),
         "solve_triangular": lambda: la.solve_triangular(spd, x, lower=True),
         "tensordot": lambda: la.tensordot(m, x, axes=1),

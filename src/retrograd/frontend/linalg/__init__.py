@@ -17,6 +17,17 @@ from retrograd.frontend.linalg.factors import (
     svd,
     svdvals,
 )
+from retrograd.frontend.linalg.functions import (
+    absmh,
+    expmh,
+    funmh,
+    invsqrtmh,
+    logmh,
+    polar,
+    powmh,
+    signmh,
+    sqrtmh,
+)
 from retrograd.frontend.linalg.norms import matrix_norm, norm, vector_norm
 from retrograd.frontend.linalg.scalars import cond, det, diag, diagonal, slogdet, trace
 from retrograd.frontend.linalg.solving import (
@@ -36,9 +47,11 @@ from retrograd.frontend.manipulation import matrix_transpose
 from retrograd.frontend.products import cross, kron, matmul, multi_dot, outer, tensordot, vecdot
 
 matrix_exp = expm  # PyTorch's name
+matrix_sqrth = sqrtmh  # PyTorch's name
 
 __all__ = [
     "LinAlgError",
+    "absmh",
     "block_diag",
     "cho_solve",
     "cholesky",
@@ -52,8 +65,12 @@ __all__ = [
     "eigvals",
     "eigvalsh",
     "expm",
+    "expmh",
+    "funmh",
     "inv",
+    "invsqrtmh",
     "kron",
+    "logmh",
     "lstsq",
     "lu",
     "lu_factor",
@@ -63,15 +80,20 @@ __all__ = [
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
+    "matrix_sqrth",
     "matrix_transpose",
     "multi_dot",
     "norm",
     "outer",
     "pinv",
+    "polar",
+    "powmh",
     "qr",
+    "signmh",
     "slogdet",
     "solve",
     "solve_triangular",
+    "sqrtmh",
     "svd",
     "svdvals",
     "tensordot",

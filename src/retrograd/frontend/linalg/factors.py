@@ -152,14 +152,20 @@ def eigh(x: ArrayLike, /) -> Any:
     In each, the first of the components that are at least 0.6 times the largest is real and
     positive. Of a matrix that is not hermitian, the hermitian part `(x + x^H) / 2` is meant.
 
-    Vectors of equal eigenvalues (closer than `8 eps` times the sum of the magnitudes of all) are
-    only known up to a rotation: derivatives do not turn them into one another. So first derivatives
-    are right for symmetric functions of the eigenvalues, such as `sum(w**2)`, and for the space
-    that such vectors span, such as the projection `V V^T` on it; they are finite for all else. What
-    is lost is what happens within that space: the slope of `V f(w) V^T` lacks what joins two
-    vectors of equal eigenvalues, and so does, at second order, the Hessian of `sum(w**2)`, which is
-    2 everywhere on its diagonal and has 0 there. Write such functions without eigenvalues
-    (`sum(x**2)`, `matrix_power`, `expm`).
+    Where eigenvalues are equal (closer than `8 eps` times the sum of the magnitudes of all),
+    derivatives are right, or NaN:
+
+    - Symmetric functions of the values, such as `sum(w**3)`, have their first derivatives, and
+      their second ones by `hessian` and `hvp`, forward mode through the gradient. The gradient of
+      a gradient, and what comes after, is NaN there.
+    - A single value has a kink: its gradient is that of the vector which LAPACK chose, its tangent
+      that of the values in order.
+    - Single vectors, which are only known up to a rotation, have none: NaN. The space that they
+      span, such as the projection `V V^H` on it, has a gradient.
+    - For `V f(w) V^H` use `funmh(x, f)`, `sqrtmh`, `logmh`, ...: their derivatives are exact, to
+      every order. Here they are NaN, as what f is near w does not show in gradients of w and V.
+      What asks exactly nothing of vectors adds nothing (as where f is 0 at equal eigenvalues, and
+      nothing is asked of these), as a product with zero does everywhere.
 
     >>> import retrograd as rg
     >>> rg.linalg.eigh(rg.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.tolist()
@@ -187,9 +193,11 @@ def eig(x: ArrayLike, /) -> Any:
     are at least 0.6 times the largest is real and positive. float16 and bfloat16 become float32.
 
     Derivatives of the values are those of simple eigenvalues, to any order; derivatives of the
-    vectors keep them normalised in this way. Eigenvalues closer than `8 eps` times the sum of the
-    magnitudes of all count as equal: their vectors do not turn into one another. Where vectors are
-    dependent (of a defective matrix), there is no derivative: it is refused, or huge.
+    vectors keep them normalised in this way. Where eigenvalues are equal (closer than `8 eps` times
+    the sum of the magnitudes of all), symmetric functions of them and the space that their vectors
+    span have a gradient; single vectors, functions `V f(w) V^-1`, and second derivatives are NaN.
+    Where vectors are dependent (of a defective matrix), there is no derivative: it is refused, or
+    huge.
 
     >>> import retrograd as rg
     >>> rg.linalg.eig(rg.tensor([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.tolist()
@@ -219,11 +227,12 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
     `full_matrices`, which makes both square. In each of the first k columns of U, the first of the
     components that are at least 0.6 times the largest is real and positive.
 
-    Columns of equal singular values (closer than `8 eps` times the sum of all) are only known up to
-    a rotation, those of zeros and those that `full_matrices` adds up to a choice: derivatives do
-    not turn them more than it takes to stay orthogonal. First derivatives are right for symmetric
-    functions of the values, and for the spaces that columns of equal ones span; what happens within
-    these is lost, as it is in those of `eigh`.
+    Where singular values are equal (closer than `8 eps` times the sum of all), or zero, derivatives
+    are right, or NaN, as those of `eigh`: symmetric functions of the values have a gradient and a
+    Hessian (at zeros a Hessian only of simple ones), the spaces that columns of equal ones span a
+    gradient, single columns and functions `U f(S) Vh` none. For `U Vh` and `V S V^H` use `polar`,
+    whose derivatives are exact, to every order. Columns that `full_matrices` adds are known up to a
+    choice: derivatives turn them no more than it takes to stay orthogonal.
     """
     (x,) = matrices("svd", x)
     m, n = x.shape[-2:]

@@ -11,11 +11,13 @@ from retrograd.frontend.elementwise import abs as magnitude
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.factors import svdvals
 from retrograd.frontend.reductions import root
-from retrograd.ir import Node, full
+from retrograd.ir import Node, at_least, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import reduce
 from retrograd.ops.complex import imag, real
 from retrograd.ops.control import StopGradient
+from retrograd.ops.linalg import NuclearNorm
+from retrograd.ops.linalg.matrix import adjoint
 from retrograd.ops.shape import permute, reshape
 
 INFINITY = float("inf")
@@ -110,7 +112,11 @@ def _matrix_norm(x: Node, order: int | float | str | None) -> Node:
     if order in (2, -2, "nuc"):
         values = svdvals(x)
         if order == "nuc":
-            return reduce.ReduceSum((n - 2,))(values)
+            total = reduce.ReduceSum((n - 2,))(values)
+            rows, columns = x.shape[-2:]
+            if at_least(rows, columns):
+                return NuclearNorm()(x, total)
+            return NuclearNorm()(adjoint(x), total) if at_least(columns, rows) else total
         return _extreme(values, order == 2)
     raise OptionError(f"matrix_norm knows 'fro', 'nuc', inf, -inf, 1, -1, 2 and -2, not {order!r}")
 

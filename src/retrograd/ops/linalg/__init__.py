@@ -3,13 +3,14 @@
 from retrograd.ops.linalg.cholesky import Cholesky
 from retrograd.ops.linalg.determinant import Cofactor, CofactorSlope, Det, LogAbsDet
 from retrograd.ops.linalg.eig import Eig, Eigvals
-from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
+from retrograd.ops.linalg.eigen import EigenSum, Eigh, Eigvalsh, Turn
 from retrograd.ops.linalg.expm import Expm
 from retrograd.ops.linalg.least_squares import LeastFactors, LeastSquares
 from retrograd.ops.linalg.lu import LU, Inv, Solve
 from retrograd.ops.linalg.pinv import Pinv
+from retrograd.ops.linalg.polar import Lyapunov, NuclearNorm, Polar
 from retrograd.ops.linalg.qr import QR, Complement
-from retrograd.ops.linalg.svd import SVD, Svdvals
+from retrograd.ops.linalg.svd import SVD, SingularSum, Svdvals
 from retrograd.ops.linalg.triangular import TriangularSolve
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Complement",
     "Det",
     "Eig",
+    "EigenSum",
     "Eigh",
     "Eigvals",
     "Eigvalsh",
@@ -30,8 +32,13 @@ __all__ = [
     "LeastFactors",
     "LeastSquares",
     "LogAbsDet",
+    "Lyapunov",
+    "NuclearNorm",
     "Pinv",
+    "Polar",
+    "SingularSum",
     "Solve",
     "Svdvals",
     "TriangularSolve",
+    "Turn",
 ]

@@ -10,23 +10,33 @@ import numpy as np
 from retrograd.errors import DTypeError
 from retrograd.ir import Node, TensorType, declare
 from retrograd.ops.complex import conj, real
-from retrograd.ops.elementwise import cast
+from retrograd.ops.elementwise import cast, le, zmul
 from retrograd.ops.linalg.eigen import packed, unpacked
 from retrograd.ops.linalg.lu import LU, Solve
 from retrograd.ops.linalg.matrix import (
     Anchor,
     MatrixOp,
     Refused,
+    along,
+    ambiguous,
     check_matrices,
     diagonal,
     diagonal_of,
     finite,
     gaps,
     iterated,
+    noticed,
     orientation,
+    others,
+    pairs,
     product,
+    size,
+    tolerance,
     transpose,
+    undefined_if,
+    without_rounding,
 )
+from retrograd.ops.reduce import ReduceAny
 
 
 class _General(MatrixOp):
@@ -56,10 +66,9 @@ class Eig(_General):
     real and positive.
 
     In derivatives, eigenvalues that differ by less than `8 eps` times the sum of all magnitudes
-    count as equal, and vectors of equal ones do not turn into one another: first derivatives are
-    finite where the vectors are independent. A matrix whose vectors are not (a defective one) has
-    no derivative: it is refused where its computed vectors are singular to the last bit, and gives
-    huge numbers where they nearly are.
+    count as equal. Their vectors have no derivative: NaN, unless nothing is asked of them. A matrix
+    whose vectors are dependent (a defective one) has no derivative: it is refused where its
+    computed vectors are singular to the last bit, and gives huge numbers where they nearly are.
     """
 
     name = "eig"
@@ -90,7 +99,13 @@ class Eig(_General):
         w, v = unpacked(y)
         gw, gv = unpacked(g)
         gv = conj(Anchor(v, unit=True).freed(conj(gv)))
-        middle = diagonal(gw) + gaps(w) * product(transpose(v), gv)
+        equal = _equal(w)
+        # A function of the space that vectors span turns none of them into another, and neither
+        # does `V f(w) V^-1`: so what tells is whether they are asked for at all.
+        asked, _ = pairs(ReduceAny((v.type.rank - 2,))(noticed(gv, gv)))
+        turning = without_rounding(product(transpose(v), gv), gv, equal)
+        middle = undefined_if(ambiguous(gw, asked, equal), zmul(turning, gaps(w, equal)))
+        middle = diagonal(gw) + middle
         gx = Solve(transpose=True)(v, LU()(v), product(middle, transpose(v)))
         return (gx if x.dtype.is_complex else real(gx),)
 
@@ -102,7 +117,9 @@ class Eig(_General):
             return None
         w, v = unpacked(y)
         middle = Solve()(v, LU()(v), product(cast(t, v.dtype), v))
-        tv = product(v, middle * gaps(w))
+        equal = _equal(w)
+        turning = without_rounding(middle, middle, equal)
+        tv = product(v, zmul(turning, gaps(w, equal)))
         anchor = Anchor(v, unit=True)
         tv = anchor.fixed(tv, anchor.turn(tv))
         return packed(diagonal_of(middle), tv)
@@ -147,3 +164,9 @@ class Eigvals(_General):
             return None
         _, v = unpacked(Eig()(*inputs))
         return diagonal_of(Solve()(v, LU()(v), product(cast(t, v.dtype), v)))
+
+
+def _equal(w: Node) -> Node:
+    """Which pairs of two eigenvalues are equal."""
+    i, j = pairs(w)
+    return others(le(size(i - j), along(tolerance(w), i)))

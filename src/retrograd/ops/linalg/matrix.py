@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,11 +12,12 @@ import numpy as np
 from retrograd.errors import DTypeError, LinAlgError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, at_least, full, int64
 from retrograd.ops.complex import complex_, conj, imag, real
-from retrograd.ops.elementwise import abs, cast, eq, hypot, le, lt, select
+from retrograd.ops.elementwise import abs, cast, eq, hypot, le, lt, ne, select
 from retrograd.ops.half import in_float32
 from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ArgMax, ReduceMax, ReduceSum
+from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import expand, fail, pad, permute, reshape, slice_axis, stack_front
 
 
@@ -56,6 +58,18 @@ class MatrixOp(Op):
 
         with np.errstate(all="ignore"):
             return in_float32(value, arrays)
+
+
+class Given(MatrixOp):
+    """An op that passes on its last input, which is computed elsewhere, and whose rules say of
+    which function of the other inputs it is the value. Backends leave it out
+    (`passes/settle.py`)."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return types[-1]
+
+    def reference(self, *arrays: Any) -> Any:
+        return arrays[-1]
 
 
 class Refused(Exception):
@@ -161,6 +175,12 @@ def halved(x: Node) -> Node:
 def symmetric(x: Node) -> Node:
     """The symmetric part of real matrices, the hermitian part of complex ones."""
     half: Node = 0.5 * (x + adjoint(x))
+    return half
+
+
+def antisymmetric(x: Node) -> Node:
+    """The antisymmetric part of real matrices, the antihermitian part of complex ones."""
+    half: Node = 0.5 * (x - adjoint(x))
     return half
 
 
@@ -286,14 +306,92 @@ def along(x: Node, like: Node) -> Node:
     return expand(x, like.shape, tuple(range(x.type.rank, like.type.rank)))
 
 
-def gaps(w: Node) -> Node:
-    """`F[i, j] = 1 / (w[j] - w[i])`; 0 where the two are not told apart, and on the diagonal."""
+def pairs(w: Node) -> tuple[Node, Node]:
+    """`(w[i], w[j])` as matrices."""
     n, shape = w.type.rank, (*w.shape, w.shape[-1])
-    difference = expand(w, shape, (n - 1,)) - expand(w, shape, (n,))
-    return inverse_above(difference, along(tolerance(w), difference))
+    return expand(w, shape, (n,)), expand(w, shape, (n - 1,))
 
 
-def inverse_above(x: Node, least: Node) -> Node:
-    """`1 / x`; 0 where `|x|` is not larger than `least`."""
-    small = le(size(x), least)
-    return select(small, full(0, x.type), 1 / select(small, full(1, x.type), x))
+def clusters(w: Node) -> Node:
+    """Numbers of the groups of equal values, for `w[..., n]` in order: two neighbours are of one
+    group if they are not told apart (`tolerance`)."""
+    axis = w.type.rank - 1
+    none = (0,) * axis
+    before = slice_axis(pad(w, (*none, 1), (*none, 0)), -1, 0, w.shape[-1])
+    first = eq(Iota(w.shape, axis, int64)(), full(0, w.type.with_dtype(int64)))
+    apart = lt(along(tolerance(w), w), abs(w - before))
+    return CumSum(axis)(cast(select(first, full(False, first.type), apart), int64))
+
+
+def tied(w: Node) -> Node:
+    """Which pairs of two values `w[..., n]`, in order, are equal; none is paired with itself."""
+    i, j = pairs(clusters(w))
+    return others(eq(i, j))
+
+
+def others(mask: Node) -> Node:
+    """A mask of pairs without those of a value and itself."""
+    i, j = _positions(mask.shape)
+    return select(eq(i, j), full(False, mask.type), mask)
+
+
+def undefined_if(mask: Node, otherwise: Node) -> Node:
+    """NaN where the mask holds."""
+    return select(mask, full(float("nan"), otherwise.type), otherwise)
+
+
+def reciprocal_or_nan(x: Node, none: Node) -> Node:
+    """`1 / x`, NaN where the mask `none` holds: what vectors turn by that are not determined. It is
+    meant for `zmul`, so that a factor of exactly zero, which asks nothing of them, gives zero."""
+    return undefined_if(none, 1 / select(none, full(1, x.type), x))
+
+
+def gaps(w: Node, equal: Node) -> Node:
+    """`F[i, j] = 1 / (w[j] - w[i])` for `zmul`: NaN where the two are `equal`, 0 on the
+    diagonal."""
+    first, second = pairs(w)
+    i, j = _positions(first.shape)
+    same = eq(i, j)
+    difference = select(same, full(1, first.type), second - first)
+    return select(same, full(0, first.type), reciprocal_or_nan(difference, equal))
+
+
+def unequal(g: Node) -> Node:
+    """Which pairs of two cotangents `g[..., n]` differ by more than rounding. Of a function that is
+    symmetric in equal values they do not."""
+    i, j = pairs(g)
+    return lt(_part_of(g, i, math.sqrt(epsilon(g))), size(i - j))
+
+
+ROUNDING = 16  # units of rounding, of all that a product is made of, that its errors may have
+
+
+def noticed(x: Node, of: Node) -> Node:
+    """Which elements of a product with `of` are more than its rounding errors."""
+    return lt(_part_of(of, x, ROUNDING * epsilon(x)), size(x))
+
+
+def _part_of(g: Node, like: Node, part: float) -> Node:
+    """So much of the sum of all magnitudes of vectors `g[..., n]`, or matrices, like another."""
+    first = like.type.rank - 2
+    return along(part * ReduceSum(tuple(range(first, g.type.rank)))(size(g)), like)
+
+
+def without_rounding(x: Node, of: Node, where: Node) -> Node:
+    """A product with `of`, and zeros for its rounding errors where the mask holds. What is exactly
+    zero stays a function."""
+    none = full(0, x.type)
+    lost = le(size(x), _part_of(of, x, ROUNDING * epsilon(x)))
+    return select(where & lost & ne(x, none), none, x)
+
+
+def ambiguous(g: Node, asked: Node, equal: Node) -> Node:
+    """Which pairs of `equal` values have derivatives that cotangents do not tell: those of the
+    values, `g[..., n]`, differ; or there are some while something is `asked` of the vectors. A
+    function of the space that the vectors span has none, but of `V f(w) V^H` nobody knows here what
+    f is near w."""
+    i, j = pairs(g)
+    least = _part_of(g, i, math.sqrt(epsilon(g)))
+    moving = lt(least, size(i)) | lt(least, size(j))
+    found: Node = equal & (unequal(g) | ((asked | transpose(asked)) & moving))
+    return found

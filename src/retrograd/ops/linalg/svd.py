@@ -7,30 +7,46 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Dim, Node, TensorType, declare, full, least
-from retrograd.ops.complex import complex_, conj, imag, real
-from retrograd.ops.elementwise import cast
+from retrograd.ir import Dim, Node, TensorType, declare, least
+from retrograd.ops.complex import conj, real
+from retrograd.ops.elementwise import cast, le, zmul
+from retrograd.ops.linalg.eigen import (
+    exchanged,
+    first_row_only,
+    quotients,
+    turned,
+    turned_slopes,
+)
 from retrograd.ops.linalg.matrix import (
     Anchor,
+    Given,
     MatrixOp,
     Refused,
     adjoint,
     along,
+    ambiguous,
+    antisymmetric,
     check_matrices,
     diagonal,
     diagonal_of,
     finite,
     gaps,
-    inverse_above,
     iterated,
+    noticed,
     orientation,
+    pairs,
     product,
+    reciprocal_or_nan,
     rows,
     scaled_columns,
+    symmetric,
+    tied,
     tolerance,
-    transpose,
+    undefined_if,
+    unequal,
+    without_rounding,
 )
-from retrograd.ops.shape import Concat, expand, reshape
+from retrograd.ops.shape import Concat, expand, fail, reshape
 
 
 class _Singular(MatrixOp):
@@ -55,9 +71,8 @@ class SVD(_Singular):
     packed into `y[..., 1 + m + n, k]`: s, the rows of U, the rows of V.
 
     In derivatives, singular values that differ by less than `8 eps` times their sum count as equal,
-    and those below that as zero; vectors of equal ones do not turn into one another, and those of
-    zeros do not turn at all. So derivatives are finite, and those of first order exact for what
-    depends only on the spaces that such vectors span.
+    and those below that as zero. Vectors of equal ones, and of zeros, have no derivative: NaN,
+    unless nothing is asked of them.
     """
 
     name = "svd"
@@ -82,61 +97,60 @@ class SVD(_Singular):
         return np.concatenate([s[None].astype(x.dtype), u * signs, v])
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        """`U (diag(gs) + (F * skew(U^H gU)) S + S (F * skew(V^H gV))) V^H`, with
-        `F[i, j] = 1 / (s[j]^2 - s[i]^2)`, and what the columns owe to directions outside."""
+        """`U (diag(gs) + F * A + S * B) V^H`, with the antihermitian parts A of `U^H gU + V^H gV`
+        and B of `U^H gU - V^H gV`, `F[i, j] = 1 / (s[j] - s[i])` and `S[i, j] = 1 / (s[i] +
+        s[j])`, and what the columns owe to directions outside."""
         (x,) = inputs
         m, k = x.shape[-2], y.shape[-1]
         s, u, v = unpacked(y, m)
         gs, gu, gv = unpacked(conj(g), m)
-        s = real(s)
-        inverse = inverse_above(s, along(tolerance(s), s))
+        s, gs = real(s), real(gs)
+        gx = singular_sum(x, gs)
+        if first_row_only(g):
+            return (conj(gx),)
         if u.dtype.is_complex:
             gu = Anchor(u).freed(gu, (gv, v))
-        f = cast(_squared_gaps(s), u.dtype)
         left, right = product(adjoint(u), gu), product(adjoint(v), gv)
-        middle = cast(diagonal(real(gs)), u.dtype)
-        if u.dtype.is_complex:
-            angles = imag(diagonal_of(left)) * inverse
-            middle = middle + diagonal(complex_(full(0, angles.type), angles))
-        middle = middle + scaled_columns(f * (left - adjoint(left)), s)
-        middle = middle + transpose(scaled_columns(transpose(f * (right - adjoint(right))), s))
-        gx = product(u, middle, adjoint(v))
+        equal, both = tied(s), Concat(x.type.rank - 2)(gu, gv)
+        same = without_rounding(antisymmetric(left + right), both, equal)
+        other = without_rounding(antisymmetric(left - right), both, _vanishing_pairs(s))
+        middle = zmul(same, cast(gaps(s, equal), u.dtype))
+        middle = middle + zmul(other, cast(_inverse_sums(s), u.dtype))
+        asked = noticed(left, both) | noticed(right, both)
+        middle = undefined_if(ambiguous(gs, asked, equal), middle)
+        gx = gx + product(u, middle, adjoint(v))
         if m != k:
-            outside = gu - product(u, left)
-            gx = gx + product(scaled_columns(outside, inverse), adjoint(v))
+            gx = gx + product(_over(gu - product(u, left), s, both), adjoint(v))
         if x.shape[-1] != k:
-            outside = gv - product(v, right)
-            gx = gx + product(u, adjoint(scaled_columns(outside, inverse)))
+            gx = gx + product(u, adjoint(_over(gv - product(v, right), s, both)))
         return (conj(gx),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
-        """With `P = U^H t V`: `ts` is its diagonal, `tU = U (F * (P S + S P^H))`, `tV = V (F * (S P
-        + P^H S))`, and what of t lies outside, divided by s."""
+        """With H and K the hermitian and antihermitian part of `P = U^H t V`: `ts` is the diagonal
+        of H, `tU = U (F * H + K / (s[i] + s[j]))`, `tV = V (F * H - K / (s[i] + s[j]))`, and what
+        of t lies outside, divided by s."""
         (t,), (x,) = tangents, inputs
         if t is None:
             return None
         m, k = x.shape[-2], y.shape[-1]
         s, u, v = unpacked(y, m)
         s = real(s)
-        inverse = inverse_above(s, along(tolerance(s), s))
-        p, f = product(adjoint(u), t, v), cast(_squared_gaps(s), u.dtype)
-        ps, sp = scaled_columns(p, s), transpose(scaled_columns(transpose(p), s))
-        tu = product(u, f * (ps + adjoint(ps)))
-        tv = product(v, f * (sp + adjoint(sp)))
-        if u.dtype.is_complex:
-            angles = imag(diagonal_of(p)) * inverse
-            tu = tu + scaled_columns(u, complex_(full(0, angles.type), angles))
+        p, equal = product(adjoint(u), t, v), tied(s)
+        h = symmetric(p)
+        same = zmul(without_rounding(h, p, equal), cast(gaps(s, equal), u.dtype))
+        same = undefined_if(equal & exchanged(-real(diagonal_of(h))), same)
+        other = without_rounding(antisymmetric(p), p, _vanishing_pairs(s))
+        other = zmul(other, cast(_inverse_sums(s), u.dtype))
+        tu, tv = product(u, same + other), product(v, same - other)
         if m != k:
-            outside = product(t, v) - product(u, p)
-            tu = tu + scaled_columns(outside, inverse)
+            tu = tu + _over(product(t, v) - product(u, p), s, t)
         if x.shape[-1] != k:
-            outside = product(adjoint(t), u) - product(v, adjoint(p))
-            tv = tv + scaled_columns(outside, inverse)
+            tv = tv + _over(product(adjoint(t), u) - product(v, adjoint(p)), s, t)
         if u.dtype.is_complex:
             anchor = Anchor(u)
             turn = anchor.turn(tu)
             tu, tv = anchor.fixed(tu, turn), anchor.fixed(tv, turn, v)
-        return packed(cast(real(diagonal_of(p)), u.dtype), tu, tv)
+        return packed(cast(-turned_slopes(-s, -h), u.dtype), tu, tv)
 
 
 @declare
@@ -164,16 +178,16 @@ class Svdvals(_Singular):
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         """`U diag(g) V^H`."""
-        _, u, v = unpacked(SVD()(*inputs), inputs[0].shape[-2])
-        return (conj(product(scaled_columns(u, g), adjoint(v))),)
+        return (conj(singular_sum(inputs[0], g)),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
-        """The diagonal of `U^H t V`."""
+        """The diagonal of `U^H t V`, for vectors in which its hermitian part is diagonal for equal
+        values."""
         (t,) = tangents
         if t is None:
             return None
-        _, u, v = unpacked(SVD()(*inputs), inputs[0].shape[-2])
-        return real(diagonal_of(product(adjoint(u), t, v)))
+        s, u, v = unpacked(SVD()(*inputs), inputs[0].shape[-2])
+        return -turned_slopes(-real(s), -symmetric(product(adjoint(u), t, v)))
 
 
 def unpacked(y: Node, m: int | Dim) -> tuple[Node, Node, Node]:
@@ -188,9 +202,99 @@ def packed(s: Node, u: Node, v: Node) -> Node:
     return Concat(u.type.rank - 2)(row, u, v)
 
 
-def _squared_gaps(s: Node) -> Node:
-    """`1 / (s[j]^2 - s[i]^2)`, 0 where the two are not told apart."""
-    n, shape = s.type.rank, (*s.shape, s.shape[-1])
-    total = expand(s, shape, (n - 1,)) + expand(s, shape, (n,))
-    squared: Node = gaps(s) * inverse_above(total, along(tolerance(s), total))
-    return squared
+def _vanishing(s: Node) -> Node:
+    """Which singular values count as zero."""
+    return le(s, along(tolerance(s), s))
+
+
+def _vanishing_pairs(s: Node) -> Node:
+    """Of which pairs both do."""
+    i, j = pairs(_vanishing(s))
+    both: Node = i & j
+    return both
+
+
+def _inverse_sums(s: Node) -> Node:
+    """`1 / (s[i] + s[j])` for `zmul`: NaN where both count as zero."""
+    i, j = pairs(s)
+    return reciprocal_or_nan(i + j, _vanishing_pairs(s))
+
+
+def _over(x: Node, s: Node, of: Node) -> Node:
+    """`x diag(1 / s)`, x being a product with `of`; NaN where something is divided by zero."""
+    shape, axes = x.shape, (x.type.rank - 2,)
+    zero, inverse = _vanishing(s), reciprocal_or_nan(s, _vanishing(s))
+    x = without_rounding(x, of, expand(zero, shape, axes))
+    return zmul(x, cast(expand(inverse, shape, axes), x.dtype))
+
+
+@declare
+class SingularSum(Given):
+    """`y = U diag(g) V^H`, for the singular vectors of `x[..., m, n]` and real numbers `g[...,
+    min(m, n)]`: the gradient of a function of the singular values s that has the gradient g.
+
+    With H and K the hermitian and antihermitian part of `U^H t V`, its tangent has the components
+    `tg + D * H + S * K` and, of what lies outside, `g / s`, for `D[i, j] = (g[j] - g[i]) / (s[j] -
+    s[i])`, `S[i, j] = (g[i] + g[j]) / (s[i] + s[j])`. Equal values are dealt with as by
+    `eigen_sum`; of zeros, what is 0 / 0 is NaN unless nothing is asked of them.
+    """
+
+    name = "singular_sum"
+    arity = 3
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, g, y = types
+        check_matrices(self, x, y)
+        if g.shape != (*x.shape[:-2], least(*x.shape[-2:])) or g.dtype.is_complex:
+            raise fail(self, g, f"it holds a real number for each singular value of {x}")
+        return y
+
+    def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
+        """The derivative is its own transpose."""
+        x, slope, _ = inputs
+        s, u, v = unpacked(SVD()(x), x.shape[-2])
+        s, g = real(s), conj(g)
+        h = symmetric(product(adjoint(u), g, v))
+        d = undefined_if(tied(s), quotients(slope, s, tied(s)))
+        gx = self._moved(x, slope, g, (s, u, v), zmul(h, cast(d, h.dtype)))
+        return conj(gx), real(diagonal_of(h)), None
+
+    def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
+        (t, tg, _), (x, g, _) = tangents, inputs
+        if t is None:
+            return None if tg is None else singular_sum(x, tg)
+        s, u, v = unpacked(SVD()(x), x.shape[-2])
+        s, h = real(s), symmetric(product(adjoint(u), t, v))
+        z, equal = turned(-s, -h), tied(s)
+        u, v, h = product(u, z), product(v, z), product(adjoint(z), h, z)
+        d = undefined_if(equal & (unequal(g) | _vanishing_pairs(s)), quotients(g, s, equal))
+        middle = zmul(h, cast(d, h.dtype))
+        if tg is not None:
+            middle = middle + cast(diagonal(tg), h.dtype)
+        return self._moved(x, g, t, (s, u, v), middle)
+
+    def _moved(
+        self, x: Node, g: Node, t: Node, factors: tuple[Node, Node, Node], middle: Node
+    ) -> Node:
+        """`U middle V^H` and what belongs to the antihermitian part of t, and to what of it lies
+        outside."""
+        s, u, v = factors
+        (m, n), k = x.shape[-2:], s.shape[-1]
+        p = product(adjoint(u), t, v)
+        i, j = pairs(g)
+        other = without_rounding(antisymmetric(p), p, _vanishing_pairs(s))
+        middle = middle + zmul(other, cast((i + j) * _inverse_sums(s), u.dtype))
+        y = product(u, middle, adjoint(v))
+        if m != k:
+            outside = _over(product(t, v) - product(u, p), s, t)
+            y = y + product(scaled_columns(outside, g), adjoint(v))
+        if n != k:
+            outside = _over(product(adjoint(t), u) - product(v, adjoint(p)), s, t)
+            y = y + product(u, adjoint(scaled_columns(outside, g)))
+        return y
+
+
+def singular_sum(x: Node, g: Node) -> Node:
+    """`U diag(g) V^H` as a function of x and g."""
+    _, u, v = unpacked(SVD()(x), x.shape[-2])
+    return SingularSum()(x, g, product(scaled_columns(u, g), adjoint(v)))
