@@ -188,7 +188,8 @@ class Lowering:
     def _in_blocks(self, nest: Nest, place: Index, own: int, many: int | Dim) -> list[Nest]:
         """A scatter that adds the updates of a place in blocks: before it, a nest that sets to 0
         how many of a block a place has had, and behind it, one that adds the totals of blocks to
-        what is there. `own` loops say which place it is, of `many` in an iteration of the outermost."""
+        what is there. `own` loops say which place it is, of `many` in an iteration of the
+        outermost."""
         x, axis = self.out.type, self.node.attrs["axis"]
         shape = x.shape[: axis + 1]
         counts = self.scratch(TensorType(uint8, shape))

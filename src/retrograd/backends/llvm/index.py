@@ -34,8 +34,7 @@ def scatter(w: KernelWriter, nest: Nest) -> None:
         return []
 
     w.begin(nest)
-    low, high = w.places
-    depth = nest.info["at"].depth if high else 0
+    depth = nest.info["at"].depth if w.places[1] else 0
 
     def each(_: Carried) -> Carried:
         return walk(w, depth, len(nest.loops), meet)
