@@ -1,5 +1,8 @@
-"""Sums that grow from step to step of a loop, in twice the precision: float32 in float64, float64 as
-a total and what was rounded off in each addition. So the error does not grow with the steps."""
+"""Sums that grow from step to step of a loop, in twice the precision.
+
+Those of float32 in float64, of float64 as a total and what was rounded off in each addition: so the
+error does not grow with the number of steps.
+"""
 
 from __future__ import annotations
 
