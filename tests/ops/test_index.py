@@ -60,16 +60,31 @@ def test_no_index_fits_an_empty_axis() -> None:
 
 
 def test_scatter_adds_in_the_order_of_the_updates() -> None:
-    """In floating point the order matters: the sum is the sequential one, to the bit."""
+    """In floating point the order matters: here that of sixteen updates one after the other, and of
+    the totals of such blocks in float64, to the bit."""
     rng = np.random.default_rng(0)
     updates = (rng.standard_normal(1000) * 10.0 ** rng.integers(-8, 8, 1000)).astype(np.float32)
-    y = scatter(np.zeros(1, np.float32), np.zeros(1000, np.int64), updates)
-    expected = np.float32(0)
-    for u in updates:
-        expected = expected + u
-    assert y[0] == expected
-    assert y[0] != scatter(np.zeros(1, np.float32), np.zeros(1000, np.int64), updates[::-1])[0]
+    y = scatter(
+        np.zeros((1, 2), np.float32), np.zeros(1000, np.int64), updates[:, None].repeat(2, 1)
+    )
+    expected = 0.0
+    for k in range(0, 1000, 16):
+        block = np.float32(0)
+        for u in updates[k : k + 16]:
+            block = block + u
+        expected += float(block)
+    assert (y == np.float32(expected)).all()
     assert (float32.dtype, int64.dtype) == (y.dtype, np.dtype(np.int64))
+
+
+def test_numbers_are_scattered_one_after_the_other_in_twice_the_precision() -> None:
+    rng = np.random.default_rng(0)
+    updates = (rng.standard_normal(1000) * 10.0 ** rng.integers(-8, 8, 1000)).astype(np.float32)
+    y = scatter(np.ones(1, np.float32), np.zeros(1000, np.int64), updates)
+    expected = 1.0
+    for u in updates:
+        expected += float(u)
+    assert y[0] == np.float32(expected)
 
 
 def test_scatter_and_gather_are_transposes() -> None:

@@ -107,6 +107,9 @@ MEET: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def scattered(op: Any, x: Array, index: Array, updates: Array) -> Array:
+    if op.name == "scatter_add" and x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
+        wide = scattered(op, x.astype(np.float64), index, updates.astype(np.float64))
+        return wide.astype(x.dtype)  # rounded once
     y = x.copy()
     for i, at in places(op, x, index):
         with np.errstate(over="ignore"):

@@ -40,9 +40,11 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Graph, Node, Op, TensorType, declare, evaluate, full, int64
 from retrograd.ops.control import Alias
 from retrograd.ops.dag import DagOrder, check_edges, order_size, parts
+from retrograd.ops.half import is_half
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import Iota, SizeOf, input_node
 from retrograd.ops.shape import Concat, expand, fail, permute, reshape, slice_axis, stack_front
+from retrograd.ops.summing import scattered
 
 
 class Inputs(NamedTuple):
@@ -67,7 +69,7 @@ class DagScan(Op):
     parameters, and gives `[rows, S]`. The result is `[nodes, S + M]`.
 
     With `reverse` everything goes against the edges. Messages to a node are added in the order of
-    the edges.
+    the edges, in blocks like the updates of a scatter.
     """
 
     name = "dag_scan"
@@ -167,8 +169,9 @@ class DagScan(Op):
             into = np.repeat(np.arange(len(rows)), [len(x) for x in own])
             rows_in = [y[near[e], :s], *[x[e] for x in given.edge], *given.message]
             (sent,) = run(bound(message, {"_rows": len(e)}), rows_in)
-            total = np.zeros((len(rows), m), y.dtype)
-            np.add.at(total, into, sent)
+            total = np.zeros((len(rows), m), np.float32 if is_half(y) else y.dtype)
+            scattered(total, into, sent.astype(total.dtype), False)
+            total = total.astype(y.dtype)
             node = [x[rows] for x in given.node]
             rows_in = [total, *node, *given.cell]
             (y[rows, :s],) = run(bound(cell, {"_rows": len(rows)}), rows_in)

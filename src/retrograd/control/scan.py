@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.control import summing
 from retrograd.control.body import (
     closed,
     fresh,
@@ -25,6 +26,7 @@ from retrograd.control.residuals import Residuals
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, declare
 from retrograd.ops.control import items
+from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand, permute
 
 
@@ -87,7 +89,8 @@ class Scan(Op):
     # -- reverse ------------------------------------------------------------------------------
     def vjp(self, g: Any, y: Node, *inputs: Node) -> Sequence[Node | None]:
         """A scan in the other direction over what the body's pullback needs of each step, which a
-        scan like this one gives beside its results. Cotangents of constants add up in carries."""
+        scan like this one gives beside its results. Cotangents of constants add up in carries, in
+        twice the precision."""
         own, outputs = fresh(self.body)
         moving = self._moving(g, own, outputs)
         given = [k for k, x in enumerate(g[self.carries :]) if x is not None]
@@ -102,14 +105,16 @@ class Scan(Op):
         found = pulled(outputs, start, own, set(own))
         sums = [i for i in range(self.constants) if found[i] is not None]
         into = [i for i in range(self.constants + self.carries, len(own)) if found[i] is not None]
-        totals = inputs_like([own[i] for i in sums], "d_")
+        states = [[input_node(t) for t in summing.carried(own[i].type)] for i in sums]
+        totals = [x for state in states for x in state]
         back = [
             x
             if (x := found[self.constants + k]) is not None
             else zeros(own[self.constants + k].type)
             for k in moving
         ]
-        back += [total + found[i] for total, i in zip(totals, sums, strict=True)]
+        for state, i in zip(states, sums, strict=True):
+            back += summing.more(state, found[i])  # type: ignore[arg-type]
         back += [found[i] for i in into]  # type: ignore[misc]
         saved = Residuals(self, y, inputs, own, outputs, back, {*d_carry, *d_ys, *totals})
         scan = Scan(
@@ -129,8 +134,12 @@ class Scan(Op):
         begin += [zeros(x.type) for x in totals]
         ends = [g[self.carries + k] for k in given]
         new = items(scan(*saved.constant_values, *begin, *saved.step_values, *ends))
-        at = [self.constants + k for k in moving] + sums + into
-        by_input = dict(zip(at, new, strict=True))
+        first, last = len(moving), len(moving) + len(totals)
+        at = [self.constants + k for k in moving] + into
+        by_input = dict(zip(at, [*new[:first], *new[last:]], strict=True))
+        ended = iter(new[first:last])
+        for state, i in zip(states, sums, strict=True):
+            by_input[i] = summing.summed([next(ended) for _ in state], own[i].dtype)
         return [by_input.get(i) for i in range(len(inputs))]
 
     def _moving(self, g: Sequence[Any], own: Sequence[Node], outputs: Sequence[Node]) -> list[int]:

@@ -15,6 +15,7 @@ from retrograd.frontend.manipulation import concat
 from retrograd.frontend.recording import Array, leaf
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Shape
+from retrograd.ops.index import ScatterAdd
 
 
 class RowSparse:
@@ -48,10 +49,9 @@ class RowSparse:
         if len(rows) == len(self.rows) and bool((rows == self.rows).all()):
             return self
         values = self.values.value()
-        order = np.argsort(place, kind="stable")
-        starts = np.searchsorted(place[order], np.arange(len(rows)))
-        total = np.add.reduceat(values[order], starts, axis=0) if len(rows) else values[:0]
-        return RowSparse(rows, Tensor.of(np.ascontiguousarray(total)), self.shape)
+        nothing = np.zeros((len(rows), *self.shape[1:]), values.dtype)
+        total = ScatterAdd(0).reference(nothing, place, values)
+        return RowSparse(rows, Tensor.of(total), self.shape)
 
     def to_dense(self) -> Tensor:
         """The whole tensor."""

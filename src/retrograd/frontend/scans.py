@@ -56,7 +56,9 @@ def cumulative_sum(
 
     Booleans and integers are summed in 64 bits unless a dtype is given. With `include_initial` the
     result starts with 0 and is longer by one. Along rows, blocks of sixteen elements are summed by
-    halves, which is faster and more accurate than one after the other.
+    halves; the totals of blocks, and along other axes all elements, are added up in twice the
+    precision. So the error is at most `6 * eps` times the sum of absolute values, whatever the
+    length.
 
     >>> import retrograd as rg
     >>> rg.cumulative_sum([1, 2, 3], include_initial=True).tolist()

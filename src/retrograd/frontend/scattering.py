@@ -28,7 +28,10 @@ def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
     """x with updates added at the given positions along an axis; positions may repeat.
 
     `updates` has the shape of x with the axis replaced by the axes of `indices`. The order of
-    addition is fixed, for every number of threads.
+    addition is fixed, for every number of threads: each place takes its updates in their order, in
+    blocks of sixteen whose totals are added up in twice the precision. So of any number of updates
+    the error is that of a block, at most `17 * eps` times the sum of absolute values; half
+    precision is added up in float32 and rounded once.
 
     >>> import retrograd as rg
     >>> rg.scatter_add([1.0, 2.0], [1, 1], [3.0, 4.0]).tolist()

@@ -3,7 +3,8 @@
 `data` is `[n, ...]`, `segment_ids` are n integers from 0 to `num_segments - 1`, sorted or not, and
 the result is `[num_segments, ...]`. Elements of a segment are combined in their order in `data`,
 whatever the number of threads. An id out of range is an `IndexRangeError`; negative ids count from
-the back. Half precision is combined in float32.
+the back. Half precision is combined in float32. Sums err by no more than those of a block of
+sixteen elements, however many there are; see `scatter_add`.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def _segments(
 
 
 def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Any:
-    """The sum of each segment; 0 for an empty one.
+    """The sum of each segment; 0 for an empty one. The error is at most `17 * eps` times the sum of
+    absolute values, whatever the number of elements.
 
     `num_segments` must be given inside of `jit`; without it there are as many segments as the
     greatest id asks for.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import OptionError, ShapeError
+from retrograd.frontend.scattering import scatter_add
 from retrograd.gnn.names import Names
 
 
@@ -61,7 +62,7 @@ class LabelEmbedding:
             raise ShapeError(
                 f"gradients of {len(rows)} labels are {(len(rows), self.width)}, not {g.shape}"
             )
-        np.add.at(self.grad, rows, g)
+        self.grad = scatter_add(self.grad, rows, g.astype(self.grad.dtype)).numpy()
 
     def zero_grad(self) -> None:
         """Forget the gradients."""

@@ -7,6 +7,7 @@ error when the program runs, on every backend.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,9 @@ import numpy as np
 
 from retrograd.errors import DTypeError, IndexRangeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare, full
+from retrograd.ops.half import in_float32
 from retrograd.ops.shape import fail, inverse, permute, stack_front
+from retrograd.ops.summing import is_wide, of_parts, scattered
 
 
 def _check(op: Gather | Scatter, x: TensorType, index: TensorType) -> None:
@@ -39,16 +42,21 @@ def out_of_range(op: Any, index: int, size: int) -> IndexRangeError:
     )
 
 
-def _positions(op: Gather | Scatter, x: Any, index: Any) -> tuple[Any, ...]:
-    """NumPy's index for the elements concerned; checks the range."""
+def _from_front(op: Gather | Scatter, x: Any, index: Any) -> Any:
+    """Positions counted from the front; checks the range."""
     size = x.shape[op.axis]
     outside = (index < -size) | (index >= size)
     if outside.any():
         raise out_of_range(op, index[outside][0], size)
+    at = index.astype(np.int64)
+    return np.where(at < 0, at + size, at)
+
+
+def _positions(op: Gather | Scatter, x: Any, index: Any) -> tuple[Any, ...]:
+    """NumPy's index for the elements concerned."""
     own = index.ndim - op.shared
     grid = np.ogrid[tuple(slice(n) for n in _result(op, x.shape, index.shape))]
-    at = index.astype(np.int64)
-    at = np.where(at < 0, at + size, at).reshape(
+    at = _from_front(op, x, index).reshape(
         index.shape[: op.shared]
         + (1,) * (op.axis - op.shared)
         + index.shape[op.shared :]
@@ -153,15 +161,43 @@ class Scatter(Op):
 
 @declare
 class ScatterAdd(Scatter):
-    """Add updates into an array at given positions, in the order of the updates."""
+    """Add updates into an array at given positions, in the order of the updates.
+
+    Of more than `BLOCK` updates of a place, blocks of so many are added one after the other, and
+    their totals in twice the precision: the error is that of a block, whatever their number. Where
+    a place is a single number, float32 is added up in float64 as it is.
+    """
 
     name = "scatter_add"
     booleans = False
     axis: int
     shared: int = 0
 
-    def meet(self, y: Any, at: tuple[Any, ...], updates: Any) -> None:
-        np.add.at(y, at, updates)
+    def reference(self, *arrays: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return in_float32(self._added, arrays)
+
+    def _added(self, x: Any, index: Any, updates: Any) -> Any:
+        """By rows: what belongs to a place, for all along the axes that the index does not have."""
+        if x.dtype.kind == "c":
+            return of_parts(lambda x, updates: self._added(x, index, updates), x, updates)
+        at, size, apart = _from_front(self, x, index), x.shape[self.axis], self.shared
+        samples, before, behind = (
+            math.prod(x.shape[a:b])
+            for a, b in ((0, apart), (apart, self.axis), (self.axis + 1, x.ndim))
+        )
+        many = math.prod(index.shape[apart:])
+
+        def rows(a: Any, n: int) -> Any:
+            moved = a.reshape(samples, before, n, behind).transpose(0, 2, 1, 3)
+            return moved.reshape(samples * n, before * behind)
+
+        y = np.array(rows(x, size))
+        places = at.reshape(samples, many) + np.arange(samples)[:, None] * size
+        wide = is_wide(x, self.axis)
+        scattered(y, places.reshape(-1), rows(updates, many), wide)
+        back = y.reshape(samples, size, before, behind).transpose(0, 2, 1, 3)
+        return np.ascontiguousarray(back).reshape(x.shape)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         return g, None, self.read(g, inputs[1])

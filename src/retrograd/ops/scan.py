@@ -15,19 +15,24 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Node, Op, TensorType, declare, full, int64
+from retrograd.ops.control import StopGradient
 from retrograd.ops.elementwise import (
     COMPLEX,
     FLOAT,
     NUMBER,
+    drop_if,
     eq,
-    excess,
+    exp,
+    floor,
+    ne,
+    reciprocal,
     select,
-    sigmoid,
     zmul,
 )
 from retrograd.ops.half import in_float32
 from retrograd.ops.index import gather_along, scatter_along
 from retrograd.ops.shape import fail, pad, slice_axis, stack_front
+from retrograd.ops.summing import by_halves, cumulative, settled, two_product, two_sum
 
 
 class Scan(Op):
@@ -103,7 +108,7 @@ class CumSum(Scan):
     kinds = NUMBER + COMPLEX
 
     def forward(self, *arrays: Any) -> Any:
-        return np.cumsum(arrays[0], axis=self.axis, dtype=arrays[0].dtype)
+        return cumulative(arrays[0], self.axis)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         return (CumSum(self.axis, not self.reverse)(g),)
@@ -117,7 +122,7 @@ class LinearScan(Scan):
     """The recurrence `y[t] = a[t] * y[t-1] + b[t]` along an axis, `y[0] = b[0]`.
 
     A state of exactly zero absorbs its factor: `inf * 0` is 0 there, as it is in all products with
-    cotangents.
+    cotangents. States are kept in twice the precision, so errors do not add up with the steps.
     """
 
     name = "linear_scan"
@@ -128,10 +133,20 @@ class LinearScan(Scan):
 
     def forward(self, *arrays: Any) -> Any:
         a, b = (np.moveaxis(x, self.axis, 0) for x in arrays)
-        y = np.array(b)
-        for t in range(1, len(y)):
-            state = y[t - 1]
-            y[t] = np.where(state == 0, state, a[t] * state) + b[t]
+        y = np.empty_like(b)
+        exact = y.dtype.kind not in "fc"
+        wide = y.dtype if exact else np.result_type(y.dtype, np.float64)
+        state = lost = np.full(y.shape[1:], -0.0).astype(wide)
+        for t in range(len(y)):
+            by = a[t].astype(wide)
+            moved = np.where(state == 0, state, by * state)
+            if y.dtype != np.float64:
+                y[t] = state = moved + b[t]
+                continue
+            rounded = np.where(state == 0, 0.0, two_product(by, state)[1])
+            state, rest = two_sum(moved, b[t])
+            lost = np.where(lost == 0, lost, by * lost) + (rounded + rest)
+            y[t] = settled(state, lost)
         return np.moveaxis(y, 0, self.axis)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
@@ -184,27 +199,50 @@ class LogCumSumExp(Scan):
     reverse: bool = False
 
     def forward(self, *arrays: Any) -> Any:
-        return np.logaddexp.accumulate(arrays[0], self.axis, dtype=arrays[0].dtype)
+        (x,) = arrays
+        if x.dtype == np.float64:
+            return np.moveaxis(by_halves(np.logaddexp, np.moveaxis(x, self.axis, 0)), 0, self.axis)
+        return np.logaddexp.accumulate(x, self.axis, dtype=np.float64).astype(x.dtype)
 
-    def _weights(self, y: Node, x: Node) -> tuple[Node, Node]:
-        """What the state keeps from the place before, and what an element adds to it: together 1,
-        which what is left of them in a large `y` need not be."""
-        before = self.before(y, -math.inf)
-        far = eq(y, full(math.inf, y.type))
-        parts = (sigmoid(excess(before, x)), sigmoid(excess(x, before)))
-        kept, own = (select(far, full(math.nan, y.type), p) for p in parts)
-        return kept, own
+    def _weights(self, y: Node, x: Node) -> tuple[Node, Node, Node]:
+        """The partials as products: of what an element adds to a state, what the state keeps from
+        place to place, and what it is worth in a result: the reciprocal of the state, as the
+        rounded `y` of large elements would not tell."""
+        first = StopGradient()(steady_top(x, self.axis, self.reverse))
+        none = eq(first, full(-math.inf, y.type))
+        top = drop_if(none, first)
+        before, zero, one = self.before(top), full(0, y.type), full(1, y.type)
+        kept = exp(select(eq(before, top), zero, before - top))
+        kept = drop_if(eq(self.before(first, -math.inf), full(-math.inf, y.type)), kept)
+        own = exp(x - top)
+        state = LinearScan(self.axis, self.reverse)(kept, own)
+        plain = none | eq(top, full(math.inf, y.type))
+        return own, kept, reciprocal(select(plain, one, state))
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
-        kept, own = self._weights(y, *inputs)
-        return (zmul(self.back()(self.after(kept), g), own),)
+        own, kept, worth = self._weights(y, *inputs)
+        return (zmul(self.back()(self.after(kept), zmul(g, worth)), own),)
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
         (t,) = tangents
         if t is None:
             return None
-        kept, own = self._weights(y, *inputs)
-        return LinearScan(self.axis, self.reverse)(kept, zmul(t, own))
+        own, kept, worth = self._weights(y, *inputs)
+        return zmul(LinearScan(self.axis, self.reverse)(kept, zmul(t, own)), worth)
+
+
+def steady_top(x: Node, axis: int, reverse: bool) -> Node:
+    """What to scale running sums of exponentials by: the first element that was a maximum with the
+    whole part of the maximum so far.
+
+    It grows by nearly one at a time, or seldom: the factors that an element is scaled down by in
+    the end are few, or so small that errors of earlier ones do not matter. With the maximum itself
+    there would be as many as elements, and each is rounded.
+    """
+    highest = CumMax(axis, reverse)(x)
+    level = floor(highest)
+    is_new = ne(level, shifted(level, axis, reverse, math.nan))
+    return CumMax(axis, reverse)(select(is_new, highest, full(-math.inf, x.type)))
 
 
 class Extremes(Scan):

@@ -12,6 +12,7 @@ from retrograd.backends.kernel.nest import LANES
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.ir import Node
 from retrograd.ops.scan import CumMax, CumMin, CumProd, CumSum, LinearScan, Scan
+from retrograd.ops.summing import cumulative
 
 
 def scanned(node: Node, arrays: list[Array]) -> Array | None:
@@ -28,8 +29,8 @@ def scanned(node: Node, arrays: list[Array]) -> Array | None:
         return of_bits(np.ascontiguousarray(prim.reference(bits)), x.dtype)
     if isinstance(prim, CumSum | CumProd) and _goes_along(prim.axis, x):
         y = np.moveaxis(x, prim.axis, -1)
-        ufunc, neutral = (np.add, -0.0) if isinstance(prim, CumSum) else (np.multiply, 1.0)
-        y = _along(ufunc, neutral, y[..., ::-1] if prim.reverse else y)
+        y = y[..., ::-1] if prim.reverse else y
+        y = _sums_along(y) if isinstance(prim, CumSum) else _products_along(y)
         return np.moveaxis(y[..., ::-1] if prim.reverse else y, -1, prim.axis)
     if isinstance(prim, CumSum | CumProd | LinearScan):
         y = prim.reference(*arrays)  # one after the other
@@ -42,8 +43,8 @@ def _goes_along(axis: int, x: Array) -> bool:
     return all(n == 1 for n in x.shape[axis + 1 :])
 
 
-def _along(ufunc: Any, neutral: float, x: Array) -> Array:
-    """A scan of rows: see `kernel/nest.py`."""
+def _in_blocks(ufunc: Any, neutral: float, x: Array) -> Array:
+    """Scans of blocks of rows: see `kernel/nest.py`."""
     n = x.shape[-1]
     y = np.full((*x.shape[:-1], n + -n % LANES), neutral, x.dtype)
     y[..., :n] = x
@@ -54,8 +55,22 @@ def _along(ufunc: Any, neutral: float, x: Array) -> Array:
         moved[..., step:] = blocks[..., :-step]
         blocks = ufunc(moved, blocks)
         step *= 2
-    before: Any = x.dtype.type(neutral)
+    return blocks
+
+
+def _sums_along(x: Array) -> Array:
+    blocks = _in_blocks(np.add, -0.0, x)
+    totals = cumulative(blocks[..., -1], x.ndim - 1)
+    before = np.full_like(blocks[..., :1], -0.0)
+    before[..., 1:, 0] = totals[..., :-1]
+    blocks = before + blocks
+    return blocks.reshape(*x.shape[:-1], -1)[..., : x.shape[-1]]
+
+
+def _products_along(x: Array) -> Array:
+    blocks = _in_blocks(np.multiply, 1.0, x)
+    before: Any = x.dtype.type(1.0)
     for k in range(blocks.shape[-2]):
-        blocks[..., k, :] = ufunc(before, blocks[..., k, :])
+        blocks[..., k, :] = before * blocks[..., k, :]
         before = blocks[..., k, -1:]
-    return blocks.reshape(y.shape)[..., :n]
+    return blocks.reshape(*x.shape[:-1], -1)[..., : x.shape[-1]]

@@ -8,7 +8,7 @@ from math import prod
 
 from retrograd.backends.kernel.body import Value
 from retrograd.backends.kernel.buffer import Buffer
-from retrograd.backends.kernel.nest import Nest, live
+from retrograd.backends.kernel.nest import SCATTERING, Nest, live
 from retrograd.ir import Dim
 
 
@@ -138,7 +138,7 @@ def touches(nest: Nest, summed: bool = False) -> tuple[list[Touch], list[Touch]]
         return _of_product(nest, summed)
     if nest.kind == "call":
         return _of_call(nest)
-    if nest.kind == "scatter":
+    if nest.kind in SCATTERING:
         return _of_scatter(nest)
     if nest.kind in ("sort", "argsort"):
         return _of_rows(nest)
@@ -255,8 +255,8 @@ def _of_scatter(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     loads = [v for v in live(nest) if v.op == "load"]
     shared = "places" in nest.info
     reads = [Touch(v.attr, None if shared else linear(v.args[0])) for v in loads]
-    own = _row(store.buffer, each)
-    return [*reads, own], [own]
+    own = [_row(b, n) for b, n in ((store.buffer, each), *nest.info.get("work", ()))]
+    return [*reads, *own], own
 
 
 def _of_call(nest: Nest) -> tuple[list[Touch], list[Touch]]:

@@ -33,6 +33,7 @@ from retrograd.ir import (
     Op,
     Provenance,
     TensorType,
+    float32,
     full,
     int32,
     int64,
@@ -88,12 +89,16 @@ def same(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
 
 
 def indexed(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    """Check the indices of a gather or a scatter first; once for all that share them."""
+    """Check the indices of a gather or a scatter first; once for all that share them. Half
+    precision is added up in float32."""
     x, index, *rest = inputs
     size = x.shape[node.attrs["axis"]]
     safe = known.get((index, size))
     if safe is None:
         safe = known[index, size] = CheckIndex(size, node)(index)
+    if node.op == "scatter_add" and node.dtype.is_half:
+        wide = [cast(given, float32) for given in (x, *rest)]
+        return cast(node.prim(wide[0], safe, wide[1]), node.dtype)
     return Node(node.prim, (x, safe, *rest), node.type, node.scope, node.source, node.origin)
 
 

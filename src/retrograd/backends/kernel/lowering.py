@@ -12,8 +12,9 @@ from retrograd.backends.kernel.legalize import CheckIndex
 from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
 from retrograd.backends.kernel.views import Operand, as_product, wants_routine
-from retrograd.ir import Dim, Node, Shape, TensorType, int64, product
+from retrograd.ir import Dim, Node, Shape, TensorType, float64, int64, product, uint8
 from retrograd.ops.matmul import DotGeneral, sums_along
+from retrograd.ops.summing import BLOCK, is_wide
 
 
 class Lowering:
@@ -140,7 +141,27 @@ class Lowering:
         x, position, updates = self.node.inputs
         axis, shared = self.node.attrs["axis"], self.node.attrs["shared"]
         end = axis + position.type.rank - shared
+        sums = self.node.op == "scatter_add" and x.dtype.is_float
+        if sums and is_wide(x, axis) and not _at_most(1, updates.shape[axis:end]):
+            total = self.scratch(x.type.with_dtype(float64))
+            start = self.map(
+                x.shape, lambda r, i: r.body.make("cast", (r.read(x, i),), float64), into=total
+            )
+            nest, *_ = self._scattering(total)
+            return [start, nest, self.map(x.shape, lambda r, i: _rounded(r, total, x, i))]
         start = self.copy_of(x)
+        nest, place, many = self._scattering(self.out)
+        if sums and not _at_most(BLOCK, updates.shape[axis:end]):
+            own = sum(d != 1 for d in updates.shape[:end])
+            return [start, *self._in_blocks(nest, place, own, many)]
+        return [start, nest]
+
+    def _scattering(self, into: Buffer) -> tuple[Nest, Index, int | Dim]:
+        """Updates that meet what is in a buffer, the place that each belongs to, and how many
+        places there are in an iteration that is independent of others."""
+        x, position, updates = self.node.inputs
+        axis, shared = self.node.attrs["axis"], self.node.attrs["shared"]
+        end = axis + position.type.rank - shared
         body = Body()
         loops, index = loops_over(body, updates.shape)
         reader = Reader(body, self.stored)
@@ -148,10 +169,13 @@ class Lowering:
         if at.dtype is not int64:
             at = body.make("cast", (at,), int64)
         offset = body.offset((*index[:axis], at, *index[end:]), x.shape)
-        store = Store(self.out, offset, reader.read(updates, index))
+        update = reader.read(updates, index)
+        if into.type.dtype is not update.dtype:
+            update = body.make("cast", (update,), into.type.dtype)
         # Positions along the last axis differ, unless it is the one that is scattered.
         side_by_side = bool(index) and axis != x.type.rank - 1 and updates.shape[-1] != 1
-        nest = Nest("scatter", loops, body, [store], vec=len(loops) - 1 if side_by_side else -1)
+        nest = Nest("scatter", loops, body, [Store(into, offset, update)])
+        nest.vec = len(loops) - 1 if side_by_side else -1
         nest.op = self.node.op
         # What stands before the axis is independent; where nothing does, threads share the places
         # that are written, and each goes through all positions.
@@ -159,7 +183,42 @@ class Lowering:
         nest.info["each"] = product(x.shape[apart + 1 :])
         if apart == axis:
             nest.info["at"], nest.info["places"] = at, x.shape[axis]
-        return [start, nest]
+        return nest, (*index[:axis], at), product(x.shape[apart + 1 : axis + 1])
+
+    def _in_blocks(self, nest: Nest, place: Index, own: int, many: int | Dim) -> list[Nest]:
+        """A scatter that adds the updates of a place in blocks: before it, a nest that sets to 0
+        how many of a block a place has had, and behind it, one that adds the totals of blocks to
+        what is there. `own` loops say which place it is, of `many` in an iteration of the
+        outermost."""
+        x, axis = self.out.type, self.node.attrs["axis"]
+        shape = x.shape[: axis + 1]
+        counts = self.scratch(TensorType(uint8, shape))
+        wide = TensorType(float64, x.shape)
+        totals = [self.scratch(wide) for _ in range(2 if x.dtype is float64 else 1)]
+        zero = self.map(shape, lambda r, i: r.body.const(0, uint8), into=counts)
+        nest.kind, nest.kept = "sums", own
+        nest.info["place"] = nest.body.offset(place, shape)
+        nest.info["work"] = [(counts, many), *((b, nest.info["each"]) for b in totals)]
+        return [zero, nest, self._settling(counts, totals, axis)]
+
+    def _settling(self, counts: Buffer, totals: Sequence[Buffer], axis: int) -> Nest:
+        """The totals of blocks added to what is there, where there are any."""
+        x, body = self.out.type, Body()
+        loops, index = loops_over(body, x.shape)
+        kept = sum(d != 1 for d in x.shape[: axis + 1])
+        if kept == len(loops):
+            loops.append(1)  # so that totals are read within a loop of their own
+        at = body.offset(index, x.shape)
+        there = body.load(self.out, at, x.dtype)
+        nest = Nest("settle", loops, body, [Store(self.out, at, there)], kept=kept)
+        nest.vec = len(loops) - 1 if loops[-1] != 1 else -1
+        place = body.offset(index[: axis + 1], counts.type.shape)
+        nest.info["count"] = body.load(counts, place, uint8)
+        last = len(loops)
+        nest.info["totals"] = tuple(
+            body.make("load", (at,), float64, buffer, last) for buffer in totals
+        )
+        return nest
 
     def contraction(self) -> list[Nest]:
         node = self.node
@@ -232,6 +291,18 @@ SPECIAL: dict[str, Callable[[Lowering], list[Nest]]] = {
     "check_index": Lowering.check,
     "dot_general": Lowering.contraction,
 }
+
+
+def _at_most(count: int, updates: Shape) -> bool:
+    """Whether it is known that there are no more updates of a place."""
+    size = product(updates)
+    return isinstance(size, int) and size <= count
+
+
+def _rounded(r: Reader, total: Buffer, x: Node, index: Index) -> Value:
+    """An element of a total in float64, in the dtype of x."""
+    element = r.body.load(total, r.body.offset(index, x.shape), float64)
+    return r.body.make("cast", (element,), x.dtype)
 
 
 def is_map(node: Node) -> bool:

@@ -10,8 +10,14 @@ the meaning, whatever the emitter, the sizes, or what else is fused:
 - "column": `vec` is the last kept loop. Each result takes the reduced elements one after the other.
 
 A scan "along" a row takes blocks of `LANES` elements, from the end if it is reversed. Within a
-block each lane is combined with the lane 1 before it, then 2, 4 and 8, then all with the last
-result of the block before.
+block each lane is combined with the lane 1 before it, then 2, 4 and 8, then all with the result of
+the blocks before. Sums of floats keep that result in twice the precision: of the totals of blocks
+of float32 in float64, of float64 with what is rounded off in each addition (`ops/summing.py`).
+A "scan" of sums, and a recurrence, keeps what it has so far of all elements like this.
+
+A scatter takes updates in order. Sums of floats take each place's updates in blocks of `BLOCK`: the
+first follow what is there, and when a block is full it is added to a total in twice the precision,
+and the next one begins with -0.0. The total and the last block are added in the end.
 
 Products of a contraction (`op` "dot") are added with one rounding, where the machine can; those of
 a matrix product ("gemm") likewise, each result taking its products one after the other.
@@ -38,9 +44,10 @@ INDEXING = frozenset(
     ["loop", "size", "iadd", "isub", "imul", "idiv", "imod", "ilt", "ige", "isel", "const", "load"]
 )
 
+SCATTERING = frozenset(("scatter", "sums"))
 # Kinds whose outermost loop, if it is not reduced, has iterations that may run in any order.
 INDEPENDENT = frozenset(
-    ["map", "row", "column", "arg", "scan", "along", "sort", "argsort", "search", "gemm"]
+    ["map", "row", "column", "arg", "scan", "along", "settle", "sort", "argsort", "search", "gemm"]
 )
 
 
@@ -65,6 +72,8 @@ class Nest:
     | scan | kept, scanned | `stores[0]` takes the running value |
     | along | kept, scanned | the same along a row, in vectors |
     | scatter | the updates | `stores[0]` meets what is there |
+    | sums | the updates | the same, for sums in blocks |
+    | settle | the places | `stores[0]` takes what there is and the totals of blocks |
     | sort | rows | a row is sorted in place |
     | argsort | rows | the positions of a row's elements in order |
     | search | the values | the place of a value in a sorted row |
@@ -96,7 +105,7 @@ class Nest:
             return size
         if self.kind == "call":
             return self.loops[0] if self.loops else 0
-        if self.kind == "scatter":
+        if self.kind in SCATTERING:
             return self._independent_of_scatter()
         independent = self.kind in INDEPENDENT
         return self.loops[0] if independent and (self.kept or self.kind == "gemm") else 0

@@ -20,7 +20,7 @@ from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest
 from retrograd.control import Cond, DagScan, Scan, Sized, WhileLoop
-from retrograd.ir import Dim, Graph, Node, TensorType, TupleType
+from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, float64
 from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
 
@@ -60,7 +60,9 @@ class Walk:
     before: Buffer
     after: Buffer
     zero: Buffer  # where sums start
+    nothing: Buffer  # where the sums of later blocks start
     spare: Buffer  # where sums are in between
+    blocks: list[Buffer]  # the totals of blocks of messages, see `nest.py`
     by_edge: list[Row]
     by_node: list[Row]
 
@@ -180,7 +182,7 @@ def region_kernel(
     inside = [b for k in flat([k for block in region.blocks for k in block]) for b in k.outs]
     spare = [c.spare for c in region.carries]
     if region.walk is not None:
-        spare += [region.walk.zero, region.walk.spare]
+        spare += [region.walk.zero, region.walk.nothing, region.walk.spare, *region.walk.blocks]
     outs = [*results, *(b for b in (*inside, *spare) if b.kind == "temporary")]
     body = Body()
     nest = Nest("region", [], body)
@@ -261,6 +263,7 @@ def _walk(
     parts = prim.split(given)
     message, cell = prim.one_by_one()
     total, state = message.inputs[0].type, message.inputs[1].type
+    numbers = 2 if total.dtype is float64 else 1
     by_edge, by_node = (
         [Row(b, memory.new("cursor", b.type.with_shape((1, *b.type.shape[1:])))) for b in group]
         for group in (parts.edge, parts.node)
@@ -269,7 +272,9 @@ def _walk(
         parts.edges, parts.order, result,
         memory.new("cursor", state), memory.new("cursor", state),
         memory.new("cursor", total), memory.new("cursor", total),
-        memory.new("temporary", total), memory.new("temporary", total), by_edge, by_node,
+        *(memory.new("temporary", total) for _ in range(3)),
+        [memory.new("temporary", total.with_dtype(float64)) for _ in range(numbers)],
+        by_edge, by_node,
     )  # fmt: skip
     edge_rows, node_rows = ([row.row for row in rows] for rows in (by_edge, by_node))
     sent = [walk.before, walk.state, *edge_rows, *parts.message]

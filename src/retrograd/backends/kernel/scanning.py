@@ -15,7 +15,7 @@ from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store
 from retrograd.ir import Dim, Node
 from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
-from retrograd.ops.scan import CumMax, LinearScan, shifted
+from retrograd.ops.scan import LinearScan, shifted, steady_top
 
 if TYPE_CHECKING:
     from retrograd.backends.kernel.lowering import Lowering
@@ -56,12 +56,12 @@ def scan(lowering: Lowering) -> list[Nest]:
 
 
 def logcumsumexp(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    """`log(s) + top`, where top is the maximum so far, or zero while that is not finite, and s the
-    sum of `exp(x - top)`, scaled down whenever top grows; half precision by way of float32."""
+    """`log(s) + top`, where top is `steady_top`, or zero while that is not finite, and s the sum of
+    `exp(x - top)`, scaled down whenever top grows; half precision by way of float32."""
     (x,), axis, reverse = inputs, node.attrs["axis"], node.attrs["reverse"]
     x = cast(x, accumulator_of(x.dtype))
-    highest = CumMax(axis, reverse)(x)
-    top = keep_if(isfinite(highest), highest)
+    first = steady_top(x, axis, reverse)
+    top = keep_if(isfinite(first), first)
     before = shifted(top, axis, reverse, 0)
     total = LinearScan(axis, reverse)(exp(before - top), exp(x - top))
     return cast(log(total) + top, node.dtype)

@@ -43,6 +43,8 @@ NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
     "scan": scan.scan,
     "along": scan.along,
     "scatter": index.scatter,
+    "sums": index.sums,
+    "settle": index.settle,
     "sort": sorting.sort,
     "argsort": sorting.argsort,
     "search": sorting.search,

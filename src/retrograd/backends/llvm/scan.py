@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from retrograd.backends.kernel import Nest, Value
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.at import At
@@ -9,7 +11,8 @@ from retrograd.backends.llvm.elementwise import ELEMENTWISE
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, backwards, masked, over, walk
 from retrograd.backends.llvm.reduce import Accumulation, better
-from retrograd.ir import int64
+from retrograd.backends.llvm.summing import more, settled, two_product, two_sum
+from retrograd.ir import float64, int64
 
 _EXTREMA = {"cumargmax": "argmax", "cumargmin": "argmin"}
 
@@ -21,8 +24,59 @@ def scan(w: KernelWriter, nest: Nest) -> None:
         _attained(w, nest)
     elif nest.op == "linear_scan":
         _recurrence(w, nest)
+    elif nest.op == "reduce_sum" and _is_float(nest):
+        _sums(w, nest)
     else:
         _running(w, nest)
+
+
+def _is_float(nest: Nest) -> bool:
+    return nest.accumulator is not None and nest.accumulator.is_float
+
+
+def _through(
+    w: KernelWriter, nest: Nest, count: int, step: Callable[[At, Carried], tuple[Carried, str]]
+) -> None:
+    """Along the innermost loop with so many numbers of float64 from element to element; a step
+    gives the next ones, and the result of its element."""
+    (store,) = nest.stores
+    dtype = store.buffer.type.dtype
+
+    def element(carried: Carried) -> Carried:
+        after, result = step(At(w, float64, w.lanes), carried)
+        w.write(types.convert(w, result, float64, dtype, w.lanes), store)
+        return after
+
+    def row(_: Carried) -> Carried:
+        kind = types.register_type(float64, w.lanes)
+        nothing = types.literal(-0.0, float64, w.lanes)
+        walk(w, nest.kept, len(nest.loops), element, [kind] * count, [nothing] * count)
+        return []
+
+    walk(w, 0, nest.kept, row)
+
+
+def _wide(w: KernelWriter, v: Value) -> str:
+    return types.convert(w, w.vector(v), v.dtype, float64, w.lanes)
+
+
+def _is_double(nest: Nest) -> bool:
+    """Whether what a scan has so far takes two numbers of float64."""
+    return nest.accumulator is float64
+
+
+def _sums(w: KernelWriter, nest: Nest) -> None:
+    value = nest.stores[0].value
+
+    def one(at: At, carried: Carried) -> tuple[Carried, str]:
+        total = at.do("fadd", carried[0], _wide(w, value))
+        return [total], total
+
+    def two(at: At, carried: Carried) -> tuple[Carried, str]:
+        after = [*more(at, carried[0], carried[1], _wide(w, value))]
+        return after, settled(at, *after)
+
+    _through(w, nest, *((2, two) if _is_double(nest) else (1, one)))
 
 
 def _running(w: KernelWriter, nest: Nest) -> None:
@@ -44,27 +98,48 @@ def _running(w: KernelWriter, nest: Nest) -> None:
 
 def _recurrence(w: KernelWriter, nest: Nest) -> None:
     (store,), factor = nest.stores, nest.info["factor"]
-    dtype = nest.accumulator
-    assert dtype is not None
+    if not _is_float(nest):
+        _whole_recurrence(w, nest)
+        return
 
-    def wide(v: Value) -> str:
-        return types.convert(w, w.vector(v), v.dtype, dtype, w.lanes)
+    def moved(at: At, by: str, x: str) -> str:
+        """`x` times a factor, which zero absorbs."""
+        return ELEMENTWISE["zmul"](at, x, by)
+
+    def one(at: At, carried: Carried) -> tuple[Carried, str]:
+        state = moved(at, _wide(w, factor), carried[0])
+        state = at.do("fadd", state, _wide(w, store.value))
+        return [state], state
+
+    def two(at: At, carried: Carried) -> tuple[Carried, str]:
+        before, rest = carried
+        by, zero = _wide(w, factor), types.literal(0.0, float64, w.lanes)
+        state, lost = two_sum(at, moved(at, by, before), _wide(w, store.value))
+        rounded = two_product(at, by, before)[1]
+        rounded = at.choose(at.do("fcmp oeq", before, zero), zero, rounded)
+        rest = at.do("fadd", moved(at, by, rest), at.do("fadd", rounded, lost))
+        return [state, rest], settled(at, state, rest)
+
+    _through(w, nest, *((2, two) if _is_double(nest) else (1, one)))
+
+
+def _whole_recurrence(w: KernelWriter, nest: Nest) -> None:
+    """Of whole numbers, which wrap."""
+    (store,), factor = nest.stores, nest.info["factor"]
+    dtype = store.buffer.type.dtype
 
     def step(carried: Carried) -> Carried:
         at = At(w, dtype, w.lanes)
-        product = "zmul" if dtype.is_float else "mul"
-        moved = ELEMENTWISE[product](at, carried[0], wide(factor))
-        state = ELEMENTWISE["add"](at, moved, wide(store.value))
-        w.write(types.convert(w, state, dtype, store.buffer.type.dtype, w.lanes), store)
+        state = at.do("add", at.do("mul", carried[0], w.vector(factor)), w.vector(store.value))
+        w.write(state, store)
         return [state]
 
-    def result(_: Carried) -> Carried:
-        nothing = types.literal(-0.0 if dtype.is_float else 0, dtype, w.lanes)
-        kind = types.register_type(dtype, w.lanes)
+    def row(_: Carried) -> Carried:
+        kind, nothing = types.register_type(dtype, w.lanes), types.literal(0, dtype, w.lanes)
         walk(w, nest.kept, len(nest.loops), step, [kind], [nothing])
         return []
 
-    walk(w, 0, nest.kept, result)
+    walk(w, 0, nest.kept, row)
 
 
 def _attained(w: KernelWriter, nest: Nest) -> None:
@@ -102,6 +177,9 @@ def along(w: KernelWriter, nest: Nest) -> None:
     assert nest.accumulator is not None
     w.begin(nest)
     a = Accumulation(w, nest.op, nest.accumulator)
+    precise = nest.op == "reduce_sum" and _is_float(nest)
+    kind = "double" if precise else a.scalar
+    count = 2 if precise and _is_double(nest) else 1
 
     def block(carried: Carried) -> Carried:
         x = types.convert(w, w.vector(store.value), store.value.dtype, a.dtype, w.lanes)
@@ -110,21 +188,28 @@ def along(w: KernelWriter, nest: Nest) -> None:
         while step < w.lanes:
             x = a.combine(_moved(w, a, x, step, reverse), x)
             step *= 2
-        total = x
-        if w.lanes > 1:
-            before = types.broadcast(w, carried[0], a.dtype, w.lanes)
-            total = a.combine(before, x)
-            end = 0 if reverse else w.lanes - 1
-            last = w.new(f"extractelement {a.type} {total}, i64 {end}")
-        else:
-            last = total = a.combine(carried[0], x)
+        before = carried[0]
+        if precise:
+            double = At(w, float64)
+            before = settled(double, *carried) if count == 2 else before
+            before = types.convert(w, before, float64, a.dtype)
+        total = a.combine(types.broadcast(w, before, a.dtype, w.lanes), x)
         w.write(types.convert(w, total, a.dtype, store.buffer.type.dtype, w.lanes), store)
-        return [last]
+        last = x if precise else total
+        if w.lanes > 1:
+            end = 0 if reverse else w.lanes - 1
+            last = w.new(f"extractelement {a.type} {last}, i64 {end}")
+        if not precise:
+            return [last]
+        last = types.convert(w, last, a.dtype, float64)
+        return (
+            [*more(double, *carried, last)] if count == 2 else [double.do("fadd", *carried, last)]
+        )
 
     def row(_: Carried) -> Carried:
         go = backwards if reverse and w.lanes > 1 else over
-        neutral = types.literal(a.neutral_value(), a.dtype)
-        go(w, nest.kept, block, [a.scalar], [neutral])
+        neutral = types.literal(a.neutral_value(), float64 if precise else a.dtype)
+        go(w, nest.kept, block, [kind] * count, [neutral] * count)
         return []
 
     walk(w, 0, nest.kept, row)

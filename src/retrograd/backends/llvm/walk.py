@@ -11,12 +11,18 @@ makes no difference to what it computes, so the bits are those of a walk on one 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from retrograd.backends.kernel.cost import walk_costs
-from retrograd.backends.kernel.region import Region, Row
+from retrograd.backends.kernel.region import Region, Row, Walk
+from retrograd.backends.llvm.at import At
+from retrograd.backends.llvm.summing import more, settled
+from retrograd.backends.llvm.types import convert, literal, load, memory_type, store
 from retrograd.backends.llvm.writer import Writer
 from retrograd.control import DagScan
+from retrograd.ir import DType, float64
+from retrograd.ops.summing import BLOCK
 
 if TYPE_CHECKING:
     from retrograd.backends.llvm.regions import RegionWriter
@@ -114,7 +120,9 @@ def nodes(w: RegionWriter, region: Region, prim: DagScan, begin: str, until: str
     starts, listed = _lists(w, order, n, e, prim.reverse)
     state, total = w.size(t.state.bytes), w.size(t.after.bytes)
     row = w.new(f"add i64 {state}, {total}")
-    zero, spare = w.load(t.zero), w.load(t.spare)
+    zero, nothing, spare = w.load(t.zero), w.load(t.nothing), w.load(t.spare)
+    blocks = _Blocks(w, t)
+    blocks.fill(nothing)
     w.declare(FILL)
     w.line(f"call void @llvm.memset.p0.i64(ptr {zero}, i8 0, i64 {total}, i1 false)")
     by_edge, by_node = ([_Rows(w, r) for r in rows] for rows in (t.by_edge, t.by_node))
@@ -136,7 +144,7 @@ def nodes(w: RegionWriter, region: Region, prim: DagScan, begin: str, until: str
     w.copy_bytes(summed, zero, total)
     w.jump(done)
     w.start_block(some)
-    final = w.new(f"sub i64 {end}, 1")
+    final, count = w.new(f"sub i64 {end}, 1"), w.new(f"sub i64 {end}, {first}")
     messages = w.open_loop(end, 1, first, [("ptr", zero)])
     edge = _read(w, listed, messages.counter)
     w.point(t.before, messages.values[0])
@@ -149,11 +157,85 @@ def nodes(w: RegionWriter, region: Region, prim: DagScan, begin: str, until: str
     for rows in by_edge:
         rows.to(edge)
     w.run(region.blocks[0])
-    w.close_loop(messages, [after])
+    taken = w.new(f"sub i64 {w.new(f'add i64 {messages.counter}, 1')}, {first}")
+    even = w.new(f"icmp eq i64 {w.new(f'and i64 {taken}, {BLOCK - 1}')}, 0")
+    full = w.new(f"and i1 {even}, {w.new(f'icmp slt i64 {taken}, {count}')}")
+    keep, on = w.label(), w.label()
+    w.branch(full, keep, on)
+    w.start_block(keep)
+    blocks.take(after, w.new(f"icmp eq i64 {taken}, {BLOCK}"))
+    w.jump(on)
+    w.start_block(on)
+    w.close_loop(messages, [w.new(f"select i1 {full}, ptr {nothing}, ptr {after}")])
+    several = w.label()
+    w.branch(w.new(f"icmp sgt i64 {count}, {BLOCK}"), several, done)
+    w.start_block(several)
+    blocks.settle(summed)
     w.jump(done)
     w.start_block(done)
     w.run(region.blocks[1])
     w.close_loop(nodes)
+
+
+class _Blocks:
+    """The totals of blocks of messages to a node, number by number; see `kernel/nest.py`."""
+
+    def __init__(self, w: RegionWriter, t: Walk) -> None:
+        self.w, self.dtype = w, t.after.type.dtype
+        self.count = w.size(t.after.type.size)
+        self.totals = [w.load(b) for b in t.blocks]
+
+    def _each(self, write: Callable[[str], None]) -> None:
+        loop = self.w.open_loop(self.count)
+        write(loop.counter)
+        self.w.close_loop(loop)
+
+    def _at(self, first: str, number: str, dtype: DType) -> str:
+        return self.w.new(f"getelementptr {memory_type(dtype)}, ptr {first}, i64 {number}")
+
+    def fill(self, first: str) -> None:
+        """What the sum of a block begins with."""
+
+        def write(number: str) -> None:
+            minus = literal(-0.0, self.dtype)
+            store(self.w, minus, self._at(first, number, self.dtype), self.dtype)
+
+        self._each(write)
+
+    def take(self, block: str, is_first: str) -> None:
+        """A sum of a block added to the total."""
+        w = self.w
+
+        def write(number: str) -> None:
+            x = load(w, self._at(block, number, self.dtype), self.dtype)
+            x = convert(w, x, self.dtype, float64)
+            places = [self._at(t, number, float64) for t in self.totals]
+            begin = [x, literal(-0.0, float64)]
+            for place, first, after in zip(places, begin, self._more(places, x), strict=False):
+                new = w.new(f"select i1 {is_first}, double {first}, double {after}")
+                store(w, new, place, float64)
+
+        self._each(write)
+
+    def settle(self, block: str) -> None:
+        """The total and the last block, where that is."""
+        w = self.w
+
+        def write(number: str) -> None:
+            place = self._at(block, number, self.dtype)
+            x = convert(w, load(w, place, self.dtype), self.dtype, float64)
+            state = self._more([self._at(t, number, float64) for t in self.totals], x)
+            total = settled(At(w, float64), *state) if len(state) == 2 else state[0]
+            store(w, convert(w, total, float64, self.dtype), place, self.dtype)
+
+        self._each(write)
+
+    def _more(self, places: Sequence[str], x: str) -> list[str]:
+        """The total, and what was rounded off, with one more block."""
+        at, before = At(self.w, float64), [load(self.w, p, float64) for p in places]
+        if len(before) == 1:
+            return [at.do("fadd", before[0], x)]
+        return [*more(at, before[0], before[1], x)]
 
 
 class _Rows:
