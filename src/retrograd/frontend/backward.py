@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from retrograd.autodiff import pullback, seeds
-from retrograd.backends import CHECKED
+from retrograd.backends import CHECKED, Array
 from retrograd.errors import GradientError, ShapeError, TraceError
-from retrograd.frontend.context import current_backend
+from retrograd.frontend.context import current_backend, unseen
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import add, stop_gradient
 from retrograd.frontend.forms import Form
@@ -20,7 +20,7 @@ from retrograd.frontend.page import Page
 from retrograd.frontend.past import past_of
 from retrograd.frontend.programs import LOCK
 from retrograd.frontend.recall import hold, operand
-from retrograd.frontend.recording import Lazy, evaluate, recorders
+from retrograd.frontend.recording import Lazy, evaluate, sees_all
 from retrograd.frontend.segments import cut
 from retrograd.frontend.through import gradients, way_from
 from retrograd.ir import Node
@@ -34,7 +34,13 @@ _SECOND_TIME = (
 
 def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
-    done = _on_page(root, root._page, root._form, seed) if root._form is not None else None
+    done: bool | None = None
+    if root._page.is_taped():
+        if _on_tape(root, seed):
+            return  # it keeps its history
+        done = False
+    elif root._form is not None:
+        done = _on_page(root, root._page, root._form, seed)
     if done or (done is None and _through_segments(root, seed)):
         if not retain_graph:
             root.spend()
@@ -70,7 +76,7 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
     """The same by forms, whose gradients are known from the second time on. None where the way
     leads to segments, False where it has to be done on nodes: what is wrong or out of the ordinary
     is found there, and said."""
-    if form.spent or not root._requires_grad or recorders() or (seed is None and form.type.shape):
+    if form.spent or not root._requires_grad or sees_all() or (seed is None and form.type.shape):
         return False
     start = None
     if seed is not None:
@@ -118,6 +124,31 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
     return True
 
 
+def _on_tape(root: Lazy, seed: Any) -> bool:
+    """The same on the pages of a tape. False as below."""
+    if not root._requires_grad or (seed is None and root.shape) or root.dtype.is_complex:
+        return False
+    if isinstance(seed, Lazy) and seed._type != root._type:
+        return False
+    node: Any = root._own if root._form is None else root._form.node
+    if seed is None:
+        start = np.ones((), root.dtype.dtype)
+    else:
+        start = seed.value() if isinstance(seed, Lazy) else known(_seed(seed, node))
+    found = root._page.tape().gradients_of_leaves(root, start)  # type: ignore[attr-defined]
+    if found is None:
+        return False
+    with unseen():
+        for handle, g in found:
+            _accumulate_array(handle, g)
+    return True
+
+
+def _accumulate_array(handle: Lazy, g: Array) -> None:
+    new, before = Lazy.handle_class.of(g), getattr(handle, "_grad", None)
+    handle._grad = new if before is None else stop_gradient(add(before, new))
+
+
 def check_edits(wanted: Iterable[Node]) -> bool:
     """Refuse to compute gradients with arrays that are not any more what operations have used.
     Tells whether there are any that the user can edit."""
@@ -150,7 +181,7 @@ def _user(x: Node, node: Node) -> Node:
 def _through_segments(root: Lazy, seed: Any) -> bool:
     """The same where the recording was cut: at once, as segments are gone through one at a time.
     False as above."""
-    if not root._requires_grad or recorders() or (seed is None and root.shape):
+    if not root._requires_grad or sees_all() or (seed is None and root.shape):
         return False
     if isinstance(seed, Lazy) and seed._type != root._type:
         return False
@@ -169,9 +200,7 @@ def _through_segments(root: Lazy, seed: Any) -> bool:
     found = gradients(root._own, start, way)
     for node, handle in ends.items():
         if node in found:
-            new = Lazy.handle_class.of(found[node])
-            before = getattr(handle, "_grad", None)
-            handle._grad = new if before is None else stop_gradient(add(before, new))
+            _accumulate_array(handle, found[node])
     return True
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar, Token
 from typing import Any, overload
+from weakref import WeakSet
 
 from retrograd.backends import find
 from retrograd.backends import flush_subnormals as flush
@@ -16,6 +17,7 @@ from retrograd.errors import OptionError
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
 _UNSEEN: ContextVar[bool] = ContextVar("unseen", default=False)
+_TAPE: ContextVar[Any] = ContextVar("tape", default=None)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 _TOKENS: ContextVar[tuple[Token[Any], ...]] = ContextVar("tokens", default=())
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
@@ -36,6 +38,19 @@ class Setting(ContextDecorator):
         *others, token = _TOKENS.get()
         _TOKENS.set(tuple(others))
         self._variable.reset(token)
+
+
+# The pages of tapes, which record without a look at the modes here while they are open.
+TAPED: WeakSet[Any] = WeakSet()
+
+
+class Aside(Setting):
+    """A setting inside of which tapes see nothing."""
+
+    def __enter__(self) -> None:
+        for page in list(TAPED):
+            page.close()  # who goes on with what is there looks at the modes first
+        super().__enter__()
 
 
 def grad_enabled() -> bool:
@@ -76,7 +91,7 @@ def current_trace() -> object | None:
 
 def tracing() -> Setting:
     """What happens inside the block becomes part of a graph that runs many times."""
-    return Setting(_TRACING, object())
+    return Aside(_TRACING, object())
 
 
 def is_unseen() -> bool:
@@ -86,7 +101,12 @@ def is_unseen() -> bool:
 
 def unseen() -> Setting:
     """Tapes are not shown what is computed inside the block."""
-    return Setting(_UNSEEN, True)
+    return Aside(_UNSEEN, True)
+
+
+def current_tape() -> Any:
+    """The tape that records all that happens here, if there is one."""
+    return _TAPE.get()
 
 
 def current_backend() -> str:

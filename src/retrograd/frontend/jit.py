@@ -21,6 +21,7 @@ from retrograd.frontend.broadcasting import Number, as_node
 from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of, is_serving
 from retrograd.frontend.context import (
     _BACKEND,
+    _TAPE,
     _TRACING,
     current_backend,
     grad_enabled,
@@ -145,6 +146,7 @@ class Jit:
         if (
             _TRACING.get() is None
             and _BACKEND.get() == "llvm"
+            and _TAPE.get() is None
             and not (recording.RECORDERS and _concerns_tapes(args, kwargs))
         ):
             gone = self._gone_here(*user_place()) if self._donate else None

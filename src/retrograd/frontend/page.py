@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from retrograd.backends import Array
 from retrograd.frontend.context import current_backend
@@ -43,7 +43,7 @@ class Page(PageBase):
 
     __slots__ = (
         "__weakref__", "arrays", "lock", "looks", "nodes", "openings", "place", "ripe", "seen",
-        "values",
+        "segment", "values",
     )  # fmt: skip
 
     def __init__(self, place: Place) -> None:
@@ -57,6 +57,7 @@ class Page(PageBase):
         self.looks = 0  # how often something was computed
         self.openings: list[tuple[int, int]] = []
         self.seen = 0  # up to where `dissolve` has found nothing that it would have to dissolve
+        self.segment: Segment | None = None  # what became of it, where it was cut
         self.lock = threading.RLock()
         _list(self)
 
@@ -71,6 +72,28 @@ class Page(PageBase):
                     self.arrays.append(leaf)
                     self.slots[leaf] = found
         return found
+
+    def is_taped(self) -> bool:
+        """Whether it is a page of a tape that is alive: see `tape/page.py`."""
+        return False
+
+    def constant_key(self, node: Node) -> Any:
+        """By what the form of a constant is known."""
+        return node.prim
+
+    def note(self, node: Node, form: Form) -> None:
+        """A constant is used as this form."""
+
+    def together(self) -> list[Page]:
+        """The pages that become nodes when this one does."""
+        return [self]
+
+    def dissolved(self) -> None:
+        """It has become nodes."""
+
+    def take_in(self, h: Lazy) -> bool:
+        """Have a handle that is not recorded here stand for an array; whether that is possible."""
+        return False
 
     def begin(self) -> None:
         """Record here from now on: a new opening, listed with what is behind `last`."""
@@ -186,10 +209,11 @@ def _settled(page: Page, handles: Iterable[Lazy], results: Mapping[Form, Array])
         if form is None or h._page is not page:
             continue
         array = results.get(form)
-        if array is None or h._requires_grad:
+        stays = h._requires_grad or page.ordered
+        if array is None or stays:
             staying.append(h)
         if array is not None:
-            if h._requires_grad:
+            if stays:
                 page.values[form] = array
             else:
                 h._settle(array, form)
@@ -213,9 +237,10 @@ def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
     those of what was recorded before others first. It is asked for before this thread makes nodes
     that are not on a page.
     """
-    asked = dict.fromkeys(pages)
+    asked = dict.fromkeys([x for page in pages for x in page.together()])
     known = [x for ref in CURRENT.histories if (x := ref()) is not None]
-    all_pages = dict.fromkeys((*asked, *[x for x in known if isinstance(x, Page)]))
+    recorded = [x for page in known if isinstance(page, Page) for x in page.together()]
+    all_pages = dict.fromkeys((*asked, *recorded))
     with ExitStack() as locks:
         for page in sorted(all_pages, key=id):  # in one order, lest two threads wait for each other
             locks.enter_context(page.lock)
@@ -241,6 +266,8 @@ def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
                 VALUES[page.nodes[form.node]] = array
             for handle in held:
                 handle._leave(page)
+        for page in gone:
+            page.dissolved()
 
 
 def remember(history: Page | Segment) -> None:

@@ -60,16 +60,18 @@ class PageBase:
     """
 
     __slots__ = (
-        "before", "handles", "keep", "kept", "last", "limit", "numbers", "open", "slots", "take",
+        "before", "handles", "keep", "kept", "last", "limit", "numbers", "open", "ordered", "slots",
+        "take",
     )  # fmt: skip
 
     limit: int  # how many handles are made before somebody asks whether to cut the recording
     last: int  # the serial of what was recorded last that a gradient may go through
+    ordered: bool  # it is a tape's: all that is recorded counts as what a gradient may go through
     take: Callable[[], int]  # the number of the next number
     keep: Callable[[Lazy], None]  # list a handle; refuses where nothing is recorded any more
 
     def __init__(self) -> None:
-        self.open = False
+        self.open = self.ordered = False
         self.slots: dict[Node, Form] = {}  # the forms of arrays
         self.numbers: dict[int, float] = {}  # by `take`; compiled, it is a list
         self.handles: list[Lazy] = []  # those made since the last look

@@ -96,7 +96,7 @@ def cut(page: Page, operands: Sequence[Lazy]) -> bool:
             except RetrogradError:
                 return False
             values |= zip(outputs, arrays, strict=True)
-        _go_on(page, held, list(tracked))
+        _go_on(page, held, list(forms if page.is_taped() else tracked))
         return True
 
 
@@ -148,7 +148,8 @@ def _below(node: Node, known: dict[Node, Form]) -> list[Node]:
 
 
 def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
-    """Let the handles of a page be leaves."""
+    """Let the handles of a page be leaves. Those of `tracked` know their past: what a gradient may
+    ask for, and all that is on a tape."""
     place, values, numbers = page.place, page.values, page.numbers
     if numbers == place.values:
         numbers = place.values  # nearly always the same: kept once
@@ -161,6 +162,7 @@ def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
             place, page.arrays, numbers, values, page.nodes, page.openings, list(tracked)
         )
         remember(segment)
+        page.segment = segment
         for f in tracked:
             new = leaves[f] = known_as(values[f], f.node, f.spent, f.type)
             new.prim.past = Past(segment, f)  # type: ignore[attr-defined]
@@ -168,7 +170,7 @@ def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
         form = h._form
         if form is None or h._page is not page:
             continue
-        if h._requires_grad:
-            h._cut(leaves[form])
+        if form in leaves:
+            h._cut(leaves[form], page)
         else:
             h._settle(values[form], form, place.spends and -1 in form.slots())

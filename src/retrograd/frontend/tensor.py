@@ -30,7 +30,7 @@ from retrograd.frontend.function import operator, reflected
 from retrograd.frontend.numpy_functions import called
 from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.recorder import install
-from retrograd.frontend.recording import Array, Lazy, leaf
+from retrograd.frontend.recording import Array, Lazy, leaf, on_tape
 from retrograd.frontend.ufuncs import applied
 from retrograd.ir import Dim, DType
 
@@ -145,7 +145,7 @@ class Tensor(Lazy):
 
     def detach(self) -> Tensor:
         """The same value, as a constant without history."""
-        if self.is_computed:
+        if self.is_computed and not (self._page.is_taped() or on_tape(self.leaf_or_node)):
             return Tensor.of(self.value())
         return el.stop_gradient(self)._without_grad()
 
