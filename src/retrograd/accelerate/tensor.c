@@ -370,7 +370,8 @@ static PyObject *page_alive(Page *self, PyObject *unused)
             return NULL;
         }
     }
-    turn(self);
+    if (!self->ordered) /* a tape has to know all that was recorded */
+        turn(self);
     return result;
 }
 
@@ -420,7 +421,7 @@ static PyMethodDef page_methods[] = {
     {"add", (PyCFunction)page_add, METH_O, "List a handle that was made."},
     {"made", (PyCFunction)page_made, METH_NOARGS, "How many handles were made on this page."},
     {"recorded", (PyCFunction)page_recorded, METH_NOARGS,
-     "The forms of the handles made since the last call of `alive`."},
+     "The forms of the handles made since the last call of `alive`; on a tape, of all."},
     {"alive", (PyCFunction)page_alive, METH_NOARGS,
      "The handles that somebody holds, in the order of their making."},
     {"stay", (PyCFunction)page_stay, METH_O, "Go on listing handles that `alive` gave."},

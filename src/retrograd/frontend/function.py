@@ -206,6 +206,9 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
                 if found is None:
                     return slow(self, other)
                 page.numbers[k] = other
+                if page.ordered:
+                    result = hold(page, found, tracked)
+                    return complete(self, other) if result is MISSED else result
                 return hold(page, found, tracked)
             if tracked or page.ordered:
                 if tracked and not ((tracked := found.floating) and enabled()):

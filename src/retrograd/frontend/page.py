@@ -43,7 +43,7 @@ class Page(PageBase):
 
     __slots__ = (
         "__weakref__", "arrays", "lock", "looks", "nodes", "openings", "place", "ripe", "seen",
-        "segment", "values",
+        "values",
     )  # fmt: skip
 
     def __init__(self, place: Place) -> None:
@@ -57,7 +57,6 @@ class Page(PageBase):
         self.looks = 0  # how often something was computed
         self.openings: list[tuple[int, int]] = []
         self.seen = 0  # up to where `dissolve` has found nothing that it would have to dissolve
-        self.segment: Segment | None = None  # what became of it, where it was cut
         self.lock = threading.RLock()
         _list(self)
 
@@ -83,6 +82,9 @@ class Page(PageBase):
 
     def note(self, node: Node, form: Form) -> None:
         """A constant is used as this form."""
+
+    def became(self, segment: Segment, leaves: Mapping[Form, Node]) -> None:
+        """It was cut: what handles stood for are leaves of a segment now."""
 
     def together(self) -> list[Page]:
         """The pages that become nodes when this one does."""
@@ -249,6 +251,8 @@ def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
             if page not in asked and page.last == page.seen:
                 continue
             page.seen = page.last
+            if page in asked:
+                page.close()
             held = page.alive()
             if page in asked or any(x._requires_grad for x in held):
                 gone[page] = held

@@ -107,7 +107,7 @@ def constant(page: Page, node: Node) -> Form:
 
 
 def hold(page: Page, form: Form, tracked: bool) -> Any:
-    """A handle on a form."""
+    """A handle on a form; `MISSED` where the page of a tape is not open any more."""
     tracked = tracked and form.floating
     if tracked and not grad_enabled():
         form, tracked = _locked(form.stop), False
@@ -116,13 +116,20 @@ def hold(page: Page, form: Form, tracked: bool) -> Any:
         if page.ordered:
             same._page = page
         return same
-    if (tracked or page.ordered) and form.serial > page.last:
-        page.last = form.serial
     new = object.__new__(Lazy.handle_class)
     new._form = form
     new._page = page
     new._requires_grad = tracked
-    page.add(new)
+    if not page.ordered:
+        if tracked and form.serial > page.last:
+            page.last = form.serial
+        page.add(new)
+        return new
+    with page.lock:  # of a tape nothing may get lost
+        if not page.open:
+            return MISSED  # another thread has closed it since it was looked at
+        page.last = max(page.last, form.serial)
+        page.add(new)
     return new
 
 

@@ -213,7 +213,8 @@ def _seen(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
     tracked = any(h._requires_grad for h in given)
     forms = [form for h in given if (form := on_page(page, h)) is not None]
     found = in_order(page, found, forms, tracked)
-    return None if found is None else hold(page, found, tracked)
+    result = None if found is None else hold(page, found, tracked)
+    return None if result is MISSED else result
 
 
 def _remember(
@@ -270,7 +271,8 @@ def _held(page: Page, found: Any, tracked: bool) -> Any:
         return hold(page, found, tracked)
     if isinstance(found, tuple):
         kind, items = found
-        return collected(kind, [_held(page, x, tracked) for x in items])
+        handles = [_held(page, x, tracked) for x in items]
+        return MISSED if any(x is MISSED for x in handles) else collected(kind, handles)
     return found
 
 

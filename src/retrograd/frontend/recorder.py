@@ -60,7 +60,7 @@ class PageBase:
     """
 
     __slots__ = (
-        "before", "handles", "keep", "kept", "last", "limit", "numbers", "open", "ordered", "slots",
+        "before", "every", "handles", "keep", "kept", "last", "limit", "numbers", "open", "ordered", "slots",
         "take",
     )  # fmt: skip
 
@@ -74,6 +74,7 @@ class PageBase:
         self.open = self.ordered = False
         self.slots: dict[Node, Form] = {}  # the forms of arrays
         self.numbers: dict[int, float] = {}  # by `take`; compiled, it is a list
+        self.every: list[Form] = []  # that was recorded, of a tape
         self.handles: list[Lazy] = []  # those made since the last look
         self.kept: list[weakref.ref[Lazy]] = []  # handles that an earlier look left here
         self.before = 0  # how many handles were made before those that are listed
@@ -84,29 +85,36 @@ class PageBase:
     def begin(self) -> None:
         """Record here from now on."""
         self.open = True
-        self.keep = self.handles.append
+        self.keep = self._enter if self.ordered else self.handles.append
 
     def end(self) -> None:
         """Record nothing here from now on."""
         self.open = False
         self.keep = _refuse
 
+    def _enter(self, handle: Lazy) -> None:
+        """List a handle on a tape, and what it was recorded as."""
+        self.every.append(handle._form)  # type: ignore[arg-type]
+        self.handles.append(handle)
+
     def add(self, handle: Lazy) -> None:
         """List a handle that was made."""
-        self.handles.append(handle)
+        (self._enter if self.ordered else self.handles.append)(handle)
 
     def made(self) -> int:
         """How many handles were made on this page."""
         return self.before + len(self.handles)
 
     def recorded(self) -> list[Form]:
-        """The forms of the handles made since the last call of `alive`."""
+        """The forms of the handles made since the last call of `alive`; on a tape, of all."""
+        if self.ordered:
+            return list(self.every)
         return [f for h in self.handles if (f := h._form) is not None]
 
     def alive(self) -> list[Lazy]:
         """The handles that somebody holds, in the order of their making."""
         made, self.handles = self.handles, []
-        if self.open:
+        if self.open and not self.ordered:
             self.keep = self.handles.append
         self.before += len(made)
         old = [h for h in [ref() for ref in self.kept] if h is not None and h._page is self]

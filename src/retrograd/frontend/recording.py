@@ -358,8 +358,6 @@ class Lazy(HandleBase):
     def _stand_for(self, node: Node) -> None:
         if self._form is None:
             PENDING.pop(self._own.id, None)
-        elif self._page.ordered:  # which knows what was recorded by its handles
-            self._page.stay(self._page.alive())
         self._ready = None
         self._own = node
         self._form, self._page, self._root = None, NOWHERE, None

@@ -73,9 +73,9 @@ def cut(page: Page, operands: Sequence[Lazy]) -> bool:
     """Compute all that somebody holds of a page, and close it. Handles go on as leaves; those that
     require a gradient know their past. False if the computation fails, where nothing is changed."""
     with page.lock:
+        page.close()
         held = page.alive()
         held += [h for h in operands if h._page is page and not any(h is x for x in held)]
-        page.close()
         page.stay(held)
         place, values = page.place, page.values
         forms = dict.fromkeys([f for h in held if (f := h._form) is not None])
@@ -162,10 +162,10 @@ def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
             place, page.arrays, numbers, values, page.nodes, page.openings, list(tracked)
         )
         remember(segment)
-        page.segment = segment
         for f in tracked:
             new = leaves[f] = known_as(values[f], f.node, f.spent, f.type)
             new.prim.past = Past(segment, f)  # type: ignore[attr-defined]
+        page.became(segment, leaves)
     for h in held:
         form = h._form
         if form is None or h._page is not page:

@@ -9,7 +9,7 @@ order, each once; and its handles stay on it when they are computed.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from retrograd.errors import RetrogradError
@@ -17,7 +17,7 @@ from retrograd.frontend.context import TAPED
 from retrograd.frontend.forms import Form, Part, Place
 from retrograd.frontend.leaves import VALUES, Data, leaf_handle
 from retrograd.frontend.page import Page
-from retrograd.frontend.past import past_of, whole
+from retrograd.frontend.past import Segment, past_of, whole
 from retrograd.frontend.recording import Lazy, evaluate
 from retrograd.frontend.segments import cut
 from retrograd.ir import Node
@@ -31,7 +31,7 @@ class TapePage(Page):
     """A page of a tape. `entered` are forms of leaves and constants that are entries whether they
     are used or not, each behind the number of forms that were recorded before."""
 
-    __slots__ = ("before_look", "constants", "entered", "flags", "own", "owner", "tape")
+    __slots__ = ("constants", "entered", "flags", "own", "owner", "results", "segment", "tape")
 
     def __init__(self, place: Place, tape: Record, owner: Pages) -> None:
         super().__init__(place)
@@ -42,7 +42,8 @@ class TapePage(Page):
         self.entered: list[tuple[int, Form]] = []
         self.constants: list[tuple[Node, Form]] = []  # that were given, with what they are here
         self.flags: list[bool] = []  # of slots: whether what was given requires a gradient
-        self.before_look: list[Form] = []
+        self.segment: Segment | None = None  # what became of it, where it was cut,
+        self.results: Mapping[Form, Node] = {}  # and the leaves that handles stand for since
         self.own: set[Node] = set()  # arrays that are leaves and results of the tape
 
     def is_taped(self) -> bool:
@@ -63,17 +64,6 @@ class TapePage(Page):
     def end(self) -> None:
         super().end()
         TAPED.discard(self)
-
-    def alive(self) -> list[Lazy]:
-        """The handles that somebody holds; what they were recorded as is remembered."""
-        with self.lock:
-            self.before_look += self.recorded()
-            return super().alive()
-
-    def forms(self) -> list[Form]:
-        """All that was recorded, in its order."""
-        with self.lock:
-            return self.before_look + self.recorded()
 
     def slot(self, leaf: Node, spent: bool) -> Form:
         with self.lock:
@@ -96,6 +86,9 @@ class TapePage(Page):
     def given(self) -> list[Node]:
         """Arrays, by slot, and then constants."""
         return [*self.arrays, *[node for node, _ in self.constants]]
+
+    def became(self, segment: Segment, leaves: Mapping[Form, Node]) -> None:
+        self.segment, self.results = segment, leaves
 
     def enter(self, what: Form) -> None:
         """Note an entry that is there whether it is used or not."""
@@ -138,7 +131,7 @@ class TapePage(Page):
     def part(self, held: Sequence[Lazy]) -> Part:
         """All that was recorded."""
         part = super().part(held)
-        forms = dict.fromkeys((*self.forms(), *[f for _, f in self.entered]))
+        forms = dict.fromkeys((*self.recorded(), *[f for _, f in self.entered]))
         return part._replace(outputs=[*forms, *part.outputs], array=self._array)
 
     def node_of(self, node: Node) -> Node:
@@ -160,14 +153,14 @@ class TapePage(Page):
         page = None if past is None or owner is None else owner.page_of_segment(past.segment)
         if past is None or page is None:
             return whole(leaf)
-        prim: Data = leaf.prim  # type: ignore[assignment]
-        if prim.whole is None:  # pages become nodes in their order
-            prim.whole = page.nodes[past.form.node]
-            VALUES[prim.whole] = prim.array
-        return prim.whole
+        return page.nodes[past.form.node]  # pages become nodes in their order
 
     def dissolved(self) -> None:
         """It is nodes from here on, and so is the tape."""
+        for form, leaf in self.results.items():
+            prim: Data = leaf.prim  # type: ignore[assignment]
+            prim.whole = self.nodes[form.node]
+            VALUES[prim.whole] = prim.array
         tape = self.tape()
         if self.ordered and tape is not None:
             tape.go_on_with_nodes(self)

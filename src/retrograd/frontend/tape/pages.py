@@ -115,7 +115,7 @@ class Pages:
         recorded, given = _recorded(page), page.given()
         ids = [self._id_of(x) for x in given]
         new = sorted([k for k, i in enumerate(ids) if i < 0], key=lambda k: given[k].id)
-        layout = layout_of(page, tuple(page.forms()), tuple(new))
+        layout = layout_of(page, tuple(page.recorded()), tuple(new))
         entered = []
         for i, k in enumerate(layout.slots):
             if k >= 0:
