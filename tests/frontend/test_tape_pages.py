@@ -81,8 +81,7 @@ class Program:
 
 def found(tape, total, leaves):
     """All that a tape says."""
-    ids = {i: e for i, e in enumerate(tape)}
-    assert len(ids) == len(tape)
+    assert len(list(tape)) == len(tape)
     text = [(e.op, e.name, str(e.shape), e.parents, e.requires_grad, e.is_given) for e in tape]
     lines = [e.source and e.source.line for e in tape] if hasattr(tape[0].source, "line") else []
     middle = len(tape) // 2
@@ -200,7 +199,7 @@ def test_a_program_that_is_recorded_again_is_found(monkeypatch, short_pages):
         return tape.backward_dense(y.sum())
 
     with rg.backend("reference"):
-        first = [program(Tape()) for _ in range(2)][0]
+        first, _ = [program(Tape()) for _ in range(2)]
         misses = rg.cache_stats()["misses"]
         counted = Counted(monkeypatch)
         tape = Tape()
@@ -242,7 +241,7 @@ def test_old_tensors_of_many_pages_are_refused(short_pages):
     tape = Tape()
     x = y = tape.leaf([1.0, 2.0])
     kept = []
-    for k in range(30):
+    for _ in range(30):
         y = y * 1.5 + x
         kept.append(y)
     tape.reset()

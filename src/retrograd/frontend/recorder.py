@@ -60,8 +60,8 @@ class PageBase:
     """
 
     __slots__ = (
-        "before", "every", "handles", "keep", "kept", "last", "limit", "numbers", "open", "ordered", "slots",
-        "take",
+        "before", "every", "handles", "keep", "kept", "last", "limit", "numbers", "open", "ordered",
+        "slots", "take",
     )  # fmt: skip
 
     limit: int  # how many handles are made before somebody asks whether to cut the recording

@@ -33,8 +33,8 @@ class Reverse(NamedTuple):
 
 class Layout:
     """The entries of a page, numbered from 0. `nodes` are nodes over slots; entries that are given
-    have the number of what is given in `slots`, others -1. Parents below 0 are given, and entries of
-    earlier pages: -1 is number 0."""
+    have the number of what is given in `slots`, others -1. Parents below 0 are given, and entries
+    of earlier pages: -1 is number 0."""
 
     def __init__(self, page: TapePage, forms: Sequence[Form], new: Sequence[int]) -> None:
         self.place = page.place
