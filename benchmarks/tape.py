@@ -1,8 +1,8 @@
 """What a tape costs: those who use it, and those who do not.
 
 Prints microseconds per operation of a chain of small operations: eager, with a tape that is merely
-alive, recorded on a tape, the dense gradient of all entries, and PyTorch with `retain_grad` on every
-result. The first pass learns the program; what comes later is the best of some passes.
+alive, recorded on a tape, the dense gradient of all entries, and PyTorch with `retain_grad` on
+every result. The first pass learns the program; what comes later is the best of some passes.
 
     python benchmarks/tape.py [LENGTHS...]
 """

@@ -131,6 +131,7 @@ def _on_tape(root: Lazy, seed: Any) -> bool:
     if isinstance(seed, Lazy) and seed._type != root._type:
         return False
     node: Any = root._own if root._form is None else root._form.node
+    start: Any
     if seed is None:
         start = np.ones((), root.dtype.dtype)
     else:
