@@ -491,3 +491,29 @@ def test_a_wrong_order_of_additions_is_noticed(monkeypatch):
     monkeypatch.setattr(through, "_through", wrong)
     with cut_after(3), pytest.raises(AssertionError):
         same(run(), expected)
+
+
+def test_a_fan_of_different_numbers_is_converted_at_once():
+    """A program of a segment takes its numbers as parts of one row, each rounded as NumPy does."""
+    numbers = [0.1 + k / 7 for k in range(40)] + [3, 2**53, -7, 1e300, 1e-60]
+
+    def fan():
+        x = rg.tensor([1.0, -2.0], requires_grad=True)
+        y = x
+        for c in numbers:
+            y = y + x * c
+        return x, y, y._page
+
+    fan()
+    x, y, p = fan()
+    y.numpy()
+    (plan,) = [found[1] for found in p.place.plans.values()]
+    rows = [a for a in plan._numbers(p.numbers) if a.base is not None]
+    assert len(rows) == len(numbers)
+    assert len({id(a.base) for a in rows}) == 1
+    with np.errstate(over="ignore"):
+        expected = [np.float32(c) for c in numbers]
+    assert sorted(a.item() for a in rows) == sorted(c.item() for c in expected)
+    y.backward(rg.ones(2))
+    assert x.grad is not None
+    assert x.grad.numpy()[0] == np.inf

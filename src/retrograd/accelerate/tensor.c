@@ -57,6 +57,7 @@ typedef struct {
     Py_ssize_t listed, room, before, limit;
     long long last; /* the serial of what was recorded last that a gradient may go through */
     char open;
+    char ordered; /* it is a tape's: all that is recorded counts as what a gradient may go through */
 } Page;
 
 typedef struct {
@@ -369,7 +370,8 @@ static PyObject *page_alive(Page *self, PyObject *unused)
             return NULL;
         }
     }
-    turn(self);
+    if (!self->ordered) /* a tape has to know all that was recorded */
+        turn(self);
     return result;
 }
 
@@ -419,7 +421,7 @@ static PyMethodDef page_methods[] = {
     {"add", (PyCFunction)page_add, METH_O, "List a handle that was made."},
     {"made", (PyCFunction)page_made, METH_NOARGS, "How many handles were made on this page."},
     {"recorded", (PyCFunction)page_recorded, METH_NOARGS,
-     "The forms of the handles made since the last call of `alive`."},
+     "The forms of the handles made since the last call of `alive`; on a tape, of all."},
     {"alive", (PyCFunction)page_alive, METH_NOARGS,
      "The handles that somebody holds, in the order of their making."},
     {"stay", (PyCFunction)page_stay, METH_O, "Go on listing handles that `alive` gave."},
@@ -436,6 +438,7 @@ static PyMemberDef page_members[] = {
     {"limit", T_PYSSIZET, offsetof(Page, limit), 0, NULL},
     {"last", T_LONGLONG, offsetof(Page, last), 0, NULL},
     {"open", T_BOOL, offsetof(Page, open), READONLY, NULL},
+    {"ordered", T_BOOL, offsetof(Page, ordered), 0, NULL},
     {NULL},
 };
 
@@ -469,22 +472,34 @@ static int is_form(PyObject *x)
     return x != NULL && TYPE(x) == form_class;
 }
 
-/* The page on which something is recorded with a handle, as a reference of the caller's. It is open,
-   has room for a handle, and there is a spare one: from here on no other code of Python runs until
-   the result is there. */
+static int is_page(PyObject *x)
+{
+    return TYPE(x) == page_class || PyObject_TypeCheck(x, page_base);
+}
+
+/* Whether a handle is on a tape. */
+static int is_taped(Handle *h)
+{
+    return h->page != NULL && is_page(h->page) && ((Page *)h->page)->ordered;
+}
+
+/* The page on which something is recorded with a handle, as a reference of the caller's: its own, or
+   that of the thread where it stands for an array that is on no tape. It is open, has room for a
+   handle, and there is a spare one: from here on no other code of Python runs until the result is
+   there. */
 static Page *page_for(Handle *h)
 {
     PyObject *found = h->page;
     int leaf = h->form == Py_None;
     if (h->form == NULL || (found == NULL && !leaf))
         return NULL;
-    if (leaf)
+    if (leaf && !is_taped(h))
         found = PyObject_GetAttr(current, name_page);
     else
         Py_INCREF(found);
     if (found == NULL)
         return NULL;
-    if (TYPE(found) == page_class && provide() == 0 && widen((Page *)found) == 0) {
+    if (is_page(found) && provide() == 0 && widen((Page *)found) == 0) {
         Page *page = (Page *)found;
         int fits = !leaf || page->listed <= page->limit;
         if (fits && page->open && page->slots != NULL && page->numbers != NULL)
@@ -567,8 +582,10 @@ static int tracks(Form *found, int asked)
    on the page already, or would have come before something that is. */
 static Form *in_order(Page *page, Form *found, Form *x, Form *other, int tracked)
 {
-    if (tracked <= 0 || found == x || found == other)
-        return tracked < 0 ? NULL : found;
+    if (tracked < 0)
+        return NULL;
+    if ((!tracked && !page->ordered) || found == x || found == other)
+        return found;
     while (found->serial <= page->last) {
         if (!is_form(found->again))
             return NULL;
@@ -581,7 +598,7 @@ static Form *in_order(Page *page, Form *found, Form *x, Form *other, int tracked
 static PyObject *hold(Page *page, Form *form, int tracked)
 {
     Handle *h = spare;
-    if (tracked && form->serial > page->last)
+    if ((tracked || page->ordered) && form->serial > page->last)
         page->last = form->serial;
     spare = (Handle *)h->form;
     spares--;
@@ -660,7 +677,7 @@ static PyObject *with_handle(PyObject *op, Handle *x, Handle *other)
     PyObject *result = NULL;
     Form *form, *second, *found = NULL;
     int tracked = -1;
-    Page *page = page_for(x);
+    Page *page = page_for(x->form == Py_None && is_taped(other) ? other : x);
     if (page == NULL)
         return NULL;
     form = form_on(page, x);
@@ -820,6 +837,22 @@ static Handle *first_handle(PyObject *const *args, Py_ssize_t n)
     return NULL;
 }
 
+/* The handle among arguments that says which page is recorded on: the first one, unless it stands for
+   an array, and another one is on a tape. */
+static Handle *leading_handle(Handle *x, PyObject *const *args, Py_ssize_t n)
+{
+    if (x == NULL || x->form != Py_None || is_taped(x))
+        return x;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (is_handle(args[i]) && is_taped((Handle *)args[i]))
+            return (Handle *)args[i];
+        for (Py_ssize_t k = 0; k < items_of(args[i]); k++)
+            if (is_handle(item_of(args[i], k)) && is_taped((Handle *)item_of(args[i], k)))
+                return (Handle *)item_of(args[i], k);
+    }
+    return x;
+}
+
 /* Whether handles among arguments are on a page what a key says, and `form` is one of them; -1: a
    handle is not. Collections of garbage while the key was made may have changed that. */
 static int is_among(Page *page, PyObject *const *options, PyObject *key, Form *form)
@@ -850,12 +883,13 @@ static PyObject *with_options(Function *f, PyObject *const *args, Py_ssize_t n, 
     Py_ssize_t count = n + (names != NULL ? PyTuple_Size(names) : 0);
     Handle *x = handle_class != NULL ? first_handle(args, n) : NULL;
     int asked = 0;
-    Page *page = x != NULL ? page_for(x) : NULL;
+    Handle *lead = leading_handle(x, args, n);
+    Page *page = x != NULL ? page_for(lead) : NULL;
     if (page == NULL)
         return NULL;
     key = key_of_options(page, args, count, names, &asked);
     Py_DECREF(page);
-    page = key != NULL ? page_for(x) : NULL;
+    page = key != NULL ? page_for(lead) : NULL;
     if (page != NULL) {
         Form *form = form_on(page, x), *found = NULL;
         int tracked = -1, given = 0;

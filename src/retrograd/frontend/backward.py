@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from retrograd.autodiff import pullback, seeds
-from retrograd.backends import CHECKED
+from retrograd.backends import CHECKED, Array
 from retrograd.errors import GradientError, ShapeError, TraceError
-from retrograd.frontend.context import current_backend
+from retrograd.frontend.context import current_backend, unseen
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import add, stop_gradient
 from retrograd.frontend.forms import Form
-from retrograd.frontend.leaves import Data, is_spent, leaf, leaf_handle
+from retrograd.frontend.leaves import Data, is_spent, known, leaf, leaf_handle
 from retrograd.frontend.page import Page
 from retrograd.frontend.past import past_of
 from retrograd.frontend.programs import GRADIENTS, LOCK
 from retrograd.frontend.recall import hold, operand
-from retrograd.frontend.recording import Lazy, evaluate, recorders
+from retrograd.frontend.recording import Lazy, evaluate, sees_all
 from retrograd.frontend.segments import cut
 from retrograd.frontend.through import gradients, way_from
 from retrograd.ir import Node
@@ -35,7 +36,13 @@ _SECOND_TIME = (
 @contained
 def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
-    done = _on_page(root, root._page, root._form, seed) if root._form is not None else None
+    done: bool | None = None
+    if root._page.is_taped():
+        if _on_tape(root, seed):
+            return  # it keeps its history
+        done = False
+    elif root._form is not None:
+        done = _on_page(root, root._page, root._form, seed)
     if done or (done is None and _through_segments(root, seed)):
         if not retain_graph:
             root.spend()
@@ -75,7 +82,7 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
     """The same by forms, whose gradients are known from the second time on. None where the way
     leads to segments, False where it has to be done on nodes: what is wrong or out of the ordinary
     is found there, and said."""
-    if form.spent or not root._requires_grad or recorders() or (seed is None and form.type.shape):
+    if form.spent or not root._requires_grad or sees_all() or (seed is None and form.type.shape):
         return False
     start = None
     if seed is not None:
@@ -120,10 +127,41 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
     return True
 
 
+def _on_tape(root: Lazy, seed: Any) -> bool:
+    """The same on the pages of a tape. False as below."""
+    if not root._requires_grad or (seed is None and root.shape) or root.dtype.is_complex:
+        return False
+    if isinstance(seed, Lazy) and seed._type != root._type:
+        return False
+    node: Any = root._own if root._form is None else root._form.node
+    start: Any
+    if seed is None:
+        start = np.ones((), root.dtype.dtype)
+    else:
+        start = seed.value() if isinstance(seed, Lazy) else known(_seed(seed, node))
+    found = root._page.tape().gradients_of_leaves(root, start)  # type: ignore[attr-defined]
+    if found is None:
+        return False
+    with unseen():
+        _accumulate(found)
+    return True
+
+
+def _accumulate(found: Iterable[tuple[Lazy, Array]]) -> None:
+    """Add arrays to the gradients of leaves."""
+    with GRADIENTS:
+        totals: dict[Lazy, Lazy] = {}
+        for handle, g in found:
+            new = Lazy.handle_class.of(g)
+            before = _so_far(totals, handle)
+            totals[handle] = new if before is None else stop_gradient(add(before, new))
+        _publish(totals)
+
+
 def _through_segments(root: Lazy, seed: Any) -> bool:
     """The same where the recording was cut: at once, as segments are gone through one at a time.
     False as above."""
-    if not root._requires_grad or recorders() or (seed is None and root.shape):
+    if not root._requires_grad or sees_all() or (seed is None and root.shape):
         return False
     if isinstance(seed, Lazy) and seed._type != root._type:
         return False
@@ -140,14 +178,7 @@ def _through_segments(root: Lazy, seed: Any) -> bool:
         start = seed.value() if isinstance(seed, Lazy) else _seed(seed, root._own).prim.array  # type: ignore[attr-defined]
     ends = dict(sorted(way.ends.items(), key=lambda item: item[0].id))
     found = gradients(root._own, start, way)
-    with GRADIENTS:
-        totals: dict[Lazy, Lazy] = {}
-        for node, handle in ends.items():
-            if node in found:
-                new = Lazy.handle_class.of(found[node])
-                before = _so_far(totals, handle)
-                totals[handle] = new if before is None else stop_gradient(add(before, new))
-        _publish(totals)
+    _accumulate([(handle, found[node]) for node, handle in ends.items() if node in found])
     return True
 
 

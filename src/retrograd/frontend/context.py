@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager, suppress
 from contextvars import ContextVar, Token
 from typing import Any, overload
+from weakref import WeakSet
 
 from retrograd.backends import find
 from retrograd.backends import flush_subnormals as flush
@@ -17,6 +18,7 @@ from retrograd.shared import completed, contained
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
 _UNSEEN: ContextVar[bool] = ContextVar("unseen", default=False)
+_TAPE: ContextVar[Any] = ContextVar("tape", default=None)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 # The blocks around here, with what their variables were outside.
 Blocks = tuple[tuple["Setting", Any], ...]
@@ -70,6 +72,19 @@ def restored() -> Iterator[None]:
         Setting._leave(around)
 
 
+# The pages of tapes, which record without a look at the modes here while they are open.
+TAPED: WeakSet[Any] = WeakSet()
+
+
+class Aside(Setting):
+    """A setting inside of which tapes see nothing."""
+
+    def __enter__(self) -> None:
+        for page in list(TAPED):
+            page.close()  # who goes on with what is there looks at the modes first
+        super().__enter__()
+
+
 def grad_enabled() -> bool:
     """Whether operations are recorded for `backward()`."""
     return _GRAD.get()
@@ -120,7 +135,7 @@ def traced(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def tracing() -> Setting:
     """What happens inside the block becomes part of a graph that runs many times."""
-    return Setting(_TRACING, object())
+    return Aside(_TRACING, object())
 
 
 def is_unseen() -> bool:
@@ -130,7 +145,12 @@ def is_unseen() -> bool:
 
 def unseen() -> Setting:
     """Tapes are not shown what is computed inside the block."""
-    return Setting(_UNSEEN, True)
+    return Aside(_UNSEEN, True)
+
+
+def current_tape() -> Any:
+    """The tape that records all that happens here, if there is one."""
+    return _TAPE.get()
 
 
 def current_backend() -> str:

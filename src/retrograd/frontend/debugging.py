@@ -101,7 +101,7 @@ class _Watch:
         """As tapes have it: nothing is on this one."""
         return False
 
-    is_current = False
+    sees_all, on_pages = True, False
 
     def pass_over(self, node: Node) -> None:
         """As tapes have it: it has been looked at where it was computed."""

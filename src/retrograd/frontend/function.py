@@ -105,15 +105,16 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
             handle_class = Lazy.handle_class
             page, form = x._page, x._form
             if form is None:
-                page = CURRENT.page
+                if not page.ordered:
+                    page = CURRENT.page
                 form = page.slots[x._own]
                 if len(page.handles) > page.limit:
                     raise KeyError
             found = form.uses[op][None]
             tracked = x._requires_grad
-            if tracked:
-                if not ((tracked := found.floating) and enabled()):
-                    return hold(page, found, tracked)
+            if tracked or page.ordered:
+                if tracked and not ((tracked := found.floating) and enabled()):
+                    return complete(x) if page.ordered else hold(page, found, tracked)
                 if found.serial > page.last:
                     page.last = found.serial
                 elif found is not form:
@@ -180,13 +181,13 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
         try:
             handle_class = Lazy.handle_class
             form = self._form
+            page = self._page
             if form is None:
-                page = CURRENT.page
+                if not page.ordered:
+                    page = CURRENT.page
                 form = page.slots[self._own]
                 if len(page.handles) > page.limit:
                     raise KeyError
-            else:
-                page = self._page
             kind = other.__class__
             tracked = self._requires_grad
             if kind is handle_class or (kind is not float and kind is not int):
@@ -210,14 +211,19 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
                 table = form.uses[op]
                 k = page.take()
                 found = table.get(k)
-                if found is None or (tracked and found.serial <= page.last):
+                if found is None or ((tracked or page.ordered) and found.serial <= page.last):
                     found = free_number(page, op, form, k, tracked)
                 if found is None:
                     return slow(self, other)
                 page.numbers[k] = other
+                if page.ordered:
+                    result = hold(page, found, tracked)
+                    return complete(self, other) if result is MISSED else result
                 return hold(page, found, tracked)
-            if tracked:
-                if not ((tracked := found.floating) and enabled()):
+            if tracked or page.ordered:
+                if tracked and not ((tracked := found.floating) and enabled()):
+                    if page.ordered:
+                        return complete(self, other)
                     return hold(page, found, tracked)
                 if found.serial > page.last:
                     page.last = found.serial

@@ -20,6 +20,7 @@ from retrograd.frontend.broadcasting import as_node
 from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of, is_serving
 from retrograd.frontend.context import (
     _BACKEND,
+    _TAPE,
     _TRACING,
     current_backend,
     grad_enabled,
@@ -149,6 +150,7 @@ class Jit:
         if (
             _TRACING.get() is None
             and _BACKEND.get() == "llvm"
+            and _TAPE.get() is None
             and not (recording.RECORDERS and _concerns_tapes(args, kwargs))
         ):
             gone = self._gone_here(*user_place()) if self._donate else None

@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from retrograd.backends import Array
 from retrograd.frontend.context import current_backend
@@ -72,6 +72,31 @@ class Page(PageBase):
                     self.arrays.append(leaf)
                     self.slots[leaf] = found
         return found
+
+    def is_taped(self) -> bool:
+        """Whether it is a page of a tape that is alive: see `tape/page.py`."""
+        return False
+
+    def constant_key(self, node: Node) -> Any:
+        """By what the form of a constant is known."""
+        return node.prim
+
+    def note(self, node: Node, form: Form) -> None:
+        """A constant is used as this form."""
+
+    def became(self, segment: Segment, leaves: Mapping[Form, Node]) -> None:
+        """It was cut: what handles stood for are leaves of a segment now."""
+
+    def together(self) -> list[Page]:
+        """The pages that become nodes when this one does."""
+        return [self]
+
+    def dissolved(self) -> None:
+        """It has become nodes."""
+
+    def take_in(self, h: Lazy) -> bool:
+        """Have a handle that is not recorded here stand for an array; whether that is possible."""
+        return False
 
     def begin(self) -> None:
         """Record here from now on: a new opening, listed with what is behind `last`."""
@@ -198,10 +223,11 @@ def _settled(page: Page, handles: Iterable[Lazy], results: Mapping[Form, Array])
         if form is None or h._page is not page:
             continue
         array = results.get(form)
-        if array is None or h._requires_grad:
+        stays = h._requires_grad or page.ordered
+        if array is None or stays:
             staying.append(h)
         if array is not None:
-            if h._requires_grad:
+            if stays:
                 page.values[form] = array
             else:
                 h._settle(array, form)
@@ -225,9 +251,10 @@ def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
     those of what was recorded before others first. It is asked for before this thread makes nodes
     that are not on a page.
     """
-    asked = dict.fromkeys(pages)
+    asked = dict.fromkeys([x for page in pages for x in page.together()])
     known = [x for ref in CURRENT.histories if (x := ref()) is not None]
-    all_pages = dict.fromkeys((*asked, *[x for x in known if isinstance(x, Page)]))
+    recorded = [x for page in known if isinstance(page, Page) for x in page.together()]
+    all_pages = dict.fromkeys((*asked, *recorded))
     with ExitStack() as locks:
         for page in sorted(all_pages, key=id):  # in one order, lest two threads wait for each other
             locks.enter_context(page.lock)
@@ -236,6 +263,8 @@ def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
             if page not in asked and page.last == page.seen:
                 continue
             page.seen = page.last
+            if page in asked:
+                page.close()
             held = page.alive()
             if page in asked or any(x._requires_grad for x in held):
                 gone[page] = held
@@ -253,6 +282,8 @@ def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
                 VALUES[page.nodes[form.node]] = array
             for handle in held:
                 handle._leave(page)
+        for page in gone:
+            page.dissolved()
 
 
 def remember(history: Page | Segment) -> None:

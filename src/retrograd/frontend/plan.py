@@ -42,9 +42,10 @@ class Plan:
         self.program, self.scalars = program_for(what, self.ends, free, patient)
         scalars = self.scalars
         # Numbers: those of the recording are looked at in every run, the others never change.
-        self.free = [
-            (i, place.numbers[c], c.dtype.dtype.type) for i, c in enumerate(scalars) if c in free
-        ]
+        self.free: dict[np.dtype[Any], list[tuple[int, int]]] = {}
+        for i, c in enumerate(scalars):
+            if c in free:
+                self.free.setdefault(c.dtype.dtype, []).append((i, place.numbers[c]))
         arguments: list[Array] = [c.prim.value for c in scalars]  # type: ignore[attr-defined]
         self.done: tuple[dict[int, float], list[Array]] = {}, arguments
 
@@ -69,9 +70,11 @@ class Plan:
         done, arguments = self.done
         if done != given:
             now, arguments = given.copy(), list(arguments)
-            with np.errstate(all="ignore"):
-                for i, k, kind in self.free:
-                    arguments[i] = np.asarray(kind(now[k]))
+            for dtype, places in self.free.items():
+                with np.errstate(all="ignore"):  # at once: one by one takes as long as the program
+                    row = np.array([now[k] for _, k in places], np.float64).astype(dtype)
+                for j, (i, _) in enumerate(places):
+                    arguments[i] = row[j, ...]
             self.done = now, arguments
         return arguments
 

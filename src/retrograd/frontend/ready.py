@@ -79,7 +79,9 @@ def is_bare(h: Lazy) -> bool:
 
 def _at_hand(h: Lazy) -> Array:
     """The array of a constant; AttributeError where there is none."""
-    if _field(h, "_form") is None and not _field(h, "_requires_grad"):
+    if _field(h, "_form") is None and not (
+        _field(h, "_requires_grad") or _field(h, "_page").is_taped()
+    ):
         prim = _field(h, "_own").prim
         if isinstance(prim, Data):
             return prim.array
@@ -97,6 +99,8 @@ def is_ready(h: Lazy) -> bool:
 def ready(h: Lazy) -> bool:
     """Whether a handle stands for an array at hand and for nothing else."""
     if h._requires_grad or h._form is not None or not isinstance(h._own.prim, Data):
+        return False
+    if h._page.is_taped():  # a call that takes it is recorded
         return False
     h._ready = h._own.prim.array
     return True

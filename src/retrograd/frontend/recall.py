@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.errors import RetrogradError
-from retrograd.frontend.context import grad_enabled
+from retrograd.frontend import recording
+from retrograd.frontend.context import current_tape, grad_enabled, is_tracing, is_unseen
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import SPENT, Data
 from retrograd.frontend.page import Page, current
 from retrograd.frontend.programs import LITERAL, LOCK, is_argument
 from retrograd.frontend.recorder import Operation, number_key
-from retrograd.frontend.recording import Lazy, recorders
+from retrograd.frontend.recording import Lazy, alive
 from retrograd.frontend.segments import LOOKS, cut, make_room
 from retrograd.frontend.source import user_source
 from retrograd.ir import Node, Provenance, made_by, provenance
@@ -29,8 +30,10 @@ LARGEST = 2**53  # beyond, an int is not the same as a float
 
 def page_of(handles: Sequence[Lazy]) -> Page | None:
     """The page on which an operation on these is recorded, if it is recorded on one."""
-    if recorders():
-        return None
+    if recording.RECORDERS or current_tape() is not None or any(h._page.ordered for h in handles):
+        found = _with_tapes(handles)
+        if found is not MISSED:
+            return found  # type: ignore[return-value]
     page = None
     for h in handles:
         if h._form is not None:
@@ -49,11 +52,30 @@ def page_of(handles: Sequence[Lazy]) -> Page | None:
     return page
 
 
+def _with_tapes(handles: Sequence[Lazy]) -> Page | object | None:
+    """The same where there are tapes, or something else that is shown what is recorded. `MISSED`
+    where none of them has to do with it."""
+    pages = [h._page for h in handles if h._page.is_taped()]
+    if is_tracing() or is_unseen():
+        return None if pages or current_tape() is not None else MISSED
+    for x in alive():
+        if (x.sees_all and not x.on_pages) or any(
+            h._form is None and x.holds(h._own) for h in handles
+        ):
+            return None
+    tape = current_tape()
+    if tape is None and pages:
+        tape = pages[0].tape()  # type: ignore[attr-defined]
+    return MISSED if tape is None else tape.page_of(handles, pages)
+
+
 def operand(page: Page, h: Lazy) -> Form | None:
     """What a handle is on a page; None if it cannot be on this page."""
     form = h._form
-    if form is not None:
-        return form if h._page is page else None
+    if form is not None and h._page is page:
+        return form
+    if (form is not None or page.ordered) and not page.take_in(h):
+        return None
     node = h._own
     assert node is not None
     found = page.slots.get(node)
@@ -65,28 +87,50 @@ def operand(page: Page, h: Lazy) -> Form | None:
             return page.slot(node, prim.spent)
         if node.inputs or node.op == "input" or node in SPENT or h._requires_grad:
             return None
-        place = page.place
-        found = place.calls.get(prim)
-        if found is None:
-            with LOCK:
-                found = place.calls[prim] = place.form(Node(prim, (), node.type))
+        found = constant(page, node)
+    return found
+
+
+def constant(page: Page, node: Node) -> Form:
+    """What a node that has no operands is on a page."""
+    if isinstance(node.prim, Data):
+        return page.slot(node, node.prim.spent)
+    place, known = page.place, page.slots.get(node)
+    if known is not None:
+        return known
+    key = page.constant_key(node)
+    found: Form | None = place.calls.get(key)
+    if found is None:
+        with LOCK:
+            found = place.calls[key] = place.form(Node(node.prim, (), node.type))
+    page.note(node, found)
     return found
 
 
 def hold(page: Page, form: Form, tracked: bool) -> Any:
-    """A handle on a form."""
+    """A handle on a form; `MISSED` where the page of a tape is not open any more."""
     tracked = tracked and form.floating
     if tracked and not grad_enabled():
         form, tracked = _locked(form.stop), False
     if form.slot >= 0:
-        return Lazy.handle_class(page.arrays[form.slot], tracked)
-    if tracked and form.serial > page.last:
-        page.last = form.serial
+        same = Lazy.handle_class(page.arrays[form.slot], tracked)
+        if page.ordered:
+            same._page = page
+        return same
     new = object.__new__(Lazy.handle_class)
     new._form = form
     new._page = page
     new._requires_grad = tracked
-    page.add(new)
+    if not page.ordered:
+        if tracked and form.serial > page.last:
+            page.last = form.serial
+        page.add(new)
+        return new
+    with page.lock:  # of a tape nothing may get lost
+        if not page.open:
+            return MISSED  # another thread has closed it since it was looked at
+        page.last = max(page.last, form.serial)
+        page.add(new)
     return new
 
 
@@ -98,7 +142,8 @@ def in_order(page: Page, found: Form, given: Sequence[Form], tracked: bool) -> F
     through is on a page in the order of serials, and never twice: where the known form would have
     come before something that is there, it is the same computation `again`, learned later.
     """
-    if found.serial > page.last or not (tracked and found.floating and grad_enabled()):
+    counts = page.ordered or (tracked and found.floating and grad_enabled())
+    if found.serial > page.last or not counts:
         return found
     if any(found is x for x in given):
         return found

@@ -24,7 +24,7 @@ from retrograd.frontend.leaving import returned
 from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.programs import LOCK
 from retrograd.frontend.recall import MISSED, add_again, hold, in_order, operand, page_of
-from retrograd.frontend.recording import Lazy, recorders
+from retrograd.frontend.recording import Lazy
 from retrograd.frontend.source import user_source
 from retrograd.ir import Dim, DType, Node, Provenance, made_by, provenance
 from retrograd.shared import contained
@@ -57,6 +57,17 @@ def first_handle(args: Sequence[Any]) -> Lazy | None:
                 if isinstance(h, Lazy):
                     return h
     return None
+
+
+def leading(args: Sequence[Any], first: Lazy) -> Lazy:
+    """The handle that says which page is recorded on: the first one, unless it stands for an array,
+    and another one is on a tape."""
+    if first._form is None and not first._page.ordered:
+        for x in args:
+            for h in x if x.__class__ in (list, tuple) else (x,):
+                if isinstance(h, Lazy) and h._page.ordered:
+                    return h
+    return first
 
 
 def options(
@@ -167,7 +178,7 @@ def recall(
     known = page.place.calls.get(call)
     if known:  # nothing is in it yet where another thread is learning the call
         first, found = known[0]
-        if first > page.last or not tracked or not grad_enabled():
+        if first > page.last or not (page.ordered or (tracked and grad_enabled())):
             return _held(page, found, tracked)
         at = bisect_right(known, page.last, key=itemgetter(0))
         if at < len(known):
@@ -191,9 +202,10 @@ def _seen(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """The result of a call with tensors and plain options, if there was one like it; this is the
     short way, which exists twice, see `recorder.py`."""
     x = first_handle(args)
-    if x is None or recorders():
+    if x is None:
         return None
-    page = CURRENT.page if x._form is None else x._page
+    lead = leading(args, x)
+    page = CURRENT.page if lead._form is None and not lead._page.ordered else lead._page
     form = on_page(page, x)
     table = form.uses.get(f) if form is not None and page.open else None
     if form is None or table is None or page.made() >= page.limit:
@@ -205,7 +217,8 @@ def _seen(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
     tracked = any(h._requires_grad for h in given)
     forms = [form for h in given if (form := on_page(page, h)) is not None]
     found = in_order(page, found, forms, tracked)
-    return None if found is None else hold(page, found, tracked)
+    result = None if found is None else hold(page, found, tracked)
+    return None if result is MISSED else result
 
 
 def _remember(
@@ -263,7 +276,8 @@ def _held(page: Page, found: Any, tracked: bool) -> Any:
         return hold(page, found, tracked)
     if isinstance(found, tuple):
         kind, items = found
-        return collected(kind, [_held(page, x, tracked) for x in items])
+        handles = [_held(page, x, tracked) for x in items]
+        return MISSED if any(x is MISSED for x in handles) else collected(kind, handles)
     return found
 
 
@@ -309,7 +323,7 @@ def _frozen(a: Any) -> Any:
     kind = a.__class__
     if kind in _PLAIN:
         return kind, a
-    if kind is float or kind is np.float64:
+    if kind is float or kind is complex or kind is np.float64:
         return kind, repr(a)
     if kind is tuple or kind is list:
         return (kind, *[_frozen(x) for x in a])

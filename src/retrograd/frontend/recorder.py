@@ -60,18 +60,21 @@ class PageBase:
     """
 
     __slots__ = (
-        "before", "handles", "keep", "kept", "last", "limit", "numbers", "open", "slots", "take",
+        "before", "every", "handles", "keep", "kept", "last", "limit", "numbers", "open", "ordered",
+        "slots", "take",
     )  # fmt: skip
 
     limit: int  # how many handles are made before somebody asks whether to cut the recording
     last: int  # the serial of what was recorded last that a gradient may go through
+    ordered: bool  # it is a tape's: all that is recorded counts as what a gradient may go through
     take: Callable[[], int]  # the number of the next number
     keep: Callable[[Lazy], None]  # list a handle; refuses where nothing is recorded any more
 
     def __init__(self) -> None:
-        self.open = False
+        self.open = self.ordered = False
         self.slots: dict[Node, Form] = {}  # the forms of arrays
         self.numbers: dict[int, float] = {}  # by `take`; compiled, it is a list
+        self.every: list[Form] = []  # that was recorded, of a tape
         self.handles: list[Lazy] = []  # those made since the last look
         self.kept: list[weakref.ref[Lazy]] = []  # handles that an earlier look left here
         self.before = 0  # how many handles were made before those that are listed
@@ -82,29 +85,36 @@ class PageBase:
     def begin(self) -> None:
         """Record here from now on."""
         self.open = True
-        self.keep = self.handles.append
+        self.keep = self._enter if self.ordered else self.handles.append
 
     def end(self) -> None:
         """Record nothing here from now on."""
         self.open = False
         self.keep = _refuse
 
+    def _enter(self, handle: Lazy) -> None:
+        """List a handle on a tape, and what it was recorded as."""
+        self.every.append(handle._form)  # type: ignore[arg-type]
+        self.handles.append(handle)
+
     def add(self, handle: Lazy) -> None:
         """List a handle that was made."""
-        self.handles.append(handle)
+        (self._enter if self.ordered else self.handles.append)(handle)
 
     def made(self) -> int:
         """How many handles were made on this page."""
         return self.before + len(self.handles)
 
     def recorded(self) -> list[Form]:
-        """The forms of the handles made since the last call of `alive`."""
+        """The forms of the handles made since the last call of `alive`; on a tape, of all."""
+        if self.ordered:
+            return list(self.every)
         return [f for h in self.handles if (f := h._form) is not None]
 
     def alive(self) -> list[Lazy]:
         """The handles that somebody holds, in the order of their making."""
         made, self.handles = self.handles, []
-        if self.open:
+        if self.open and not self.ordered:
             self.keep = self.handles.append
         self.before += len(made)
         old = [h for h in [ref() for ref in self.kept] if h is not None and h._page is self]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from retrograd.backends import CHECKED, Array, check_given, checked
 from retrograd.errors import ArgumentError
-from retrograd.frontend.context import current_backend, is_tracing, is_unseen
+from retrograd.frontend.context import current_backend, current_tape, is_tracing, is_unseen
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import (
     PENDING,
@@ -65,25 +65,36 @@ RECORDERS: tuple[weakref.ref[Any], ...] = ()
 
 
 def recorders() -> list[Any]:
-    """The tapes that are alive: each is shown every result of a library function, but for those
-    inside of functions that are traced, which have no value."""
-    if not RECORDERS or is_tracing() or is_unseen():
+    """Who is shown each result that no page has seen: tapes that have nodes, and the one that
+    records all that happens here. Not those inside of functions that are traced, which have no
+    value."""
+    block = current_tape()
+    if (not RECORDERS and block is None) or is_tracing() or is_unseen():
         return []
-    return _alive()
+    found = alive()
+    return found if block is None or block in found else [*found, block]
 
 
-def _alive() -> list[Any]:
+def alive() -> list[Any]:
+    """Those of `RECORDERS` that are still there."""
     return [tape for tape in [ref() for ref in RECORDERS] if tape is not None]
+
+
+def sees_all() -> bool:
+    """Whether somebody is shown everything that is recorded here."""
+    return any(tape.sees_all for tape in recorders())
 
 
 def is_taped(values: Sequence[Any]) -> bool:
     """Whether what is computed of these here is recorded on a tape: on one that records all that
     happens, or on one that holds some of them."""
-    tapes = recorders()
-    return any(tape.is_current for tape in tapes) or any(
-        isinstance(x, Lazy) and x._form is None and tape.holds(_in_use(x._own))
-        for tape in tapes
-        for x in values
+    if is_tracing() or is_unseen():
+        return False
+    handles = [x for x in values if isinstance(x, Lazy)]
+    return (
+        current_tape() is not None
+        or any(h._page.is_taped() for h in handles)
+        or any(h._form is None and tape.holds(_in_use(h._own)) for tape in alive() for h in handles)
     )
 
 
@@ -106,11 +117,12 @@ def on_tape(node: Node) -> bool:
 
 
 def add_recorder(tape: Any) -> None:
-    """Show results to a tape for as long as it lives. The tuple is replaced, never changed, so that
-    other threads may be going through it."""
+    """Show results to a tape for as long as it lives, once each. The tuple is replaced, never
+    changed, so that other threads may be going through it."""
     global RECORDERS
     with LOCK:
-        RECORDERS = (*[ref for ref in RECORDERS if ref() is not None], weakref.ref(tape, _forget))
+        others = [ref for ref in RECORDERS if ref() not in (None, tape)]
+        RECORDERS = (*others, weakref.ref(tape, _forget))
 
 
 def _forget(ref: weakref.ref[Any]) -> None:
@@ -130,7 +142,7 @@ def drop_recorder(tape: Any) -> None:
 
 
 def dissolve_pages() -> None:
-    """Let everything that is recorded go on as nodes: what a tape does before it starts."""
+    """Let everything that is recorded go on as nodes."""
     dissolve([page for ref in list(PAGES) if (page := ref()) is not None])
 
 
@@ -218,13 +230,15 @@ class Lazy(HandleBase):
         is a leaf with what that holds now."""
         if self._form is not None:
             return materialise(self)
+        if self._page.is_taped():  # what is made of the node is shown to its tape
+            dissolve([self._page])
         own = self._own
         if self.is_shared:
             return snapshot(own)
         if past_of(own) is not None:
             dissolve()
             self._own = own = whole(own)
-            for tape in _alive():
+            for tape in alive():
                 tape.pass_over(own)
             self._register(own)
         return own
@@ -298,10 +312,10 @@ class Lazy(HandleBase):
         self._own = known_as(array, form.node, form.spent or spent, form.type)
         self._form, self._page, self._root = None, NOWHERE, None
 
-    def _cut(self, leaf: Node) -> None:
-        """Go on as a handle on a leaf that knows its past."""
+    def _cut(self, leaf: Node, page: Page) -> None:
+        """Go on as a handle on a leaf that knows its past; on a tape, it is still there."""
         self._own = leaf
-        self._form, self._page, self._root = None, NOWHERE, None
+        self._form, self._page, self._root = None, page if page.is_taped() else NOWHERE, None
 
     def _leave(self, page: Page) -> None:
         """Go on as a handle on the node that stands for the form on the page."""
@@ -313,6 +327,9 @@ class Lazy(HandleBase):
         if form.spent:
             SPENT.add(node)
         self._register(node)
+        if not page.ordered:
+            for tape in alive():  # it is not part of what they record from here on
+                tape.pass_over(node)
 
     def replace(self, array: Array) -> None:
         """Become a leaf holding another array: what an optimizer does to a parameter."""
@@ -334,7 +351,7 @@ class Lazy(HandleBase):
     def spend(self) -> None:
         """Become a constant through which no gradient can go, after `backward()`; on a tape, which
         holds the history, it stays what it is."""
-        if self._form is None and on_tape(self._own):
+        if self._page.is_taped() or (self._form is None and on_tape(self._own)):
             return
         self._requires_grad = False
         form, array = self._form, self._known()

@@ -75,9 +75,9 @@ def cut(page: Page, operands: Sequence[Lazy]) -> bool:
     """Compute all that somebody holds of a page, and close it. Handles go on as leaves; those that
     require a gradient know their past. False if the computation fails, where nothing is changed."""
     with page.lock:
+        page.close()
         held = page.alive()
         held += [h for h in operands if h._page is page and not any(h is x for x in held)]
-        page.close()
         page.stay(held)
         place, values = page.place, page.values
         forms = dict.fromkeys([f for h in held if (f := h._form) is not None])
@@ -98,7 +98,7 @@ def cut(page: Page, operands: Sequence[Lazy]) -> bool:
             except RetrogradError:
                 return False
             values |= zip(outputs, arrays, strict=True)
-        _go_on(page, held, list(tracked))
+        _go_on(page, held, list(forms if page.is_taped() else tracked))
         return True
 
 
@@ -150,7 +150,8 @@ def _below(node: Node, known: dict[Node, Form]) -> list[Node]:
 
 
 def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
-    """Let the handles of a page be leaves."""
+    """Let the handles of a page be leaves. Those of `tracked` know their past: what a gradient may
+    ask for, and all that is on a tape."""
     place, values, numbers = page.place, page.values, page.numbers
     if numbers == place.values:
         numbers = place.values  # nearly always the same: kept once
@@ -166,11 +167,12 @@ def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
         for f in tracked:
             new = leaves[f] = known_as(values[f], f.node, f.spent, f.type)
             new.prim.past = Past(segment, f)  # type: ignore[attr-defined]
+        page.became(segment, leaves)
     for h in held:
         form = h._form
         if form is None or h._page is not page:
             continue
-        if h._requires_grad:
-            h._cut(leaves[form])
+        if form in leaves:
+            h._cut(leaves[form], page)
         else:
             h._settle(values[form], form, place.spends and -1 in form.slots())

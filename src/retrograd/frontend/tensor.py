@@ -33,7 +33,7 @@ from retrograd.frontend.numpy_functions import called
 from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.programs import GRADIENTS
 from retrograd.frontend.recorder import install
-from retrograd.frontend.recording import Array, Lazy, leaf
+from retrograd.frontend.recording import Array, Lazy, leaf, on_tape
 from retrograd.frontend.ufuncs import applied
 from retrograd.frontend.weak import is_weak, weak, wide
 from retrograd.ir import Dim, DType
@@ -173,7 +173,7 @@ class Tensor(Lazy):
         """The same value, as a constant without history."""
         if self._form is None and is_weak(self._own):
             return Tensor(weak(StopGradient()(wide(self._own))))
-        if self.is_computed:
+        if self.is_computed and not (self._page.is_taped() or on_tape(self.leaf_or_node)):
             made = Tensor.of(self.value())
             if self.is_shared:
                 made.share()

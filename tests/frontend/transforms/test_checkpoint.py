@@ -264,3 +264,92 @@ def check_random_function(seed):
     two = [rg.hvp(whole(w), tuple(arrays), tuple(v)) for w in (wrap, lambda f: f)]
     for a, b in zip(*two, strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-8, atol=1e-10)
+
+
+ELEMENTWISE = {  # layers whose parameters are smaller than what they compute
+    "scalars": ((), lambda x, a, b: rg.tanh(a * x + b)),
+    "vectors": ((256,), lambda x, a, b: rg.tanh(a * x + b)),
+    "norms": ((256,), lambda x, a, b: rg.tanh((x - x.mean(axis=-1, keepdims=True)) * a + b)),
+}
+
+
+def elementwise_loss(kind, group, wrap):
+    """The loss of a stack of layers, `wrap` around groups of them."""
+    layer = ELEMENTWISE[kind][1]
+
+    def several(x, ps):
+        for a, b in ps:
+            x = layer(x, a, b)
+        return x
+
+    def f(ps, x):
+        for i in range(0, len(ps), group):
+            x = wrap(several)(x, ps[i : i + group])
+        return x.sum()
+
+    return f
+
+
+@pytest.mark.parametrize("kind", ELEMENTWISE)
+@pytest.mark.parametrize("depth", [16, pytest.param(100, marks=pytest.mark.slow)])
+def test_the_peak_of_elementwise_layers_falls(kind, depth):
+    """Groups of sqrt(n) layers: what enters them, and the inside of one with its gradients."""
+    shape, x = ELEMENTWISE[kind][0], rg.spec((256, 256))
+    ps, unit, group = [(rg.spec(shape), rg.spec(shape))] * depth, 256 * 256 * 4, int(depth**0.5)
+    plain = peak(rg.value_and_grad(elementwise_loss(kind, group, lambda f: f)), ps, x)
+    cut = peak(rg.value_and_grad(elementwise_loss(kind, group, rg.checkpoint)), ps, x)
+    assert plain > 1.9 * depth * unit
+    assert cut < (3 * group + 4) * unit
+    for most in (2 * group + 6, 3 * group + 4, depth + 6):
+        wrap = rg.checkpoint(policy=most * unit)
+        f = rg.value_and_grad(elementwise_loss(kind, depth, wrap))
+        assert peak(f, ps, x) <= (most + 1) * unit  # the rest of the loss is around it
+
+
+@pytest.mark.parametrize("kind", ELEMENTWISE)
+def test_the_bits_of_elementwise_layers(kind):
+    shape = ELEMENTWISE[kind][0]
+    ps = [tuple(RNG.normal(size=(2, *shape)).astype(np.float32)) for _ in range(6)]
+    x = RNG.normal(size=(64, 256)).astype(np.float32)
+    ways = {
+        "plain": lambda f: f,
+        "groups": rg.checkpoint,
+        "nested": lambda f: rg.checkpoint(rg.checkpoint(f)),
+        "budget": rg.checkpoint(policy=10 * x.nbytes),
+    }
+    expected = None
+    for wrap in ways.values():
+        f = rg.jit(rg.value_and_grad(elementwise_loss(kind, 2, wrap)))
+        value, slopes = f(ps, x)
+        found = [value.numpy().tobytes(), *[g.numpy().tobytes() for pair in slopes for g in pair]]
+        assert found == (expected or found)
+        expected = found
+
+
+def test_the_peak_of_elementwise_layers_under_transforms():
+    def of(wrap):
+        group = elementwise_loss("vectors", 4, wrap)
+        named = rg.trace(rg.value_and_grad(group), PARAMETERS, rg.spec((rg.Dim("N"), 256)))
+        batched = rg.trace(
+            lambda ps, x: rg.vmap(rg.value_and_grad(group), (None, 0))(ps, x),
+            PARAMETERS,
+            rg.spec((8, 32, 256)),
+        )
+        return [named.stats({"N": 256}).compiled_bytes, batched.stats().compiled_bytes]
+
+    plain, cut = of(lambda f: f), of(rg.checkpoint)
+    for a, b in zip(plain, cut, strict=True):
+        assert b * 2 < a
+
+
+PARAMETERS = [(rg.spec((256,)), rg.spec((256,)))] * 16
+
+
+def test_no_plan_takes_more_than_one_node_by_node():
+    """What is predicted from the graph bounds what the compiled program takes."""
+    for kind in ELEMENTWISE:
+        shape = ELEMENTWISE[kind][0]
+        ps = [(rg.spec(shape), rg.spec(shape))] * 16
+        f = rg.value_and_grad(elementwise_loss(kind, 4, rg.checkpoint))
+        stats = rg.trace(f, ps, rg.spec((256, 256))).stats()
+        assert stats.compiled_bytes <= stats.peak_bytes

@@ -38,7 +38,7 @@ class Block:
         memory: Memory,
         light: bool = False,
     ) -> None:
-        self.graph = legalize(graph, light)
+        self.source, self.graph = graph, legalize(graph, light)
         self.memory = memory
         self.light = light  # see `Plan`
         self.buffers: dict[Node, Buffer] = dict(zip(self.graph.inputs, inputs, strict=True))
@@ -88,7 +88,9 @@ class Block:
 
     def _make_kernels(self, stored: list[Node]) -> None:
         """Lower the stored nodes in order. Elementwise nodes join an earlier kernel of their domain
-        with which they share work, where what they need is there by then."""
+        with which they share work, where what they need is there by then; not past a kernel that is
+        in between where memory is short, as all that one kernel writes is there at once."""
+        late = any(node.op == "after" for node in self.source.nodes)
         groups: dict[Shape, list[Group]] = {}
         made: dict[Buffer, int] = {}
         lowered: list[Kernel | Group] = []
@@ -101,7 +103,8 @@ class Block:
             buffer = self.buffers[node]
             near = groups.setdefault(node.shape, []) if is_map(node) else []
             reads = buffers_read(node, self.buffers) if is_map(node) else set()
-            home = next((g for g in reversed(near) if g.take(node, reads, made)), None)
+            options = [g for g in reversed(near) if not late or g.position == len(lowered) - 1]
+            home = next((g for g in options if g.take(node, reads, made)), None)
             if home is not None:
                 made[buffer] = home.position
                 continue

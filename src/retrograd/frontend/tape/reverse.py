@@ -94,7 +94,7 @@ def cotangent(entry: Entry, given: Any, what: str) -> Node:
 
     Python numbers and nested lists of them take the dtype of the entry.
     """
-    node = entry.node
+    node = entry.about
     try:
         if isinstance(given, Tensor):
             g = given.node

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any, overload
 
@@ -14,26 +12,21 @@ import numpy as np
 from retrograd.autodiff import Cotangents, seeds
 from retrograd.backends import Array
 from retrograd.errors import DTypeError, GradientError, OptionError, StaleTapeError
+from retrograd.frontend.context import _TAPE
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.graph import Graph, closed
-from retrograd.frontend.recording import (
-    Lazy,
-    add_recorder,
-    dissolve_pages,
-    leaf,
-    recorders,
-)
-from retrograd.frontend.tape.entry import Entry, Hook, wants_gradient
+from retrograd.frontend.page import CURRENT, NOWHERE
+from retrograd.frontend.recording import Lazy, leaf
+from retrograd.frontend.tape.entry import Entry, Hook
+from retrograd.frontend.tape.pages import Pages
+from retrograd.frontend.tape.record import Record
 from retrograd.frontend.tape.reverse import Step, arrays, cotangent, steps, walk
 from retrograd.frontend.tensor import Tensor
 from retrograd.ir import Node, substitute
 from retrograd.ops.complex import conj
-from retrograd.shared import own_lock
-
-_CURRENT: ContextVar[Tape | None] = ContextVar("tape", default=None)
 
 
-class Tape:
+class Tape(Record):
     """An append-only record of operations; the position of an entry is its id.
 
     Operations on its tensors are recorded, and inside `with Tape() as tape:` all operations of the
@@ -49,6 +42,11 @@ class Tape:
     seed has the shape and dtype of its entry. A NaN in a seed reaches everything it is multiplied
     into.
 
+    Recording on a tape costs about as much as recording elsewhere, and a tape costs nothing to what
+    has nothing to do with it: entries are made when somebody looks. Asking for a `node`, a hook,
+    `trace_backward` or `graph()`, and transforms of its tensors, have it go on with the nodes of
+    the graph, which takes a hundred times longer for each operation, until `reset()`.
+
     >>> tape = Tape()
     >>> x = tape.leaf(3.0, name="x")
     >>> y = x * x
@@ -58,18 +56,6 @@ class Tape:
     %0 'x': f32[] = input()
     %1: f32[] = mul(%0, %0)
     """
-
-    def __init__(self) -> None:
-        dissolve_pages()
-        self._entries: list[Entry] = []
-        self._ids: dict[Node, int] = {}
-        self._stale: weakref.WeakSet[Node] = weakref.WeakSet()
-        self._others: weakref.WeakSet[Node] = weakref.WeakSet()  # known not to touch this tape
-        self._start = leaf(np.zeros(())).id  # nothing that was made before is on this tape
-        self._tokens: list[Token[Tape | None]] = []
-        self._finished = False
-        self._lock = own_lock()
-        add_recorder(self)
 
     def leaf(self, value: Any, requires_grad: bool = True, name: str | None = None) -> Tensor:
         """Record a value; returns the tensor to compute with. The data is copied.
@@ -87,20 +73,29 @@ class Tape:
                 "floating data, or requires_grad=False"
             )
         tensor = Tensor(node, requires_grad)
-        with self._lock:
-            self._append(node, requires_grad)
+        with self.lock:
+            page = self._page()
+            if page is None:
+                self._append(node, requires_grad)
+            else:
+                page.own.add(node)
+                page.enter(page.slot(node, False))
+                tensor._page = page
         return tensor
 
     def __enter__(self) -> Tape:
         self._check_open("a block")
-        self._tokens.append(_CURRENT.set(self))
+        self._tokens.append(_TAPE.set(self))
+        CURRENT.page.close()  # what comes next is recorded here
         return self
 
     def __exit__(self, *error: object) -> None:
-        _CURRENT.reset(self._tokens.pop())
+        _TAPE.reset(self._tokens.pop())
+        if CURRENT.page.ordered:
+            CURRENT.page = NOWHERE
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return self.count
 
     @overload
     def __getitem__(self, i: int) -> Entry: ...
@@ -108,7 +103,9 @@ class Tape:
     def __getitem__(self, i: slice) -> list[Entry]: ...
     def __getitem__(self, i: int | slice) -> Entry | list[Entry]:
         try:
-            return self._entries[i]
+            if isinstance(i, slice):
+                return [self._entry(k) for k in range(len(self))[i]]
+            return self._entry(range(len(self))[i])
         except IndexError:
             raise IndexError(f"entry {i} of a tape with {len(self)} entries") from None
         except TypeError:
@@ -117,10 +114,10 @@ class Tape:
             ) from None
 
     def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries)
+        return iter(self[:])
 
     def __str__(self) -> str:
-        return "\n".join(map(repr, self._entries))
+        return "\n".join(map(repr, self))
 
     def __repr__(self) -> str:
         state = ", finished" if self._finished else ""
@@ -130,103 +127,21 @@ class Tape:
         """Record no more. What is on the tape stays open to every question; an operation that would
         be recorded is a `StaleTapeError`. `reset()` opens the tape again."""
         self._finished = True
+        if self.pages is not None and self.pages.pages:
+            self.pages.pages[-1].close()
 
     def reset(self) -> None:
         """Forget everything. Tensors of before must not be used any more: that is a
         `StaleTapeError`."""
-        with self._lock:
+        with self.lock:
             self._stale.update([e.node for e in self._entries if not e.is_given])
             self._entries.clear()
             self._ids.clear()
+            self._views.clear()
+            if self.pages is not None and self.pages.pages:
+                self.pages.pages[-1].close()
+            self.pages = Pages(self)
             self._finished = False
-
-    # -- recording ------------------------------------------------------------------------------
-    def record(self, result: Node) -> None:
-        """Append a node and what it was computed from, if it belongs here."""
-        if result in self._ids:
-            return
-        with self._lock:
-            new, given, touched = self._reach(result)
-            if not touched and not self.is_current:
-                self._others.update(new)
-                return
-            self._check_open(result.describe())
-            self._check_others(result, new)
-            for node in sorted({*new, *given}, key=lambda n: n.id):
-                self._append(node, node in given and wants_gradient(node), node in given)
-
-    def pass_over(self, result: Node) -> None:
-        """Note that a node, and what it was computed from, is no part of this recording: it stands
-        for something that was computed elsewhere, though it was made just now."""
-        with self._lock:
-            self._others.update(self._reach(result)[0])
-
-    @property
-    def is_current(self) -> bool:
-        """Whether this is the tape that records all that happens here."""
-        return _CURRENT.get() is self
-
-    def holds(self, node: Node) -> bool:
-        """Whether a node is a leaf of this tape or was computed on it, now or before `reset()`."""
-        i = self._ids.get(node)
-        return node in self._stale if i is None else not self._entries[i].is_given
-
-    def _check_open(self, what: str) -> None:
-        if self._finished:
-            raise StaleTapeError(
-                f"{what} cannot be recorded: the tape was finished with {len(self)} entries; "
-                "reset() it, or compute with copies: rg.tensor(x.numpy())"
-            )
-
-    def _check_others(self, result: Node, new: Sequence[Node]) -> None:
-        """Before anything is recorded: no operand is on another tape."""
-        for other in recorders():
-            if other is self:
-                continue
-            for x in dict.fromkeys([x for n in new for x in (n, *n.inputs)]):
-                if other.holds(x):
-                    raise StaleTapeError(
-                        f"{result.describe()} combines tensors of two tapes: {x.describe()} is on "
-                        "another one; record both on one"
-                    )
-
-    def _reach(self, result: Node) -> tuple[list[Node], set[Node], bool]:
-        """Nodes below that are not on the tape yet; those of them that come from elsewhere, where
-        the way down ends; and whether one on the tape was met."""
-        seen, given, todo, touched = {result}, set(), [result], False
-        new = []
-        if not result.inputs:
-            given.add(result)
-        while todo:
-            node = todo.pop()
-            if node in self._stale:
-                raise StaleTapeError(
-                    f"{result.describe()} uses a tensor of this tape from before reset(); make the "
-                    "leaf again"
-                )
-            new.append(node)
-            for x in node.inputs:
-                i = self._ids.get(x)
-                if i is not None:
-                    touched = touched or not self._entries[i].is_given
-                elif x not in seen:
-                    seen.add(x)
-                    if x not in self._stale and (
-                        not x.inputs or x.id < self._start or x in self._others
-                    ):
-                        given.add(x)
-                    else:
-                        todo.append(x)
-        return new, given, touched
-
-    def _append(self, node: Node, requires_grad: bool, is_given: bool = False) -> None:
-        parents = () if is_given else tuple([self._ids[x] for x in node.inputs])
-        inherited = node.type.is_inexact and node.op != "stop_gradient"
-        wanted = requires_grad or (
-            inherited and any(self._entries[p].requires_grad for p in parents)
-        )
-        self._ids[node] = len(self._entries)
-        self._entries.append(Entry(len(self._entries), node, parents, wanted, is_given))
 
     # -- gradients ------------------------------------------------------------------------------
     def backward_dense(self, out: Any, seed: Any = None) -> list[Array | None]:
@@ -273,6 +188,7 @@ class Tape:
 
         Everything given is checked at the call; what is recorded later is not part of the pass.
         """
+        self.go_on_with_nodes()
         last = self._id(out)
         found = self._seeds({last: seed})
         return steps(self._entries[: last + 1], dict(self._ids), found)
@@ -293,6 +209,7 @@ class Tape:
         120.0
         >>> hook.remove()
         """
+        self.go_on_with_nodes()
         found = self._entries[self._id(entry)]
         _check_single(found)
         if not found.requires_grad:
@@ -302,6 +219,12 @@ class Tape:
         return Hook(found, hook)
 
     def _gradients(self, cotangents: Mapping[Any, Any]) -> list[Array | None]:
+        with self.lock:
+            if self.pages is not None and self.pages.suit():
+                start = self._seed_arrays(cotangents)
+                if self.pages is not None:
+                    return self.pages.gradients(start)
+        self.go_on_with_nodes()
         found = self._seeds(cotangents)
         entries = self._entries[:]
         for _ in walk(entries, self._ids, found):
@@ -312,34 +235,62 @@ class Tape:
             result[e.id] = g
         return result
 
+    def gradients_of_leaves(self, h: Lazy, seed: Array) -> list[tuple[Lazy, Array]] | None:
+        """The gradients of the leaves of a tensor on a page, with their handles; None where they
+        have to be found on nodes."""
+        with self.lock:
+            pages = self.pages
+            i = -1 if pages is None else pages.id_of(h)
+            if pages is None or i < 0 or not pages.suit():
+                return None
+            leaves = pages.leaves()
+            return None if leaves is None else pages.gradients_of(leaves, {i: seed})
+
     def _seeds(self, cotangents: Mapping[Any, Any]) -> Cotangents:
         """The conjugates of the cotangents to start from; frozen entries have none."""
         found = Cotangents()
+        for entry, start in self._starts(cotangents):
+            found.add(entry.node, conj(start))
+        return found
+
+    def _seed_arrays(self, cotangents: Mapping[Any, Any]) -> dict[int, Array]:
+        """The same as arrays, by id."""
+        at_hand = {
+            out: Tensor.of(g.value()) if isinstance(g, Tensor) else g
+            for out, g in cotangents.items()
+        }
+        return {e.id: Tensor(start).value() for e, start in self._starts(at_hand)}
+
+    def _starts(self, cotangents: Mapping[Any, Any]) -> Iterator[tuple[Entry, Node]]:
         given: set[int] = set()
         for out, seed in cotangents.items():
-            entry = self._entries[self._id(out)]
+            entry = self._entry(self._id(out))
             if entry.id in given:
                 raise OptionError(f"two seeds are given for {entry.describe()}")
             given.add(entry.id)
             start = self._seed(entry, seed)
             if entry.requires_grad:
-                found.add(entry.node, conj(start))
-        return found
+                yield entry, start
 
     def _seed(self, entry: Entry, seed: Any) -> Node:
         _check_single(entry)
         if seed is None:
             try:
-                return seeds([entry.node])[0]
+                return seeds([entry.about])[0]
             except GradientError as error:
                 raise GradientError(f"entry {entry.id}: {error}") from None
-        if not entry.node.dtype.is_inexact:
+        if not entry.dtype.is_inexact:
             raise GradientError(f"integers and booleans have no gradient: {entry.describe()}")
         return cotangent(entry, seed, "the seed")
 
     def _id(self, out: Any) -> int:
         """The id meant by an id or a tensor."""
         if isinstance(out, Lazy):
+            with self.lock:
+                found = -1 if self.pages is None else self.pages.id_of(out)
+                if found >= 0:
+                    return found
+                self.go_on_with_nodes()
             if out.node in self._stale:
                 raise StaleTapeError(f"{out.node.describe()} is from before reset() of this tape")
             if not self._finished:
@@ -355,16 +306,18 @@ class Tape:
         raise StaleTapeError(f"{out!r} is no id of this tape, which has {len(self)} entries")
 
     def _or_zero(self, i: int, g: Any) -> Any:
-        if self._entries[i].several:
-            values = self._entries[i].value
+        entry = self._entry(i)
+        if entry.several:
+            values = entry.value
             parts = g or [None] * len(values)
             return tuple(
                 [np.zeros_like(x) if p is None else p for x, p in zip(values, parts, strict=True)]
             )
         if g is not None:
             return g
-        node = self._entries[i].node
-        return np.zeros(Tensor(node).value().shape, node.dtype.dtype)
+        if entry.is_on_page:
+            return np.zeros(entry.shape, entry.dtype.dtype)
+        return np.zeros(Tensor(entry.node).value().shape, entry.dtype.dtype)
 
     def graph(self) -> Graph:
         """What was recorded, as a graph: leaves are its inputs, results nobody used its outputs.
@@ -372,6 +325,7 @@ class Tape:
         Constants of the recording are inputs, too, which have their value; the graph runs on any
         backend, is differentiated, saved and drawn like every other.
         """
+        self.go_on_with_nodes()
         used = {p for e in self._entries for p in e.parents}
         return self._closed([e.node for e in self._entries if e.id not in used and e.parents])
 

@@ -15,7 +15,7 @@ from retrograd.frontend.context import current_backend, is_tracing
 from retrograd.frontend.leaves import Data, leaf, leaf_handle
 from retrograd.frontend.programs import LOCK
 from retrograd.frontend.recall import hold
-from retrograd.frontend.recording import Lazy, evaluate, recorders
+from retrograd.frontend.recording import Lazy, evaluate, is_taped, sees_all
 from retrograd.frontend.transforms.active import is_differentiating
 from retrograd.frontend.weak import is_weak
 from retrograd.ir import Node, full
@@ -23,7 +23,9 @@ from retrograd.ir import Node, full
 
 def settle(leaves: Sequence[Any]) -> bool:
     """Have the values of arguments at hand; False where that is not for a transform to do."""
-    if is_differentiating() or is_tracing() or recorders() or current_backend() == CHECKED:
+    if is_differentiating() or is_tracing() or current_backend() == CHECKED:
+        return False
+    if sees_all() or is_taped(leaves):
         return False
     waiting = [x for x in leaves if isinstance(x, Lazy) and not x.is_computed]
     if any((x._form is None and not is_weak(x._own)) or x._requires_grad for x in waiting):
@@ -55,6 +57,8 @@ def slopes(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]] | None:
     if not isinstance(value, Lazy) or value._form is None or not value._requires_grad:
         return None
     form, page = value._form, value._page
+    if page.is_taped():  # the function uses what is on a tape
+        return None
     reached = form.slots()
     if form.spent or form.type.shape or not form.type.dtype.is_float or -1 in reached:
         return None
