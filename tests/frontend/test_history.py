@@ -61,6 +61,9 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "F.gumbel_softmax": lambda x: F.gumbel_softmax(
         rg.tensor(np.array([0.1, 0.7])), x, generator=draws()
     ),
+    "pad": lambda x: rg.pad(rg.tensor(np.ones(2)), 1, value=x),
+    "layer_norm": lambda x: rg.layer_norm(rg.tensor(np.arange(4.0)), None, None, x),
+    "rms_norm": lambda x: rg.rms_norm(rg.tensor(np.arange(4.0)), eps=x),
     "a copy": lambda x: copy.copy(x * x),
 }
 

@@ -6,7 +6,14 @@ import math
 from typing import Any
 
 from retrograd.errors import OptionError, ShapeError
-from retrograd.frontend.broadcasting import as_node, floating, normal_axis, together
+from retrograd.frontend.broadcasting import (
+    as_node,
+    broadcast_to,
+    floating,
+    normal_axis,
+    rounded,
+    together,
+)
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
 from retrograd.frontend.reductions import mean_over
@@ -110,13 +117,13 @@ def elu(x: ArrayLike, /, alpha: ArrayLike = 1.0) -> Any:
 
 
 @function
-def rms_norm(x: ArrayLike, weight: ArrayLike | None = None, /, eps: float = 1e-5) -> Any:
+def rms_norm(x: ArrayLike, weight: ArrayLike | None = None, /, eps: ArrayLike = 1e-5) -> Any:
     """`x / sqrt(mean(x**2) + eps)` over the last axis, times `weight` if given (Zhang, Sennrich,
     arXiv:1910.07467)."""
     x = floating(x)
     last = (normal_axis(-1, x.type.rank, "rms_norm"),)
     mean_square = mean_over(x * x, last)
-    y = x * expand(el.rsqrt(mean_square + eps), x.shape, last)
+    y = x * expand(el.rsqrt(_plus(mean_square, eps)), x.shape, last)
     return y if weight is None else y * _along_last(weight, x)
 
 
@@ -126,7 +133,7 @@ def layer_norm(
     weight: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     /,
-    eps: float = 1e-5,
+    eps: ArrayLike = 1e-5,
 ) -> Any:
     """`(x - mean) / sqrt(var + eps)` over the last axis, times `weight`, plus `bias`, if given (Ba,
     Kiros, Hinton, arXiv:1607.06450)."""
@@ -134,7 +141,7 @@ def layer_norm(
     last = (normal_axis(-1, x.type.rank, "layer_norm"),)
     centred = x - expand(mean_over(x, last), x.shape, last)
     variance = mean_over(centred * centred, last)
-    y = centred * expand(el.rsqrt(variance + eps), x.shape, last)
+    y = centred * expand(el.rsqrt(_plus(variance, eps)), x.shape, last)
     y = y if weight is None else y * _along_last(weight, x)
     return y if bias is None else y + _along_last(bias, x)
 
@@ -144,3 +151,7 @@ def _along_last(w: ArrayLike, x: Node) -> Node:
     if w.shape != x.shape[-1:]:
         raise ShapeError(f"a weight of shape {w.shape} for the last axis of {x.shape}")
     return expand(w, x.shape, tuple(range(x.type.rank - 1)))
+
+
+def _plus(x: Node, eps: Any) -> Node:
+    return x + (broadcast_to(rounded(eps, x.dtype), x.shape) if isinstance(eps, Node) else eps)

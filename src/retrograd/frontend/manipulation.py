@@ -236,7 +236,7 @@ def tile(x: ArrayLike, repetitions: int | Sequence[int], /) -> Any:
 
 
 @function
-def pad(x: ArrayLike, /, pad_width: Any, *, value: float = 0) -> Any:
+def pad(x: ArrayLike, /, pad_width: Any, *, value: ArrayLike = 0) -> Any:
     """A constant put around x; `pad_width` is (before, after) for each axis, or one pair or number
     for all."""
     x = as_node(x)
@@ -247,6 +247,11 @@ def pad(x: ArrayLike, /, pad_width: Any, *, value: float = 0) -> Any:
     if len(sizes) != x.type.rank or any(len(p) != 2 for p in sizes):
         raise ShapeError(f"pad of {x.shape} needs (before, after) for each axis, not {pad_width}")
     low, high = (tuple(p[i] for p in sizes) for i in (0, 1))
+    if isinstance(value, Node):
+        y = ops.pad(x, low, high)
+        inside = ops.pad(full(True, x.type.with_dtype(bool_)), low, high, value=False)
+        around = broadcasting.broadcast_to(broadcasting.rounded(value, x.dtype), y.shape)
+        return el.select(inside, y, around)
     number(value, x.dtype)  # refuses what the dtype cannot hold
     return ops.pad(x, low, high, value=value)
 

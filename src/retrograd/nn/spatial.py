@@ -36,7 +36,7 @@ def arrays_of(*sizes: Any) -> Any:
 def values_of(x: Any) -> Any:
     """The numbers of an array, None where they will be known in a call only."""
     try:
-        return rg.asarray(x).numpy()
+        return rg.asarray(x).detach().numpy()
     except TraceError:
         return None
 

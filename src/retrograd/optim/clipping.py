@@ -32,10 +32,10 @@ def clip_grad_norm(
     named = _with_gradient(params, "clip_grad_norm")
     before = [_numbers(g) for _, _, g in named]
     after, norm = clip_by_norm(before, max_norm, norm_type)
-    if error_if_nonfinite and not np.isfinite(norm.numpy()):
-        bad = [name for name, _, g in named if not np.isfinite(_numbers(g).numpy()).all()]
+    if error_if_nonfinite and not np.isfinite(norm.detach().numpy()):
+        bad = [name for name, _, g in named if not np.isfinite(_numbers(g).detach().numpy()).all()]
         raise NonFiniteError(
-            f"the norm of the gradients is {norm.item()}; NaN or infinite are those of "
+            f"the norm of the gradients is {norm.detach().item()}; NaN or infinite are those of "
             f"{', '.join(bad) or 'none, the norm overflows'}"
         )
     _put(named, after)

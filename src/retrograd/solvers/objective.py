@@ -35,7 +35,7 @@ class Objective:
     def __init__(self, f: Callable[..., Any], x0: Any) -> None:
         need_function(f, "minimize")
         vector, back = flat(x0, "minimize", keep=True)
-        self.x0: Array = np.array(vector.numpy(), np.float64)
+        self.x0: Array = np.array(vector.detach().numpy(), np.float64)
         self._back = back
 
         def of_vector(v: Tensor) -> Any:

@@ -197,7 +197,7 @@ def _check_order(times: Tensor) -> None:
     """The times rise or fall, as far as that can be seen: what is traced has no values yet."""
     if not times.is_computed:
         return
-    steps = np.diff(times.numpy())
+    steps = np.diff(times.detach().numpy())
     if np.any(steps > 0) and np.any(steps < 0):
         first = steps[steps != 0][0]
         k = int(np.argmax(steps * first < 0)) + 1
