@@ -134,7 +134,7 @@ def _totals(parts: Any, starts: Any) -> Any:
             totals[g], rests[g] = own[0][-1], own[1][-1]
     else:
         for k in range(1, sizes.max()):
-            own = np.flatnonzero(sizes > k)
-            totals[own], lost = two_sum(totals[own], parts[starts[own] + k])
-            rests[own] += lost
+            longer = np.flatnonzero(sizes > k)
+            totals[longer], lost = two_sum(totals[longer], parts[starts[longer] + k])
+            rests[longer] += lost
     return settled(totals, rests)[group]
