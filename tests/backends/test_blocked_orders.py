@@ -15,10 +15,10 @@ from retrograd.backends.interpret import InterpretedProgram, ordered
 from retrograd.backends.llvm import LLVMProgram
 from retrograd.backends.reference import ReferenceProgram
 from retrograd.ir import Dim, DType, Graph, Node, bfloat16, float16, float32, float64, int64, spec
+from retrograd.ops.compensated import BLOCK, by_halves, scattered
 from retrograd.ops.index import ScatterAdd
 from retrograd.ops.leaf import input_node
 from retrograd.ops.scan import CumSum, LinearScan, LogCumSumExp
-from retrograd.ops.summing import BLOCK, by_halves, scattered
 
 Array = np.ndarray[Any, Any]
 WIDE = [float32, float64]

@@ -38,13 +38,13 @@ from retrograd.control.rows import (
 )
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Graph, Node, Op, TensorType, declare, evaluate, full, int64
+from retrograd.ops.compensated import scattered
 from retrograd.ops.control import Alias
 from retrograd.ops.dag import DagOrder, check_edges, order_size, parts
 from retrograd.ops.half import is_half
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import Iota, SizeOf, input_node
 from retrograd.ops.shape import Concat, expand, fail, permute, reshape, slice_axis, stack_front
-from retrograd.ops.summing import scattered
 
 
 class Inputs(NamedTuple):

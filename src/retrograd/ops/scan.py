@@ -15,6 +15,7 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Node, Op, TensorType, declare, full, int64
+from retrograd.ops.compensated import by_halves, cumulative, settled, two_product, two_sum
 from retrograd.ops.control import StopGradient
 from retrograd.ops.elementwise import (
     COMPLEX,
@@ -32,7 +33,6 @@ from retrograd.ops.elementwise import (
 from retrograd.ops.half import in_float32
 from retrograd.ops.index import gather_along, scatter_along
 from retrograd.ops.shape import fail, pad, slice_axis, stack_front
-from retrograd.ops.summing import by_halves, cumulative, settled, two_product, two_sum
 
 
 class Scan(Op):

@@ -11,8 +11,8 @@ from retrograd.backends.interpret.ordered import AT, CALL, WIDE, affords, of_bit
 from retrograd.backends.kernel.nest import LANES
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.ir import Node
+from retrograd.ops.compensated import cumulative
 from retrograd.ops.scan import CumMax, CumMin, CumProd, CumSum, LinearScan, Scan
-from retrograd.ops.summing import cumulative
 
 
 def scanned(node: Node, arrays: list[Array]) -> Array | None:

@@ -13,8 +13,8 @@ from retrograd.backends.kernel.maps import Reader
 from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
 from retrograd.backends.kernel.views import Operand, as_product, wants_routine
 from retrograd.ir import Dim, Node, Shape, TensorType, float64, int64, product, uint8
+from retrograd.ops.compensated import BLOCK, is_wide
 from retrograd.ops.matmul import DotGeneral, sums_along
-from retrograd.ops.summing import BLOCK, is_wide
 
 
 class Lowering:

@@ -12,7 +12,7 @@ the meaning, whatever the emitter, the sizes, or what else is fused:
 A scan "along" a row takes blocks of `LANES` elements, from the end if it is reversed. Within a
 block each lane is combined with the lane 1 before it, then 2, 4 and 8, then all with the result of
 the blocks before. Sums of floats keep that result in twice the precision: of the totals of blocks
-of float32 in float64, of float64 with what is rounded off in each addition (`ops/summing.py`).
+of float32 in float64, of float64 with what is rounded off in each addition (`ops/compensated.py`).
 A "scan" of sums, and a recurrence, keeps what it has so far of all elements like this.
 
 A scatter takes updates in order. Sums of floats take each place's updates in blocks of `BLOCK`: the

@@ -5,12 +5,12 @@ from __future__ import annotations
 from retrograd.backends.kernel import Buffer, Nest
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.at import At
+from retrograd.backends.llvm.compensated import more, settled
 from retrograd.backends.llvm.elementwise import ELEMENTWISE
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, Inside, walk
-from retrograd.backends.llvm.summing import more, settled
 from retrograd.ir import float64, int64
-from retrograd.ops.summing import BLOCK
+from retrograd.ops.compensated import BLOCK
 
 _SOME = -128  # of a block, after one or more that were full
 

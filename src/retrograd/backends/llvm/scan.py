@@ -7,11 +7,11 @@ from collections.abc import Callable
 from retrograd.backends.kernel import Nest, Value
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.at import At
+from retrograd.backends.llvm.compensated import more, settled, two_product, two_sum
 from retrograd.backends.llvm.elementwise import ELEMENTWISE
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, backwards, masked, over, walk
 from retrograd.backends.llvm.reduce import Accumulation, better
-from retrograd.backends.llvm.summing import more, settled, two_product, two_sum
 from retrograd.ir import float64, int64
 
 _EXTREMA = {"cumargmax": "argmax", "cumargmin": "argmin"}

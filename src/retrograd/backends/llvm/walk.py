@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from retrograd.backends.kernel.cost import walk_costs
 from retrograd.backends.kernel.region import Region, Row, Walk
 from retrograd.backends.llvm.at import At
-from retrograd.backends.llvm.summing import more, settled
+from retrograd.backends.llvm.compensated import more, settled
 from retrograd.backends.llvm.types import convert, literal, load, memory_type, store
 from retrograd.backends.llvm.writer import Writer
 from retrograd.control import DagScan
 from retrograd.ir import DType, float64
-from retrograd.ops.summing import BLOCK
+from retrograd.ops.compensated import BLOCK
 
 if TYPE_CHECKING:
     from retrograd.backends.llvm.regions import RegionWriter

@@ -1,5 +1,5 @@
 """Sums in twice the precision of float64: a total, and the sum of what was rounded off; the same as
-in `ops/summing.py`, to the bit."""
+in `ops/compensated.py`, to the bit."""
 
 from __future__ import annotations
 
