@@ -12,6 +12,7 @@ from retrograd.errors import DTypeError
 from retrograd.ir import Dim, Node, Op, TensorType, bool_, declare
 from retrograd.ops.half import in_float32
 from retrograd.ops.shape import fail, inverse, permute
+from retrograd.ops.summation import in_halves
 
 
 @declare
@@ -72,7 +73,7 @@ class DotGeneral(Op):
         right = np.transpose(b, (*self.b_batch, *self.b_contract, *b_free))
         stacks = left.reshape(*batch, rows, inner), right.reshape(*batch, inner, columns)
         with np.errstate(all="ignore"):
-            return in_float32(np.matmul, stacks).reshape(shape)
+            return in_float32(_product, stacks).reshape(shape)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         a, b = inputs
@@ -113,6 +114,15 @@ class DotGeneral(Op):
             y = DotGeneral(self.a_contract, vp[0], self.a_batch, vp[1])(a, b)
             at = n + len(self.free_axes(a.type.rank, b.type.rank - 1)[0])
         return permute(y, (at, *(i for i in range(y.type.rank) if i != at)))
+
+
+def _product(a: Any, b: Any) -> Any:
+    """Stacks of matrices multiplied by NumPy, which adds up products in an order of its own."""
+
+    def part(first: int, last: int) -> Any:
+        return np.matmul(a[..., first:last], b[..., first:last, :])
+
+    return in_halves(part, a.shape[-1])
 
 
 def _sorted_by(keys: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:

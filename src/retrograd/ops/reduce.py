@@ -24,6 +24,7 @@ from retrograd.ir import (
     int64,
     product,
 )
+from retrograd.ops import summation
 from retrograd.ops.elementwise import (
     ANY,
     BOOLEAN,
@@ -94,7 +95,7 @@ class ReduceSum(Reduction):
 
     def reference(self, *arrays: Any) -> Any:
         with np.errstate(all="ignore"):
-            return in_float32(lambda x: np.sum(x, axis=self.axes, dtype=x.dtype), arrays)
+            return in_float32(lambda x: summation.total(x, self.axes), arrays)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         return (self.back(g, inputs[0]),)
@@ -226,8 +227,7 @@ class LogSumExp(Reduction):
     def _value(self, x: Any) -> Any:
         top = np.max(x, axis=self.axes, keepdims=True, initial=-np.inf)
         top = np.where(np.isfinite(top), top, 0)
-        total = np.sum(np.exp(x - top), axis=self.axes, dtype=x.dtype)
-        return np.log(total) + np.squeeze(top, self.axes)
+        return np.log(summation.total(np.exp(x - top), self.axes)) + np.squeeze(top, self.axes)
 
     def weights(self, y: Node, x: Node) -> Node:
         return exp(x - self.back(drop_if(eq(y, full(-math.inf, y.type)), y), x))

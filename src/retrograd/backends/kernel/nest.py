@@ -31,7 +31,9 @@ LANES = 16  # partial results of a row reduction
 # all positions, and cannot guess which are its own. Fewer where the result is far from a core.
 PLACE, PLACE_FAR = 32, 16
 FAR_RESULT = 1 << 21  # bytes
-WORK_BYTES = 1 << 19  # that a thread needs for copies of parts of the matrices that it multiplies
+# Bytes that a thread needs for copies of parts of the matrices that it multiplies, and, where sums
+# may have more products than are a group, for totals of groups.
+COPIES_BYTES, TOTALS_BYTES = 1 << 19, 1 << 18
 
 # Instructions that are no arithmetic of the user's.
 INDEXING = frozenset(
