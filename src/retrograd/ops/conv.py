@@ -12,7 +12,7 @@ from retrograd.errors import DTypeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare
 from retrograd.ops.half import in_float32
 from retrograd.ops.shape import Flip, fail, permute, reshape
-from retrograd.ops.summation import BLOCK
+from retrograd.ops.summation import PRODUCTS
 from retrograd.ops.windows import check_spatial, full_size, placed, span, windows_of
 
 
@@ -216,7 +216,7 @@ def framed(x: Any, low: Sequence[Any], high: Sequence[Any], dilation: Sequence[i
 def _products(windows: Any, kernels: Any, rank: int) -> Any:
     """Windows times kernels, added up over channels and places in a window by NumPy, which takes
     one after the other: in halves, until there are few."""
-    if math.prod(kernels.shape[2:]) <= 2 * BLOCK:
+    if math.prod(kernels.shape[2:]) <= PRODUCTS.block:
         p, k = "pqrstu"[:rank], "hijklm"[:rank]
         return np.einsum(f"ngc{p}{k},goc{k}->ngo{p}", windows, kernels)
     sizes = list(kernels.shape[2:])

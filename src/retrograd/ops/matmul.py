@@ -21,7 +21,8 @@ class DotGeneral(Op):
 
     `a_batch[i]` of `a` is paired with `b_batch[i]` of `b` and kept once, in front; `a_contract[i]`
     is paired with `b_contract[i]` and summed over; then come the other axes of `a`, then those of
-    `b`. Half precision is accumulated in float32.
+    `b`. Half precision is accumulated in float32. The error of a sum of n products is at most
+    `(128 + log2 n) eps` times the sum of their magnitudes.
     """
 
     name = "dot_general"
@@ -141,8 +142,8 @@ def sums_along(node: Node) -> bool:
     """Whether the products of a contraction are added along rows of its operands: where b has no
     columns, and a has no rows or is summed along them. Axes of size 1 count as not there.
 
-    Backends add them as sixteen partial sums then, else one after the other: this is part of what a
-    contraction means, and no pass may change it.
+    Backends add them as sixteen partial sums then, else as one: this is part of what a contraction
+    means, and no pass may change it.
     """
     (a, b), prim = node.inputs, node.prim
     assert isinstance(prim, DotGeneral)

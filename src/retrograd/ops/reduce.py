@@ -87,7 +87,11 @@ class Reduction(Op):
 
 @declare
 class ReduceSum(Reduction):
-    """Sum over axes."""
+    """Sum over axes. Half precision is summed in float32.
+
+    Along each axis the error of a sum of n floats is at most `(128 + log2 n) eps` times the sum of
+    their magnitudes.
+    """
 
     name = "reduce_sum"
     axes: tuple[int, ...]

@@ -1,5 +1,6 @@
 """Small contractions of floats in NumPy, in the order in which compiled code adds products: each
-result takes them one after the other, or, along rows, as partial sums; see `kernel/nest.py`.
+result takes them in blocks, one after the other, or, along rows, as partial sums; see
+`kernel/nest.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from retrograd.backends.llvm import start_compiler
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.ir import Node
 from retrograd.ops.matmul import sums_along
-from retrograd.ops.summation import in_blocks
+from retrograd.ops.summation import PRODUCTS, SUMS, Order, in_blocks
 
 STEP = 1 << 10  # elements of an operation of NumPy in whose time one product is added everywhere
 EACH = 2  # that take as long as one element of it
@@ -81,7 +82,7 @@ def _rounded_twice(a: Any, b: Any, total: Any, out: Any) -> Any:
     return np.add(total, a * b, out)
 
 
-def _in_blocks(add: Do, x: Array, y: Array) -> Array:
+def _in_blocks(add: Do, x: Array, y: Array, order: Order = PRODUCTS) -> Array:
     """The sum of products along the first axis, in the order of `ops/summation.py`."""
 
     def part(first: int, last: int) -> Array:
@@ -90,7 +91,7 @@ def _in_blocks(add: Do, x: Array, y: Array) -> Array:
             add(a, b, total, total)
         return total
 
-    found: Array = in_blocks(len(x), part)
+    found: Array = in_blocks(order, len(x), part)
     return found
 
 
@@ -104,7 +105,7 @@ def _along(add: Do, x: Array, y: Array, sizes: list[int]) -> Array:
         filled = np.full((len(z) // width, blocks * LANES, *z.shape[1:]), neutral, z.dtype)
         filled[:, :width] = z.reshape(-1, width, *z.shape[1:])
         parts.append(filled.reshape(-1, blocks, LANES, *z.shape[1:]).swapaxes(0, 1))
-    partial = _in_blocks(add, *parts)
+    partial = _in_blocks(add, *parts, SUMS)
     shape = partial.shape[1:]
     for n in reversed(outer):
         partial = chained(np.add, partial.reshape(-1, n, math.prod(shape)), -0.0)

@@ -19,7 +19,7 @@ from retrograd.ops.index import Scatter
 from retrograd.ops.reduce import ReduceProd, ReduceSum, Reduction
 from retrograd.ops.scatter import ScatterExtremum, ScatterMax
 from retrograd.ops.sort import SearchSorted
-from retrograd.ops.summation import BLOCK, in_pairs
+from retrograd.ops.summation import PARTS, SUMS, in_pairs
 
 # The result is an operand, and it is said which, of zeros and NaN too. Where subnormal numbers are
 # flushed, what equals a zero differs from one way to compare to another.
@@ -168,14 +168,12 @@ def _one_by_one(ufunc: Any, x: Array, neutral: float) -> Array:
 
 def chained(ufunc: Any, x: Array, neutral: float) -> Array:
     """Added up along the middle one of three axes, in the order of `ops/summation.py`."""
-    for _ in range(3):  # blocks, groups, batches
-        many = x.shape[1] > BLOCK
-        missing = -x.shape[1] % BLOCK if many else 0
+    for most in (SUMS.block, PARTS, PARTS):
+        missing = -x.shape[1] % most if x.shape[1] > most else 0
         if missing:
             x = np.concatenate((x, np.full_like(x[:, :missing], neutral)), 1)
-        parts = _one_by_one(
-            ufunc, x.reshape(-1, BLOCK if many else x.shape[1], x.shape[2]), neutral
-        )
+        size = min(x.shape[1], most)
+        parts = _one_by_one(ufunc, x.reshape(-1, size, x.shape[2]), neutral)
         x = parts.reshape(len(x), -1, x.shape[2])
     found: Array = in_pairs(list(x.swapaxes(0, 1)))
     return found

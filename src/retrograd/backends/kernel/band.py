@@ -30,7 +30,7 @@ from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest
 from retrograd.backends.kernel.rows import Rows
 from retrograd.ir import Dim
-from retrograd.ops import summation
+from retrograd.ops.summation import PRODUCTS, SUMS
 
 GRAIN = 15_000  # nanoseconds of work from which on threads share it
 BLOCK = 20_000  # the least for a block
@@ -253,8 +253,8 @@ def _settle(band: Band, cost: float) -> None:
     if band.within:
         rows = _rows_inside(band)
         if band.summing:
-            blocks = max(min(rows, summation.GROUP) // summation.BLOCK, 1)
-            band.unit = rows = summation.BLOCK << blocks.bit_length() - 1
+            blocks = max(min(rows, SUMS.group) // PRODUCTS.block, 1)
+            band.unit = rows = PRODUCTS.block << blocks.bit_length() - 1
         band.blocks = band.elements * -(-band.within // rows)
         return
     if any("places" in n.info for k in band.kernels for n in k.nests):

@@ -14,7 +14,7 @@ from retrograd.backends.kernel.nest import Nest, Store, loops_over, mapping
 from retrograd.backends.kernel.views import Operand, as_product, wants_routine
 from retrograd.ir import Dim, Node, Shape, TensorType, int64, product
 from retrograd.ops.matmul import DotGeneral, sums_along
-from retrograd.ops.summation import BLOCK
+from retrograd.ops.summation import PRODUCTS
 
 
 class Lowering:
@@ -205,7 +205,8 @@ class Lowering:
             wide_b = any(b.shape[j] != 1 for j in b_free)
             split = n + len(a_free) if wide_b else n
             total = product(summed)
-            if sum(d != 1 for d in summed) > 1 and (isinstance(total, Dim) or total > BLOCK):
+            short = not isinstance(total, Dim) and total <= PRODUCTS.block
+            if sum(d != 1 for d in summed) > 1 and not short:
                 loops = [total]  # one chain of products, as a product of matrices has
         domain = (*self.node.shape[:split], *loops, *self.node.shape[split:])
         axes = range(split, split + len(loops))

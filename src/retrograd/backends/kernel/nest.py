@@ -4,17 +4,20 @@ The loops of a nest are numbered from the outermost. One of them, `vec`, has ite
 run side by side, in vectors. Two kinds of reduction exist, and their order of summation is part of
 the meaning, whatever the emitter, the sizes, or what else is fused:
 
-- "row": the reduced loops end with `vec`. Element `r` of it goes to partial result `r mod LANES`;
-  elements of outer reduced loops follow one another. The partial results are combined as a tree:
-  `l` with `l + LANES/2`, and so on by halves.
-- "column": `vec` is the last kept loop. Each result takes the reduced elements one after the other.
+- "row": the reduced loops end with `vec`. Element `r` of it goes to partial result `r mod LANES`.
+  The partial results are combined as a tree: `l` with `l + LANES/2`, and so on by halves.
+- "column": `vec` is the last kept loop.
+
+Sums of floats are chains, which `ops/summation.py` cuts into blocks: each reduced loop is one,
+whose terms are the totals of the loops inside; those of a row are vectors of `LANES` elements, one
+for each partial result. Other reductions take elements one after the other, outer loops first.
 
 A scan "along" a row takes blocks of `LANES` elements, from the end if it is reversed. Within a
 block each lane is combined with the lane 1 before it, then 2, 4 and 8, then all with the last
 result of the block before.
 
-Products of a contraction (`op` "dot") are added with one rounding, where the machine can; those of
-a matrix product ("gemm") likewise, each result taking its products one after the other.
+Products of a contraction (`op` "dot") are added with one rounding, where the machine can. Down a
+column, and in a matrix product ("gemm"), they are one chain, over all axes in their order.
 """
 
 from __future__ import annotations

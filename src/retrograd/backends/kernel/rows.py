@@ -23,7 +23,7 @@ from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest
 from retrograd.ir import Dim
-from retrograd.ops.summation import GROUP
+from retrograd.ops.summation import PRODUCTS, SUMS
 
 CHAINS = 2  # elements from which on sums over rows go element by element: one is for one thread
 
@@ -98,7 +98,9 @@ class Sums:
         cut, loops = sum_cut(self.nest, rows), loops_of(self.nest, summed=True)
         if cut is None or loops[cut.loop] == cut.times:  # all terms are one row
             return False
-        if cut.times != 1 and _terms(self.nest) > GROUP:  # rows need not begin where groups do
+        if (
+            cut.times != 1 and _terms(self.nest) > PRODUCTS.group
+        ):  # rows need not begin where groups do
             return False
         elements = prod(_numbers(loops, cut.outer))
         if elements < CHAINS:
@@ -130,7 +132,7 @@ def _adds_terms(nest: Nest) -> bool:
         and nest.op in ("dot", "reduce_sum")
         and nest.kept == len(loops) - 1
         and nest.accumulator is nest.stores[0].buffer.type.dtype
-        and _terms(nest) <= GROUP  # the blocks of which are added to what is there
+        and _terms(nest) <= SUMS.group  # the blocks of which are added to what is there
     )
 
 

@@ -8,20 +8,20 @@ from collections.abc import Iterable, Sequence
 from retrograd.backends.kernel.band import Band
 from retrograd.backends.kernel.nest import COPIES_BYTES, TOTALS_BYTES, Nest
 from retrograd.ir import Dim
-from retrograd.ops.summation import BATCH, GROUP
+from retrograd.ops.summation import PRODUCTS
 
 
 def waiting(k: int) -> int:
     """How many totals may wait, of so many products: that of the groups of a batch, and of pairs of
     batches."""
-    return 1 + ((k - 1) // BATCH).bit_length()
+    return 1 + ((k - 1) // PRODUCTS.batch).bit_length()
 
 
 def work_bytes(products: Sequence[Nest], bands: Iterable[Band]) -> int:
     """Bytes that a thread needs to work in, for the matrix products of a plan. Those that are added
     up over the rows of a band get an area of their own, for totals of all that they compute."""
     sizes = [n.info["k"].attr for n in products]
-    if all(not isinstance(k, Dim) and k <= GROUP for k in sizes):
+    if all(not isinstance(k, Dim) and k <= PRODUCTS.group for k in sizes):
         return COPIES_BYTES
     most = 0
     for band in bands:

@@ -14,7 +14,7 @@ from retrograd.backends.llvm.product.tile import Tile
 from retrograd.backends.llvm.strides import steps_of
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
-from retrograd.ops.summation import GROUP
+from retrograd.ops.summation import PRODUCTS
 
 LANES = 16  # the most columns of a vector
 
@@ -63,7 +63,7 @@ def _are_few(w: KernelWriter, nest: Nest) -> str:
         few = w.new(f"or i1 {less(size, NEAR)}, {less(rows, most)}")
     w.declare("i64 @llvm.smin.i64(i64, i64)")
     least = w.new(f"call i64 @llvm.smin.i64(i64 {rows}, i64 {k})")
-    few = w.new(f"and i1 {few}, {less(k, GROUP + 1)}")
+    few = w.new(f"and i1 {few}, {less(k, PRODUCTS.group + 1)}")
     return w.new(f"and i1 {few}, {w.new(f'icmp sgt i64 {least}, 0')}")
 
 
@@ -125,7 +125,7 @@ def _large(w: KernelWriter, nest: Nest) -> None:
     more = "false"  # whether there are sums to go on from
     if hi and w.first:
         # Rows are cut where groups end.
-        k, inside_group = w.new(f"sub i64 {hi}, {lo}"), w.new(f"and i64 {lo}, {GROUP - 1}")
+        k, inside_group = w.new(f"sub i64 {hi}, {lo}"), w.new(f"and i64 {lo}, {PRODUCTS.group - 1}")
         more = w.new(f"icmp ne i64 {inside_group}, 0")
     elif hi:
         m = w.new(f"sub i64 {hi}, {lo}")
@@ -140,7 +140,7 @@ def _large(w: KernelWriter, nest: Nest) -> None:
                 for at, step in zip(starts, steps, strict=True)
             ]
         _call(w, nest, (m, n, k), starts, f"i64 {a_row}, i64 {a_step}", more, soon)
-        if w.first and known(info["k"].attr) > GROUP:
+        if w.first and known(info["k"].attr) > PRODUCTS.group:
             _join_others(w, nest, (lo, hi), starts[2])
         return []
 
@@ -156,7 +156,7 @@ def _join_others(w: KernelWriter, nest: Nest, rows: tuple[str, str], start: str)
     for which in ("keep", "join"):
         w.declare(over_part(tile, which, lambda: Writer(w.declare)))
     ends, on = w.label(), w.label()
-    whole = w.new(f"icmp eq i64 {w.new(f'and i64 {hi}, {GROUP - 1}')}, 0")
+    whole = w.new(f"icmp eq i64 {w.new(f'and i64 {hi}, {PRODUCTS.group - 1}')}, 0")
     ended = w.new(f"icmp eq i64 {hi}, {k}")
     w.branch(w.new(f"or i1 {whole}, {ended}"), ends, on)
     w.start_block(ends)
@@ -167,7 +167,7 @@ def _join_others(w: KernelWriter, nest: Nest, rows: tuple[str, str], start: str)
         return tile.at(w, totals, w.new(f"mul i64 {table}, {m * n}"))
 
     part = f"ptr {w.address(out, start)}, i64 {n}, i64 {m}, i64 {n}, i64 {n}"
-    join_others(w, dtype, w.new(f"udiv i64 {lo}, {GROUP}"), ended, waiting, part)
+    join_others(w, dtype, w.new(f"udiv i64 {lo}, {PRODUCTS.group}"), ended, waiting, part)
     w.jump(on)
     w.start_block(on)
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, look, looks, over
 from retrograd.ir import Dim
-from retrograd.ops.summation import BATCH, BLOCK, GROUP
+from retrograd.ops.summation import PARTS, PRODUCTS, SUMS
 
 LEVELS = 44  # of pairs, where it is not known how many batches there are
 Combine = Callable[[str, str], str]
@@ -31,6 +31,7 @@ class Chains:
         kinds: list[str], neutral: str,
     ) -> None:  # fmt: skip
         self.w = w
+        self.order = PRODUCTS if (w.nest.op, w.nest.kind) == ("dot", "column") else SUMS
         self.take = take
         self.combine = combine
         self.kinds = kinds
@@ -40,10 +41,11 @@ class Chains:
         """`start` and what the loops from `number` on add up to."""
         w, size = self.w, self.w.nest.loops[number]
         known = None if isinstance(size, Dim) else -(-size // self._step(number))
-        if known is not None and known <= BLOCK:
+        order = self.order
+        if known is not None and known <= order.block:
             return over(w, number, self._terms(number), self.kinds, start)
-        if known is not None and known <= BATCH:
-            part = BLOCK if known <= GROUP else GROUP
+        if known is not None and known <= order.batch:
+            part = order.block if known <= order.group else order.group
             return self._one_by_one(number, part, w.bounds(number), start)
         assert not w.first, "what is taken up block by block is not so long"
         return self._in_pairs(number, w.bounds(number))
@@ -72,12 +74,12 @@ class Chains:
         size = terms * self._step(number)
         loop = w.open_loop(last, size, first, self._listed(start))
         with self._within(number, loop.counter, size, last) as inside:
-            if terms == BLOCK:
+            if terms == self.order.block:
                 if looks(w, number):
                     look(w)
                 total = over(w, number, self._terms(number), self.kinds, self.neutral)
             else:
-                total = self._one_by_one(number, terms // BLOCK, inside, self.neutral)
+                total = self._one_by_one(number, terms // PARTS, inside, self.neutral)
         w.close_loop(loop, self._added(loop.values, total))
         return loop.values
 
@@ -99,7 +101,7 @@ class Chains:
     def _in_pairs(self, number: int, bounds: tuple[str, str]) -> Carried:
         """The totals of batches, in pairs."""
         w, (first, last), n = self.w, bounds, len(self.kinds)
-        size, length = BATCH * self._step(number), w.nest.loops[number]
+        size, length = self.order.batch * self._step(number), w.nest.loops[number]
         most = LEVELS if isinstance(length, Dim) else (-(-length // size)).bit_length()
         table = [w.reserve(f"[{most} x {kind}]") for kind in self.kinds]
 
@@ -111,26 +113,31 @@ class Chains:
 
         w.declare("i64 @llvm.cttz.i64(i64, i1)")
         w.declare("i64 @llvm.ctlz.i64(i64, i1)")
-        batches = w.open_loop(last, size, first, [("i64", "0")])
-        (count,) = batches.values
+        carried = [("i64", "0"), *self._listed(self.neutral)]
+        batches = w.open_loop(last, size, first, carried)
+        count = batches.values[0]
         with self._within(number, batches.counter, size, last) as inside:
-            total = self._one_by_one(number, GROUP, inside, self.neutral)
+            total = self._one_by_one(number, self.order.group, inside, self.neutral)
+        # The last one has nothing to wait for: all that waits is added to it.
+        ended = w.new(f"icmp eq i64 {inside[1]}, {last}")
+        digits = w.new(f"sub i64 64, {w.new(f'call i64 @llvm.ctlz.i64(i64 {count}, i1 false)')}")
         zeros = w.new(f"xor i64 {count}, -1")
         partners = w.new(f"call i64 @llvm.cttz.i64(i64 {zeros}, i1 false)")
-        pairs = w.open_loop(partners, carried=self._listed(total))
-        w.close_loop(pairs, self._added(waiting(pairs.counter), pairs.values))
+        levels = w.new(f"select i1 {ended}, i64 {digits}, i64 {partners}")
+        pairs = w.open_loop(levels, carried=self._listed(total))
+        digit = w.new(f"and i64 {w.new(f'lshr i64 {count}, {pairs.counter}')}, 1")
+        there = w.new(f"icmp ne i64 {digit}, 0")
+        sums = self._added(waiting(pairs.counter), pairs.values)
+        w.close_loop(pairs, [
+            w.new(f"select i1 {there}, {kind} {x}, {kind} {y}")
+            for kind, x, y in zip(self.kinds, sums, pairs.values, strict=True)
+        ])  # fmt: skip
+        wait, on = w.label(), w.label()
+        w.branch(ended, on, wait)
+        w.start_block(wait)
         for t, value in enumerate(pairs.values):
             w.line(f"store {self.kinds[t]} {value}, ptr {place(t, partners)}")
-        w.close_loop(batches, [w.new(f"add nsw i64 {count}, 1")])
-        (count,) = batches.values
-        free = w.new(f"call i64 @llvm.ctlz.i64(i64 {count}, i1 false)")
-        levels = w.new(f"sub nsw i64 64, {free}")
-        left = w.open_loop(levels, carried=self._listed(self.neutral))
-        digit = w.new(f"and i64 {w.new(f'lshr i64 {count}, {left.counter}')}, 1")
-        there = w.new(f"icmp ne i64 {digit}, 0")
-        sums = self._added(waiting(left.counter), left.values)
-        w.close_loop(left, [
-            w.new(f"select i1 {there}, {kind} {x}, {kind} {y}")
-            for kind, x, y in zip(self.kinds, sums, left.values, strict=True)
-        ])  # fmt: skip
-        return left.values
+        w.jump(on)
+        w.start_block(on)
+        w.close_loop(batches, [w.new(f"add nsw i64 {count}, 1"), *pairs.values])
+        return batches.values[1:]

@@ -5,7 +5,7 @@ c_next, work)` sets `c = a b` for so many matrices, which lie `next` elements ap
 row, and one product for each result. It is to `rg_gemm_float32` what loops of a contraction's own
 are to it where sizes are known: the right matrix is read where it is, if its rows are contiguous,
 otherwise turned over into `work`, which has to hold it with its columns rounded up to whole
-vectors. Results take their products in the same order, so the bits are the same, up to `GROUP` of
+vectors. Results take their products in the same order, so the bits are the same, up to a group of
 them; there are no more.
 """
 
@@ -17,7 +17,7 @@ from retrograd.backends.llvm.product.panels import pack_columns
 from retrograd.backends.llvm.product.tile import Tile, with_earlier
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import float32, float64
-from retrograd.ops.summation import BLOCK
+from retrograd.ops.summation import PRODUCTS
 
 SMALL = {f"rg_few_{dtype}": dtype for dtype in (float32, float64)}
 PARAMETERS = (
@@ -222,9 +222,11 @@ def _rows(
     """A tile of results, from rows of the left matrix and columns of the right one, block after
     block: what a block adds up to is added to what is there."""
     w.declare("i64 @llvm.smin.i64(i64, i64)")
-    blocks = w.open_loop("%k", BLOCK, "0", [("ptr", at[0]), ("ptr", at[1]), ("i1", "false")])
+    blocks = w.open_loop(
+        "%k", PRODUCTS.block, "0", [("ptr", at[0]), ("ptr", at[1]), ("i1", "false")]
+    )
     left = w.new(f"sub nsw i64 %k, {blocks.counter}")
-    count = w.new(f"call i64 @llvm.smin.i64(i64 {left}, i64 {BLOCK})")
+    count = w.new(f"call i64 @llvm.smin.i64(i64 {left}, i64 {PRODUCTS.block})")
     row_at, b, more = blocks.values
     *totals, row_at, b = _sums(tile, w, (row_at, b), places[0], count, vectors, mask)
     outs = [

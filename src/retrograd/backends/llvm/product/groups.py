@@ -15,7 +15,7 @@ from retrograd.backends.kernel.nest import COPIES_BYTES, TOTALS_BYTES
 from retrograd.backends.llvm.product.tile import Tile
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType
-from retrograd.ops.summation import BLOCK, GROUP
+from retrograd.ops.summation import PARTS, PRODUCTS
 
 WIDTH = 240  # columns of a part, in tiles of 48, at most
 PART = "ptr noalias %t, ptr noalias %c, i64 %c_row, i64 %rows, i64 %n, i64 %wide"
@@ -26,7 +26,7 @@ def grouped(tile: Tile, name: str, parameters: str, writer: Callable[[], Writer]
     w = writer()
     listed = [p.rsplit(" ", 1) for p in parameters.replace(" noalias", "").split(", ")]
     one, many = w.label(), w.label()
-    w.branch(w.new(f"icmp sle i64 %k, {GROUP}"), one, many)
+    w.branch(w.new(f"icmp sle i64 %k, {PRODUCTS.group}"), one, many)
     w.start_block(one)
     w.line(f"tail call void @group({', '.join(f'{kind} {x}' for kind, x in listed)})")
     w.line("ret void")
@@ -60,8 +60,8 @@ def _parts(tile: Tile, listed: list[list[str]], w: Writer) -> None:
 
     space = TOTALS_BYTES // tile.dtype.itemsize
     totals = w.new(f"getelementptr i8, ptr %work, i64 {COPIES_BYTES}")
-    last = w.new(f"udiv i64 {w.new('sub i64 %k, 1')}, {GROUP}")
-    tables = w.new(f"add i64 {_digits(w, w.new(f'udiv i64 {last}, {BLOCK}'))}, 1")
+    last = w.new(f"udiv i64 {w.new('sub i64 %k, 1')}, {PRODUCTS.group}")
+    tables = w.new(f"add i64 {_digits(w, w.new(f'udiv i64 {last}, {PARTS}'))}, 1")
     room = w.new(f"udiv i64 {space}, {tables}")
     whole = w.new(f"and i64 {w.new(f'add i64 %n, {tile.lanes - 1}')}, {-tile.lanes}")
     columns = least(whole, WIDTH)
@@ -72,13 +72,13 @@ def _parts(tile: Tile, listed: list[list[str]], w: Writer) -> None:
     width = least(columns, w.new(f"sub i64 %n, {wide.counter}"))
     c = place("%c", high.counter, "%c_row", wide.counter, "1")
     part = f"ptr {c}, i64 %c_row, i64 {rows}, i64 {width}, i64 {columns}"
-    groups = w.open_loop("%k", GROUP, "0", [("i64", "0")])
+    groups = w.open_loop("%k", PRODUCTS.group, "0", [("i64", "0")])
     first, (number,) = groups.counter, groups.values
     spread = ["ptr", "%a_row"] in listed
     new = {
         "%m": rows,
         "%n": width,
-        "%k": least(w.new(f"sub i64 %k, {first}"), GROUP),
+        "%k": least(w.new(f"sub i64 %k, {first}"), PRODUCTS.group),
         "%b": place("%b", first, "%b_step", wide.counter, "%b_column"),
         "%c": c,
         "%more": "false",
@@ -117,9 +117,9 @@ def join_others(
     def call(function: str, table: str) -> None:
         w.line(f"call void @{function}_{dtype}(ptr {waiting(table)}, {part})")
 
-    group, batch = w.new(f"and i64 {number}, {BLOCK - 1}"), w.new(f"udiv i64 {number}, {BLOCK}")
+    group, batch = w.new(f"and i64 {number}, {PARTS - 1}"), w.new(f"udiv i64 {number}, {PARTS}")
     only_if(w.new(f"icmp ne i64 {group}, 0"), lambda: call("join", "0"))
-    full = w.new(f"icmp eq i64 {group}, {BLOCK - 1}")
+    full = w.new(f"icmp eq i64 {group}, {PARTS - 1}")
 
     def pair_up() -> None:
         w.declare("i64 @llvm.cttz.i64(i64, i1)")

@@ -42,7 +42,7 @@ from retrograd.backends.llvm.product.panels import pack_columns, pack_rows
 from retrograd.backends.llvm.product.tile import Tile, tile_function
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType, float32, float64
-from retrograd.ops.summation import BLOCK
+from retrograd.ops.summation import PRODUCTS
 
 ROUTINES = {
     f"rg_gemm_{spread}{dtype}": dtype for dtype in (float32, float64) for spread in ("", "spread_")
@@ -211,8 +211,8 @@ class _Routine:
             self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
             self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
             depth = self.choose(strided, self.choose(often, usual // 2, usual // 4), depth)
-        depth = self.most(w.new(f"and i64 {depth}, {-BLOCK}"), BLOCK)
-        self.depth = self.whole(self.even("%k", depth), BLOCK)
+        depth = self.most(w.new(f"and i64 {depth}, {-PRODUCTS.block}"), PRODUCTS.block)
+        self.depth = self.whole(self.even("%k", depth), PRODUCTS.block)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
         pieces = self.even("%n", self.most(width, tile.columns))
         whole = self.div(self.add(pieces, tile.columns - 1), tile.columns)

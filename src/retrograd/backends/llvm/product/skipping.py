@@ -13,7 +13,7 @@ from __future__ import annotations
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.product.tile import Tile
 from retrograd.backends.llvm.writer import Writer
-from retrograd.ops.summation import BLOCK
+from retrograd.ops.summation import PRODUCTS
 
 # Steps looked at together; whoever has none to leave out has looked at as many twice.
 STEPS = 8
@@ -143,7 +143,7 @@ def _tile_steps(tile: Tile, w: Writer, vectors: int, at: tuple[str, str, str]) -
         a = tile.at(w, "%a", w.new(f"mul i64 {first}, %a_step"))
         right = tile.at(w, b, w.new(f"mul i64 {first}, {vectors * tile.lanes}"))
         count = w.new(f"sub i64 {last}, {first}")
-        begun = w.new(f"and i64 {first}, {BLOCK - 1}")
+        begun = w.new(f"and i64 {first}, {PRODUCTS.block - 1}")
         w.line(
             f"call void @tile{vectors}(ptr {a}, i64 %a_row, i64 %a_step, ptr {right}, ptr {c}, "
             f"i64 %c_row, i64 {count}, i64 %rows, i64 {lanes}, i1 {more}, i64 {begun}, "

@@ -9,7 +9,7 @@ from retrograd.backends.llvm import types
 from retrograd.backends.llvm.machine import Machine
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType
-from retrograd.ops.summation import BLOCK
+from retrograd.ops.summation import PRODUCTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,10 @@ def tile_function(
     masks = [None] * (vectors - 1) + [mask]
     carried = [("i64", "0"), ("ptr", "%b"), ("ptr", "%ahead"), ("i1", "%more")]
     w.declare("i64 @llvm.smax.i64(i64, i64)")
-    blocks = w.open_loop(w.new("add i64 %k, %begun"), BLOCK, "0", carried)
+    blocks = w.open_loop(w.new("add i64 %k, %begun"), PRODUCTS.block, "0", carried)
     from_block = w.new(f"sub i64 {blocks.counter}, %begun")
     start = w.new(f"call i64 @llvm.smax.i64(i64 {from_block}, i64 0)")
-    end = w.new(f"add i64 {from_block}, {BLOCK}")
+    end = w.new(f"add i64 {from_block}, {PRODUCTS.block}")
     end = w.new(f"call i64 @llvm.smin.i64(i64 {end}, i64 %k)")
     *found, position, b, ahead = _steps(
         tile, a, (start, end), blocks.values, vectors, w, own, spread
