@@ -116,7 +116,8 @@ def test_against_numpy(queries, keys, width, kind, monkeypatch):
 
 
 def test_memory_grows_as_the_sequence_does():
-    """Four times as much for four times the length, not sixteen times."""
+    """Four times as much for four times the length, not sixteen times, and, beyond a group of
+    queries, one more array like the keys, and the values, of a head for each thread."""
     causal = attention(causal=True)
     for function in (causal, rg.grad(causal, argnums=(0, 1, 2))):
         taken = [
@@ -124,7 +125,7 @@ def test_memory_grows_as_the_sequence_does():
             for n in (4096, 16384)
         ]
         assert taken[0] > 0
-        assert taken[1] <= 4.1 * taken[0]
+        assert taken[1] <= 4.4 * taken[0]
         assert taken[1] < 64 * 16384 * 32 * 4  # a few dozen arrays like the queries
 
 

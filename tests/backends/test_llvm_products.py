@@ -11,7 +11,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.backends.kernel import band, views
-from retrograd.backends.kernel.nest import WORK_BYTES
+from retrograd.backends.kernel.nest import COPIES_BYTES
 from retrograd.backends.llvm import LLVMProgram, engine
 from retrograd.backends.llvm.machine import Machine
 from retrograd.backends.llvm.product import ROUTINES, routine_text
@@ -217,7 +217,7 @@ def test_memory_of_threads_is_counted():
     with rg.num_threads(2):
         two = program.predicted_peak
     with rg.num_threads(1):
-        assert two - program.predicted_peak == program.recipe.facts.scratch == WORK_BYTES
+        assert two - program.predicted_peak == program.recipe.facts.scratch == COPIES_BYTES
 
 
 def test_small_products_take_no_memory():

@@ -16,7 +16,7 @@ from retrograd.frontend.broadcasting import (
 )
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
-from retrograd.frontend.reductions import mean_over
+from retrograd.frontend.reductions import mean_over, widened
 from retrograd.ir import Node, float32, float64, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import special
@@ -32,12 +32,13 @@ def softmax(x: ArrayLike, /, axis: int = -1) -> Any:
     The largest element is subtracted first. A row of -inf throughout gives NaN, as 0/0 must.
     """
     x = floating(x)
-    axes = (normal_axis(axis, x.type.rank, "softmax"),)
+    axes, dtype = (normal_axis(axis, x.type.rank, "softmax"),), x.dtype
     if x.shape[axes[0]] == 0:
         return x
+    x = widened(x)
     top = StopGradient()(ReduceMax(axes)(x))
     e = el.exp(x - expand(top, x.shape, axes))
-    return e / expand(ReduceSum(axes)(e), x.shape, axes)
+    return el.cast(e / expand(ReduceSum(axes)(e), x.shape, axes), dtype)
 
 
 @function
@@ -121,9 +122,9 @@ def rms_norm(x: ArrayLike, weight: ArrayLike | None = None, /, eps: ArrayLike = 
     """`x / sqrt(mean(x**2) + eps)` over the last axis, times `weight` if given (Zhang, Sennrich,
     arXiv:1910.07467)."""
     x = floating(x)
-    last = (normal_axis(-1, x.type.rank, "rms_norm"),)
-    mean_square = mean_over(x * x, last)
-    y = x * expand(el.rsqrt(_plus(mean_square, eps)), x.shape, last)
+    last, wide = (normal_axis(-1, x.type.rank, "rms_norm"),), widened(x)
+    mean_square = mean_over(wide * wide, last)
+    y = el.cast(wide * expand(el.rsqrt(_plus(mean_square, eps)), x.shape, last), x.dtype)
     return y if weight is None else y * _along_last(weight, x)
 
 
@@ -138,10 +139,10 @@ def layer_norm(
     """`(x - mean) / sqrt(var + eps)` over the last axis, times `weight`, plus `bias`, if given (Ba,
     Kiros, Hinton, arXiv:1607.06450)."""
     x = floating(x)
-    last = (normal_axis(-1, x.type.rank, "layer_norm"),)
-    centred = x - expand(mean_over(x, last), x.shape, last)
+    last, wide = (normal_axis(-1, x.type.rank, "layer_norm"),), widened(x)
+    centred = wide - expand(mean_over(wide, last), x.shape, last)
     variance = mean_over(centred * centred, last)
-    y = centred * expand(el.rsqrt(_plus(variance, eps)), x.shape, last)
+    y = el.cast(centred * expand(el.rsqrt(_plus(variance, eps)), x.shape, last), x.dtype)
     y = y if weight is None else y * _along_last(weight, x)
     return y if bias is None else y + _along_last(bias, x)
 

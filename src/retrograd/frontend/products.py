@@ -45,6 +45,8 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Any:
 
     A vector on the left is a row, on the right a column, and its axis is dropped from the result:
     `[..., n, k] @ [..., k, m] -> [..., n, m]`, `[k] @ [k, m] -> [m]`, `[n, k] @ [k] -> [n]`.
+    The error of an element is at most `(128 + log2(k)) * eps` times the sum of the magnitudes of
+    its products, mostly a few eps; half precision is added up in float32.
     """
     a, b = _operands("matmul", x1, x2)
     if a.type.rank == 0 or b.type.rank == 0:

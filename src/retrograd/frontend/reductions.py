@@ -16,6 +16,7 @@ from retrograd.ir import (
     TensorType,
     as_dtype,
     bool_,
+    float32,
     full,
     int64,
     product,
@@ -46,7 +47,14 @@ def _over(op: Callable[..., Any], x: Node, axis: Axis, keepdims: bool, what: str
 def sum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     """Sum over the given axes, all by default. Over no elements it is 0.
 
-    Booleans and integers are summed in 64 bits unless a dtype is given.
+    Booleans and integers are summed in 64 bits unless a dtype is given. Floats are added up in
+    blocks and these in pairs, half precision in float32: along each axis the error of a sum of n
+    floats is at most `(128 + log2(n)) * eps` times the sum of their magnitudes, with the eps of the
+    dtype they are added up in. Mostly it is a few eps.
+
+    >>> import retrograd as rg
+    >>> abs(rg.sum(rg.full((1 << 20,), 0.1)).item() / (0.1 * 2**20) - 1) < 1e-6
+    True
     """
     x = as_node(x)
     x = el.cast(x, summed(x) if dtype is None else as_dtype(dtype))
@@ -102,16 +110,24 @@ def count(x: Node, axes: Sequence[int], minus: int | float = 0) -> Node:
 
 @function
 def mean(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    """Arithmetic mean over the given axes, all by default; NaN over no elements."""
+    """Arithmetic mean over the given axes, all by default; NaN over no elements. The error is that
+    of `sum`, divided by n; half precision is rounded after the division."""
     x = floating(x)
     axes = normal_axes(axis, x.type.rank, "mean")
     return keep_dims(mean_over(x, axes), x.shape, axes, keepdims)
 
 
+def widened(x: Node) -> Node:
+    """What sums of a node are computed from: half precision holds no sum of 65,520 ones."""
+    return el.cast(x, float32) if x.dtype.is_half else x
+
+
 def mean_over(x: Node, axes: Sequence[int], correction: int | float = 0) -> Node:
-    """Sum over axes divided by the number of elements less the correction; axes are dropped."""
-    total = ops.reduce_sum(x, axes)
-    return el.div(total, expand_scalar(count(x, axes, correction), total))
+    """Sum over axes divided by the number of elements less the correction; axes are dropped. Half
+    precision is rounded after the division."""
+    wide = widened(x)
+    total = ops.reduce_sum(wide, axes)
+    return el.cast(el.div(total, expand_scalar(count(wide, axes, correction), total)), x.dtype)
 
 
 def expand_scalar(x: Node, like: Node) -> Node:
@@ -126,12 +142,13 @@ def var(
     """Variance over the given axes: the mean square deviation, divided by `n - correction`; NaN
     where that is not positive. Of complex numbers that of the absolute deviation, a real number."""
     x = floating(x)
-    axes = normal_axes(axis, x.type.rank, "var")
+    axes, dtype = normal_axes(axis, x.type.rank, "var"), x.dtype.real
+    x = widened(x)
     deviation = x - expand(mean_over(x, axes), x.shape, axes)
     square = deviation * deviation
     if x.dtype.is_complex:
         square = real(deviation * conj(deviation))
-    result = mean_over(square, axes, correction)
+    result = el.cast(mean_over(square, axes, correction), dtype)
     return keep_dims(result, x.shape, axes, keepdims)
 
 

@@ -12,6 +12,7 @@ from retrograd.errors import DTypeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare
 from retrograd.ops.half import in_float32
 from retrograd.ops.shape import Flip, fail, permute, reshape
+from retrograd.ops.summation import PRODUCTS
 from retrograd.ops.windows import check_spatial, full_size, placed, span, windows_of
 
 
@@ -88,8 +89,7 @@ class Conv(Op):
         places = windows.shape[2 : 2 + self.rank]
         windows = windows.reshape(x.shape[0], groups, own, *windows.shape[2:])
         kernels = w.reshape(groups, int(self.per_group(w.shape[0])), *w.shape[1:])
-        p, k = "pqrstu"[: self.rank], "hijklm"[: self.rank]
-        y = np.einsum(f"ngc{p}{k},goc{k}->ngo{p}", windows, kernels)
+        y = _products(windows, kernels, self.rank)
         return y.reshape(x.shape[0], w.shape[0], *places)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
@@ -211,3 +211,20 @@ def framed(x: Any, low: Sequence[Any], high: Sequence[Any], dilation: Sequence[i
         for a, b, d in zip(low, high, wide.shape[lead:], strict=True)
     ]
     return wide[(..., *cut)]
+
+
+def _products(windows: Any, kernels: Any, rank: int) -> Any:
+    """Windows times kernels, added up over channels and places in a window by NumPy, which takes
+    one after the other: in halves, until there are few."""
+    if math.prod(kernels.shape[2:]) <= PRODUCTS.block:
+        p, k = "pqrstu"[:rank], "hijklm"[:rank]
+        return np.einsum(f"ngc{p}{k},goc{k}->ngo{p}", windows, kernels)
+    sizes = list(kernels.shape[2:])
+    axis = sizes.index(max(sizes))  # 0 for channels
+    half, before = sizes[axis] // 2, axis + rank if axis else 0
+    own, other = (
+        _products(windows[(slice(None),) * (2 + before) + (which,)],
+                  kernels[(slice(None),) * (2 + axis) + (which,)], rank)
+        for which in (slice(None, half), slice(half, None))
+    )  # fmt: skip
+    return own + other

@@ -25,6 +25,7 @@ from retrograd.ir import (
     int64,
     product,
 )
+from retrograd.ops import summation
 from retrograd.ops.control import StopGradient
 from retrograd.ops.elementwise import (
     ANY,
@@ -89,7 +90,11 @@ class Reduction(Op):
 
 @declare
 class ReduceSum(Reduction):
-    """Sum over axes."""
+    """Sum over axes. Half precision is summed in float32.
+
+    Along each axis the error of a sum of n floats is at most `(128 + log2 n) eps` times the sum of
+    their magnitudes.
+    """
 
     name = "reduce_sum"
     axes: tuple[int, ...]
@@ -97,7 +102,7 @@ class ReduceSum(Reduction):
 
     def reference(self, *arrays: Any) -> Any:
         with np.errstate(all="ignore"):
-            return in_float32(lambda x: np.sum(x, axis=self.axes, dtype=x.dtype), arrays)
+            return in_float32(lambda x: summation.total(x, self.axes), arrays)
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
         return (self.back(g, inputs[0]),)
@@ -229,8 +234,7 @@ class LogSumExp(Reduction):
     def _value(self, x: Any) -> Any:
         top = np.max(x, axis=self.axes, keepdims=True, initial=-np.inf)
         top = np.where(np.isfinite(top), top, 0)
-        total = np.sum(np.exp(x - top), axis=self.axes, dtype=x.dtype)
-        return np.log(total) + np.squeeze(top, self.axes)
+        return np.log(summation.total(np.exp(x - top), self.axes)) + np.squeeze(top, self.axes)
 
     def weights(self, y: Node, x: Node) -> Node:
         """Divided by their sum: a large `y` has lost the digits that count here, by a factor that

@@ -1,5 +1,6 @@
 """Small contractions of floats in NumPy, in the order in which compiled code adds products: each
-result takes them one after the other, or, along rows, as partial sums; see `kernel/nest.py`.
+result takes them in blocks, one after the other, or, along rows, as partial sums; see
+`kernel/nest.py`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 from retrograd.backends.backend import Array
 from retrograd.backends.interpret.facts import once
 from retrograd.backends.interpret.instructions import Do, fused
-from retrograd.backends.interpret.ordered import WIDE, affords
+from retrograd.backends.interpret.ordered import WIDE, affords, chained
 from retrograd.backends.kernel.nest import LANES
 from retrograd.backends.llvm import start_compiler
 from retrograd.backends.llvm.subnormal import may_flush
 from retrograd.ir import Node
 from retrograd.ops.matmul import sums_along
+from retrograd.ops.summation import PRODUCTS, SUMS, Order, in_blocks
 
 STEP = 1 << 10  # elements of an operation of NumPy in whose time one product is added everywhere
 EACH = 2  # that take as long as one element of it
@@ -29,11 +31,11 @@ EACH = 2  # that take as long as one element of it
 class Layout:
     """How operands are laid out to be added up: the order of their axes, then their shapes, in
     which stacks of products lie side by side, each one step after another. Of sums along rows,
-    the width of those."""
+    the sizes of the axes that are summed."""
 
     orders: tuple[tuple[int, ...], tuple[int, ...]]
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
-    width: int
+    along: list[int]
     work: int
 
 
@@ -47,7 +49,7 @@ def contracted(node: Node, arrays: list[Array]) -> Array | None:
         a.transpose(order).reshape(shape)
         for a, order, shape in zip(arrays, layout.orders, layout.shapes, strict=True)
     ]
-    found = _along(add, x, y, layout.width) if layout.width else _one_by_one(add, x, y)
+    found = _along(add, x, y, layout.along) if layout.along else _in_blocks(add, x, y)
     return found.reshape(node.shape)
 
 
@@ -61,13 +63,13 @@ def _layout(node: Node) -> Layout | None:
         math.prod([shape[i] for i in axes])
         for shape, axes in ((a, prim.a_batch), (a, a_free), (a, prim.a_contract), (b, b_free))
     ]
-    width, steps, sums = 0, inner, many * rows * columns
+    along, steps, sums = [], inner, many * rows * columns
     if sums_along(node):
-        width = next((n for n in reversed([a[i] for i in prim.a_contract]) if n != 1), 1)
+        along = [a[i] for i in prim.a_contract if a[i] != 1] or [1]
         steps, sums = -(-inner // LANES), many * rows * LANES
     orders = (*prim.a_contract, *prim.a_batch, *a_free), (*prim.b_contract, *prim.b_batch, *b_free)
     shapes = (inner, many, rows, 1), (inner, many, 1, columns)
-    return Layout(orders, shapes, width, steps * (STEP + sums * EACH))
+    return Layout(orders, shapes, along, steps * (STEP + sums * EACH))
 
 
 @functools.cache
@@ -80,23 +82,34 @@ def _rounded_twice(a: Any, b: Any, total: Any, out: Any) -> Any:
     return np.add(total, a * b, out)
 
 
-def _one_by_one(add: Do, x: Array, y: Array) -> Array:
-    """The sum of products along the first axis."""
-    total = np.full((*x.shape[1:-1], y.shape[-1]), -0.0, x.dtype)
-    for a, b in zip(x, y, strict=True):
-        add(a, b, total, total)
-    return total
+def _in_blocks(add: Do, x: Array, y: Array, order: Order = PRODUCTS) -> Array:
+    """The sum of products along the first axis, in the order of `ops/summation.py`."""
+
+    def part(first: int, last: int) -> Array:
+        total = np.full((*x.shape[1:-1], y.shape[-1]), -0.0, x.dtype)
+        for a, b in zip(x[first:last], y[first:last], strict=True):
+            add(a, b, total, total)
+        return total
+
+    found: Array = in_blocks(order, len(x), part)
+    return found
 
 
-def _along(add: Do, x: Array, y: Array, width: int) -> Array:
-    """The same in partial sums: product r of each `width` belongs to sum r mod LANES."""
+def _along(add: Do, x: Array, y: Array, sizes: list[int]) -> Array:
+    """The same in partial sums, axis by axis: product r of the last one belongs to sum r mod
+    LANES."""
+    *outer, width = sizes
     blocks = -(-width // LANES)
     parts = []
     for z, neutral in ((x, -0.0), (y, 1.0)):  # products that change no sum
         filled = np.full((len(z) // width, blocks * LANES, *z.shape[1:]), neutral, z.dtype)
         filled[:, :width] = z.reshape(-1, width, *z.shape[1:])
-        parts.append(filled.reshape(-1, LANES, *z.shape[1:]))
-    partial = _one_by_one(add, *parts)
+        parts.append(filled.reshape(-1, blocks, LANES, *z.shape[1:]).swapaxes(0, 1))
+    partial = _in_blocks(add, *parts, SUMS)
+    shape = partial.shape[1:]
+    for n in reversed(outer):
+        partial = chained(np.add, partial.reshape(-1, n, math.prod(shape)), -0.0)
+    partial = partial.reshape(shape)
     while len(partial) > 1:
         half = len(partial) // 2
         partial = partial[:half] + partial[half:]

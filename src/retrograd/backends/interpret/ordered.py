@@ -18,6 +18,7 @@ from retrograd.ops.index import Scatter
 from retrograd.ops.reduce import ReduceProd, ReduceSum, Reduction
 from retrograd.ops.scatter import ScatterExtremum, ScatterMax
 from retrograd.ops.sort import SearchSorted
+from retrograd.ops.summation import PARTS, SUMS, in_pairs
 from retrograd.shared import Key, trim
 
 # The result is an operand, and it is said which, of zeros and NaN too. Where subnormal numbers are
@@ -130,31 +131,48 @@ def _is_sorted(rows: Array) -> bool:
 def reduced(op: Reduction, x: Array) -> Array:
     """A sum or product of floats, each with one operand at a time, in the order in which compiled
     code takes them: see `kernel/nest.py`."""
-    ufunc, neutral = (np.add, -0.0) if isinstance(op, ReduceSum) else (np.multiply, 1.0)
+    is_sum = isinstance(op, ReduceSum)
+    ufunc, neutral = (np.add, -0.0) if is_sum else (np.multiply, 1.0)
+    add_up = chained if is_sum else _one_by_one
     kept = [i for i in range(x.ndim) if i not in op.axes]
     shape = tuple([x.shape[i] for i in kept])
     loops = [i for i in kept if x.shape[i] != 1]
     many = [i for i in op.axes if x.shape[i] != 1]
-    if not many or (loops and many[-1] < loops[-1]):  # a column: one after the other
-        columns = x.transpose((*op.axes, *kept)).reshape(-1, math.prod(shape))
-        return _one_by_one(ufunc, np.ascontiguousarray(columns), 0, neutral).reshape(shape)
-    # A row: element r of it goes to partial result r mod LANES.
-    width = x.shape[many[-1]]
-    lanes = min(LANES, 1 << (width - 1).bit_length())  # the others would stay neutral
-    rows = x.transpose((*kept, *op.axes)).reshape(math.prod(shape), -1, width)
-    if width % lanes:
-        filled = np.full((*rows.shape[:2], width + -width % lanes), neutral, x.dtype)
-        filled[..., :width] = rows
-        rows = filled
-    blocks = np.ascontiguousarray(rows).reshape(len(rows), -1, lanes)
-    partial = _one_by_one(ufunc, blocks, 1, neutral)
-    while partial.shape[1] > 1:
-        half = partial.shape[1] // 2
-        partial = ufunc(partial[:, :half], partial[:, half:])
+    sizes = [x.shape[i] for i in many]
+    terms = x.transpose((*op.axes, *kept)).reshape(*sizes, math.prod(shape))
+    if many and not (loops and many[-1] < loops[-1]):
+        # A row: element r of it goes to partial result r mod LANES.
+        width = sizes.pop()
+        lanes = min(LANES, 1 << (width - 1).bit_length())  # the others would stay neutral
+        rows, steps = terms, -(-width // lanes)
+        terms = np.full((*sizes, steps * lanes, rows.shape[-1]), neutral, x.dtype)
+        terms[..., :width, :] = rows
+        sizes.append(steps)
+        terms = terms.reshape(*sizes, -1)
+    terms = np.ascontiguousarray(terms)
+    for n in reversed(sizes if is_sum else [math.prod(sizes)]):
+        terms = add_up(ufunc, terms.reshape(-1, n, terms.shape[-1]), neutral)
+    partial = terms.reshape(-1, math.prod(shape))
+    while len(partial) > 1:
+        half = len(partial) // 2
+        partial = ufunc(partial[:half], partial[half:])
     return partial.reshape(shape)
 
 
-def _one_by_one(ufunc: Any, x: Array, axis: int, neutral: float) -> Array:
-    """Reduced along an axis that is not the fastest in memory, along which NumPy goes in order."""
-    found: Array = ufunc.reduce(x, axis, initial=x.dtype.type(neutral))
+def _one_by_one(ufunc: Any, x: Array, neutral: float) -> Array:
+    """Reduced along the middle one of three axes, along which NumPy goes in order."""
+    found: Array = ufunc.reduce(x, 1, initial=x.dtype.type(neutral))
+    return found
+
+
+def chained(ufunc: Any, x: Array, neutral: float) -> Array:
+    """Added up along the middle one of three axes, in the order of `ops/summation.py`."""
+    for most in (SUMS.block, PARTS, PARTS):
+        missing = -x.shape[1] % most if x.shape[1] > most else 0
+        if missing:
+            x = np.concatenate((x, np.full_like(x[:, :missing], neutral)), 1)
+        size = min(x.shape[1], most)
+        parts = _one_by_one(ufunc, x.reshape(-1, size, x.shape[2]), neutral)
+        x = parts.reshape(len(x), -1, x.shape[2])
+    found: Array = in_pairs(list(x.swapaxes(0, 1)))
     return found

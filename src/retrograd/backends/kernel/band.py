@@ -30,6 +30,7 @@ from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest
 from retrograd.backends.kernel.rows import Rows
 from retrograd.ir import Dim
+from retrograd.ops.summation import PRODUCTS, SUMS
 
 GRAIN = 15_000  # nanoseconds of work from which on threads share it
 BLOCK = 20_000  # the least for a block
@@ -58,7 +59,9 @@ class Band:
     Of `piece` rows, so many are `near`: all that they touch stays in the cache.
 
     No block has rows of two elements, of `within` rows each, unless that is 0. The kernels in
-    `summing` add up over the rows of an element: its blocks are for one thread, in order."""
+    `summing` add up over the rows of an element: its blocks are for one thread, in order. These
+    begin where blocks of the sums do (`ops/summation.py`): each has `unit` rows, the last one what
+    is left."""
 
     kernels: list[Kernel]
     rows: int | Dim = 0
@@ -68,6 +71,7 @@ class Band:
     epoch: int = 0
     local: list[Buffer] = field(default_factory=list)
     within: int = 0
+    unit: int = 1
     summing: list[Kernel] = field(default_factory=list)
     together: bool = False
 
@@ -117,7 +121,8 @@ class Band:
             # What is left over, less than a block, is divided among them; of two at least.
             return 0 if self.piece == EACH else self.piece + self.piece // 2
         assert isinstance(self.rows, int)
-        return -(-(self.within or self.rows) // self.pieces)
+        length = self.within or self.rows
+        return min(-(-length // self.unit // self.pieces) * self.unit, length)
 
     def row_bytes(self, buffer: Buffer) -> int:
         """Bytes of a row of a buffer; 0 where they are not known, or where there may be fewer rows
@@ -246,7 +251,11 @@ def _settle(band: Band, cost: float) -> None:
         band.rows = 0
         return
     if band.within:
-        band.blocks = band.elements * _pieces(band)
+        rows = _rows_inside(band)
+        if band.summing:
+            blocks = max(min(rows, SUMS.group) // PRODUCTS.block, 1)
+            band.unit = rows = PRODUCTS.block << blocks.bit_length() - 1
+        band.blocks = band.elements * -(-band.within // rows)
         return
     if any("places" in n.info for k in band.kernels for n in k.nests):
         band.blocks, band.piece = 0, EACH  # for each block, all positions are looked at
@@ -279,14 +288,13 @@ def _in_strips(product: Nest) -> bool:
     return turned and n <= NARROW and m * k * product.info["buffers"][0].type.dtype.itemsize > CACHE
 
 
-def _pieces(band: Band) -> int:
-    """Into how many blocks the rows of an element are cut: such that the largest of what they write
-    stays in the cache, with what is made of it next, but products have rows enough."""
+def _rows_inside(band: Band) -> int:
+    """Rows of a block of an element: such that the largest of what they write stays in the cache,
+    with what is made of it next, but products have rows enough."""
     assert isinstance(band.rows, int)
     made = [b.bytes for k in band.kernels if not band.sums(k) for b in k.outs]
     row = max((n // band.rows for n in made if isinstance(n, int)), default=0)
-    rows = max(CACHE // max(row, 1), PRODUCT_ROWS)
-    return -(-band.within // rows)
+    return max(CACHE // max(row, 1), PRODUCT_ROWS)
 
 
 def _piece(band: Band, touched: int | Dim) -> int:

@@ -128,6 +128,17 @@ class Body:
             return self.size(0)
         return self.make("imod", (a, b), int64)
 
+    def unravelled(self, position: Value, shape: Sequence[int | Dim]) -> Index:
+        """The index of the element at a position in row-major order, which lies within the shape:
+        what is left for the first axis needs no remainder."""
+        index = []
+        for k, size in enumerate(shape):
+            at = self.div(position, self.size(product(shape[k + 1 :])))
+            if product(shape[:k]) != 1:
+                at = self.mod(at, self.size(size))
+            index.append(self.size(0) if size == 1 else at)
+        return tuple(index)
+
     def less(self, a: Value, b: Value) -> Value:
         return self.make("ilt", (a, b), bool_)
 

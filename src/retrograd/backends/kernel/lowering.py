@@ -15,6 +15,7 @@ from retrograd.backends.kernel.views import Operand, as_product, wants_routine
 from retrograd.ir import Dim, Node, Shape, TensorType, float64, int64, product, uint8
 from retrograd.ops.compensated import BLOCK, is_wide
 from retrograd.ops.matmul import DotGeneral, sums_along
+from retrograd.ops.summation import PRODUCTS
 
 
 class Lowering:
@@ -258,16 +259,22 @@ class Lowering:
         a_axes = (*prim.a_batch, *a_free, *prim.a_contract)
         b_axes = (*prim.b_batch, *b_free, *prim.b_contract)
         # Rows of b are added up, or columns of a.
-        split = self.node.type.rank
+        split, loops = self.node.type.rank, summed
         if not sums_along(self.node):
             wide_b = any(b.shape[j] != 1 for j in b_free)
             split = n + len(a_free) if wide_b else n
-        domain = (*self.node.shape[:split], *summed, *self.node.shape[split:])
-        axes = range(split, split + len(summed))
+            total = product(summed)
+            short = not isinstance(total, Dim) and total <= PRODUCTS.block
+            if sum(d != 1 for d in summed) > 1 and not short:
+                loops = [total]  # one chain of products, as a product of matrices has
+        domain = (*self.node.shape[:split], *loops, *self.node.shape[split:])
+        axes = range(split, split + len(loops))
 
         def value(r: Reader, index: Index) -> Value:
-            out = (*index[:split], *index[split + len(summed) :])
-            inner = index[split : split + len(summed)]
+            out = (*index[:split], *index[split + len(loops) :])
+            inner = index[split : split + len(loops)]
+            if len(loops) != len(summed):
+                inner = r.body.unravelled(inner[0], summed)
             own_a = [*out[: n + len(a_free)], *inner]
             own_b = [*out[:n], *out[n + len(a_free) :], *inner]
             x = r.read(a, tuple(own_a[a_axes.index(i)] for i in range(a.type.rank)))

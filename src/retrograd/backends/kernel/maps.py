@@ -20,7 +20,7 @@ import numpy as np
 from retrograd.backends.kernel.body import Body, Index, Value
 from retrograd.backends.kernel.buffer import Buffer
 from retrograd.errors import BackendError
-from retrograd.ir import Dim, Node, int64, product, uint32
+from retrograd.ir import Dim, Node, int64, uint32
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.random import PARITY, ROTATIONS
 
@@ -236,14 +236,7 @@ def reshape(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
     for outer, inner in axis_groups(node.shape, x.shape):
         own = [node.shape[i] for i in outer]
         position = b.offset([index[i] for i in outer], own)  # type: ignore[arg-type]
-        sizes = [x.shape[i] for i in inner]
-        for k, size in enumerate(sizes):
-            rest = product(sizes[k + 1 :])
-            at = b.div(position, b.size(rest)) if rest != 1 else position
-            # The first axis of a group needs no remainder: the position is within the group.
-            if product(sizes[:k]) != 1:
-                at = b.mod(at, b.size(size))
-            source.append(b.size(0) if size == 1 else at)
+        source += b.unravelled(position, [x.shape[i] for i in inner])
     return (yield x, tuple(source), guard)
 
 

@@ -4,10 +4,13 @@ The loops of a nest are numbered from the outermost. One of them, `vec`, has ite
 run side by side, in vectors. Two kinds of reduction exist, and their order of summation is part of
 the meaning, whatever the emitter, the sizes, or what else is fused:
 
-- "row": the reduced loops end with `vec`. Element `r` of it goes to partial result `r mod LANES`;
-  elements of outer reduced loops follow one another. The partial results are combined as a tree:
-  `l` with `l + LANES/2`, and so on by halves.
-- "column": `vec` is the last kept loop. Each result takes the reduced elements one after the other.
+- "row": the reduced loops end with `vec`. Element `r` of it goes to partial result `r mod LANES`.
+  The partial results are combined as a tree: `l` with `l + LANES/2`, and so on by halves.
+- "column": `vec` is the last kept loop.
+
+Sums of floats are chains, which `ops/summation.py` cuts into blocks: each reduced loop is one,
+whose terms are the totals of the loops inside; those of a row are vectors of `LANES` elements, one
+for each partial result. Other reductions take elements one after the other, outer loops first.
 
 A scan "along" a row takes blocks of `LANES` elements, from the end if it is reversed. Within a
 block each lane is combined with the lane 1 before it, then 2, 4 and 8, then all with the result of
@@ -19,8 +22,8 @@ A scatter takes updates in order. Sums of floats take each place's updates in bl
 first follow what is there, and when a block is full it is added to a total in twice the precision,
 and the next one begins with -0.0. The total and the last block are added in the end.
 
-Products of a contraction (`op` "dot") are added with one rounding, where the machine can; those of
-a matrix product ("gemm") likewise, each result taking its products one after the other.
+Products of a contraction (`op` "dot") are added with one rounding, where the machine can. Down a
+column, and in a matrix product ("gemm"), they are one chain, over all axes in their order.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ LANES = 16  # partial results of a row reduction
 # all positions, and cannot guess which are its own. Fewer where the result is far from a core.
 PLACE, PLACE_FAR = 32, 16
 FAR_RESULT = 1 << 21  # bytes
-WORK_BYTES = 1 << 19  # that a thread needs for copies of parts of the matrices that it multiplies
+# Bytes that a thread needs for copies of parts of the matrices that it multiplies, and, where sums
+# may have more products than are a group, for totals of groups.
+COPIES_BYTES, TOTALS_BYTES = 1 << 19, 1 << 18
 
 # Instructions that are no arithmetic of the user's.
 INDEXING = frozenset(

@@ -18,10 +18,10 @@ from retrograd.backends.kernel.early import freeing_first
 from retrograd.backends.kernel.explain import describe, describe_band
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.memory import Layout, Lifetime, Time, layout
-from retrograd.backends.kernel.nest import WORK_BYTES
 from retrograd.backends.kernel.recompute import recompute
 from retrograd.backends.kernel.region import Memory, flat, hidden_names, length_of, regions_of
 from retrograd.backends.kernel.sizes import Sizes, grows, rounded
+from retrograd.backends.kernel.waiting import work_bytes
 from retrograd.control import Sized, WhileLoop
 from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
 from retrograd.ops.leaf import input_node
@@ -96,16 +96,21 @@ class Plan:
         products = [n for k in self.every for n in k.nests if n.kind == "gemm"]
         if not products:
             return None
-        own = input_node(spec((WORK_BYTES,), uint8))
+        own = input_node(spec((work_bytes(products, self._every_band),), uint8))
         self.temporaries.append(Buffer("temporary", len(self.temporaries), own.type, own))
         for nest in products:
             nest.info["work"] = self.temporaries[-1]
         return self.temporaries[-1]
 
+    @property
+    def _every_band(self) -> list[Band]:
+        """Those inside of regions included."""
+        inner = [b for k in self.every for r in regions_of(k) for block in r.bands for b in block]
+        return [*self.bands, *inner]
+
     def _make_local(self) -> Layout:
         """Find the temporaries of which each thread has a block, and place them in its scratch."""
-        inner = [b for k in self.every for r in regions_of(k) for block in r.bands for b in block]
-        every = (*self.bands, *inner)
+        every = self._every_band
         homes: dict[Buffer, Band | None] = {}  # None where several bands touch a buffer
         for band in (b for b in every if not b.together):
             for buffer in band.reads | band.writes:
@@ -132,7 +137,7 @@ class Plan:
                 if band.together and own_of_walk(band):
                     band.local.append(self.work)
             offsets[self.work] = size
-            size += WORK_BYTES
+            size += self.work.type.size
         return Layout(offsets, size)
 
     def _lifetimes(self) -> list[Lifetime]:

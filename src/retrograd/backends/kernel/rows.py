@@ -7,8 +7,9 @@ iteration of the loops before the last of them. Rows between which that holds ar
 those of one head of attention, say.
 
 A sum over rows cannot be cut into rows of its result, but into terms: blocks of an element, one
-after the other, each add theirs to what is there. That is the order in which the sum would be taken
-in one go, so its bits are the same.
+after the other, each add theirs to what is there. These begin where blocks of the sum do, see
+`ops/summation.py`, so that is the order in which it would be taken in one go, and its bits are the
+same.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from retrograd.backends.kernel.buffer import Buffer
 from retrograd.backends.kernel.kernel import Kernel
 from retrograd.backends.kernel.nest import Nest
 from retrograd.ir import Dim
+from retrograd.ops.summation import PRODUCTS, SUMS
 
 CHAINS = 2  # elements from which on sums over rows go element by element: one is for one thread
 
@@ -96,6 +98,10 @@ class Sums:
         cut, loops = sum_cut(self.nest, rows), loops_of(self.nest, summed=True)
         if cut is None or loops[cut.loop] == cut.times:  # all terms are one row
             return False
+        if (
+            cut.times != 1 and _terms(self.nest) > PRODUCTS.group
+        ):  # rows need not begin where groups do
+            return False
         elements = prod(_numbers(loops, cut.outer))
         if elements < CHAINS:
             return False
@@ -126,7 +132,14 @@ def _adds_terms(nest: Nest) -> bool:
         and nest.op in ("dot", "reduce_sum")
         and nest.kept == len(loops) - 1
         and nest.accumulator is nest.stores[0].buffer.type.dtype
+        and _terms(nest) <= SUMS.group  # the blocks of which are added to what is there
     )
+
+
+def _terms(nest: Nest) -> int:
+    size = loops_of(nest, summed=True)[_kept(nest)]
+    assert isinstance(size, int)
+    return size
 
 
 def _kept(nest: Nest) -> int:

@@ -20,7 +20,7 @@ NEAR_TURNED = 1 << 16  # bytes of such a matrix
 FEW_TURNED_FAR = 2  # rows of the result, where it is larger: many elements share a place in a cache
 LITTLE = 1 << 12  # multiply-adds there
 # Columns of a matrix whose offsets are listed, at most, and rows at once: in 32 bits each, they
-# have room in half of `WORK_BYTES`.
+# have room in half of `COPIES_BYTES`.
 SPREAD = 1 << 15
 # Where all are 0, every contraction is by the routine that may be; where they are endless, none.
 LIMITS = ("FEW", "FEW_FAR", "NEAR", "FEW_TURNED", "FEW_TURNED_FAR", "NEAR_TURNED", "LITTLE")

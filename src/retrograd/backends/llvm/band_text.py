@@ -6,7 +6,7 @@ from __future__ import annotations
 from retrograd.backends.llvm.drive_sizes import TEXT as SIZES
 from retrograd.backends.llvm.team_text import CLAIM, PLACES, THREAD_BYTES
 
-CALL, LOCAL = 4, 7  # words of a call before its slots, of a band before its local buffers
+CALL, LOCAL = 4, 8  # words of a call before its slots, of a band before its local buffers
 MOST_UNITS = 1 << 15  # that a part of a band may consist of
 STOPPED = 1 << 62  # the result of a run that was told to stop
 
@@ -99,9 +99,13 @@ define internal ptr @own(ptr %team, i64 %thread, i64 %word) nounwind {{
 }}
 
 define internal i64 @pieces(ptr %block, ptr %given, ptr %copy, ptr %locals, ptr %calls, ptr %end,
-                            i64 %first, i64 %last, i64 %pieces.one, i64 %element, i64 %own,
-                            ptr %word, ptr %times, ptr %kernels) noinline nounwind {{
+                            i64 %first, i64 %last, i64 %pieces.one, i64 %element, i64 %unit,
+                            i64 %own, ptr %word, ptr %times, ptr %kernels) noinline nounwind {{
 start:
+  ; An element is so many units, of which the last one may be smaller.
+  %up = add i64 %element, %unit
+  %up.less = sub i64 %up, 1
+  %units = udiv i64 %up.less, %unit
   br label %head
 head:
   %k = phi i64 [ %first, %start ], [ %k.next, %piece ]
@@ -113,10 +117,13 @@ piece:
   %before = mul i64 %own.element, %pieces.one
   %piece.lo = sub i64 %k, %before
   %piece.hi = add i64 %piece.lo, 1
-  %lo.scaled = mul i64 %piece.lo, %element
-  %hi.scaled = mul i64 %piece.hi, %element
-  %lo.inside = udiv i64 %lo.scaled, %pieces.one
-  %hi.inside = udiv i64 %hi.scaled, %pieces.one
+  %lo.scaled = mul i64 %piece.lo, %units
+  %hi.scaled = mul i64 %piece.hi, %units
+  %lo.unit = udiv i64 %lo.scaled, %pieces.one
+  %hi.unit = udiv i64 %hi.scaled, %pieces.one
+  %lo.inside = mul i64 %lo.unit, %unit
+  %hi.whole = mul i64 %hi.unit, %unit
+  %hi.inside = call i64 @llvm.umin.i64(i64 %hi.whole, i64 %element)
   %start.row = mul i64 %own.element, %element
   %lo = add i64 %start.row, %lo.inside
   %hi = add i64 %start.row, %hi.inside
@@ -151,10 +158,12 @@ start:
   %elements.one = call i64 @llvm.umax.i64(i64 %elements, i64 1)
   %pieces = udiv i64 %blocks, %elements.one
   %pieces.one = call i64 @llvm.umax.i64(i64 %pieces, i64 1)
-  %chain.at = getelementptr i64, ptr %at, i64 5
+  %step.at = getelementptr i64, ptr %at, i64 5
+  %step = load i64, ptr %step.at
+  %chain.at = getelementptr i64, ptr %at, i64 6
   %chain = load i64, ptr %chain.at
   %chains = udiv i64 %blocks, %chain
-  %count.at = getelementptr i64, ptr %at, i64 6
+  %count.at = getelementptr i64, ptr %at, i64 7
   %count = load i64, ptr %count.at
   %locals = getelementptr i64, ptr %at, i64 {LOCAL}
   %words = shl i64 %count, 1
@@ -167,7 +176,7 @@ mine:
   %every = mul i64 %chains, %chain
   %result.mine = call i64 @pieces(ptr %block, ptr %given, ptr %copy, ptr %locals, ptr %calls,
                                   ptr %end, i64 0, i64 %every, i64 %pieces.one, i64 %element,
-                                  i64 %own, ptr %word, ptr %times, ptr %kernels)
+                                  i64 %step, i64 %own, ptr %word, ptr %times, ptr %kernels)
   ret i64 %result.mine
 share:
   %many = udiv i64 %chains, {MOST_UNITS}
@@ -224,7 +233,7 @@ do:
   %to = mul i64 %to.least, %chain
   %result = call i64 @pieces(ptr %block, ptr %given, ptr %copy, ptr %locals, ptr %calls,
                              ptr %end, i64 %from, i64 %to, i64 %pieces.one, i64 %element,
-                             i64 %own, ptr %word, ptr %times, ptr %kernels)
+                             i64 %step, i64 %own, ptr %word, ptr %times, ptr %kernels)
   %fine = icmp eq i64 %result, 0
   br i1 %fine, label %look, label %failed
 failed:

@@ -19,8 +19,9 @@ Then follow operations, each beginning with its number and its length in words:
     0  end of the run
     1  calls, made by the first thread
     2  a band: how many rows, into how many blocks they are cut, the rows of an element, which no
-       block reaches beyond, or 0, the blocks that one thread takes together, the number of local
-       buffers, their slots and the bytes of a row of each, then the calls made for each block
+       block reaches beyond, or 0, a number of which the rows of blocks are multiples, the blocks
+       that one thread takes together, the number of local buffers, their slots and the bytes of a
+       row of each, then the calls made for each block
     3  what follows needs the results of what comes before
     4  the same, and from there on the run is not to be stopped: what follows overwrites inputs
     5  a region with bands of its own: the number of the address of its function, which is

@@ -161,7 +161,7 @@ class Driver:
         band of which each thread has its own `local` buffers."""
         status = self.module.slots.status
         own = [word for b in local for word in (self.module.slots.of(b), 0)]
-        cut = [-1 - (status + NODES_AT), 0, 0, 1, len(local)]
+        cut = [-1 - (status + NODES_AT), 0, 0, 1, 1, len(local)]
         band = _operation(BAND, [*cut, *own, function, 0, 0, 1, status + FIRST_AT])
         return self._head(stops, -1) + band + _operation(END, [])
 
@@ -209,7 +209,7 @@ class Driver:
         if work is not None and any(work in call.arguments for call in calls):
             local += [self.module.slots.of(work), 0]
         together = band.pieces if band.summing else 1
-        cut = [rows, blocks, band.within, together, len(local) // 2]
+        cut = [rows, blocks, band.within, band.unit, together, len(local) // 2]
         return [*cut, *local, *self._calls(calls)]
 
     def _calls(self, calls: Sequence[Call]) -> list[int]:

@@ -72,12 +72,12 @@ def _loop(
 ) -> Carried:  # fmt: skip
     """Iterations at the `place` of each counter."""
     start, end = bounds
-    often = _often(w, number)
+    often = 0 if number in w.in_blocks else looks(w, number)
     outer = None
     if often:  # iterations in turns, with a look before each
         turn = max(often // step, 1) * step
         outer = w.open_loop(end, turn, start, list(zip(kinds, values, strict=True)))
-        _look(w)
+        look(w)
         w.declare("i64 @llvm.smin.i64(i64, i64)")
         after = w.new(f"add nsw i64 {outer.counter}, {turn}")
         start, values = outer.counter, outer.values
@@ -90,7 +90,7 @@ def _loop(
     return outer.values
 
 
-def _often(w: KernelWriter, number: int) -> int:
+def looks(w: KernelWriter, number: int) -> int:
     """After how many iterations of a loop to look if the run is to stop; 0 if another one does."""
     nest = w.nest
     if not w.polls or nest.kind == "gemm":  # whose routine looks
@@ -105,7 +105,7 @@ def _often(w: KernelWriter, number: int) -> int:
     return max(LOOK // max(inner, 1), 1) if first else 0
 
 
-def _look(w: KernelWriter) -> None:
+def look(w: KernelWriter) -> None:
     """Return, if the run is to stop: whoever called this does not go on."""
     word = w.new("load atomic i64, ptr %stop monotonic, align 8")
     over, on = w.label(), w.label()
@@ -132,6 +132,8 @@ def _lanes(
     start, end = w.bounds(number)
     known = start == "0" and end.isdigit()
     even = known and (int(end) % w.lanes == 0 or int(end) < w.lanes)
+    if number in w.in_blocks and w.nest.loops[number] % w.lanes == 0:
+        return _loop(w, number, (start, end), w.lanes, inside, kinds, values)
     if w.light and w.nest.kind in ("map", "row") and not even:
         loop = w.open_loop(end, w.lanes, start, list(zip(kinds, values, strict=True)))
         _hide(w, w.new(f"sub nsw i64 {end}, {loop.counter}"))
@@ -192,8 +194,9 @@ def _last_lanes(
     w: KernelWriter, number: int, at: str, rest: str, inside: Inside, kinds: Sequence[str],
     values: Carried,
 ) -> Carried:  # fmt: skip
-    """The lanes left, if any; a reduction of a known length takes none rather than branch."""
-    if values and not isinstance(w.nest.loops[number], Dim):
+    """The lanes left, if any; a reduction of a known length takes none rather than branch, but for
+    one that goes block by block."""
+    if values and not isinstance(w.nest.loops[number], Dim) and number not in w.in_blocks:
         return _hidden(w, number, at, rest, inside, values)
     before, go, on = w.block, w.label(), w.label()
     w.branch(w.new(f"icmp sgt i64 {rest}, 0"), go, on)
@@ -364,7 +367,8 @@ def _turned(
 ) -> Carried:
     """Several steps of a contraction at a time, whose rows are read at once; then those left."""
     start, end = w.bounds(number)
-    if start != "0" or not end.isdigit() or (w.mask or "<")[0] != "<":
+    size = w.nest.loops[number]
+    if isinstance(size, Dim) or w.first or (w.mask or "<")[0] != "<":
         return _plain(w, number, inside, kinds, values)
 
     def steps(counter: str, carried: Carried) -> Carried:
@@ -380,14 +384,22 @@ def _turned(
         w.turned = None
         return loop.values
 
-    whole = int(end) - int(end) % w.at_once
+    if number in w.in_blocks:  # whole but for the last one
+        left = w.new(f"and i64 {end}, {w.at_once - 1}") if size % w.at_once else "0"
+        last = w.new(f"sub nsw i64 {end}, {left}") if size % w.at_once else end
+        loop = w.open_loop(last, w.at_once, start, list(zip(kinds, values, strict=True)))
+        w.close_loop(loop, steps(loop.counter, loop.values))
+        if not size % w.at_once:
+            return loop.values
+        return _loop(w, number, (last, end), 1, inside, kinds, loop.values)
+    whole = size - size % w.at_once
     if whole == w.at_once:
         values = steps("0", values)
     elif whole:
         loop = w.open_loop(str(whole), w.at_once, "0", list(zip(kinds, values, strict=True)))
         w.close_loop(loop, steps(loop.counter, loop.values))
         values = loop.values
-    for k in range(whole, int(end)):
+    for k in range(whole, size):
         values = _at(w, number, [str(k)], inside, values)
     return values
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from retrograd.backends.kernel import Nest
+from retrograd.backends.kernel import Nest, known
 from retrograd.backends.kernel.views import FAR, FEW, FEW_FAR, NEAR, SPREAD
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, at_start, walk
+from retrograd.backends.llvm.product.groups import join_others, over_part
+from retrograd.backends.llvm.product.tile import Tile
 from retrograd.backends.llvm.strides import steps_of
+from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import Dim
+from retrograd.ops.summation import PRODUCTS
 
 LANES = 16  # the most columns of a vector
 
@@ -59,6 +63,7 @@ def _are_few(w: KernelWriter, nest: Nest) -> str:
         few = w.new(f"or i1 {less(size, NEAR)}, {less(rows, most)}")
     w.declare("i64 @llvm.smin.i64(i64, i64)")
     least = w.new(f"call i64 @llvm.smin.i64(i64 {rows}, i64 {k})")
+    few = w.new(f"and i1 {few}, {less(k, PRODUCTS.group + 1)}")
     return w.new(f"and i1 {few}, {w.new(f'icmp sgt i64 {least}, 0')}")
 
 
@@ -119,7 +124,9 @@ def _large(w: KernelWriter, nest: Nest) -> None:
     b_step, _ = _strides(w, nest, "b")
     more = "false"  # whether there are sums to go on from
     if hi and w.first:
-        k, more = w.new(f"sub i64 {hi}, {lo}"), w.new(f"xor i1 {w.first}, true")
+        # Rows are cut where groups end.
+        k, inside_group = w.new(f"sub i64 {hi}, {lo}"), w.new(f"and i64 {lo}, {PRODUCTS.group - 1}")
+        more = w.new(f"icmp ne i64 {inside_group}, 0")
     elif hi:
         m = w.new(f"sub i64 {hi}, {lo}")
     soon = _soon(w, nest, lo, hi)
@@ -133,9 +140,36 @@ def _large(w: KernelWriter, nest: Nest) -> None:
                 for at, step in zip(starts, steps, strict=True)
             ]
         _call(w, nest, (m, n, k), starts, f"i64 {a_row}, i64 {a_step}", more, soon)
+        if w.first and known(info["k"].attr) > PRODUCTS.group:
+            _join_others(w, nest, (lo, hi), starts[2])
         return []
 
     walk(w, 0, len(nest.loops), inside)
+
+
+def _join_others(w: KernelWriter, nest: Nest, rows: tuple[str, str], start: str) -> None:
+    """Where the group of products that was added to ends, add it to others."""
+    m, n, k = (nest.info[s].attr for s in "mnk")
+    out, (lo, hi) = nest.info["buffers"][2], rows
+    dtype = out.type.dtype
+    tile = Tile.of(w.machine, dtype)
+    for which in ("keep", "join"):
+        w.declare(over_part(tile, which, lambda: Writer(w.declare)))
+    ends, on = w.label(), w.label()
+    whole = w.new(f"icmp eq i64 {w.new(f'and i64 {hi}, {PRODUCTS.group - 1}')}, 0")
+    ended = w.new(f"icmp eq i64 {hi}, {k}")
+    w.branch(w.new(f"or i1 {whole}, {ended}"), ends, on)
+    w.start_block(ends)
+    work, before = w.parameter(nest.info["work"]), nest.info["totals"]
+    totals = w.new(f"getelementptr i8, ptr {work}, i64 {before}")
+
+    def waiting(table: str) -> str:
+        return tile.at(w, totals, w.new(f"mul i64 {table}, {m * n}"))
+
+    part = f"ptr {w.address(out, start)}, i64 {n}, i64 {m}, i64 {n}, i64 {n}"
+    join_others(w, dtype, w.new(f"udiv i64 {lo}, {PRODUCTS.group}"), ended, waiting, part)
+    w.jump(on)
+    w.start_block(on)
 
 
 def _call(

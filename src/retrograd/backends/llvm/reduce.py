@@ -6,6 +6,7 @@ from retrograd.backends.kernel import Nest, Store, Value
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.kernels import KernelWriter
 from retrograd.backends.llvm.loops import Carried, masked, walk
+from retrograd.backends.llvm.summing import Chains
 from retrograd.ir import DType, bool_, int64
 
 _COMBINE = {
@@ -31,6 +32,10 @@ class Accumulation:
         self.scalar = "i8" if dtype is bool_ else types.register_type(dtype)
         kind = 0 if dtype.is_float else 1 if dtype.kind == "int" else 2
         self.name = _COMBINE[op][kind]
+
+    @property
+    def adds_floats(self) -> bool:
+        return self.dtype.is_float and self.op in ("reduce_sum", "dot")
 
     @property
     def lanes(self) -> int:
@@ -97,7 +102,7 @@ class Accumulation:
         kind = types.widened(self.scalar, lanes)
         if self.dtype is bool_:
             return self.w.new(f"icmp ne {kind} {value}, {types.splat('i8', '0', lanes)}")
-        if not self.dtype.is_float or self.op not in ("reduce_sum", "dot"):
+        if not self.adds_floats:
             return value
         zero = types.literal(0.0, self.dtype, lanes)
         if count == "0":
@@ -164,11 +169,18 @@ def reduction(w: KernelWriter, nest: Nest) -> None:
     def result(_: Carried) -> Carried:
         copies = range(w.copies)
         start = [_so_far(w, a, store, t) if w.first else a.neutral for t in copies]
-        totals = walk(
-            w, nest.kept, len(nest.loops),
-            lambda totals: [a.take(x, store.value, t) for t, x in enumerate(totals)],
-            [a.type for _ in copies], start,
-        )  # fmt: skip
+        kinds = [a.type for _ in copies]
+
+        def take(totals: Carried) -> Carried:
+            return [a.take(x, store.value, t) for t, x in enumerate(totals)]
+
+        reduced = len(nest.loops) - nest.kept
+        # Products of several loops down a column are one chain, no longer than a block.
+        short = reduced == 0 or (reduced > 1 and (nest.op, nest.kind) == ("dot", "column"))
+        if a.adds_floats and not short:
+            totals = Chains(w, take, a.combine, kinds, a.neutral).summed(nest.kept, start)
+        else:
+            totals = walk(w, nest.kept, len(nest.loops), take, kinds, start)
         if nest.kind == "row":
             totals = a.trees(totals)
         for t, total in enumerate(totals):

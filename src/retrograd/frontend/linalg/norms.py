@@ -10,7 +10,7 @@ from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.elementwise import abs as magnitude
 from retrograd.frontend.function import function
 from retrograd.frontend.linalg.factors import svdvals
-from retrograd.frontend.reductions import root
+from retrograd.frontend.reductions import root, widened
 from retrograd.ir import Node, at_least, full
 from retrograd.ops import elementwise as el
 from retrograd.ops import reduce
@@ -36,7 +36,8 @@ def vector_norm(
     """
     x = floating(x)
     axes = normal_axes(axis, x.type.rank, "vector_norm")
-    return keep_dims(_norm(x, axes, ord), x.shape, axes, keepdims)
+    norm = el.cast(_norm(widened(x), axes, ord), x.dtype.real)
+    return keep_dims(norm, x.shape, axes, keepdims)
 
 
 def _norm(x: Node, axes: tuple[int, ...], order: float) -> Node:
@@ -97,7 +98,7 @@ def matrix_norm(
     n = x.type.rank
     if n < 2:
         raise ShapeError(f"matrix_norm takes matrices, or stacks of them, not {x.type}")
-    y = _matrix_norm(x, ord)
+    y = el.cast(_matrix_norm(widened(x), ord), x.dtype.real)
     return reshape(y, (*y.shape, 1, 1)) if keepdims else y
 
 

@@ -5,7 +5,8 @@ c_next, work)` sets `c = a b` for so many matrices, which lie `next` elements ap
 row, and one product for each result. It is to `rg_gemm_float32` what loops of a contraction's own
 are to it where sizes are known: the right matrix is read where it is, if its rows are contiguous,
 otherwise turned over into `work`, which has to hold it with its columns rounded up to whole
-vectors. Results take their products one after the other, so the bits are the same.
+vectors. Results take their products in the same order, so the bits are the same, up to a group of
+them; there are no more.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from __future__ import annotations
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.machine import Machine
 from retrograd.backends.llvm.product.panels import pack_columns
-from retrograd.backends.llvm.product.tile import Tile
+from retrograd.backends.llvm.product.tile import Tile, with_earlier
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import float32, float64
+from retrograd.ops.summation import PRODUCTS
 
 SMALL = {f"rg_few_{dtype}": dtype for dtype in (float32, float64)}
 PARAMETERS = (
@@ -160,7 +162,7 @@ def _tiles(tile: Tile, name: str, vectors: int, some: bool, rows: int, w: Writer
     w.declare("i64 @llvm.smin.i64(i64, i64)")
     first = w.new(f"call i64 @llvm.smin.i64(i64 {loop.counter}, i64 {last})")
     row, out = (tile.at(w, x, w.new(f"mul i64 {first}, %{s}_row")) for x, s in ((a, "a"), (c, "c")))
-    _store(tile, w, out, c_places, _sums(tile, w, (row, b), a_places, vectors, mask), mask)
+    _rows(tile, w, (row, b, out), (a_places, c_places), vectors, mask)
     w.close_loop(loop)
     w.close_loop(each, _next(tile, w, a, b, c))
     w.line("ret void")
@@ -181,7 +183,7 @@ def _few_rows(tile: Tile, name: str, vectors: int, some: bool, count: int, w: Wr
     a_places, c_places = places("%a_row"), places("%c_row")
     each = w.open_loop("%count", 1, "0", [("ptr", "%a"), ("ptr", "%b"), ("ptr", "%c")])
     a, b, c = each.values
-    _store(tile, w, c, c_places, _sums(tile, w, (a, b), a_places, vectors, mask), mask)
+    _rows(tile, w, (a, b, c), (a_places, c_places), vectors, mask)
     w.close_loop(each, _next(tile, w, a, b, c))
     w.line("ret void")
     return f"define internal void @{name}({COLUMNS}) #0 {{\n{w.text()}\n}}"
@@ -213,13 +215,38 @@ def _row(w: Writer, start: str, place: Place) -> str:
     return w.new(f"getelementptr i{8 * times}, ptr {start}, i64 {step}")
 
 
+def _rows(
+    tile: Tile, w: Writer, at: tuple[str, str, str], places: tuple[list[Place], list[Place]],
+    vectors: int, mask: str | None,
+) -> None:  # fmt: skip
+    """A tile of results, from rows of the left matrix and columns of the right one, block after
+    block: what a block adds up to is added to what is there."""
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    blocks = w.open_loop(
+        "%k", PRODUCTS.block, "0", [("ptr", at[0]), ("ptr", at[1]), ("i1", "false")]
+    )
+    left = w.new(f"sub nsw i64 %k, {blocks.counter}")
+    count = w.new(f"call i64 @llvm.smin.i64(i64 {left}, i64 {PRODUCTS.block})")
+    row_at, b, more = blocks.values
+    *totals, row_at, b = _sums(tile, w, (row_at, b), places[0], count, vectors, mask)
+    outs = [
+        tile.at(w, _row(w, at[2], place), v * tile.lanes)
+        for place in places[1] for v in range(vectors)
+    ]  # fmt: skip
+    totals = with_earlier(tile, outs, [mask] * len(outs), totals, more, w)
+    for x, out in zip(totals, outs, strict=True):
+        tile.store(w, x, out, mask)
+    w.close_loop(blocks, [row_at, b, "true"])
+
+
 def _sums(
-    tile: Tile, w: Writer, at: tuple[str, str], places: list[Place], vectors: int, mask: str | None
-) -> list[str]:
-    """A tile of results, from rows of the left matrix and columns of the right one."""
+    tile: Tile, w: Writer, at: tuple[str, str], places: list[Place], count: str, vectors: int,
+    mask: str | None,
+) -> list[str]:  # fmt: skip
+    """What so many steps add up to, and where the next one is."""
     zero = types.literal(-0.0, tile.dtype, tile.lanes)
     carried = [(tile.vector, zero)] * (len(places) * vectors) + [("ptr", at[0]), ("ptr", at[1])]
-    loop = w.open_loop("%k", 1, "0", carried)
+    loop = w.open_loop(count, 1, "0", carried)
     *totals, row_at, b = loop.values
     row = [tile.load(w, tile.at(w, b, v * tile.lanes), mask) for v in range(vectors)]
     new = []
@@ -229,14 +256,4 @@ def _sums(
         new += [tile.added(w, x, y, totals[i * vectors + v]) for v, y in enumerate(row)]
     new += [tile.at(w, row_at, "%a_step"), tile.at(w, b, "%b_step")]
     w.close_loop(loop, new)
-    return loop.values[:-2]
-
-
-def _store(
-    tile: Tile, w: Writer, c: str, places: list[Place], sums: list[str], mask: str | None
-) -> None:
-    vectors = len(sums) // len(places)
-    for i, place in enumerate(places):
-        out = _row(w, c, place)
-        for v in range(vectors):
-            tile.store(w, sums[i * vectors + v], tile.at(w, out, v * tile.lanes), mask)
+    return loop.values

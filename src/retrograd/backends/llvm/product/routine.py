@@ -2,10 +2,12 @@
 
 `rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more, work, soon,
 stop)` sets
-`c[i, j] = sum over p of a[i, p] b[p, j]`, or goes on from what is in c where there is `more`. The
-element `a[i, p]` lies at `i * a_row + p * a_step` and `b[p, j]` at `p * b_step + j * b_column`. Of
-each matrix one of the strides is 1. A result takes its products one after the other, as in the
-loops that `reduce.py` writes: to the bit it depends neither on how the work is cut nor on layouts.
+`c[i, j] = sum over p of a[i, p] b[p, j]`, or goes on from what is in c where there is `more`: whole
+blocks of products of the same group. The element `a[i, p]` lies at `i * a_row + p * a_step` and
+`b[p, j]` at `p * b_step + j * b_column`. Of each matrix one of the strides is 1. The products of a
+result are added up in the order of `ops/summation.py`, as in the loops that `reduce.py` writes: to
+the bit it depends neither on how the work is cut nor on layouts. Where there are more products than
+are a group, a part of c at a time is computed (`groups.py`).
 
 The work is cut so that what is used again is near. A *tile* of results stays in registers: a few
 rows, and as many columns as a few vectors have. The right matrix is copied, a block at a time, into
@@ -31,14 +33,16 @@ block. There may be none (null).
 
 from __future__ import annotations
 
-from retrograd.backends.kernel.nest import WORK_BYTES
+from retrograd.backends.kernel.nest import COPIES_BYTES
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.machine import Machine
 from retrograd.backends.llvm.product import skipping
+from retrograd.backends.llvm.product.groups import grouped
 from retrograd.backends.llvm.product.panels import pack_columns, pack_rows
 from retrograd.backends.llvm.product.tile import Tile, tile_function
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType, float32, float64
+from retrograd.ops.summation import PRODUCTS
 
 ROUTINES = {
     f"rg_gemm_{spread}{dtype}": dtype for dtype in (float32, float64) for spread in ("", "spread_")
@@ -70,7 +74,7 @@ class _Routine:
         self.stride = "ptr" if spread else "i64"  # what leads from row to row of it
         self.dtype: DType = tile.dtype
         self.stack = max(tile.rows, tile.lanes)  # columns of a panel of the left matrix
-        self.space = WORK_BYTES // 2 // self.dtype.itemsize  # for either matrix
+        self.space = COPIES_BYTES // 2 // self.dtype.itemsize  # for either matrix
         self.declarations: dict[str, None] = {}
         self.w = self._writer()
 
@@ -88,7 +92,8 @@ class _Routine:
             functions.append(pack_rows(tile, "pack_left", self.stack // tile.lanes, self._writer()))
             some = self._writer(), self._writer(), self._writer(), self._writer()
             functions += skipping.functions(tile, some)
-        functions.append(self._main(name))
+        functions.append(self._main())
+        functions += grouped(tile, name, SPREAD if spread else PARAMETERS, self._writer)
         declared = [f"declare {d}" for d in self.declarations]
         attributes = "attributes #0 = { noinline nounwind }"
         never = "@never = internal constant i64 0"
@@ -128,7 +133,8 @@ class _Routine:
         return self.w.new(f"and i64 {self.add(size, unit - 1)}, {-unit}")
 
     # -- the loops ----------------------------------------------------------------------------
-    def _main(self, name: str) -> str:
+    def _main(self) -> str:
+        """The function for no more products than are a group."""
         w, tile = self.w, self.tile
         self._clear()
         asked = w.new("icmp ne ptr %stop, null")
@@ -160,7 +166,7 @@ class _Routine:
         w.close_loop(deep)
         w.line("ret void")
         given = SPREAD if self.spread else PARAMETERS
-        return f"define void @{name}({given}) #0 {{\n{w.text()}\n}}"
+        return f"define internal void @group({given}) #0 {{\n{w.text()}\n}}"
 
     def _either(self, condition: str, yes: str, no: str) -> None:
         w = self.w
@@ -205,7 +211,8 @@ class _Routine:
             self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
             self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
             depth = self.choose(strided, self.choose(often, usual // 2, usual // 4), depth)
-        self.depth = self.even("%k", depth)
+        depth = self.most(w.new(f"and i64 {depth}, {-PRODUCTS.block}"), PRODUCTS.block)
+        self.depth = self.whole(self.even("%k", depth), PRODUCTS.block)
         width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
         pieces = self.even("%n", self.most(width, tile.columns))
         whole = self.div(self.add(pieces, tile.columns - 1), tile.columns)
@@ -389,7 +396,7 @@ class _Routine:
         for vectors in range(tile.vectors, 0, -1):
             lanes = self.sub(left, (vectors - 1) * tile.lanes)
             given = f"ptr {a[0]}, {self.stride} {a[1]}, {self.stride} {a[2]}, ptr {b}, ptr {c}, "
-            given += f"i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {lanes}, i1 {self.more}"
+            given += f"i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {lanes}, i1 {self.more}, i64 0"
             here, fewer = w.label(), w.label()
             w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
             w.start_block(here)

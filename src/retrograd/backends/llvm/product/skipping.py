@@ -3,7 +3,9 @@
 Of the probabilities of causal attention half are zeros, and lie together. A zero times a number
 that is finite is a zero, and a zero added to anything but -0 changes nothing. So a few rows of the
 left matrix go through the steps from the first to the last one in which any of them is not zero, if
-the block of the right matrix is finite. Where a sum is -0, it takes all products.
+the block of the right matrix is finite. Where a sum is -0, it takes all products. What is left out
+of a block of products (`ops/summation.py`) changes at most the sign of a total that is zero, so
+nothing but a sum that is -0.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.product.tile import Tile
 from retrograd.backends.llvm.writer import Writer
+from retrograd.ops.summation import PRODUCTS
 
 # Steps looked at together; whoever has none to leave out has looked at as many twice.
 STEPS = 8
@@ -140,9 +143,11 @@ def _tile_steps(tile: Tile, w: Writer, vectors: int, at: tuple[str, str, str]) -
         a = tile.at(w, "%a", w.new(f"mul i64 {first}, %a_step"))
         right = tile.at(w, b, w.new(f"mul i64 {first}, {vectors * tile.lanes}"))
         count = w.new(f"sub i64 {last}, {first}")
+        begun = w.new(f"and i64 {first}, {PRODUCTS.block - 1}")
         w.line(
             f"call void @tile{vectors}(ptr {a}, i64 %a_row, i64 %a_step, ptr {right}, ptr {c}, "
-            f"i64 %c_row, i64 {count}, i64 %rows, i64 {lanes}, i1 {more}, ptr {right}, i64 0)"
+            f"i64 %c_row, i64 {count}, i64 %rows, i64 {lanes}, i1 {more}, i64 {begun}, "
+            f"ptr {right}, i64 0)"
         )
 
     doubt, sure = w.label(), w.label()

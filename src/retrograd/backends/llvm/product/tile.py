@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retrograd.backends.llvm import types
 from retrograd.backends.llvm.machine import Machine
 from retrograd.backends.llvm.writer import Writer
 from retrograd.ir import DType
+from retrograd.ops.summation import PRODUCTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Tile:
 
 PARAMETERS = (
     "ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, ptr noalias %c, i64 %c_row, i64 %k, "
-    "i64 %rows, i64 %lanes, i1 %more, ptr %ahead, i64 %ahead_step"
+    "i64 %rows, i64 %lanes, i1 %more, i64 %begun, ptr %ahead, i64 %ahead_step"
 )
 # Where the left matrix is spread, tables say at which offsets its rows and its columns lie.
 SPREAD = PARAMETERS.replace("i64 %a_row, i64 %a_step", "ptr %a_row, ptr %a_step")
@@ -89,6 +91,8 @@ def tile_function(
 ) -> str:
     """The function `tileN` of N vectors: `%rows` rows of c, the last vector of each only in its
     first `%lanes` lanes, take `%k` products each, after those that they have if there are `%more`.
+    Products are added up in registers, block by block, and the blocks in c; of the first one
+    `%begun` steps were before.
 
     Rows that do not count are the last one again: they are computed twice, and stored twice. In
     each step, memory at `%ahead` is fetched for later, and `%ahead` moves on. The function
@@ -104,38 +108,57 @@ def tile_function(
         c.append(tile.at(w, "%c", w.new(f"mul i64 {row}, %c_row")))
     mask = tile.first_lanes(w, "%lanes")
     masks = [None] * (vectors - 1) + [mask]
-    totals = _first_totals(tile, c, masks, w)
-    found = _steps(tile, a, totals, vectors, w, own, spread)
-    for i, row in enumerate(c):
-        for v, m in enumerate(masks):
-            tile.store(w, found[i * vectors + v], tile.at(w, row, v * tile.lanes), m)
+    carried = [("i64", "0"), ("ptr", "%b"), ("ptr", "%ahead"), ("i1", "%more")]
+    w.declare("i64 @llvm.smax.i64(i64, i64)")
+    blocks = w.open_loop(w.new("add i64 %k, %begun"), PRODUCTS.block, "0", carried)
+    from_block = w.new(f"sub i64 {blocks.counter}, %begun")
+    start = w.new(f"call i64 @llvm.smax.i64(i64 {from_block}, i64 0)")
+    end = w.new(f"add i64 {from_block}, {PRODUCTS.block}")
+    end = w.new(f"call i64 @llvm.smin.i64(i64 {end}, i64 %k)")
+    *found, position, b, ahead = _steps(
+        tile, a, (start, end), blocks.values, vectors, w, own, spread
+    )
+    outs = [tile.at(w, row, v * tile.lanes) for row in c for v in range(vectors)]
+    counted = masks * len(c)
+    found = with_earlier(tile, outs, counted, found, blocks.values[3], w)
+    for x, out, m in zip(found, outs, counted, strict=True):
+        tile.store(w, x, out, m)
+    w.close_loop(blocks, [position, b, ahead, "true"])
     w.line("ret void")
     name = f"tile{vectors}" + "_own" * own
     given = SPREAD if spread else PARAMETERS
     return f"define internal void @{name}({given}) #0 {{\n{w.text()}\n}}"
 
 
-def _first_totals(tile: Tile, c: list[str], masks: list[str | None], w: Writer) -> list[str]:
-    """What is in c, or what changes nothing when added to."""
-    go_on, begin, start = w.label(), w.label(), w.block
-    w.branch("%more", go_on, begin)
+def with_earlier(
+    tile: Tile, outs: list[str], masks: list[str | None], totals: list[str], more: str, w: Writer
+) -> list[str]:
+    """The totals added to what is at their places, where there is more. All is read before anything
+    is written, as a row may be there twice."""
+    go_on, write, start = w.label(), w.label(), w.block
+    w.branch(more, go_on, write)
     w.start_block(go_on)
-    old = [
-        tile.load(w, tile.at(w, row, v * tile.lanes), m) for row in c for v, m in enumerate(masks)
+    sums = [
+        w.new(f"fadd {tile.vector} {tile.load(w, out, m)}, {x}")
+        for out, m, x in zip(outs, masks, totals, strict=True)
     ]
-    w.jump(begin)
-    w.start_block(begin)
-    zero = types.literal(-0.0, tile.dtype, tile.lanes)
-    return [w.new(f"phi {tile.vector} [ {zero}, %{start} ], [ {x}, %{go_on} ]") for x in old]
+    w.jump(write)
+    w.start_block(write)
+    return [
+        w.new(f"phi {tile.vector} [ {x}, %{start} ], [ {y}, %{go_on} ]")
+        for x, y in zip(totals, sums, strict=True)
+    ]
 
 
 def _steps(
-    tile: Tile, a: list[str], totals: list[str], vectors: int, w: Writer, own: bool, spread: bool
-) -> list[str]:
-    """The totals after all steps."""
-    carried = [(tile.vector, x) for x in totals]
-    carried += [("i64", "0"), ("ptr", "%b"), ("ptr", "%ahead")]
-    loop = w.open_loop("%k", 1, "0", carried)
+    tile: Tile, a: list[str], steps: tuple[str, str], at: Sequence[str], vectors: int, w: Writer,
+    own: bool, spread: bool,
+) -> list[str]:  # fmt: skip
+    """The totals of these steps, and where the next one finds what it reads."""
+    zero = types.literal(-0.0, tile.dtype, tile.lanes)
+    carried = [(tile.vector, zero)] * (len(a) * vectors)
+    carried += zip(("i64", "ptr", "ptr"), at[:3], strict=True)
+    loop = w.open_loop(steps[1], 1, steps[0], carried)
     *totals, position, b, ahead = loop.values
     place = offset(w, "%a_step", position) if spread else position
     row = [tile.load(w, tile.at(w, b, v * tile.lanes)) for v in range(vectors)]
@@ -150,4 +173,4 @@ def _steps(
     new.append(tile.at(w, b, vectors * tile.lanes))
     new.append(w.new(f"getelementptr i8, ptr {ahead}, i64 %ahead_step"))
     w.close_loop(loop, new)
-    return loop.values[: len(totals)]
+    return loop.values
