@@ -21,6 +21,7 @@ from retrograd.frontend.past import past_of
 from retrograd.frontend.programs import LOCK
 from retrograd.frontend.recall import hold, operand
 from retrograd.frontend.recording import Lazy, evaluate, recorders
+from retrograd.frontend.retained import retained
 from retrograd.frontend.segments import cut
 from retrograd.frontend.through import gradients, way_from
 from retrograd.ir import Node
@@ -34,7 +35,10 @@ _SECOND_TIME = (
 
 def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
-    done = _on_page(root, root._page, root._form, seed) if root._form is not None else None
+    inner = retained(root)  # whose gradients are found on nodes
+    done: bool | None = False if inner else None
+    if root._form is not None and not inner:
+        done = _on_page(root, root._page, root._form, seed)
     if done or (done is None and _through_segments(root, seed)):
         if not retain_graph:
             root.spend()
@@ -50,18 +54,19 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
         )
     start = seeds([node]) if seed is None else [_seed(seed, node)]
     leaves, stale = _leaves(node)
-    found = pullback([node], start, [*leaves, *stale])
+    handles = [*leaves.items(), *((h.node, h) for h in inner)]
+    found = pullback([node], start, [*(n for n, _ in handles), *stale])
     shared = check_edits([g for g in found if g is not None])
-    if any(g is not None for g in found[len(leaves) :]):
+    if any(g is not None for g in found[len(handles) :]):
         raise GradientError(
             f"backward() of {node.describe()}, which was computed before an optimizer's step or "
             "load_state_dict() changed a parameter it depends on; compute it again"
         )
-    for handle, g in zip(leaves.values(), found, strict=False):
+    for (_, handle), g in zip(handles, found, strict=False):
         if g is not None:
             _accumulate(handle, g, root)
     if shared or current_backend() == CHECKED:  # now, before the user edits them or goes on
-        evaluate([h._grad for h in leaves.values() if h._grad is not None])
+        evaluate([h._grad for _, h in handles if h._grad is not None])
     if not (retain_graph or node in leaves):
         root.spend()
 

@@ -3,7 +3,7 @@ subnormal numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar, Token
 from typing import Any, overload
@@ -17,6 +17,10 @@ _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
 _UNSEEN: ContextVar[bool] = ContextVar("unseen", default=False)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
+# What the transforms around this code differentiate with respect to: nodes.
+ACTIVE: ContextVar[frozenset[Any]] = ContextVar("active", default=frozenset())
+# While a function that is to be compiled is recorded instead: leaves that are its arguments.
+GIVEN: ContextVar[frozenset[Any] | None] = ContextVar("given", default=None)
 _TOKENS: ContextVar[tuple[Token[Any], ...]] = ContextVar("tokens", default=())
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
 
@@ -72,6 +76,11 @@ def is_tracing() -> bool:
 def current_trace() -> object | None:
     """What is the same throughout the innermost `tracing` block, and in no other."""
     return _TRACING.get()
+
+
+def given(leaves: Iterable[Any]) -> Setting:
+    """What happens inside the block could as well be traced, with these leaves as arguments."""
+    return Setting(GIVEN, (GIVEN.get() or frozenset()).union(leaves))
 
 
 def tracing() -> Setting:

@@ -7,7 +7,6 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from retrograd.errors import ArgumentError, DTypeError, GradientError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import integer
-from retrograd.frontend.context import grad_enabled, recording_grad
+from retrograd.frontend.context import ACTIVE, grad_enabled, recording_grad
 from retrograd.frontend.conversion import as_array
 from retrograd.frontend.page import dissolve
 from retrograd.frontend.recording import Lazy, leaf, leaf_handle, shown
@@ -97,10 +96,6 @@ def substituted(args: Sequence[Any], numbers: Sequence[int], new: Sequence[Any])
     return result
 
 
-# What the transforms around this one differentiate with respect to.
-_ACTIVE: ContextVar[frozenset[Node]] = ContextVar("active", default=frozenset())
-
-
 _COUNT = threading.local()
 
 
@@ -114,23 +109,23 @@ def derivatives() -> int:
 def differentiating(nodes: Sequence[Node]) -> Iterator[None]:
     """Record gradients inside the block, with respect to these nodes too."""
     _COUNT.derivatives = derivatives() + 1
-    token = _ACTIVE.set(_ACTIVE.get().union(nodes))
+    token = ACTIVE.set(ACTIVE.get().union(nodes))
     try:
         with recording_grad():
             yield
     finally:
-        _ACTIVE.reset(token)
+        ACTIVE.reset(token)
 
 
 def is_differentiating() -> bool:
     """Whether a transform is differentiating what is computed here and now."""
-    return bool(_ACTIVE.get())
+    return bool(ACTIVE.get())
 
 
 def wanted(node: Node) -> bool:
     """Whether somebody around here asks for the gradient with respect to this very node: it is a
     leaf that requires one, or a transform differentiates with respect to it."""
-    return node in _ACTIVE.get() or (node.op == "input" and leaf_handle(node) is not None)
+    return node in ACTIVE.get() or (node.op == "input" and leaf_handle(node) is not None)
 
 
 def is_tracked(nodes: Sequence[Node | None]) -> bool:
