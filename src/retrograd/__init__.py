@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from retrograd.backends import available as backends
 from retrograd.errors import (
     ArgumentError,
+    AxisError,
     BackendError,
     CycleError,
     DonatedError,
@@ -13,6 +14,7 @@ from retrograd.errors import (
     FormatError,
     GradientError,
     HistoryWarning,
+    IndexKindError,
     IndexRangeError,
     LinAlgError,
     LoopLimitError,
@@ -152,6 +154,7 @@ from retrograd.frontend.linalg.norms import vector_norm
 from retrograd.frontend.linalg.scalars import diag, diagonal
 from retrograd.frontend.manipulation import (
     broadcast_arrays,
+    broadcast_shapes,
     broadcast_to,
     concat,
     expand_dims,
@@ -341,6 +344,7 @@ __all__ = [
     "real",
     "__array_namespace_info__",
     "ArgumentError",
+    "AxisError",
     "BackendError",
     "CycleError",
     "DTypeError",
@@ -350,6 +354,7 @@ __all__ = [
     "GradientError",
     "Graph",
     "GraphBuilder",
+    "IndexKindError",
     "IndexRangeError",
     "LinAlgError",
     "LoopLimitError",
@@ -395,6 +400,7 @@ __all__ = [
     "bitwise_xor",
     "bool",
     "broadcast_arrays",
+    "broadcast_shapes",
     "broadcast_to",
     "cache_stats",
     "can_cast",

@@ -36,6 +36,8 @@ from retrograd.frontend.retained import is_retained, retain, warn_of_no_leaf
 from retrograd.frontend.ufuncs import applied
 from retrograd.ir import Dim, DType
 
+VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12"  # of the array API
+
 
 def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
     """`==` or `!=`, which Python answers by identity where the other is nothing to compute with."""
@@ -163,13 +165,29 @@ class Tensor(Lazy):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
-    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **kwargs: Any) -> Any:
-        if max_version is None or max_version < (1, 0):  # older protocols cannot say "read-only"
-            return self.value().copy().__dlpack__(**kwargs)
-        return self.numpy().__dlpack__(max_version=max_version, **kwargs)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if stream is not None:
+            raise OptionError(f"there are no streams on the CPU, thus none of {stream!r}")
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise OptionError(f"tensors are on the CPU, not on the device {dl_device} of DLPack")
+        if max_version is not None and max_version >= (1, 0):
+            return self.numpy().__dlpack__(max_version=max_version, copy=copy)
+        if copy is False:
+            raise OptionError(
+                "memory that is shared is read-only, which DLPack before 1.0 cannot say; pass "
+                "max_version=(1, 0), or let it be copied"
+            )
+        return self.value().copy().__dlpack__()
 
-    def __dlpack_device__(self) -> Any:
-        return self.value().__dlpack_device__()
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # kDLCPU
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -394,8 +412,15 @@ class Tensor(Lazy):
         return updates.At(self)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The namespace of the array API: the package itself."""
-        return sys.modules["retrograd"]
+        """The namespace of the array API: the package itself. It has what the versions of the
+        standard say up to `__array_api_version__`."""
+        namespace = sys.modules["retrograd"]
+        if api_version is not None and api_version not in VERSIONS:
+            raise OptionError(
+                f"the version {api_version!r} of the array API is unknown here; there are "
+                f"{', '.join(VERSIONS)}"
+            )
+        return namespace
 
 
 Lazy.handle_class = Tensor
