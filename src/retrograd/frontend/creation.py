@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.backends.limits import check_new
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.broadcasting import integer, number
 from retrograd.frontend.conversion import as_array
@@ -175,8 +176,10 @@ def arange(
         raise ShapeError(f"arange from {first} to {end} in steps of {by} has no end")
     if not all(isinstance(v, int) for v in (first, end, by)):
         n = max(math.ceil((end - first) / by), 0)
+        check_new((n,), 8, "arange")
         return Tensor.of(as_array(first + by * np.arange(n), dtype or float32))
     numbers = range(first, end, by)
+    check_new((max(-((first - end) // by), 0),), 8, "arange")
     kind = as_dtype(dtype or int64)
     for v in (numbers[0], numbers[-1]) if numbers else ():
         as_array(v, kind)  # refuses what the dtype cannot hold
@@ -228,6 +231,7 @@ def linspace(
     if isinstance(count, Dim):
         return Tensor(_spaced(start, stop, count, dtype, endpoint))
     first, last = _number(start, "linspace"), _number(stop, "linspace")
+    check_new((count,), 8, "linspace")
     values = np.linspace(first, last, count, endpoint=endpoint)
     kind = complex64 if isinstance(first, complex) or isinstance(last, complex) else float32
     return Tensor.of(as_array(values, dtype or kind))
@@ -244,6 +248,7 @@ def eye(
     if isinstance(rows, Dim) or isinstance(columns, Dim):
         row, column = (Iota((rows, columns), axis, int64)() for axis in (0, 1))
         return Tensor(cast(eq(column - row, full_node(k, row.type)), kind))
+    check_new((rows, columns), kind.itemsize, "eye")
     return Tensor.of(np.eye(rows, columns, k, dtype=kind.dtype))
 
 

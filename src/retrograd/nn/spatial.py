@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
+from retrograd.backends.limits import check_new
 from retrograd.errors import OptionError, ShapeError, TraceError
 from retrograd.frontend.assuming import assume
 from retrograd.frontend.source import located
@@ -30,7 +31,11 @@ def named(f: Function, name: str, doc: str) -> Function:
 def arrays_of(*sizes: Any) -> Any:
     """Where positions along axes are computed: by NumPy, once, if all sizes are numbers; as part of
     the program if one has a name. Both give the same, as both follow the array API standard."""
-    return rg if any(isinstance(n, Dim) for n in sizes) else np
+    if any(isinstance(n, Dim) for n in sizes):
+        return rg
+    for n in sizes:
+        check_new((n,), 8, "the positions along an axis")
+    return np
 
 
 def values_of(x: Any) -> Any:
@@ -270,7 +275,7 @@ def continued(x: Tensor, widths: Sequence[tuple[int, int]], mode: str) -> Tensor
                 f"padding_mode={mode!r} continues an axis of {n} elements by at most {most}, not "
                 f"by {wide}; make the padding smaller",
             )  # fmt: skip
-        xp = arrays_of(n)
+        xp = arrays_of(n + low + high)
         at = xp.arange(low + n + high) - low
         if mode == "circular":
             at = at % n

@@ -212,7 +212,8 @@ class _Comparison:
         given = list(map(Tensor.of, self.floats))
         ends = [np.asarray(as_array(y)) for y in tree.flatten(self.outputs(*given))[0]]
         for i, end in enumerate(ends):
-            parts = {"f": [1.0], "c": [1.0, 1j]}.get(end.dtype.kind, [])
+            kinds: dict[str, list[complex]] = {"f": [1.0], "c": [1.0, 1j]}
+            parts = kinds.get(end.dtype.kind, [])
             for place in [*np.ndindex(end.shape)][:ENTRIES]:
                 for part in parts:
                     one = self._element(i, place, part)

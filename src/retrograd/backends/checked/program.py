@@ -9,6 +9,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.checked.causes import cause_of
+from retrograd.backends.limits import check_result
 from retrograd.control.body import MEANING
 from retrograd.errors import NonFiniteError, RetrogradError
 from retrograd.ir import Graph, Node, TupleType
@@ -48,6 +49,7 @@ def checked(node: Node, given: Sequence[Any], sizes: dict[str, int]) -> Any:
     """The value of a node, of one of several results a list. Raises `NonFiniteError` if it is not
     finite and that is not handed on: an infinity where all operands are finite, or a NaN where none
     of them has one. Of a loop that is found in its body."""
+    check_result(node, sizes)
     inside = MEANING.set(lambda n, values: checked(n, values, {}))
     try:
         with np.errstate(all="ignore"):
