@@ -18,6 +18,10 @@ class ShapeError(RetrogradError, ValueError):
     """Shapes, axes or sizes that do not fit the operation."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that an array does not have."""
+
+
 class DTypeError(RetrogradError, TypeError):
     """Data types that do not fit the operation."""
 
@@ -36,6 +40,10 @@ class IndexRangeError(RetrogradError, IndexError):
     def __init__(self, message: str = "", reason: str = "") -> None:
         super().__init__(message)
         self.reason = reason or message
+
+
+class IndexKindError(DTypeError, IndexError):
+    """An index that is neither an integer nor a slice, nor an array of integers or booleans."""
 
 
 class LinAlgError(RetrogradError, np.linalg.LinAlgError):

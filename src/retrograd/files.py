@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+try:
+    import fcntl
+except ImportError:  # Windows has none, and no locks of this kind
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import hashlib
@@ -52,13 +58,26 @@ def read_bytes(
     names the file, what it should have been, and what to do.
     """
     target = Path(path)
-    with _explained(f"read the {what}", target, _READING):
+    with (
+        _explained(f"read the {what}", target, _READING),
+        open(target, "rb", opener=_opener) as file,
+    ):
         if end is None:
-            return target.read_bytes()
-        with target.open("rb") as file:
-            first = file.read(8)
-            rest = min(end(first), os.fstat(file.fileno()).st_size) - len(first)
-            return first + file.read(max(rest, 0))
+            return file.read()
+        first = file.read(8)
+        rest = min(end(first), os.fstat(file.fileno()).st_size) - len(first)
+        return first + file.read(max(rest, 0))
+
+
+def _opener(name: str, flags: int) -> int:
+    """Opens a file to be read: nothing that may have no end, or nobody at the other one."""
+    handle = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+    kind = stat.S_IFMT(os.fstat(handle).st_mode)
+    if kind in (stat.S_IFREG, stat.S_IFDIR):
+        return handle
+    os.close(handle)
+    what = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}.get(kind, "a device")
+    raise OSError(errno.EINVAL, f"this is {what}; give the name of a file on disk", name)
 
 
 def write_atomically(
@@ -96,6 +115,42 @@ def make_directory(path: StrPath, what: str = "directory") -> Path:
     with _explained(f"create the {what}", target, remedies):
         target.mkdir(parents=True, exist_ok=True)
     return target
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """A block in which no other process is in such a block of this directory. The system takes the
+    lock from a process that ends, however it does. `BlockingIOError` names who has it."""
+    path = directory / ".lock"
+    handle = _lock_file(path)
+    try:
+        os.truncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is locked, so that nobody's else is removed
+        os.close(handle)
+
+
+def _lock_file(path: Path) -> int:
+    """A file of this name, open and locked."""
+    with _explained("lock the directory", path.parent, _WRITING):
+        while True:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT)
+            try:
+                if fcntl is not None:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(handle), os.stat(path)):
+                    return handle
+            except FileNotFoundError:
+                pass  # another process was done with it, and has removed it
+            except BlockingIOError:
+                owner = os.read(handle, 20).decode(errors="replace")
+                os.close(handle)
+                reason = f"process {owner or 'of another user'} is writing its run there; "
+                reason += "wait for it, or choose another directory"
+                raise BlockingIOError(errno.EWOULDBLOCK, reason, str(path.parent)) from None
+            os.close(handle)
 
 
 def check_writable(directory: Path) -> None:

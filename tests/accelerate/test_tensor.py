@@ -65,7 +65,7 @@ def test_both_recorders_give_the_same_bits_errors_forms_and_programs():
 
 @needs_both
 def test_tests_of_recording_pass_in_python():
-    files = ("laziness", "pages", "segments", "memory")
+    files = ("inplace", "laziness", "pages", "segments", "memory")
     names = "not torch and not 200000 and not never_repeats and not give_the_bits_of"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--recorder", "python", "-p", "no:cacheprovider",

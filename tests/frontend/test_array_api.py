@@ -43,6 +43,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "data type": {
         "astype": "(x, dtype, /, *, copy=True, device=...)",
+        "broadcast_shapes": "(*shapes)",
         "can_cast": "(from_, to, /)",
         "finfo": "(type, /)",
         "iinfo": "(type, /)",

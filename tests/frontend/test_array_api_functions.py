@@ -448,7 +448,7 @@ def test_dtype_functions() -> None:
 
 ELSEWHERE = {
     "elementwise": "test_array_api_elementwise.py",
-    "data type": "test_dtype_functions",
+    "data type": "test_dtype_functions, test_dtypes.py",
     "inspection": "test_dtype_functions, test_array_api.py",
     "linalg": "test_array_api_linalg.py",
     "fft": "test_array_api_linalg.py",

@@ -165,3 +165,28 @@ def test_every_operation_runs_checked(name):
             nodes = [rg.tensor(x).node for x in sample.inputs]
             with suppress(rg.NonFiniteError):
                 rg.Tensor(sample.op(*nodes)).numpy()
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (
+            lambda: rg.log(rg.asarray([1.0, -1.0, 0.0, 0.0])),
+            ("nan in 1 and -inf in 2 of 4 elements, first nan at [1]"),
+        ),
+        (
+            lambda: rg.divide(rg.asarray([1.0, -1.0, 0.0, 0.0]), 0.0),
+            ("nan in 2, inf in 1 and -inf in 1 of 4 elements, first inf at [0]"),
+        ),
+        (lambda: rg.log(rg.asarray([1.0, 0.0])), "-inf in 1 of 2 elements, first at [1]"),
+        (
+            lambda: rg.log(rg.asarray([0.0, -1.0], dtype=rg.bfloat16)),
+            ("nan in 1 and -inf in 1 of 2 elements, first -inf at [0]"),
+        ),
+        (lambda: rg.log(rg.asarray(0.0)), "-inf in its only element"),
+    ],
+)
+def test_infinities_of_either_sign_and_nan_are_counted_apart(f, message):
+    with pytest.raises(rg.NonFiniteError) as failure, rg.debug():
+        f()
+    assert f"gives {message}\n" in str(failure.value)

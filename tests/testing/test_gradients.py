@@ -96,3 +96,51 @@ def test_misuse():
         rg.numerical_gradient(rg.sin, X)
     with pytest.raises(rg.GradientError, match="no floating"):
         rg.gradcheck(lambda x: x > 0, X)
+
+
+def test_a_kink_within_reach_of_the_step_is_stepped_around():
+    assert rg.gradcheck(rg.relu, np.array([0.00123, -0.0015, 2.0, 1e-5]), order=2)
+    assert rg.gradcheck(lambda x: rg.abs(x - 1000), np.array([1000.5]))
+    assert rg.gradcheck(lambda x: rg.sort(x), np.array([1.0, 1.001]))
+
+
+def lost(x):
+    """A function without its gradient."""
+    return rg.stop_gradient(x)
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "match"),
+    [
+        (
+            rg.relu,
+            [1.0, 0.0],
+            (
+                r"output\[1\] is 0.0, .* 0.5. There is a kink .* at 0.0: the slope is "
+                r"-?0 on the left and 1 on the right"
+            ),
+        ),
+        (
+            lambda x: lost(x) * x,
+            [[1.0, 3.0]],
+            (
+                r"2 of 2 .*\[0, 0\]: that of output\[0, 0\] is 1.0, "
+                r"finite differences give (2.0|1.99)"
+            ),
+        ),
+        (lambda x: (lost(x) * x).sum(), [2.0], r"that of output is 2.0, .* (4.0|3.99)"),
+        (
+            lambda x: {"a": x, "b": x * x + lost(x)},
+            [3.0],
+            (
+                r"that of output 1\[0\] is 6.0, finite "
+                r"differences give (7.0|6.99)"
+            ),
+        ),
+        (lambda x: lost(x) * x * 1j, [2.0], r"imaginary part of output\[0\] is 2.0, .* (4.0|3.99)"),
+        (lambda x: rg.floor(x) + x, [2.0], r"a kink or a jump at 2.0"),
+    ],
+)
+def test_the_message_names_elements_and_kinks(f, x, match):
+    with pytest.raises(rg.GradientError, match=match):
+        rg.gradcheck(f, np.array(x))

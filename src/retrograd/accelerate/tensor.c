@@ -1135,11 +1135,35 @@ static PyObject *unary(int which, PyObject *x)
 BINARY(SLOT_2)
 UNARY(SLOT_1)
 
+/* `x += y` binds the name anew, to what `x + y` is, unless x may be a leaf that gets a gradient:
+   that one is asked, see `changed` in recorder.py. */
+static PyObject *in_place(int which, PyObject *a, PyObject *b)
+{
+    Handle *h = (Handle *)a;
+    if (is_handle(a) && h->requires_grad == Py_True && h->form == Py_None && plain[which] != NULL)
+        return PyObject_CallMethod(a, "_change", "OO", (PyObject *)plain[which], b);
+    return binary(which, a, b);
+}
+
+#define SLOT_IN_PLACE(name) \
+    static PyObject *slot_i##name(PyObject *a, PyObject *b) \
+    { \
+        return in_place(OPERATOR_##name, a, b); \
+    }
+BINARY(SLOT_IN_PLACE)
+
 static PyObject *slot_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
     if (modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
     return slot_pow(a, b);
+}
+
+static PyObject *slot_ipower(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    if (modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    return slot_ipow(a, b);
 }
 
 static PyType_Slot handle_slots[] = {
@@ -1161,6 +1185,19 @@ static PyType_Slot handle_slots[] = {
     {Py_nb_lshift, slot_lshift},
     {Py_nb_rshift, slot_rshift},
     {Py_nb_power, slot_power},
+    {Py_nb_inplace_add, slot_iadd},
+    {Py_nb_inplace_subtract, slot_isub},
+    {Py_nb_inplace_multiply, slot_imul},
+    {Py_nb_inplace_true_divide, slot_itruediv},
+    {Py_nb_inplace_floor_divide, slot_ifloordiv},
+    {Py_nb_inplace_remainder, slot_imod},
+    {Py_nb_inplace_matrix_multiply, slot_imatmul},
+    {Py_nb_inplace_and, slot_iand},
+    {Py_nb_inplace_or, slot_ior},
+    {Py_nb_inplace_xor, slot_ixor},
+    {Py_nb_inplace_lshift, slot_ilshift},
+    {Py_nb_inplace_rshift, slot_irshift},
+    {Py_nb_inplace_power, slot_ipower},
     {Py_nb_negative, slot_neg},
     {Py_nb_positive, slot_pos},
     {Py_nb_absolute, slot_abs},

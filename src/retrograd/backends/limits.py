@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from retrograd.backends.kernel import Plan
 from retrograd.errors import MemoryLimitError
-from retrograd.ir import evaluate
+from retrograd.ir import Node, TupleType, evaluate
+
+if TYPE_CHECKING:
+    from retrograd.backends.kernel import Plan
 
 try:
     import resource
@@ -36,6 +40,24 @@ def check_memory(
         f"a call{at} needs {scaled(needed)}, more than the {scaled(there)} available here; compute "
         f"it in parts, or with smaller sizes. The largest arrays are{lines}"
     )
+
+
+def check_new(shape: Sequence[int], itemsize: int, what: str) -> None:
+    """`MemoryLimitError` if one array that is to be made does not fit into memory."""
+    needed = math.prod(shape) * itemsize
+    there = available_memory() if needed > UNNOTICED else None
+    if there is not None and needed > there:
+        raise MemoryLimitError(
+            f"{what} of the shape {tuple(shape)} needs {scaled(needed)}, more than the "
+            f"{scaled(there)} available here"
+        )
+
+
+def check_result(node: Node, sizes: Mapping[str, int]) -> None:
+    """The same of the result of a node that is computed by itself."""
+    if not isinstance(node.type, TupleType):
+        shape = [evaluate(d, sizes) for d in node.shape]
+        check_new(shape, node.dtype.itemsize, f"the result of {node.op}")
 
 
 def arrays_of(plan: Plan, sizes: Mapping[str, int]) -> list[tuple[int, str]]:

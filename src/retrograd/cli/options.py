@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,16 @@ from rich.console import Console
 
 import retrograd as rg
 from retrograd.files import make_directory
+
+CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # what moves a terminal's cursor, or cannot be written
+
+
+def printable(text: str) -> str:
+    """A text for a terminal: characters that control it, or end a line, as escapes."""
+    return "".join(
+        c.encode("unicode_escape").decode() if unicodedata.category(c) in CONTROLS else c
+        for c in text
+    )
 
 
 def _known_backend(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import retrograd as rg
-from retrograd.cli.options import Backend, Temperature
+from retrograd.cli.options import Backend, Temperature, printable
 from retrograd.train import gpt
 
 
@@ -42,4 +42,4 @@ def sample(
             length=length,
         )
     for text in texts:
-        typer.echo(text)
+        typer.echo(printable(text))

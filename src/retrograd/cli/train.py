@@ -11,7 +11,15 @@ import typer
 from rich.console import Console
 
 import retrograd as rg
-from retrograd.cli.options import Backend, Dashboard, Temperature, board_of, command, is_given
+from retrograd.cli.options import (
+    Backend,
+    Dashboard,
+    Temperature,
+    board_of,
+    command,
+    is_given,
+    printable,
+)
 from retrograd.data import bundled_names, read_documents
 from retrograd.data.text import NAMES_ORIGIN
 from retrograd.errors import OptionError
@@ -154,5 +162,5 @@ def _show_samples(outcome: gpt.Outcome, count: int, temperature: float, console:
         outcome.model, tokenizer, count, temperature=temperature, seed=trainer.config.seed
     )
     for i, text in enumerate(texts, 1):
-        console.print(f"{i:>{len(str(count))}}  {text}")
+        console.print(f"{i:>{len(str(count))}}  {printable(text)}")
     console.print()

@@ -49,6 +49,18 @@ def closed(inputs: Sequence[Node], outputs: Sequence[Node], name: str) -> Graph:
     return Graph([new[x] for x in inputs], substitute(outputs, new), name)
 
 
+def need_counts(op: Op, among: int, **counts: int | Dim) -> None:
+    """Raise a `ShapeError` where the numbers of inputs of each kind, of so many, leave none for the
+    others or count some twice."""
+    for name, n in counts.items():
+        if isinstance(n, bool) or not isinstance(n, int | Dim) or (isinstance(n, int) and n < 0):
+            raise ShapeError(f"{op.name}: {name} is a number that is not negative, not {n!r}")
+    kinds = {k: n for k, n in counts.items() if isinstance(n, int) and k != "length"}
+    if sum(kinds.values()) > among:
+        listed = " and ".join(f"{n} {name}" for name, n in kinds.items())
+        raise ShapeError(f"{op.name} has {among} inputs, and counts {listed} among them")
+
+
 def need(op: Op, what: str, found: Types, expected: Types) -> None:
     """Raise a `ShapeError` where types are not as expected."""
     if list(found) != list(expected):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrograd.autodiff import batched as stacked
+from retrograd.control.body import need_counts
 from retrograd.errors import GradientError
 from retrograd.ir import Dim, Node, Op, TensorType, TupleType, declare
 from retrograd.ops.control import items
@@ -123,6 +124,7 @@ class Custom(Op):
         return {"label": self.label, "count": self.count}
 
     def infer(self, *types: TensorType) -> TensorType:
+        need_counts(self, len(types), count=self.count)
         return TupleType(types[self.count :])
 
     def reference(self, *arrays: Any) -> Any:

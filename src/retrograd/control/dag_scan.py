@@ -26,7 +26,7 @@ import numpy as np
 from retrograd.autodiff.batching import batched as on_stacks
 from retrograd.autodiff.forward import pushforward
 from retrograd.autodiff.reverse import pullback
-from retrograd.control.body import run
+from retrograd.control.body import need_counts, run
 from retrograd.control.rows import (
     ROWS,
     Enclosed,
@@ -123,6 +123,8 @@ class DagScan(Op):
         return self.message.inputs[0].shape[1], self.cell.inputs[0].shape[1]
 
     def infer(self, *types: TensorType) -> TensorType:
+        inner = {"edge_inputs": self.edge_inputs, "message_inputs": self.message_inputs}
+        need_counts(self, len(types) - 2, **inner, node_inputs=self.node_inputs)
         given = self.split(types)
         check_edges(self, given.edges)
         if given.edges.rank != 2:

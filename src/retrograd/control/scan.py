@@ -14,6 +14,7 @@ from retrograd.control.body import (
     fresh,
     inputs_like,
     need,
+    need_counts,
     pulled,
     pushed,
     run,
@@ -62,6 +63,9 @@ class Scan(Op):
     def infer(self, *types: TensorType) -> TensorType:
         if len(types) != len(self.body.inputs):
             raise ShapeError(f"scan takes {len(self.body.inputs)} inputs, not {len(types)}")
+        need_counts(
+            self, len(types), carries=self.carries, scanned=self.scanned, length=self.length
+        )
         constants, carries, xs = self.parts(types)
         own = self.parts(types_of(self.body.inputs))
         need(self, "the constants", constants, own[0])

@@ -14,6 +14,7 @@ from retrograd.control.body import (
     inline,
     inputs_like,
     need,
+    need_counts,
     pulled,
     pushed,
     run,
@@ -74,6 +75,7 @@ class WhileLoop(Op):
     def infer(self, *types: TensorType) -> TensorType:
         for graph in (self.test, self.body):
             need(self, "the inputs", types, types_of(graph.inputs))
+        need_counts(self, len(types), carries=self.carries)
         need(self, "the condition", types_of(self.test.outputs), [TensorType(bool_, ())])
         carries = list(types[self.constants :])
         if not carries:

@@ -21,6 +21,7 @@ from retrograd.frontend.past import past_of
 from retrograd.frontend.programs import GRADIENTS, LOCK
 from retrograd.frontend.recall import hold, operand
 from retrograd.frontend.recording import Lazy, evaluate, sees_all
+from retrograd.frontend.retained import retained
 from retrograd.frontend.segments import cut
 from retrograd.frontend.through import gradients, way_from
 from retrograd.ir import Node
@@ -36,12 +37,13 @@ _SECOND_TIME = (
 @contained
 def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
-    done: bool | None = None
+    inner = retained(root)  # whose gradients are found on nodes
+    done: bool | None = False if inner else None
     if root._page.is_taped():
-        if _on_tape(root, seed):
+        if not inner and _on_tape(root, seed):
             return  # it keeps its history
         done = False
-    elif root._form is not None:
+    elif root._form is not None and not inner:
         done = _on_page(root, root._page, root._form, seed)
     if done or (done is None and _through_segments(root, seed)):
         if not retain_graph:
@@ -58,22 +60,23 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
         )
     start = seeds([node]) if seed is None else [_seed(seed, node)]
     leaves, stale = _leaves(node)
-    found = pullback([node], start, [*leaves, *stale])
-    if any(g is not None for g in found[len(leaves) :]):
+    handles = [*leaves.items(), *((h.node, h) for h in inner)]
+    found = pullback([node], start, [*(n for n, _ in handles), *stale])
+    if any(g is not None for g in found[len(handles) :]):
         raise GradientError(
             f"backward() of {node.describe()}, which was computed before an optimizer's step or "
             "load_state_dict() changed a parameter it depends on; compute it again"
         )
     with GRADIENTS:
         totals: dict[Lazy, Lazy] = {}
-        for handle, g in zip(leaves.values(), found, strict=False):
+        for (_, handle), g in zip(handles, found, strict=False):
             if g is not None:
                 totals[handle] = _added(_so_far(totals, handle), g)
                 if root is not handle:
                     totals[handle]._root = weakref.ref(root)
         _publish(totals)
     if current_backend() == CHECKED:  # now, before the user goes on
-        evaluate([h._grad for h in leaves.values() if h._grad is not None])
+        evaluate([h._grad for _, h in handles if h._grad is not None])
     if not (retain_graph or node in leaves):
         root.spend()
 

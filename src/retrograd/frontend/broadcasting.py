@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, ShapeError
+from retrograd.errors import AxisError, DTypeError, ShapeError
 from retrograd.frontend.conversion import as_array, holds_arrays, integer_range, promote
 from retrograd.frontend.recording import Lazy
 from retrograd.frontend.weak import is_weak, wide
@@ -239,25 +239,27 @@ def integer(value: Any, what: str) -> int:
         raise ShapeError(f"{what} is an integer, not {value!r}") from None
 
 
-def normal_axis(axis: Any, rank: int, what: str) -> int:
-    """An axis counted from the front."""
+def normal_axis(axis: Any, rank: int, what: str, new: int = 0) -> int:
+    """An axis of an array of so many axes, and `new` ones, counted from the front."""
     i = integer(axis, f"{what}: an axis")
-    if not -rank <= i < rank:
-        raise ShapeError(f"{what}: axis {i} of an array with {rank} axes")
-    return i % rank
+    among = rank + new
+    if not -among <= i < among:
+        room = f"; with {new} more, axes are {-among} to {among - 1}" if new else ""
+        raise AxisError(f"{what}: axis {i} of an array with {rank} axes{room}")
+    return i % among
 
 
-def normal_axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
+def normal_axes(axis: Any, rank: int, what: str, new: int = 0) -> tuple[int, ...]:
     """Axes counted from the front, ascending; None means all. Repeated axes are an error."""
     if axis is None:
-        return tuple(range(rank))
-    return tuple(sorted(listed_axes(axis, rank, what)))
+        return tuple(range(rank + new))
+    return tuple(sorted(listed_axes(axis, rank, what, new)))
 
 
-def listed_axes(axis: Any, rank: int, what: str) -> tuple[int, ...]:
+def listed_axes(axis: Any, rank: int, what: str, new: int = 0) -> tuple[int, ...]:
     """Axes counted from the front, in the order given; one alone counts as a list."""
     given = axis if hasattr(axis, "__iter__") and not hasattr(axis, "__index__") else (axis,)
-    axes = tuple(normal_axis(a, rank, what) for a in given)
+    axes = tuple(normal_axis(a, rank, what, new) for a in given)
     if len(set(axes)) < len(axes):
         raise ShapeError(f"{what}: the axes {axis} name one twice")
     return axes

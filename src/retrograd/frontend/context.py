@@ -3,7 +3,7 @@ subnormal numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ContextDecorator, contextmanager, suppress
 from contextvars import ContextVar, Token
 from typing import Any, overload
@@ -23,7 +23,10 @@ _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 # The blocks around here, with what their variables were outside.
 Blocks = tuple[tuple["Setting", Any], ...]
 _BLOCKS: ContextVar[Blocks] = ContextVar("blocks", default=())
+# What the transforms around this code differentiate with respect to: nodes.
 _ACTIVE: ContextVar[frozenset[Any]] = ContextVar("active", default=frozenset())
+# While a function that is to be compiled is recorded instead: leaves that are its arguments.
+GIVEN: ContextVar[frozenset[Any] | None] = ContextVar("given", default=None)
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
 
 
@@ -131,6 +134,11 @@ def traced(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `f` returns while it is traced into a graph that will run many times."""
     with tracing():
         return f(*args, **kwargs)
+
+
+def given(leaves: Iterable[Any]) -> Setting:
+    """What happens inside the block could as well be traced, with these leaves as arguments."""
+    return Setting(GIVEN, (GIVEN.get() or frozenset()).union(leaves))
 
 
 def tracing() -> Setting:

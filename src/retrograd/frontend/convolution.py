@@ -21,8 +21,9 @@ Option = int | Sequence[int]
 
 def per_axis(value: Any, rank: int, what: str, least: int) -> tuple[int, ...]:
     """An option as one integer for each axis that is slid along: given as such, or as one for
-    all."""
-    given = tuple(value) if isinstance(value, tuple | list) else (value,) * rank
+    all, alone or in a list."""
+    given = tuple(value) if isinstance(value, tuple | list) else (value,)
+    given = given * rank if len(given) == 1 else given
     if len(given) != rank:
         raise OptionError(f"{what}: one integer, or one for each of {rank} axes, not {value!r}")
     numbers = tuple(integer(v, what) for v in given)

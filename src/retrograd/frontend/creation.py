@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.backends.limits import check_new
 from retrograd.errors import DTypeError, OptionError, ShapeError, TraceError
 from retrograd.frontend.broadcasting import (
     as_node,
@@ -251,6 +252,7 @@ def arange(
         kind = dtype or _span_dtype(*[v.node if isinstance(v, Lazy) else v for v in (start, step)])
         return Tensor.of(as_array(_steps(first, end, by), kind))
     numbers = range(first, end, by)
+    check_new((max(-((first - end) // by), 0),), 8, "arange")
     kind = as_dtype(dtype or int64)
     for v in (numbers[0], numbers[-1]) if numbers else ():
         as_array(v, kind)  # refuses what the dtype cannot hold
@@ -300,6 +302,7 @@ def _steps(first: float, end: float, by: float) -> Array:
         raise ShapeError(
             f"arange from {first} to {end} in steps of {by}: more numbers than can be counted"
         ) from None
+    check_new((count,), 8, "arange")
     return start + np.arange(count) * (second - start)
 
 
@@ -347,6 +350,7 @@ def linspace(
         first, last = (v if isinstance(v, Lazy) else _number(v, "linspace") for v in (start, stop))
         return _spaced(first, last, count, dtype, endpoint)
     first, last = _number(start, "linspace"), _number(stop, "linspace")
+    check_new((count,), 8, "linspace")
     values = np.linspace(first, last, count, endpoint=endpoint)
     kind = complex64 if isinstance(first, complex) or isinstance(last, complex) else float32
     return Tensor.of(as_array(values, dtype or kind))
@@ -363,6 +367,7 @@ def eye(
     if isinstance(rows, Dim) or isinstance(columns, Dim):
         row, column = (Iota((rows, columns), axis, int64)() for axis in (0, 1))
         return Tensor(cast(eq(column - row, full_node(k, row.type)), kind))
+    check_new((rows, columns), kind.itemsize, "eye")
     return Tensor.of(np.eye(rows, columns, k, dtype=kind.dtype))
 
 

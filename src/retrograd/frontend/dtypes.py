@@ -177,9 +177,10 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """The dtypes by name, those of a kind if one is given."""
+        """The standard's dtypes by name, those of a kind if one is given."""
         _on_cpu(device)
-        return {d.name: d for d in DTYPES if kind is None or isdtype(d, kind)}
+        found = [d for d in DTYPES if kind is None or isdtype(d, kind)]
+        return {d.name: d for d in found if not d.is_half}  # which the standard does not know
 
     def devices(self) -> list[str]:
         """The devices there are."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.backends.limits import check_new
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.broadcasting import (
     as_node,
@@ -281,6 +282,7 @@ def _frequencies(f: Any, n: Any, d: Any, dtype: Any, device: Any) -> Tensor:
         raise DTypeError(f"frequencies are floating numbers, not {kind}")
     if isinstance(count, Dim):
         return _symbolic_frequencies(count, float(d), f is np.fft.rfftfreq, kind)
+    check_new((count,), 8, "fftfreq")
     return asarray(f(count, float(d)).astype(kind.dtype), device=device)
 
 

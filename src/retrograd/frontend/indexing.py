@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from retrograd.errors import DTypeError, IndexRangeError, ShapeError, TraceError
+from retrograd.errors import DTypeError, IndexKindError, IndexRangeError, ShapeError, TraceError
 from retrograd.frontend.broadcasting import (
     as_node,
     broadcast_shapes,
@@ -28,20 +29,36 @@ from retrograd.ops.leaf import Iota, constant
 
 @function
 def getitem(x: ArrayLike, key: Any, /) -> Any:
-    """`x[key]`: integers, slices, `...`, `None` and integer arrays, as in NumPy.
+    """`x[key]`: integers, slices, `...`, `None` and integer arrays, as in NumPy. A single boolean
+    makes an axis of one element, or of none.
 
     Index arrays are broadcast together; the axes they make stand where the indexed axes stood if
-    those were adjacent, else in front. An index out of range is an `IndexRangeError`: at once where
-    it is a number, when the program runs where it is in an array.
+    nothing lies between them in the key, else in front. An index out of range is an
+    `IndexRangeError`: at once where it is a number, when the program runs where it is in an array.
     """
     x = as_node(x)
-    items = _complete(key if isinstance(key, tuple) else (key,), x)
-    if any(_is_array(k) for k in items):
-        return _by_arrays(x, items)
+    given = [_item(k) for k in (key if isinstance(key, tuple) else (key,))]
+    items = _complete(given, x)
+    if any(isinstance(k, Node | Chosen) for k in items):
+        return _by_arrays(x, items, _adjacent(given))
     return _basic(x, items)
 
 
+def _adjacent(items: Sequence[Any]) -> bool:
+    """Whether nothing, not even an empty `...`, lies between index arrays and numbers of a key."""
+    at = [i for i, k in enumerate(items) if isinstance(k, Node | Chosen | int)]
+    return at == list(range(at[0], at[0] + len(at)))
+
+
 _INDICES = "indices"  # in a key: index arrays stand here, which are given apart from it
+_CHOICE = "choice"  # and here the one of a `Chosen`
+
+
+class Chosen(NamedTuple):
+    """A single boolean in a key: a new axis of one element, and the index [0] that takes it, or []
+    that does not. It is broadcast with the other index arrays."""
+
+    index: Any
 
 
 def picked(x: Lazy, key: Any) -> Any:
@@ -61,14 +78,18 @@ def apart(key: Any, shape: Shape) -> tuple[list[Lazy], tuple[Any, ...]]:
     except REFUSALS as error:
         locate(error, "x[key]", user_source())
         raise
-    arrays = [k if isinstance(k, Lazy) else Lazy.handle_class.of(k) for k in plain if _is_given(k)]
-    return arrays, tuple([_INDICES if _is_given(k) else k for k in plain])
+    given = [k.index if isinstance(k, Chosen) else k for k in plain if _is_given(k)]
+    arrays = [k if isinstance(k, Lazy) else Lazy.handle_class.of(k) for k in given]
+    places = [_CHOICE if isinstance(k, Chosen) else _INDICES for k in plain if _is_given(k)]
+    at = iter(places)
+    return arrays, tuple([next(at) if _is_given(k) else k for k in plain])
 
 
 def together(indices: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
     """A key that was taken apart, with nodes for its index arrays."""
     given = iter(indices)
-    return tuple([next(given) if k is _INDICES else k for k in key])
+    apart = {_INDICES: lambda: next(given), _CHOICE: lambda: Chosen(next(given))}
+    return tuple([apart[k]() if isinstance(k, str) else k for k in key])
 
 
 @function
@@ -77,16 +98,28 @@ def _picked(x: ArrayLike, indices: ArrayLike, key: Any, /) -> Any:
 
 
 def _is_given(k: Any) -> bool:
-    return isinstance(k, Lazy | np.ndarray)
+    return isinstance(k, Lazy | np.ndarray | Chosen)
 
 
-def _is_array(k: Any) -> bool:
-    return isinstance(k, Node)
+def _takes_axes(k: Any) -> int:
+    """How many axes of x an item of a key is about."""
+    if k is None or k is Ellipsis or isinstance(k, Chosen):
+        return 0
+    return k.ndim if _is_mask(k) else 1
+
+
+def _check_rank(taken: int, shape: Shape) -> None:
+    if taken > len(shape):
+        raise IndexRangeError(
+            f"too many indices: they take {taken} axes, of an array that has {len(shape)}, of the "
+            f"shape {shape}"
+        )
 
 
 def _by_position(items: list[Any], shape: Shape) -> list[Any]:
     """A key with the positions that masks select in place of the masks."""
-    widths = [k.ndim if _is_mask(k) else int(k is not None and k is not Ellipsis) for k in items]
+    widths = [_takes_axes(k) for k in items]
+    _check_rank(sum(widths), shape)
     new: list[Any] = []
     axis = 0
     for k, width in zip(items, widths, strict=True):
@@ -95,7 +128,7 @@ def _by_position(items: list[Any], shape: Shape) -> list[Any]:
                 raise IndexRangeError(
                     f"a mask of the shape {k.shape} on axis {axis} of an array of the shape {shape}"
                 )
-            new.extend(np.nonzero(k))
+            new.extend(np.nonzero(k) if width else [Chosen(np.zeros(int(k), np.int64))])
         else:
             new.append(k)
         axis += len(shape) - sum(widths) if k is Ellipsis else width
@@ -110,8 +143,10 @@ def _plain_item(k: Any) -> Any:
     """One item: a number, slice, None, `...`, tensor or array of indices, or array of a mask."""
     if isinstance(k, list | tuple):
         k = as_array(k, None if len(k) else int64)
-    if isinstance(k, bool | np.bool_) or (getattr(k, "dtype", None) == bool_ and not k.shape):
-        raise DTypeError("a single boolean is no index; use an integer, a slice or a mask")
+    if isinstance(k, bool | np.bool_):
+        return np.array(k)
+    if isinstance(k, str):
+        raise IndexKindError(f"a string is no index: {k!r:.80}")
     if isinstance(k, Lazy):
         return _known_mask(k) if k.dtype is bool_ else k
     if isinstance(k, np.ndarray):
@@ -131,12 +166,10 @@ def _known_mask(k: Lazy) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _complete(key: tuple[Any, ...], x: Node) -> list[Any]:
+def _complete(items: list[Any], x: Node) -> list[Any]:
     """The key with `...` spelled out and every axis mentioned."""
-    items = [_item(k) for k in key]
-    used = sum(k is not None and k is not Ellipsis for k in items)
-    if used > x.type.rank:
-        raise IndexRangeError(f"{used} indices for an array of shape {x.shape}")
+    used = sum(_takes_axes(k) for k in items)
+    _check_rank(used, x.shape)
     dots = [i for i, k in enumerate(items) if k is Ellipsis]
     if len(dots) > 1:
         raise IndexRangeError("an index can hold one ... only")
@@ -145,16 +178,16 @@ def _complete(key: tuple[Any, ...], x: Node) -> list[Any]:
 
 
 def _item(k: Any) -> Any:
-    if k is None or k is Ellipsis or isinstance(k, slice):
+    if k is None or k is Ellipsis or isinstance(k, slice | Chosen):
         return k
     if isinstance(k, Node):
         if not k.dtype.is_integer:
-            raise DTypeError(f"an index is made of integers, not {k.dtype}")
+            raise IndexKindError(f"an index is made of integers, not {k.dtype}")
         return k
     try:
         return operator.index(k)
     except TypeError:
-        raise DTypeError(
+        raise IndexKindError(
             f"an index is an integer, a slice, ..., None or an integer array, not {k!r:.80}"
         ) from None
 
@@ -197,13 +230,22 @@ def _basic(x: Node, items: list[Any]) -> Node:
 def _range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
     """Start and stop of the elements in ascending order, and the step with its sign."""
     if not isinstance(n, Dim) and not any(isinstance(v, Dim) for v in (k.start, k.stop)):
-        start, stop, step = k.indices(n)
+        start, stop, step = _bounds(k, n, axis)
         count = len(range(start, stop, step))
         if step > 0:
             return start if count else 0, start + (count - 1) * step + 1 if count else 0, step
         last = start + (count - 1) * step
         return (last, start + 1, step) if count else (0, 0, step)
     return _symbolic_range(k, n, axis)
+
+
+def _bounds(k: slice, n: int, axis: int) -> tuple[int, int, int]:
+    try:
+        return k.indices(n)
+    except ValueError:
+        raise ShapeError(f"axis {axis} of size {n} is sliced with a step of 0") from None
+    except TypeError:
+        raise IndexKindError(f"the bounds of a slice are integers or None, not {k!r:.80}") from None
 
 
 def _symbolic_range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
@@ -222,23 +264,28 @@ def _symbolic_range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
     return first + (count - 1) * step, first + 1, step
 
 
-def _by_arrays(x: Node, items: list[Any]) -> Node:
+def _by_arrays(x: Node, items: list[Any], adjacent: bool) -> Node:
     """Index arrays, after the slices and new axes have been done; numbers count as arrays."""
-    plain = [slice(None) if _is_array(k) or isinstance(k, int) else k for k in items]
+    plain = [slice(None) if isinstance(k, Node | int) else k for k in items]
+    plain = [None if isinstance(k, Chosen) else k for k in plain]
     arrays = []
     for i, k in enumerate(items):
         if isinstance(k, int):
-            n = x.shape[sum(j is not None for j in items[:i])]
+            n = x.shape[sum(_takes_axes(j) for j in items[:i])]
             if isinstance(n, int) and not -n <= k < n:
                 raise IndexRangeError(f"index {k} on an axis of size {n}")
             arrays.append((i, constant(np.int64(k))))
-        elif _is_array(k):
+        elif isinstance(k, Node):
             arrays.append((i, k))
+        elif isinstance(k, Chosen):
+            arrays.append((i, k.index))
     x = _basic(x, plain)
     axes = [i for i, _ in arrays]
-    common = broadcast_shapes(*(n.shape for _, n in arrays))
+    try:
+        common = broadcast_shapes(*(n.shape for _, n in arrays))
+    except ShapeError as error:
+        raise IndexRangeError(f"index arrays of a key are broadcast: {error}") from None
     rest = [i for i in range(x.type.rank) if i not in axes]
-    adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
     y = ops.permute(x, (*axes, *rest))
     # One axis after the other: the first is read freely, the next along with what was read.
     for done, (_, index) in enumerate(arrays):

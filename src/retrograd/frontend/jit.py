@@ -23,6 +23,7 @@ from retrograd.frontend.context import (
     _TAPE,
     _TRACING,
     current_backend,
+    given,
     grad_enabled,
     is_tracing,
     tracing,
@@ -181,7 +182,7 @@ class Jit:
         tensors = [x for x in call.leaves if isinstance(x, Lazy)]
         asks = grad_enabled() and any(x._requires_grad for x in tensors)
         if is_tracing() or is_taped(call.leaves) or (asks and not self._compiles_all()):
-            return self._recorded(args, kwargs)
+            return self._recorded(args, kwargs, tensors)
         try:
             evaluate(tensors)
         except TraceError:
@@ -200,7 +201,7 @@ class Jit:
         traced, known = self._traced(call)
         if traced.needs_grad and grad_enabled():  # it closes over tensors that want a gradient
             if is_taped(traced.captured) or not self._compiles_all():
-                return self._recorded(args, kwargs)
+                return self._recorded(args, kwargs, tensors)
             asks = True
         self._counts["calls"] += 1
         if asks and (result := traced.run_with_past(call, self._name)) is not MISSED:
@@ -215,10 +216,11 @@ class Jit:
         For others it is better to record them, so that `backward()` is one program with them."""
         return self._differentiates and current_backend() != CHECKED
 
-    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: list[Lazy]) -> Any:
         """A call that becomes part of what is being recorded."""
         before = derivatives()
-        result = self._f(*args, **kwargs)
+        with given(x._own for x in own if x.is_source):
+            result = self._f(*args, **kwargs)
         self._differentiates |= derivatives() != before
         return result
 

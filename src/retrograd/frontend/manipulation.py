@@ -19,7 +19,7 @@ from retrograd.frontend.broadcasting import (
 )
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
-from retrograd.ir import Dim, Node, TensorType, as_shape, bool_, full, int64, product
+from retrograd.ir import Dim, Node, Shape, TensorType, as_shape, bool_, full, int64, product
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
 from retrograd.ops.leaf import Iota
@@ -58,7 +58,10 @@ def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Any:
 @function
 def matrix_transpose(x: ArrayLike, /) -> Any:
     """The last two axes exchanged."""
-    return swapaxes(as_node(x), -1, -2)
+    x = as_node(x)
+    if x.type.rank < 2:
+        raise ShapeError(f"matrix_transpose takes matrices, not an array of the shape {x.shape}")
+    return swapaxes(x, -1, -2)
 
 
 @function
@@ -91,7 +94,7 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Any:
     n = len(axis) if isinstance(axis, tuple | list) else 1
     if axis is None:
         raise ShapeError("expand_dims needs an axis")
-    axes = normal_axes(axis, x.type.rank + n, "expand_dims")
+    axes = normal_axes(axis, x.type.rank, "expand_dims", n)
     old = iter(x.shape)
     return ops.reshape(x, tuple(1 if i in axes else next(old) for i in range(x.type.rank + n)))
 
@@ -117,10 +120,21 @@ def broadcast_to(x: ArrayLike, /, shape: Any) -> Any:
 
 @function
 def broadcast_arrays(*arrays: ArrayLike) -> Any:
-    """The arrays repeated to their common shape, as a list; dtypes stay."""
+    """The arrays repeated to their common shape, as a tuple; dtypes stay."""
     nodes = [as_node(a) for a in arrays]
     shape = broadcasting.broadcast_shapes(*(n.shape for n in nodes))
-    return [broadcasting.broadcast_to(n, shape) for n in nodes]
+    return tuple(broadcasting.broadcast_to(n, shape) for n in nodes)
+
+
+def broadcast_shapes(*shapes: Any) -> Shape:
+    """The common shape of arrays of these shapes: axes are aligned from the right, and those of
+    size 1 stretch. `ShapeError` where sizes differ otherwise.
+
+    >>> import retrograd as rg
+    >>> rg.broadcast_shapes((2, 1), (3,), ())
+    (2, 3)
+    """
+    return broadcasting.broadcast_shapes(*(as_shape(s) for s in shapes))
 
 
 def _alike(arrays: Sequence[ArrayLike], what: str) -> list[Node]:
@@ -147,7 +161,7 @@ def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
     for n in nodes[1:]:
         if n.shape != nodes[0].shape:
             raise ShapeError(f"stack takes arrays of one shape, not {nodes[0].shape} and {n.shape}")
-    at = normal_axis(axis, nodes[0].type.rank + 1, "stack")
+    at = normal_axis(axis, nodes[0].type.rank, "stack", 1)
     return ops.Concat(at)(*(expand_dims(n, at) for n in nodes))
 
 
@@ -292,7 +306,7 @@ def triu(x: ArrayLike, /, *, k: int = 0) -> Any:
 
 @function
 def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
-    """Coordinate arrays of the grid spanned by vectors, as a list."""
+    """Coordinate arrays of the grid spanned by vectors, as a tuple."""
     if indexing not in ("xy", "ij"):
         raise OptionError(f"meshgrid indexing is 'xy' or 'ij', not {indexing!r}")
     nodes = _alike(arrays, "meshgrid") if arrays else []
@@ -303,4 +317,6 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
         ops.expand(ops.reshape(n, (n.type.size,)), shape, [j for j in range(len(nodes)) if j != i])
         for i, n in enumerate(nodes)
     ]
-    return [swapaxes(g, 0, 1) for g in grids] if indexing == "xy" and len(grids) > 1 else grids
+    if indexing == "xy" and len(grids) > 1:
+        grids = [swapaxes(g, 0, 1) for g in grids]
+    return tuple(grids)

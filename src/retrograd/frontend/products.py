@@ -93,12 +93,23 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
     """Sum of products along one axis, `sum(conj(x1) * x2)`; the others broadcast.
 
-    Of complex vectors the first is conjugated, so that `vecdot(x, x)` is `|x|**2`.
+    Both have this axis, of the same size; it is best counted from the end, as a negative number: a
+    positive one counts in the shape of both together. Of complex vectors the first is conjugated,
+    so that `vecdot(x, x)` is `|x|**2`.
     """
     a, b = _operands("vecdot", x1, x2)
+    rank = max(a.type.rank, b.type.rank)
+    at = normal_axis(axis, rank, "vecdot")
+    for n in (a, b):
+        normal_axis(at - rank, n.type.rank, "vecdot")
+    if a.shape[at - rank] != b.shape[at - rank]:
+        raise ShapeError(
+            f"vecdot of {a.type} and {b.type}: axis {axis}, along which products are summed, has "
+            f"the sizes {a.shape[at - rank]} and {b.shape[at - rank]}; it is not broadcast"
+        )
     shape = broadcast_shapes(a.shape, b.shape)
     a, b = broadcast_to(conj(a), shape), broadcast_to(b, shape)
-    return reduce.ReduceSum((normal_axis(axis, len(shape), "vecdot"),))(a * b)
+    return reduce.ReduceSum((at,))(a * b)
 
 
 @function

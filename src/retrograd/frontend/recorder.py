@@ -201,6 +201,27 @@ def install(
     """
     if compiled is not None:
         compiled.install(handles, pages, forms, dtypes, current, enabled, INTEGERS, FLOATS)
+        return
+    for name in BINARY:
+        setattr(handles, f"__i{name}__", changed(getattr(handles, f"__{name}__")))
+
+
+BINARY = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "and", "or", "xor", "lshift",
+    "rshift", "pow",
+)  # fmt: skip
+
+
+def changed(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """`x += y` for `x + y`: binds the name anew, unless x may be a leaf that gets a gradient, which
+    is asked what that means."""
+
+    def change(self: Any, other: Any) -> Any:
+        if self._requires_grad and self._form is None:
+            return self._change(operation, other)
+        return operation(self, other)
+
+    return change
 
 
 FUNCTIONS: tuple[type, ...] = (types.FunctionType,)  # what `served` returns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from sys import getrefcount, maxsize
 from typing import Any, NamedTuple
 
@@ -100,6 +101,9 @@ class Looked(Tensor):
         prim: Any = self.node.prim
         self.data = prim
         self.data.kept = self  # as long as something depends on it
+
+    def _change(self, operation: Callable[..., Any], other: Any) -> Any:
+        return operation(self, other)  # to its user it is computed
 
     @property
     def _grad(self) -> Any:

@@ -28,17 +28,21 @@ from retrograd.frontend.context import _GRAD
 from retrograd.frontend.dlpack import CPU, exported
 from retrograd.frontend.forms import Form
 from retrograd.frontend.function import operator, reflected
+from retrograd.frontend.inplace import change
 from retrograd.frontend.leaving import array_of, is_sought, number_of
 from retrograd.frontend.numpy_functions import called
 from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.programs import GRADIENTS
 from retrograd.frontend.recorder import install
 from retrograd.frontend.recording import Array, Lazy, leaf, on_tape
+from retrograd.frontend.retained import is_retained, retain, warn_of_no_leaf
 from retrograd.frontend.ufuncs import applied
 from retrograd.frontend.weak import is_weak, weak, wide
 from retrograd.ir import Dim, DType
 from retrograd.ops.control import StopGradient
 from retrograd.shared import completed
+
+VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12"  # of the array API
 
 
 def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,7 +63,8 @@ class Tensor(Lazy):
 
     Operations check shapes and dtypes at once; numbers are computed when somebody looks at them,
     together with everything else that is needed. A tensor is not changed in place: `x += 1` makes
-    a new one.
+    a new one. For a leaf that requires a gradient it is an error; inside of `no_grad` it gives that
+    leaf another value, as an optimizer does.
     """
 
     __slots__ = ()
@@ -123,8 +128,12 @@ class Tensor(Lazy):
     def grad(self) -> Tensor | None:
         """The gradient that `backward()` has accumulated; None before. It is a constant: it can be
         used in further computations, but for derivatives of it see `rg.grad`. It may be set, to
-        None or to a tensor of this shape and dtype."""
-        return getattr(self, "_grad", None)
+        None or to a tensor of this shape and dtype. Tensors that were computed have none, which a
+        warning says, unless `retain_grad` was called."""
+        found: Tensor | None = getattr(self, "_grad", None)
+        if found is None and not self.retains_grad:
+            warn_of_no_leaf(self)
+        return found
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -276,7 +285,7 @@ class Tensor(Lazy):
             "array": self.value(),
             "name": self._node.name,
             "requires_grad": self._requires_grad,
-            "grad": self.grad,
+            "grad": getattr(self, "_grad", None),
             "attributes": attributes,
         }
 
@@ -304,6 +313,29 @@ class Tensor(Lazy):
         their history.
         """
         backward(self, seed, retain_graph)
+
+    def retain_grad(self) -> None:
+        """Have `backward()` add to `.grad` of this tensor, too, though it is not a leaf: the
+        gradient of what is differentiated with respect to this value.
+
+        >>> import retrograd as rg
+        >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
+        >>> y = x * 3
+        >>> y.retain_grad()
+        >>> (y * y).sum().backward()
+        >>> y.grad
+        Tensor([ 6., 12.], dtype=float32)
+        """
+        retain(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `backward()` adds to `.grad` though this is not a leaf; see `retain_grad`."""
+        return is_retained(self)
+
+    def _change(self, operation: Callable[..., Any], other: Any) -> Any:
+        """`self += other`, where this may be a leaf that requires a gradient."""
+        return change(self, operation, other)
 
     # -- operators and methods: the functions of the same names -----------------------------------
     __array_priority__ = 1000
@@ -408,8 +440,15 @@ class Tensor(Lazy):
         return updates.At(self)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The namespace of the array API: the package itself."""
-        return sys.modules["retrograd"]
+        """The namespace of the array API: the package itself. It has what the versions of the
+        standard say up to `__array_api_version__`."""
+        namespace = sys.modules["retrograd"]
+        if api_version is not None and api_version not in VERSIONS:
+            raise OptionError(
+                f"the version {api_version!r} of the array API is unknown here; there are "
+                f"{', '.join(VERSIONS)}"
+            )
+        return namespace
 
 
 Lazy.handle_class = Tensor

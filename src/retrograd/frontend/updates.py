@@ -11,7 +11,7 @@ from retrograd.errors import DTypeError, IndexRangeError
 from retrograd.frontend.broadcasting import as_node, broadcast_to
 from retrograd.frontend.elementwise import ArrayLike
 from retrograd.frontend.function import function
-from retrograd.frontend.indexing import apart, getitem, of_dtype, together
+from retrograd.frontend.indexing import Chosen, apart, getitem, of_dtype, together
 from retrograd.frontend.recording import Lazy
 from retrograd.ir import Node, bool_, full, int64
 from retrograd.ops import elementwise as el
@@ -72,7 +72,7 @@ class At:
 
     def _updated(self, value: Any, mode: str) -> Any:
         x, key = self._x, self._key
-        if isinstance(key, Lazy) and key.dtype is bool_ and key.shape:
+        if isinstance(key, Lazy) and key.dtype is bool_:
             rank = len(value.shape) if hasattr(value, "shape") else np.ndim(value)
             if rank <= len(x.shape) - len(key.shape):
                 return masked(x, key, value, mode)
@@ -93,7 +93,7 @@ def updated(
     probe = input_node(x.type)
     picked = getitem(probe, key)
     value = broadcast_to(of_dtype(value, x, "x.at[...]"), picked.shape)
-    if not any(isinstance(k, Node) for k in items):
+    if not any(isinstance(k, Node | Chosen) for k in items):
         return _distinct(x, key, picked, probe, value, mode)
     axis = _only_axis(items)
     if axis is not None:

@@ -2,7 +2,12 @@
 is wrong and where."""
 
 from retrograd.files import read_bytes, write_atomically
-from retrograd.io.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
+from retrograd.io.checkpoint import (
+    load_checkpoint,
+    read_checkpoint_header,
+    save_checkpoint,
+    structured,
+)
 from retrograd.io.manager import CheckpointManager
 from retrograd.io.safetensors import load_safetensors, read_metadata, save_safetensors
 
@@ -15,5 +20,6 @@ __all__ = [
     "read_metadata",
     "save_checkpoint",
     "save_safetensors",
+    "structured",
     "write_atomically",
 ]

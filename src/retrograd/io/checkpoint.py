@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from retrograd.errors import DTypeError, FormatError
+from retrograd.errors import DTypeError, FormatError, RetrogradError
 from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.frontend.recording import Lazy, evaluate
 from retrograd.frontend.tensor import Tensor
@@ -24,6 +26,8 @@ from retrograd.io.safetensors import Array, metadata_of, pack, read_metadata, un
 
 _KEY = "retrograd"
 _VERSION = 1
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+DEEPEST = 100  # containers within containers
 
 
 def save_checkpoint(path: StrPath, **parts: Any) -> None:
@@ -61,7 +65,8 @@ def load_checkpoint(path: StrPath, **objects: Any) -> dict[str, Any]:
     try:
         for name, x in objects.items():
             loaded.append(name)
-            x.load_state_dict(parts[name])
+            with structured(path, f"its part {name!r} is not what {type(x).__name__} saves"):
+                x.load_state_dict(parts[name])
     except Exception as error:
         for name in loaded:
             objects[name].load_state_dict(before[name])
@@ -70,10 +75,23 @@ def load_checkpoint(path: StrPath, **objects: Any) -> dict[str, Any]:
     return parts
 
 
+@contextmanager
+def structured(path: StrPath | None, what: str) -> Iterator[None]:
+    """What is read inside of the block has another structure than it should where Python does not
+    find or cannot use something of it: a `FormatError` that names the file and says `what`."""
+    try:
+        yield
+    except RetrogradError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        file = "the checkpoint" if path is None else os.fspath(path)
+        raise FormatError(f"{file}: {what} ({type(error).__name__}: {error})") from error
+
+
 def read_checkpoint_header(path: StrPath) -> dict[str, Any]:
     """The parts of a checkpoint with None in place of tensors, which are not read."""
     parts, checksums = _content(read_metadata(path), path)
-    return {k: _restored(v, dict.fromkeys(checksums)) for k, v in parts.items()}
+    return _Restoring(dict.fromkeys(checksums), path).all(parts)
 
 
 def _encode(parts: Mapping[str, Any]) -> bytes:
@@ -107,14 +125,14 @@ def _decode(content: bytes, path: StrPath) -> dict[str, Any]:
             )
     if missing := sorted(set(checksums) - set(arrays)):
         raise FormatError(f"{os.fspath(path)} is damaged: the tensor {missing[0]!r} is missing")
-    return {name: _restored(part, arrays) for name, part in parts.items()}
+    return _Restoring(arrays, path).all(parts)
 
 
 def _content(metadata: Mapping[str, str], path: StrPath) -> tuple[dict[str, Any], dict[str, int]]:
     """The parts as they stand in the metadata, and the checksums of the tensors."""
     file = os.fspath(path)
     text = metadata.get(_KEY)
-    if text is None:
+    if not isinstance(text, str):
         raise FormatError(
             f"{file} is a safetensors file, but no checkpoint of retrograd: its metadata have no "
             f"entry {_KEY!r}. load_safetensors reads its tensors"
@@ -123,7 +141,7 @@ def _content(metadata: Mapping[str, str], path: StrPath) -> tuple[dict[str, Any]
         header = json.loads(text)
         version = header["version"]
         parts, checksum, checksums = header["content"], header["checksum"], header["checksums"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FormatError(f"{file} is damaged: its metadata cannot be read ({error!r})") from None
     if version != _VERSION:
         raise FormatError(
@@ -132,6 +150,10 @@ def _content(metadata: Mapping[str, str], path: StrPath) -> tuple[dict[str, Any]
         )
     if _checksum(parts) != checksum:
         raise FormatError(f"{file} is damaged: its metadata are not those that were saved")
+    if not isinstance(parts, dict):
+        raise FormatError(f"{file}: its content should be parts by name, not {parts!r:.80}")
+    if not (isinstance(checksums, dict) and all(type(n) is int for n in checksums.values())):
+        raise FormatError(f"{file}: its checksums should be numbers by the names of tensors")
     return parts, checksums
 
 
@@ -140,7 +162,7 @@ def _checksum(content: Any) -> int:
 
 
 def _checksum_of(array: Array) -> int:
-    return zlib.crc32(array.reshape(-1).view(np.uint8).data)
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def _flat(value: Any, where: str, arrays: dict[str, Any]) -> Any:
@@ -171,19 +193,51 @@ def _flat(value: Any, where: str, arrays: dict[str, Any]) -> Any:
     )
 
 
-def _restored(value: Any, arrays: Mapping[str, Array | None]) -> Any:
-    """The inverse of `_flat`."""
-    if isinstance(value, list):
-        return [_restored(v, arrays) for v in value]
-    if not isinstance(value, dict):
-        return value
-    if "$tuple" in value:
-        return tuple(_restored(v, arrays) for v in value["$tuple"])
-    if "$numbered" in value:
-        return {int(k): _restored(v, arrays) for k, v in value["$numbered"].items()}
-    if "$tensor" in value:
-        array = arrays[value["$tensor"]]
-        return None if array is None else Tensor.of(array)
-    if "$array" in value:
-        return arrays[value["$array"]]
-    return {k: _restored(v, arrays) for k, v in value.items()}
+class _Restoring:
+    """The inverse of `_flat`, for what may be anything that JSON can say."""
+
+    def __init__(self, arrays: Mapping[str, Array | None], path: StrPath) -> None:
+        self.arrays = arrays
+        self.path = os.fspath(path)
+
+    def all(self, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """The parts by name."""
+        return {name: self.value(part, name, 0) for name, part in parts.items()}
+
+    def value(self, value: Any, where: str, depth: int) -> Any:
+        """One value, and where it stands."""
+        if depth > DEEPEST:
+            raise FormatError(f"{self.path}: {where[:80]} lies deeper than {DEEPEST} levels")
+        if isinstance(value, list):
+            return [self.value(v, f"{where}/{i}", depth + 1) for i, v in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        kind = next((k for k in value if k.startswith("$")), None)
+        if kind is None:
+            return {k: self.value(v, f"{where}/{k}", depth + 1) for k, v in value.items()}
+        inner = value[kind]
+        if len(value) == 1:
+            if kind == "$tuple" and isinstance(inner, list):
+                return tuple(self.value(inner, where, depth + 1))
+            if kind == "$numbered" and isinstance(inner, dict):
+                return self._numbered(inner, where, depth)
+            if kind in ("$tensor", "$array") and isinstance(inner, str):
+                return self._array(inner, where, kind)
+        raise FormatError(
+            f"{self.path}: {where} should be a tensor, an array, a tuple or a numbered dictionary, "
+            f"but is {value!r:.80}"
+        )
+
+    def _numbered(self, inner: dict[str, Any], where: str, depth: int) -> dict[int, Any]:
+        odd = [k for k in inner if not _WHOLE.fullmatch(k)]
+        if odd:
+            raise FormatError(f"{self.path}: {where} has the key {odd[0]!r} among whole numbers")
+        return {int(k): self.value(v, f"{where}/{k}", depth + 1) for k, v in inner.items()}
+
+    def _array(self, name: str, where: str, kind: str) -> Any:
+        if name not in self.arrays:
+            raise FormatError(
+                f"{self.path}: {where} should be the tensor {name!r}, which the file does not have"
+            )
+        array = self.arrays[name]
+        return array if array is None or kind == "$array" else Tensor.of(array)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from retrograd.errors import FormatError, OptionError
-from retrograd.files import StrPath, check_writable, make_directory
+from retrograd.files import StrPath, check_writable, locked, make_directory
 from retrograd.io.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
 
 _NAME = re.compile(r"step-(\d+)\.safetensors")
@@ -59,6 +60,11 @@ class CheckpointManager:
         metrics = {p: _metric(p) for p in self.paths()}
         known = {p: m for p, m in metrics.items() if m is not None and m == m}
         return min(known, key=lambda p: known[p], default=None)
+
+    def lock(self) -> AbstractContextManager[None]:
+        """A block in which no other process holds this lock: two runs that save here would remove
+        one another's checkpoints. `BlockingIOError`, at once, that names the process which does."""
+        return locked(make_directory(self.directory, "directory for checkpoints"))
 
     def prepare(self) -> None:
         """Create the directory, so that a place where nothing can be written is found before the
@@ -116,6 +122,7 @@ def step_of(path: StrPath) -> int:
 
 def _metric(path: Path) -> float | None:
     try:
-        return read_checkpoint_header(path).get("metric")
+        metric = read_checkpoint_header(path).get("metric")
     except FormatError:
         return None  # a damaged file is nobody's best
+    return metric if isinstance(metric, int | float) else None

@@ -101,9 +101,9 @@ def metadata_of(content: bytes, path: StrPath) -> dict[str, str]:
     try:
         header = json.loads(content[8:start])
         metadata = header.get("__metadata__", {})
-    except (UnicodeDecodeError, ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise _damaged(content, path, str(error)) from None
-    if not isinstance(metadata, dict):
+    if not (isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())):
         raise _damaged(content, path, "the metadata are no texts by name")
     return metadata
 
@@ -140,7 +140,7 @@ def _damaged_body(content: bytes, start: int, reason: str) -> str:
         end = ends.get(last, 0)
     except json.JSONDecodeError as error:
         return f"its header is damaged at byte {8 + error.pos} ({reason})"
-    except (UnicodeDecodeError, ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return f"its header, bytes 8 to {start}, is damaged ({reason})"
     size = len(content)
     if start + end > size:

@@ -31,11 +31,16 @@ COMPARED: ContextVar[Callable[[Dim, Any], None] | None] = ContextVar("compared",
 class Quotient:
     """The atom `numerator // denominator`, where the division does not cancel."""
 
-    __slots__ = ("denominator", "numerator")
+    __slots__ = ("_text", "denominator", "depth", "numerator")
 
     def __init__(self, numerator: int | Dim, denominator: int | Dim) -> None:
         self.numerator = numerator
         self.denominator = denominator
+        inner = [a.depth for part in (numerator, denominator) for a in _quotients(part)]
+        self.depth = 1 + max(inner, default=0)
+        if self.depth > DEEPEST:
+            raise ShapeError(f"a symbolic size with {self.depth} quotients within one another")
+        self._text = ""
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -60,7 +65,13 @@ class Quotient:
         return evaluate(self.numerator, sizes) // denominator
 
     def __str__(self) -> str:
-        return f"{_operand(self.numerator)} // {_operand(self.denominator)}"
+        if not self._text:
+            self._text = f"{_operand(self.numerator)} // {_operand(self.denominator)}"
+        return self._text
+
+
+def _quotients(size: int | Dim) -> list[Quotient]:
+    return [a for m, _ in _terms(size) for a, _ in m if isinstance(a, Quotient)]
 
 
 def _operand(size: int | Dim) -> str:
@@ -125,6 +136,7 @@ class Dim:
         if not isinstance(other, int | Dim):
             return self._refuse(other)
         right = _terms(other)
+        _check_terms(len(self.terms) * len(right))
         return _collect((_times(m, n), c * d) for m, c in self.terms for n, d in right)
 
     __radd__ = __add__
@@ -286,11 +298,50 @@ def _is_less(a: int | Dim, b: int | Dim, left: int | Dim, right: object) -> bool
 
 
 def product(sizes: Iterable[int | Dim]) -> int | Dim:
-    """The product of sizes: the number of elements of a shape."""
-    total: int | Dim = 1
+    """The product of sizes: the number of elements of a shape. What has one term, as nearly all
+    have, is multiplied at once, so that the time goes with the number of factors."""
+    factor, powers = 1, dict[str | Quotient, int]()
+    others: list[Dim] = []
     for size in sizes:
-        total = total * size
+        terms = _terms(size)
+        if len(terms) > 1:
+            others.append(size)  # type: ignore[arg-type]
+            continue
+        for monomial, c in terms or (((), 0),):
+            factor *= c
+            if factor.bit_length() > MOST_BITS:
+                raise ShapeError(f"a size is a product of more than {MOST_BITS} bits")
+            for atom, power in monomial:
+                powers[atom] = powers.get(atom, 0) + power
+    if not factor:
+        return 0
+    total: int | Dim = factor
+    if powers:
+        monomial = tuple(sorted(powers.items(), key=lambda item: str(item[0])))
+        total = _collect([(monomial, factor)])
+    work = 0
+    for size in others:
+        work += len(size.terms) * len(_terms(total))
+        _check_terms(work)
+        total = size * total
     return total
+
+
+def added(sizes: Iterable[int | Dim]) -> int | Dim:
+    """The sum of sizes, in time that goes with the number of terms."""
+    return _collect(term for size in sizes for term in _terms(size))
+
+
+MOST_TERMS = 10_000  # of a product, those of its factors multiplied out included
+MOST_BITS = 4096
+DEEPEST = 40  # quotients within quotients
+
+
+def _check_terms(count: int) -> None:
+    if count > MOST_TERMS:
+        raise ShapeError(
+            f"a product of symbolic sizes has {count} terms to multiply out, more than {MOST_TERMS}"
+        )
 
 
 def _terms(value: int | Dim) -> Terms:

@@ -13,9 +13,11 @@ from retrograd.errors import DTypeError
 class DType:
     """A scalar data type, such as `float32`.
 
-    There is exactly one object per data type, so `is` compares them. `==` also accepts what NumPy
-    understands: `x.dtype == np.float32`, `x.dtype == "float32"`. NumPy accepts a `DType` wherever
-    it accepts a dtype.
+    There is exactly one object per data type, so `is` compares them. `==` also accepts NumPy's: a
+    dtype, a type of its scalars, and names (`x.dtype == np.float32`, `x.dtype == "float32"`); it is
+    False for anything else, and never an error. The hash is that of NumPy's dtype, which therefore
+    finds the same entry of a dict; as for NumPy's dtypes, names and types of scalars have others.
+    NumPy accepts a `DType` wherever it accepts a dtype.
     """
 
     __slots__ = ("code", "dtype", "itemsize", "kind", "name")
@@ -62,13 +64,14 @@ class DType:
     def __repr__(self) -> str:
         return self.name
 
+    __array_ufunc__ = None  # so that an array leaves `==` to this class
+
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, DType):
-            return self is other
-        try:
-            return self.dtype == np.dtype(other)  # type: ignore[call-overload, no-any-return]
-        except TypeError:
-            return False
+        if isinstance(other, str):
+            return _NAMES.get(other) is self
+        if isinstance(other, np.dtype):
+            return bool(self.dtype == other)
+        return self is other or any(other is t for t in _TYPES[self.name])
 
     def __hash__(self) -> int:
         return hash(self.dtype)
@@ -101,8 +104,26 @@ DTYPES = (
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
 _BY_NUMPY = {d.dtype: d for d in DTYPES}
+# What else a dtype is equal to: the types of scalars that NumPy takes for it, and its names.
+_PYTHON = {"bool": bool, "int64": int, "float64": float, "complex128": complex}
+_TYPES = {d.name: (d.dtype.type, _PYTHON.get(d.name, d.dtype.type)) for d in DTYPES}
+_TYPES[NOTHING.name] = ()  # type: ignore[assignment]
+_ALIASES = (
+    "half", "single", "double", "float", "csingle", "cdouble", "complex", "byte", "ubyte", "short",
+    "ushort", "intc", "uintc", "long", "ulong", "longlong", "ulonglong", "int", "uint", "intp",
+    "uintp",
+)  # fmt: skip
+_NAMES = {name: _BY_NUMPY[np.dtype(name)] for name in _ALIASES} | {d.name: d for d in DTYPES}
+for _d in DTYPES:
+    if _d.dtype.isbuiltin == 1:  # others have no letter of their own
+        _code = _d.dtype.str[1:]
+        _NAMES |= dict.fromkeys((_code, _d.dtype.str, f"={_code}", _d.dtype.char), _d)
 _NUMPY_CLASSES = frozenset(type(d) for d in _BY_NUMPY)
 BY_CODE = {d.code: d for d in DTYPES}
+
+
+# What NumPy raises for what is no dtype depends on what it is given.
+_NO_DTYPE = TypeError, ValueError, KeyError, SyntaxError, OverflowError, DeprecationWarning
 
 
 def as_dtype(value: Any) -> DType:
@@ -122,9 +143,9 @@ def as_dtype(value: Any) -> DType:
         return complex64
     try:
         found = None if value is None else _BY_NUMPY.get(np.dtype(value).newbyteorder("="))
-    except TypeError:
+    except _NO_DTYPE:
         found = None
     if found is None:
         names = ", ".join(d.name for d in DTYPES)
-        raise DTypeError(f"{value!r} is not a dtype retrograd computes with; it knows {names}")
+        raise DTypeError(f"{value!r:.80} is not a dtype retrograd computes with; it knows {names}")
     return found

@@ -26,11 +26,12 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import FormatError, RetrogradError
-from retrograd.ir.dim import Dim
+from retrograd.ir.dim import Dim, added, product
 from retrograd.ir.dtype import BY_CODE, DType, as_dtype
 from retrograd.ir.types import Shape, TensorType, TupleType
 
 READABLE = 16  # arrays of at most this many elements are written as numbers
+MOST_WORK = 100_000
 DEEPEST = 60  # brackets within brackets, so that damaged text cannot exhaust the stack
 
 _WORDS = {"true": True, "false": False, "none": None, "inf": math.inf, "nan": math.nan}
@@ -148,6 +149,7 @@ class Reader:
         self.at = at
         self.graphs = graphs or {}  # by what stands for them, such as &0
         self.depth = 0
+        self.work = 0
 
     def skip(self) -> None:
         self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
@@ -185,15 +187,13 @@ class Reader:
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.fail(f"at most {DEEPEST} brackets within one another")
-        total = self._product()
-        while True:
-            if self.accept("+"):
-                total = self._size_of(total) + self._size_of(self._product())
-            elif self.accept("-"):
-                total = self._size_of(total) - self._size_of(self._product())
-            else:
-                self.depth -= 1
-                return total
+        first = self._product()
+        summands: list[int | Dim] = []  # added up at once: that takes as long as adding the last
+        while (plus := self.accept("+")) or self.accept("-"):
+            size = self._size_of(self._product())
+            summands.append(size if plus else -size)
+        self.depth -= 1
+        return added([self._size_of(first), *summands]) if summands else first
 
     def size(self) -> int | Dim:
         return self._size_of(self.value())
@@ -212,21 +212,31 @@ class Reader:
         return value
 
     def _product(self) -> Any:
-        if self.accept("-"):
-            value = self._atom()
-            total = -value if isinstance(value, float) else -self._size_of(value)
-        else:
-            total = self._atom()
-        while True:
-            try:
+        negative = self.accept("-")
+        value = self._atom()
+        if negative:
+            value = -value if isinstance(value, float) else -self._size_of(value)
+        factors = [value]  # multiplied at once
+        try:
+            while True:
                 if self.accept("//"):
-                    total = self._size_of(total) // self._size_of(self._atom())
+                    whole = product(map(self._size_of, factors))
+                    factors = [whole // self._spent(self._size_of(self._atom()), whole)]
                 elif self.accept("*"):
-                    total = self._size_of(total) * self._size_of(self._atom())
+                    factors.append(self._size_of(self._atom()))
+                elif len(factors) == 1:
+                    return factors[0]
                 else:
-                    return total
-            except (ZeroDivisionError, RetrogradError) as error:
-                raise FormatError(f"expected a size: {error}") from error
+                    return product(map(self._size_of, factors))
+        except (ZeroDivisionError, RetrogradError) as error:
+            raise FormatError(f"expected a size: {error}") from error
+
+    def _spent(self, size: int | Dim, *others: int | Dim) -> int | Dim:
+        """A size that is divided by; how much work that makes is bounded for a text."""
+        self.work += sum(len(s.terms) for s in (size, *others) if isinstance(s, Dim))
+        if self.work > MOST_WORK:
+            raise FormatError(f"sizes whose quotients have more than {MOST_WORK} terms in all")
+        return size
 
     def _atom(self) -> Any:
         if found := self.match(_NUMBER):

@@ -65,7 +65,8 @@ class _Convolution(Module):
 
     def _each(self, name: str, option: str, value: Any, least: int) -> tuple[int, ...]:
         """An option for each axis."""
-        found = tuple(value) if isinstance(value, tuple | list) else (value,) * self.rank
+        found = tuple(value) if isinstance(value, tuple | list) else (value,)
+        found = found * self.rank if len(found) == 1 else found
         if len(found) != self.rank or any(not isinstance(v, int) or v < least for v in found):
             raise OptionError(
                 f"{name}: {option} is an integer of at least {least}, or one for each of "

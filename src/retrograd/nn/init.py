@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.backends.limits import check_new
 from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import creation
 from retrograd.frontend.context import backend
@@ -203,6 +204,7 @@ def _known(what: str, shape: Any, least: int, most: int | None = None) -> list[i
     if len(size) != len(as_shape(shape)) or not least <= len(size) <= (most or len(size)):
         axes = f"{least}" if most == least else f"{least} to {most}" if most else f"{least} or more"
         raise ShapeError(f"{what} is for shapes of {axes} axes, not {as_shape(shape)}")
+    check_new(size, 8, what)
     return size
 
 

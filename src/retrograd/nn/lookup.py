@@ -32,14 +32,15 @@ def _at() -> str:
 
 @located
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
-    """`x @ weight.T + bias`: `[..., in]`, weight `[out, in]`, bias `[out]` give `[..., out]`."""
+    """`x @ weight.T + bias`: `[..., in]`, weight `[out, in]`, bias `[out]` give `[..., out]`; a
+    weight `[in]` and a bias without axes give `[...]`."""
     x, weight = rg.asarray(input), rg.asarray(weight)
-    if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
+    if weight.ndim not in (1, 2) or x.ndim == 0 or x.shape[-1] != weight.shape[-1]:
         raise ShapeError(
             f"linear{_at()}: the last axis of the input, {x.shape}, must have the size that the "
             f"weight, {weight.shape}, has on its last: the weight is (out_features, in_features)"
         )
-    y = x @ weight.mT
+    y = x @ (weight if weight.ndim == 1 else weight.mT)
     return y if bias is None else y + bias
 
 

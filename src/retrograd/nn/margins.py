@@ -145,17 +145,22 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`(log var + (x - t)**2 / var) / 2`, with `full` plus `log(2 pi) / 2`; the variance is at
-    least eps, without a change to its gradient. It may lack the last axis, or be 1 there."""
-    x, t = pair(input, target, "gaussian_nll_loss")
+    least eps, without a change to its gradient. It is a number, or has the axes of the input, of
+    which some may be 1, or lacks the last one. The target is broadcast."""
+    x, t = as_floats(input), as_floats(target)
     positive("gaussian_nll_loss", "eps", eps)
+    if isinstance(var, int | float) and not var >= 0:
+        raise OptionError(f"gaussian_nll_loss: a variance is not negative, as {var} is")
     v = rg.asarray(var).astype(x.dtype)
     if v.shape == x.shape[:-1] and v.ndim < x.ndim:
         v = rg.expand_dims(v, axis=-1)
-    if v.shape not in (x.shape, (*x.shape[:-1], 1)):
+    fits = v.ndim == x.ndim and all(n in (1, m) for n, m in zip(v.shape, x.shape, strict=True))
+    if not (fits or v.ndim == 0):
         raise ShapeError(
-            f"gaussian_nll_loss: the variance has the shape of the input, {x.shape}, without or "
-            f"with 1 for the last axis, not {v.shape}"
+            f"gaussian_nll_loss: the variance has the shape of the input, {x.shape}, with 1 for "
+            f"some axes or without the last one, or is a number, but has the shape {v.shape}"
         )
+    v = rg.broadcast_to(v, x.shape)
     v = v + rg.stop_gradient(rg.maximum(v, eps) - v)
     loss = 0.5 * (rg.log(v) + rg.square(x - t) / v)
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)

@@ -147,7 +147,8 @@ def group_norm(
         raise OptionError(
             f"group_norm{_at()}: {x.shape[1]} channels do not make {num_groups} groups"
         )
-    grouped = x.reshape((x.shape[0], num_groups, -1))
+    members = x.shape[1] // num_groups * product(x.shape[2:])
+    grouped = x.reshape((x.shape[0], num_groups, members))
     y = _standardised(grouped, (2,), eps).reshape(x.shape)
     return _affine(y, weight, bias, "group_norm")
 

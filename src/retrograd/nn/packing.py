@@ -12,6 +12,7 @@ from retrograd.errors import OptionError, ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.recording import Array
 from retrograd.frontend.tensor import Tensor
+from retrograd.nn.spatial import filling
 
 State = tuple[Tensor, ...]
 
@@ -96,12 +97,13 @@ def pad_sequence(
     if padding_side not in ("left", "right"):
         raise OptionError(f"pad_sequence: padding_side is 'left' or 'right', not {padding_side!r}")
     arrays = _alike("pad_sequence", sequences)
+    value = filling(padding_value, arrays[0].dtype)
     longest = max(x.shape[0] for x in arrays)
     rows = []
     for x in arrays:
         missing = longest - x.shape[0]
         ends = (missing, 0) if padding_side == "left" else (0, missing)
-        rows.append(rg.pad(x, [ends, *[(0, 0)] * (x.ndim - 1)], value=padding_value))
+        rows.append(rg.pad(x, [ends, *[(0, 0)] * (x.ndim - 1)], value=value))
     return rg.stack(rows, axis=0 if batch_first else 1)
 
 

@@ -47,7 +47,8 @@ class Parameter(Tensor):
     def grad(self) -> Any:
         """The gradient that `backward()` has accumulated; None before. After lookups with
         `nn.functional.embedding(..., sparse=True)`, and nothing else, it is a `RowSparse`."""
-        rows, rest = gathered(self), getattr(self, "_grad", None)
+        rows = gathered(self)
+        rest = getattr(self, "_grad", None) if rows is not None else Tensor.grad.fget(self)  # type: ignore[attr-defined]
         return rest if rows is None else rows if rest is None else rows + rest
 
     @grad.setter

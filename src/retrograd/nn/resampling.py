@@ -23,6 +23,7 @@ from retrograd.nn.spatial import (
     arrays_of,
     continued,
     divided,
+    filling,
     ratio,
     scaled,
 )
@@ -356,21 +357,28 @@ def pad(
     pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)][::-1]
     added = [(max(low, 0), max(high, 0)) for low, high in pairs]
     if mode == "constant":
-        y = rg.pad(x, [(0, 0)] * (x.ndim - len(pairs)) + added, value=value or 0)
+        y = rg.pad(x, [(0, 0)] * (x.ndim - len(pairs)) + added, value=filling(value or 0, x.dtype))
     elif mode not in ("reflect", "replicate", "circular"):
         raise OptionError(f"pad: there is no mode {mode!r}")
     elif value is not None:
         raise OptionError(f"pad: a value is for mode 'constant', not {mode!r}")
+    elif mode == "circular":  # what is cut off is not there to go round
+        return continued(_cut(x, pairs), added, mode)
     else:
         y = continued(x, added, mode)
-    if min(widths, default=0) >= 0:
-        return y
-    sizes = y.shape[y.ndim - len(pairs) :]
+    return _cut(y, pairs)
+
+
+def _cut(x: Tensor, pairs: Sequence[tuple[int, int]]) -> Tensor:
+    """x without what negative numbers of (before, after) cut off its last axes."""
+    if all(a >= 0 and b >= 0 for a, b in pairs):
+        return x
+    sizes = x.shape[x.ndim - len(pairs) :]
     for n, (a, b) in zip(sizes, pairs, strict=True):
-        many = f"pad: {tuple(pad)} cuts off more than there is of {x.shape}"
-        y = assume(y, -min(a, 0) - min(b, 0), "<=", n, many)
+        many = f"pad: {(a, b)} cuts off more than there is of an axis of {n}"
+        x = assume(x, -min(a, 0) - min(b, 0), "<=", n, many)
     ends = zip(sizes, pairs, strict=True)
-    return y[(..., *(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in ends))]
+    return x[(..., *(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in ends))]
 
 
 @located

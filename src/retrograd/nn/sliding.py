@@ -111,17 +111,17 @@ def _max_unpool(rank: int) -> Function:
         )
         size = usual if output_size is None else tuple(output_size)[-rank:]
         lead = x.shape[: x.ndim - rank]
-        rows, cells = math.prod(lead), math.prod(size)
-        offsets = rg.arange(rows, dtype=rg.int64)[:, None] * cells
-        flat = rg.zeros((rows * cells,), dtype=x.dtype)
-        places = (at.reshape((rows, -1)) + offsets).reshape((-1,))
-        return rg.scatter_add(flat, places, x.reshape((-1,))).reshape((*lead, *size))
+        rows, cells, given = math.prod(lead), math.prod(size), math.prod(shape)
+        places = rg.where(at < 0, cells, at).reshape((rows, given))  # none counts from the end
+        flat = rg.zeros((rows, cells), dtype=x.dtype)
+        put = rg.put_along_axis(flat, places, x.reshape((rows, given)), axis=1)
+        return put.reshape((*lead, *size))
 
     return named(
         max_unpool,
         name,
-        f"Maxima put back where `max_pool{rank}d` found them, with zeros between. Of windows that "
-        "overlap, maxima from one place are added.",
+        f"Maxima put back where `max_pool{rank}d` found them, with zeros between. Where windows "
+        "overlap, the last of several maxima for one place stays, and it alone gets a gradient.",
     )
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
+from retrograd.backends.limits import check_new
 from retrograd.errors import OptionError, ShapeError, TraceError
 from retrograd.frontend.assuming import assume
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor
-from retrograd.ir import Dim, provenance
+from retrograd.ir import Dim, DType, provenance
 
 Function = Callable[..., Tensor]
 LARGEST = 1 << 16  # sizes up to which a fraction of them is looked at
@@ -30,7 +31,11 @@ def named(f: Function, name: str, doc: str) -> Function:
 def arrays_of(*sizes: Any) -> Any:
     """Where positions along axes are computed: by NumPy, once, if all sizes are numbers; as part of
     the program if one has a name. Both give the same, as both follow the array API standard."""
-    return rg if any(isinstance(n, Dim) for n in sizes) else np
+    if any(isinstance(n, Dim) for n in sizes):
+        return rg
+    for n in sizes:
+        check_new((n,), 8, "the positions along an axis")
+    return np
 
 
 def values_of(x: Any) -> Any:
@@ -90,7 +95,8 @@ def checked(what: str, x: Any, rank: int) -> Tensor:
 
 def sizes_of(value: Any, rank: int) -> Any:
     """A size for each axis, so that it is known how many there are."""
-    return value if isinstance(value, tuple | list) else (value,) * rank
+    given = tuple(value) if isinstance(value, tuple | list) else (value,)
+    return given * rank if len(given) == 1 else given
 
 
 def _conv(rank: int) -> Function:
@@ -247,11 +253,19 @@ avg_pool1d, avg_pool2d, avg_pool3d = map(_avg_pool, (1, 2, 3))
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_pool, (1, 2, 3))
 
 
+def filling(value: Any, dtype: DType) -> Any:
+    """A number to pad an array with: a whole one is an integer for integers."""
+    whole = isinstance(value, float) and value.is_integer() and not dtype.is_inexact
+    return int(value) if whole else value
+
+
 def continued(x: Tensor, widths: Sequence[tuple[int, int]], mode: str) -> Tensor:
     """x with its last axes continued by (before, after) elements of its own: `"reflect"` at the
     first and last element, which are not repeated, `"replicate"` by repeating these, `"circular"`
     from the other end."""
     for axis, (low, high) in enumerate(widths, x.ndim - len(widths)):
+        if low == high == 0:
+            continue
         n = x.shape[axis]
         most = {"reflect": n - 1, "circular": n, "replicate": None}[mode]
         if most is not None:
@@ -261,7 +275,7 @@ def continued(x: Tensor, widths: Sequence[tuple[int, int]], mode: str) -> Tensor
                 f"padding_mode={mode!r} continues an axis of {n} elements by at most {most}, not "
                 f"by {wide}; make the padding smaller",
             )  # fmt: skip
-        xp = arrays_of(n)
+        xp = arrays_of(n + low + high)
         at = xp.arange(low + n + high) - low
         if mode == "circular":
             at = at % n

@@ -19,7 +19,9 @@ from retrograd.frontend.transforms.active import need_arguments, need_function
 from retrograd.testing.numerical import (
     STEP,
     Array,
+    at_element,
     by_element,
+    one_sided,
     scalar,
     taken_apart,
     wide,
@@ -40,13 +42,14 @@ def gradcheck(
 
     The outputs of `f`, a tree of arrays, are contracted with random cotangents. Each element of the
     gradient in reverse mode has to equal the difference quotient (see `numerical_gradient`) within
-    `atol + rtol * |expected|`. With `order` 2 the gradient, contracted again, is checked in the
-    same way, and so on for higher orders.
+    `atol + rtol * |expected|`; where it does not, smaller steps are tried, as a kink may lie within
+    reach of the first. With `order` 2 the gradient, contracted again, is checked in the same way,
+    and so on for higher orders.
 
     Arguments are trees of float64 or complex128 arrays, since the rounding of float32 leaves
-    nothing to compare; integers are kept. Inputs should be away from kinks, where differences give
-    the mean of two slopes. The message of the error names the argument, the element and both
-    numbers.
+    nothing to compare; integers are kept. The message of the error names the argument and its
+    element, an element of the outputs whose derivative is wrong, and both numbers; and the slopes
+    on both sides, where the input lies on a kink.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.gradcheck(lambda x, w: rg.tanh(x @ w), np.ones((2, 3)), np.ones((3, 2)), order=2)
@@ -94,17 +97,19 @@ def check_grads(
     def parts_of(g: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *parts: g(*_tensors(structure, places, leaves, parts))
 
-    current = _contracted(parts_of(f), floats, rng)
+    outputs = parts_of(f)
+    current = _contracted(outputs, rng)
     for k in range(1, order + 1):
         gradient = grad(current, argnums=tuple(range(len(floats))))
         found = [np.asarray(as_array(g)) for g in gradient(*map(Tensor.of, floats))]
         tolerance = (rtol, atol)
         if "rev" in modes:
-            _compare(current, floats, found, [names[i] for i in places], k, step, tolerance)
+            check = _Comparison(outputs, floats, [names[i] for i in places], k, step, tolerance)
+            check.run(current, found)
         if "fwd" in modes:
             _compare_forward(current, floats, found, rng, k, tolerance)
-        if k < order:
-            current = _contracted(gradient, floats, rng)
+        outputs = gradient
+        current = _contracted(gradient, rng)
 
 
 def _tensors(structure: Any, places: Sequence[int], leaves: Sequence[Array], parts: Any) -> Any:
@@ -113,14 +118,12 @@ def _tensors(structure: Any, places: Sequence[int], leaves: Sequence[Array], par
     return tree.unflatten(structure, given)
 
 
-def _contracted(
-    f: Callable[..., Any], floats: Sequence[Array], rng: np.random.Generator
-) -> Callable[..., Any]:
+def _contracted(f: Callable[..., Any], rng: np.random.Generator) -> Callable[..., Any]:
     """The sum of all outputs of f times fixed random numbers: a real scalar."""
     weights: list[Any] = []
 
     def contracted(*parts: Any) -> Any:
-        ends = [y if isinstance(y, Tensor) else tensor(y) for y in tree.flatten(f(*parts))[0]]
+        ends = [_as_tensor(y) for y in tree.flatten(f(*parts))[0]]
         if not weights:
             weights.extend(_weight(y, rng) for y in ends)
         terms = [
@@ -138,6 +141,10 @@ def _contracted(
     return contracted
 
 
+def _as_tensor(y: Any) -> Tensor:
+    return y if isinstance(y, Tensor) else tensor(y)
+
+
 def _weight(y: Any, rng: np.random.Generator) -> Any:
     if not y.dtype.is_inexact:
         return None
@@ -153,31 +160,116 @@ def _place(path: str) -> str:
     return f"argument {number}{': ' + rest if rest else ''}"
 
 
-def _compare(
-    f: Callable[..., Any],
-    floats: Sequence[Array],
-    found: Sequence[Array],
-    names: Sequence[str],
-    order: int,
-    step: float,
-    tolerance: tuple[float, float],
-) -> None:
-    """The gradient against finite differences, element by element."""
+class _Comparison:
+    """A gradient against finite differences, element by element."""
 
-    def value(*arrays: Array) -> float:
-        return scalar(f(*map(Tensor.of, arrays)))
+    def __init__(
+        self,
+        outputs: Callable[..., Any],
+        floats: Sequence[Array],
+        names: Sequence[str],
+        order: int,
+        step: float,
+        tolerance: tuple[float, float],
+    ) -> None:
+        self.outputs = outputs  # of which the gradient is that of a contraction
+        self.floats = floats
+        self.names = names
+        self.order = order
+        self.step = step
+        self.tolerance = tolerance
 
-    for k, g in enumerate(found):
-        expected = by_element(value, floats, k, step)
-        wrong = ~_close(g, expected, tolerance)
-        if not wrong.any():
-            continue
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise GradientError(
-            f"the order {order} gradient by {_place(names[k])} is wrong in {wrong.sum()} of "
-            f"{wrong.size} elements; the first is {list(at)}: {g[at]}, finite differences give "
-            f"{expected[at]}"
-        )
+    def run(self, f: Callable[..., Any], found: Sequence[Array]) -> None:
+        """Raise a `GradientError` where the gradient of f, the contraction, is wrong."""
+
+        value = _on_arrays(f)
+        for k, g in enumerate(found):
+            expected = by_element(value, self.floats, k, self.step)
+            wrong = ~_close(g, expected, self.tolerance)
+            for at in map(tuple, np.argwhere(wrong)):
+                for step in self._steps():
+                    expected[at] = at_element(value, self.floats, k, at, step)
+                    if _close(g[at], expected[at], self.tolerance):
+                        wrong[at] = False
+                        break
+            if wrong.any():
+                at = tuple(int(i) for i in np.argwhere(wrong)[0])
+                what, one = f"{g[at]}, finite differences give {expected[at]}", value
+                what, one = self._entry(k, at) or (what, one)
+                kink = _kink(one, self.floats, k, at, self.step * SMALLER[-1])
+                raise GradientError(
+                    f"the order {self.order} gradient by {_place(self.names[k])} is wrong in "
+                    f"{wrong.sum()} of {wrong.size} elements; the first is {list(at)}: {what}{kink}"
+                )
+
+    def _steps(self) -> list[float]:
+        """The next smaller steps: rounding, which grows, is eps over the step."""
+        return [self.step * s for s in SMALLER]
+
+    def _entry(self, k: int, at: tuple[int, ...]) -> tuple[str, Callable[..., float]] | None:
+        """A derivative of one output element by one input element that is wrong, if there is one,
+        in words, and that output element as a function."""
+        given = list(map(Tensor.of, self.floats))
+        ends = [np.asarray(as_array(y)) for y in tree.flatten(self.outputs(*given))[0]]
+        for i, end in enumerate(ends):
+            kinds: dict[str, list[complex]] = {"f": [1.0], "c": [1.0, 1j]}
+            parts = kinds.get(end.dtype.kind, [])
+            for place in [*np.ndindex(end.shape)][:ENTRIES]:
+                for part in parts:
+                    one = self._element(i, place, part)
+                    numbers = self._differ(one, k, at)
+                    if numbers is not None:
+                        of = "real" if part == 1 else "imaginary"
+                        what = f"the {of} part of " if len(parts) > 1 else ""
+                        many = f" {i}" if len(ends) > 1 else ""
+                        where = f"{what}output{many}{list(place) if place else ''}"
+                        text = "that of {} is {}, finite differences give {}"
+                        return text.format(where, *numbers), _on_arrays(one)
+        return None
+
+    def _element(self, i: int, place: tuple[int, ...], part: complex) -> Callable[..., Any]:
+        """One part of one element of an output."""
+
+        def one(*parts: Any) -> Any:
+            end = _as_tensor(tree.flatten(self.outputs(*parts))[0][i])[place]
+            return real(end * np.conj(part)) if end.dtype.is_complex else end
+
+        return one
+
+    def _differ(
+        self, one: Callable[..., Any], k: int, at: tuple[int, ...]
+    ) -> tuple[Any, Any] | None:
+        """A derivative in reverse mode and by differences, unless they agree."""
+        found = np.asarray(as_array(grad(one, argnums=k)(*map(Tensor.of, self.floats))))[at]
+        first = None
+        for step in [self.step, *self._steps()]:
+            expected = at_element(_on_arrays(one), self.floats, k, at, step)
+            if _close(found, expected, self.tolerance):
+                return None
+            first = expected if first is None else first
+        return found, first
+
+
+def _on_arrays(f: Callable[..., Any]) -> Callable[..., float]:
+    """A scalar function of tensors as one of arrays."""
+    return lambda *arrays: scalar(f(*map(Tensor.of, arrays)))
+
+
+SMALLER = (1e-1, 1e-2, 1e-3, 1e-4)  # steps that are tried, as fractions of the first
+ENTRIES = 1000  # elements of an output that are looked at one by one for a message
+
+
+def _kink(
+    f: Callable[..., float], floats: Sequence[Array], k: int, at: tuple[int, ...], step: float
+) -> str:
+    """What the slopes on both sides of an element are, where they differ."""
+    left, right = (one_sided(f, floats, k, at, h) for h in (-step, step))
+    if abs(right - left) <= 1e-3 * max(abs(left), abs(right)):
+        return ""
+    return (
+        f". There is a kink or a jump at {floats[k][at]}: the slope is {left:.6g} on the left and "
+        f"{right:.6g} on the right; move the input away from it"
+    )
 
 
 def _compare_forward(

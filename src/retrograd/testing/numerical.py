@@ -92,22 +92,39 @@ def scalar(y: Any) -> float:
 
 def by_element(value: Callable[..., float], arrays: Sequence[Array], k: int, step: float) -> Array:
     """The gradient of `value(*arrays)` with respect to array k."""
-    x = arrays[k]
-    found = np.zeros_like(x)
-    directions = [1.0, 1j] if x.dtype.kind == "c" else [1.0]
-    for at in np.ndindex(x.shape):
-        for unit in directions:
-            h = step * max(1.0, float(abs(x[at])))
-            found[at] += unit * along(value, arrays, k, at, h * unit) / h
+    found = np.zeros_like(arrays[k])
+    for at in np.ndindex(found.shape):
+        found[at] = at_element(value, arrays, k, at, step)
     return found
+
+
+def at_element(
+    value: Callable[..., float], arrays: Sequence[Array], k: int, at: Any, step: float
+) -> Any:
+    """The derivative of `value(*arrays)` by one element of array k."""
+    x = arrays[k]
+    h = step * max(1.0, float(abs(x[at])))
+    directions = [1.0, 1j] if x.dtype.kind == "c" else [1.0]
+    return sum(unit * along(value, arrays, k, at, h * unit) / h for unit in directions)
 
 
 def along(value: Callable[..., float], arrays: Sequence[Array], k: int, at: Any, h: Any) -> float:
     """`h` times the derivative of `value` along an element of array k, by four values."""
+    one, two = (moved(value, arrays, k, at, m * h) - moved(value, arrays, k, at, -m * h)
+                for m in (1, 2))  # fmt: skip
+    return (8 * one - two) / 12
 
-    def moved(times: int) -> float:
-        x = arrays[k].copy()
-        x[at] = x[at] + times * h
-        return value(*arrays[:k], x, *arrays[k + 1 :])
 
-    return (8 * (moved(1) - moved(-1)) - (moved(2) - moved(-2))) / 12
+def one_sided(
+    value: Callable[..., float], arrays: Sequence[Array], k: int, at: Any, step: float
+) -> float:
+    """The slope of `value` from one element of array k on, to one side of it."""
+    h = step * max(1.0, float(abs(arrays[k][at])))
+    return (moved(value, arrays, k, at, h) - moved(value, arrays, k, at, 0)) / h
+
+
+def moved(value: Callable[..., float], arrays: Sequence[Array], k: int, at: Any, by: Any) -> float:
+    """`value` with one element of array k moved."""
+    x = arrays[k].copy()
+    x[at] = x[at] + by
+    return value(*arrays[:k], x, *arrays[k + 1 :])

@@ -9,6 +9,7 @@ import numpy as np
 
 from retrograd.backends.backend import Array, bind
 from retrograd.backends.checked.causes import cause_of
+from retrograd.backends.limits import check_result
 from retrograd.control.body import MEANING
 from retrograd.errors import NonFiniteError, RetrogradError
 from retrograd.ir import Graph, Node, TupleType
@@ -48,6 +49,7 @@ def checked(node: Node, given: Sequence[Any], sizes: dict[str, int]) -> Any:
     """The value of a node, of one of several results a list. Raises `NonFiniteError` if it is not
     finite and that is not handed on: an infinity where all operands are finite, or a NaN where none
     of them has one. Of a loop that is found in its body."""
+    check_result(node, sizes)
     inside = MEANING.set(lambda n, values: checked(n, values, {}))
     try:
         with np.errstate(all="ignore"):
@@ -91,7 +93,7 @@ def _error(node: Node, array: Array, wrong: Array, given: Sequence[Array]) -> No
     at = _first(wrong)
     cause = cause_of(node)
     lines = [
-        f"{node.op} gives {array[at]} in {_count(wrong)}",
+        f"{node.op} gives {_kinds(array, wrong)}",
         f"  computed by {node.describe()}",
     ]
     if node.origin is not None:
@@ -117,6 +119,25 @@ def _count(wrong: Array) -> str:
     if wrong.ndim == 0:
         return "its only element"
     return f"{int(wrong.sum())} of {wrong.size} elements, first at {list(_first(wrong))}"
+
+
+def _kinds(array: Array, wrong: Array) -> str:
+    """What there is of infinities of either sign and of NaN among elements, and where first."""
+    if array.ndim == 0:
+        return f"{array[()]} in {_count(wrong)}"
+    at = _first(wrong)
+    bad = array[wrong]
+    if array.dtype.kind == "c":
+        groups = {"nan": _isnan(bad), "inf": ~_isnan(bad)}
+    else:
+        bad = bad.astype(np.float64)
+        groups = {"nan": _isnan(bad), "inf": bad > 0, "-inf": bad < 0}
+    found = {name: int(which.sum()) for name, which in groups.items() if which.any()}
+    if len(found) == 1:
+        return f"{array[at]} in {_count(wrong)}"
+    *most, last = [f"{name} in {n}" for name, n in found.items()]
+    total = f"{', '.join(most)} and {last} of {wrong.size} elements"
+    return f"{total}, first {array[at]} at {list(at)}"
 
 
 def _first(wrong: Array) -> tuple[int, ...]:

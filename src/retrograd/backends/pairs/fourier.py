@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from retrograd.backends.limits import check_new
 from retrograd.backends.pairs.functions import Pair, mul
 from retrograd.ir import DType, Node
 from retrograd.ops.leaf import constant
@@ -37,6 +38,7 @@ def fourier(z: Pair, axis: int, inverse: bool) -> Pair:
 def _along_last(z: Pair, sign: float) -> Pair:
     n = z[0].shape[-1]
     assert isinstance(n, int)
+    check_new((n,), 16, "a Fourier transform")
     p = _factor(n)
     if p == n:
         return _direct(z, sign)

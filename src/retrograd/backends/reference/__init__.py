@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from retrograd.backends.backend import Array, bind
+from retrograd.backends.limits import check_result
 from retrograd.errors import RetrogradError
 from retrograd.ir import Graph, Node, TupleType
 from retrograd.ops.assume import check_assumed
@@ -38,6 +39,7 @@ class ReferenceProgram:
                 self.watch(x, array, ())
         for i, node in enumerate(graph.nodes[len(graph.inputs) :], len(graph.inputs)):
             operands = [values[x] for x in node.inputs]
+            check_result(node, sizes)
             try:
                 result = node.prim.bind(sizes).reference(*operands)
             except RetrogradError as error:

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.backends.limits import check_new
 from retrograd.errors import OptionError
+from retrograd.ir import as_dtype
 from retrograd.nn import functional as F
+
+MOST_LAYERS = 1000
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,11 @@ class GPTConfig:
         for name in ("vocab_size", "context", "depth", "width", "heads", "mlp_ratio"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} of a GPT is at least 1, not {getattr(self, name)}")
+        if self.depth > MOST_LAYERS:
+            raise OptionError(
+                f"depth of a GPT is at most {MOST_LAYERS}, not {self.depth}: each layer is a part "
+                "of the program of a step"
+            )
         if self.width % self.heads:
             raise OptionError(
                 f"the width {self.width} of a GPT cannot be shared by {self.heads} heads; make the "
@@ -90,6 +99,14 @@ class Block(nn.Module):
         return x + self.mlp(self.norm(x))
 
 
+def _check_size(config: GPTConfig) -> None:
+    """`MemoryLimitError`, before anything is made, for weights that do not fit into memory."""
+    own = config.width * config.width * (4 + 2 * config.mlp_ratio)
+    ends = config.width * (2 * config.vocab_size + config.context)
+    number = config.depth * own + ends
+    check_new((number,), as_dtype(config.dtype).itemsize, "the weights of a GPT")
+
+
 class GPT(nn.Module):
     """Tokens `[batch, length]` to the logits of each next token, `[batch, length, vocab_size]`.
 
@@ -104,6 +121,7 @@ class GPT(nn.Module):
 
     def __init__(self, config: GPTConfig, generator: rg.random.Generator) -> None:
         self.config = config
+        _check_size(config)
         self.tokens = nn.Embedding(config.vocab_size, config.width)
         self.positions = nn.Embedding(config.context, config.width)
         self.norm = nn.RMSNorm(config.width, eps=config.norm_eps, elementwise_affine=False)

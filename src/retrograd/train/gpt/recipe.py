@@ -62,7 +62,7 @@ def train(
     tell.message(_summary(trainer))
     tell.start(trainer.step, trainer.config.steps)
     try:
-        with stop_requests() as stop:
+        with manager.lock(), stop_requests() as stop:
             path, loss = _loop(trainer, manager, tell, stop, Watcher(board))
     finally:
         tell.close()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
+from retrograd.backends.limits import check_new
 from retrograd.data import CharTokenizer
 from retrograd.errors import OptionError
 from retrograd.train.gpt.model import GPT
@@ -35,6 +36,7 @@ def sample(
     context = model.config.context
     longest = context if length is None else length
     start = tokenizer.encode(prompt, end=False)
+    check_new((count, context, model.config.width), 4, "the activations of all texts")
     texts = np.tile(np.array(start, np.int32), (count, 1))
     running = np.ones(count, bool)
     generator = rg.random.Generator(seed)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import optim
+from retrograd.backends.limits import check_new
 from retrograd.data import CharTokenizer
 from retrograd.errors import FormatError, NonFiniteError, OptionError
 from retrograd.files import StrPath
 from retrograd.frontend import tree
-from retrograd.io import CheckpointManager, load_checkpoint
+from retrograd.io import CheckpointManager, load_checkpoint, structured
 from retrograd.train.gpt.corpus import Corpus, padded
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
 
@@ -79,6 +80,7 @@ class Trainer:
         self.source = source
         self.config = config
         self.generator = rg.random.Generator(config.seed)
+        check_new((config.batch, model.context, model.width), 4, "the activations of a batch")
         self.model = GPT(model, self.generator)
         self.optimizer = optim.Adam(
             lr=optim.schedules.linear(config.lr, config.steps),
@@ -174,24 +176,25 @@ class Trainer:
             saved = parts["gpt"] | parts["training"]
             model, config = GPTConfig(**parts["gpt"]), TrainConfig(**parts["training"])
             data, state, step = parts["data"], parts["optimizer"], parts["step"]
-        for name, value in options.items():
-            if name not in CHANGEABLE and value != saved[name]:
+            for name, value in options.items():
+                if name not in CHANGEABLE and value != saved[name]:
+                    raise FormatError(
+                        f"{path} is of a run with {name} = {saved[name]!r}, which cannot go on "
+                        f"with {name} = {value!r}; leave the option out, or start a new run "
+                        "elsewhere"
+                    )
+            config = replace(config, **{k: v for k, v in options.items() if k in CHANGEABLE})
+            corpus = Corpus(documents, model.context, config.seed, config.held_out)
+            if corpus.checksum != data["checksum"]:
                 raise FormatError(
-                    f"{path} is of a run with {name} = {saved[name]!r}, which cannot go on with "
-                    f"{name} = {value!r}; leave the option out, or start a new run elsewhere"
+                    f"{path} is of a run on another text, of {data['documents']} documents; this "
+                    f"one has {corpus.documents}. Give the same text, or start a new run elsewhere"
                 )
-        config = replace(config, **{k: v for k, v in options.items() if k in CHANGEABLE})
-        corpus = Corpus(documents, model.context, config.seed, config.held_out)
-        if corpus.checksum != data["checksum"]:
-            raise FormatError(
-                f"{path} is of a run on another text, of {data['documents']} documents; this one "
-                f"has {corpus.documents}. Give the same text, or start a new run elsewhere"
-            )
-        trainer = cls(corpus, model, config, data["source"])
-        if tree.flatten(state)[1] != tree.flatten(trainer.state)[1]:
-            raise FormatError(f"{path}: the state of the optimizer does not fit the model")
-        trainer.model.load_state_dict(parts["model"])
-        trainer.generator.load_state_dict(parts["generator"])
+            trainer = cls(corpus, model, config, data["source"])
+            if tree.flatten(state)[1] != tree.flatten(trainer.state)[1]:
+                raise FormatError(f"{path}: the state of the optimizer does not fit the model")
+            trainer.model.load_state_dict(parts["model"])
+            trainer.generator.load_state_dict(parts["generator"])
         trainer.state, trainer.step = state, step
         return trainer
 
@@ -203,8 +206,8 @@ def load_model(path: StrPath) -> tuple[GPT, CharTokenizer]:
     with _described(where):
         config, weights = GPTConfig(**parts["gpt"]), parts["model"]
         tokenizer = CharTokenizer.from_state(parts["tokenizer"])
-    model = GPT(config, rg.random.Generator(0))
-    model.load_state_dict(weights)
+        model = GPT(config, rg.random.Generator(0))
+        model.load_state_dict(weights)
     return model, tokenizer
 
 
@@ -215,13 +218,9 @@ def source_of(out: StrPath) -> str | None:
         return manager.load()["data"]["source"]
 
 
-@contextmanager
-def _described(path: Path | None) -> Iterator[None]:
+def _described(path: Path | None) -> AbstractContextManager[None]:
     """A checkpoint that lacks what a run has is of something else."""
-    try:
-        yield
-    except (KeyError, TypeError) as error:
-        raise FormatError(f"{path} is no checkpoint of a GPT run ({error!r})") from None
+    return structured(path, "it is no checkpoint of a GPT run")
 
 
 def _total_loss(model: GPT, tokens: Any, targets: Any) -> Any:

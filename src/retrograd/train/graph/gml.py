@@ -14,6 +14,9 @@ from retrograd.train.graph.weights import check_weight
 TOKEN = re.compile(r'"[^"]*"|[\[\]]|[^\s\[\]"]+|"')
 
 
+DEEPEST = 100  # lists within lists: NetworkX reads them by calls within calls
+
+
 class Entry(NamedTuple):
     """A node or an edge: the line where it begins, and what it says, as it is written."""
 
@@ -68,7 +71,9 @@ def _entries(path: Path, content: bytes) -> tuple[dict[str, str], list[Entry]]:
     for line, token in _tokens(content):
         if token == "[":
             inside.append(Entry(key, line, {}))
-            if [e.kind for e in inside[:-1]] == ["graph"] and key in ("node", "edge"):
+            if len(inside) > DEEPEST:
+                raise FormatError(f"{path}, line {line}: more than {DEEPEST} lists within lists")
+            if len(inside) == 2 and inside[0].kind == "graph" and key in ("node", "edge"):
                 found.append(inside[-1])
             key = ""
         elif token == "]":
@@ -83,7 +88,7 @@ def _entries(path: Path, content: bytes) -> tuple[dict[str, str], list[Entry]]:
         else:
             if inside:
                 inside[-1].says.setdefault(key, token)
-                if [e.kind for e in inside] == ["graph"]:
+                if len(inside) == 1 and inside[0].kind == "graph":
                     header.setdefault(key, token)
             key = ""
     if inside:

@@ -73,7 +73,8 @@ def train(
     tell = reporter or Silent()
     tell.start(trainer.step, config.steps)
     try:
-        with stop_requests() if manager is not None else nullcontext(StopRequest()) as stop:
+        own = nullcontext() if manager is None else manager.lock()
+        with own, stop_requests() if manager is not None else nullcontext(StopRequest()) as stop:
             path = _loop(trainer, manager, tell, stop, source, Watcher(board, _unit(task)))
     finally:
         tell.close()

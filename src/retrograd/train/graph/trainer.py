@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import retrograd as rg
 from retrograd import gnn, optim
 from retrograd.errors import FormatError, NonFiniteError, OptionError
 from retrograd.files import StrPath
-from retrograd.io import CheckpointManager
+from retrograd.io import CheckpointManager, structured
 from retrograd.train.graph.model import Network, features_of
 from retrograd.train.graph.sources import Task
 
@@ -139,9 +138,9 @@ class Trainer:
                     f"{path} is of a run on other graphs or labels, of {data['name']}. Give the "
                     "same data, or start a new run elsewhere"
                 )
-        if rg.tree.flatten(state)[1] != rg.tree.flatten(self.state)[1]:
-            raise FormatError(f"{path}: the state of the optimizer does not fit the network")
-        self.model.load_state_dict(weights)
+            if rg.tree.flatten(state)[1] != rg.tree.flatten(self.state)[1]:
+                raise FormatError(f"{path}: the state of the optimizer does not fit the network")
+            self.model.load_state_dict(weights)
         self.state, self.step = state, step
 
 
@@ -153,13 +152,9 @@ def saved_run(out: StrPath) -> tuple[GraphConfig, Any]:
         return GraphConfig(**parts["graph"]), parts["data"]["source"]
 
 
-@contextmanager
-def described(path: Path | None) -> Iterator[None]:
+def described(path: Path | None) -> AbstractContextManager[None]:
     """A checkpoint that lacks what a run has is of something else."""
-    try:
-        yield
-    except (KeyError, TypeError) as error:
-        raise FormatError(f"{path} is no checkpoint of a graph run ({error!r})") from None
+    return structured(path, "it is no checkpoint of a graph run")
 
 
 def checksum(task: Task) -> str:
