@@ -49,7 +49,7 @@ def contracted(node: Node, arrays: list[Array]) -> Array | None:
         a.transpose(order).reshape(shape)
         for a, order, shape in zip(arrays, layout.orders, layout.shapes, strict=True)
     ]
-    found = _along(add, x, y, layout.along) if layout.along else _in_blocks(add, x, y)
+    found = _along(add, x, y, layout.along) if layout.along else _in_blocks(PRODUCTS, add, x, y)
     return found.reshape(node.shape)
 
 
@@ -82,7 +82,7 @@ def _rounded_twice(a: Any, b: Any, total: Any, out: Any) -> Any:
     return np.add(total, a * b, out)
 
 
-def _in_blocks(add: Do, x: Array, y: Array, order: Order = PRODUCTS) -> Array:
+def _in_blocks(order: Order, add: Do, x: Array, y: Array) -> Array:
     """The sum of products along the first axis, in the order of `ops/summation.py`."""
 
     def part(first: int, last: int) -> Array:
@@ -105,7 +105,7 @@ def _along(add: Do, x: Array, y: Array, sizes: list[int]) -> Array:
         filled = np.full((len(z) // width, blocks * LANES, *z.shape[1:]), neutral, z.dtype)
         filled[:, :width] = z.reshape(-1, width, *z.shape[1:])
         parts.append(filled.reshape(-1, blocks, LANES, *z.shape[1:]).swapaxes(0, 1))
-    partial = _in_blocks(add, *parts, SUMS)
+    partial = _in_blocks(SUMS, add, *parts)
     shape = partial.shape[1:]
     for n in reversed(outer):
         partial = chained(np.add, partial.reshape(-1, n, math.prod(shape)), -0.0)

@@ -136,8 +136,10 @@ class Plan:
             for band in every:
                 if band.together and own_of_walk(band):
                     band.local.append(self.work)
+            own_size = self.work.bytes
+            assert isinstance(own_size, int)
             offsets[self.work] = size
-            size += self.work.type.size
+            size += own_size
         return Layout(offsets, size)
 
     def _lifetimes(self) -> list[Lifetime]:
