@@ -1,4 +1,4 @@
-"""What does not fit into memory is refused at once, by an error of ours that says how much."""
+"""What does not fit into memory is refused at once, by an error that says how much it is."""
 
 import pytest
 

@@ -25,7 +25,9 @@ from retrograd.train.graph import (
     report,
     train,
 )
+from retrograd.train.graph.gml import check_gml
 from retrograd.train.graph.model import features_of
+from retrograd.train.graph.tables import edges_of
 from retrograd.train.progress import Silent
 
 
@@ -344,3 +346,26 @@ def test_command(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, ["train", "graph", "--data", "nothing.xyz"])
     assert wrong.exit_code == 1
     assert "a graph is a file" in wrong.output
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.edges", "{'weight': 1}\n"),
+        ("a.edges", "a b 3\na c {1}\n"),
+        ("a.edges", "a b {" + "[" * 5000 + "\n"),
+        ("a.edges", "a b {[]: 1}\n"),
+        ("a.csv", "a," + "x" * 200_000 + "\n"),
+    ],
+)
+def test_lists_of_edges_of_another_structure_are_errors_of_ours(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(rg.FormatError, match="line"):
+        edges_of(path)
+
+
+def test_gml_may_not_lie_deep(tmp_path):
+    content = ("graph [ " + "a [ " * 10_000 + "] " * 10_001).encode()
+    with pytest.raises(rg.FormatError, match="more than 100 lists"):
+        check_gml(tmp_path / "a.gml", content)

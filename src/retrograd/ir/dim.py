@@ -33,6 +33,8 @@ class Quotient:
 
     __slots__ = ("_text", "denominator", "depth", "numerator")
 
+    depth: int  # of quotients within one another
+
     def __init__(self, numerator: int | Dim, denominator: int | Dim) -> None:
         self.numerator = numerator
         self.denominator = denominator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +72,13 @@ def _cells(path: Path) -> list[tuple[int, list[str]]]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if path.suffix == ".csv":
-            cells = [c.strip() for c in next(csv.reader([line]))]
+            try:
+                cells = [c.strip() for c in next(csv.reader([line]))]
+            except csv.Error as error:
+                raise FormatError(f"{path}, line {number}: {error}") from None
         else:
             cells = _words(line, path, number)
-        if not found and cells[0].lower() in HEADERS:
+        if not found and cells and cells[0].lower() in HEADERS:
             continue
         found.append((number, cells))
     return found
@@ -89,8 +92,10 @@ def _words(line: str, path: Path, number: int) -> list[str]:
         return cells
     try:
         said = ast.literal_eval(brace + attributes.strip())
-    except (ValueError, SyntaxError):
-        raise FormatError(f"{path}, line {number}: attributes are {brace + attributes!r}") from None
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        said = None
+    if not isinstance(said, dict):
+        raise FormatError(f"{path}, line {number}: attributes are {brace + attributes!r:.80}")
     return [*cells, str(said["weight"])] if "weight" in said else cells
 
 
@@ -100,16 +105,27 @@ def rows_of(path: Path) -> list[Row]:
     text = read_bytes(path, "table")
     parse_documents(text, str(path))
     reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig")))
-    columns = [c.strip() for c in reader.fieldnames or ()]
+    try:
+        columns = [c.strip() for c in reader.fieldnames or ()]
+    except csv.Error as error:
+        raise FormatError(f"{path}, line 1: {error}") from None
     for k, column in enumerate(columns):
         if column in columns[:k]:
             raise FormatError(f"{path}, line 1: two columns {column!r}")
     found: list[Row] = []
-    for row in reader:
+    for row in _readable(reader, path):
         if None in row or None in row.values():
             raise FormatError(f"{path}, line {reader.line_num}: another number of cells than above")
         found.append((reader.line_num, {k.strip(): v.strip() for k, v in row.items()}))
     return found
+
+
+def _readable(reader: Any, path: Path) -> Iterator[Any]:
+    """The rows of a reader; what it refuses is an error with the line."""
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise FormatError(f"{path}, line {reader.line_num}: {error}") from None
 
 
 def cell(row: dict[str, str], column: str, path: Path) -> str:
