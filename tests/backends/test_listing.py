@@ -19,6 +19,7 @@ from retrograd.ops.elementwise import exp
 from retrograd.ops.incomplete.quadrature import PANELS, Panels, one_by_one
 from retrograd.ops.leaf import input_node
 from retrograd.ops.meaning import Arrays
+from retrograd.shared import Key
 
 X = np.array([0.5, -1.0, 4.0])
 
@@ -144,7 +145,7 @@ def test_facts_go_with_their_node() -> None:
 
 
 def test_keys_are_equal_where_what_they_hold_is() -> None:
-    one, same, other = facts.Key((1, "a")), facts.Key((1, "a")), facts.Key((2, "a"))
+    one, same, other = Key((1, "a")), Key((1, "a")), Key((2, "a"))
     assert {one: 3}[same] == 3
     assert one != other
     assert one != (1, "a")

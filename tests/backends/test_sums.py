@@ -266,8 +266,8 @@ def test_contractions_over_two_axes(shapes: Any, axes: tuple[int, int]) -> None:
         assert layout is not None
         assert add is not None
         both = zip((a, b), layout.orders, layout.shapes, strict=True)
-        given = [x.transpose(order).reshape(shape) for x, order, shape in both]
-        wanted = contracting._along(add, *given, layout.along).reshape(node.shape)
+        x, y = (z.transpose(order).reshape(shape) for z, order, shape in both)
+        wanted = contracting._along(add, x, y, layout.along).reshape(node.shape)
     else:
         wanted = product_of(left, b.reshape(inner, -1)).reshape(node.shape)
     dims = {axes[0]: Dim("p"), axes[1]: Dim("q"), **{i: Dim(f"a{i}") for i in free}}

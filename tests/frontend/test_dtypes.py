@@ -110,6 +110,7 @@ def test_the_namespace_tells_of_itself():
 
 def test_versions_of_the_standard():
     x = rg.ones(1)
+    version: Any
     for version in (None, "2021.12", "2022.12", "2023.12", rg.__array_api_version__):
         assert x.__array_namespace__(api_version=version) is rg
     for version in ("2020.12", "2099.12", "", 2024):
@@ -118,7 +119,7 @@ def test_versions_of_the_standard():
 
 
 def test_shapes_are_broadcast_as_numpy_does():
-    sizes = [(), (1,), (3,), (0,), (2, 1), (2, 3), (4, 1, 1), 3]
+    sizes: list[Any] = [(), (1,), (3,), (0,), (2, 1), (2, 3), (4, 1, 1), 3]
     for shapes in itertools.product(sizes, repeat=2):
         try:
             expected = np.broadcast_shapes(*shapes)
@@ -143,6 +144,7 @@ def test_functions_of_several_results_return_tuples():
 def test_export_by_dlpack():
     x = rg.ones(3)
     assert x.__dlpack_device__() == (1, 0)
+    options: dict[str, Any]
     for options in (
         {}, {"max_version": (1, 0)}, {"max_version": (0, 8)}, {"copy": True}, {"stream": None},
         {"dl_device": (1, 0)}, {"max_version": (1, 1), "copy": True, "dl_device": (1, 0)},

@@ -169,7 +169,8 @@ def test_a_sum_of_ones_that_no_array_holds() -> None:
 def test_conv_weight_gradients() -> None:
     """Of all forms: channels, groups, a stride, one channel; sums over images and places."""
     rng = np.random.default_rng(0)
-    for make in (lambda s: np.full(s, 0.1, np.float32), lambda s: rng.random(s, np.float32)):
+    kinds: list[Callable[[Any], Array]] = [KINDS["0.1"], lambda s: rng.random(s, np.float32)]
+    for make in kinds:
         for channels, groups, stride in ((4, 1, 1), (4, 4, 1), (6, 2, 2), (1, 1, 1)):
             x, w = make((32, channels, 18, 18)), make((2 * groups, channels // groups, 3, 3))
 

@@ -1,6 +1,8 @@
 """Arrays that the user shares with tensors and edits: an operation uses what it finds there when it
 is called, whenever its result, or a gradient, is computed."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -70,7 +72,7 @@ def test_what_is_not_edited_is_copied_once():
     data, x, _ = made()
     node = x.node
     assert x.node is node
-    assert not np.shares_memory(node.prim.array, data)  # type: ignore[attr-defined]
+    assert not np.shares_memory(node.prim.array, data)
     data[0] = np.nan
     other = x.node
     assert other is not node
@@ -109,7 +111,7 @@ def test_leaves_that_share_memory_get_gradients():
     x.grad = None
     with rg.debug():  # on nodes
         ((x * x).sum() + x.sum()).backward()
-    assert x.grad.tolist() == [15, 3, 3]
+    assert x.grad.tolist() == [15, 3, 3]  # type: ignore[attr-defined]
 
 
 def test_leaves_that_were_replaced():
@@ -129,7 +131,7 @@ def test_constants_and_buffers_are_the_same_memory():
     y = z * 2
     data[:] = 4
     assert (y.tolist(), (z * 2).tolist()) == ([2, 2, 2], [8, 8, 8])
-    module = rg.nn.Module()
+    module: Any = rg.nn.Module()
     module.register_buffer("data", data)
     data[:] = 5
     assert module.data.tolist() == [4, 4, 4]

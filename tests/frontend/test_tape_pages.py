@@ -322,7 +322,7 @@ def test_gradients_of_tensors_beside_those_of_the_tape():
         assert x.grad.tolist() == [8 * k, 27 * k]
     x.grad = None
     (x * x).sum().backward()
-    assert x.grad.tolist() == [2, 4]
+    assert x.grad.tolist() == [2, 4]  # type: ignore[attr-defined]
 
 
 def test_gradients_in_a_block_are_on_no_tape():

@@ -64,7 +64,7 @@ def test_no_digit_is_lost_next_to_float64(name, looked):
 def test_what_is_seen_is_the_default_dtype(name):
     make, exact = CHAINS[name]
     c = make()
-    kind = np.complex64 if isinstance(exact, complex) else np.float32
+    kind: Any = np.complex64 if isinstance(exact, complex) else np.float32
     assert c.dtype == c.numpy().dtype == kind
     assert c.numpy() == kind(exact)
     assert (rg.tensor([1, 2]) * c).dtype == (rg.ones(2) * c).dtype == kind

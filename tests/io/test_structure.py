@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from retrograd.io import CheckpointManager, load_checkpoint, read_checkpoint_hea
 from retrograd.io.checkpoint import _checksum
 from retrograd.io.safetensors import load_safetensors, metadata_of, pack, unpack
 
-VALUES = [
+VALUES: list[Any] = [
     None, True, -1, 0, 10**30, 1e400, "", "x", [], {}, [[]], {"$tensor": "nope"}, {"$tensor": 3},
     {"$tuple": 3}, {"$numbered": {"x": 1}}, {"$array": []}, {"$other": 1}, float("nan"),
 ]  # fmt: skip

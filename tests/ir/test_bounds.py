@@ -54,7 +54,12 @@ def test_what_grows_faster_is_refused(size, match):
 
 def test_sums_and_products_at_once_are_those_one_after_the_other():
     n, m = Dim("N"), Dim("M")
-    for sizes in ([n, m, 3, n], [n + 1, 2, m - 1, n], [0, n], [(n + 1) // 2, n, m + 1], [], [4, 5]):
+    total: int | Dim
+    whole: int | Dim
+    cases: list[list[int | Dim]] = [
+        [n, m, 3, n], [n + 1, 2, m - 1, n], [0, n], [(n + 1) // 2, n, m + 1], [], [4, 5],
+    ]  # fmt: skip
+    for sizes in cases:
         total, whole = 0, 1
         for size in sizes:
             total, whole = total + size, whole * size

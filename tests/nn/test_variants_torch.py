@@ -3,6 +3,7 @@ same for. Arguments are drawn at random from all combinations."""
 
 import itertools
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,10 +30,11 @@ def agree(name, *arrays, grad=True, **options):
         expected = getattr(torch.nn.functional, name)(*theirs, **options)
     except (RuntimeError, ValueError, TypeError):
         return False
-    ours = [rg.tensor(a, requires_grad=grad) if isinstance(a, np.ndarray) else a for a in arrays]
+    ours: list[Any] = [rg.tensor(a, requires_grad=grad) if isinstance(a, np.ndarray) else a
+                       for a in arrays]  # fmt: skip
     got = getattr(F, name)(*ours, **options)
     assert got.shape == tuple(expected.shape), (name, options)
-    close = {"rtol": 1e-4, "atol": 1e-5, "err_msg": f"{name} {options}"}
+    close: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5, "err_msg": f"{name} {options}"}
     np.testing.assert_allclose(got, expected.detach(), **close)
     if grad:
         weight = floats(*got.shape)
@@ -111,7 +113,9 @@ def test_group_norm(shape):
 def test_pad_sequence(dtype):
     given = [np.array(x, dtype) for x in ([1, 2, 3], [4], [])]
     for first, value in itertools.product([False, True], [{}, 0, 0.0, -1, 2.0]):
-        options = {"batch_first": first, **({} if value == {} else {"padding_value": value})}
+        options: dict[str, Any] = {"batch_first": first}
+        if value != {}:
+            options["padding_value"] = value
         expected = torch.nn.utils.rnn.pad_sequence([torch.tensor(x) for x in given], **options)
         if dtype is np.bool_ and options.get("padding_value", 0) not in (0, 1):
             continue
@@ -139,8 +143,8 @@ def test_max_unpool_has_the_gradient_of_what_it_sets():
     assert y.tolist() == [[[1, 4, 3, 0, 0, 0, 0, 0]]]
     y.backward(rg.arange(1.0, 9.0)[None, None])
     assert x.grad.tolist() == [[[1, 0, 3, 2]]]
-    x = np.linspace(-1, 1, 12).reshape(1, 1, 12)
-    v, found = F.max_pool1d(rg.asarray(x), 3, 1, return_indices=True)
+    row = np.linspace(-1, 1, 12).reshape(1, 1, 12)
+    v, found = F.max_pool1d(rg.asarray(row), 3, 1, return_indices=True)
     assert rg.gradcheck(lambda v: F.max_unpool1d(v, found, 3, 1), v.numpy())
     for bad in ([[[0, 2, 2, 8]]], [[[0, 2, -1, 1]]]):
         with pytest.raises(IndexError):

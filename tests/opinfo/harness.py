@@ -12,7 +12,7 @@ import pytest
 
 import retrograd as rg
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
 pytest.importorskip("expecttest", reason="OpInfo needs expecttest (extra: torch)")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -43,7 +43,7 @@ class _Leaf:
     place: int
 
 
-def samples(op: Any, own: Call, dtype: torch.dtype, most: int) -> Iterator[Sample]:
+def samples(op: Any, own: Call, dtype: Any, most: int) -> Iterator[Sample]:
     """At most so many samples, spread over all that an entry lists."""
     torch.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002 (what PyTorch's samples draw from)

@@ -91,7 +91,7 @@ def everything() -> None:
     assert waiting[0].numpy().shape == (2,)
     w.grad = None
     (w * 2).sum().backward()
-    assert w.grad.tolist() == [2, 2]
+    assert w.grad.tolist() == [2, 2]  # type: ignore[attr-defined]
     v = rg.Value(2.0)
     (v * v).backward()
     assert v.grad == 4

@@ -10,9 +10,10 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import retrograd
 
@@ -23,7 +24,8 @@ _leaving: dict[int, frozenset[int]] = {}
 _codes: list[CodeType] = []  # so that no other gets the address of one of them
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True)
+class Outcome:
     """What became of a call: how many instructions it took, and where it was interrupted."""
 
     count: int

@@ -74,7 +74,7 @@ def backward() -> Case:
         assert both in (([3, 4], [1, 2]), ([9, 20], [2, 6]))  # of all leaves, or of none
         x.grad = u.grad = None
         (x * x * u).sum().backward()
-        assert (x.grad.tolist(), u.grad.tolist()) == ([6, 16], [1, 4])
+        assert (x.grad.tolist(), u.grad.tolist()) == ([6, 16], [1, 4])  # type: ignore[attr-defined]
 
     return Case(loss.backward, after)
 

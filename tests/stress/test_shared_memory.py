@@ -204,7 +204,9 @@ ALL = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 f
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (2, 3)])
 def test_every_dtype_and_shape_crosses(dtype, shape):
     x = rg.ones(shape, dtype=dtype)
-    for versioned in ({}, {"max_version": (1, 0)}, {"max_version": (1, 9), "dl_device": CPU}):
+    versions: list[dict[str, Any]]
+    versions = [{}, {"max_version": (1, 0)}, {"max_version": (1, 9), "dl_device": CPU}]
+    for versioned in versions:
         y = rg.from_dlpack(Capsule(x.__dlpack__(**versioned)))
         assert (y.dtype, y.shape) == (x.dtype, shape)
         assert (y == 1).all()

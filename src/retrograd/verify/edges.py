@@ -72,11 +72,12 @@ def check_edges(
         except np.linalg.LinAlgError:  # a derivative that is refused is none that is wrong
             continue
         for i, g in zip(wrt, gradients, strict=True):
-            t = rng.uniform(0.5, 1.5, arrays[i].shape)
-            sides = [_one_sided(value, arrays, i, sign * t) for sign in (1.0, -1.0)]
-            if None in sides:
+            shape: tuple[int, ...] = arrays[i].shape
+            t = rng.uniform(0.5, 1.5, shape)
+            above, below = (_one_sided(value, arrays, i, sign * t) for sign in (1.0, -1.0))
+            if above is None or below is None:
                 continue
-            low, high = sorted((sides[0], -sides[1]))  # type: ignore[operator, type-var]
+            low, high = sorted((above, -below))
             room = TOLERANCE * max(1.0, abs(low), abs(high))
             found = float(inner(g, t))
             compared += 1

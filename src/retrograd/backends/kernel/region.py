@@ -272,7 +272,8 @@ def _walk(
         parts.edges, parts.order, result,
         memory.new("cursor", state), memory.new("cursor", state),
         memory.new("cursor", total), memory.new("cursor", total),
-        *(memory.new("temporary", total) for _ in range(3)),
+        memory.new("temporary", total), memory.new("temporary", total),
+        memory.new("temporary", total),
         [memory.new("temporary", total.with_dtype(float64)) for _ in range(numbers)],
         by_edge, by_node,
     )  # fmt: skip

@@ -202,9 +202,9 @@ def along(w: KernelWriter, nest: Nest) -> None:
         if not precise:
             return [last]
         last = types.convert(w, last, a.dtype, float64)
-        return (
-            [*more(double, *carried, last)] if count == 2 else [double.do("fadd", *carried, last)]
-        )
+        if count == 2:
+            return [*more(double, carried[0], carried[1], last)]
+        return [double.do("fadd", carried[0], last)]
 
     def row(_: Carried) -> Carried:
         go = backwards if reverse and w.lanes > 1 else over
