@@ -111,5 +111,9 @@ class RecompilationWarning(UserWarning):
 
 
 class HistoryWarning(UserWarning):
-    """Results of a `jit` function that require gradients have been its arguments many times in a
-    row, so that the memory of all these calls is kept; the message says what can be done."""
+    """A history that grows, or is lost.
+
+    Results of a `jit` function that require gradients have been its arguments many times in a row,
+    so that the memory of all these calls is kept; or `float()` of a tensor that requires a gradient
+    was asked for, which is a constant to what is computed with it (`item()`, by which losses are
+    logged, is not warned of). The message says what can be done."""

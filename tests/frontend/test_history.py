@@ -293,3 +293,18 @@ def test_another_library_gets_constants_only():
         with pytest.raises(rg.GradientError, match="detach"):
             leave(x)
     assert np.from_dlpack(x.detach()).tolist() == [1]
+
+
+def test_python_numbers_of_tensors_that_require_a_gradient_warn():
+    """As in PyTorch; `item()` is how a loss is logged."""
+    x = rg.tensor(3.0, requires_grad=True)
+    for leave in (float, int, complex):
+        with pytest.warns(rg.HistoryWarning, match="detach"):
+            assert leave(x) == 3
+        with pytest.warns(rg.HistoryWarning, match="detach"):
+            assert leave(2 * x) == 6
+        assert leave(x.detach()) == 3
+        with rg.no_grad():
+            assert leave(x) == 3
+    assert x.item() == 3
+    assert (2 * x).tolist() == 6

@@ -49,3 +49,12 @@ def argument_names(f: Callable[..., Any], args: Sequence[Any]) -> list[str]:
         for name, arg in zip([*known, *beyond], args, strict=False)
         for path in tree.paths(arg)
     ]
+
+
+def leaf_names(f: Callable[..., Any], leaves: Sequence[Any], structure: Any) -> list[str]:
+    """What to call each leaf of the arguments of a call, those by position first."""
+    args, kwargs = tree.unflatten(structure, leaves)
+    names = argument_names(f, args)
+    for key in sorted(kwargs):
+        names += [key + path for path in tree.paths(kwargs[key])]
+    return names

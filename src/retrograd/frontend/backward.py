@@ -16,11 +16,12 @@ from retrograd.frontend.conversion import as_array
 from retrograd.frontend.elementwise import add, stop_gradient
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import Data, is_spent, known, leaf, leaf_handle
+from retrograd.frontend.listeners import sees_all
 from retrograd.frontend.page import Page
 from retrograd.frontend.past import past_of
 from retrograd.frontend.programs import GRADIENTS, LOCK
 from retrograd.frontend.recall import hold, operand
-from retrograd.frontend.recording import Lazy, evaluate, sees_all
+from retrograd.frontend.recording import Lazy, evaluate
 from retrograd.frontend.retained import retained
 from retrograd.frontend.segments import cut
 from retrograd.frontend.through import gradients, way_from

@@ -13,11 +13,10 @@ from retrograd.errors import NonFiniteError, TraceError
 from retrograd.frontend.context import _BACKEND, Setting, current_backend, is_tracing
 from retrograd.frontend.failure import show_failure
 from retrograd.frontend.leaves import PENDING, leaf
+from retrograd.frontend.listeners import add_recorder, drop_recorder
 from retrograd.frontend.recording import (
     Lazy,
-    add_recorder,
     dissolve_pages,
-    drop_recorder,
     evaluate,
 )
 from retrograd.frontend.value.page import close_pages

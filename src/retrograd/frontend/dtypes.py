@@ -24,6 +24,17 @@ from retrograd.ir import (
     int64,
 )
 
+VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12"  # of the array API
+
+
+def check_version(version: str | None) -> None:
+    """Refuse a version of the array API that the namespace says nothing about."""
+    if version is not None and version not in VERSIONS:
+        raise OptionError(
+            f"the version {version!r} of the array API is unknown here; there are "
+            f"{', '.join(VERSIONS)}"
+        )
+
 
 def _dtype_of(x: Any) -> DType:
     """The dtype that is given, or that of an array."""

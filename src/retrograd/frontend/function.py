@@ -20,12 +20,13 @@ from retrograd.frontend.context import _GRAD, grad_enabled
 from retrograd.frontend.conversion import as_array, holds_arrays
 from retrograd.frontend.leaves import leaf
 from retrograd.frontend.leaving import lost, returned
+from retrograd.frontend.listeners import recorders
 from retrograd.frontend.page import CURRENT, dissolve
 from retrograd.frontend.programs import LITERAL
 from retrograd.frontend.recall import LARGEST, MISSED, free_number, hold, pair, single
 from retrograd.frontend.recall_calls import collected, recall
 from retrograd.frontend.recorder import Operation, number_key, served
-from retrograd.frontend.recording import Lazy, recorders
+from retrograd.frontend.recording import Lazy
 from retrograd.frontend.source import REFUSALS, locate, user_source
 from retrograd.frontend.weak import Weak, of_numbers
 from retrograd.ir import Node, Provenance, made_by, provenance

@@ -13,8 +13,8 @@ import numpy as np
 
 from retrograd.backends import CHECKED, MISSED, Array, Pending, compile_graph
 from retrograd.errors import ArgumentError, DTypeError, TraceError
-from retrograd.frontend import recording, tree
-from retrograd.frontend.arguments import argument_names, positional
+from retrograd.frontend import listeners, recording, tree
+from retrograd.frontend.arguments import leaf_names, positional
 from retrograd.frontend.assuming import Assumptions
 from retrograd.frontend.broadcasting import as_node
 from retrograd.frontend.calling import COMPUTED, Call, Site, Traced, at_hand, caller_of, is_serving
@@ -152,7 +152,7 @@ class Jit:
             _TRACING.get() is None
             and _BACKEND.get() == "llvm"
             and _TAPE.get() is None
-            and not (recording.RECORDERS and _concerns_tapes(args, kwargs))
+            and not (listeners.RECORDERS and _concerns_tapes(args, kwargs))
         ):
             gone = self._gone_here(*user_place()) if self._donate else None
             result = self._served(args, kwargs, gone)
@@ -241,7 +241,7 @@ class Jit:
             with self._lock:
                 traced = self._traces.get(signature)
                 if traced is None:
-                    names = self._leaf_names(call.leaves, call.structure)
+                    names = leaf_names(self._f, call.leaves, call.structure)
                     self._history.compiling(self._name, signature, names)
                     with uncollected():
                         traced = self._trace(call, names)
@@ -379,13 +379,6 @@ class Jit:
         program = compile_graph(graph, current_backend(), donors)
         fixed = [COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]
         return Traced(program, captured, shape, fixed, graph)
-
-    def _leaf_names(self, leaves: Sequence[Any], structure: Any) -> list[str]:
-        args, kwargs = tree.unflatten(structure, leaves)
-        names = argument_names(self._f, args)
-        for key in sorted(kwargs):
-            names += [key + path for path in tree.paths(kwargs[key])]
-        return names
 
 
 def jit(

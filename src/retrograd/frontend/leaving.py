@@ -6,11 +6,12 @@ wrong without a word. So it is refused, unless the tensor was detached.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from retrograd.errors import GradientError
+from retrograd.errors import GradientError, HistoryWarning
 from retrograd.frontend.context import active, grad_enabled
 from retrograd.frontend.recording import Array, Lazy
 from retrograd.ir import Node
@@ -41,6 +42,15 @@ def number_of(x: Lazy, how: str) -> Array:
     if is_sought(x):
         raise GradientError(lost(how))
     return x.value()
+
+
+def scalar_of(x: Lazy, how: str) -> Array:
+    """The value of a tensor for `float()` and its like, which Python's arithmetic asks for, too:
+    nothing can tell later that the number came from a tensor, so there is a warning."""
+    found = number_of(x, how)
+    if x._requires_grad and grad_enabled():
+        warnings.warn(lost(how), HistoryWarning, stacklevel=3)
+    return found
 
 
 def array_of(x: Lazy, how: str) -> Array:

@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.errors import RetrogradError
-from retrograd.frontend import recording
+from retrograd.frontend import listeners
 from retrograd.frontend.context import current_tape, grad_enabled, is_tracing, is_unseen
 from retrograd.frontend.forms import Form
 from retrograd.frontend.leaves import SPENT, Data
+from retrograd.frontend.listeners import alive
 from retrograd.frontend.page import Page, current
 from retrograd.frontend.programs import LITERAL, LOCK, is_argument
 from retrograd.frontend.recorder import Operation, number_key
-from retrograd.frontend.recording import Lazy, alive
+from retrograd.frontend.recording import Lazy
 from retrograd.frontend.segments import LOOKS, cut, make_room
 from retrograd.frontend.source import user_source
 from retrograd.ir import Node, Provenance, made_by, provenance
@@ -30,7 +31,7 @@ LARGEST = 2**53  # beyond, an int is not the same as a float
 
 def page_of(handles: Sequence[Lazy]) -> Page | None:
     """The page on which an operation on these is recorded, if it is recorded on one."""
-    if recording.RECORDERS or current_tape() is not None or any(h._page.ordered for h in handles):
+    if listeners.RECORDERS or current_tape() is not None or any(h._page.ordered for h in handles):
         found = _with_tapes(handles)
         if found is not MISSED:
             return found  # type: ignore[return-value]

@@ -26,23 +26,23 @@ from retrograd.frontend import elementwise as el
 from retrograd.frontend.backward import backward
 from retrograd.frontend.context import _GRAD
 from retrograd.frontend.dlpack import CPU, exported
+from retrograd.frontend.dtypes import check_version
 from retrograd.frontend.forms import Form
 from retrograd.frontend.function import operator, reflected
 from retrograd.frontend.inplace import change
-from retrograd.frontend.leaving import array_of, is_sought, number_of
+from retrograd.frontend.leaving import array_of, is_sought, number_of, scalar_of
+from retrograd.frontend.listeners import on_tape
 from retrograd.frontend.numpy_functions import called
 from retrograd.frontend.page import CURRENT, Page
 from retrograd.frontend.programs import GRADIENTS
 from retrograd.frontend.recorder import install
-from retrograd.frontend.recording import Array, Lazy, leaf, on_tape
+from retrograd.frontend.recording import Array, Lazy, leaf
 from retrograd.frontend.retained import is_retained, retain, warn_of_no_leaf
 from retrograd.frontend.ufuncs import applied
 from retrograd.frontend.weak import is_weak, weak, wide
 from retrograd.ir import Dim, DType
 from retrograd.ops.control import StopGradient
 from retrograd.shared import completed
-
-VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12"  # of the array API
 
 
 def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -226,13 +226,13 @@ class Tensor(Lazy):
         return bool(self._number(self.value()))
 
     def __int__(self) -> int:
-        return int(self._number(number_of(self, "int()")))
+        return int(self._number(scalar_of(self, "int()")))
 
     def __complex__(self) -> complex:
-        return complex(self._number(number_of(self, "complex()")))
+        return complex(self._number(scalar_of(self, "complex()")))
 
     def __float__(self) -> float:
-        return float(self._number(number_of(self, "float()")))
+        return float(self._number(scalar_of(self, "float()")))
 
     def __index__(self) -> int:
         if not self.dtype.is_integer:
@@ -442,13 +442,8 @@ class Tensor(Lazy):
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The namespace of the array API: the package itself. It has what the versions of the
         standard say up to `__array_api_version__`."""
-        namespace = sys.modules["retrograd"]
-        if api_version is not None and api_version not in VERSIONS:
-            raise OptionError(
-                f"the version {api_version!r} of the array API is unknown here; there are "
-                f"{', '.join(VERSIONS)}"
-            )
-        return namespace
+        check_version(api_version)
+        return sys.modules["retrograd"]
 
 
 Lazy.handle_class = Tensor

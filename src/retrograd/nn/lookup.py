@@ -11,8 +11,8 @@ from ml_dtypes import finfo
 import retrograd as rg
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.frontend.context import is_tracing
+from retrograd.frontend.listeners import recorders
 from retrograd.frontend.random import Generator
-from retrograd.frontend.recording import recorders
 from retrograd.frontend.rowsparse import look_up
 from retrograd.frontend.source import located
 from retrograd.frontend.tensor import Tensor

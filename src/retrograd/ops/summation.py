@@ -16,6 +16,7 @@ operation keeps to no order, but to the same bound: `total` and `in_halves`.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -75,7 +76,8 @@ def total(x: Any, axes: Sequence[int]) -> Any:
     if x.dtype.kind not in "fc":
         return np.sum(x, axis=tuple(axes), dtype=x.dtype)
     kept = [i for i in range(x.ndim) if i not in axes]
-    rows = x.transpose((*kept, *axes)).reshape(*[x.shape[i] for i in kept], -1)
+    terms = math.prod(x.shape[i] for i in axes)
+    rows = x.transpose((*kept, *axes)).reshape(*[x.shape[i] for i in kept], terms)
     return np.sum(np.ascontiguousarray(rows), axis=-1, dtype=x.dtype)
 
 

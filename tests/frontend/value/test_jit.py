@@ -448,3 +448,16 @@ def test_micrograd_demo(Value):
         return lambda k: step(1.0 - 0.01 * k), model.parameters()
 
     both(rg.Value, make, calls=6)
+
+
+def test_what_answers_any_name_is_not_looked_into(Value):
+    """Objects that make attributes of any name are closed over like others."""
+
+    class Anything:
+        __slots__ = ()
+
+        def __getattr__(self, name):
+            return self
+
+    held = Anything()
+    assert rg.jit(lambda x: x if held is None else 2 * x)(3.0).item() == 6

@@ -12,10 +12,11 @@ import numpy as np
 
 from retrograd.errors import StaleTapeError
 from retrograd.frontend.context import _TAPE
+from retrograd.frontend.listeners import add_recorder, alive, recorders
 from retrograd.frontend.page import dissolve
 from retrograd.frontend.past import past_of
 from retrograd.frontend.recall import constant
-from retrograd.frontend.recording import Lazy, add_recorder, alive, leaf, recorders
+from retrograd.frontend.recording import Lazy, leaf
 from retrograd.frontend.tape.entry import Entry, wants_gradient
 from retrograd.frontend.tape.page import TapePage
 from retrograd.frontend.tape.pages import Pages

@@ -23,8 +23,9 @@ from retrograd.frontend.context import (
     restored,
 )
 from retrograd.frontend.conversion import as_array
+from retrograd.frontend.listeners import shown
 from retrograd.frontend.page import dissolve
-from retrograd.frontend.recording import Lazy, leaf, leaf_handle, shown
+from retrograd.frontend.recording import Lazy, leaf, leaf_handle
 from retrograd.frontend.source import user_source
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.weak import is_weak, weak, wide

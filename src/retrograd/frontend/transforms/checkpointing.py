@@ -9,7 +9,8 @@ from typing import Any
 from retrograd.errors import OptionError
 from retrograd.frontend import tree
 from retrograd.frontend.context import restored, unseen
-from retrograd.frontend.recording import Lazy, dissolve_pages, shown
+from retrograd.frontend.listeners import shown
+from retrograd.frontend.recording import Lazy, dissolve_pages
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import alias, need_function
 from retrograd.frontend.transforms.budget import FREE, Piece, pieces_within

@@ -13,7 +13,8 @@ from retrograd.errors import GradientError, OptionError
 from retrograd.frontend import tree
 from retrograd.frontend.broadcasting import integer
 from retrograd.frontend.context import Setting, grad_enabled, is_tracing, restored
-from retrograd.frontend.recording import Lazy, shown
+from retrograd.frontend.listeners import shown
+from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import alias, need_function, wanted
 from retrograd.frontend.transforms.rules import ForwardRule, Operands, ReverseRule

@@ -13,9 +13,10 @@ from typing import Any
 from retrograd.backends import CHECKED
 from retrograd.frontend.context import current_backend, is_tracing
 from retrograd.frontend.leaves import Data, leaf, leaf_handle
+from retrograd.frontend.listeners import sees_all
 from retrograd.frontend.programs import LOCK
 from retrograd.frontend.recall import hold
-from retrograd.frontend.recording import Lazy, evaluate, is_taped, sees_all
+from retrograd.frontend.recording import Lazy, evaluate, is_taped
 from retrograd.frontend.transforms.active import is_differentiating
 from retrograd.frontend.weak import is_weak
 from retrograd.ir import Node, full

@@ -11,8 +11,9 @@ from retrograd.errors import ShapeError
 from retrograd.frontend import tree
 from retrograd.frontend.graph import argument_names
 from retrograd.frontend.leaves import STALE
+from retrograd.frontend.listeners import shown
 from retrograd.frontend.manipulation import moveaxis
-from retrograd.frontend.recording import Lazy, shown
+from retrograd.frontend.recording import Lazy
 from retrograd.frontend.tensor import Tensor
 from retrograd.frontend.transforms.active import need_function, to_node
 from retrograd.ir import Dim, Node

@@ -234,7 +234,8 @@ def _inside(x: Any) -> list[Any]:
         return []
     if hasattr(x, "__wrapped__"):
         return [x.__wrapped__]
-    found = list(getattr(x, "__dict__", {}).values())
+    held = getattr(x, "__dict__", None)  # not a dict where any name is an attribute
+    found = list(held.values()) if isinstance(held, dict) else []
     method = type(x).__dict__.get("__call__")  # what a module does is in its class
     return [*found, method] if isinstance(method, types.FunctionType) else found
 
