@@ -16,12 +16,9 @@ torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed (extr
 pytest.importorskip("expecttest", reason="OpInfo needs expecttest (extra: torch)")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from torch.testing._internal.common_methods_invocations import (
-        gradcheck_wrapper_hermitian_input,
-        op_db,
-    )
+    _database: Any = pytest.importorskip("torch.testing._internal.common_methods_invocations")
 
-ENTRIES = {f"{op.name} {op.variant_test_name}".strip(): op for op in op_db}
+ENTRIES = {f"{op.name} {op.variant_test_name}".strip(): op for op in _database.op_db}
 # Arguments that say how PyTorch is to compute or to store, not what.
 _IGNORED = ("memory_format", "device", "layout", "requires_grad", "pin_memory")
 Call = Callable[..., Any]
@@ -72,7 +69,7 @@ def _taken_apart(op: Any, own: Call, sample: Any) -> Sample:
     shown = {k: v for k, v in options.items() if k not in _IGNORED}
 
     # Where PyTorch's own tests of gradients make a matrix Hermitian first, so do we.
-    symmetric = op.gradcheck_wrapper is gradcheck_wrapper_hermitian_input
+    symmetric = op.gradcheck_wrapper is _database.gradcheck_wrapper_hermitian_input
 
     def of_torch(*given: Any) -> Any:
         given = (given[0] + given[0].mH, *given[1:]) if symmetric else given

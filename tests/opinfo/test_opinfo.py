@@ -14,9 +14,13 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from tests.opinfo import differences
-from tests.opinfo.counterparts import counterpart
-from tests.opinfo.harness import (
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+pytest.importorskip("expecttest", reason="OpInfo needs expecttest (extra: torch)")
+
+from tests.opinfo import differences  # noqa: E402
+from tests.opinfo.counterparts import counterpart  # noqa: E402
+from tests.opinfo.harness import (  # noqa: E402
     ENTRIES,
     Sample,
     as_numpy,
@@ -24,7 +28,6 @@ from tests.opinfo.harness import (
     everything,
     floats,
     samples,
-    torch,
     weighted,
     weights_like,
 )
