@@ -218,6 +218,7 @@ def test_what_is_differentiated_does_not_leave(how):
             assert traced or "detach" in str(caught.value), name
 
 
+@pytest.mark.filterwarnings("ignore::retrograd.HistoryWarning")
 @pytest.mark.parametrize("how", LEFT)
 def test_what_is_not_differentiated_may_leave(how):
     leave = LEFT[how]
@@ -242,6 +243,7 @@ def test_what_is_not_differentiated_may_leave(how):
         rg.jit(leave)(rg.tensor(ONE))
 
 
+@pytest.mark.filterwarnings("ignore::retrograd.HistoryWarning")
 def test_looking_is_always_allowed():
     seen = []
 
