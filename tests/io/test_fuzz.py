@@ -6,6 +6,7 @@ import io
 import json
 import random
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from retrograd.data import read_documents
 from retrograd.inspect import page
 from retrograd.io import load_safetensors, read_metadata
 from retrograd.io.safetensors import pack
+from retrograd.train import gpt
 from retrograd.train.graph import read_task
 
 WORDS = [
@@ -302,3 +304,15 @@ def test_as_many_labels_as_nodes(tmp_path):
     (tmp_path / "nodes.csv").write_text("node,label\n" + rows)
     task = read_task(str(tmp_path / "a.edges"), None, tmp_path / "nodes.csv")
     assert [task.classes[k] for k in task.labels] == [str(i) for i in range(40_000)]
+
+
+def test_a_tokenizer_of_another_size_than_the_model_is_refused(tmp_path):
+    config = gpt.GPTConfig(width=4, heads=1, vocab_size=4)
+    parts = {"gpt": asdict(config), "model": gpt.GPT(config, rg.random.Generator(0))}
+    for characters in "abc", "ab":
+        tokenizer = {"kind": "characters", "characters": characters}
+        rg.io.save_checkpoint(tmp_path / "a", **parts, tokenizer=tokenizer)
+        if characters == "abc":
+            gpt.load_model(tmp_path / "a")
+    with pytest.raises(rg.FormatError, match="tokenizer has 3 tokens, its model 4"):
+        gpt.load_model(tmp_path / "a")

@@ -447,3 +447,8 @@ def test_weights_of_edge_lists_that_are_too_large(tmp_path, edges, message):
     (tmp_path / "a.edges").write_text(edges)
     with pytest.raises(FormatError, match=message):
         edges_of(tmp_path / "a.edges")
+
+
+def test_a_network_that_does_not_fit_into_memory_is_refused_before_it_is_made() -> None:
+    with pytest.raises(rg.MemoryLimitError, match="the weights of the layers"):
+        train(karate(), GraphConfig(hidden=10**7))

@@ -15,6 +15,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import gnn, optim
+from retrograd.backends.limits import check_new
 from retrograd.errors import FormatError, NonFiniteError, OptionError
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, structured
@@ -86,6 +87,8 @@ class Trainer:
         self.graph = gnn.batch([_bare(g) for g in task.graphs])
         x = np.concatenate([features_of(g, not task.of_graphs) for g in task.graphs])
         kind = config.conv or ("gin" if task.of_graphs else "gcn")
+        number = (x.shape[1] + (config.layers - 1) * config.hidden) * config.hidden
+        check_new((number,), 4, "the weights of the layers")
         self.model = Network(
             kind, x.shape[1], config.hidden, len(task.classes), config.layers, config.dropout,
             task.of_graphs, rg.random.Generator(config.seed),
