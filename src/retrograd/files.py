@@ -42,6 +42,8 @@ _READING = {
 @contextmanager
 def _explained(doing: str, path: Path, remedies: dict[int, str]) -> Iterator[None]:
     """Errors of the operating system name the file that was asked for, and the remedy."""
+    if "\0" in str(path):  # of which Python tells by another kind of error
+        raise OSError(errno.EINVAL, f"cannot {doing}: its name holds a NUL; check it", str(path))
     try:
         yield
     except OSError as error:

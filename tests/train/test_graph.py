@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from retrograd.train.graph import (
     miserables,
     read_task,
     report,
+    saved_run,
     train,
 )
 from retrograd.train.graph.gml import check_gml
@@ -369,3 +370,85 @@ def test_gml_may_not_lie_deep(tmp_path):
     content = ("graph [ " + "a [ " * 10_000 + "] " * 10_001).encode()
     with pytest.raises(rg.FormatError, match="more than 100 lists"):
         check_gml(tmp_path / "a.gml", content)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layers": 10**9}, "layers are at most 1000"),
+        ({"layers": 1.5}, "layers is of type int"),
+        ({"hidden": "4"}, "hidden is of type int"),
+        ({"dropout": []}, "dropout is of type float"),
+        ({"weight_decay": None}, "weight_decay is of type float"),
+        ({"conv": 3}, "conv is of type str"),
+        ({"per_class": True}, "per_class is of type int"),
+        ({"seed": -1}, "from 0 on"),
+    ],
+)
+def test_settings_of_another_type_are_refused(options: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        GraphConfig(**options)
+
+
+def test_a_checkpoint_with_settings_of_another_type_is_an_error_of_ours(tmp_path: Path) -> None:
+    for wrong in ({"dropout": "x"}, {"seed": 1.5}, {"lr": None}, {"other": 1}, {"hidden": [1]}):
+        rg.io.CheckpointManager(tmp_path).save(
+            1, graph=asdict(GraphConfig()) | wrong, data={"source": None}
+        )
+        with pytest.raises(rg.RetrogradError):
+            saved_run(tmp_path)
+
+
+KEYED_NODES = """<graphml><key id="l" for="node" attr.name="label" attr.type="string"/>
+<key id="x" for="node" attr.name="x" attr.type="double"/>
+<key id="w" for="edge" attr.name="weight" attr.type="{}"/>
+<graph edgedefault="undirected">
+<node id="a"><data key="l">p</data><data key="x">{}</data></node>
+<node id="b"><data key="l">q</data><data key="x">1</data></node>
+<edge source="a" target="b"><data key="w">{}</data></edge></graph></graphml>
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (("double", "nan", "1"), "'x' of the node 'a' is nan"),
+        (("double", "1e39", "1"), "'x' of the node 'a' is 1e.39"),
+        (("double", "1", "1e39"), "line 7: the weight is 1e.39"),
+        (("string", "1", "1"), "the weight between 'a' and 'b' is '1', not a number"),
+        (("boolean", "1", "1"), "the weight between 'a' and 'b' is True, not a number"),
+    ],
+)
+def test_numbers_of_graphml_that_cannot_be_computed_with(tmp_path, values, message):
+    path = tmp_path / "a.graphml"
+    path.write_text(KEYED_NODES.format("double", "1", "1"))
+    assert read_task(str(path), None, None).graphs[0].edge_weight is not None
+    path.write_text(KEYED_NODES.format(*values))
+    with pytest.raises(FormatError, match=message):
+        read_task(str(path), None, None)
+
+
+@pytest.mark.parametrize("encoding", ["big5", "no-such-one", "hex", "idna"])
+def test_graphml_in_an_encoding_that_cannot_be_read(tmp_path, encoding):
+    path = tmp_path / "a.graphml"
+    path.write_text(f'<?xml version="1.0" encoding="{encoding}"?>' + KEYED)
+    with pytest.raises(FormatError, match="XML in this encoding"):
+        read_task(str(path), None, None)
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ("a b {'weight': 0x" + "f" * 5000 + "}\n", "line 1: attributes are"),
+        ("a b 1e39\n", "line 1: the weight is 1e.39"),
+    ],
+)
+def test_weights_of_edge_lists_that_are_too_large(tmp_path, edges, message):
+    (tmp_path / "a.edges").write_text(edges)
+    with pytest.raises(FormatError, match=message):
+        edges_of(tmp_path / "a.edges")
+
+
+def test_a_network_that_does_not_fit_into_memory_is_refused_before_it_is_made() -> None:
+    with pytest.raises(rg.MemoryLimitError, match="the weights of the layers"):
+        train(karate(), GraphConfig(hidden=10**7))

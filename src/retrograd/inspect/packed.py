@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ USUAL: Record = {
 _NEVER = object()  # what no value equals
 ROLES = ("input", "parameter", "constant", "forward", "gradient", "update")
 CHANGES = ("same", "added", "changed", "removed")
+_KEY = re.compile(r"[0-9]{1,18}")
 
 
 def dumps(doc: Document) -> str:
@@ -133,6 +135,7 @@ def _nodes(doc: Document) -> list[Record]:
     for i, given in enumerate(doc["nodes"]):
         _expect(isinstance(given, dict), f"node {i}", "an object")
         r = {"id": i} | USUAL | given
+        _expect(type(r["id"]) is int and r["id"] == i, f"node {i}, id", "its place in the list")
         for key in texts:
             _expect(isinstance(r.get(key), str), f"node {i}, {key}", "a text")
         for key, (what, fits) in kinds.items():
@@ -165,12 +168,16 @@ def _check_acyclic(nodes: Sequence[Record]) -> None:
     if len(ready) < len(nodes):
         stuck = next(i for i, n in enumerate(waiting) if n)
         _expect(False, f"node {stuck}, inputs", "nodes that do not depend on it: this is a cycle")
+    settled: set[int] = set()  # nodes whose chains of origins end
     for r in nodes:
-        at, steps = r["origin"], 0
-        while at is not None:
-            at, steps = nodes[at]["origin"], steps + 1
-            fits = steps <= len(nodes)
+        chain: set[int] = set()
+        at = r["id"]
+        while at is not None and at not in settled:
+            fits = at not in chain
             _expect(fits, f"node {r['id']}, origin", "a node that is not its own origin")
+            chain.add(at)
+            at = nodes[at]["origin"]
+        settled |= chain
 
 
 def _check_extras(doc: Document) -> None:
@@ -180,7 +187,7 @@ def _check_extras(doc: Document) -> None:
     if values is not None:
         _expect(isinstance(values, dict), "values", "an object of summaries by id")
         for key, told in values.items():
-            _expect(key.isdecimal() and int(key) < count, "values", "ids of nodes")
+            _expect(bool(_KEY.fullmatch(key)) and int(key) < count, "values", "ids of nodes")
             _expect(_is_summary(told), f"values, {key}", "a summary")
     steps = doc.get("steps")
     if steps is not None:

@@ -91,7 +91,13 @@ def unpack(content: bytes, path: StrPath) -> dict[str, Array]:
                 f"does not compute with; it knows {', '.join(_DTYPES)}"
             )
         array = np.frombuffer(view["data"], _DTYPES[view["dtype"]])
-        arrays[name] = array.reshape(view["shape"])
+        try:
+            arrays[name] = array.reshape(view["shape"])
+        except ValueError as error:  # more axes than there may be, or 0 elements along a huge one
+            shape = repr(view["shape"])
+            raise FormatError(
+                f"{os.fspath(path)}: tensor {name!r} has the shape {shape:.60}: {error}"
+            ) from None
     return arrays
 
 
@@ -143,6 +149,8 @@ def _damaged_body(content: bytes, start: int, reason: str) -> str:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return f"its header, bytes 8 to {start}, is damaged ({reason})"
     size = len(content)
+    if type(end) is not int:
+        return f"its header, bytes 8 to {start}, is damaged ({reason})"
     if start + end > size:
         return (
             f"tensor {last!r} should end at byte {start + end}, the file ends at byte {size}: "

@@ -312,7 +312,10 @@ class Reader:
                 raise FormatError(f"expected {count} elements, found {len(items)}")
             array = np.array([_element(item.strip(), dtype) for item in items], dtype.dtype)
         self.expect(")")
-        return array.reshape(shape)
+        try:
+            return array.reshape(shape)
+        except ValueError as error:  # more axes than there may be, or 0 elements along a huge one
+            raise FormatError(f"expected the shape of an array: {error}") from error
 
 
 def _element(text: str, dtype: DType) -> Any:

@@ -206,6 +206,11 @@ def load_model(path: StrPath) -> tuple[GPT, CharTokenizer]:
     with _described(where):
         config, weights = GPTConfig(**parts["gpt"]), parts["model"]
         tokenizer = CharTokenizer.from_state(parts["tokenizer"])
+        if tokenizer.vocab_size != config.vocab_size:
+            raise FormatError(
+                f"{where}: its tokenizer has {tokenizer.vocab_size} tokens, its model "
+                f"{config.vocab_size}"
+            )
         model = GPT(config, rg.random.Generator(0))
         model.load_state_dict(weights)
     return model, tokenizer

@@ -21,6 +21,12 @@ def check_graphml(path: Path, content: bytes) -> None:
             f"{path}, line {error.lineno}: this is not well-formed XML "
             f"({expat.ErrorString(error.code)})"
         ) from None
+    except FormatError:
+        raise
+    except (LookupError, ValueError) as error:  # of an encoding that expat asks Python for
+        raise FormatError(
+            f"{path}, line 1: XML in this encoding cannot be read ({error}); save it as UTF-8"
+        ) from None
     for line, name in reader.ends:
         if name not in reader.lines["node"]:
             raise FormatError(f"{path}, line {line}: there is no node {name!r}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from retrograd.gnn.exchange import networkx_module
 from retrograd.train.graph.gml import check_gml
 from retrograd.train.graph.graphml import check_graphml
 from retrograd.train.graph.tables import cell, edges_of, nodes_of, rows_of
+from retrograd.train.graph.weights import LARGEST
 
 Array = np.ndarray[Any, Any]
 EDGE_LISTS = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
@@ -108,6 +111,9 @@ def task_of(name: str, graph: Any, label: str, weighted: bool = True) -> Task:
         raise FormatError(
             f"{name}: no node has an attribute {label!r}; they have {', '.join(known) or 'none'}"
         )
+    _check_features(name, graph, label)
+    if weighted:
+        _check_weights(name, graph)
     found = from_networkx(graph, "weight" if weighted else None)
     features = dict(found.node_features or {})
     features.pop(label, None)
@@ -118,7 +124,42 @@ def task_of(name: str, graph: Any, label: str, weighted: bool = True) -> Task:
 
 def _numbered(given: Sequence[str | None]) -> tuple[Array, list[str]]:
     classes = sorted({x for x in given if x is not None})
-    return np.array([-1 if x is None else classes.index(x) for x in given]), classes
+    numbers: dict[str | None, int] = {x: k for k, x in enumerate(classes)}
+    return np.array([numbers.get(x, -1) for x in given], np.int64), classes
+
+
+def _check_features(name: str, graph: Any, label: str | None = None) -> None:
+    """`FormatError` for an attribute that all nodes have with a number that is none, or is too
+    large to compute with."""
+    nodes = list(graph.nodes(data=True))
+    common = set.intersection(*(set(data) for _, data in nodes)) if nodes else set()
+    for node, data in nodes:
+        for key in common - {label}:
+            if _is_odd(data[key]):
+                raise FormatError(
+                    f"{name}: {key!r} of the node {node!r} is {reprlib.repr(data[key])}, which is "
+                    f"no number up to {LARGEST:.4g}"
+                )
+
+
+def _check_weights(name: str, graph: Any) -> None:
+    """`FormatError` for a weight that is no number, or is too large to compute with."""
+    for u, v, weight in graph.edges(data="weight", default=1):
+        if not isinstance(weight, Real) or isinstance(weight, bool) or _is_odd(weight):
+            raise FormatError(
+                f"{name}: the weight between {u!r} and {v!r} is {reprlib.repr(weight)}, not a "
+                f"number up to {LARGEST:.4g}"
+            )
+
+
+def _is_odd(value: Any) -> bool:
+    """Whether a number is not finite in float32, or an integer of more than 64 bits; of a list,
+    whether one in it is."""
+    if isinstance(value, list | tuple):
+        return any(_is_odd(v) for v in value)
+    if isinstance(value, Integral):
+        return not -(2**63) <= int(value) < 2**63
+    return isinstance(value, Real) and not abs(float(value)) <= LARGEST
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -166,7 +207,10 @@ def _directory(path: Path, label: str | None) -> Task:
         labels.append(cell(row, label or "label", table))
         file = path / name
         if file.suffix in NETWORKX:
-            graphs.append(from_networkx(_networkx_file(file)).replace(edge_features=None))
+            graph = _networkx_file(file)
+            _check_features(str(file), graph)
+            _check_weights(str(file), graph)
+            graphs.append(from_networkx(graph).replace(edge_features=None))
         else:
             names, ends, weights = edges_of(file)
             graphs.append(Graph(len(names), ends, edge_weight=weights))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from retrograd.data import parse_documents
 from retrograd.errors import FormatError
 from retrograd.files import read_bytes
 from retrograd.gnn import Names
-from retrograd.train.graph.weights import check_weight
+from retrograd.train.graph.weights import LARGEST, check_weight
 
 Array = np.ndarray[Any, Any]
 Row = tuple[int, dict[str, str]]  # the number of a line, and its cells by column
@@ -92,11 +93,12 @@ def _words(line: str, path: Path, number: int) -> list[str]:
         return cells
     try:
         said = ast.literal_eval(brace + attributes.strip())
+        weight = [str(said["weight"])] if "weight" in said else []
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         said = None
     if not isinstance(said, dict):
         raise FormatError(f"{path}, line {number}: attributes are {brace + attributes!r:.80}")
-    return [*cells, str(said["weight"])] if "weight" in said else cells
+    return [*cells, *weight]
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -109,8 +111,8 @@ def rows_of(path: Path) -> list[Row]:
         columns = [c.strip() for c in reader.fieldnames or ()]
     except csv.Error as error:
         raise FormatError(f"{path}, line 1: {error}") from None
-    for k, column in enumerate(columns):
-        if column in columns[:k]:
+    for column, count in Counter(columns).items():
+        if count > 1:
             raise FormatError(f"{path}, line 1: two columns {column!r}")
     found: list[Row] = []
     for row in _readable(reader, path):
@@ -157,11 +159,13 @@ def _feature(rows: Sequence[Row], column: str, path: Path) -> Array:
     found = np.zeros(len(rows), np.float32)
     for k, (line, row) in enumerate(rows):
         try:
-            found[k] = float(row[column])
+            number = float(row[column])
         except ValueError:
-            found[k] = np.nan
-        if not np.isfinite(found[k]):
+            number = np.nan
+        if not abs(number) <= LARGEST:
             raise FormatError(
-                f"{path}, line {line}: {column!r} is {row[column]!r}, which is no number"
+                f"{path}, line {line}: {column!r} is {row[column]!r:.80}, which is no number up to "
+                f"{LARGEST:.4g}"
             )
+        found[k] = number
     return found

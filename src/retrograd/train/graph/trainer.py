@@ -6,7 +6,8 @@ from __future__ import annotations
 import hashlib
 import math
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import gnn, optim
+from retrograd.backends.limits import check_new
 from retrograd.errors import FormatError, NonFiniteError, OptionError
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, structured
@@ -21,6 +23,9 @@ from retrograd.train.graph.model import Network, features_of
 from retrograd.train.graph.sources import Task
 
 Array = np.ndarray[Any, Any]
+
+MOST_LAYERS = 1000
+KINDS: dict[type, type] = {int: Integral, float: Real, str: str}
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,26 @@ class GraphConfig:
     checkpoint_every: int = 100
 
     def __post_init__(self) -> None:
+        for f in fields(self):  # they may be from a file
+            value, kind = getattr(self, f.name), KINDS[type(f.default)]
+            if isinstance(value, bool) or not isinstance(value, kind):
+                raise OptionError(
+                    f"{f.name} is of type {type(f.default).__name__}, not {value!r:.60}"
+                )
         for name in ("layers", "hidden", "steps", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} is at least 1, not {getattr(self, name)}")
+        if self.layers > MOST_LAYERS:
+            raise OptionError(
+                f"layers are at most {MOST_LAYERS}, not {self.layers}: each is a part of the "
+                "program of a step"
+            )
         if not (self.lr > 0 and math.isfinite(self.lr)):
             raise OptionError(f"the learning rate is a positive number, not {self.lr}")
+        if self.seed < 0 or self.per_class < 0:
+            raise OptionError(
+                f"seed and per_class are from 0 on, not {self.seed}, {self.per_class}"
+            )
         if self.pick not in ("random", "degree"):
             raise OptionError(f"pick is random or degree, not {self.pick!r}")
 
@@ -67,6 +87,8 @@ class Trainer:
         self.graph = gnn.batch([_bare(g) for g in task.graphs])
         x = np.concatenate([features_of(g, not task.of_graphs) for g in task.graphs])
         kind = config.conv or ("gin" if task.of_graphs else "gcn")
+        number = (x.shape[1] + (config.layers - 1) * config.hidden) * config.hidden
+        check_new((number,), 4, "the weights of the layers")
         self.model = Network(
             kind, x.shape[1], config.hidden, len(task.classes), config.layers, config.dropout,
             task.of_graphs, rg.random.Generator(config.seed),

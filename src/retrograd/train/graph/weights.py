@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
+import numpy as np
+
 from retrograd.errors import FormatError
+
+LARGEST = float(np.finfo(np.float32).max)  # what features and weights are computed in
 
 
 def check_weight(text: str, path: Path, line: int) -> float:
@@ -14,6 +17,8 @@ def check_weight(text: str, path: Path, line: int) -> float:
         weight = float(text)
     except ValueError:
         raise FormatError(f"{path}, line {line}: the weight is {text!r}") from None
-    if not (weight >= 0 and math.isfinite(weight)):
-        raise FormatError(f"{path}, line {line}: the weight is {weight}, not from 0 on")
+    if not 0 <= weight <= LARGEST:
+        raise FormatError(
+            f"{path}, line {line}: the weight is {weight}, not from 0 on to {LARGEST:.4g}"
+        )
     return weight
