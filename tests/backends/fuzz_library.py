@@ -5,6 +5,7 @@ Matrices are near a diagonal of 1, 2, ..., so that no result depends much on the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,10 @@ from retrograd.ops import complex as parts
 from retrograd.ops.elementwise import cast
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import constant
+from retrograd.ops.linalg.eigen import eigen_sum, turned
+from retrograd.ops.linalg.matrix import transpose
+from retrograd.ops.linalg.polar import lyapunov, polar
+from retrograd.ops.linalg.svd import singular_sum
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand, reshape
 
@@ -26,7 +31,21 @@ UNARY = ("inv", "pinv", "det", "cofactor", "expm", "lu", "qr", "svd", "svdvals")
 OTHERS = ("solve", "triangular_solve", "logabsdet", "complement", "cofactor_slope", "eig",
           "eigvals", "least_squares")  # fmt: skip
 SYMMETRIC = ("cholesky", "eigh", "eigvalsh")
+# Values that are computed elsewhere, with derivatives of their own.
+FUNCTIONS: dict[str, Callable[[Node], Node]] = {
+    "polar": polar,
+    "lyapunov": lambda a: lyapunov(linalg.expm(a + transpose(a)), a),
+    "nuclear_norm": lambda a: linalg.matrix_norm(a, ord="nuc"),
+    "turn": lambda a: turned(diagonal_of(a), a),
+    "eigen_sum": lambda a: eigen_sum(a + transpose(a), diagonal_of(a)),
+    "singular_sum": lambda a: singular_sum(a, diagonal_of(a)),
+    "matrix_function": lambda a: linalg.sqrtmh(linalg.expm(a + transpose(a))),
+}
 PLANE = ("exp", "sin", "tanh", "sqrt", "mul", "fft")
+
+
+def diagonal_of(a: Node) -> Node:
+    return lookup("reduce_max")((1,))(a)
 
 
 def calm_part(f: Fuzz) -> Node | None:
@@ -51,8 +70,10 @@ def library(f: Fuzz) -> Made:
     if x is None:
         return None
     a = matrix(f, x, f.r.choice((1, 2, 3, 5)))
-    name = f.r.choice((*UNARY, *SYMMETRIC, *OTHERS))
-    if name in SYMMETRIC:
+    name = f.r.choice((*UNARY, *SYMMETRIC, *OTHERS, *FUNCTIONS))
+    if name in FUNCTIONS:
+        y = FUNCTIONS[name](a)
+    elif name in SYMMETRIC:
         y = lookup(name)()(a + lookup("permute")((1, 0))(a))
     elif name == "solve":
         y = linalg.solve(a, a * a)

@@ -228,8 +228,7 @@ def test_numbers_change_without_a_compilation_and_do_not_fit_as_before():
     for n in (1, 2, -3, 2**40):
         assert g(x, n).tolist() == [n, n]
     assert g.cache_stats()["compilations"] == 1
-    with pytest.raises((rg.RetrogradError, OverflowError)):
-        g(x, 2**70)
+    assert g(x, 2**70).tolist() == [2.0**70] * 2  # what no int64 holds is part of the signature
 
 
 def test_shapes_that_come_in_turn():

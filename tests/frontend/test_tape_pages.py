@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.frontend import page, recall, recording, segments
+from retrograd.frontend import listeners, page, recall, segments
 from retrograd.frontend.tape import Tape
 
 
@@ -140,7 +140,7 @@ class Counted:
             (recall, "_with_tapes"),
             (recall, "_look"),
             (page, "dissolve"),
-            (recording, "alive"),
+            (listeners, "alive"),
         ):
             monkeypatch.setattr(where, name, self.counted(name, getattr(where, name)))
 

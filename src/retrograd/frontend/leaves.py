@@ -54,6 +54,10 @@ class Snapshot(Data):
     def handle(self) -> weakref.ref[Lazy] | None:  # type: ignore[override]
         return self.source.handle
 
+    @handle.setter
+    def handle(self, handle: weakref.ref[Lazy] | None) -> None:
+        self.source.handle = handle
+
     @property
     def replaced(self) -> bool:  # type: ignore[override]
         return self.source.replaced

@@ -305,9 +305,12 @@ def _unscaled(op: el.Elementwise, x: ArrayLike, order: int) -> Node:
     size = el.abs(z)
     near = size < 1
     small = el.select(near, z, full(0, z.type))
-    square, series = 0.25 * (small * small), full(1, z.type)
-    for k in range(11, 0, -1):
-        series = 1 + square * (1 / (k * (k + order))) * series
+    # Ten terms: the next is less than 2**-60 of the first.
+    terms = [math.factorial(order) / math.factorial(k) / math.factorial(k + order) / 4**k
+             for k in range(10)]  # fmt: skip
+    square, series = small * small, full(terms[-1], z.type)
+    for term in reversed(terms[:-1]):
+        series = term + square * series
     first = 0.5 * small * series if order else series
     far = el.select(near, full(1, z.type), z)
     half = el.exp(0.5 * el.abs(far))

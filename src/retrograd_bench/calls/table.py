@@ -166,6 +166,7 @@ def _moving(a: Arrays) -> dict[str, Call]:
     return made | {
         "arange": lambda: rg.arange(n),
         "asarray": lambda: rg.asarray(np.ones(n)) + 1,
+        "broadcast_shapes": lambda: rg.broadcast_shapes((n, 1), (n + 2,)),
         "broadcast_to": lambda: rg.broadcast_to(a.row, (n, n + 2)),
         "concat": lambda: rg.concat([x, y]),
         "empty": lambda: rg.empty((n, 2)),
