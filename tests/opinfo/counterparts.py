@@ -801,8 +801,7 @@ WRITTEN: dict[str, Function] = {
     "linalg.eigh": lambda x, UPLO="L": rg.linalg.eigh(one_triangle(x, UPLO)),
     "linalg.pinv": lambda x, *, hermitian=False, **options: rg.linalg.pinv(
         one_triangle(x, "L") if hermitian else x, **options),
-    "linalg.pinv singular": lambda a, b: rg.linalg.pinv(
-        rg.matmul(a, rg.conj(rg.matrix_transpose(b)))),
+    "linalg.pinv singular": lambda a, b: rg.linalg.pinv(rg.matmul(a, rg.matrix_transpose(b))),
     "linalg.matrix_rank": lambda x, *, hermitian=False, atol=None, rtol=None:
         rg.linalg.matrix_rank(x, rtol=rtol),
     "grid_sampler_2d": lambda x, grid, mode, padding, corners: sampled(

@@ -70,12 +70,12 @@ SAMPLES: list[tuple[str, str, str]] = [
      "scores without a class axis, which PyTorch takes for one class"),
     (r"nn\.functional\.batch_norm", r"\(float64\[0\], ", "needs [N, C, ...]: a clear error"),
     (r"linalg\.vander", r"\[\];", "a vector is needed, as the standard says"),
-    (r"linalg\.solve(_ex)?", r"\[(\d+), (\d+), \2\], \w+\[\1, \2\];",
+    (r"linalg\.solve(_ex)?", r"\[(.+), (\d+), \2\], \w+\[\1, \2\];",
      "a right side is a vector if it has one axis: the standard's rule"),
     (r"linalg\.matrix_rank", r"atol=_Leaf", "the standard's rtol only"),
     (r"linalg\.tensorsolve", r"dims=\(", "axes that do not leave the right side's shape in front"),
     (r"histogram", r"float64\[\]|, \(", "edges as tensors of several axes: histogramdd"),
-    (r"tensordot", r"float64\[1, 1, 1\]", "contracted axes of sizes 1 and 2: an error here"),
+    (r"tensordot", r"\w+\[1, 1, 1\]", "contracted axes of sizes 1 and 2: an error here"),
     (r"special\.bessel_.*", r".*",
      "PyTorch's Bessel functions are off by 1e-7 in float64: SciPy and mpmath in tests/ops"),
 ]  # fmt: skip
@@ -129,8 +129,25 @@ NO_GRADIENT: dict[str, str] = {
     "cholesky_inverse": "PyTorch gives elements of the factor that are not read a gradient",
     "cholesky_solve": "PyTorch gives elements of the factor that are not read a gradient",
     "nn.functional.ctc_loss": "PyTorch's gradient is right behind log_softmax only: tests/nn",
+    **dict.fromkeys(
+        [f"nn.functional.max_unpool{n}d{kind}" for n in (1, 2, 3) for kind in ("", " grad")],
+        "of several elements for one place the last one counts; PyTorch gives all the gradient",
+    ),
     "nn.functional.hardsigmoid": "PyTorch's slope is 1/6 rounded to float32",
 }
 NO_SECOND: dict[str, str] = {
     "nn.functional.scaled_dot_product_attention": "PyTorch's kernel has no second derivative",
+    "linalg.norm subgradients_at_zero": "all derivatives of a norm at zero are 0; PyTorch has NaN",
 }
+
+# Functions of real numbers here, which refuse complex ones by a clear error.
+REAL: dict[str, str] = dict.fromkeys(
+    (
+        "logaddexp", "softmax with_dtype", "log_softmax with_dtype", "sinc", "rsqrt", "sigmoid",
+        "logcumsumexp", "logsumexp", "nn.functional.softmin with_dtype", "nn.functional.normalize",
+        "nn.functional.rms_norm", "nn.functional.softsign", "nn.functional.tanhshrink",
+        "nn.functional.triplet_margin_loss", "nn.functional.triplet_margin_with_distance_loss",
+        "nn.functional.l1_loss", "nn.functional.pairwise_distance",
+    ),
+    "not offered for complex numbers",
+)  # fmt: skip

@@ -92,7 +92,14 @@ def test_gradients(name: str) -> None:
         check_gradients(name, sample)
 
 
-@pytest.mark.parametrize("name", COMPLEX)
+@pytest.mark.parametrize("name", sorted(differences.REAL))
+def test_what_is_real_refuses_complex_numbers(name: str) -> None:
+    sample = chosen(name, 1, torch.complex128)[0]
+    with pytest.raises(rg.DTypeError):
+        sample.of_own(*map(rg.asarray, sample.arrays))
+
+
+@pytest.mark.parametrize("name", [n for n in COMPLEX if n not in differences.REAL])
 def test_complex(name: str) -> None:
     for sample in chosen(name, 6, torch.complex128):
         want = _numbers(name, sample.of_torch(*map(torch.tensor, sample.arrays)))

@@ -51,7 +51,7 @@ class Snapshot(Data):
         self.spent, self.shared = source.spent, False
 
     @property
-    def handle(self) -> weakref.ref[Lazy] | None:  # type: ignore[override]
+    def handle(self) -> weakref.ref[Lazy] | None:
         return self.source.handle
 
     @handle.setter

@@ -57,7 +57,7 @@ def max_pool(
     dilations = per_axis(dilation, rank, "max_pool: dilation", 1)
     spans = tuple((k - 1) * d + 1 for k, d in zip(sizes, dilations, strict=True))
     given, strides, low, high = _placed(
-        "max_pool", given, spans, sizes if stride is None else stride, padding, ceil_mode
+        "max_pool", given, spans, sizes if stride in (None, (), []) else stride, padding, ceil_mode
     )
     y = MaxPool(sizes, strides, dilations, low, high)(given)
     if not return_indices:
@@ -93,7 +93,7 @@ def avg_pool(
     if divisor_override == 0:
         raise OptionError("avg_pool: divisor_override is not 0")
     given, strides, low, high = _placed(
-        "avg_pool", given, sizes, sizes if stride is None else stride, padding, ceil_mode
+        "avg_pool", given, sizes, sizes if stride in (None, (), []) else stride, padding, ceil_mode
     )
     total = _sums(given, sizes, strides, low, high)
     if divisor_override is not None:
