@@ -94,7 +94,7 @@ def test_gradients(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(differences.REAL))
 def test_what_is_real_refuses_complex_numbers(name: str) -> None:
-    sample = chosen(name, 1, torch.complex128)[0]
+    sample = chosen(name, 12, torch.complex128)[0]
     with pytest.raises(rg.DTypeError):
         sample.of_own(*map(rg.asarray, sample.arrays))
 
