@@ -17,14 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.autodiff import pullback
 from retrograd.errors import RetrogradError
-from retrograd.ir import Graph, Node, Op, full
+from retrograd.ir import Graph, Node, Op
 from retrograd.ops.complex import real
 from retrograd.ops.elementwise import mul
 from retrograd.ops.leaf import constant
 from retrograd.ops.reduce import ReduceSum
-from retrograd.verify.rules import Array, RuleError, inner, placeholders, run
+from retrograd.verify.rules import (
+    Array,
+    RuleError,
+    contract,
+    gradients,
+    inner,
+    placeholders,
+    run,
+)
 
 STEPS = (1e-4, 2.5e-5)  # of the two one-sided quotients that have to agree
 SETTLED = 1e-3  # how closely, relative to the larger of 1 and their size
@@ -65,13 +72,13 @@ def check_edges(
         return 0
     for s in _elements(y):
         for _ in range(order - 1):
-            s = _weighted(_gradient(s, wanted), rng)
-        value, slopes = Graph(inputs, [s]), Graph(inputs, _gradient(s, wanted))
+            s = contract(gradients(s, wanted), rng)
+        value, slopes = Graph(inputs, [s]), Graph(inputs, gradients(s, wanted))
         try:
-            gradients = run(slopes, arrays)
+            found_slopes = run(slopes, arrays)
         except np.linalg.LinAlgError:  # a derivative that is refused is none that is wrong
             continue
-        for i, g in zip(wrt, gradients, strict=True):
+        for i, g in zip(wrt, found_slopes, strict=True):
             shape: tuple[int, ...] = arrays[i].shape
             t = rng.uniform(0.5, 1.5, shape)
             above, below = (_one_sided(value, arrays, i, sign * t) for sign in (1.0, -1.0))
@@ -100,22 +107,6 @@ def _elements(y: Node) -> list[Node]:
         mask = constant(one.reshape(shape).astype(y.dtype.dtype))
         found.append(ReduceSum(tuple(range(len(shape))))(real(mul(y, mask))))
     return found
-
-
-def _weighted(nodes: Sequence[Node], rng: np.random.Generator) -> Node:
-    total: Node | None = None
-    for x in nodes:
-        w = constant(rng.uniform(0.5, 1.5, tuple(int(n) for n in x.shape)).astype(x.dtype.dtype))
-        part = ReduceSum(tuple(range(x.type.rank)))(real(mul(x, w)))
-        total = part if total is None else total + part
-    assert total is not None
-    return total
-
-
-def _gradient(s: Node, wanted: Sequence[Node]) -> list[Node]:
-    one = constant(np.ones((), s.dtype.dtype))
-    found = pullback([s], [one], wanted, set(wanted))
-    return [full(0, x.type) if g is None else g for g, x in zip(found, wanted, strict=True)]
 
 
 def _one_sided(graph: Graph, arrays: Sequence[Array], i: int, t: Array) -> float | None:

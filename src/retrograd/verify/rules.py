@@ -94,8 +94,8 @@ def check_gradient(
         return
     s, wanted = contract([y], rng), [inputs[i] for i in wrt]
     for _ in range(order - 1):
-        s = contract(_reverse(s, wanted), rng)
-    gradient = Graph(inputs, _reverse(s, wanted))
+        s = contract(gradients(s, wanted), rng)
+    gradient = Graph(inputs, gradients(s, wanted))
     found = run(gradient, arrays)
     for i, g in zip(wrt, found, strict=True):
         for t in _directions(arrays[i], rng):
@@ -198,8 +198,8 @@ def check_symbolic(
     ):
         y = prim(*inputs)
         wanted = [inputs[i] for i in wrt]
-        first = _reverse(_total([y]), wanted) if wrt else []
-        second = _reverse(_total(first), wanted) if wrt else []
+        first = gradients(_total([y]), wanted) if wrt else []
+        second = gradients(_total(first), wanted) if wrt else []
         ends = [g for g in (y, *first, *second) if g is not None]
         results.append(run(Graph(inputs, ends), arrays, sizes))
     for found, expected in zip(*results, strict=True):
@@ -226,7 +226,8 @@ def _total(nodes: Sequence[Node]) -> Node:
     return total
 
 
-def _reverse(s: Node, wrt: Sequence[Node]) -> list[Node]:
+def gradients(s: Node, wrt: Sequence[Node]) -> list[Node]:
+    """The gradient of a scalar by each node; zeros where it does not depend on one."""
     one = constant(np.ones((), s.dtype.dtype))
     found = pullback([s], [one], wrt, set(wrt))
     return [full(0, x.type) if g is None else g for g, x in zip(found, wrt, strict=True)]
