@@ -56,7 +56,7 @@ docs: $(BASE)
 	$(BIN)/python -m scripts.operations
 
 ui:
-	cd src/retrograd/inspect/ui && npm ci --no-audit --no-fund && npm run build
+	cd src/retrograd/viz/ui && npm ci --no-audit --no-fund && npm run build
 
 bench: $(BASE)
 	$(BIN)/retrograd bench $(BENCH)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
-from retrograd.frontend.value import RECORDERS, instructions, rows
+from retrograd.scalar import RECORDERS, instructions, trace_rows
 from retrograd_bench.workloads import scalar_gpt
 
 LENGTHS = (4, 5, 5, 6, 6, 6, 6, 7, 7, 8)  # letters of first names, as often as they have so many
@@ -49,7 +49,7 @@ def step_of(way: str) -> Callable[[], float]:
     cls: Any = scalar_gpt.Value if way == "plain" else rg.Value
     if "without" in way:
         cls = RECORDERS["python"]
-        for module in (instructions, rows):
+        for module in (instructions, trace_rows):
             vars(module)["_schedule"] = None
     if way.startswith("jit"):
         return scalar_gpt.compiled_session(cls, rg.jit, weights(), documents()).step

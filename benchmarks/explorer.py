@@ -22,7 +22,7 @@ import retrograd as rg
 from benchmarks.documents import documents, weights
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
 from retrograd_bench.workloads import scalar_gpt
-from tests.inspect.browsing import chromium_path
+from tests.viz.browsing import chromium_path
 
 WHOLE = """async () => {
   const began = performance.now();

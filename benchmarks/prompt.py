@@ -112,7 +112,7 @@ def use(call: Callable[[], Any], arrays: Any) -> None:
 def again(run: Callable[[], None], arrays: Any) -> float:
     """Microseconds that a call takes on arrays on which it was made before: what is to be compiled,
     has been."""
-    from retrograd.backends.interpret.behind import BEHIND
+    from retrograd.runtime.executors.background_compiler import BEHIND
 
     first, taken = len(arrays.made), []
     for _ in range(5):
@@ -136,8 +136,8 @@ def alone(name: str) -> float:
 
 def apart(run: Callable[[], Any]) -> float:
     """Milliseconds of the processor that a call takes in a process of its own; NaN if it fails."""
-    from retrograd.backends.llvm.drive_text import TEXT
-    from retrograd.backends.llvm.engine import engine
+    from retrograd.runtime.compiler import engine
+    from retrograd.runtime.native.drive_text import TEXT
 
     reading, writing = os.pipe()
     child = os.fork()

@@ -20,7 +20,7 @@ import sys
 import time
 from typing import Any
 
-from retrograd.frontend.value import RECORDERS
+from retrograd.scalar import RECORDERS
 
 ALL = 1_000_000  # nodes, in graphs of each size
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
-from retrograd.backends.llvm import LLVMProgram
 from retrograd.ir import Dim, Graph, spec
+from retrograd.runtime.executable import LLVMProgram
 from retrograd_bench.named import Case, Values, cases
 from retrograd_bench.results import write_table
 from retrograd_bench.table import duration

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import retrograd as rg
-from retrograd.inspect import draw
+from retrograd.viz import draw
 
 
 def loss(x, w, b, target):

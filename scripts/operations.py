@@ -17,15 +17,17 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import retrograd as rg
-from retrograd import control, ops
+from retrograd import ops
 from retrograd.errors import RetrogradError
-from retrograd.inspect.formula import formula
 from retrograd.ir import DTYPES, REGISTRY, DType, Node, Op, TensorType, bool_, float64
+from retrograd.ops import control
 from retrograd.ops.elementwise import ELEMENTWISE, Select
 from retrograd.ops.leaf import input_node
+from retrograd.viz.formula import formula
 from scripts.entries import GRADIENTS, MATHEMATICS, PUBLIC, use, with_own_dtype
 
 PAGE = Path(__file__).parent.parent / "docs" / "operations.md"
+SPECIAL = (ops.special.functions, ops.random.implicit_gradients, ops.special.portable)
 LONGEST = 130  # characters of a gradient that is written out
 
 # Rooms in the order of the page: title, where its operations are declared, and, for the tables of
@@ -36,7 +38,7 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
         "sqrt": "Powers, exponentials, logarithms", "sin": "Trigonometric and hyperbolic functions",
         "erf": "Functions of learning", "eq": "Comparisons, choice and bounds",
         "bitwise_not": "Bits"}),
-    ("Special functions", (ops.special, ops.implicit, ops.portable), {
+    ("Special functions", SPECIAL, {
         "gamma": "The gamma function", "erfcx": "The normal distribution",
         "logit": "Logarithms", "j0": "Bessel functions", "gammainc": "Incomplete functions",
         "implicit_exp": "Random samples as functions of parameters",
@@ -49,12 +51,12 @@ ROOMS: tuple[tuple[str, tuple[ModuleType, ...], dict[str, str]], ...] = (
     ("Products, convolution, windows", (ops.matmul, ops.conv, ops.pool, ops.windows), {}),
     ("Linear algebra", (ops.linalg,), {}),
     ("Complex numbers and Fourier transforms", (ops.complex, ops.fft), {}),
-    ("Graphs", (ops.dag,), {}),
-    ("Random bits", (ops.random,), {}),
+    ("Graphs", (ops.toposort,), {}),
+    ("Random bits", (ops.random.threefry,), {}),
     ("Leaves", (ops.leaf,), {}),
     ("Control flow", (control,), {}),
     ("Control of differentiation, results of several",
-     (ops.control, ops.recompute, ops.assume), {}),
+     (ops.identity, ops.remat, ops.assume), {}),
 )  # fmt: skip
 
 INTRODUCTION = """\
@@ -86,8 +88,8 @@ precision is computed in float32 and rounded once. Inputs of one operation have 
 it says otherwise; promotion has happened before.
 
 **Backends.** Every operation runs on all of them: {backends}. Complex numbers reach compiled code
-as pairs of real ones (`backends/pairs`), with the same meaning. The tests run every operation on
-each backend, on the samples of its record in `tests/records`.
+as pairs of real ones (`passes/lowering/complex.py`), with the same meaning. The tests run every
+operation on each backend, on the samples of its record in `tests/records`.
 
 **Shapes.** Elementwise operations take inputs of one shape: broadcasting is an `expand` before
 them. Axes are counted from the front.
@@ -264,7 +266,12 @@ def _home(name: str) -> str:
     op = ELEMENTWISE.get(name)
     if op is None:
         return REGISTRY[name].__module__
-    tables = (ops.elementwise, ops.special, ops.implicit, ops.portable)
+    tables = (
+        ops.elementwise,
+        ops.special.functions,
+        ops.random.implicit_gradients,
+        ops.special.portable,
+    )
     return next(m.__name__ for m in tables if op in vars(m).values())
 
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import retrograd as rg
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
-from tests.inspect.browsing import chromium_path
+from tests.viz.browsing import chromium_path
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
 SIZE = {"width": 1280, "height": 720}

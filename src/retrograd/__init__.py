@@ -3,7 +3,11 @@
 import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
-from retrograd.backends import available as backends
+from retrograd import pytree as tree
+from retrograd.api.debug import debug
+from retrograd.api.profile import profile
+from retrograd.eager.lazy_tensor import cache_stats
+from retrograd.eager.modes import backend, flush_subnormals, no_grad, num_threads
 from retrograd.errors import (
     ArgumentError,
     AxisError,
@@ -27,8 +31,8 @@ from retrograd.errors import (
     StaleTapeError,
     TraceError,
 )
-from retrograd.frontend import linalg, random, tree
-from retrograd.frontend.activations import (
+from retrograd.functions import linalg
+from retrograd.functions.activations import (
     elu,
     gelu,
     layer_norm,
@@ -39,14 +43,20 @@ from retrograd.frontend.activations import (
     silu,
     softmax,
 )
-from retrograd.frontend.builder import GraphBuilder
-from retrograd.frontend.complex import angle, conj, imag, real
-from retrograd.frontend.complex import make_complex as complex
-from retrograd.frontend.context import backend, flush_subnormals, no_grad, num_threads
-from retrograd.frontend.control import cond, fori_loop, scan, while_loop
-from retrograd.frontend.convolution import conv, conv_transpose
-from retrograd.frontend.counting import bincount, histogram, repeat
-from retrograd.frontend.creation import (
+from retrograd.functions.complex import angle, conj, imag, real
+from retrograd.functions.complex import make_complex as complex
+from retrograd.functions.contractions import (
+    cross,
+    einsum,
+    kron,
+    matmul,
+    outer,
+    tensordot,
+    vecdot,
+)
+from retrograd.functions.convolution import avg_pool, conv, conv_transpose, max_pool
+from retrograd.functions.counting import bincount, histogram, repeat
+from retrograd.functions.creation import (
     arange,
     asarray,
     empty,
@@ -62,8 +72,7 @@ from retrograd.frontend.creation import (
     zeros,
     zeros_like,
 )
-from retrograd.frontend.debugging import debug
-from retrograd.frontend.dtypes import (
+from retrograd.functions.dtypes import (
     __array_namespace_info__,
     can_cast,
     finfo,
@@ -71,7 +80,7 @@ from retrograd.frontend.dtypes import (
     isdtype,
     result_type,
 )
-from retrograd.frontend.elementwise import (
+from retrograd.functions.elementwise import (
     abs,
     acos,
     acosh,
@@ -148,12 +157,10 @@ from retrograd.frontend.elementwise import (
     trunc,
     where,
 )
-from retrograd.frontend.graph import Graph, load_graph, trace
-from retrograd.frontend.indexing import one_hot, take, take_along_axis
-from retrograd.frontend.jit import jit
-from retrograd.frontend.linalg.norms import vector_norm
-from retrograd.frontend.linalg.scalars import diag, diagonal
-from retrograd.frontend.manipulation import (
+from retrograd.functions.indexing import one_hot, take, take_along_axis
+from retrograd.functions.linalg.determinants import diag, diagonal
+from retrograd.functions.linalg.norms import vector_norm
+from retrograd.functions.manipulation import (
     broadcast_arrays,
     broadcast_shapes,
     broadcast_to,
@@ -176,21 +183,8 @@ from retrograd.frontend.manipulation import (
     triu,
     unstack,
 )
-from retrograd.frontend.ordering import (
-    argsort,
-    digitize,
-    median,
-    percentile,
-    quantile,
-    searchsorted,
-    sort,
-    topk,
-)
-from retrograd.frontend.pooling import avg_pool, max_pool
-from retrograd.frontend.products import cross, einsum, kron, matmul, outer, tensordot, vecdot
-from retrograd.frontend.profiling import profile
-from retrograd.frontend.recording import cache_stats
-from retrograd.frontend.reductions import (
+from retrograd.functions.random import generator as random
+from retrograd.functions.reductions import (
     all,
     any,
     argmax,
@@ -205,7 +199,7 @@ from retrograd.frontend.reductions import (
     sum,
     var,
 )
-from retrograd.frontend.scans import (
+from retrograd.functions.scans import (
     cummax,
     cummin,
     cumprod,
@@ -215,7 +209,7 @@ from retrograd.frontend.scans import (
     diff,
     logcumsumexp,
 )
-from retrograd.frontend.scattering import (
+from retrograd.functions.scatter import (
     put_along_axis,
     scatter_add,
     scatter_max,
@@ -223,7 +217,7 @@ from retrograd.frontend.scattering import (
     scatter_mul,
     scatter_set,
 )
-from retrograd.frontend.searching import (
+from retrograd.functions.searching import (
     argwhere,
     isin,
     nonzero,
@@ -232,7 +226,7 @@ from retrograd.frontend.searching import (
     unique_inverse,
     unique_values,
 )
-from retrograd.frontend.segmented import (
+from retrograd.functions.segment_ops import (
     segment_max,
     segment_mean,
     segment_min,
@@ -240,24 +234,19 @@ from retrograd.frontend.segmented import (
     segment_softmax,
     segment_sum,
 )
-from retrograd.frontend.sparse import hessian, jacobian
-from retrograd.frontend.tape import Tape
-from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import (
-    checkpoint,
-    custom_jvp,
-    custom_vjp,
-    grad,
-    hvp,
-    jacfwd,
-    jacrev,
-    jvp,
-    linearize,
-    value_and_grad,
-    vjp,
-    vmap,
+from retrograd.functions.sorting import (
+    argsort,
+    digitize,
+    median,
+    percentile,
+    quantile,
+    searchsorted,
+    sort,
+    topk,
 )
-from retrograd.frontend.value import Value
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.graph.builder import GraphBuilder
+from retrograd.graph.graph import Graph, load_graph, trace
 from retrograd.ir import (
     Dim,
     bfloat16,
@@ -277,13 +266,25 @@ from retrograd.ir import (
     uint64,
 )
 from retrograd.ir import bool_ as bool
+from retrograd.runtime.backends import available as backends
+from retrograd.scalar import Value
 from retrograd.shared import IMPORTING as _IMPORTING
+from retrograd.tape import Tape
+from retrograd.transforms.checkpoint import checkpoint
+from retrograd.transforms.control_flow import cond, fori_loop, scan, while_loop
+from retrograd.transforms.custom_rules import custom_jvp, custom_vjp
+from retrograd.transforms.grad import grad, value_and_grad, vjp
+from retrograd.transforms.jacobian import hvp, jacfwd, jacrev
+from retrograd.transforms.jit.jit import jit
+from retrograd.transforms.jvp import jvp, linearize
+from retrograd.transforms.sparse import hessian, jacobian
+from retrograd.transforms.vmap import vmap
 
 if TYPE_CHECKING:
     from retrograd import data, gnn, io, micrograd, nn, optim, solvers, testing
-    from retrograd.frontend import fft, special
-    from retrograd.frontend.dashboard import dashboard
-    from retrograd.frontend.machine import info
+    from retrograd.api.dashboard import dashboard
+    from retrograd.api.info import info
+    from retrograd.functions import fft, special
     from retrograd.solvers import fixed_point, odeint, root
     from retrograd.solvers.minimize import minimize
     from retrograd.testing import gradcheck, numerical_gradient
@@ -300,21 +301,21 @@ pi = 3.141592653589793
 # What not every program needs is imported when it is first asked for: a module, or a name of one.
 LATER = {
     "data": "retrograd.data",
-    "fft": "retrograd.frontend.fft",
+    "fft": "retrograd.functions.fft",
     "gnn": "retrograd.gnn",
     "io": "retrograd.io",
     "micrograd": "retrograd.micrograd",
     "nn": "retrograd.nn",
     "optim": "retrograd.optim",
     "solvers": "retrograd.solvers",
-    "special": "retrograd.frontend.special",
+    "special": "retrograd.functions.special",
     "testing": "retrograd.testing",
 }
 LATER_NAMES = {
-    "dashboard": "retrograd.frontend.dashboard",
+    "dashboard": "retrograd.api.dashboard",
     "fixed_point": "retrograd.solvers",
     "gradcheck": "retrograd.testing",
-    "info": "retrograd.frontend.machine",
+    "info": "retrograd.api.info",
     "minimize": "retrograd.solvers",
     "numerical_gradient": "retrograd.testing",
     "odeint": "retrograd.solvers",

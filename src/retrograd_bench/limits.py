@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import retrograd as rg
-from retrograd.backends.kernel.cost import known, traffic
-from retrograd.backends.kernel.kernel import Kernel
-from retrograd.backends.kernel.region import length_of, regions_of
-from retrograd.backends.kernel.report import KernelReport, kernel_reports
-from retrograd.backends.llvm.program import LLVMProgram
+from retrograd.runtime.executable import LLVMProgram
+from retrograd.schedule.control_regions import length_of, regions_of
+from retrograd.schedule.cost_model import known, traffic
+from retrograd.schedule.kernel import Kernel
+from retrograd.schedule.kernel_report import KernelReport, kernel_reports
 from retrograd_bench.catalog import find
 from retrograd_bench.processes import environment
 from retrograd_bench.rates import Rates, clock, multiply_adds, streaming

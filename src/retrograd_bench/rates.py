@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import retrograd as rg
-from retrograd.backends.llvm.engine import engine
-from retrograd.backends.llvm.product.tile import Tile
-from retrograd.backends.llvm.program import LLVMProgram
-from retrograd.backends.llvm.types import literal
-from retrograd.backends.llvm.writer import Writer
+from retrograd.codegen.builder import Writer
+from retrograd.codegen.gemm.microkernel import Tile
+from retrograd.codegen.types import literal
+from retrograd.runtime.compiler import engine
+from retrograd.runtime.executable import LLVMProgram
 
 
 class Rates(NamedTuple):

@@ -11,8 +11,8 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import nn, optim
-from retrograd.frontend import forms, page
-from tests.frontend.programs import random_program
+from retrograd.eager import trace_buffer, trace_cache
+from tests.functions.programs import random_program
 
 
 def digest(*arrays: Any) -> str:
@@ -149,10 +149,10 @@ def chains() -> Iterator[str]:
 
 def report() -> str:
     """All of it, one thing to a line."""
-    forms.PLACES.clear()
-    page.CURRENT.page.close()
+    trace_cache.PLACES.clear()
+    trace_buffer.CURRENT.page.close()
     lines = [*programs(), *operations(), *loops(), *chains()]
-    for (_, name, line, _), p in forms.PLACES.items():
+    for (_, name, line, _), p in trace_cache.PLACES.items():
         if name in ("loops", "chains"):  # started by operators: the offset is always the same
             lines.append(f"{name} {line}: {len(p.forms)} forms, {len(p.plans)}, {len(p.calls)}")
     return "\n".join(lines)

@@ -21,15 +21,15 @@ import pytest
 
 import retrograd as rg
 from retrograd.accelerate import NAMES, is_compiled
-from retrograd.frontend import page
-from retrograd.frontend.recorder import FUNCTIONS, compiled
+from retrograd.eager import trace_buffer
+from retrograd.eager.fast_path import FUNCTIONS, compiled
 from tests.accelerate import recordings
 
 HERE = Path(__file__).resolve()
 ROOT = HERE.parents[2]
 needs_both = pytest.mark.skipif(compiled is None, reason="there is no compiled recorder here")
 PYTHON = """import sys; sys.modules['retrograd.accelerate._tensor'] = None
-import retrograd.frontend.recorder as r; assert r.compiled is None
+import retrograd.eager.fast_path as r; assert r.compiled is None
 """
 
 
@@ -65,11 +65,12 @@ def test_both_recorders_give_the_same_bits_errors_forms_and_programs():
 
 @needs_both
 def test_tests_of_recording_pass_in_python():
-    files = ("inplace", "laziness", "pages", "segments", "memory")
+    eager = ("lazy_tensor", "trace_cache", "segments", "memory")
+    files = ["tests/functions/tensor/test_inplace.py", *[f"tests/eager/test_{f}.py" for f in eager]]
     names = "not torch and not 200000 and not never_repeats and not give_the_bits_of"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--recorder", "python", "-p", "no:cacheprovider",
-         "-p", "no:xdist", "-k", names, *[f"tests/frontend/test_{f}.py" for f in files]],
+         "-p", "no:xdist", "-k", names, *files],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
@@ -408,7 +409,9 @@ def test_what_is_not_meant_for_users_fails_by_exceptions():
     for base in (compiled.HandleBase, compiled.FormBase, compiled.PageBase):
         base()
     made = object.__new__(rg.Tensor)
-    for name, value in itertools.product(("_form", "_page", "_own"), (None, 1, "a", page.NOWHERE)):
+    for name, value in itertools.product(
+        ("_form", "_page", "_own"), (None, 1, "a", trace_buffer.NOWHERE)
+    ):
         for field in ("_form", "_page", "_own", "_requires_grad"):
             setattr(made, field, None)
         setattr(made, name, value)
@@ -420,6 +423,6 @@ def test_what_is_not_meant_for_users_fails_by_exceptions():
             with pytest.raises(Exception):  # noqa: B017, PT011 - any but a crash
                 call()
     with pytest.raises(RuntimeError, match="already"):
-        compiled.install(rg.Tensor, page.Page, object, type, None, bool, {}, {})
+        compiled.install(rg.Tensor, trace_buffer.Page, object, type, None, bool, {}, {})
     with pytest.raises(TypeError):
         compiled.PageBase().add(1)

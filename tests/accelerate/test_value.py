@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from retrograd.frontend.value import RECORDERS
+from retrograd.scalar import RECORDERS
 
 if "compiled" not in RECORDERS:
     pytest.skip("the compiled recorder was not built here", allow_module_level=True)

@@ -7,7 +7,16 @@ import pytest
 
 from retrograd.autodiff import batch, batched, gradient
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Provenance, TensorType, check, float64, full, made_by
+from retrograd.ir import (
+    Dim,
+    Graph,
+    Provenance,
+    TensorType,
+    float64,
+    full,
+    made_by,
+    verify,
+)
 from retrograd.ops.elementwise import exp, sin
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
@@ -20,7 +29,7 @@ VECTOR = TensorType(float64, (3,))
 def test_inputs_that_are_not_stacked_are_shared() -> None:
     x, w = input_node(VECTOR, "x"), input_node(VECTOR, "w")
     many = batch(Graph([x, w], [x * w, sin(w)]), [True, False], 5)
-    check(many)
+    verify(many)
     assert [v.type.shape for v in many.inputs] == [(5, 3), (3,)]
     assert [v.name for v in many.inputs] == ["x", "w"]
     assert [v.type.shape for v in many.outputs] == [(5, 3), (5, 3)]
@@ -44,7 +53,7 @@ def test_a_symbolic_number_of_samples() -> None:
     w = input_node(TensorType(float64, (3, 3)), "w")
     y = ReduceSum((0, 1))(exp(matmul(x, w)))
     many = batch(gradient(Graph([x, w], [y])), [True, False], Dim("B"))
-    check(many)
+    verify(many)
     xs, w_value = np.linspace(-1, 1, 24).reshape(4, 2, 3), np.eye(3) * 0.5
     _, weights = run(many, [xs, w_value], {"B": 4})
     one = gradient(Graph([x, w], [y]))

@@ -7,7 +7,16 @@ import pytest
 
 from retrograd.autodiff import gradient, pushforward, tangent
 from retrograd.errors import GradientError
-from retrograd.ir import Graph, Provenance, TensorType, check, float64, full, int32, made_by
+from retrograd.ir import (
+    Graph,
+    Provenance,
+    TensorType,
+    float64,
+    full,
+    int32,
+    made_by,
+    verify,
+)
 from retrograd.ops.elementwise import cast, exp, sin
 from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import ReduceSum
@@ -21,7 +30,7 @@ def test_tangent_graph() -> None:
     x, y = input_node(VECTOR, "x"), input_node(VECTOR)
     n = input_node(TensorType(int32, ()), "n")
     t = tangent(Graph([x, n, y], [sin(x) * y, cast(n, float64), cast(x, int32)]))
-    check(t)
+    verify(t)
     assert [v.name for v in t.inputs] == ["x", "n", "", "t_x", "t_input1"]
     a, b, da, db = (np.array([0.1, 0.2, 0.3]) * k for k in (1, 2, 3, 4))
     found, zero = run(t, [a, np.array(7, np.int32), b, da, db])
@@ -54,7 +63,7 @@ def test_tangents_of_another_type_are_refused() -> None:
 def test_forward_of_forward_has_names_of_its_own() -> None:
     x = input_node(VECTOR, "x")
     twice = tangent(tangent(Graph([x], [x * x])))
-    check(twice)
+    verify(twice)
     assert [v.name for v in twice.inputs] == ["x", "t_x", "t_x_2", "t_t_x"]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrograd.autodiff import batch, gradient, pullback, pushforward, tangent
-from retrograd.ir import Graph, Node, check, full
+from retrograd.ir import Graph, Node, full, verify
 from retrograd.ops.leaf import constant
 from retrograd.verify.rules import compare, difference, run
 from tests.smooth_graphs import smooth_arrays, smooth_graph
@@ -90,7 +90,7 @@ def test_a_batched_gradient_is_a_loop(seed: int) -> None:
     stacked[0] = True
     stacks = [np.stack([x, x * 0.5, -x]) if s else x for x, s in zip(xs, stacked, strict=True)]
     many = batch(first, stacked, 3)
-    check(many)
+    verify(many)
     found = run(many, stacks)
     for k in range(3):
         one = run(first, [x[k] if s else x for x, s in zip(stacks, stacked, strict=True)])
@@ -118,7 +118,7 @@ def test_third_order(seed: int) -> None:
 def test_the_same_construction_gives_the_same_graph(seed: int) -> None:
     one, two = gradient(smooth_graph(seed)), gradient(smooth_graph(seed))
     assert one == two
-    check(one)
+    verify(one)
 
 
 @pytest.mark.slow

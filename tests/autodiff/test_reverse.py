@@ -16,12 +16,12 @@ from retrograd.ir import (
     Provenance,
     Source,
     TensorType,
-    check,
     float32,
     float64,
     full,
     int32,
     made_by,
+    verify,
 )
 from retrograd.ops.elementwise import cast, exp, floor, gt, mul, select, sin, tanh
 from retrograd.ops.leaf import input_node
@@ -40,7 +40,7 @@ def inputs(*names: str, type: TensorType = SCALAR) -> list[Node]:
 def test_a_polynomial() -> None:
     x, y = inputs("x", "y")
     g = gradient(Graph([x, y], [x * x * y + y]))
-    check(g)
+    verify(g)
     assert [v.name for v in g.inputs] == ["x", "y"]
     assert [float(v) for v in run(g, [np.array(3.0), np.array(5.0)])] == [30.0, 10.0]
 
@@ -102,7 +102,7 @@ def test_names_of_added_inputs_are_free() -> None:
     (x,) = inputs("x", type=VECTOR)
     first = gradient(Graph([x], [x * x]))
     second = gradient(first)
-    check(second)
+    verify(second)
     assert [v.name for v in second.inputs] == ["x", "d_output0", "d_output0_2"]
     x, d = inputs("x", "d_x", type=VECTOR)
     assert [v.name for v in gradient(Graph([x, d], [x])).inputs] == ["x", "d_x", "d_x_2"]
@@ -214,7 +214,7 @@ def test_derivatives_to_fifth_order() -> None:
     graph = Graph([x], [sin(2 * x)])
     for n in range(1, 6):
         graph = gradient(graph)
-        check(graph)
+        verify(graph)
         expected = 2**n * np.sin(2 * 0.3 + n * np.pi / 2)
         np.testing.assert_allclose(run(graph, [np.array(0.3)])[0], expected, rtol=1e-13)
 

@@ -6,7 +6,7 @@ import re
 import sys
 from datetime import date
 
-from retrograd.backends.kernel.report import KernelReport
+from retrograd.schedule.kernel_report import KernelReport
 from retrograd_bench import limits
 from retrograd_bench.limits import lines_of, markdown, missed
 from retrograd_bench.rates import Rates, multiply_adds, streaming

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import retrograd as rg
-from retrograd.backends.backend import bind
 from retrograd.ir import Dim, spec
+from retrograd.runtime.backend import bind
 from retrograd_bench.named import Case, cases
 from retrograd_bench.named.case import at, every, number
 

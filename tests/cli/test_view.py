@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import retrograd as rg
 from retrograd.cli.main import app
-from retrograd.inspect import dumps, loads
+from retrograd.viz import dumps, loads
 
 
 def run(*arguments):

@@ -8,8 +8,8 @@ import pytest
 import retrograd as rg
 from examples import microgpt, moons
 from retrograd import micrograd
-from retrograd.frontend.value import RECORDERS
 from retrograd.micrograd import MLP
+from retrograd.scalar import RECORDERS
 
 
 @pytest.fixture(autouse=True, params=list(RECORDERS))

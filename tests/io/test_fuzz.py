@@ -14,11 +14,11 @@ import pytest
 import retrograd as rg
 from retrograd.cli.view import read_view
 from retrograd.data import read_documents
-from retrograd.inspect import page
 from retrograd.io import load_safetensors, read_metadata
 from retrograd.io.safetensors import pack
 from retrograd.train import gpt
 from retrograd.train.graph import read_task
+from retrograd.viz import page
 
 WORDS = [
     "-1", "0", "1e400", "1e39", "1.0E+39", "nan", "NAN", "inf", "9" * 30, "9" * 400, "9" * 5000,

@@ -3,8 +3,8 @@
 import pytest
 
 import retrograd as rg
-from retrograd.frontend.value import RECORDERS
 from retrograd.micrograd import engine, nn
+from retrograd.scalar import RECORDERS
 
 
 @pytest.fixture(autouse=True, params=list(RECORDERS))

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.backends.reference import ReferenceProgram
 from retrograd.ir import Graph, Node, TupleType
-from retrograd.ops.control import items
-from retrograd.ops.implicit import IMPLICIT
+from retrograd.ops.identity import items
 from retrograd.ops.linalg.matrix import Given
-from retrograd.passes.settle import settled
-from tests.backends.agreement import assert_close
+from retrograd.ops.random.implicit_gradients import IMPLICIT
+from retrograd.passes.after_autodiff import settled
+from retrograd.runtime.executors.reference import ReferenceProgram
+from tests.runtime.agreement import assert_close
 from tests.samples import RECORDS
 
 pytest.importorskip("onnx", reason="ONNX is not installed (extra: onnx)")

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-_RANDOM = "draws random numbers; generators differ (tests/frontend/test_distributions.py)"
+_RANDOM = "draws random numbers; generators differ (tests/functions/random/test_continuous.py)"
 _MEMORY = "is about PyTorch's strides and storage; arrays here have values"
-_CASTS = "a conversion of dtypes: tests/frontend/test_dtypes.py"
+_CASTS = "a conversion of dtypes: tests/functions/test_dtypes.py"
 _INNER = "a private function of PyTorch's; the public one is compared"
 _PROTOTYPE = "a prototype of PyTorch's without a counterpart"
 _PLACES = "counts or positions, which have no gradient; not offered"
 _WINDOW = "windows of signals are made by SciPy"
-_CREATES = "makes an array without reading one: tests/frontend/test_functions.py"
+_CREATES = "makes an array without reading one: tests/functions/test_elementwise.py"
 _EX = "the function without _ex raises LinAlgError instead of returning codes"
 
 ABSENT: dict[str, str] = {
@@ -35,7 +35,7 @@ ABSENT: dict[str, str] = {
     r"_unsafe_masked_index.*|hash_tensor": _INNER,
     r"torch\.(ops\.aten\._(flash|efficient)_.*|_scaled_mm.*)|jiterator_.*|bmm triton_.*": _INNER,
     r"torch\.ops\.aten\._safe_softmax\.default|_softmax_backward_data": _INNER,
-    r"_segment_reduce .*": _INNER + "; rg.segment_sum and its kin: tests/frontend",
+    r"_segment_reduce .*": _INNER + "; rg.segment_sum and its kin: tests/functions",
     r"(sparse|masked)\..*": _PROTOTYPE + "; rg.where and reductions say the same",
     r"special\.(airy_ai|spherical_bessel_j0|(shifted_)?(chebyshev|hermite|l).*polynomial.*)": (
         _PROTOTYPE),
@@ -101,7 +101,7 @@ def _first(results: Any) -> Any:
 
 
 # Positions beside the values, or codes of errors: those that this library gives are compared in
-# tests/frontend, as ties may be decided otherwise.
+# tests/functions, as ties may be decided otherwise.
 _WITH_POSITIONS = (
     "max reduction_with_dim", "min reduction_with_dim", "cummax", "cummin", "kthvalue", "sort",
     "topk", "nn.functional.adaptive_max_pool1d", "nn.functional.adaptive_max_pool2d",

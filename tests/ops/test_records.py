@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from retrograd.autodiff import pullback, pushforward
-from retrograd.ir import REGISTRY, Graph, Op, TensorType, as_dtype, check, float32
+from retrograd.ir import REGISTRY, Graph, Op, TensorType, as_dtype, float32, verify
 from retrograd.ops.leaf import Leaf, constant, input_node
 from retrograd.verify import edges, rules
 from tests.records.record import Record, Sample, type_of
@@ -179,7 +179,7 @@ def _derivatives(sample: Sample, record: Record) -> list[Any]:
     second = pullback(first, first, wanted, set(inputs))
     ends = [n for n in (y, *first, *forward, *second) if n is not None]
     graph = Graph(inputs, ends)
-    check(graph)
+    verify(graph)
     return rules.run(graph, sample.inputs)
 
 

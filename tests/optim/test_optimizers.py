@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd import nn, optim
-from retrograd.frontend import tree
+from retrograd import nn, optim, pytree
 
 schedules = optim.schedules
 MAKERS = {
@@ -95,7 +94,9 @@ def test_resume_to_the_bit(name):
     saved = pickle.dumps(
         (
             {k: v.numpy() for k, v in model.state_dict().items()},
-            tree.map(lambda x: np.asarray(x) if isinstance(x, rg.Tensor) else x, opt.state_dict()),
+            pytree.map(
+                lambda x: np.asarray(x) if isinstance(x, rg.Tensor) else x, opt.state_dict()
+            ),
         )
     )
     train(model, opt, 3)
@@ -239,8 +240,8 @@ def test_pure_form_on_plain_trees():
     }
     opt = optim.Adam(lr=0.1)
     state = opt.init(params)
-    new, state = opt.update(params, tree.map(lambda p: p * 0 + 1, params), state)
-    assert [x.dtype for x in tree.flatten(new)[0]] == [x.dtype for x in tree.flatten(params)[0]]
+    new, state = opt.update(params, pytree.map(lambda p: p * 0 + 1, params), state)
+    assert [x.dtype for x in pytree.flatten(new)[0]] == [x.dtype for x in pytree.flatten(params)[0]]
     np.testing.assert_allclose(new["w"].numpy(), 0.9, rtol=1e-6)
     assert params["w"].tolist() == [1, 1, 1]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from retrograd.backends.reference import ReferenceProgram
-from retrograd.ir import DType, Graph, Node, TensorType, check, spec
+from retrograd.ir import DType, Graph, Node, TensorType, spec, verify
 from retrograd.ops.leaf import input_node
+from retrograd.runtime.executors.reference import ReferenceProgram
 from tests.random_graphs import SIZES, SPECIAL, Array, random_values, same_values
 
 
@@ -17,7 +17,7 @@ def assert_kept(
 ) -> Graph:
     """`run(graph)`, having verified that it is `graph` in other words."""
     result = run(graph)
-    check(result)
+    verify(result)
     assert result.inputs == graph.inputs
     assert [y.type for y in result.outputs] == [y.type for y in graph.outputs]
     before, after = ReferenceProgram(graph)(arrays), ReferenceProgram(result)(arrays)

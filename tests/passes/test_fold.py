@@ -7,7 +7,7 @@ import retrograd.ops.elementwise as e
 from retrograd.ir import Dim, Graph, full, int64, spec, uint32
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import Constant, Iota, constant, input_node
-from retrograd.ops.random import RandomBits
+from retrograd.ops.random.threefry import RandomBits
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import Concat, Expand, Pad, Permute, Reshape
 from retrograd.passes import fold, optimize

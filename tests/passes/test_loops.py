@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.ir import check
+from retrograd.ir import verify
 
 X = rg.spec((4,), rg.float64)
 MATRIX = rg.spec((4, 4), rg.float64)
@@ -20,7 +20,7 @@ def optimized(f, *specs):
     """The optimised graph, which computes what the graph as traced does."""
     graph = rg.trace(f, *specs)
     better = graph.optimize()
-    check(better)
+    verify(better)
     rng = np.random.default_rng(0)
     arrays = [np.asarray(rng.normal(size=t.shape)) for t in specs]
     with rg.backend("reference"):

@@ -3,7 +3,7 @@ import pytest
 
 import retrograd.ops.elementwise as e
 from retrograd.ir import Dim, Graph, bool_, full, int32, spec
-from retrograd.ops.control import Alias, StopGradient
+from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral, matmul
 from retrograd.ops.reduce import (

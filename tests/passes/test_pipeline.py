@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import retrograd.ops.elementwise as e
 from retrograd.autodiff import gradient
-from retrograd.ir import Dim, Graph, check, full, spec
+from retrograd.ir import Dim, Graph, full, spec, verify
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
@@ -27,7 +27,7 @@ def test_every_pass_keeps_the_meaning_of_random_graphs(seed, symbolic):
 @given(SEEDS)
 def test_all_passes_together_keep_it_too(seed):
     g = random_graph(seed, 60)
-    result = assert_kept(lambda g: optimize(g, check), g, random_arrays(g, seed))
+    result = assert_kept(lambda g: optimize(g, verify), g, random_arrays(g, seed))
     assert len(result) <= len(g)
 
 
@@ -39,7 +39,7 @@ def test_graphs_cut_at_any_node(seed):
     nameless = [node for node in whole.body if not node.name]
     cuts = [nameless[i] for i in rng.permutation(len(nameless))[:4]]
     g = Graph([*whole.inputs, *cuts], whole.outputs)
-    assert_kept(lambda g: optimize(g, check), g, random_arrays(g, seed))
+    assert_kept(lambda g: optimize(g, verify), g, random_arrays(g, seed))
 
 
 @given(SEEDS)
@@ -65,7 +65,7 @@ def test_the_gradient_of_a_layer_has_no_transposes_and_no_doubles():
     x, w = input_node(spec((n, 4)), "x"), input_node(spec((4, 3)), "w")
     h = e.relu(matmul(x, w))
     loss = ReduceSum((0, 1))(h * h)
-    g = optimize(gradient(Graph([x, w], [loss])), check)
+    g = optimize(gradient(Graph([x, w], [loss])), verify)
     ops = [node.op for node in g.body]
     assert ops.count("dot_general") == 3
     assert "permute" not in ops
@@ -118,7 +118,7 @@ def test_a_chain_of_100_000_nodes(build):
     back = Graph.parse(text)
     assert back == result
     assert result.stats().nodes == len(result)
-    check(back)
+    verify(back)
 
 
 def test_long_chains_of_what_simplifies_away():

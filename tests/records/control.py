@@ -12,10 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.control import Cond, Scan, Sized, WhileLoop
-from retrograd.control.body import wide
-from retrograd.control.custom import Custom, Rule
-from retrograd.control.matrix_function import MatrixFunction
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import (
     Dim,
@@ -30,8 +26,12 @@ from retrograd.ir import (
     full,
     int64,
 )
-from retrograd.ops.control import Item
+from retrograd.ops.control import Cond, Scan, Sized, WhileLoop
+from retrograd.ops.control.body import wide
+from retrograd.ops.control.custom import Custom, Rule
+from retrograd.ops.control.matrix_function import MatrixFunction
 from retrograd.ops.elementwise import cos, lt, sin, tanh
+from retrograd.ops.identity import Item
 from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import ReduceSum
 from tests.records.common import N, f64

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from retrograd.control import Draw
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.ir import TensorType, float32, float64, uint32
-from retrograd.ops.random import RandomBits
+from retrograd.ops.control import Draw
+from retrograd.ops.random.threefry import RandomBits
 from tests.records.common import N
 from tests.records.leaves import random_words
 from tests.records.record import Array, Failure, Record, Sample, Symbolic, rng_for

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.control import DagScan
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Graph, TensorType, float32, int32
-from retrograd.ops.dag import DagOrder
+from retrograd.ops.control import DagScan
+from retrograd.ops.toposort import DagOrder
 from tests.records.common import SIZES, M, N, f64, i64
 from tests.records.record import Array, Failure, Record, Sample, Symbolic, rng_for
 

@@ -22,10 +22,10 @@ from retrograd.ir import (
     uint32,
 )
 from retrograd.ops.assume import Assume
-from retrograd.ops.control import Alias, StopGradient
+from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.leaf import Constant, Input, Iota, SizeOf
-from retrograd.ops.random import RandomBits
-from retrograd.ops.recompute import After, Keep, RegionIn, RegionOut
+from retrograd.ops.random.threefry import RandomBits
+from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
 from tests.records.common import SIZES, M, N, f64
 from tests.records.elementwise import wrap
 from tests.records.record import (

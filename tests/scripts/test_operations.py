@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from retrograd.inspect.formula import formula
 from retrograd.ir import DTYPES, REGISTRY, Node, TensorType, float64
 from retrograd.ops.elementwise import Elementwise, exp, keep_if, pow, zdiv, zmul
 from retrograd.ops.leaf import input_node
+from retrograd.viz.formula import formula
 from scripts import entries, operations
 
 

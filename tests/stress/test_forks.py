@@ -80,7 +80,7 @@ def test_locks_that_the_forking_thread_has_stay_its_own():
     code = """
 import os
 from retrograd import shared
-from retrograd.frontend.programs import LOCK
+from retrograd.eager.program_cache import LOCK
 own = shared.own_lock()
 with LOCK, own:
     pid = os.fork()

@@ -18,9 +18,9 @@ import pytest
 
 import retrograd as rg
 from retrograd import shared
-from retrograd.frontend.context import _BLOCKS, current_backend, grad_enabled, is_tracing
-from retrograd.frontend.value.trace import TRACES
+from retrograd.eager.modes import _BLOCKS, current_backend, grad_enabled, is_tracing
 from retrograd.ir import provenance
+from retrograd.scalar.trace import TRACES
 from tests.stress.injection import interrupted
 
 X = np.array([1.0, 2.0])

@@ -11,8 +11,8 @@ import pytest
 
 from retrograd.errors import GradientError
 from retrograd.ir import Dim, Node, TensorType, float64
-from retrograd.ops.control import StopGradient
 from retrograd.ops.elementwise import FLOAT, NUMBER, Elementwise, cos, exp, mul, sin, zmul
+from retrograd.ops.identity import StopGradient
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import Flip
 from retrograd.verify import rules

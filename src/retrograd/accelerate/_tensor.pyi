@@ -1,4 +1,4 @@
-"""What `tensor.c` offers; `frontend/recorder.py` says what it means."""
+"""What `tensor.c` offers; `eager/fast_path.py` says what it means."""
 
 from collections.abc import Callable
 from typing import Any

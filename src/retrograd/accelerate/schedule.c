@@ -1,6 +1,6 @@
 /* The rows of a traced function of scalars as instructions for the batch machine.
  *
- * Twin of `frontend/value/schedule.py` and `instructions.py`, where it is said what is done and
+ * Twin of `scalar/schedule.py` and `instructions.py`, where it is said what is done and
  * why; step by step the same, to the same instructions.
  */
 #define PY_SSIZE_T_CLEAN

@@ -1,5 +1,5 @@
-/* The innermost part of recording on pages, the twin of `frontend/recorder.py` and of the short ways
-   in `frontend/function.py`.
+/* The innermost part of recording on pages, the twin of `eager/fast_path.py` and of the short ways
+   in `eager/dispatch.py`.
 
    Serves operations that were recorded before, in plain circumstances: the form is found, the page
    is open, gradients are on. For all else, errors included, it calls the function in Python that it

@@ -1,6 +1,6 @@
 /* The recorder of scalars: a page of rows, and `Value`, a handle on one.
  *
- * Twin of `frontend/value/page.py` and `recorder.py`, for what happens with every operation. All
+ * Twin of `scalar/tape.py` and `recorder.py`, for what happens with every operation. All
  * else is Python: `compiled_page.py` has a subclass of `Page`, and operations on operands that are
  * not on one open page go to `placing.record`. Rows lie in flat arrays from the start, and nothing
  * here is interrupted by another thread, so rows are never half written.

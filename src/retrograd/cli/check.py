@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import retrograd as rg
-from retrograd.frontend import tree
+from retrograd import pytree
 
 
 def check(
@@ -63,7 +63,7 @@ def _check_file(path: Path) -> None:
 def _check_function(module: str, name: str, page: Path | None) -> None:
     function = _function(module, name)
     with rg.debug(page=page):
-        leaves = tree.flatten(function())[0]
+        leaves = pytree.flatten(function())[0]
         for x in leaves:
             if isinstance(x, rg.Tensor):
                 x.numpy()

@@ -13,8 +13,8 @@ import typer
 import retrograd as rg
 from retrograd.errors import FormatError, RetrogradError
 from retrograd.files import read_bytes, write_atomically
-from retrograd.inspect import Document, compared, loads, page
-from retrograd.inspect.server import PageServer
+from retrograd.viz import Document, compared, loads, page
+from retrograd.viz.server import PageServer
 
 PORT = 8642
 PATIENCE = 0.4  # seconds between looks at a file

@@ -9,7 +9,7 @@ from typing import Any
 
 from retrograd.errors import FormatError, OptionError
 from retrograd.files import StrPath, read_bytes
-from retrograd.frontend.random import Generator
+from retrograd.functions.random.generator import Generator
 
 NAMES_ORIGIN = (
     "5,163 first names of the 1990 census of the United States, in the public domain "

@@ -1,26 +1,19 @@
 """Learning on graphs: graphs of any structure, one compilation for all of them."""
 
 from retrograd.gnn.attention import GATConv
-from retrograd.gnn.batching import batch, content_key, rows_of, unbatch
+from retrograd.gnn.batch import batch, content_key, rows_of, unbatch
 from retrograd.gnn.cells import GRU, SumCell, TreeLSTM
-from retrograd.gnn.choice import (
-    RunningBaseline,
-    hard_choice,
-    log_probability,
-    reinforce_loss,
-    sample_choice,
-    soft_choice,
-)
-from retrograd.gnn.convert import (
+from retrograd.gnn.convert.edge_lists import (
     from_edge_index,
     from_edge_list,
     from_table,
     to_edge_index,
 )
+from retrograd.gnn.convert.networkx import from_networkx, to_networkx
 from retrograd.gnn.dag import Edge, dag_scan, levels, topological_order
 from retrograd.gnn.dagnet import DagNet, NodeGradients
+from retrograd.gnn.dropout import EdgeDropout, drop_edges, keep_edges
 from retrograd.gnn.edits import Route, Routing, contract_edge, merge_nodes, remove_node
-from retrograd.gnn.exchange import from_networkx, to_networkx
 from retrograd.gnn.graph import Graph
 from retrograd.gnn.labels import LabelEmbedding
 from retrograd.gnn.layers import (
@@ -41,11 +34,18 @@ from retrograd.gnn.losses import (
     regression_loss,
     sinkhorn,
 )
+from retrograd.gnn.message_passing import message_pass
 from retrograd.gnn.names import Names
-from retrograd.gnn.noise import EdgeDropout, drop_edges, keep_edges
-from retrograd.gnn.passing import message_pass
-from retrograd.gnn.positions import laplacian_eigenvectors, random_walk_features
+from retrograd.gnn.positional_encoding import laplacian_eigenvectors, random_walk_features
 from retrograd.gnn.readout import AttentionReadout, readout
+from retrograd.gnn.sampling import (
+    RunningBaseline,
+    hard_choice,
+    log_probability,
+    reinforce_loss,
+    sample_choice,
+    soft_choice,
+)
 from retrograd.gnn.sparse import CSR
 
 __all__ = [

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from retrograd.errors import OptionError, ShapeError
-from retrograd.frontend import creation, manipulation
-from retrograd.frontend.activations import leaky_relu
-from retrograd.frontend.random import Generator
-from retrograd.frontend.segmented import segment_softmax, segment_sum
+from retrograd.functions import creation, manipulation
+from retrograd.functions.activations import leaky_relu
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.segment_ops import segment_softmax, segment_sum
 from retrograd.gnn.graph import Graph, as_tensor
 from retrograd.nn import init
-from retrograd.nn.linear import Linear
-from retrograd.nn.module import Module
-from retrograd.nn.parameter import Parameter
+from retrograd.nn.layers.linear import Linear
+from retrograd.nn.module.module import Module
+from retrograd.nn.module.parameter import Parameter
 
 
 class GATConv(Module):

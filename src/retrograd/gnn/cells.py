@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.frontend import elementwise as el
-from retrograd.frontend.random import Generator
-from retrograd.nn.linear import Linear
-from retrograd.nn.module import Module
+from retrograd.functions import elementwise as el
+from retrograd.functions.random.generator import Generator
+from retrograd.nn.layers.linear import Linear
+from retrograd.nn.module.module import Module
 
 
 class SumCell(Module):

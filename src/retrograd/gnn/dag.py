@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from retrograd import pytree
 from retrograd.errors import ShapeError
-from retrograd.frontend import dag, tree
-from retrograd.frontend.dag import order_parts
 from retrograd.gnn.graph import Graph, as_rows, as_tensor
 from retrograd.ir import Dim, TensorType
+from retrograd.transforms import dag_scan as dag
+from retrograd.transforms.dag_scan import order_parts
 
 
 class Edge(NamedTuple):
@@ -85,15 +86,15 @@ def _weighted(h: Any, edge: Edge) -> Any:
     def times(part: Any) -> Any:
         return part * w.reshape((*w.shape, *(1,) * (part.ndim - w.ndim)))
 
-    return tree.map(times, h)
+    return pytree.map(times, h)
 
 
 def _rows(x: Any, at: Any) -> Any:
-    return tree.map(lambda t: t[at], x)
+    return pytree.map(lambda t: t[at], x)
 
 
 def _check(held: Any, size: Any, name: str, what: str) -> None:
-    for path, leaf in zip(tree.paths(held), tree.flatten(held)[0], strict=True):
+    for path, leaf in zip(pytree.paths(held), pytree.flatten(held)[0], strict=True):
         if leaf.ndim == 0 or leaf.shape[0] != size:
             raise ShapeError(
                 f"dag_scan: {name}{path} has the shape {leaf.shape}, but there are {size} {what}"
@@ -101,12 +102,12 @@ def _check(held: Any, size: Any, name: str, what: str) -> None:
 
 
 def _row_types(x: Any) -> Any:
-    return tree.map(lambda t: TensorType(t.dtype, t.shape[1:]), x)
+    return pytree.map(lambda t: TensorType(t.dtype, t.shape[1:]), x)
 
 
 def _state_types(state: Any, x: Any) -> Any:
     """Types of rows of a state, from sizes and shapes; of the dtype of the first floating input."""
-    kinds = [t.dtype for t in tree.flatten(x)[0] if t.dtype.is_float]
+    kinds = [t.dtype for t in pytree.flatten(x)[0] if t.dtype.is_float]
     if isinstance(state, TensorType):
         return state
     if not kinds:

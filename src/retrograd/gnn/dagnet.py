@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from retrograd import pytree
 from retrograd.errors import CycleError, FormatError, GradientError, OptionError, ShapeError
-from retrograd.frontend import creation, tree
-from retrograd.frontend import elementwise as el
-from retrograd.frontend.jit import jit
-from retrograd.frontend.transforms import vjp
+from retrograd.functions import creation
+from retrograd.functions import elementwise as el
 from retrograd.gnn.checks import check_weights
 from retrograd.gnn.dag import dag_scan
 from retrograd.gnn.graph import Graph
 from retrograd.gnn.labels import LabelEmbedding
 from retrograd.gnn.names import Names, named_cycle
+from retrograd.transforms.grad import vjp
+from retrograd.transforms.jit.jit import jit
 
 Array = np.ndarray[Any, Any]
 ACTIVATIONS: dict[str, Any] = {
@@ -203,7 +204,7 @@ class DagNet:
 
     def _run(self, program: Any, *arrays: Array) -> Any:
         try:
-            return tree.map(lambda t: (t.value(), t)[1], program(*arrays))
+            return pytree.map(lambda t: (t.value(), t)[1], program(*arrays))
         except CycleError as error:
             raise named_cycle(error, self.names.labels) from None
 

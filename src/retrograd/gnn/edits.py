@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from retrograd import pytree
 from retrograd.errors import IndexRangeError, OptionError, ShapeError
-from retrograd.frontend import creation, manipulation, tree
-from retrograd.frontend.activations import softmax
-from retrograd.frontend.segmented import segment_sum
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions import creation, manipulation
+from retrograd.functions.activations import softmax
+from retrograd.functions.segment_ops import segment_sum
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gnn.graph import Graph, as_rows, as_tensor
-from retrograd.gnn.passing import spread
+from retrograd.gnn.message_passing import spread
 
 ROUTES = ("sum", "mean", "attention")
 
@@ -47,7 +48,7 @@ class Route:
             share = spread(self.share.astype(t.dtype), rows, len(self.of), "share")
             return segment_sum(rows * share, self.to, self.new)
 
-        return tree.map(moved, as_rows(x))
+        return pytree.map(moved, as_rows(x))
 
     def back(self, g: Any) -> Any:
         """Gradients of the old, of those of the new: the transpose of `forward`."""
@@ -57,7 +58,7 @@ class Route:
             share = spread(self.share.astype(rows.dtype), rows, len(self.of), "share")
             return segment_sum(rows * share, self.of, self.old)
 
-        return tree.map(moved, as_rows(g))
+        return pytree.map(moved, as_rows(g))
 
     def number(self, old: int) -> int:
         """The number, in the new, of the first place where something old went; -1 for none."""
@@ -201,7 +202,7 @@ def _edited(graph: Graph, nodes: Route, ends: Any, stays: Any) -> tuple[Graph, R
     kept = len(stays)
     edges = Route(stays, np.arange(kept), creation.ones((kept,)), graph.num_edges, kept)
     carried = {
-        name: tree.map(lambda t: t[stays], getattr(graph, name))
+        name: pytree.map(lambda t: t[stays], getattr(graph, name))
         for name in ("edge_features", "edge_weight", "edge_type")
     }
     owner = np.zeros(nodes.new, np.int64)

@@ -7,17 +7,18 @@ from typing import Any, Self
 
 import numpy as np
 
+from retrograd import pytree
+from retrograd.eager.conversion import as_array
+from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.modes import is_tracing
 from retrograd.errors import CycleError, DTypeError, FormatError, ShapeError
-from retrograd.frontend import creation, manipulation, tree
-from retrograd.frontend import elementwise as el
-from retrograd.frontend.context import is_tracing
-from retrograd.frontend.conversion import as_array
-from retrograd.frontend.dag import count_up, dag_order
-from retrograd.frontend.recording import Lazy
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions import creation, manipulation
+from retrograd.functions import elementwise as el
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gnn.checks import check_ends, check_weights
 from retrograd.gnn.names import Info, named_cycle
 from retrograd.ir import Dim
+from retrograd.transforms.dag_scan import count_up, dag_order
 
 Array = np.ndarray[Any, Any]
 FIELDS = (
@@ -39,13 +40,13 @@ def as_tensor(x: Any) -> Tensor:
 
 def as_rows(held: Any) -> Any:
     """Arrays, or a tree of arrays, as tensors; nested lists of numbers are an array."""
-    if isinstance(held, list) and all(isinstance(x, int | float) for x in tree.flatten(held)[0]):
+    if isinstance(held, list) and all(isinstance(x, int | float) for x in pytree.flatten(held)[0]):
         return creation.tensor(held)
     if type(held) in (list, tuple):
         return type(held)(as_rows(part) for part in held)
     if type(held) is dict:
         return {key: as_rows(part) for key, part in held.items()}
-    return tree.map(as_tensor, held)
+    return pytree.map(as_tensor, held)
 
 
 class Graph:
@@ -236,7 +237,7 @@ class Graph:
                    ("edge_type", e, "edges")]  # fmt: skip
         for name, size, what in checked:
             held = getattr(self, name)
-            for path, leaf in zip(tree.paths(held), tree.flatten(held)[0], strict=True):
+            for path, leaf in zip(pytree.paths(held), pytree.flatten(held)[0], strict=True):
                 if leaf.ndim == 0 or leaf.shape[0] != size:
                     raise ShapeError(
                         f"{name}{path} has the shape {leaf.shape}, but there are {size} {what}"
@@ -289,7 +290,7 @@ class Graph:
         return self
 
     def __repr__(self) -> str:
-        held = [n for n in FIELDS[1:6] if tree.flatten(getattr(self, n))[0]]
+        held = [n for n in FIELDS[1:6] if pytree.flatten(getattr(self, n))[0]]
         many = "" if self.num_graphs == 1 else f"{self.num_graphs} graphs, "
         carries = "".join([f", {name}" for name in held])
         return f"Graph({many}{self.num_nodes} nodes, {self.num_edges} edges{carries})"
@@ -357,4 +358,4 @@ def _split(graph: Graph) -> tuple[Sequence[Any], Any, Sequence[Any]]:
     return [getattr(graph, name) for name in FIELDS], None, FIELDS
 
 
-tree.register(Graph, _split, _joined, holds_state=True)
+pytree.register(Graph, _split, _joined, holds_state=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import OptionError, ShapeError
-from retrograd.frontend.scattering import scatter_add
+from retrograd.functions.scatter import scatter_add
 from retrograd.gnn.names import Names
 
 

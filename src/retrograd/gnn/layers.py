@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from retrograd.errors import OptionError
-from retrograd.frontend import creation, manipulation
-from retrograd.frontend import elementwise as el
-from retrograd.frontend.linalg.norms import vector_norm
-from retrograd.frontend.random import Generator
-from retrograd.frontend.segmented import segment_sum
+from retrograd.functions import creation, manipulation
+from retrograd.functions import elementwise as el
+from retrograd.functions.linalg.norms import vector_norm
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.segment_ops import segment_sum
 from retrograd.gnn.cells import GRU
 from retrograd.gnn.checks import check_types, check_weights
 from retrograd.gnn.graph import Graph, as_tensor
-from retrograd.gnn.passing import message_pass
+from retrograd.gnn.message_passing import message_pass
 from retrograd.nn import init
-from retrograd.nn.linear import Linear
-from retrograd.nn.module import Module
-from retrograd.nn.parameter import Parameter
+from retrograd.nn.layers.linear import Linear
+from retrograd.nn.module.module import Module
+from retrograd.nn.module.parameter import Parameter
 
 
 class GraphConv(Module):

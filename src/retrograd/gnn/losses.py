@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import OptionError, ShapeError
-from retrograd.frontend import creation, manipulation
-from retrograd.frontend import elementwise as el
-from retrograd.frontend.activations import log_sigmoid
-from retrograd.frontend.reductions import logsumexp
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions import creation, manipulation
+from retrograd.functions import elementwise as el
+from retrograd.functions.activations import log_sigmoid
+from retrograd.functions.reductions import logsumexp
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gnn.graph import Graph, as_tensor
 from retrograd.nn import functional
 

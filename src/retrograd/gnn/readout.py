@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from retrograd.errors import ShapeError
-from retrograd.frontend.random import Generator
+from retrograd.functions.random.generator import Generator
 from retrograd.gnn.graph import Graph, as_tensor
-from retrograd.gnn.passing import combine
-from retrograd.nn.linear import Linear
-from retrograd.nn.module import Module
+from retrograd.gnn.message_passing import combine
+from retrograd.nn.layers.linear import Linear
+from retrograd.nn.module.module import Module
 
 
 def readout(x: Any, graph: Graph, aggregate: str = "sum", *, score: Any = None) -> Any:

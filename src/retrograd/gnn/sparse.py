@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from retrograd import pytree
 from retrograd.errors import FormatError, ShapeError
-from retrograd.frontend import tree
-from retrograd.frontend.segmented import segment_sum
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions.segment_ops import segment_sum
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gnn.graph import as_tensor
 
 FIELDS = ("values", "column", "row", "start", "width")
@@ -106,4 +106,4 @@ def _joined(_: Any, children: Iterable[Any]) -> CSR:
     return new
 
 
-tree.register(CSR, _split, _joined, holds_state=True)
+pytree.register(CSR, _split, _joined, holds_state=True)

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.eager.lazy_tensor import Lazy, evaluate
 from retrograd.errors import DTypeError, FormatError, RetrogradError
 from retrograd.files import StrPath, read_bytes, write_atomically
-from retrograd.frontend.recording import Lazy, evaluate
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.io.safetensors import Array, metadata_of, pack, read_metadata, unpack
 
 _KEY = "retrograd"

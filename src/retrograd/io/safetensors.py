@@ -11,11 +11,11 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
+from retrograd.eager.dispatch import as_array
+from retrograd.eager.lazy_tensor import Lazy, evaluate
 from retrograd.errors import DTypeError, FormatError
 from retrograd.files import StrPath, read_bytes, write_atomically
-from retrograd.frontend.function import as_array
-from retrograd.frontend.recording import Lazy, evaluate
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir.dtype import DTYPES, complex128
 
 Array = np.ndarray[Any, Any]

@@ -1,8 +1,8 @@
 """The intermediate representation: types, nodes, graphs. Knows no operation and no array library
 beyond the dtypes."""
 
-from retrograd.ir.check import check, check_node, nested
 from retrograd.ir.dim import Dim, evaluate, lowest, product
+from retrograd.ir.dim_solver import solve
 from retrograd.ir.dtype import (
     BY_CODE,
     DTYPES,
@@ -25,7 +25,6 @@ from retrograd.ir.dtype import (
     uint64,
 )
 from retrograd.ir.graph import Graph, reachable, substitute
-from retrograd.ir.least import at_least, least
 from retrograd.ir.node import (
     Node,
     Op,
@@ -39,13 +38,14 @@ from retrograd.ir.node import (
     remade,
 )
 from retrograd.ir.registry import REGISTRY, lookup, register
-from retrograd.ir.solving import solve
 from retrograd.ir.stats import Stats, stats
+from retrograd.ir.symbolic_min import at_least, symbolic_min
 from retrograd.ir.text import parse_graph, print_graph
 from retrograd.ir.types import Shape, TensorType, TupleType, as_shape, spec
+from retrograd.ir.verify import check_node, nested, verify
 
 __all__ = [
-    "least",
+    "symbolic_min",
     "BY_CODE",
     "DTYPES",
     "REGISTRY",
@@ -64,7 +64,7 @@ __all__ = [
     "as_shape",
     "bfloat16",
     "bool_",
-    "check",
+    "verify",
     "check_node",
     "declare",
     "at_least",

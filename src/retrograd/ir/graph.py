@@ -7,11 +7,11 @@ from operator import attrgetter
 from typing import Any, Self
 
 from retrograd.errors import ShapeError
-from retrograd.ir.check import check
 from retrograd.ir.node import Nested, Node, graphs_of
 from retrograd.ir.registry import lookup
 from retrograd.ir.stats import Stats, stats
 from retrograd.ir.text import parse_graph, print_graph
+from retrograd.ir.verify import verify
 
 
 def reachable(outputs: Iterable[Node], stop: Collection[Node] = ()) -> list[Node]:
@@ -157,7 +157,7 @@ class Graph(Nested):
 
     def check(self) -> None:
         """Verify structure and types; `FormatError` names the first node that is wrong."""
-        check(self)
+        verify(self)
 
     def stats(self, sizes: Mapping[str, int] | None = None) -> Stats:
         """Operations, bytes and peak memory; in numbers where `sizes` names the symbolic sizes."""

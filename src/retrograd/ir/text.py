@@ -30,11 +30,11 @@ from dataclasses import MISSING
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from retrograd.errors import FormatError
-from retrograd.ir.check import check_node, nested
 from retrograd.ir.literal import Reader, quote, show, show_type, unquote
 from retrograd.ir.node import Nested, Node, Op
 from retrograd.ir.registry import lookup
 from retrograd.ir.types import TensorType
+from retrograd.ir.verify import check_node, nested
 
 if TYPE_CHECKING:
     from retrograd.ir.graph import Graph

@@ -4,7 +4,7 @@
 where a program had `from micrograd.engine ...`.
 """
 
-from retrograd.frontend.value import Value
 from retrograd.micrograd.nn import MLP, Layer, Module, Neuron
+from retrograd.scalar import Value
 
 __all__ = ["MLP", "Layer", "Module", "Neuron", "Value"]

@@ -1,5 +1,5 @@
 """`Value`, under the name it has in micrograd."""
 
-from retrograd.frontend.value import Value
+from retrograd.scalar import Value
 
 __all__ = ["Value"]

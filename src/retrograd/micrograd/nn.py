@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.frontend.value import Value
+from retrograd.scalar import Value
 
 
 class Module:

@@ -1,13 +1,16 @@
 """Neural networks: modules, layers, losses, initial values."""
 
-from retrograd.frontend.rowsparse import RowSparse
-from retrograd.nn import functional, init, losses, utils
-from retrograd.nn.activation import GELU, Flatten, ReLU, Sigmoid, SiLU, Tanh
-from retrograd.nn.activations import (
+from retrograd.eager.sparse_grad import RowSparse
+from retrograd.nn import functional, init, utils
+from retrograd.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from retrograd.nn.functional import losses
+from retrograd.nn.layers.activations import (
     CELU,
     ELU,
+    GELU,
     GLU,
     SELU,
+    Flatten,
     Hardshrink,
     Hardsigmoid,
     Hardswish,
@@ -17,37 +20,23 @@ from retrograd.nn.activations import (
     LogSoftmax,
     Mish,
     PReLU,
+    ReLU,
     ReLU6,
     RReLU,
+    Sigmoid,
+    SiLU,
     Softmax,
     Softmax2d,
     Softmin,
     Softplus,
     Softshrink,
     Softsign,
+    Tanh,
     Tanhshrink,
     Threshold,
 )
-from retrograd.nn.adaptive import AdaptiveLogSoftmaxWithLoss
-from retrograd.nn.arranging import (
-    ChannelShuffle,
-    CosineSimilarity,
-    CrossMapLRN2d,
-    Fold,
-    LocalResponseNorm,
-    PairwiseDistance,
-    PixelShuffle,
-    PixelUnshuffle,
-    Unflatten,
-    Unfold,
-    Upsample,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
-)
-from retrograd.nn.attention import MultiHeadAttention
-from retrograd.nn.cells import GRUCell, LSTMCell, RNNCell
-from retrograd.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from retrograd.nn.convolution import (
+from retrograd.nn.layers.attention import MultiHeadAttention
+from retrograd.nn.layers.convolution import (
     Conv1d,
     Conv2d,
     Conv3d,
@@ -55,7 +44,33 @@ from retrograd.nn.convolution import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
-from retrograd.nn.criteria import (
+from retrograd.nn.layers.dropout import (
+    AlphaDropout,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+)
+from retrograd.nn.layers.embedding import Embedding, EmbeddingBag
+from retrograd.nn.layers.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
+from retrograd.nn.layers.linear import Bilinear, Identity, Linear
+from retrograd.nn.layers.losses import (
+    AdaptiveLogSoftmaxWithLoss,
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
@@ -78,34 +93,18 @@ from retrograd.nn.criteria import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
-from retrograd.nn.dropout import (
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
+from retrograd.nn.layers.normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+    RMSNorm,
 )
-from retrograd.nn.embedding import Embedding, EmbeddingBag
-from retrograd.nn.lazy import (
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
-    LazyConv1d,
-    LazyConv2d,
-    LazyConv3d,
-    LazyConvTranspose1d,
-    LazyConvTranspose2d,
-    LazyConvTranspose3d,
-    LazyInstanceNorm1d,
-    LazyInstanceNorm2d,
-    LazyInstanceNorm3d,
-    LazyLinear,
-)
-from retrograd.nn.linear import Bilinear, Identity, Linear
-from retrograd.nn.module import LoadResult, Module
-from retrograd.nn.normalization import LayerNorm, RMSNorm
-from retrograd.nn.padding import (
+from retrograd.nn.layers.padding import (
     CircularPad1d,
     CircularPad2d,
     CircularPad3d,
@@ -122,8 +121,7 @@ from retrograd.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from retrograd.nn.parameter import Parameter
-from retrograd.nn.pooling import (
+from retrograd.nn.layers.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
     AdaptiveAvgPool3d,
@@ -145,22 +143,32 @@ from retrograd.nn.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from retrograd.nn.recurrent import GRU, LSTM, RNN
-from retrograd.nn.stacks import Transformer, TransformerDecoder, TransformerEncoder
-from retrograd.nn.statistics import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
+from retrograd.nn.layers.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from retrograd.nn.layers.reshape import (
+    ChannelShuffle,
+    CosineSimilarity,
+    CrossMapLRN2d,
+    Fold,
+    LocalResponseNorm,
+    PairwiseDistance,
+    PixelShuffle,
+    PixelUnshuffle,
+    Unflatten,
+    Unfold,
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
 )
-from retrograd.nn.transformer import (
+from retrograd.nn.layers.transformer import (
     MultiheadAttention,
+    Transformer,
+    TransformerDecoder,
     TransformerDecoderLayer,
+    TransformerEncoder,
     TransformerEncoderLayer,
 )
+from retrograd.nn.module.module import LoadResult, Module
+from retrograd.nn.module.parameter import Parameter
 
 __all__ = [
     # modules

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from retrograd.frontend.tensor import Tensor
-from retrograd.nn.module import Module
-from retrograd.nn.parameter import Parameter
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.nn.module.module import Module
+from retrograd.nn.module.parameter import Parameter
 
 
 class ModuleList(Module):

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.backends.limits import check_new
+from retrograd.eager.modes import backend
 from retrograd.errors import OptionError, ShapeError
-from retrograd.frontend import creation
-from retrograd.frontend.context import backend
-from retrograd.frontend.random import Generator
-from retrograd.frontend.special import ndtri
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions import creation
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.special import ndtri
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import as_dtype, as_shape, float32, float64
+from retrograd.runtime.memory_limit import check_new
 
 # The nonlinearities `calculate_gain` knows, without those that take a parameter.
 _GAINS = {

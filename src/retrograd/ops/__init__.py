@@ -1,56 +1,52 @@
 """Every operation, declared once: inference, reverse, forward and batching rule, reference meaning.
 
-Importing this package registers them all.
+Importing this package registers them all, except those that hold graphs (`ops.control`).
 """
 
 from retrograd.ops import (
     assume,
     complex,
-    control,
     conv,
-    dag,
     elementwise,
     fft,
-    implicit,
+    identity,
     index,
     leaf,
     linalg,
     matmul,
     pool,
-    portable,
     random,
-    recompute,
     reduce,
+    remat,
     scan,
     scatter,
     shape,
     sort,
     special,
+    toposort,
     windows,
 )
 
 __all__ = [
     "assume",
     "complex",
-    "control",
     "conv",
-    "dag",
     "elementwise",
     "fft",
-    "implicit",
+    "identity",
     "index",
     "leaf",
     "linalg",
     "matmul",
     "pool",
-    "portable",
     "random",
-    "recompute",
     "reduce",
+    "remat",
     "scan",
     "scatter",
     "shape",
     "sort",
     "special",
+    "toposort",
     "windows",
 ]

@@ -10,7 +10,7 @@ from typing import Any, Self
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Node, TensorType, declare
 from retrograd.ir.dim import REMEDY
-from retrograd.ops.control import Same
+from retrograd.ops.identity import Same
 
 RELATIONS: dict[str, Callable[[int, int], bool]] = {
     "!=": operator.ne,

@@ -10,9 +10,9 @@ import numpy as np
 
 from retrograd.errors import DTypeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare
-from retrograd.ops.half import in_float32
+from retrograd.ops.numerics.half import in_float32
+from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.ops.shape import Flip, fail, permute, reshape
-from retrograd.ops.summation import PRODUCTS
 from retrograd.ops.windows import check_spatial, full_size, placed, span, windows_of
 
 

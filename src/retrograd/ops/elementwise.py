@@ -35,11 +35,11 @@ from retrograd.ir import (
     full,
     register,
 )
-from retrograd.ops import arithmetic as num
 from retrograd.ops import even
 from retrograd.ops.complex import complex_, imag, real
-from retrograd.ops.control import StopGradient
-from retrograd.ops.half import in_float32, is_half
+from retrograd.ops.identity import StopGradient
+from retrograd.ops.numerics import arithmetic as num
+from retrograd.ops.numerics.half import in_float32, is_half
 from retrograd.ops.shape import stack_front
 
 Derivative = Callable[..., Node] | None

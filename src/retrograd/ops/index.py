@@ -15,8 +15,8 @@ import numpy as np
 
 from retrograd.errors import DTypeError, IndexRangeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare, full
-from retrograd.ops.compensated import is_wide, of_parts, scattered
-from retrograd.ops.half import in_float32
+from retrograd.ops.numerics.compensated_sum import is_wide, of_parts, scattered
+from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.shape import fail, inverse, permute, stack_front
 
 

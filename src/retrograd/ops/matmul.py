@@ -10,9 +10,9 @@ import numpy as np
 
 from retrograd.errors import DTypeError
 from retrograd.ir import Dim, Node, Op, TensorType, bool_, declare
-from retrograd.ops.half import in_float32
+from retrograd.ops.numerics.half import in_float32
+from retrograd.ops.numerics.summation import in_halves
 from retrograd.ops.shape import fail, inverse, permute
-from retrograd.ops.summation import in_halves
 
 
 @declare

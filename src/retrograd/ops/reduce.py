@@ -25,8 +25,6 @@ from retrograd.ir import (
     int64,
     product,
 )
-from retrograd.ops import summation
-from retrograd.ops.control import StopGradient
 from retrograd.ops.elementwise import (
     ANY,
     BOOLEAN,
@@ -41,8 +39,10 @@ from retrograd.ops.elementwise import (
     select,
     zmul,
 )
-from retrograd.ops.half import in_float32
+from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import Iota
+from retrograd.ops.numerics import summation
+from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.shape import Concat, expand, fail, inverse, pad, permute, reshape
 from retrograd.ops.shape import slice_axis as part
 

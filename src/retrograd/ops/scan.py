@@ -15,8 +15,6 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Node, Op, TensorType, declare, full, int64
-from retrograd.ops.compensated import by_halves, cumulative, settled, two_product, two_sum
-from retrograd.ops.control import StopGradient
 from retrograd.ops.elementwise import (
     COMPLEX,
     FLOAT,
@@ -30,8 +28,16 @@ from retrograd.ops.elementwise import (
     select,
     zmul,
 )
-from retrograd.ops.half import in_float32
+from retrograd.ops.identity import StopGradient
 from retrograd.ops.index import gather_along, scatter_along
+from retrograd.ops.numerics.compensated_sum import (
+    by_halves,
+    cumulative,
+    settled,
+    two_product,
+    two_sum,
+)
+from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.shape import fail, pad, slice_axis, stack_front
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Node, Op, TensorType, as_dtype, declare, int64
-from retrograd.ops.half import is_half
 from retrograd.ops.index import gather_along, scatter_along
+from retrograd.ops.numerics.half import is_half
 from retrograd.ops.shape import fail, stack_front
 
 MOST = 2**32  # elements along an axis whose order is wanted: positions take 32 bits

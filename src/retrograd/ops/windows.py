@@ -12,7 +12,7 @@ import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare
-from retrograd.ops.half import in_float32
+from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.shape import Linear, fail
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
+from retrograd import pytree
+from retrograd.eager.sparse_grad import RowSparse
 from retrograd.errors import GradientError, NonFiniteError, OptionError, ShapeError
-from retrograd.frontend import tree
-from retrograd.frontend.rowsparse import RowSparse
-from retrograd.frontend.tensor import Tensor
-from retrograd.nn.module import Module
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.nn.module.module import Module
 
 
 def clip_grad_norm(
@@ -54,14 +54,14 @@ def clip_by_norm(grads: Any, max_norm: float, norm_type: float = 2.0) -> tuple[A
         raise OptionError(f"max_norm is not negative, not {max_norm}")
     norm = global_norm(grads, norm_type)
     factor = rg.minimum(max_norm / (norm + 1e-6), 1.0)
-    return tree.map(lambda g: g * factor.astype(g.dtype) if _is_float(g) else g, grads), norm
+    return pytree.map(lambda g: g * factor.astype(g.dtype) if _is_float(g) else g, grads), norm
 
 
 def clip_by_value(grads: Any, clip_value: float) -> Any:
     """The pure form of `clip_grad_value`."""
     if not clip_value >= 0:
         raise OptionError(f"clip_value is not negative, not {clip_value}")
-    return tree.map(lambda g: rg.clip(g, -clip_value, clip_value) if _is_float(g) else g, grads)
+    return pytree.map(lambda g: rg.clip(g, -clip_value, clip_value) if _is_float(g) else g, grads)
 
 
 def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
@@ -69,7 +69,7 @@ def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
 
     The Euclidean norm is summed in float64, where squares of float32 cannot overflow.
     """
-    leaves = [rg.asarray(g) for g in tree.flatten(grads)[0] if _is_float(g)]
+    leaves = [rg.asarray(g) for g in pytree.flatten(grads)[0] if _is_float(g)]
     if not leaves:
         raise ShapeError("a norm of no gradients")
     if not norm_type > 0:

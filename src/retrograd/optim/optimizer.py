@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from retrograd import pytree
+from retrograd.eager.call_cache import replayed
+from retrograd.eager.conversion import as_array
+from retrograd.eager.lazy_tensor import Array, evaluate
+from retrograd.eager.modes import no_grad
+from retrograd.eager.sparse_grad import RowSparse, with_rows
 from retrograd.errors import FormatError, GradientError, OptionError, ShapeError
-from retrograd.frontend import tree
-from retrograd.frontend.context import no_grad
-from retrograd.frontend.conversion import as_array
-from retrograd.frontend.creation import asarray, full_like
-from retrograd.frontend.random import Generator
-from retrograd.frontend.recall_calls import replayed
-from retrograd.frontend.recording import Array, evaluate
-from retrograd.frontend.rowsparse import RowSparse, with_rows
-from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import is_differentiating
+from retrograd.functions.creation import asarray, full_like
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import float64
 from retrograd.optim.parameters import (
     as_parts,
@@ -27,6 +26,7 @@ from retrograd.optim.parameters import (
     reject_repeated,
 )
 from retrograd.shared import completed, contained
+from retrograd.transforms.scope import is_differentiating
 
 Rate = float | Callable[[Any], Any]
 Slots = dict[str, Tensor]
@@ -316,7 +316,7 @@ class Optimizer:
         The result counts as a given value for `backward()`; `rg.grad` differentiates through it.
         """
         leaves, learns = learning_leaves(params)
-        slopes, _ = tree.flatten(grads)
+        slopes, _ = pytree.flatten(grads)
         if len(slopes) != len(leaves):
             raise ShapeError(
                 f"update(): the parameters have {len(leaves)} leaves, the gradients {len(slopes)}"
@@ -342,8 +342,8 @@ class Optimizer:
             for k in self.slots:
                 after[k].append(slots[k])
             at += 1
-        result = tree.unflatten(tree.flatten(params)[1], new)
-        for x in tree.tops(result, lambda x: isinstance(x, Generator)):
+        result = pytree.unflatten(pytree.flatten(params)[1], new)
+        for x in pytree.tops(result, lambda x: isinstance(x, Generator)):
             if isinstance(x, Generator):
                 x.jump()
         return result, {"step": step, **after}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from retrograd import pytree
 from retrograd.errors import GradientError, ShapeError
-from retrograd.frontend import tree
-from retrograd.frontend.complex import imag, make_complex, real
-from retrograd.frontend.creation import asarray
-from retrograd.frontend.manipulation import stack
-from retrograd.frontend.tensor import Tensor
-from retrograd.nn.module import Module
-from retrograd.nn.parameter import Parameter
+from retrograd.functions.complex import imag, make_complex, real
+from retrograd.functions.creation import asarray
+from retrograd.functions.manipulation import stack
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.nn.module.module import Module
+from retrograd.nn.module.parameter import Parameter
 
 
 def groups(params: Any) -> list[dict[str, Any]]:
@@ -68,9 +68,9 @@ def learning_leaves(params: Any) -> tuple[list[Any], list[bool]]:
     and every floating or complex leaf elsewhere."""
     leaves: list[Any] = []
     learns: list[bool] = []
-    for top in tree.tops(params, lambda x: isinstance(x, Module)):
+    for top in pytree.tops(params, lambda x: isinstance(x, Module)):
         if isinstance(top, Module):
-            found, _ = tree.flatten(top)
+            found, _ = pytree.flatten(top)
             learns += [isinstance(x, Parameter) and x.trainable for x in found]
             leaves += found
         else:

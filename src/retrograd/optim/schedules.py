@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import retrograd as rg
 from retrograd.errors import OptionError
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions.tensor.tensor import Tensor
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import retrograd as rg
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.optim.optimizer import Optimizer, Rate, Slots, require
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node, Op
-from retrograd.passes.sweep import Rule, sweep
+from retrograd.passes.rewrite import Rule, sweep
 
 G = TypeVar("G", bound=Graph)
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from retrograd.ir import Graph, Node, Op, TupleType
 from retrograd.ops.elementwise import Cast, Elementwise
-from retrograd.ops.exact import is_determined
 from retrograd.ops.leaf import Constant
+from retrograd.ops.numerics.exact import is_determined
 from retrograd.passes.constants import same_bits, splat
-from retrograd.passes.sweep import Rule, sweep
+from retrograd.passes.rewrite import Rule, sweep
 
 G = TypeVar("G", bound=Graph)
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from retrograd.control import Cond, Scan, Sized, WhileLoop
 from retrograd.ir import (
     Graph,
     Node,
@@ -27,8 +26,9 @@ from retrograd.ir import (
     made_by,
     substitute,
 )
-from retrograd.ops.control import Item
+from retrograd.ops.control import Cond, Scan, Sized, WhileLoop
 from retrograd.ops.elementwise import Cast, Elementwise
+from retrograd.ops.identity import Item
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import Reduction

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node
-from retrograd.passes.ahead import ahead
+from retrograd.passes.after_autodiff import written
 from retrograd.passes.cse import merging
 from retrograd.passes.fold import folding
+from retrograd.passes.hoisting import ahead
 from retrograd.passes.loops import has_loops, inside, pruned
-from retrograd.passes.merging_scans import merged
-from retrograd.passes.settle import written
+from retrograd.passes.rewrite import MakeRule, Rule, sealed, sweep
+from retrograd.passes.scan_fusion import merged
 from retrograd.passes.simplify import simplifying
-from retrograd.passes.sweep import MakeRule, Rule, sealed, sweep
 
 G = TypeVar("G", bound=Graph)
 

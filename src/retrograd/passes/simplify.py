@@ -8,7 +8,7 @@ from typing import TypeVar
 from retrograd.ir import Graph, Node, Provenance, made_by
 from retrograd.passes.algebra import ALGEBRA, Identity, below_expand
 from retrograd.passes.movement import MOVEMENT, permute_of_dot
-from retrograd.passes.sweep import Rule, sweep
+from retrograd.passes.rewrite import Rule, sweep
 
 G = TypeVar("G", bound=Graph)
 

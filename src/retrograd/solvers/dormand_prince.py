@@ -10,19 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.frontend.elementwise import abs as magnitude
-from retrograd.frontend.elementwise import (
-    isnan,
-    maximum,
-    minimum,
-    sqrt,
-    stop_gradient,
-    where,
-)
-from retrograd.frontend.manipulation import stack
-from retrograd.frontend.reductions import max as largest
-from retrograd.frontend.reductions import mean
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions.elementwise import abs as magnitude
+from retrograd.functions.elementwise import isnan, maximum, minimum, sqrt, stop_gradient, where
+from retrograd.functions.manipulation import stack
+from retrograd.functions.reductions import max as largest
+from retrograd.functions.reductions import mean
+from retrograd.functions.tensor.tensor import Tensor
 
 C = (0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1)
 A = (

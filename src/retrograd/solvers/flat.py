@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from retrograd import pytree
+from retrograd.eager.conversion import promote
 from retrograd.errors import DTypeError, GradientError
-from retrograd.frontend import tree
-from retrograd.frontend.conversion import promote
-from retrograd.frontend.creation import tensor
-from retrograd.frontend.elementwise import astype
-from retrograd.frontend.manipulation import concat, reshape
-from retrograd.frontend.tensor import Tensor
+from retrograd.functions.creation import tensor
+from retrograd.functions.elementwise import astype
+from retrograd.functions.manipulation import concat, reshape
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import DType
 
 Unflat = Callable[[Tensor], Any]
@@ -24,7 +24,7 @@ def flat(x: Any, what: str, keep: bool = False) -> tuple[Tensor, Unflat]:
     Integers and booleans are refused, or kept as they are with `keep`; complex leaves are refused,
     as solvers work on real vectors.
     """
-    leaves, structure = tree.flatten(x)
+    leaves, structure = pytree.flatten(x)
     given = [float(v) if type(v) is int and not keep else v for v in leaves]
     arrays = [v if isinstance(v, Tensor) else tensor(v) for v in given]
     for a in arrays:
@@ -50,6 +50,6 @@ def flat(x: Any, what: str, keep: bool = False) -> tuple[Tensor, Unflat]:
             piece = v if len(kinds) == 1 else v[start : start + size]
             new[i] = astype(reshape(piece, shape), dtype)
             start = start + size
-        return tree.unflatten(structure, new)
+        return pytree.unflatten(structure, new)
 
     return vector, back

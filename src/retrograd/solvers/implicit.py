@@ -6,22 +6,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from retrograd import pytree
 from retrograd.errors import DTypeError, OptionError, ShapeError
-from retrograd.frontend import tree
-from retrograd.frontend.bodies import Body, graph_of, results
-from retrograd.frontend.control import while_loop
-from retrograd.frontend.creation import tensor
-from retrograd.frontend.dtypes import finfo
-from retrograd.frontend.elementwise import abs as magnitude
-from retrograd.frontend.elementwise import isfinite, logical_not, maximum, stop_gradient
-from retrograd.frontend.linalg import solve
-from retrograd.frontend.reductions import max as largest
-from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import jacfwd, jacrev, vjp
-from retrograd.frontend.transforms.active import need_function, wanted
-from retrograd.frontend.transforms.custom import implicit_vjp
+from retrograd.functions.creation import tensor
+from retrograd.functions.dtypes import finfo
+from retrograd.functions.elementwise import abs as magnitude
+from retrograd.functions.elementwise import isfinite, logical_not, maximum, stop_gradient
+from retrograd.functions.linalg import solve
+from retrograd.functions.reductions import max as largest
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import substitute
 from retrograd.solvers.flat import flat
+from retrograd.transforms.control_flow import while_loop
+from retrograd.transforms.custom_rules import implicit_vjp
+from retrograd.transforms.grad import vjp
+from retrograd.transforms.jacobian import jacfwd, jacrev
+from retrograd.transforms.scope import need_function, wanted
+from retrograd.transforms.subgraph import Body, graph_of, results
 
 HALVINGS = 1e-6  # the shortest part of a Newton step that is tried
 
@@ -32,10 +33,10 @@ class Closed:
     def __init__(self, f: Callable[[Any], Any], x0: Any, what: str) -> None:
         body = self._traced(f, x0, what)
         if body.value.dtype is not self.dtype:  # Python's numbers take the dtype of what they meet
-            leaves, structure = tree.flatten(x0)
+            leaves, structure = pytree.flatten(x0)
             kind = body.value.dtype
             new = [tensor(x, kind) if isinstance(x, int | float) else x for x in leaves]
-            body = self._traced(f, tree.unflatten(structure, new), what)
+            body = self._traced(f, pytree.unflatten(structure, new), what)
         start, ends = self.start, body.outputs([body.value], [self.dtype])
         if ends[0].dtype is not self.dtype:
             raise DTypeError(
@@ -60,7 +61,7 @@ class Closed:
         def of_vector(v: Tensor) -> Tensor:
             return flat(f(self.back(v)), f"{what}: what the function returns")[0]
 
-        return Body(of_vector, [([start.node.type], tree.flatten(start)[1])], what)
+        return Body(of_vector, [([start.node.type], pytree.flatten(start)[1])], what)
 
     def __call__(self, v: Tensor, *around: Tensor) -> Any:
         nodes = [*[a.node for a in around], v.node]

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.frontend.elementwise import astype
-from retrograd.frontend.jit import jit
-from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import grad, jvp, value_and_grad
-from retrograd.frontend.transforms.active import need_function
+from retrograd.functions.elementwise import astype
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import float64
 from retrograd.solvers.flat import flat
+from retrograd.transforms.grad import grad, value_and_grad
+from retrograd.transforms.jit.jit import jit
+from retrograd.transforms.jvp import jvp
+from retrograd.transforms.scope import need_function
 
 Array = np.ndarray[Any, Any]
 

@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from retrograd import pytree
 from retrograd.errors import OptionError, ShapeError
-from retrograd.frontend import tree
-from retrograd.frontend.bodies import Body, graph_of, results
-from retrograd.frontend.control import scan, while_loop
-from retrograd.frontend.creation import tensor
-from retrograd.frontend.elementwise import astype, stop_gradient, where
-from retrograd.frontend.manipulation import broadcast_to, concat, stack
-from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import vjp, vmap
-from retrograd.frontend.transforms.active import need_arguments, need_function, wanted
-from retrograd.frontend.transforms.custom import implicit_vjp
+from retrograd.functions.creation import tensor
+from retrograd.functions.elementwise import astype, stop_gradient, where
+from retrograd.functions.manipulation import broadcast_to, concat, stack
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import substitute
 from retrograd.solvers.dormand_prince import (
     Slope,
@@ -29,6 +24,12 @@ from retrograd.solvers.dormand_prince import (
     next_step,
 )
 from retrograd.solvers.flat import flat
+from retrograd.transforms.control_flow import scan, while_loop
+from retrograd.transforms.custom_rules import implicit_vjp
+from retrograd.transforms.grad import vjp
+from retrograd.transforms.scope import need_arguments, need_function, wanted
+from retrograd.transforms.subgraph import Body, graph_of, results
+from retrograd.transforms.vmap import vmap
 
 GRADIENTS = ("discrete", "adjoint")
 
@@ -179,7 +180,7 @@ class _Field:
     """A slope, closed: what it uses from around it are arguments."""
 
     def __init__(self, slope: Slope, t: Tensor, y: Tensor) -> None:
-        types = [([x.node.type], tree.flatten(x)[1]) for x in (t, y)]
+        types = [([x.node.type], pytree.flatten(x)[1]) for x in (t, y)]
         body = Body(slope, types, "odeint")
         ends = body.outputs([body.value], [y.dtype])
         captured = body.captured(ends)
@@ -209,8 +210,8 @@ def _check_order(times: Tensor) -> None:
 
 def _check_like(found: Any, y0: Any) -> None:
     """What f returns has the structure and shapes of y0."""
-    leaves, structure = tree.flatten(found)
-    expected, other = tree.flatten(y0)
+    leaves, structure = pytree.flatten(found)
+    expected, other = pytree.flatten(y0)
     if structure != other:
         raise ShapeError(f"odeint: f returns a tree like y0, {other}, not {structure}")
     for x, y in zip(leaves, expected, strict=True):

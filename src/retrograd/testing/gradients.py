@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from retrograd import pytree
+from retrograd.eager.conversion import as_array
 from retrograd.errors import DTypeError, GradientError, OptionError
-from retrograd.frontend import tree
-from retrograd.frontend.complex import conj, real
-from retrograd.frontend.conversion import as_array
-from retrograd.frontend.creation import tensor
-from retrograd.frontend.reductions import sum as total
-from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms import grad, jvp
-from retrograd.frontend.transforms.active import need_arguments, need_function
+from retrograd.functions.complex import conj, real
+from retrograd.functions.creation import tensor
+from retrograd.functions.reductions import sum as total
+from retrograd.functions.tensor.tensor import Tensor
 from retrograd.testing.numerical import (
     STEP,
     Array,
@@ -26,6 +24,9 @@ from retrograd.testing.numerical import (
     taken_apart,
     wide,
 )
+from retrograd.transforms.grad import grad
+from retrograd.transforms.jvp import jvp
+from retrograd.transforms.scope import need_arguments, need_function
 
 MODES = ("rev", "fwd")
 
@@ -84,7 +85,7 @@ def check_grads(
     need_function(f, "gradcheck")
     need_arguments(f, args, "gradcheck")
     leaves, structure, places = taken_apart(tuple(args), "gradcheck")
-    names = tree.paths(tree.unflatten(structure, leaves))
+    names = pytree.paths(pytree.unflatten(structure, leaves))
     for i in places:
         if leaves[i].dtype != wide(leaves[i]):
             raise DTypeError(
@@ -115,7 +116,7 @@ def check_grads(
 def _tensors(structure: Any, places: Sequence[int], leaves: Sequence[Array], parts: Any) -> Any:
     new = dict(zip(places, parts, strict=True))
     given = [new[i] if i in new else Tensor.of(x) for i, x in enumerate(leaves)]
-    return tree.unflatten(structure, given)
+    return pytree.unflatten(structure, given)
 
 
 def _contracted(f: Callable[..., Any], rng: np.random.Generator) -> Callable[..., Any]:
@@ -123,7 +124,7 @@ def _contracted(f: Callable[..., Any], rng: np.random.Generator) -> Callable[...
     weights: list[Any] = []
 
     def contracted(*parts: Any) -> Any:
-        ends = [_as_tensor(y) for y in tree.flatten(f(*parts))[0]]
+        ends = [_as_tensor(y) for y in pytree.flatten(f(*parts))[0]]
         if not weights:
             weights.extend(_weight(y, rng) for y in ends)
         terms = [
@@ -210,7 +211,7 @@ class _Comparison:
         """A derivative of one output element by one input element that is wrong, if there is one,
         in words, and that output element as a function."""
         given = list(map(Tensor.of, self.floats))
-        ends = [np.asarray(as_array(y)) for y in tree.flatten(self.outputs(*given))[0]]
+        ends = [np.asarray(as_array(y)) for y in pytree.flatten(self.outputs(*given))[0]]
         for i, end in enumerate(ends):
             kinds: dict[str, list[complex]] = {"f": [1.0], "c": [1.0, 1j]}
             parts = kinds.get(end.dtype.kind, [])
@@ -231,7 +232,7 @@ class _Comparison:
         """One part of one element of an output."""
 
         def one(*parts: Any) -> Any:
-            end = _as_tensor(tree.flatten(self.outputs(*parts))[0][i])[place]
+            end = _as_tensor(pytree.flatten(self.outputs(*parts))[0][i])[place]
             return real(end * np.conj(part)) if end.dtype.is_complex else end
 
         return one

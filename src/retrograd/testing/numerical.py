@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from retrograd import pytree
+from retrograd.eager.conversion import as_array
 from retrograd.errors import DTypeError, GradientError
-from retrograd.frontend import tree
-from retrograd.frontend.conversion import as_array
-from retrograd.frontend.tensor import Tensor
-from retrograd.frontend.transforms.active import need_arguments, need_function
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.transforms.scope import need_arguments, need_function
 
 Array = np.ndarray[Any, Any]
 STEP = 1e-3  # its error is about STEP**4 times the fifth derivative, and eps / STEP from rounding
@@ -43,7 +43,7 @@ def numerical_gradient(f: Callable[..., Any], *args: Any, step: float = STEP) ->
     found = {i: np.zeros(leaves[i].shape) for i in range(len(leaves))}
     for k, i in enumerate(places):
         found[i] = by_element(value, floats, k, step)
-    gradients = tree.unflatten(structure, [Tensor.of(found[i]) for i in range(len(leaves))])
+    gradients = pytree.unflatten(structure, [Tensor.of(found[i]) for i in range(len(leaves))])
     return gradients[0] if len(args) == 1 else gradients
 
 
@@ -53,7 +53,7 @@ def taken_apart(args: Sequence[Any], what: str) -> tuple[list[Array], Any, list[
     A list of numbers is one array, as everywhere.
     """
     plain = [as_array(a) if isinstance(a, list) and _numbers(a) else a for a in args]
-    found, structure = tree.flatten(tuple(plain))
+    found, structure = pytree.flatten(tuple(plain))
     leaves = [np.asarray(as_array(x)) for x in found]
     places = [i for i, x in enumerate(leaves) if x.dtype.kind in "fcV"]
     if not places:
@@ -77,7 +77,7 @@ def put_together(
 ) -> Any:
     """The arguments with other arrays in the floating places."""
     new = dict(zip(places, parts, strict=True))
-    return tree.unflatten(structure, [Tensor.of(new.get(i, x)) for i, x in enumerate(leaves)])
+    return pytree.unflatten(structure, [Tensor.of(new.get(i, x)) for i, x in enumerate(leaves)])
 
 
 def scalar(y: Any) -> float:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
-from retrograd.frontend.dashboard import Dashboard
+from retrograd.api.dashboard import Dashboard
 
 PAUSE = 1.0  # seconds between gradients: they are computed for the page alone
 

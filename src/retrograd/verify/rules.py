@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from retrograd.autodiff import batched, depends, pullback, pushforward
-from retrograd.control.body import wide
 from retrograd.errors import RetrogradError
-from retrograd.ir import Graph, Node, Op, TensorType, TupleType, as_dtype, check, full
+from retrograd.ir import Graph, Node, Op, TensorType, TupleType, as_dtype, full, verify
 from retrograd.ops.complex import conj, real
-from retrograd.ops.control import items
+from retrograd.ops.control.body import wide
 from retrograd.ops.elementwise import mul
+from retrograd.ops.identity import items
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.reduce import ReduceSum
 
@@ -42,7 +42,7 @@ class RuleError(RetrogradError, AssertionError):
 def run(graph: Graph, arrays: Sequence[Array], sizes: Mapping[str, int] | None = None) -> list[Any]:
     """Evaluate by the reference meaning; every value must have the dtype and shape of its node."""
     sizes = sizes or {}
-    check(graph)
+    verify(graph)
     values: dict[Node, Any] = {}
     for node, array in zip(graph.inputs, arrays, strict=True):
         values[node] = _typed(node, array, sizes)

@@ -13,9 +13,9 @@ from retrograd.errors import DTypeError, LinAlgError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, at_least, full, int64
 from retrograd.ops.complex import complex_, conj, imag, real
 from retrograd.ops.elementwise import abs, cast, eq, hypot, le, lt, ne, select
-from retrograd.ops.half import in_float32
 from retrograd.ops.leaf import Iota
 from retrograd.ops.matmul import matmul
+from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.reduce import ArgMax, ReduceMax, ReduceSum
 from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import expand, fail, pad, permute, reshape, slice_axis, stack_front
@@ -63,7 +63,7 @@ class MatrixOp(Op):
 class Given(MatrixOp):
     """An op that passes on its last input, which is computed elsewhere, and whose rules say of
     which function of the other inputs it is the value. Backends leave it out
-    (`passes/settle.py`)."""
+    (`passes/after_autodiff.py`)."""
 
     def infer(self, *types: TensorType) -> TensorType:
         return types[-1]

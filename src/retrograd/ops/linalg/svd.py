@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Dim, Node, TensorType, declare, least
+from retrograd.ir import Dim, Node, TensorType, declare, symbolic_min
 from retrograd.ops.complex import conj, real
 from retrograd.ops.elementwise import cast, le, zmul
 from retrograd.ops.linalg.eigen import (
@@ -56,7 +56,7 @@ class _Singular(MatrixOp):
 
     def count(self, x: TensorType) -> int | Dim:
         """How many there are."""
-        return least(*x.shape[-2:])
+        return symbolic_min(*x.shape[-2:])
 
     def reason(self, code: int) -> str:
         return iterated(code)
@@ -245,7 +245,7 @@ class SingularSum(Given):
     def infer(self, *types: TensorType) -> TensorType:
         x, g, y = types
         check_matrices(self, x, y)
-        if g.shape != (*x.shape[:-2], least(*x.shape[-2:])) or g.dtype.is_complex:
+        if g.shape != (*x.shape[:-2], symbolic_min(*x.shape[-2:])) or g.dtype.is_complex:
             raise fail(self, g, f"it holds a real number for each singular value of {x}")
         return y
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import retrograd as rg
 from retrograd.files import StrPath
-from retrograd.inspect import draw
 from retrograd.io import CheckpointManager
 from retrograd.train.gpt.model import GPT, token_loss
 from retrograd.train.gpt.trainer import Trainer
 from retrograd.train.interrupt import StopRequest, stop_requests
 from retrograd.train.progress import Reporter, Silent
 from retrograd.train.watcher import Dashboard, Watcher
+from retrograd.viz import draw
 
 
 @dataclass(frozen=True)

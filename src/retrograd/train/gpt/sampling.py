@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
-from retrograd.backends.limits import check_new
 from retrograd.data import CharTokenizer
 from retrograd.errors import OptionError
+from retrograd.runtime.memory_limit import check_new
 from retrograd.train.gpt.model import GPT
 
 

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
-from retrograd import optim
-from retrograd.backends.limits import check_new
+from retrograd import optim, pytree
 from retrograd.data import CharTokenizer
 from retrograd.errors import FormatError, NonFiniteError, OptionError
 from retrograd.files import StrPath
-from retrograd.frontend import tree
 from retrograd.io import CheckpointManager, load_checkpoint, structured
+from retrograd.runtime.memory_limit import check_new
 from retrograd.train.gpt.corpus import Corpus, padded
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
 
@@ -191,7 +190,7 @@ class Trainer:
                     f"one has {corpus.documents}. Give the same text, or start a new run elsewhere"
                 )
             trainer = cls(corpus, model, config, data["source"])
-            if tree.flatten(state)[1] != tree.flatten(trainer.state)[1]:
+            if pytree.flatten(state)[1] != pytree.flatten(trainer.state)[1]:
                 raise FormatError(f"{path}: the state of the optimizer does not fit the model")
             trainer.model.load_state_dict(parts["model"])
             trainer.generator.load_state_dict(parts["generator"])

@@ -15,7 +15,7 @@ import numpy as np
 from retrograd.errors import FormatError, OptionError
 from retrograd.files import read_bytes
 from retrograd.gnn import Graph, from_networkx
-from retrograd.gnn.exchange import networkx_module
+from retrograd.gnn.convert.networkx import networkx_module
 from retrograd.train.graph.gml import check_gml
 from retrograd.train.graph.graphml import check_graphml
 from retrograd.train.graph.tables import cell, edges_of, nodes_of, rows_of

@@ -15,10 +15,10 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import gnn, optim
-from retrograd.backends.limits import check_new
 from retrograd.errors import FormatError, NonFiniteError, OptionError
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, structured
+from retrograd.runtime.memory_limit import check_new
 from retrograd.train.graph.model import Network, features_of
 from retrograd.train.graph.sources import Task
 

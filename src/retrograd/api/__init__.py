@@ -1,0 +1,1 @@
+"""What stands beside the functions and transforms of `rg`: debugging, profiles, dashboards."""

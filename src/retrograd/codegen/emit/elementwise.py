@@ -1,0 +1,301 @@
+"""Elementwise ops in LLVM: a table from name to the function that writes it.
+
+Each function takes an `At` and the operands' registers and returns the result's. A constant operand
+is a literal in as many lanes as `At` has. Half precision is computed as `float`; the caller rounds
+the result. No fast-math flags: every op is rounded by itself, so results do not depend on what was
+fused. The functions of mathematics are in `mathematics`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from retrograd.codegen import math as mathematics
+from retrograd.codegen.op_builder import At, Emit, bits_of
+from retrograd.ir import bool_, float32
+
+
+def arithmetic(floats: str, integers: str) -> Emit:
+    return lambda at, a, b: at.do(floats if at.float else integers, a, b)
+
+
+def intrinsic(name: str) -> Emit:
+    return lambda at, *args: at.call(name, *args)
+
+
+def compare(floats: str, integers: str) -> Emit:
+    return lambda at, a, b: at.compare(floats, integers, a, b)
+
+
+def bits(name: str) -> Emit:
+    return lambda at, a, b: at.do(name, a, b)
+
+
+def extreme(name: str) -> Emit:
+    """max or min; a NaN is kept."""
+
+    def emit(at: At, a: str, b: str) -> str:
+        if at.float:
+            return at.call({"max": "maximum", "min": "minimum"}[name], a, b)
+        if at.dtype is bool_:
+            return at.do({"max": "or", "min": "and"}[name], a, b)
+        return at.call(("s" if at.signed else "u") + name, a, b)
+
+    return emit
+
+
+def absorbing(op: str) -> Emit:
+    """A product or quotient that a zero first operand absorbs."""
+
+    def emit(at: At, a: str, b: str) -> str:
+        zero = at.compare("oeq", "eq", a, at.number(0))
+        return at.choose(zero, a, at.do(op, a, b))
+
+    return emit
+
+
+def zzmul(at: At, a: str, b: str) -> str:
+    """A product that a zero on either side absorbs."""
+    zero = at.number(0)
+    product = at.choose(at.compare("oeq", "eq", b, zero), zero, at.do("fmul", a, b))
+    return at.choose(at.compare("oeq", "eq", a, zero), zero, product)
+
+
+def neg(at: At, x: str) -> str:
+    return at.do("fneg", x) if at.float else at.do("sub", at.number(0), x)
+
+
+def absolute(at: At, x: str) -> str:
+    if at.float:
+        return at.call("fabs", x)
+    return at.call("abs", x, extra="i1 false") if at.signed else x
+
+
+def sign(at: At, x: str) -> str:
+    positive = at.compare("ogt", "gt", x, at.number(0))
+    zero = at.compare("oeq", "eq", x, at.number(0))
+    if not at.float:
+        rest = at.choose(zero, at.number(0), at.number(-1))
+        return at.choose(positive, at.number(1), rest)
+    negative = at.compare("olt", "lt", x, at.number(0))
+    rest = at.choose(zero, at.number(0), x)  # a NaN stays
+    rest = at.choose(negative, at.number(-1), rest)
+    return at.choose(positive, at.number(1), rest)
+
+
+def sign_bit(at: At, x: str) -> str:
+    whole, found = bits_of(at, x)
+    return whole.compare("", "lt", found, whole.number(0))
+
+
+# By name: the step in the bits of the register from a number to the next, and the least positive
+# number. Half precision is held as `float`, where its numbers are evenly spaced by bits too, except
+# those of float16 that are below its normal range.
+STEPS = {
+    "float64": (1, 2.0**-1074),
+    "float32": (1, 2.0**-149),
+    "bfloat16": (1 << 16, 2.0**-133),
+    "float16": (1 << 13, 2.0**-24),
+}
+
+
+def next_after(at: At, a: str, b: str) -> str:
+    step, least = STEPS[at.dtype.name]
+    in_float16 = at.dtype.name == "float16"
+    at = at.of(float32) if at.dtype.is_half else at
+    zero = at.number(0)
+    up = at.compare("olt", "", a, b)
+    grows = at.logic("xor", up, at.compare("olt", "", a, zero))
+    size = at.call("fabs", a)
+    if in_float16:  # infinity is where the number after the largest would be
+        size = at.call("minimum", size, at.number(2.0**16))
+    whole, found = bits_of(at, size)
+    found = whole.do("add", found, whole.choose(grows, whole.number(step), whole.number(-step)))
+    moved = whole.cast("bitcast", found, at.dtype)
+    if in_float16:
+        small = at.compare("ole", "", size, at.number(2.0**-14))
+        by = at.choose(grows, at.number(least), at.number(-least))
+        moved = at.choose(small, at.do("fadd", size, by), moved)
+    moved = at.call("copysign", moved, a)
+    first = at.call("copysign", at.number(least), b)
+    moved = at.choose(at.compare("oeq", "", a, zero), first, moved)
+    moved = at.choose(at.compare("oeq", "", a, b), b, moved)
+    return at.choose(at.compare("uno", "", a, b), at.do("fadd", a, b), moved)
+
+
+def relu(at: At, x: str) -> str:
+    above = at.compare("ugt", "gt", x, at.number(0))  # a NaN stays
+    return at.choose(above, x, at.number(0))
+
+
+def reciprocal(at: At, x: str) -> str:
+    return at.do("fdiv", at.number(1), x)
+
+
+def clamp(at: At, x: str, low: str, high: str) -> str:
+    return extreme("min")(at, extreme("max")(at, x, low), high)
+
+
+def is_infinite(at: At, x: str) -> str:
+    return at.compare("oeq", "", at.call("fabs", x), at.number(math.inf))
+
+
+def is_finite(at: At, x: str) -> str:
+    return at.compare("one", "", at.call("fabs", x), at.number(math.inf))
+
+
+def floor_div(at: At, a: str, b: str) -> str:
+    return _float_divmod(at, a, b)[0] if at.float else _integer_floor_div(at, a, b)
+
+
+def mod(at: At, a: str, b: str) -> str:
+    if at.float:
+        return _float_divmod(at, a, b)[1]
+    return at.do("sub", a, at.do("mul", _integer_floor_div(at, a, b), b))
+
+
+def _integer_floor_div(at: At, a: str, b: str) -> str:
+    """Rounded down; by zero gives zero. The one quotient that overflows wraps."""
+    nought, one = at.number(0), at.number(1)
+    zero = at.compare("", "eq", b, nought)
+    if not at.signed:
+        return at.choose(zero, nought, at.do("udiv", a, at.choose(zero, one, b)))
+    minus = at.compare("", "eq", b, at.number(-1))
+    safe = at.choose(at.logic("or", zero, minus), one, b)
+    quotient, rest = at.do("sdiv", a, safe), at.do("srem", a, safe)
+    differ = at.compare("", "lt", at.do("xor", rest, safe), nought)
+    inexact = at.compare("", "ne", rest, nought)
+    down = at.logic("and", differ, inexact)
+    quotient = at.choose(down, at.do("sub", quotient, one), quotient)
+    quotient = at.choose(minus, at.do("sub", nought, a), quotient)
+    return at.choose(zero, nought, quotient)
+
+
+def _float_divmod(at: At, a: str, b: str) -> tuple[str, str]:
+    """NumPy's floor quotient and remainder: the remainder has the sign of the divisor."""
+    zero = at.number(0)
+    rest = at.libm("fmod", a, b)
+    by_zero = at.compare("oeq", "", b, zero)
+    quotient = at.do("fdiv", at.do("fsub", a, rest), b)
+    some = at.compare("une", "", rest, zero)
+    negative = at.compare("olt", "", b, zero), at.compare("olt", "", rest, zero)
+    differ = at.logic("and", some, at.logic("xor", *negative))
+    quotient = at.choose(differ, at.do("fsub", quotient, at.number(1)), quotient)
+    wrapped = at.choose(differ, at.do("fadd", rest, b), rest)
+    remainder = at.choose(some, wrapped, at.call("copysign", zero, b))
+    whole = at.call("floor", quotient)
+    short = at.compare("ogt", "", at.do("fsub", quotient, whole), at.number(0.5))
+    whole = at.choose(short, at.do("fadd", whole, at.number(1)), whole)
+    exact = at.do("fdiv", a, b)
+    nothing = at.compare("oeq", "", quotient, zero)
+    whole = at.choose(nothing, at.call("copysign", zero, exact), whole)
+    return at.choose(by_zero, exact, whole), at.choose(by_zero, rest, remainder)
+
+
+def power(at: At, a: str, b: str) -> str:
+    if at.float:
+        return mathematics.pow(at, a, b)
+    name = f"math.pow.{'s' if at.signed else 'u'}.{at.scalar}"
+    at.w.declare(integer_power(name, at.scalar, at.signed))
+    return at.each(name, a, b)
+
+
+def shift(op: str) -> Emit:
+    """A shift by the width or more, or by a negative count, moves every bit out."""
+
+    def emit(at: At, a: str, b: str) -> str:
+        name = ("ashr" if at.signed else "lshr") if op == "right" else "shl"
+        width = 8 * at.dtype.itemsize
+        count = b.removeprefix(f"splat ({at.scalar} ").removesuffix(")")
+        if count.isdigit() and int(count) < width:
+            return at.do(name, a, b)
+        zero = at.number(0)
+        inside = at.w.new(f"icmp ult {at.type} {b}, {at.number(width)}")
+        moved = at.do(name, a, at.choose(inside, b, zero))
+        keeps_sign = op == "right" and at.signed
+        rest = at.do("ashr", a, at.number(width - 1)) if keeps_sign else zero
+        return at.choose(inside, moved, rest)
+
+    return emit
+
+
+ELEMENTWISE: dict[str, Emit] = {
+    **mathematics.FUNCTIONS,
+    "zmul": absorbing("fmul"),
+    "zdiv": absorbing("fdiv"),
+    "zzmul": zzmul,
+    "add": arithmetic("fadd", "add"),
+    "sub": arithmetic("fsub", "sub"),
+    "mul": arithmetic("fmul", "mul"),
+    "div": arithmetic("fdiv", "sdiv"),
+    "floor_div": floor_div,
+    "mod": mod,
+    "neg": neg,
+    "abs": absolute,
+    "sign": sign,
+    "copysign": lambda at, a, b: at.call("copysign", a, b),
+    "signbit": sign_bit,
+    "nextafter": next_after,
+    "floor": intrinsic("floor"),
+    "ceil": intrinsic("ceil"),
+    "trunc": intrinsic("trunc"),
+    "round": intrinsic("roundeven"),
+    "reciprocal": reciprocal,
+    "sqrt": intrinsic("sqrt"),
+    "pow": power,
+    "relu": relu,
+    "eq": compare("oeq", "eq"),
+    "ne": compare("une", "ne"),
+    "lt": compare("olt", "lt"),
+    "le": compare("ole", "le"),
+    "gt": compare("ogt", "gt"),
+    "ge": compare("oge", "ge"),
+    "isnan": lambda at, x: at.compare("uno", "", x, x),
+    "isinf": is_infinite,
+    "isfinite": is_finite,
+    "max": extreme("max"),
+    "min": extreme("min"),
+    "select": lambda at, c, a, b: at.choose(c, a, b),
+    "clamp": clamp,
+    "bitwise_not": lambda at, x: at.do("xor", x, at.number(1 if at.dtype is bool_ else -1)),
+    "bitwise_and": bits("and"),
+    "bitwise_or": bits("or"),
+    "bitwise_xor": bits("xor"),
+    "shift_left": shift("left"),
+    "shift_right": shift("right"),
+}
+# fmt: off
+# Results of these are exact in the dtype of their operands, and need no rounding to half.
+EXACT = frozenset((
+    "neg", "abs", "sign", "floor", "ceil", "trunc", "round", "relu", "eq", "ne", "lt", "le", "gt",
+    "ge", "isnan", "isinf", "isfinite", "max", "min", "select", "clamp",
+    "copysign", "signbit",
+))
+# fmt: on
+
+
+def integer_power(name: str, kind: str, signed: bool) -> str:
+    """The definition of an integer power: by squaring, wrapping; negative exponents give 0."""
+    negative = f"icmp slt {kind} %b, 0" if signed else "icmp ne i1 false, false"
+    return f"""define internal {kind} @{name}({kind} %a, {kind} %b) #1 {{
+start:
+  %negative = {negative}
+  %begin = select i1 %negative, {kind} 0, {kind} %b
+  br label %head
+head:
+  %n = phi {kind} [ %begin, %start ], [ %n.next, %body ]
+  %x = phi {kind} [ %a, %start ], [ %x.next, %body ]
+  %y = phi {kind} [ 1, %start ], [ %y.next, %body ]
+  %more = icmp ne {kind} %n, 0
+  br i1 %more, label %body, label %end
+body:
+  %odd = trunc {kind} %n to i1
+  %product = mul {kind} %y, %x
+  %y.next = select i1 %odd, {kind} %product, {kind} %y
+  %x.next = mul {kind} %x, %x
+  %n.next = lshr {kind} %n, 1
+  br label %head
+end:
+  %result = select i1 %negative, {kind} 0, {kind} %y
+  ret {kind} %result
+}}"""

@@ -1,0 +1,260 @@
+"""Contractions by calls of routines that multiply matrices: one for large ones, and, where sizes
+are not known, one for those that turn out to be small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from retrograd.codegen.builder import Writer
+from retrograd.codegen.emit.kernel import KernelWriter
+from retrograd.codegen.emit.lane_strides import steps_of
+from retrograd.codegen.emit.loops import Carried, at_start, walk
+from retrograd.codegen.gemm.microkernel import Tile
+from retrograd.codegen.gemm.split_k import join_others, over_part
+from retrograd.ir import Dim
+from retrograd.ops.numerics.summation import PRODUCTS
+from retrograd.schedule.cost_model import known
+from retrograd.schedule.loop_nest import Nest
+from retrograd.schedule.strided_views import FAR, FEW, FEW_FAR, NEAR, SPREAD
+
+LANES = 16  # the most columns of a vector
+
+
+def gemm(w: KernelWriter, nest: Nest) -> None:
+    """Calls for the matrices of a stack."""
+    w.begin(nest)
+    named = any(isinstance(nest.info[s].attr, Dim) for s in "mnk")
+    if w.first or "spread" in nest.info or not named:
+        _large(w, nest)
+        return
+    _either(w, _are_few(w, nest), lambda: _small(w, nest), lambda: _large(w, nest))
+
+
+def _either(
+    w: KernelWriter, condition: str, yes: Callable[..., None], no: Callable[..., None]
+) -> None:
+    first, second, done = w.label(), w.label(), w.label()
+    w.branch(condition, first, second)
+    for label, write in ((first, yes), (second, no)):
+        w.start_block(label)
+        w.enter()  # what is known in there is not known outside
+        write()
+        w.leave()
+        w.jump(done)
+    w.start_block(done)
+
+
+def _are_few(w: KernelWriter, nest: Nest) -> str:
+    """Whether the matrices are so small that to copy blocks of them, as the routine for large ones
+    does, takes more time than it saves; much as `wants_routine` decides where sizes are known."""
+    m, n, k = (w.scalar(nest.info[s]) for s in "mnk")
+    lo, hi = w.ranges.get(len(nest.loops), ("0", m))
+    rows = hi if lo == "0" else w.new(f"sub i64 {hi}, {lo}")
+    wide = nest.info["buffers"][2].type.dtype.itemsize
+
+    def less(x: str, limit: int | str) -> str:
+        return w.new(f"icmp slt i64 {x}, {limit}")
+
+    column = w.new(f"mul i64 {k}, {wide}")
+    if nest.info["b"][1]:  # it is copied in whole vectors
+        few = less(w.new(f"mul i64 {column}, {w.new(f'add i64 {n}, {LANES}')}"), NEAR)
+    else:
+        size = w.new(f"mul i64 {column}, {n}")
+        most = w.new(f"select i1 {less(size, FAR)}, i64 {FEW + 1}, i64 {FEW_FAR}")
+        few = w.new(f"or i1 {less(size, NEAR)}, {less(rows, most)}")
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    least = w.new(f"call i64 @llvm.smin.i64(i64 {rows}, i64 {k})")
+    few = w.new(f"and i1 {few}, {less(k, PRODUCTS.group + 1)}")
+    return w.new(f"and i1 {few}, {w.new(f'icmp sgt i64 {least}, 0')}")
+
+
+def _small(w: KernelWriter, nest: Nest) -> None:
+    """A call for all matrices along the last axis of a stack."""
+    info = nest.info
+    left, right, out = info["buffers"]
+    symbol = f"rg_few_{out.type.dtype}"
+    kinds = ["i64"] * 4 + ["ptr", "i64", "i64", "i64"] * 2 + ["ptr", "i64", "i64", "ptr"]
+    w.declare(f"void @{symbol}({', '.join(kinds)})")
+    m, n, k = (w.scalar(info[s]) for s in "mnk")
+    a_row, a_step = _strides(w, nest, "a")
+    b_step, b_column = _strides(w, nest, "b")
+    work, last = w.parameter(info["work"]), len(nest.loops) - 1
+    lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
+    places = info["a"][0], info["b"][0], info["y"]
+    steps = steps_of(w.uses, last)
+    apart = [steps[v] for v in places]
+    together = last >= 0 and None not in apart
+    a_next, b_next, c_next = (w.size(d) if together and d is not None else "0" for d in apart)
+    if hi:
+        m = w.new(f"sub i64 {hi}, {lo}")
+
+    def call(many: str) -> None:
+        starts = [w.scalar(v) for v in places]
+        if hi:
+            starts = [
+                at if step == "0" else w.new(f"add i64 {at}, {w.new(f'mul i64 {lo}, {step}')}")
+                for at, step in zip(starts, (a_row, "0", n), strict=True)
+            ]
+        buffers = zip((left, right, out), starts, strict=True)
+        a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
+        w.line(
+            f"call void @{symbol}(i64 {many}, i64 {m}, i64 {n}, i64 {k}, {a}, i64 {a_row}, "
+            f"i64 {a_step}, i64 {a_next}, {b}, i64 {b_step}, i64 {b_column}, i64 {b_next}, {y}, "
+            f"i64 {n}, i64 {c_next}, ptr {work})"
+        )
+
+    def inside(_: Carried) -> Carried:
+        if together:
+            at_start(w, last, call)
+        else:
+            call("1")
+        return []
+
+    walk(w, 0, last if together else len(nest.loops), inside)
+
+
+def _large(w: KernelWriter, nest: Nest) -> None:
+    """A call for each matrix of a stack."""
+    info = nest.info
+    m, n, k = (w.scalar(info[s]) for s in "mnk")
+    lo, hi = w.ranges.get(len(nest.loops), ("0", ""))
+    if "spread" in info:
+        _spread(w, nest, lo, hi or m)
+        return
+    a_row, a_step = _strides(w, nest, "a")
+    b_step, _ = _strides(w, nest, "b")
+    more = "false"  # whether there are sums to go on from
+    if hi and w.first:
+        # Rows are cut where groups end.
+        k, inside_group = w.new(f"sub i64 {hi}, {lo}"), w.new(f"and i64 {lo}, {PRODUCTS.group - 1}")
+        more = w.new(f"icmp ne i64 {inside_group}, 0")
+    elif hi:
+        m = w.new(f"sub i64 {hi}, {lo}")
+    soon = _soon(w, nest, lo, hi)
+
+    def inside(_: Carried) -> Carried:
+        starts = [w.scalar(v) for v in (info["a"][0], info["b"][0], info["y"])]
+        if hi:  # the first row of the result, or the first product of its sums
+            steps = [a_step, b_step, "0"] if w.first else [a_row, "0", n]
+            starts = [
+                at if step == "0" else w.new(f"add i64 {at}, {w.new(f'mul i64 {lo}, {step}')}")
+                for at, step in zip(starts, steps, strict=True)
+            ]
+        _call(w, nest, (m, n, k), starts, f"i64 {a_row}, i64 {a_step}", more, soon)
+        if w.first and known(info["k"].attr) > PRODUCTS.group:
+            _join_others(w, nest, (lo, hi), starts[2])
+        return []
+
+    walk(w, 0, len(nest.loops), inside)
+
+
+def _join_others(w: KernelWriter, nest: Nest, rows: tuple[str, str], start: str) -> None:
+    """Where the group of products that was added to ends, add it to others."""
+    m, n, k = (nest.info[s].attr for s in "mnk")
+    out, (lo, hi) = nest.info["buffers"][2], rows
+    dtype = out.type.dtype
+    tile = Tile.of(w.machine, dtype)
+    for which in ("keep", "join"):
+        w.declare(over_part(tile, which, lambda: Writer(w.declare)))
+    ends, on = w.label(), w.label()
+    whole = w.new(f"icmp eq i64 {w.new(f'and i64 {hi}, {PRODUCTS.group - 1}')}, 0")
+    ended = w.new(f"icmp eq i64 {hi}, {k}")
+    w.branch(w.new(f"or i1 {whole}, {ended}"), ends, on)
+    w.start_block(ends)
+    work, before = w.parameter(nest.info["work"]), nest.info["totals"]
+    totals = w.new(f"getelementptr i8, ptr {work}, i64 {before}")
+
+    def waiting(table: str) -> str:
+        return tile.at(w, totals, w.new(f"mul i64 {table}, {m * n}"))
+
+    part = f"ptr {w.address(out, start)}, i64 {n}, i64 {m}, i64 {n}, i64 {n}"
+    join_others(w, dtype, w.new(f"udiv i64 {lo}, {PRODUCTS.group}"), ended, waiting, part)
+    w.jump(on)
+    w.start_block(on)
+
+
+def _call(
+    w: KernelWriter, nest: Nest, sizes: tuple[str, str, str], starts: list[str], layout: str,
+    more: str = "false", soon: str = "null", name: str = "rg_gemm_",
+) -> None:  # fmt: skip
+    """One matrix product: where the matrices start, and the layout of the left one."""
+    m, n, k = sizes
+    symbol = f"{name}{nest.info['buffers'][2].type.dtype}"
+    kind = layout.split()[0]  # of what says where the rows of the left matrix lie
+    kinds = ["i64"] * 3 + ["ptr", kind, kind, "ptr", "i64", "i64"]
+    kinds += ["ptr", "i64", "i1", "ptr", "ptr", "ptr"]
+    w.declare(f"void @{symbol}({', '.join(kinds)})")
+    buffers = zip(nest.info["buffers"], starts, strict=True)
+    a, b, y = (f"ptr {w.address(buffer, start)}" for buffer, start in buffers)
+    b_step, b_column = _strides(w, nest, "b")
+    work = w.parameter(nest.info["work"])
+    w.line(
+        f"call void @{symbol}(i64 {m}, i64 {n}, i64 {k}, {a}, {layout}, {b}, i64 {b_step}, "
+        f"i64 {b_column}, {y}, i64 {n}, i1 {more}, ptr {work}, ptr {soon}, "
+        f"ptr {'%stop' if w.polls else 'null'})"
+    )
+
+
+def _spread(w: KernelWriter, nest: Nest, lo: str, hi: str) -> None:
+    """The same for a left matrix whose rows and columns are not evenly spaced. Tables of offsets
+    are in the memory that the routine would copy such a matrix to: all columns, and some rows."""
+    rows, columns = nest.info["spread"]
+    n, k = (w.scalar(nest.info[s]) for s in "nk")
+    steps = w.parameter(nest.info["work"])
+    places = w.new(f"getelementptr i32, ptr {steps}, i64 {k}")
+    _offsets(w, columns, steps, "0", k)
+    some = w.open_loop(hi, SPREAD, lo)
+    left = w.new(f"sub i64 {hi}, {some.counter}")
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    m = w.new(f"call i64 @llvm.smin.i64(i64 {left}, i64 {SPREAD})")
+    _offsets(w, rows, places, some.counter, m)
+
+    def inside(_: Carried) -> Carried:
+        a, b, y = (w.scalar(v) for v in (nest.info["a"][0], nest.info["b"][0], nest.info["y"]))
+        y = w.new(f"add i64 {y}, {w.new(f'mul i64 {some.counter}, {n}')}")
+        _call(w, nest, (m, n, k), [a, b, y], f"ptr {places}, ptr {steps}", name="rg_gemm_spread_")
+        return []
+
+    walk(w, 0, len(nest.loops), inside)
+    w.close_loop(some)
+
+
+def _offsets(
+    w: KernelWriter, axes: Sequence[tuple[int, int]], table: str, first: str, count: str
+) -> None:
+    """Write where so many rows lie, from the first one on."""
+    loop = w.open_loop(count)
+    rest, place = w.new(f"add i64 {first}, {loop.counter}"), "0"
+    for i, (size, step) in reversed(list(enumerate(axes))):
+        at = w.new(f"urem i64 {rest}, {size}") if i else rest
+        place = w.new(f"add i64 {place}, {w.new(f'mul i64 {at}, {step}')}")
+        rest = w.new(f"udiv i64 {rest}, {size}")
+    entry = w.new(f"getelementptr i32, ptr {table}, i64 {loop.counter}")
+    w.line(f"store i32 {w.new(f'trunc i64 {place} to i32')}, ptr {entry}, align 4")
+    w.close_loop(loop)
+
+
+def _soon(w: KernelWriter, nest: Nest, lo: str, hi: str) -> str:
+    """The table of what the routine is to fetch meanwhile: addresses and bytes, then zeros."""
+    listed = nest.info.get("soon", [])
+    if not (listed and hi):
+        return "null"
+    table = w.reserve(f"[{2 * len(listed) + 2} x i64]", align=8)
+    words = []
+    rows = w.new(f"sub i64 {hi}, {lo}")
+    w.declare("i64 @llvm.umin.i64(i64, i64)")
+    for buffer, size, most in listed:
+        start = w.new(f"ptrtoint ptr {w.parameter(buffer)} to i64")
+        words.append(w.new(f"add i64 {start}, {w.new(f'mul i64 {lo}, {size}')}"))
+        length = w.new(f"mul i64 {rows}, {size}")
+        words.append(w.new(f"call i64 @llvm.umin.i64(i64 {length}, i64 {most})"))
+    for k, word in enumerate([*words, "0", "0"]):
+        w.line(f"store i64 {word}, ptr {w.new(f'getelementptr i64, ptr {table}, i64 {k}')}")
+    return table
+
+
+def _strides(w: KernelWriter, nest: Nest, name: str) -> tuple[str, str]:
+    """From row to row of a matrix, and from column to column."""
+    _, turned, leading = nest.info[name]
+    lead = w.scalar(leading)
+    return ("1", lead) if turned else (lead, "1")

@@ -1,0 +1,441 @@
+"""Writing kernels: the values of a nest's body, in one lane or in many.
+
+A kernel becomes a function that finds its buffers, and the symbolic sizes it needs, in the block of
+its program, at places it is told: so kernels of equal text share one function.
+
+Within a nest, a value is written once, in the outermost place where what it depends on is known.
+Values that depend on the loop `vec` are vectors, and positions in memory are followed by their
+first lane: the stride from lane to lane is known (`strides`). Values that depend on the loop `tile`
+are written in several copies, one for each row of a tile; of positions that grow by a known number
+from row to row (`tile_steps`), the first one, to which the others are close in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from retrograd.codegen import types
+from retrograd.codegen.builder import Writer
+from retrograd.codegen.emit.elementwise import ELEMENTWISE, EXACT
+from retrograd.codegen.emit.lane_strides import depends, steps_of
+from retrograd.codegen.emit.transposed_loads import columns, loop_to_turn
+from retrograd.codegen.op_builder import At
+from retrograd.codegen.target import Machine
+from retrograd.errors import BackendError
+from retrograd.ir import Dim, bool_, int64
+from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.loop_nest import LANES, Nest, Store, live
+from retrograd.schedule.ssa import Value
+from retrograd.schedule.tiling.affine import loops_of
+from retrograd.schedule.tiling.analysis import cut_of, sum_cut
+
+Names = dict[Value, list[str]]  # a name for each copy, or one for all
+
+
+class KernelWriter(Writer):
+    """Writes one kernel. `parameters` are its buffers and sizes in the order of first use. With
+    `rows`, the function does only the rows from `%lo` up to `%hi` of so many."""
+
+    def __init__(
+        self, declare: Callable[[str], None], machine: Machine, rows: int | Dim = 0,
+        summing: bool = False, light: bool = False, polls: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(declare, brief=light and machine.width == 1)
+        self.polls = polls  # looks now and then if the run is to stop
+        self.light = light  # little to compute: row by row, for the text to be short
+        self.band_rows = rows
+        self.summing = summing  # over rows: what is there is added to
+        self.machine = machine
+        self.parameters: dict[Buffer | Dim, str] = {}
+        self.lanes = self.copies = 1
+        self.rows = 1  # of a tile
+        self.mask: str | None = None  # lanes that count, where not all do
+        # What is read of rows for several steps of a contraction at once, and the step.
+        self.turned: dict[tuple[Value, int], str] | None = None
+        self.step = ""
+        self.even = True  # the rows of a tile follow one another
+
+    # -- parameters ---------------------------------------------------------------------------
+    def parameter(self, what: Buffer | Dim) -> str:
+        found = self.parameters.get(what)
+        if found is None:
+            kind = "s" if isinstance(what, Dim) else "p"
+            found = self.parameters[what] = f"%{kind}{len(self.parameters)}"
+        return found
+
+    def find_parameters(self, checking: bool) -> None:
+        """Have the function find all it uses."""
+        for k, (what, name) in enumerate(self.parameters.items()):
+            kind = "i64" if isinstance(what, Dim) else "ptr"
+            self.entry += [
+                f"  {name}.k = getelementptr i64, ptr %slots, i64 {k}",
+                f"  {name}.slot = load i64, ptr {name}.k, align 8",
+                f"  {name}.at = getelementptr i64, ptr %block, i64 {name}.slot",
+                f"  {name} = load {kind}, ptr {name}.at, align 8",
+            ]
+        more = ["status"] * checking + ["stop.at"] * self.polls
+        for k, name in enumerate(more, len(self.parameters)):
+            self.entry += [
+                f"  %{name}.k = getelementptr i64, ptr %slots, i64 {k}",
+                f"  %{name}.slot = load i64, ptr %{name}.k, align 8",
+                f"  %{name} = getelementptr i64, ptr %block, i64 %{name}.slot",
+            ]
+        if self.polls:
+            self.entry.append("  %stop = load ptr, ptr %stop.at, align 8")
+
+    def size(self, size: int | Dim) -> str:
+        return self.parameter(size) if isinstance(size, Dim) else str(size)
+
+    def address(self, buffer: Buffer, offset: str) -> str:
+        if offset == "0":
+            return self.parameter(buffer)
+        kind = types.memory_type(buffer.type.dtype)
+        return self.new(f"getelementptr {kind}, ptr {self.parameter(buffer)}, i64 {offset}")
+
+    # -- a nest -------------------------------------------------------------------------------
+    def begin(self, nest: Nest) -> None:
+        """Start a nest: find out what its values depend on, write those that need no loop."""
+        self.nest, self.copies, self.mask = nest, 1, None
+        self.counters: dict[int, list[str]] = {}
+        self.in_blocks: set[int] = set()  # loops that go through a part at a time, see summing.py
+        self.levels: list[list[Value]] = [[] for _ in range(len(nest.loops) + 2)]
+        self.uses: dict[Value, int] = {}  # loops a value depends on, as bits
+        self._scalars: list[Names] = [{}]  # by open loop
+        self._vectors: list[Names] = [{}]
+        self._pointers: list[dict[tuple[Buffer, Value], str]] = [{}]
+        for v in live(nest):
+            self.levels[v.depth].append(v)
+            uses = 1 << v.attr if v.op == "loop" else 0
+            for a in v.args:
+                uses |= self.uses[a]
+            self.uses[v] = uses
+        self.strides = steps_of(self.uses, nest.vec)
+        self.tile_steps = steps_of(self.uses, nest.tile)
+        self.lanes = self._choose_lanes()
+        self.rows = self._choose_rows()
+        self.turning, self.at_once = loop_to_turn(self)
+        self._splats = {
+            a for v in self.uses if self.is_vector(v) and v.op != "load" for a in v.args
+        }
+        self.place(0)
+        self._cut()
+
+    def varies(self, v: Value) -> bool:
+        """Whether a value differs between lanes."""
+        return depends(self.uses[v], self.nest.vec)
+
+    def is_vector(self, v: Value) -> bool:
+        """Whether a value is written as a vector."""
+        return self.lanes > 1 and self.varies(v) and self.strides[v] is None
+
+    def _choose_lanes(self) -> int:
+        nest = self.nest
+        if nest.vec < 0:
+            return 1
+        varying = [v for v in self.uses if self.varies(v)]
+        rows, apart = nest.kind in ("row", "along"), [self.strides[s.offset] for s in nest.stores]
+        if not rows and (self.machine.width == 1 or any(step != 1 for step in apart)):
+            return 1
+        if not rows and any(v.op in ("idiv", "imod") for v in varying):
+            return 1  # divisions of vectors are divisions one by one
+        lanes = LANES if rows else self.machine.width
+        if not rows:
+            data = [v.dtype.itemsize for v in varying if self.strides[v] is None]
+            if data and max(data) == 8:
+                lanes = max(lanes // 2, 2)
+            if nest.op == "dot" and not self._gathers():
+                lanes *= 2
+        n = nest.loops[nest.vec]
+        if not isinstance(n, Dim):
+            lanes = min(lanes, 1 << max(n - 1, 0).bit_length())
+        return lanes
+
+    def _gathers(self) -> bool:
+        """Whether lanes read what does not lie side by side."""
+        loads = [v for v in self.uses if v.op == "load" and self.varies(v)]
+        return any(self.strides[v.args[0]] != 1 for v in loads)
+
+    def _choose_rows(self) -> int:
+        """How many rows of a tile fit into the registers."""
+        nest = self.nest
+        if self.light or nest.tile < 0 or (self.lanes == 1 and nest.op != "dot"):
+            return 1
+        if nest.op == "dot":
+            own = -(-self.lanes // self.machine.width)
+            # As many sums side by side as take no longer than one waits for the next product.
+            return min(16 // own, self.machine.registers // (2 * own))
+        if nest.kind != "row":
+            return 1
+        values = sum(self.is_vector(v) for v in self.uses)
+        return 4 if values <= 16 else 2 if values <= 32 else 1
+
+    def _cut(self) -> None:
+        """Find out which part of which loops the rows are that are to be done."""
+        self.ranges: dict[int, tuple[str, str]] = {}
+        self.places = "", ""  # the part of the places of a scatter
+        self.first = ""  # of the rows that are added up: nothing is there yet
+        rows = self.band_rows
+        if rows == 0:
+            return
+        if self.summing:
+            assert isinstance(rows, int)
+            cut = sum_cut(self.nest, rows)
+        else:
+            cut = cut_of(self.nest, rows)
+        assert cut is not None
+        lo, hi = "%lo", "%hi"
+        if cut.times != 1:
+            lo, hi = (self.new(f"mul i64 {x}, {self.size(cut.times)}") for x in (lo, hi))
+        if cut.outer:
+            loops = loops_of(self.nest, self.summing)
+            at = self.new(f"udiv i64 {lo}, {loops[cut.loop]}")
+            start = self.new(f"mul i64 {at}, {loops[cut.loop]}")
+            lo, hi = (self.new(f"sub i64 {x}, {start}") for x in (lo, hi))
+            for k in reversed(cut.outer):
+                one = at
+                if k:
+                    one = self.new(f"urem i64 {at}, {loops[k]}")
+                    at = self.new(f"udiv i64 {at}, {loops[k]}")
+                self.ranges[k] = one, self.new(f"add i64 {one}, 1")
+        if "places" in self.nest.info:
+            self.places = lo, hi
+            return
+        self.ranges[cut.loop] = lo, hi
+        if self.summing:
+            self.first = self.new(f"icmp eq i64 {lo}, 0")
+        if self.nest.tile in cut.outer:
+            self.rows = 1  # of one iteration
+
+    def bounds(self, number: int) -> tuple[str, str]:
+        """Where a loop starts and ends."""
+        return self.ranges.get(number) or ("0", self.size(self.nest.loops[number]))
+
+    # -- values -------------------------------------------------------------------------------
+    def place(self, depth: int) -> None:
+        """Write the values of a depth; all counters up to it must be known."""
+        for v in self.levels[depth]:
+            if v.op == "product":
+                continue
+            count = self.copies if self._copied(v) else 1
+            if count > 1 and self._is_even(v):
+                self._scalars[-1][v] = [self._value(v, 0, 1), *[""] * (count - 1)]
+            elif self.is_vector(v):
+                self._vectors[-1][v] = [self._value(v, t, self.lanes) for t in range(count)]
+                continue
+            else:
+                self._scalars[-1][v] = [self._value(v, t, 1) for t in range(count)]
+            if v in self._splats and v.op not in ("const", "size"):
+                for t in range(count):
+                    self.vector(v, t)
+
+    def _copied(self, v: Value) -> bool:
+        return depends(self.uses[v], self.nest.tile)
+
+    def _is_even(self, v: Value) -> bool:
+        """Whether a value grows by a known number from row to row of a tile."""
+        return self.even and isinstance(self.tile_steps[v], int) and not self.is_vector(v)
+
+    def scalar(self, v: Value, t: int = 0) -> str:
+        """A value in its first lane."""
+        found = _find(self._scalars, v, t)
+        if not found and t:
+            step, first = self.tile_steps[v], self.scalar(v)
+            assert isinstance(step, int)
+            known = first.isdigit() and step >= 0
+            found = (
+                str(int(first) + t * step)
+                if known
+                else self.new(f"add nsw i64 {first}, {t * step}")
+            )
+            self._scalars[-1].setdefault(v, [""] * self.copies)[t] = found
+        return found
+
+    def vector(self, v: Value, t: int = 0) -> str:
+        """A value in all lanes; that is the scalar where there is one lane."""
+        if self.lanes == 1:
+            return self.scalar(v, t)
+        if not self._copied(v):
+            t = 0
+        found = _find(self._vectors, v, t)
+        if not found:
+            found = self._widened(v, t)
+            names = self._vectors[-1].setdefault(v, [""] * self.copies)
+            names[t] = found
+        return found
+
+    def _widened(self, v: Value, t: int) -> str:
+        if v.op == "const":
+            return types.literal(v.attr, v.dtype, self.lanes)
+        first = types.broadcast(self, self.scalar(v, t), v.dtype, self.lanes)
+        stride = self.strides[v]
+        if stride == 0:
+            return first
+        kind = types.register_type(int64, self.lanes)
+        assert stride is not None
+        return self.new(f"add nsw {kind} {first}, {self._steps(stride)}")
+
+    def _steps(self, stride: int | Dim) -> str:
+        """0, 1, 2, ... times a stride."""
+        if not isinstance(stride, Dim):
+            return "<" + ", ".join(f"i64 {i * stride}" for i in range(self.lanes)) + ">"
+        wide = types.broadcast(self, self.size(stride), int64, self.lanes)
+        kind = types.register_type(int64, self.lanes)
+        return self.new(f"mul nsw {kind} {wide}, {self._steps(1)}")
+
+    def get(self, v: Value, t: int, lanes: int) -> str:
+        return self.scalar(v, t) if lanes == 1 else self.vector(v, t)
+
+    def _value(self, v: Value, t: int, lanes: int) -> str:
+        core = CORE.get(v.op)
+        if core is not None:
+            return core(self, v, t, lanes)
+        emit = ELEMENTWISE.get(v.op)
+        if emit is None:
+            raise BackendError(f"the llvm backend has no lowering of {v.op!r}")
+        # The operands of select differ in dtype; its last ones are like the result.
+        at = At(self, v.args[-1].dtype, lanes)
+        result = emit(at, *[self.get(a, t, lanes) for a in v.args])
+        if v.dtype.is_half and v.op not in EXACT:
+            result = types.rounded(self, result, v.dtype, lanes)
+        return result
+
+    # -- memory -------------------------------------------------------------------------------
+    def pointer(self, buffer: Buffer, position: Value, t: int = 0) -> str:
+        """The address of an element, in its first lane."""
+        step = self.tile_steps[position]
+        if t == 0 or not self._copied(position) or not self._is_even(position):
+            key = buffer, position
+            known = (
+                next((p[key] for p in reversed(self._pointers) if key in p), "") if not t else ""
+            )
+            if not known:
+                known = self.address(buffer, self.scalar(position, t))
+                if not t:
+                    self._pointers[-1][key] = known
+            return known
+        assert isinstance(step, int)
+        first, kind = self.pointer(buffer, position), types.memory_type(buffer.type.dtype)
+        return self.new(f"getelementptr {kind}, ptr {first}, i64 {t * step}")
+
+    def read(self, v: Value, t: int, lanes: int) -> str:
+        """A load."""
+        (offset,), buffer = v.args, v.attr
+        if lanes == 1:
+            return types.load(self, self.pointer(buffer, offset, t), v.dtype)
+        guard, position = self.mask, offset
+        if offset.op == "isel" and self.strides[offset.args[1]] == 1:
+            # Read where the guard holds; elsewhere the value is not used.
+            position = offset.args[1]
+            guard = self.both(guard, self.vector(offset.args[0], t))
+        if self.strides[position] == 1:
+            return types.load(self, self.pointer(buffer, position, t), v.dtype, lanes, guard)
+        if self.turned is not None:
+            return self._column(v, t)
+        base, at = self.parameter(buffer), self.vector(offset, t)
+        return types.gather(self, base, at, v.dtype, lanes, self.mask)
+
+    def _column(self, v: Value, t: int) -> str:
+        """What a load reads at a step of those whose rows are read at once: they are kept where it
+        is first written."""
+        assert self.turned is not None
+        kind = types.register_type(v.dtype, self.lanes)
+        if (v, t) not in self.turned:
+            found = columns(self, v, self.pointer(v.attr, v.args[0], t))
+            self.turned[v, t] = area = self.reserve(f"[{len(found)} x {kind}]")
+            for i, x in enumerate(found):
+                place = self.new(f"getelementptr {kind}, ptr {area}, i64 {i}")
+                self.line(f"store {kind} {x}, ptr {place}")
+            return found[0]
+        at = self.new(f"getelementptr {kind}, ptr {self.turned[v, t]}, i64 {self.step}")
+        return self.new(f"load {kind}, ptr {at}")
+
+    def both(self, a: str | None, b: str) -> str:
+        """The conjunction of two masks, of which the first may be none."""
+        if a is None:
+            return b
+        return self.new(f"and {types.register_type(bool_, self.lanes)} {a}, {b}")
+
+    def write(self, value: str, store: Store, t: int = 0) -> None:
+        """Write a value in the buffer's dtype, in all lanes that count."""
+        pointer = self.pointer(store.buffer, store.offset, t)
+        types.store(self, value, pointer, store.buffer.type.dtype, self.lanes, self.mask)
+
+    # -- loops --------------------------------------------------------------------------------
+    def enter(self) -> None:
+        """What is written from here on is known until `leave`."""
+        self._scalars.append({})
+        self._vectors.append({})
+        self._pointers.append({})
+
+    def leave(self) -> None:
+        self._scalars.pop()
+        self._vectors.pop()
+        self._pointers.pop()
+
+    def divisor(self, v: Value) -> str:
+        """A size to divide by. No element of an empty array is used, but one may be computed."""
+        return self.at_least_one(self.scalar(v)) if isinstance(v.attr, Dim) else self.scalar(v)
+
+    def at_least_one(self, size: str) -> str:
+        self.declare("i64 @llvm.smax.i64(i64, i64)")
+        return self.new(f"call i64 @llvm.smax.i64(i64 {size}, i64 1)")
+
+
+def _find(scopes: list[Names], v: Value, t: int) -> str:
+    for names in reversed(scopes):
+        found = names.get(v)
+        if found is not None:
+            name = found[t] if t < len(found) else found[0]
+            if name:
+                return name
+    return ""
+
+
+Core = Callable[[KernelWriter, Value, int, int], str]
+
+
+def _binary(op: str, fold: Callable[[int, int], int] | None = None) -> Core:
+    def emit(w: KernelWriter, v: Value, t: int, lanes: int) -> str:
+        a, b = (w.get(x, t, lanes) for x in v.args)
+        if fold is not None and a.isdigit() and b.isdigit():
+            return str(fold(int(a), int(b)))
+        if op == "add nsw" and (a == "0" or b == "0"):
+            return b if a == "0" else a
+        return w.new(f"{op} {types.register_type(int64, lanes)} {a}, {b}")
+
+    return emit
+
+
+def _division(op: str) -> Core:
+    def emit(w: KernelWriter, v: Value, t: int, lanes: int) -> str:
+        divisor = types.broadcast(w, w.divisor(v.args[1]), int64, lanes)
+        a = w.get(v.args[0], t, lanes)
+        return w.new(f"{op} {types.register_type(int64, lanes)} {a}, {divisor}")
+
+    return emit
+
+
+def _choose(w: KernelWriter, v: Value, t: int, lanes: int) -> str:
+    return At(w, int64, lanes).choose(*[w.get(x, t, lanes) for x in v.args])
+
+
+def _cast(w: KernelWriter, v: Value, t: int, lanes: int) -> str:
+    (x,) = v.args
+    return types.convert(w, w.get(x, t, lanes), x.dtype, v.dtype, lanes)
+
+
+CORE: dict[str, Core] = {
+    "loop": lambda w, v, t, lanes: w.counters[v.attr][t if w._copied(v) else 0],
+    "size": lambda w, v, t, lanes: w.size(v.attr),
+    "const": lambda w, v, t, lanes: types.literal(v.attr, v.dtype),
+    "iadd": _binary("add nsw", lambda a, b: a + b),
+    "isub": _binary("sub nsw"),
+    "imul": _binary("mul nsw", lambda a, b: a * b),
+    "idiv": _division("sdiv"),
+    "imod": _division("srem"),
+    "ilt": _binary("icmp slt"),
+    "ige": _binary("icmp sge"),
+    "isel": _choose,
+    "load": lambda w, v, t, lanes: w.read(v, t, lanes),
+    "cast": _cast,
+}

@@ -1,0 +1,412 @@
+"""Walking through the loops of a nest.
+
+`over` opens one loop and lets a function write what is inside. It decides how the iterations are
+gone through: one by one; several lanes at a time (`vec`), with a mask for the last ones; several
+rows at a time (`tile`). Loops may carry values: the function inside gets and returns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from retrograd.codegen import types
+from retrograd.codegen.emit.kernel import KernelWriter
+from retrograd.ir import Dim, bool_
+from retrograd.schedule.cost_model import known
+
+Carried = list[str]
+Inside = Callable[[Carried], Carried]
+LOOK = 1 << 16  # elements of a nest after which to look if the run is to stop
+ROWS = 8  # the most rows of a tile
+SHORT_TEXT = 80  # values of a nest whose last lanes are written for vectors of two sizes
+
+
+def walk(w: KernelWriter, first: int, last: int, inside: Inside, kinds: Sequence[str] = (),
+         values: Carried | None = None) -> Carried:  # fmt: skip
+    """All loops from `first` up to, not including, `last`. `kinds` are the types of what is
+    carried."""
+    if first == last:
+        return inside(values or [])
+    return over(w, first, lambda v: walk(w, first + 1, last, inside, kinds, v), kinds, values)
+
+
+def over(w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str] = (),
+         values: Carried | None = None) -> Carried:  # fmt: skip
+    """One loop of the nest."""
+    how = _plain
+    if number == w.nest.vec and w.lanes > 1:
+        how = _lanes
+    elif number == w.nest.tile and w.rows > 1:
+        how = _tiled
+    elif number == w.turning:
+        how = _turned
+    return how(w, number, inside, kinds, values or [])
+
+
+def at_start(w: KernelWriter, number: int, inside: Callable[[str], None]) -> None:
+    """The first pass through a loop alone, for what goes on from there by itself; `inside` is told
+    how many there are."""
+    start, end = w.bounds(number)
+    many = end if start == "0" else w.new(f"sub nsw i64 {end}, {start}")
+
+    def once(_: Carried) -> Carried:
+        inside(many)
+        return []
+
+    _at(w, number, [start], once, [])
+
+
+def _at(w: KernelWriter, number: int, counters: list[str], inside: Inside, v: Carried) -> Carried:
+    """One pass through the inside of a loop."""
+    w.counters[number] = counters
+    w.enter()
+    w.place(number + 1)
+    result = inside(v)
+    w.leave()
+    return result
+
+
+def _loop(
+    w: KernelWriter, number: int, bounds: tuple[str, str], step: int, inside: Inside,
+    kinds: Sequence[str], values: Carried, place: Callable[[str], str] = str,
+) -> Carried:  # fmt: skip
+    """Iterations at the `place` of each counter."""
+    start, end = bounds
+    often = 0 if number in w.in_blocks else looks(w, number)
+    outer = None
+    if often:  # iterations in turns, with a look before each
+        turn = max(often // step, 1) * step
+        outer = w.open_loop(end, turn, start, list(zip(kinds, values, strict=True)))
+        look(w)
+        w.declare("i64 @llvm.smin.i64(i64, i64)")
+        after = w.new(f"add nsw i64 {outer.counter}, {turn}")
+        start, values = outer.counter, outer.values
+        end = w.new(f"call i64 @llvm.smin.i64(i64 {after}, i64 {end})")
+    loop = w.open_loop(end, step, start, list(zip(kinds, values, strict=True)))
+    w.close_loop(loop, _at(w, number, [place(loop.counter)], inside, loop.values))
+    if outer is None:
+        return loop.values
+    w.close_loop(outer, loop.values)
+    return outer.values
+
+
+def looks(w: KernelWriter, number: int) -> int:
+    """After how many iterations of a loop to look if the run is to stop; 0 if another one does."""
+    nest = w.nest
+    if not w.polls or nest.kind == "gemm":  # whose routine looks
+        return 0
+    row = nest.info["n"].attr if "n" in nest.info else 1
+    inner = LOOK if nest.kind == "call" else known(row)
+    for loop in reversed(nest.loops[number + 1 :]):
+        if inner * known(loop) >= LOOK:
+            return 0
+        inner *= known(loop)
+    first = number == 0 or inner * known(nest.loops[number]) >= LOOK
+    return max(LOOK // max(inner, 1), 1) if first else 0
+
+
+def look(w: KernelWriter) -> None:
+    """Return, if the run is to stop: whoever called this does not go on."""
+    word = w.new("load atomic i64, ptr %stop monotonic, align 8")
+    over, on = w.label(), w.label()
+    w.branch(w.new(f"icmp ne i64 {word}, 0"), over, on)
+    w.start_block(over)
+    w.line("ret i64 0")
+    w.start_block(on)
+
+
+def _plain(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    start, end = w.bounds(number)
+    if start == "0" and end == "1":
+        return _at(w, number, ["0"], inside, values)
+    return _loop(w, number, (start, end), 1, inside, kinds, values)
+
+
+def _lanes(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    """Whole vectors, then what is left, under a mask; all under a mask where the text is to be
+    short."""
+    start, end = w.bounds(number)
+    known = start == "0" and end.isdigit()
+    even = known and (int(end) % w.lanes == 0 or int(end) < w.lanes)
+    if number in w.in_blocks and w.nest.loops[number] % w.lanes == 0:
+        return _loop(w, number, (start, end), w.lanes, inside, kinds, values)
+    if w.light and w.nest.kind in ("map", "row") and not even:
+        loop = w.open_loop(end, w.lanes, start, list(zip(kinds, values, strict=True)))
+        _hide(w, w.new(f"sub nsw i64 {end}, {loop.counter}"))
+        new = _at(w, number, [loop.counter], inside, loop.values)
+        w.mask = None
+        w.close_loop(loop, new)
+        return loop.values
+    if known:
+        whole, rest = divmod(int(end), w.lanes)
+        if whole == 1:
+            values = _at(w, number, ["0"], inside, values)
+        elif whole:
+            last = str(whole * w.lanes)
+            values = _loop(w, number, ("0", last), w.lanes, inside, kinds, values)
+        if rest == 1 and w.nest.kind != "row":
+            values = _one_lane(w, number, str(whole * w.lanes), inside, values)
+        elif rest:
+            w.mask = "<" + ", ".join(f"i1 {int(i < rest)}" for i in range(w.lanes)) + ">"
+            values = _at(w, number, [str(whole * w.lanes)], inside, values)
+            w.mask = None
+        return values
+    length = end if start == "0" else w.new(f"sub nsw i64 {end}, {start}")
+    whole_length = w.new(f"and i64 {length}, {-w.lanes}")
+    last = whole_length if start == "0" else w.new(f"add nsw i64 {start}, {whole_length}")
+    values = _loop(w, number, (start, last), w.lanes, inside, kinds, values)
+    rest_length = w.new(f"sub nsw i64 {end}, {last}")
+    return _last_lanes(w, number, last, rest_length, inside, kinds, values)
+
+
+def backwards(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    """Whole vectors from the end of the loop on, then what is left at its start, under a mask."""
+    _, end = w.bounds(number)
+    whole = w.new(f"sdiv i64 {end}, {w.lanes}") if not end.isdigit() else str(int(end) // w.lanes)
+
+    def place(counter: str) -> str:
+        passed = w.new(f"mul nsw i64 {w.new(f'add nsw i64 {counter}, 1')}, {w.lanes}")
+        return w.new(f"sub nsw i64 {end}, {passed}")
+
+    values = _loop(w, number, ("0", whole), 1, inside, kinds, values, place)
+    if end.isdigit() and int(end) % w.lanes == 1:
+        return _one_lane(w, number, "0", inside, values)
+    done = w.new(f"mul nsw i64 {whole}, {w.lanes}")
+    rest = w.new(f"sub nsw i64 {end}, {done}")
+    return _last_lanes(w, number, "0", rest, inside, kinds, values)
+
+
+def _one_lane(w: KernelWriter, number: int, at: str, inside: Inside, values: Carried) -> Carried:
+    """One lane is a scalar. (And LLVM 22 writes too much where a store of one lane narrows.)"""
+    lanes, w.lanes = w.lanes, 1
+    values = _at(w, number, [at], inside, values)
+    w.lanes = lanes
+    return values
+
+
+def _last_lanes(
+    w: KernelWriter, number: int, at: str, rest: str, inside: Inside, kinds: Sequence[str],
+    values: Carried,
+) -> Carried:  # fmt: skip
+    """The lanes left, if any; a reduction of a known length takes none rather than branch, but for
+    one that goes block by block."""
+    if values and not isinstance(w.nest.loops[number], Dim) and number not in w.in_blocks:
+        return _hidden(w, number, at, rest, inside, values)
+    before, go, on = w.block, w.label(), w.label()
+    w.branch(w.new(f"icmp sgt i64 {rest}, 0"), go, on)
+    w.start_block(go)
+    if _halves(w):
+        few, many = w.label(), w.label()
+        half = w.lanes // 2
+        w.branch(w.new(f"icmp sgt i64 {rest}, {half}"), many, few)
+        w.start_block(few)
+        _in_fewer_lanes(w, half, lambda: _hidden(w, number, at, rest, inside, []))
+        w.jump(on)
+        w.start_block(many)
+    new = _hidden(w, number, at, rest, inside, values)
+    after = w.block
+    w.jump(on)
+    w.start_block(on)
+    return [
+        w.new(f"phi {kind} [ {x}, %{before} ], [ {y}, %{after} ]")
+        for kind, x, y in zip(kinds, values, new, strict=True)
+    ]
+
+
+def _halves(w: KernelWriter) -> bool:
+    """Whether few lanes are worth a vector of half the size: rows of a named length may be short,
+    and what is done with them takes longer in longer vectors."""
+    named = isinstance(w.nest.loops[w.nest.vec], Dim)
+    return named and w.nest.kind == "map" and w.lanes >= 8 and len(w.uses) <= SHORT_TEXT
+
+
+def _in_fewer_lanes(w: KernelWriter, lanes: int, write: Callable[[], object]) -> None:
+    before, known = w.lanes, w._vectors
+    w.lanes, w._vectors = lanes, [{} for _ in known]
+    write()
+    w.lanes, w._vectors = before, known
+
+
+def _hidden(
+    w: KernelWriter, number: int, at: str, rest: str, inside: Inside, values: Carried
+) -> Carried:
+    _hide(w, rest)
+    new = _at(w, number, [at], inside, values)
+    w.mask = None
+    return new
+
+
+def _hide(w: KernelWriter, rest: str) -> None:
+    """Have only the first lanes count, so many as are left."""
+    kind = f"<{w.lanes} x i64>"
+    first = w.new(f"insertelement {kind} poison, i64 {rest}, i64 0")
+    wide = w.new(f"shufflevector {kind} {first}, {kind} poison, <{w.lanes} x i32> zeroinitializer")
+    steps = "<" + ", ".join(f"i64 {i}" for i in range(w.lanes)) + ">"
+    w.mask = w.new(f"icmp sgt {kind} {wide}, {steps}")
+
+
+def _tiled(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    """Several rows at a time, then those left."""
+    start, end = w.bounds(number)
+    assert not kinds, "rows that are reduced into one another are not independent"
+    if start == "0" and end.isdigit():
+        n = int(end)
+        rows = -(-n // -(-n // w.rows)) if n else 1  # as even as they can be
+        whole, rest = n - n % rows, n % rows
+        if whole:
+            _rows(w, number, ("0", str(whole)), rows, inside)
+        if rest:
+            _rows(w, number, (str(whole), end), rest, inside)
+        return []
+    if w.nest.op == "dot" and not w.first and isinstance(w.nest.loops[number], Dim):
+        _overlapping(w, number, (start, end), inside)
+        return []
+    length = w.new(f"sub nsw i64 {end}, {start}")
+    left = w.new(f"srem i64 {length}, {w.rows}")
+    whole_end = w.new(f"sub nsw i64 {end}, {left}")
+    _rows(w, number, (start, whole_end), w.rows, inside)
+    if w.nest.op == "dot":
+        _left_at_once(w, number, whole_end, end, left, w.rows, inside)
+    else:
+        _left_by_halves(w, number, whole_end, left, inside)
+    return []
+
+
+def _overlapping(w: KernelWriter, number: int, bounds: tuple[str, str], inside: Inside) -> None:
+    """Whole tiles, of which the last one has rows that another has had; or, of fewer rows than a
+    tile, one of them or of half of them. Only for results that do not depend on what was there."""
+    start, end = bounds
+    last = w.new(f"sub nsw i64 {end}, {w.rows}")
+    tiles, fewer, done = w.label(), w.label(), w.label()
+    w.branch(w.new(f"icmp sge i64 {last}, {start}"), tiles, fewer)
+    w.start_block(tiles)
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+
+    def place(counter: str) -> str:
+        return w.new(f"call i64 @llvm.smin.i64(i64 {counter}, i64 {last})")
+
+    w.copies = w.rows
+    _loop(w, number, bounds, w.rows, inside, (), [], place)
+    w.copies = 1
+    w.jump(done)
+    w.start_block(fewer)
+    left = w.new(f"sub nsw i64 {end}, {start}")
+    half = w.rows // 2
+    if half:
+        many, few = w.label(), w.label()
+        w.branch(w.new(f"icmp sgt i64 {left}, {half}"), many, few)
+        w.start_block(few)
+        _left_at_once(w, number, start, end, left, half, inside)
+        w.jump(done)
+        w.start_block(many)
+    _left_at_once(w, number, start, end, left, w.rows, inside)
+    w.jump(done)
+    w.start_block(done)
+
+
+def _left_at_once(
+    w: KernelWriter, number: int, start: str, end: str, left: str, rows: int, inside: Inside
+) -> None:
+    """The rows left as one more tile, in which the last one occurs again: some products are
+    computed twice, which takes less time than row by row, where each step waits for the last."""
+    go, skip = w.label(), w.label()
+    w.branch(w.new(f"icmp sgt i64 {left}, 0"), go, skip)
+    w.start_block(go)
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    last = w.new(f"sub nsw i64 {end}, 1")
+    counters = [start]
+    for t in range(1, rows):
+        at = w.new(f"add nsw i64 {start}, {t}")
+        counters.append(w.new(f"call i64 @llvm.smin.i64(i64 {at}, i64 {last})"))
+    w.copies, w.even = rows, False
+    _at(w, number, counters, inside, [])
+    w.copies, w.even = 1, True
+    w.jump(skip)
+    w.start_block(skip)
+
+
+def _left_by_halves(w: KernelWriter, number: int, start: str, left: str, inside: Inside) -> None:
+    """The rows left in tiles of half the size, a quarter, and so on: what is computed for a row may
+    take long, so none is done twice."""
+    size = w.rows // 2
+    while size:
+        part = w.new(f"and i64 {left}, {size}")
+        go, skip = w.label(), w.label()
+        w.branch(w.new(f"icmp ne i64 {part}, 0"), go, skip)
+        w.start_block(go)
+        w.copies = size
+        counters = [start, *(w.new(f"add nsw i64 {start}, {t}") for t in range(1, size))]
+        _at(w, number, counters, inside, [])
+        w.copies = 1
+        w.jump(skip)
+        w.start_block(skip)
+        start = w.new(f"add nsw i64 {start}, {part}")
+        size //= 2
+
+
+def _rows(w: KernelWriter, number: int, bounds: tuple[str, str], rows: int, inside: Inside) -> None:
+    w.copies = rows
+    start, end = bounds
+    if start.isdigit() and end.isdigit() and int(end) - int(start) == rows:
+        _at(w, number, [start], inside, [])
+    else:
+        _loop(w, number, bounds, rows, inside, (), [])
+    w.copies = 1
+
+
+def _turned(
+    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+) -> Carried:
+    """Several steps of a contraction at a time, whose rows are read at once; then those left."""
+    start, end = w.bounds(number)
+    size = w.nest.loops[number]
+    if isinstance(size, Dim) or w.first or (w.mask or "<")[0] != "<":
+        return _plain(w, number, inside, kinds, values)
+
+    def steps(counter: str, carried: Carried) -> Carried:
+        w.turned = {}
+        w.counters[number] = [counter]
+        w.enter()
+        w.place(number + 1)  # what is read of rows is kept
+        w.leave()
+        loop = w.open_loop(str(w.at_once), 1, "0", list(zip(kinds, carried, strict=True)))
+        w.step = loop.counter
+        at = w.new(f"add nsw i64 {counter}, {loop.counter}")
+        w.close_loop(loop, _at(w, number, [at], inside, loop.values))
+        w.turned = None
+        return loop.values
+
+    if number in w.in_blocks:  # whole but for the last one
+        left = w.new(f"and i64 {end}, {w.at_once - 1}") if size % w.at_once else "0"
+        last = w.new(f"sub nsw i64 {end}, {left}") if size % w.at_once else end
+        loop = w.open_loop(last, w.at_once, start, list(zip(kinds, values, strict=True)))
+        w.close_loop(loop, steps(loop.counter, loop.values))
+        if not size % w.at_once:
+            return loop.values
+        return _loop(w, number, (last, end), 1, inside, kinds, loop.values)
+    whole = size - size % w.at_once
+    if whole == w.at_once:
+        values = steps("0", values)
+    elif whole:
+        loop = w.open_loop(str(whole), w.at_once, "0", list(zip(kinds, values, strict=True)))
+        w.close_loop(loop, steps(loop.counter, loop.values))
+        values = loop.values
+    for k in range(whole, size):
+        values = _at(w, number, [str(k)], inside, values)
+    return values
+
+
+def masked(w: KernelWriter, kind: str, new: str, old: str) -> str:
+    """`new` in the lanes that count, `old` in the others."""
+    if w.mask is None:
+        return new
+    bits = types.register_type(bool_, w.lanes)
+    return w.new(f"select {bits} {w.mask}, {kind} {new}, {kind} {old}")

@@ -1,0 +1,255 @@
+"""Maps, reductions and extremum positions."""
+
+from __future__ import annotations
+
+from retrograd.codegen import types
+from retrograd.codegen.emit.blocked_sum import Chains
+from retrograd.codegen.emit.kernel import KernelWriter
+from retrograd.codegen.emit.loops import Carried, masked, walk
+from retrograd.ir import DType, bool_, int64
+from retrograd.schedule.loop_nest import Nest, Store
+from retrograd.schedule.ssa import Value
+
+_COMBINE = {
+    "reduce_sum": ("fadd", "add", "add"),
+    "dot": ("fadd", "add", "add"),
+    "reduce_prod": ("fmul", "mul", "mul"),
+    "reduce_max": ("maximum", "smax", "umax"),
+    "reduce_min": ("minimum", "smin", "umin"),
+    "reduce_any": ("or", "or", "or"),
+    "reduce_all": ("and", "and", "and"),
+}
+_CALLED = frozenset(("maximum", "minimum", "smax", "smin", "umax", "umin"))
+
+
+class Accumulation:
+    """How values of one reduction are combined."""
+
+    def __init__(self, w: KernelWriter, op: str, dtype: DType) -> None:
+        self.w = w
+        self.op = op
+        self.dtype = dtype
+        # Booleans are combined as bytes: vectors of bits are not laid out as arrays in memory.
+        self.scalar = "i8" if dtype is bool_ else types.register_type(dtype)
+        kind = 0 if dtype.is_float else 1 if dtype.kind == "int" else 2
+        self.name = _COMBINE[op][kind]
+
+    @property
+    def adds_floats(self) -> bool:
+        return self.dtype.is_float and self.op in ("reduce_sum", "dot")
+
+    @property
+    def lanes(self) -> int:
+        return self.w.lanes
+
+    @property
+    def type(self) -> str:
+        """The type of what is accumulated: a vector, where there are lanes."""
+        return types.widened(self.scalar, self.lanes)
+
+    def combine(self, a: str, b: str) -> str:
+        kind = self.type
+        if self.name not in _CALLED:
+            return self.w.new(f"{self.name} {kind} {a}, {b}")
+        name = f"llvm.{self.name}.{types.suffix(kind)}"
+        self.w.declare(f"{kind} @{name}({kind}, {kind})")
+        return self.w.new(f"call {kind} @{name}({kind} {a}, {kind} {b})")
+
+    def take(self, total: str, value: Value, t: int) -> str:
+        """The accumulated value with one more: what a loop carries on."""
+        w = self.w
+        if self.op != "dot":
+            x = w.vector(value, t)
+            if self.dtype is bool_:
+                bits = types.register_type(bool_, self.lanes)
+                x = w.new(f"zext {bits} {x} to {self.type}")
+            return masked(w, self.type, self.combine(total, x), total)
+        x, y = (w.vector(a, t) for a in value.args)
+        if self.dtype.is_float and w.machine.fma:
+            name = f"llvm.fma.{types.suffix(self.type)}"
+            w.declare(f"{self.type} @{name}({self.type}, {self.type}, {self.type})")
+            listed = ", ".join(f"{self.type} {v}" for v in (x, y, total))
+            new = w.new(f"call {self.type} @{name}({listed})")
+        else:
+            times = {"fadd": "fmul", "add": "mul"}[self.name]
+            new = self.combine(total, w.new(f"{times} {self.type} {x}, {y}"))
+        return masked(w, self.type, new, total) if w.nest.kind == "row" else new
+
+    @property
+    def neutral(self) -> str:
+        """What changes nothing when combined, in every lane. For a sum of floats that is -0.0."""
+        return types.splat(self.scalar, self._neutral_text(), self.lanes)
+
+    def _neutral_text(self) -> str:
+        if self.dtype is bool_:
+            return {"reduce_all": "1", "reduce_min": "1"}.get(self.op, "0")
+        return types.literal(self.neutral_value(), self.dtype)
+
+    def neutral_value(self) -> float:
+        if self.op in ("reduce_sum", "dot"):
+            return -0.0 if self.dtype.is_float else 0
+        if self.op == "reduce_prod":
+            return 1
+        least = self.op == "reduce_max"
+        if self.dtype.is_float:
+            return float("-inf") if least else float("inf")
+        bits = 8 * self.dtype.itemsize
+        if self.dtype.kind == "uint":
+            return 0 if least else 2**bits - 1
+        return -(2 ** (bits - 1)) if least else 2 ** (bits - 1) - 1
+
+    def result(self, value: str, count: str, lanes: int) -> str:
+        """The reduced value; the sum of no floats is 0.0, not -0.0."""
+        kind = types.widened(self.scalar, lanes)
+        if self.dtype is bool_:
+            return self.w.new(f"icmp ne {kind} {value}, {types.splat('i8', '0', lanes)}")
+        if not self.adds_floats:
+            return value
+        zero = types.literal(0.0, self.dtype, lanes)
+        if count == "0":
+            return zero
+        if not count.isdigit():
+            none = self.w.new(f"icmp eq i64 {count}, 0")
+            return self.w.new(f"select i1 {none}, {kind} {zero}, {kind} {value}")
+        return value
+
+    def trees(self, vectors: list[str]) -> list[str]:
+        """The partial results of each vector as one: upper half with lower half, until one is
+        left. Vectors are halved together, so that one operation serves all of them."""
+        if self.lanes == 1:
+            return vectors
+        held = vectors
+        parts = apart = self.lanes  # partial results of a row, and from row to row
+        while parts > 1:
+            parts //= 2
+            if len(held) > 1:
+                held = [*held, held[-1]] if len(held) % 2 else held
+                pairs = zip(held[::2], held[1::2], strict=True)
+                held, apart = [self._together(a, b, parts) for a, b in pairs], parts
+            else:
+                high = [i + parts if i % apart < parts else -1 for i in range(self.lanes)]
+                held = [self.combine(held[0], self._shuffled(held[0], "poison", high))]
+        each = self.lanes // apart
+        return [
+            self.w.new(f"extractelement {self.type} {held[k // each]}, i64 {k % each * apart}")
+            for k in range(len(vectors))
+        ]
+
+    def _together(self, a: str, b: str, parts: int) -> str:
+        """Two vectors as one, with so many partial results of each row, half of what they have."""
+        starts = range(0, 2 * self.lanes, 2 * parts)
+        low = [row + i for row in starts for i in range(parts)]
+        high = [i + parts for i in low]
+        return self.combine(self._shuffled(a, b, low), self._shuffled(a, b, high))
+
+    def _shuffled(self, a: str, b: str, order: list[int]) -> str:
+        listed = ", ".join(f"i32 {'poison' if i < 0 else i}" for i in order)
+        given = f"{self.type} {a}, {self.type} {b}"
+        return self.w.new(f"shufflevector {given}, <{self.lanes} x i32> <{listed}>")
+
+
+def mapping(w: KernelWriter, nest: Nest) -> None:
+    """Every element by itself."""
+    w.begin(nest)
+
+    def inside(_: Carried) -> Carried:
+        for store in nest.stores:
+            w.write(w.vector(store.value), store)
+        return []
+
+    walk(w, 0, len(nest.loops), inside)
+
+
+def reduction(w: KernelWriter, nest: Nest) -> None:
+    """Kept loops around reduced ones; see `schedule/loop_nest.py` for the order."""
+    (store,) = nest.stores
+    assert nest.accumulator is not None
+    w.begin(nest)
+    a = Accumulation(w, nest.op, nest.accumulator)
+
+    def result(_: Carried) -> Carried:
+        copies = range(w.copies)
+        start = [_so_far(w, a, store, t) if w.first else a.neutral for t in copies]
+        kinds = [a.type for _ in copies]
+
+        def take(totals: Carried) -> Carried:
+            return [a.take(x, store.value, t) for t, x in enumerate(totals)]
+
+        reduced = len(nest.loops) - nest.kept
+        # Products of several loops down a column are one chain, no longer than a block.
+        short = reduced == 0 or (reduced > 1 and (nest.op, nest.kind) == ("dot", "column"))
+        if a.adds_floats and not short:
+            totals = Chains(w, take, a.combine, kinds, a.neutral).summed(nest.kept, start)
+        else:
+            totals = walk(w, nest.kept, len(nest.loops), take, kinds, start)
+        if nest.kind == "row":
+            totals = a.trees(totals)
+        for t, total in enumerate(totals):
+            _finish(w, a, store, total, t)
+        return []
+
+    walk(w, 0, nest.kept, result)
+
+
+def _so_far(w: KernelWriter, a: Accumulation, store: Store, t: int) -> str:
+    """What earlier rows add up to."""
+    pointer = w.address(store.buffer, w.scalar(store.offset, t))
+    there = types.load(w, pointer, a.dtype, w.lanes, w.mask)
+    return w.new(f"select i1 {w.first}, {a.type} {a.neutral}, {a.type} {there}")
+
+
+def _finish(w: KernelWriter, a: Accumulation, store: Store, total: str, t: int) -> None:
+    """Write a reduced value, in the dtype of the buffer."""
+    row, dtype = w.nest.kind == "row", store.buffer.type.dtype
+    lanes = 1 if row else w.lanes
+    value = a.result(total, w.scalar(w.nest.info["count"]), lanes)
+    value = types.convert(w, value, a.dtype, dtype, lanes)
+    if row:
+        types.store(w, value, w.pointer(store.buffer, store.offset, t), dtype)
+    else:
+        w.write(value, store, t)
+
+
+def argument(w: KernelWriter, nest: Nest) -> None:
+    """The position of the first extremum; the first NaN counts as one."""
+    (store,), last = nest.stores, len(nest.loops) - 1
+    dtype = store.value.dtype
+    w.begin(nest)
+
+    def step(carried: Carried) -> Carried:
+        kind, whole = types.register_type(dtype, w.lanes), types.register_type(int64, w.lanes)
+        old, position = carried
+        value = w.vector(store.value)
+        wins = better(w, nest.op, dtype, value, old)
+        counter = w.counters[last][0]
+        bits = types.register_type(bool_, w.lanes)
+        first = w.new(f"icmp eq i64 {counter}, 0")
+        yes = types.splat("i1", "true", w.lanes)
+        wins = w.new(f"select i1 {first}, {bits} {yes}, {bits} {wins}")
+        best = w.new(f"select {bits} {wins}, {kind} {value}, {kind} {old}")
+        here = types.broadcast(w, counter, int64, w.lanes)
+        at = w.new(f"select {bits} {wins}, {whole} {here}, {whole} {position}")
+        return [best, at]
+
+    def result(_: Carried) -> Carried:
+        zero = types.literal(0, int64, w.lanes)
+        begin = types.literal(0, dtype, w.lanes)
+        kinds = [types.register_type(d, w.lanes) for d in (dtype, int64)]
+        at = walk(w, nest.kept, len(nest.loops), step, kinds, [begin, zero])[1]
+        w.write(at, store)
+        return []
+
+    walk(w, 0, nest.kept, result)
+
+
+def better(w: KernelWriter, op: str, dtype: DType, value: str, old: str) -> str:
+    """Whether a value takes the place of the extremum so far: a NaN does, once."""
+    kind, more = types.register_type(dtype, w.lanes), op == "argmax"
+    bits = types.register_type(bool_, w.lanes)
+    if not dtype.is_float:
+        letter = "s" if dtype.kind == "int" else "u"
+        return w.new(f"icmp {letter}{'gt' if more else 'lt'} {kind} {value}, {old}")
+    better = w.new(f"fcmp {'ogt' if more else 'olt'} {kind} {value}, {old}")
+    nan, had = (w.new(f"fcmp uno {kind} {x}, {x}") for x in (value, old))
+    not_had = w.new(f"xor {bits} {had}, {types.splat('i1', 'true', w.lanes)}")
+    return w.new(f"or {bits} {better}, {w.new(f'and {bits} {nan}, {not_had}')}")

@@ -1,0 +1,224 @@
+"""Running sums, products and extrema; recurrences; where an extremum was attained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from retrograd.codegen import types
+from retrograd.codegen.emit.compensated_sum import more, settled, two_product, two_sum
+from retrograd.codegen.emit.elementwise import ELEMENTWISE
+from retrograd.codegen.emit.kernel import KernelWriter
+from retrograd.codegen.emit.loops import Carried, backwards, masked, over, walk
+from retrograd.codegen.emit.reduce import Accumulation, better
+from retrograd.codegen.op_builder import At
+from retrograd.ir import float64, int64
+from retrograd.schedule.loop_nest import Nest
+from retrograd.schedule.ssa import Value
+
+_EXTREMA = {"cumargmax": "argmax", "cumargmin": "argmin"}
+
+
+def scan(w: KernelWriter, nest: Nest) -> None:
+    """Along the innermost loop, one element after the other."""
+    w.begin(nest)
+    if nest.op in _EXTREMA:
+        _attained(w, nest)
+    elif nest.op == "linear_scan":
+        _recurrence(w, nest)
+    elif nest.op == "reduce_sum" and _is_float(nest):
+        _sums(w, nest)
+    else:
+        _running(w, nest)
+
+
+def _is_float(nest: Nest) -> bool:
+    return nest.accumulator is not None and nest.accumulator.is_float
+
+
+def _through(
+    w: KernelWriter, nest: Nest, count: int, step: Callable[[At, Carried], tuple[Carried, str]]
+) -> None:
+    """Along the innermost loop with so many numbers of float64 from element to element; a step
+    gives the next ones, and the result of its element."""
+    (store,) = nest.stores
+    dtype = store.buffer.type.dtype
+
+    def element(carried: Carried) -> Carried:
+        after, result = step(At(w, float64, w.lanes), carried)
+        w.write(types.convert(w, result, float64, dtype, w.lanes), store)
+        return after
+
+    def row(_: Carried) -> Carried:
+        kind = types.register_type(float64, w.lanes)
+        nothing = types.literal(-0.0, float64, w.lanes)
+        walk(w, nest.kept, len(nest.loops), element, [kind] * count, [nothing] * count)
+        return []
+
+    walk(w, 0, nest.kept, row)
+
+
+def _wide(w: KernelWriter, v: Value) -> str:
+    return types.convert(w, w.vector(v), v.dtype, float64, w.lanes)
+
+
+def _is_double(nest: Nest) -> bool:
+    """Whether what a scan has so far takes two numbers of float64."""
+    return nest.accumulator is float64
+
+
+def _sums(w: KernelWriter, nest: Nest) -> None:
+    value = nest.stores[0].value
+
+    def one(at: At, carried: Carried) -> tuple[Carried, str]:
+        total = at.do("fadd", carried[0], _wide(w, value))
+        return [total], total
+
+    def two(at: At, carried: Carried) -> tuple[Carried, str]:
+        after = [*more(at, carried[0], carried[1], _wide(w, value))]
+        return after, settled(at, *after)
+
+    _through(w, nest, *((2, two) if _is_double(nest) else (1, one)))
+
+
+def _running(w: KernelWriter, nest: Nest) -> None:
+    (store,) = nest.stores
+    assert nest.accumulator is not None
+    a = Accumulation(w, nest.op, nest.accumulator)
+
+    def step(carried: Carried) -> Carried:
+        total = a.combine(carried[0], w.vector(store.value))
+        w.write(types.convert(w, total, a.dtype, store.buffer.type.dtype, w.lanes), store)
+        return [total]
+
+    def result(_: Carried) -> Carried:
+        walk(w, nest.kept, len(nest.loops), step, [a.type], [a.neutral])
+        return []
+
+    walk(w, 0, nest.kept, result)
+
+
+def _recurrence(w: KernelWriter, nest: Nest) -> None:
+    (store,), factor = nest.stores, nest.info["factor"]
+    if not _is_float(nest):
+        _whole_recurrence(w, nest)
+        return
+
+    def moved(at: At, by: str, x: str) -> str:
+        """`x` times a factor, which zero absorbs."""
+        return ELEMENTWISE["zmul"](at, x, by)
+
+    def one(at: At, carried: Carried) -> tuple[Carried, str]:
+        state = moved(at, _wide(w, factor), carried[0])
+        state = at.do("fadd", state, _wide(w, store.value))
+        return [state], state
+
+    def two(at: At, carried: Carried) -> tuple[Carried, str]:
+        before, rest = carried
+        by, zero = _wide(w, factor), types.literal(0.0, float64, w.lanes)
+        state, lost = two_sum(at, moved(at, by, before), _wide(w, store.value))
+        rounded = two_product(at, by, before)[1]
+        rounded = at.choose(at.do("fcmp oeq", before, zero), zero, rounded)
+        rest = at.do("fadd", moved(at, by, rest), at.do("fadd", rounded, lost))
+        return [state, rest], settled(at, state, rest)
+
+    _through(w, nest, *((2, two) if _is_double(nest) else (1, one)))
+
+
+def _whole_recurrence(w: KernelWriter, nest: Nest) -> None:
+    """Of whole numbers, which wrap."""
+    (store,), factor = nest.stores, nest.info["factor"]
+    dtype = store.buffer.type.dtype
+
+    def step(carried: Carried) -> Carried:
+        at = At(w, dtype, w.lanes)
+        state = at.do("add", at.do("mul", carried[0], w.vector(factor)), w.vector(store.value))
+        w.write(state, store)
+        return [state]
+
+    def row(_: Carried) -> Carried:
+        kind, nothing = types.register_type(dtype, w.lanes), types.literal(0, dtype, w.lanes)
+        walk(w, nest.kept, len(nest.loops), step, [kind], [nothing])
+        return []
+
+    walk(w, 0, nest.kept, row)
+
+
+def _attained(w: KernelWriter, nest: Nest) -> None:
+    (store,), last = nest.stores, len(nest.loops) - 1
+    dtype = store.value.dtype
+
+    def step(carried: Carried) -> Carried:
+        kinds = [types.register_type(d, w.lanes) for d in (dtype, int64)]
+        bits = types.widened("i1", w.lanes)
+        value = w.vector(store.value)
+        wins = better(w, _EXTREMA[nest.op], dtype, value, carried[0])
+        first = w.new(f"icmp eq i64 {w.counters[last][0]}, 0")
+        yes = types.splat("i1", "true", w.lanes)
+        wins = w.new(f"select i1 {first}, {bits} {yes}, {bits} {wins}")
+        place = types.broadcast(w, w.scalar(nest.info["place"]), int64, w.lanes)
+        now = [
+            w.new(f"select {bits} {wins}, {kind} {new}, {kind} {old}")
+            for kind, new, old in zip(kinds, (value, place), carried, strict=True)
+        ]
+        w.write(now[1], store)
+        return now
+
+    def result(_: Carried) -> Carried:
+        kinds = [types.register_type(d, w.lanes) for d in (dtype, int64)]
+        starts = [types.literal(0, d, w.lanes) for d in (dtype, int64)]
+        walk(w, nest.kept, len(nest.loops), step, kinds, starts)
+        return []
+
+    walk(w, 0, nest.kept, result)
+
+
+def along(w: KernelWriter, nest: Nest) -> None:
+    """Along rows, a block of lanes at a time; see `schedule/loop_nest.py` for the order."""
+    (store,), reverse = nest.stores, nest.info["reverse"]
+    assert nest.accumulator is not None
+    w.begin(nest)
+    a = Accumulation(w, nest.op, nest.accumulator)
+    precise = nest.op == "reduce_sum" and _is_float(nest)
+    kind = "double" if precise else a.scalar
+    count = 2 if precise and _is_double(nest) else 1
+
+    def block(carried: Carried) -> Carried:
+        x = types.convert(w, w.vector(store.value), store.value.dtype, a.dtype, w.lanes)
+        x = masked(w, a.type, x, a.neutral)
+        step = 1
+        while step < w.lanes:
+            x = a.combine(_moved(w, a, x, step, reverse), x)
+            step *= 2
+        before = carried[0]
+        if precise:
+            double = At(w, float64)
+            before = settled(double, *carried) if count == 2 else before
+            before = types.convert(w, before, float64, a.dtype)
+        total = a.combine(types.broadcast(w, before, a.dtype, w.lanes), x)
+        w.write(types.convert(w, total, a.dtype, store.buffer.type.dtype, w.lanes), store)
+        last = x if precise else total
+        if w.lanes > 1:
+            end = 0 if reverse else w.lanes - 1
+            last = w.new(f"extractelement {a.type} {last}, i64 {end}")
+        if not precise:
+            return [last]
+        last = types.convert(w, last, a.dtype, float64)
+        if count == 2:
+            return [*more(double, carried[0], carried[1], last)]
+        return [double.do("fadd", carried[0], last)]
+
+    def row(_: Carried) -> Carried:
+        go = backwards if reverse and w.lanes > 1 else over
+        neutral = types.literal(a.neutral_value(), float64 if precise else a.dtype)
+        go(w, nest.kept, block, [kind] * count, [neutral] * count)
+        return []
+
+    walk(w, 0, nest.kept, row)
+
+
+def _moved(w: KernelWriter, a: Accumulation, x: str, step: int, reverse: bool) -> str:
+    """The lanes moved up by a step, or down; what enters changes nothing."""
+    n = w.lanes
+    source = range(step, step + n) if reverse else range(-step, n - step)
+    picks = ", ".join(f"i32 {i if 0 <= i < n else n}" for i in source)
+    return w.new(f"shufflevector {a.type} {x}, {a.type} {a.neutral}, <{n} x i32> <{picks}>")

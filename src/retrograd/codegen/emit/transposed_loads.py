@@ -1,0 +1,98 @@
+"""Matrices that are read by columns while their rows lie in memory, as of weights that layers store
+as `[out, in]`.
+
+What the lanes need at one step of a contraction lies a row apart, but what they need at the next
+steps lies beside it. So a few elements of each row are read at once, and turned over in registers,
+which takes a third of the time of gathering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from retrograd.codegen import types
+from retrograd.codegen.builder import Writer
+from retrograd.codegen.emit.lane_strides import steps_of
+from retrograd.ir import DType, float32, float64
+
+if TYPE_CHECKING:
+    from retrograd.codegen.emit.kernel import KernelWriter
+    from retrograd.schedule.ssa import Value
+
+PIECE = 16  # bytes of a part of a vector within which shuffles are fast
+
+
+def together(dtype: DType, lanes: int) -> int:
+    """How many elements of each row are turned at once."""
+    return min(PIECE // dtype.itemsize, lanes)
+
+
+def loop_to_turn(w: KernelWriter) -> tuple[int, int]:
+    """The loop of a contraction along which what its lanes gather lies side by side, or -1, and how
+    many of its steps to take at once."""
+    nest, last = w.nest, len(w.nest.loops) - 1
+    if nest.op != "dot" or nest.kind == "row" or w.light or w.lanes < PIECE // 4:
+        return -1, 1
+    steps = steps_of(w.uses, last)
+    loads = [v for v in w.uses if v.op == "load" and w.varies(v)]
+    gathered = [v for v in loads if w.strides[v.args[0]] != 1]
+    kinds = {v.dtype for v in gathered}
+    fit = all(steps[v.args[0]] == 1 and isinstance(w.strides[v.args[0]], int) for v in gathered)
+    if not fit or len(kinds) != 1 or not kinds <= {float32, float64}:
+        return -1, 1
+    return last, together(gathered[0].dtype, w.lanes)
+
+
+def columns(w: KernelWriter, load: Value, row: str) -> list[str]:
+    """What a load reads at so many steps: vectors of the elements at `row` and at the rows after
+    it, then of the elements beside those, and so on. Lanes that do not count have the last row
+    that does."""
+    apart = w.strides[load.args[0]]
+    assert isinstance(apart, int)
+    last = (w.lanes if w.mask is None else w.mask.count("i1 1")) - 1
+    kind = types.memory_type(load.dtype)
+    rows = [
+        w.new(f"getelementptr {kind}, ptr {row}, i64 {min(lane, last) * apart}")
+        for lane in range(w.lanes)
+    ]
+    return turned(w, rows, load.dtype)
+
+
+def turned(w: Writer, rows: Sequence[str], dtype: DType) -> list[str]:
+    """The first elements of rows, one row for each lane, as columns: as many as a piece of a row
+    holds. Pieces that are loaded into the places of a vector where they belong need only be turned
+    within."""
+    lanes, n = len(rows), together(dtype, len(rows))
+    scalar = types.register_type(dtype)
+    piece, vector = types.widened(scalar, n), types.widened(scalar, lanes)
+    joined = []
+    for r in range(n):
+        pieces = [w.new(f"load {piece}, ptr {row}, align {dtype.itemsize}") for row in rows[r::n]]
+        length = n
+        while len(pieces) > 1:
+            kind, length = types.widened(scalar, length), 2 * length
+            pieces = [
+                _shuffled(w, kind, a, b, range(length))
+                for a, b in zip(pieces[::2], pieces[1::2], strict=True)
+            ]
+        joined += pieces
+
+    def paired(two: Sequence[str], size: int, half: int) -> str:
+        """Of each piece, runs of `size` elements of two vectors in turn, from the first or the
+        second half of the piece."""
+        places = []
+        for start in range(half * n // 2, lanes, n):
+            for at in range(start, start + n // 2, size):
+                places += [*range(at, at + size), *range(lanes + at, lanes + at + size)]
+        return _shuffled(w, vector, two[0], two[1], places)
+
+    if n == 2:
+        return [paired(joined, 1, half) for half in (0, 1)]
+    low, high = ([paired(joined[i : i + 2], 1, half) for i in (0, 2)] for half in (0, 1))
+    return [paired(two, 2, half) for two in (low, high) for half in (0, 1)]
+
+
+def _shuffled(w: Writer, kind: str, a: str, b: str, places: range | list[int]) -> str:
+    listed = ", ".join(f"i32 {i}" for i in places)
+    return w.new(f"shufflevector {kind} {a}, {kind} {b}, <{len(places)} x i32> <{listed}>")

@@ -1,0 +1,414 @@
+"""The matrix product: one routine for each dtype, for all sizes and layouts.
+
+`rg_gemm_float32(m, n, k, a, a_row, a_step, b, b_step, b_column, c, c_row, more, work, soon,
+stop)` sets
+`c[i, j] = sum over p of a[i, p] b[p, j]`, or goes on from what is in c where there is `more`: whole
+blocks of products of the same group. The element `a[i, p]` lies at `i * a_row + p * a_step` and
+`b[p, j]` at `p * b_step + j * b_column`. Of each matrix one of the strides is 1. The products of a
+result are added up in the order of `ops/numerics/summation.py`, as in the loops that `reduce.py`
+writes: to the bit it depends neither on how the work is cut nor on layouts. Where there are more
+products than are a group, a part of c at a time is computed (`groups.py`).
+
+The work is cut so that what is used again is near. A *tile* of results stays in registers: a few
+rows, and as many columns as a few vectors have. The right matrix is copied, a block at a time, into
+*panels* as wide as a tile, in the order in which tiles read them; a block stays in the second-level
+cache while the rows of the left matrix pass by. While they do, the next block is fetched from
+memory. Of the left matrix elements are read one by one, where they are, unless its columns are
+contiguous and so far apart that caches, which have few places for addresses a power of two apart,
+would lose them between panels: then it is copied as well. Blocks of further rows go on from what is
+in c.
+
+Meanwhile what the caller is to write to next is fetched: the areas in the table `soon`, pairs of an
+address and a number of bytes, then a pair of zeros. It is used up. There may be none (null).
+
+`rg_gemm_spread_float32` multiplies a left matrix that is *spread*, as the windows of an image are:
+no stride leads from each row to the next, nor from column to column. Its `a_row` and `a_step` are
+tables of 32-bit offsets, and `a[i, p]` lies at `a_row[i] + a_step[p]`. It is read where it is, so
+windows need not be laid out in memory. The rows of its right matrix are contiguous, and it fetches
+nothing for the caller: `soon` is not looked at.
+
+Where the word at `stop` is not 0, the routine returns with what it has: it looks from block to
+block. There may be none (null).
+"""
+
+from __future__ import annotations
+
+from retrograd.codegen import types
+from retrograd.codegen.builder import Writer
+from retrograd.codegen.gemm import skip_zeros
+from retrograd.codegen.gemm.microkernel import Tile, tile_function
+from retrograd.codegen.gemm.packing import pack_columns, pack_rows
+from retrograd.codegen.gemm.split_k import grouped
+from retrograd.codegen.target import Machine
+from retrograd.ir import DType, float32, float64
+from retrograd.ops.numerics.summation import PRODUCTS
+from retrograd.schedule.loop_nest import COPIES_BYTES
+
+ROUTINES = {
+    f"rg_gemm_{spread}{dtype}": dtype for dtype in (float32, float64) for spread in ("", "spread_")
+}
+PARAMETERS = (
+    "i64 %m, i64 %n, i64 %k, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
+    "i64 %b_column, ptr noalias %c, i64 %c_row, i1 %more, ptr noalias %work, "
+    "ptr noalias %soon, ptr %stop"
+)
+SPREAD = PARAMETERS.replace("i64 %a_row, i64 %a_step", "ptr %a_row, ptr %a_step")
+# Bytes of a column of a block of the right matrix; up to eight times as many where it is narrow, so
+# that rows of the left one are read in one go; fewer where those are not contiguous: each step
+# reads another page then.
+DEPTH = 1024
+UNKNOWN = 2  # whether a block of the right matrix is finite: 0, 1, or nobody has asked
+LINE = 64  # bytes that are fetched at once
+PAGE = 1024  # bytes between contiguous columns of the left matrix from which on they are copied
+
+
+def routine_text(machine: Machine, name: str) -> str:
+    """The module that defines one of the routines."""
+    return _Routine(Tile.of(machine, ROUTINES[name]), "spread" in name).text(name)
+
+
+class _Routine:
+    def __init__(self, tile: Tile, spread: bool) -> None:
+        self.tile = tile
+        self.spread = spread  # the left matrix is
+        self.stride = "ptr" if spread else "i64"  # what leads from row to row of it
+        self.dtype: DType = tile.dtype
+        self.stack = max(tile.rows, tile.lanes)  # columns of a panel of the left matrix
+        self.space = COPIES_BYTES // 2 // self.dtype.itemsize  # for either matrix
+        self.declarations: dict[str, None] = {}
+        self.w = self._writer()
+
+    def _writer(self) -> Writer:
+        return Writer(lambda function: self.declarations.update({function: None}))
+
+    def text(self, name: str) -> str:
+        """Declarations and functions."""
+        tile, spread, most = self.tile, self.spread, self.tile.vectors
+        functions = [tile_function(tile, n + 1, self._writer(), spread=spread) for n in range(most)]
+        functions.append(pack_rows(tile, "pack_rows", most, self._writer()))
+        if not spread:
+            functions.append(tile_function(tile, most, self._writer(), own=True))
+            functions.append(pack_columns(tile, self._writer()))
+            functions.append(pack_rows(tile, "pack_left", self.stack // tile.lanes, self._writer()))
+            some = self._writer(), self._writer(), self._writer(), self._writer()
+            functions += skip_zeros.functions(tile, some)
+        functions.append(self._main())
+        functions += grouped(tile, name, SPREAD if spread else PARAMETERS, self._writer)
+        declared = [f"declare {d}" for d in self.declarations]
+        attributes = "attributes #0 = { noinline nounwind }"
+        never = "@never = internal constant i64 0"
+        return "\n".join([never, *declared, *functions, attributes]) + "\n"
+
+    # -- arithmetic of sizes ------------------------------------------------------------------
+    def add(self, x: str, y: str | int) -> str:
+        return self.w.new(f"add i64 {x}, {y}")
+
+    def sub(self, x: str, y: str | int) -> str:
+        return self.w.new(f"sub i64 {x}, {y}")
+
+    def mul(self, x: str, y: str | int) -> str:
+        return self.w.new(f"mul i64 {x}, {y}")
+
+    def div(self, x: str | int, y: str | int) -> str:
+        return self.w.new(f"udiv i64 {x}, {y}")
+
+    def least(self, x: str | int, y: str | int) -> str:
+        self.w.declare("i64 @llvm.smin.i64(i64, i64)")
+        return self.w.new(f"call i64 @llvm.smin.i64(i64 {x}, i64 {y})")
+
+    def most(self, x: str | int, y: str | int) -> str:
+        self.w.declare("i64 @llvm.smax.i64(i64, i64)")
+        return self.w.new(f"call i64 @llvm.smax.i64(i64 {x}, i64 {y})")
+
+    def choose(self, condition: str, x: str | int, y: str | int, kind: str = "i64") -> str:
+        return self.w.new(f"select i1 {condition}, {kind} {x}, {kind} {y}")
+
+    def even(self, size: str, most: str | int) -> str:
+        """The length of pieces that are as even as can be, none longer than `most`."""
+        parts = self.most(self.div(self.add(size, self.sub(str(most), 1)), most), 1)
+        return self.most(self.div(self.add(size, self.sub(parts, 1)), parts), 1)
+
+    def whole(self, size: str, unit: int) -> str:
+        """Rounded up to whole units, a power of two."""
+        return self.w.new(f"and i64 {self.add(size, unit - 1)}, {-unit}")
+
+    # -- the loops ----------------------------------------------------------------------------
+    def _main(self) -> str:
+        """The function for no more products than are a group."""
+        w, tile = self.w, self.tile
+        self._clear()
+        asked = w.new("icmp ne ptr %stop, null")
+        self.stop = self.choose(asked, "%stop", "@never", "ptr")
+        self._sizes()
+        if not self.spread:
+            self._areas()
+        self.known = w.reserve("i8", align=1)
+        self.wide = w.new(f"icmp sgt i64 %n, {tile.lanes}")  # else looking takes too long
+        deep = w.open_loop("%k", self.depth)
+        self.k0 = deep.counter
+        self.kk = self.least(self.depth, self.sub("%k", self.k0))
+        later = w.new(f"icmp sgt i64 {self.k0}, 0")
+        self.more = w.new(f"or i1 {later}, %more")
+        wide = w.open_loop("%n", self.width)
+        self.n0 = wide.counter
+        self.nn = self.least(self.width, self.sub("%n", self.n0))
+        listed = f"ptr {self.panels}, ptr {self._right(self.k0, self.n0)}, i64 {self.nn}"
+        by_rows = f"call void @pack_rows({listed}, i64 {self.kk}, i64 %b_step)"
+        if self.spread:
+            w.line(by_rows)
+        else:
+            turned = f"call void @pack_columns({listed}, i64 {self.kk}, i64 %b_column)"
+            self._either(self.by_rows, by_rows, turned)
+        self._look_ahead()
+        w.line(f"store i8 {UNKNOWN}, ptr {self.known}")
+        self._rows()
+        w.close_loop(wide)
+        w.close_loop(deep)
+        w.line("ret void")
+        given = SPREAD if self.spread else PARAMETERS
+        return f"define internal void @group({given}) #0 {{\n{w.text()}\n}}"
+
+    def _either(self, condition: str, yes: str, no: str) -> None:
+        w = self.w
+        first, second, end = w.label(), w.label(), w.label()
+        w.branch(condition, first, second)
+        for label, line in ((first, yes), (second, no)):
+            w.start_block(label)
+            if line:
+                w.line(line)
+            w.jump(end)
+        w.start_block(end)
+
+    def _clear(self) -> None:
+        """The sum of no products is zero."""
+        w, tile = self.w, self.tile
+        none, some = w.label(), w.label()
+        nothing, begins = w.new("icmp eq i64 %k, 0"), w.new("xor i1 %more, true")
+        w.branch(w.new(f"and i1 {nothing}, {begins}"), none, some)
+        w.start_block(none)
+        rows = w.open_loop("%m")
+        row = tile.at(w, "%c", self.mul(rows.counter, "%c_row"))
+        columns = w.open_loop("%n")
+        zero = types.literal(0.0, self.dtype)
+        types.store(w, zero, tile.at(w, row, columns.counter), self.dtype)
+        w.close_loop(columns)
+        w.close_loop(rows)
+        w.line("ret void")
+        w.start_block(some)
+
+    def _sizes(self) -> None:
+        """How the work is cut, and what holds of all blocks."""
+        w, tile = self.w, self.tile
+        self.by_rows = w.new("icmp eq i64 %b_column, 1")
+        self.lead = self.mul(self.choose(self.by_rows, "%b_step", "%b_column"), self.dtype.itemsize)
+        usual = DEPTH // self.dtype.itemsize
+        depth = self.div(self.space, self.most(self.whole("%n", tile.lanes), 1))
+        depth = self.most(self.least(depth, 8 * usual), usual)
+        if not self.spread:
+            strided = w.new("icmp ne i64 %a_step, 1")
+            often = w.new(f"icmp sgt i64 %n, {tile.columns}")
+            far = w.new(f"icmp sge i64 %a_step, {PAGE // self.dtype.itemsize}")
+            self.copied = w.new(f"and i1 {strided}, {w.new(f'and i1 {often}, {far}')}")
+            self.in_place = w.new(f"xor i1 {strided}, {self.copied}")
+            depth = self.choose(strided, self.choose(often, usual // 2, usual // 4), depth)
+        depth = self.most(w.new(f"and i64 {depth}, {-PRODUCTS.block}"), PRODUCTS.block)
+        self.depth = self.whole(self.even("%k", depth), PRODUCTS.block)
+        width = self.mul(self.div(self.div(self.space, self.depth), tile.columns), tile.columns)
+        pieces = self.even("%n", self.most(width, tile.columns))
+        whole = self.div(self.add(pieces, tile.columns - 1), tile.columns)
+        self.width = self.mul(whole, tile.columns)
+        self.height = w.new(f"and i64 {self.div(self.space, self.depth)}, {-self.stack}")
+        self.panels = tile.at(w, "%work", self.space)
+
+    def _areas(self) -> None:
+        """Where to look for the area that is to be fetched next."""
+        w = self.w
+        none = w.reserve("[2 x i64]", align=8)
+        w.line(f"store [2 x i64] zeroinitializer, ptr {none}")
+        self.area = w.reserve("ptr", align=8)
+        asked = w.new("icmp ne ptr %soon, null")
+        w.line(f"store ptr {self.choose(asked, '%soon', none, 'ptr')}, ptr {self.area}")
+
+    def _from_area(self, idle: str) -> tuple[str, str]:
+        """Whether a tile that is `idle` has anything to fetch of the area at hand, and where."""
+        w = self.w
+        area = w.new(f"load ptr, ptr {self.area}")
+        start = w.new(f"load ptr, ptr {area}")
+        left_at = w.new(f"getelementptr i64, ptr {area}, i64 1")
+        left = w.new(f"load i64, ptr {left_at}")
+        taken = self.choose(idle, self.least(left, self.mul(self.kk, LINE)), 0)
+        rest = self.sub(left, taken)
+        w.line(f"store ptr {w.new(f'getelementptr i8, ptr {start}, i64 {taken}')}, ptr {area}")
+        w.line(f"store i64 {rest}, ptr {left_at}")
+        after = w.new(f"getelementptr i64, ptr {area}, i64 2")
+        some = w.new(f"icmp ne i64 {taken}, 0")
+        over = w.new(f"and i1 {some}, {w.new(f'icmp eq i64 {rest}, 0')}")
+        w.line(f"store ptr {self.choose(over, after, area, 'ptr')}, ptr {self.area}")
+        return some, start
+
+    def _look(self) -> None:
+        """Return, if somebody wants to."""
+        w = self.w
+        word = w.new(f"load atomic i64, ptr {self.stop} monotonic, align 8")
+        over, on = w.label(), w.label()
+        w.branch(w.new(f"icmp ne i64 {word}, 0"), over, on)
+        w.start_block(over)
+        w.line("ret void")
+        w.start_block(on)
+
+    def _right(self, row: str, column: str) -> str:
+        """The address of an element of the right matrix."""
+        offset = self.add(self.mul(row, "%b_step"), self.mul(column, "%b_column"))
+        return self.tile.at(self.w, "%b", offset)
+
+    def _look_ahead(self) -> None:
+        """What of the right matrix is to be fetched: the lines of the next block."""
+        w = self.w
+        column = self.add(self.n0, self.width)
+        over = w.new(f"icmp sge i64 {column}, %n")
+        column = self.choose(over, 0, column)
+        row = self.choose(over, self.add(self.k0, self.depth), self.k0)
+        self.next = self._right(row, column)
+        length = self.choose(
+            self.by_rows,
+            self.least(self.width, self.sub("%n", column)),
+            self.least(self.depth, self.sub("%k", row)),
+        )
+        line = LINE // self.dtype.itemsize
+        none = w.new(f"icmp sge i64 {row}, %k")
+        self.lines = self.choose(none, 0, self.div(self.add(length, line - 1), line))
+
+    def _rows(self) -> None:
+        """The rows of the left matrix by a block of the right one."""
+        w, tile = self.w, self.tile
+        high = w.open_loop("%m", self.height, "0", [("i64", "0")])
+        self._look()
+        m0, mm = high.counter, self.least(self.height, self.sub("%m", high.counter))
+        left = "%a"
+        if not self.spread:
+            first = self.add(self.mul(m0, "%a_row"), self.mul(self.k0, "%a_step"))
+            left = tile.at(w, "%a", first)
+            given = f"ptr %work, ptr {left}, i64 {mm}, i64 {self.kk}, i64 %a_step"
+            self._either(self.copied, f"call void @pack_left({given})", "")
+        tiles = w.open_loop(mm, tile.rows, "0", [("i64", high.values[0])])
+        i = tiles.counter
+        c = tile.at(w, "%c", self.add(self.mul(self.add(m0, i), "%c_row"), self.n0))
+        rows = self.least(tile.rows, self.sub(mm, i))
+        if self.spread:
+            row = w.new(f"getelementptr i32, ptr %a_row, i64 {self.add(m0, i)}")
+            step = w.new(f"getelementptr i32, ptr %a_step, i64 {self.k0}")
+            done = self._columns((left, row, step), c, rows, tiles.values[0])
+        else:
+            done = self._steps(self._left(left, i, mm), c, rows, tiles.values[0])
+        w.close_loop(tiles, [done])
+        w.close_loop(high, [tiles.values[0]])
+
+    def _left(self, left: str, i: str, mm: str) -> tuple[str, str, str]:
+        """Row `i` of a block of the left matrix: its address, and the strides from there."""
+        w, tile, stack = self.w, self.tile, self.stack
+        start = w.new(f"and i64 {i}, {-stack}")
+        copy = tile.at(w, "%work", self.add(self.mul(start, self.kk), self.sub(i, start)))
+        plain = tile.at(w, left, self.mul(i, "%a_row"))
+        wide = self.least(self.whole(self.sub(mm, start), tile.lanes), stack)
+        row = self.choose(self.copied, 1, "%a_row")
+        step = self.choose(self.copied, wide, "%a_step")
+        return self.choose(self.copied, copy, plain, "ptr"), row, step
+
+    def _steps(self, a: tuple[str, str, str], c: str, rows: str, done: str) -> str:
+        """The same with the steps in which all rows have zeros left out, where that is right."""
+        w = self.w
+        ends, look, some, ask, fewer, all_, end = (w.label() for _ in range(7))
+        w.branch(self.wide, ends, all_)
+        w.start_block(ends)
+        far = self.tile.at(w, a[0], self.mul(self.sub(self.kk, 1), a[2]))
+        first, last = (types.load(w, x, self.dtype) for x in (a[0], far))
+        kind, zero = self.tile.scalar, types.literal(0.0, self.dtype)
+        ends_in_zero = [w.new(f"fcmp oeq {kind} {x}, {zero}") for x in (first, last)]
+        w.branch(w.new(f"or i1 {ends_in_zero[0]}, {ends_in_zero[1]}"), look, all_)
+        w.start_block(look)
+        given = f"ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, i64 {self.kk}, i64 {rows}"
+        before = w.new(f"call i64 @first_step({given})")
+        after = w.new(f"call i64 @last_step({given})")
+        useful = w.new(f"icmp ne i64 {w.new(f'or i64 {before}, {after}')}, 0")
+        w.branch(useful, some, all_)
+        w.start_block(some)
+        known = w.new(f"load i8, ptr {self.known}")
+        asked, told = w.label(), w.block
+        w.branch(w.new(f"icmp eq i8 {known}, {UNKNOWN}"), ask, asked)
+        w.start_block(ask)
+        lanes = self.tile.lanes
+        columns = self.div(self.add(self.nn, lanes - 1), lanes)
+        fine = w.new(f"call i1 @finite(ptr {self.panels}, i64 {self.mul(columns, self.kk)})")
+        fresh = w.new(f"zext i1 {fine} to i8")
+        w.line(f"store i8 {fresh}, ptr {self.known}")
+        w.jump(asked)
+        w.start_block(asked)
+        finite = w.new(f"phi i8 [ {known}, %{told} ], [ {fresh}, %{ask} ]")
+        w.branch(w.new(f"icmp eq i8 {finite}, 1"), fewer, all_)
+        w.start_block(fewer)
+        # Of zeros alone all steps are at the start, and none at the end.
+        none = w.new(f"icmp uge i64 {before}, {self.kk}")
+        high = self.sub(self.kk, self.choose(none, 0, after))
+        low = self.least(before, high)
+        w.line(
+            f"call void @some_steps(ptr {a[0]}, i64 {a[1]}, i64 {a[2]}, ptr {self.panels}, "
+            f"ptr {c}, i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {self.nn}, i1 {self.more}, "
+            f"i64 {low}, i64 {high})"
+        )
+        w.jump(end)
+        w.start_block(all_)
+        more = self._columns(a, c, rows, done)
+        computed = w.block
+        w.jump(end)
+        w.start_block(end)
+        return w.new(f"phi i64 [ {done}, %{fewer} ], [ {more}, %{computed} ]")
+
+    def _columns(self, a: tuple[str, str, str], c: str, rows: str, done: str) -> str:
+        """A few rows of the left matrix by all panels. Of the next block `done` lines of each row
+        are fetched; returns how many are then.
+
+        A tile fetches a line of each row of the next block of the right matrix, or, once that is
+        there, of what the caller is to write to, if the tile is whole; but the first one, if it
+        reads contiguous columns where they are, those beside them: no processor would.
+        """
+        w, tile = self.w, self.tile
+        panels = w.open_loop(self.nn, tile.columns, "0", [("i64", done)])
+        j, done = panels.counter, panels.values[0]
+        b = tile.at(w, self.panels, self.mul(j, self.kk))
+        useful = w.new(f"icmp slt i64 {done}, {self.lines}")
+        ahead = w.new(f"getelementptr i8, ptr {self.next}, i64 {self.mul(done, LINE)}")
+        ahead = self.choose(useful, ahead, b, "ptr")
+        step = self.choose(useful, self.lead, 0)
+        first = "false"
+        if not self.spread:
+            first = w.new(f"and i1 {self.in_place}, {w.new(f'icmp eq i64 {j}, 0')}")
+            beside = w.new(f"getelementptr i8, ptr {a[0]}, i64 {LINE}")
+            ahead = self.choose(first, beside, ahead, "ptr")
+            step = self.choose(first, self.mul(a[2], self.dtype.itemsize), step)
+        left = self.sub(self.nn, j)
+        own, start = "", ""
+        if not self.spread:
+            whole = w.new(f"icmp sgt i64 {left}, {tile.columns - tile.lanes}")
+            idle = w.new(f"xor i1 {w.new(f'or i1 {first}, {useful}')}, true")
+            own, start = self._from_area(w.new(f"and i1 {whole}, {idle}"))
+        c = tile.at(w, c, j)
+        end = w.label()
+        for vectors in range(tile.vectors, 0, -1):
+            lanes = self.sub(left, (vectors - 1) * tile.lanes)
+            given = f"ptr {a[0]}, {self.stride} {a[1]}, {self.stride} {a[2]}, ptr {b}, ptr {c}, "
+            given += f"i64 %c_row, i64 {self.kk}, i64 {rows}, i64 {lanes}, i1 {self.more}, i64 0"
+            here, fewer = w.label(), w.label()
+            w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
+            w.start_block(here)
+            plain = f"call void @tile{vectors}({given}, ptr {ahead}, i64 {step})"
+            if own and vectors == tile.vectors:
+                call = f"call void @tile{vectors}_own({given}, ptr {start}, i64 {LINE})"
+                self._either(own, call, plain)
+            else:
+                w.line(plain)
+            w.jump(end)
+            w.start_block(fewer)
+        w.jump(end)
+        w.start_block(end)
+        w.close_loop(panels, [self.choose(first, done, self.add(done, 1))])
+        return panels.values[0]

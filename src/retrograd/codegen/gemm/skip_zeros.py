@@ -1,0 +1,192 @@
+"""Products with zeros, left out where that changes no bit.
+
+Of the probabilities of causal attention half are zeros, and lie together. A zero times a number
+that is finite is a zero, and a zero added to anything but -0 changes nothing. So a few rows of the
+left matrix go through the steps from the first to the last one in which any of them is not zero, if
+the block of the right matrix is finite. Where a sum is -0, it takes all products. What is left out
+of a block of products (`ops/numerics/summation.py`) changes at most the sign of a total that is
+zero, so nothing but a sum that is -0.
+"""
+
+from __future__ import annotations
+
+from retrograd.codegen import types
+from retrograd.codegen.builder import Writer
+from retrograd.codegen.gemm.microkernel import Tile
+from retrograd.ops.numerics.summation import PRODUCTS
+
+# Steps looked at together; whoever has none to leave out has looked at as many twice.
+STEPS = 8
+
+
+def functions(tile: Tile, writers: tuple[Writer, Writer, Writer, Writer]) -> list[str]:
+    """`first_step`, `last_step`, `finite`, `some_steps`."""
+    edge, far, finite, steps = writers
+    return [
+        _edge(tile, edge, "first_step", from_end=False),
+        _edge(tile, far, "last_step", from_end=True),
+        _finite(tile, finite),
+        _some_steps(tile, steps),
+    ]
+
+
+def _edge(tile: Tile, w: Writer, name: str, from_end: bool) -> str:
+    """How many steps at the start, or at the end, find zeros in all rows of a tile; a multiple of
+    `STEPS`. Either rows or steps lie side by side."""
+    bits = f"i{8 * tile.dtype.itemsize}"
+    beside = w.new("icmp eq i64 %a_step, 1")
+    full = w.new(f"icmp eq i64 %rows, {tile.rows}")
+    fits = w.new(f"or i1 {beside}, {full}")  # or there are too few rows to read as a vector
+    last = w.new("sub i64 %rows, 1")
+    w.declare("i64 @llvm.smin.i64(i64, i64)")
+    # One number tells, mostly: the last row's.
+    step = w.new("mul i64 %a_step, " + (w.new("sub i64 %k, 1") if from_end else "0"))
+    corner = w.new(f"add i64 {step}, {w.new(f'mul i64 {last}, %a_row')}")
+    x = types.load(w, tile.at(w, "%a", corner), tile.dtype)
+    none = w.new(f"fcmp oeq {tile.scalar} {x}, {types.literal(0.0, tile.dtype)}")
+    go, leave = w.label(), w.label()
+    w.branch(w.new(f"and i1 {fits}, {none}"), go, leave)
+    w.start_block(leave)
+    w.line("ret i64 0")
+    w.start_block(go)
+    turns = w.new(f"udiv i64 %k, {STEPS}")
+    loop = w.open_loop(turns)
+    passed = w.new(f"mul i64 {loop.counter}, {STEPS}")
+    at = passed
+    if from_end:
+        at = w.new(f"sub i64 %k, {w.new(f'add i64 {passed}, {STEPS}')}")
+    start = tile.at(w, "%a", w.new(f"mul i64 {at}, %a_step"))
+    by_row, by_step, told = w.label(), w.label(), w.label()
+    w.branch(beside, by_row, by_step)
+    found = []
+    for label, count, size in ((by_row, tile.rows, STEPS), (by_step, STEPS, tile.rows)):
+        w.start_block(label)
+        kind = types.widened(bits, size)
+        total = types.splat(bits, "0", size)
+        for i in range(count):
+            if label == by_row:
+                near = w.new(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
+                place = tile.at(w, start, w.new(f"mul i64 {near}, %a_row"))
+            else:
+                place = tile.at(w, start, w.new(f"mul i64 {i}, %a_step"))
+            x = w.new(f"load {kind}, ptr {place}, align {tile.dtype.itemsize}")
+            total = w.new(f"or {kind} {total}, {x}")
+        reduce = f"llvm.vector.reduce.or.v{size}{bits}"
+        w.declare(f"{bits} @{reduce}({kind})")
+        one = w.new(f"call {bits} @{reduce}({kind} {total})")
+        sizes = w.new(f"shl {bits} {one}, 1")  # without the signs
+        found.append((w.new(f"icmp ne {bits} {sizes}, 0"), w.block))
+        w.jump(told)
+    w.start_block(told)
+    listed = ", ".join(f"[ {x}, %{block} ]" for x, block in found)
+    some = w.new(f"phi i1 {listed}")
+    over, on = w.label(), w.label()
+    w.branch(some, over, on)
+    w.start_block(over)
+    w.line(f"ret i64 {passed}")
+    w.start_block(on)
+    w.close_loop(loop)
+    w.line(f"ret i64 {w.new(f'mul i64 {turns}, {STEPS}')}")
+    parameters = "ptr %a, i64 %a_row, i64 %a_step, i64 %k, i64 %rows"
+    return f"define internal i64 @{name}({parameters}) #0 {{\n{w.text()}\n}}"
+
+
+def _finite(tile: Tile, w: Writer) -> str:
+    """Whether so many vectors hold neither infinities nor NaN: zero times them is zero."""
+    zero = types.literal(0.0, tile.dtype, tile.lanes)
+    loop = w.open_loop("%vectors", 1, "0", [(tile.vector, zero)])
+    x = tile.load(w, tile.at(w, "%at", w.new(f"mul i64 {loop.counter}, {tile.lanes}")))
+    none = w.new(f"fsub {tile.vector} {x}, {x}")  # or NaN
+    w.close_loop(loop, [w.new(f"fadd {tile.vector} {loop.values[0]}, {none}")])
+    total = loop.values[0]
+    bad = w.new(f"fcmp uno {tile.vector} {total}, {total}")
+    mask = w.new(f"bitcast <{tile.lanes} x i1> {bad} to i{tile.lanes}")
+    w.line(f"ret i1 {w.new(f'icmp eq i{tile.lanes} {mask}, 0')}")
+    return f"define internal i1 @finite(ptr %at, i64 %vectors) #0 {{\n{w.text()}\n}}"
+
+
+def _some_steps(tile: Tile, w: Writer) -> str:
+    """The rows of a tile by all panels, with `%lo` steps at the start and those from `%hi` on of
+    products with zeros."""
+    panels = w.open_loop("%n", tile.columns)
+    left = w.new(f"sub i64 %n, {panels.counter}")
+    b = tile.at(w, "%b", w.new(f"mul i64 {panels.counter}, %k"))
+    c = tile.at(w, "%c", panels.counter)
+    end = w.label()
+    for vectors in range(tile.vectors, 0, -1):
+        lanes = w.new(f"sub i64 {left}, {(vectors - 1) * tile.lanes}")
+        if vectors == tile.vectors:
+            w.declare("i64 @llvm.smin.i64(i64, i64)")
+            lanes = w.new(f"call i64 @llvm.smin.i64(i64 {lanes}, i64 {tile.lanes})")
+        here, fewer = w.label(), w.label()
+        w.branch(w.new(f"icmp sgt i64 {lanes}, 0"), here, fewer)
+        w.start_block(here)
+        _tile_steps(tile, w, vectors, (b, c, lanes))
+        w.jump(end)
+        w.start_block(fewer)
+    w.jump(end)
+    w.start_block(end)
+    w.close_loop(panels)
+    w.line("ret void")
+    parameters = (
+        "ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, ptr noalias %c, i64 %c_row, "
+        "i64 %k, i64 %rows, i64 %n, i1 %more, i64 %lo, i64 %hi"
+    )
+    return f"define internal void @some_steps({parameters}) #0 {{\n{w.text()}\n}}"
+
+
+def _tile_steps(tile: Tile, w: Writer, vectors: int, at: tuple[str, str, str]) -> None:
+    """One tile: from `%lo`, unless a sum is -0 there, to `%hi`, or to the end if one is -0 then."""
+    b, c, lanes = at
+
+    def call(first: str, last: str, more: str) -> None:
+        a = tile.at(w, "%a", w.new(f"mul i64 {first}, %a_step"))
+        right = tile.at(w, b, w.new(f"mul i64 {first}, {vectors * tile.lanes}"))
+        count = w.new(f"sub i64 {last}, {first}")
+        begun = w.new(f"and i64 {first}, {PRODUCTS.block - 1}")
+        w.line(
+            f"call void @tile{vectors}(ptr {a}, i64 %a_row, i64 %a_step, ptr {right}, ptr {c}, "
+            f"i64 %c_row, i64 {count}, i64 %rows, i64 {lanes}, i1 {more}, i64 {begun}, "
+            f"ptr {right}, i64 0)"
+        )
+
+    doubt, sure = w.label(), w.label()
+    here = w.block
+    w.branch("%more", doubt, sure)
+    w.start_block(doubt)
+    negative = _holds_minus_zero(tile, w, vectors, c, lanes)
+    begun = w.new(f"select i1 {negative}, i64 0, i64 %lo")
+    known = w.block
+    w.jump(sure)
+    w.start_block(sure)
+    first = w.new(f"phi i64 [ 0, %{here} ], [ {begun}, %{known} ]")
+    call(first, "%hi", "%more")
+    rest, done = w.label(), w.label()
+    negative = _holds_minus_zero(tile, w, vectors, c, lanes)
+    w.branch(negative, rest, done)
+    w.start_block(rest)
+    call("%hi", "%k", "true")
+    w.jump(done)
+    w.start_block(done)
+
+
+def _holds_minus_zero(tile: Tile, w: Writer, vectors: int, c: str, lanes: str) -> str:
+    """Whether any of the results of a tile is -0."""
+    bits = f"i{8 * tile.dtype.itemsize}"
+    kind = types.widened(bits, tile.lanes)
+    sign = types.splat(bits, str(-(1 << (8 * tile.dtype.itemsize - 1))), tile.lanes)
+    one = types.literal(1.0, tile.dtype, tile.lanes)
+    mask = tile.first_lanes(w, lanes)
+    flags = f"<{tile.lanes} x i1>"
+    rows = w.open_loop("%rows", 1, "0", [(flags, "zeroinitializer")])
+    row = tile.at(w, c, w.new(f"mul i64 {rows.counter}, %c_row"))
+    total = rows.values[0]
+    for v in range(vectors):
+        x = tile.load(w, tile.at(w, row, v * tile.lanes), mask if v == vectors - 1 else None)
+        if v == vectors - 1:
+            x = w.new(f"select {flags} {mask}, {tile.vector} {x}, {tile.vector} {one}")
+        same = w.new(f"icmp eq {kind} {w.new(f'bitcast {tile.vector} {x} to {kind}')}, {sign}")
+        total = w.new(f"or {flags} {total}, {same}")
+    w.close_loop(rows, [total])
+    any_ = w.new(f"bitcast {flags} {rows.values[0]} to i{tile.lanes}")
+    return w.new(f"icmp ne i{tile.lanes} {any_}, 0")

@@ -1,0 +1,247 @@
+"""The function that runs a program's kernels: which thread runs what, and when threads wait.
+
+The caller goes through the epochs of the plan. In an epoch, bands of rows are shared: block `b`
+belongs to thread `b * threads / blocks`, roughly, unless another one has nothing else to do before
+it is begun, and takes it over. The other kernels are run by the caller. It goes on to the next
+epoch when all blocks are finished, and nobody has met with an index check that failed.
+
+All this is written down in a table, which `rg_drive` follows: see `drive_text.py`. A short program
+for one thread calls its kernels itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count, groupby
+from typing import TYPE_CHECKING
+
+from retrograd.codegen.builder import Writer
+from retrograd.codegen.emit.serial_path import AloneWriter, fit, limits
+from retrograd.ir import Dim
+from retrograd.runtime.native.drive_sizes import counted
+from retrograd.runtime.native.drive_text import (
+    BAND,
+    CALLS,
+    END,
+    FIRST_AT,
+    KEEP,
+    MEET,
+    NODES_AT,
+    STOP_AT,
+    TOGETHER,
+)
+from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.cost_model import LONG, nanoseconds
+from retrograd.schedule.kernel import Kernel
+from retrograd.schedule.plan import Plan
+from retrograd.schedule.tiling.groups import EACH, Band
+
+if TYPE_CHECKING:
+    from retrograd.codegen.module import Call, Module
+
+LOOK = 2e6  # nanoseconds that nobody waits for
+SHORT = 100  # kernels of a program that needs no table
+HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) nounwind {"
+DRIVE = "i64 @rg_drive(ptr, i64, ptr, ptr, ptr)"
+
+
+def is_stoppable(plan: Plan) -> bool:
+    """Whether a run may take so long that somebody wants to end it."""
+    if plan.light:
+        return False
+    return bool(plan.graph.dim_names) or plan.endless or plan.nanoseconds({}) >= LONG
+
+
+def takes_long(kernel: Kernel, band: Band) -> bool:
+    """Whether a kernel has so much to do, of a block of rows if there are blocks, that it is to
+    look by itself if the run is to stop."""
+    if band.shared and not band.blocks and band.piece not in (0, EACH):
+        return False  # blocks of about so many rows, whatever the sizes
+    if any(isinstance(b.bytes, Dim) for b in (*kernel.reads, *kernel.outs)):
+        return True
+    return nanoseconds(kernel) >= LOOK * max(band.blocks, 1)
+
+
+def first_overwriting(plan: Plan) -> int:
+    """The number of the first band that overwrites what the caller would want to keep; a run may be
+    stopped until then. -1 where there is none."""
+    taken = {plan.inputs[j] for j in plan.donated.values()}
+    writing = (n for n, band in enumerate(plan.bands) if not taken.isdisjoint(band.writes))
+    return next(writing, -1)
+
+
+class Driver:
+    """Writes `run` of a module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.plan = module.plan
+        self.stoppable = module.stoppable
+        self.last_stop = first_overwriting(self.plan) if self.stoppable else -1
+
+    def text(self) -> list[str]:
+        """The function, and the data that it needs."""
+        module, plan = self.module, self.plan
+        plain = not (plan.threaded or self.stoppable or module.timed)
+        if plain and len(plan.kernels) <= SHORT:
+            return self._direct([call for own in module.calls for call in own])
+        module.declare(DRIVE)
+        names = [f"k{n}" for n in module.functions.values()] + [f"loop{n}" for n in module.loops]
+        kernels = ", ".join(f"ptr @{name}" for name in names)
+        arguments = "ptr %block, i64 %threads, ptr %team, ptr @table, ptr @kernels"
+        data, alone = self._alone()
+        return [
+            words("table", self._table()),
+            f"@kernels = internal constant [{len(names)} x ptr] [{kernels}]",
+            *data,
+            f"{HEAD}\n{alone}  %result = tail call i64 @rg_drive({arguments})",
+            "  ret i64 %result\n}",
+        ]
+
+    def _alone(self) -> tuple[list[str], str]:
+        """How one thread runs a program whose sizes have names, where they are small: the data that
+        it needs, and what `run` begins with."""
+        module, bands = self.module, self.plan.bands
+        shared = [band for band in bands if band.rows != 0]
+        most = limits(shared) if shared else {}
+        short = len(self.plan.kernels) <= SHORT and not module.timed
+        if most is None or not short or not self.plan.graph.dim_names:
+            return [], ""
+        w = AloneWriter(module, 0, self.stoppable)
+        many, few = w.label(), w.label()
+        w.branch(fit(w, most, w.load), few, many)
+        w.start_block(few)
+        data = []
+        for band, own in zip(bands, module.calls, strict=True):
+            for call in own:
+                if band.together:
+                    given = "ptr %block, i64 1, ptr %team"
+                    code = w.new(f"call i64 @loop{call.number}({given})")
+                    w.leave_if(w.new(f"icmp ne i64 {code}, 0"), code)
+                else:
+                    data.append(self.slots_of(call, "slots"))
+                    w.call(band, call, "slots")
+        w.line("ret i64 0")
+        w.start_block(many)
+        stop = str(module.slots.status + STOP_AT)
+        return data, w.text().replace("{stop}", stop) + "\n"
+
+    def _direct(self, calls: Sequence[Call]) -> list[str]:
+        """One call after the other."""
+        w = Writer(self.module.declare)
+        data = []
+        for call in calls:
+            data.append(self.slots_of(call, "slots"))
+            given = f"ptr %block, ptr @slots{call.number}, i64 0, i64 0"
+            failed = w.new(f"call i64 @k{call.function}({given})")
+            if not (call.check or call.region):
+                continue
+            on, off = w.label(), w.label()
+            w.branch(w.new(f"icmp eq i64 {failed}, 0"), on, off)
+            w.start_block(off)
+            w.line(f"ret i64 {failed if call.region else call.check}")
+            w.start_block(on)
+        w.line("ret i64 0")
+        return [*data, f"{HEAD}\n{w.text()}\n}}"]
+
+    def _table(self) -> list[int]:
+        times = self.module.slots.status + 1 if self.module.timed else -1
+        return self.table_of(self.plan.bands, self.module.calls, self.stoppable, times)
+
+    def table_of(
+        self, bands: Sequence[Band], calls: Sequence[list[Call]], stops: bool, times: int = -1
+    ) -> list[int]:
+        """The table of these bands, each with the calls of its kernels."""
+        table = self._head(stops, times)
+        for number, operations in enumerate(self._epochs(bands, calls)):
+            if number:
+                table += _operation(MEET, [])
+            for operation in operations:
+                table += operation
+        return table + _operation(END, [])
+
+    def level_table(self, function: int, local: Sequence[Buffer], stops: bool) -> list[int]:
+        """The table of the nodes of a level of a graph, through which a function walks: rows of a
+        band of which each thread has its own `local` buffers."""
+        status = self.module.slots.status
+        own = [word for b in local for word in (self.module.slots.of(b), 0)]
+        cut = [-1 - (status + NODES_AT), 0, 0, 1, 1, len(local)]
+        band = _operation(BAND, [*cut, *own, function, 0, 0, 1, status + FIRST_AT])
+        return self._head(stops, -1) + band + _operation(END, [])
+
+    def _head(self, stops: bool, times: int) -> list[int]:
+        slots, local = self.module.slots, self.plan.scratch
+        stop = slots.status + STOP_AT if stops else -1
+        return [stop, times, local.arena, slots.count if local.offsets else 0, slots.status]
+
+    def _epochs(
+        self, bands: Sequence[Band], calls: Sequence[list[Call]]
+    ) -> Iterator[list[list[int]]]:
+        """The operations of each epoch."""
+        steps = list(zip(bands, calls, count()))
+        for _, inside in groupby(steps, lambda s: s[0].epoch if self.plan.threaded else 0):
+            found: list[list[int]] = []
+            for (shared, over), group in groupby(inside, self._kind):
+                if over:
+                    found.append(_operation(KEEP, []))
+                if shared:
+                    for band, own, _ in group:
+                        if band.together:
+                            loop = own[0].number
+                            place = len(self.module.functions) + self.module.loops.index(loop)
+                            found.append(_operation(TOGETHER, [place, loop]))
+                        else:
+                            found.append(_operation(BAND, self._band(band, own)))
+                else:
+                    listed = [call for _, own, _ in group for call in own]
+                    found.append(_operation(CALLS, self._calls(listed)))
+            yield found
+
+    def _kind(self, step: tuple[Band, list[Call], int]) -> tuple[bool, bool]:
+        """Whether threads share a band, and whether it is the first that overwrites inputs."""
+        return step[0].shared, step[2] == self.last_stop and step[0] is self.plan.bands[step[2]]
+
+    def _band(self, band: Band, calls: Sequence[Call]) -> list[int]:
+        rows = -1 - self.module.slots.of(band.rows) if isinstance(band.rows, Dim) else band.rows
+        blocks = band.blocks or -band.piece
+        if band.many is not None:
+            blocks = counted(self.module.slots.of(band.many), band.least_rows)
+        local: list[int] = []
+        for buffer in band.local:
+            local += [self.module.slots.of(buffer), band.row_bytes(buffer)]
+        work = self.plan.work
+        if work is not None and any(work in call.arguments for call in calls):
+            local += [self.module.slots.of(work), 0]
+        together = band.pieces if band.summing else 1
+        cut = [rows, blocks, band.within, band.unit, together, len(local) // 2]
+        return [*cut, *local, *self._calls(calls)]
+
+    def _calls(self, calls: Sequence[Call]) -> list[int]:
+        found: list[int] = []
+        for call in calls:
+            slots = self._slots(call)
+            found += [call.function, call.check, call.number, len(slots), *slots]
+        return found
+
+    def slots_of(self, call: Call, name: str) -> str:
+        """The data that a call refers to."""
+        return words(f"{name}{call.number}", self._slots(call))
+
+    def _slots(self, call: Call) -> list[int]:
+        """Where a kernel finds its arguments, says why it failed, finds what may stop it."""
+        slots = [self.module.slots.of(x) for x in call.arguments]
+        if call.check:
+            slots.append(self.module.slots.status)
+        if call.polls:
+            slots.append(self.module.slots.status + STOP_AT)
+        return slots
+
+
+def _operation(number: int, rest: Sequence[int]) -> list[int]:
+    return [number, len(rest) + 2, *rest]
+
+
+def words(name: str, values: Sequence[int]) -> str:
+    """A row of words as data."""
+    listed = ", ".join([f"i64 {value}" for value in values])
+    return f"@{name} = internal constant [{len(values)} x i64] [{listed}]"

@@ -1,0 +1,1 @@
+"""Calls of library routines: LAPACK, NumPy and Python, as functions in LLVM."""

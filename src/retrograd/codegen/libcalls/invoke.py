@@ -1,0 +1,88 @@
+"""Calls of routines: a helper function for each, called for the items of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from retrograd.codegen.emit.kernel import KernelWriter
+from retrograd.codegen.emit.loops import Carried, walk
+from retrograd.codegen.libcalls import (
+    eigen_svd,
+    inverse,
+    lapack,
+    least_squares,
+    matrix_functions,
+    python_callback,
+    toposort,
+)
+from retrograd.codegen.libcalls.builder import Emit, helper
+from retrograd.codegen.libcalls.small_matrices import UNROLLED
+from retrograd.errors import BackendError
+from retrograd.passes.lowering.libcall import PAIRED, PYTHON
+from retrograd.schedule.loop_nest import Nest
+from retrograd.schedule.ssa import Value
+
+# What writes the body of a routine's helper function, by the name that `passes/lowering/libcall.py`
+# gives it.
+ROUTINES: dict[str, Emit] = {
+    **lapack.ROUTINES,
+    **inverse.ROUTINES,
+    **eigen_svd.ROUTINES,
+    **least_squares.ROUTINES,
+    **matrix_functions.ROUTINES,
+    **toposort.ROUTINES,
+}
+
+# Those written for their sizes alone, where these are small.
+STRAIGHT = {*lapack.STRAIGHT, *inverse.ROUTINES}
+
+
+def call(w: KernelWriter, nest: Nest) -> None:
+    """One call for each item. What a routine returns for an item, if it may refuse one, is kept
+    with the item's number; a check follows."""
+    info = nest.info
+    w.begin(nest)
+    first = w.ranges.get(0, ("0", ""))[0]
+    given = len(nest.operands)
+    data, rest = info["buffers"][: given + 1], list(info["buffers"][given + 1 :])
+    work = "null"
+    if info["work"].attr != 0:
+        # Items that are done by one thread share the space of the first of them.
+        space = w.scalar(info["work"])
+        start = first if first == "0" else w.new(f"mul i64 {first}, {space}")
+        work = w.address(rest.pop(0), start)
+    name = info["routine"].removeprefix(PAIRED)
+    paired = name != info["routine"]
+    key = ""
+    emit: Emit
+    if name.startswith(PYTHON):
+        emit, key = python_callback.call, name.removeprefix(PYTHON)
+    elif name in ROUTINES:
+        emit = ROUTINES[name]
+    else:
+        raise BackendError(f"the llvm backend has no routine {name!r}")
+    dtype = data[-1].type.dtype
+    symbol = helper(w, name, emit, dtype, len(data), _known(name, info["sizes"]), key, paired)
+    sizes = [w.scalar(s) for s in info["sizes"]]
+
+    def inside(_: Carried) -> Carried:
+        pointers = [w.address(b, w.scalar(p)) for b, p in zip(data, info["starts"], strict=True)]
+        listed = ", ".join([*(f"ptr {p}" for p in (*pointers, work)), *(f"i64 {s}" for s in sizes)])
+        code = w.new(f"call i64 @{symbol}({listed})")
+        if info["refuses"]:
+            item = w.scalar(info["item"])
+            high = w.new(f"shl i64 {w.new(f'add i64 {item}, 1')}, 32")
+            bad = w.new(f"icmp ne i64 {code}, 0")
+            found = w.new(f"select i1 {bad}, i64 {w.new(f'or i64 {high}, {code}')}, i64 0")
+            w.line(f"store i64 {found}, ptr {w.address(rest[0], item)}, align 8")
+        return []
+
+    walk(w, 0, len(nest.loops), inside)
+
+
+def _known(name: str, sizes: Sequence[Value]) -> list[int | None]:
+    """The sizes that a routine is written for: small ones, where that makes straight code of it."""
+    numbers = [s.attr for s in sizes]
+    if name in STRAIGHT and all(isinstance(n, int) and n <= UNROLLED for n in numbers):
+        return numbers
+    return [None] * len(numbers)

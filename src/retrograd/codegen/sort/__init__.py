@@ -1,0 +1,1 @@
+"""Sorting, searching and selection as native code."""

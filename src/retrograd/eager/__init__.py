@@ -1,0 +1,1 @@
+"""Lazy tensors: what eager operations record, and how it is run and differentiated."""

@@ -1,0 +1,235 @@
+"""What `Tensor.backward` does: gradients of everything below a tensor, added to the leaves."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from retrograd.autodiff import pullback, seeds
+from retrograd.eager.conversion import as_array
+from retrograd.eager.grad_fn import past_of
+from retrograd.eager.lazy_tensor import Lazy, evaluate
+from retrograd.eager.leaf import Data, is_spent, known, leaf, leaf_handle
+from retrograd.eager.listeners import sees_all
+from retrograd.eager.modes import current_backend, unseen
+from retrograd.eager.program_cache import GRADIENTS, LOCK
+from retrograd.eager.quick_dispatch import hold, operand
+from retrograd.eager.retain_grad import retained
+from retrograd.eager.segment_backward import gradients, way_from
+from retrograd.eager.segments import cut
+from retrograd.eager.trace_buffer import Page
+from retrograd.eager.trace_cache import Form
+from retrograd.errors import GradientError, ShapeError, TraceError
+from retrograd.functions.elementwise import add, stop_gradient
+from retrograd.ir import Node
+from retrograd.ops.identity import StopGradient
+from retrograd.runtime.backend import Array
+from retrograd.runtime.executors.nan_observer import CHECKED
+from retrograd.shared import assign, contained
+
+_SECOND_TIME = (
+    "backward() for the second time through a tensor whose history went with the first; give the "
+    "first retain_graph=True, or use the tensor's detach()"
+)
+
+
+@contained
+def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
+    """Add the gradient of `root` to the gradients of the leaves below."""
+    inner = retained(root)  # whose gradients are found on nodes
+    done: bool | None = False if inner else None
+    if root._page.is_taped():
+        if not inner and _on_tape(root, seed):
+            return  # it keeps its history
+        done = False
+    elif root._form is not None and not inner:
+        done = _on_page(root, root._page, root._form, seed)
+    if done or (done is None and _through_segments(root, seed)):
+        if not retain_graph:
+            root.spend()
+        return
+    node = root.node
+    if root.is_spent:
+        raise GradientError(f"{_SECOND_TIME}: {node.describe()}")
+    if not root._requires_grad:
+        _leaves(node)  # which says so where the reason is that something is traced
+        raise GradientError(
+            f"backward() of a tensor that depends on nothing that requires a gradient: "
+            f"{node.describe()}; make an input with requires_grad=True"
+        )
+    start = seeds([node]) if seed is None else [_seed(seed, node)]
+    leaves, stale = _leaves(node)
+    handles = [*leaves.items(), *((h.node, h) for h in inner)]
+    found = pullback([node], start, [*(n for n, _ in handles), *stale])
+    if any(g is not None for g in found[len(handles) :]):
+        raise GradientError(
+            f"backward() of {node.describe()}, which was computed before an optimizer's step or "
+            "load_state_dict() changed a parameter it depends on; compute it again"
+        )
+    with GRADIENTS:
+        totals: dict[Lazy, Lazy] = {}
+        for (_, handle), g in zip(handles, found, strict=False):
+            if g is not None:
+                totals[handle] = _added(_so_far(totals, handle), g)
+                if root is not handle:
+                    totals[handle]._root = weakref.ref(root)
+        _publish(totals)
+    if current_backend() == CHECKED:  # now, before the user goes on
+        evaluate([h._grad for _, h in handles if h._grad is not None])
+    if not (retain_graph or node in leaves):
+        root.spend()
+
+
+def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
+    """The same by forms, whose gradients are known from the second time on. None where the way
+    leads to segments, False where it has to be done on nodes: what is wrong or out of the ordinary
+    is found there, and said."""
+    if form.spent or not root._requires_grad or sees_all() or (seed is None and form.type.shape):
+        return False
+    start = None
+    if seed is not None:
+        if not isinstance(seed, Lazy) or (start := operand(page, seed)) is None:
+            return False
+        if start.type != form.type:
+            return False
+    slots = form.slots()
+    if -1 in slots:
+        return False
+    handles, wanted = [], []
+    for k in slots:
+        node = page.arrays[k]
+        prim: Any = node.prim
+        if prim.replaced:
+            return False
+        if prim.past is not None:
+            return None
+        handle = leaf_handle(node)
+        if handle is not None:
+            handles.append(handle)
+            wanted.append(page.slots[node])
+    found = form.gradients.get((*wanted, start))
+    if found is None:
+        with LOCK:
+            found = form.gradient(wanted, start)
+    if not page.open:
+        page.reopen()  # what follows, such as an optimizer's step, becomes one program with it
+    with GRADIENTS:
+        totals: dict[Lazy, Lazy] = {}
+        for handle, g in zip(handles, found, strict=True):
+            if g is None:
+                continue
+            new = hold(page, g, False)
+            before = _so_far(totals, handle)
+            if before is not None:
+                new = stop_gradient(add(before, new))
+                if new._form is not None and new._form.loss is None:
+                    new._form.loss = g.loss
+            totals[handle] = new
+        _publish(totals)
+    return True
+
+
+def _on_tape(root: Lazy, seed: Any) -> bool:
+    """The same on the pages of a tape. False as below."""
+    if not root._requires_grad or (seed is None and root.shape) or root.dtype.is_complex:
+        return False
+    if isinstance(seed, Lazy) and seed._type != root._type:
+        return False
+    node: Any = root._own if root._form is None else root._form.node
+    start: Any
+    if seed is None:
+        start = np.ones((), root.dtype.dtype)
+    else:
+        start = seed.value() if isinstance(seed, Lazy) else known(_seed(seed, node))
+    found = root._page.tape().gradients_of_leaves(root, start)  # type: ignore[attr-defined]
+    if found is None:
+        return False
+    with unseen():
+        _accumulate(found)
+    return True
+
+
+def _accumulate(found: Iterable[tuple[Lazy, Array]]) -> None:
+    """Add arrays to the gradients of leaves."""
+    with GRADIENTS:
+        totals: dict[Lazy, Lazy] = {}
+        for handle, g in found:
+            new = Lazy.handle_class.of(g)
+            before = _so_far(totals, handle)
+            totals[handle] = new if before is None else stop_gradient(add(before, new))
+        _publish(totals)
+
+
+def _through_segments(root: Lazy, seed: Any) -> bool:
+    """The same where the recording was cut: at once, as segments are gone through one at a time.
+    False as above."""
+    if not root._requires_grad or sees_all() or (seed is None and root.shape):
+        return False
+    if isinstance(seed, Lazy) and seed._type != root._type:
+        return False
+    if root._form is not None and not cut(root._page, [root]):
+        return False
+    if root._form is not None or past_of(root._own) is None:
+        return False
+    way = way_from(root._own)
+    if way is None:
+        return False
+    if seed is None:
+        start = np.ones((), root.dtype.dtype)
+    else:
+        start = seed.value() if isinstance(seed, Lazy) else _seed(seed, root._own).prim.array  # type: ignore[attr-defined]
+    ends = dict(sorted(way.ends.items(), key=lambda item: item[0].id))
+    found = gradients(root._own, start, way)
+    _accumulate([(handle, found[node]) for node, handle in ends.items() if node in found])
+    return True
+
+
+def _seed(seed: Any, node: Node) -> Node:
+    g = seed.node if isinstance(seed, Lazy) else leaf(as_array(seed, node.dtype).copy())
+    if g.type != node.type:
+        raise ShapeError(f"the seed of {node.type} must be of this type, not {g.type}")
+    return g
+
+
+def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
+    """The leaves a gradient can reach from a node, in the order of their making, with the handles
+    that get it; and leaves that required one but have been replaced."""
+    seen, todo = {root}, [root]
+    while todo:
+        for x in todo.pop().inputs:
+            if x not in seen:
+                seen.add(x)
+                if is_spent(x):
+                    raise GradientError(f"{_SECOND_TIME}: {x.describe()}")
+                if x.op != "stop_gradient" and x.type.is_inexact:
+                    todo.append(x)
+    ends = sorted((n for n in seen if n.op == "input"), key=lambda n: n.id)
+    traced = [n for n in ends if not isinstance(n.prim, Data)]
+    if traced:
+        raise TraceError(
+            f"backward() of what depends on {traced[0].describe()}, which is traced: inside jit, "
+            "vmap and trace use rg.grad or rg.value_and_grad, of a declared graph its gradient()"
+        )
+    found = {n: h for n in ends if (h := leaf_handle(n)) is not None}
+    return found, [n for n in ends if n.prim.replaced]  # type: ignore[attr-defined]
+
+
+def _so_far(totals: dict[Lazy, Lazy], handle: Lazy) -> Lazy | None:
+    """What has been accumulated for a leaf; more than one array that it had may be among those that
+    were used."""
+    found = totals.get(handle)
+    return getattr(handle, "_grad", None) if found is None else found
+
+
+def _added(before: Lazy | None, g: Node) -> Lazy:
+    """A gradient with a contribution more."""
+    total = g if before is None else before.node + g
+    return Lazy.handle_class(StopGradient()(total))  # a gradient is a constant to what uses it
+
+
+def _publish(totals: dict[Lazy, Lazy]) -> None:
+    """Set the gradients of leaves, of all or of none."""
+    assign([(handle, "_grad", new) for handle, new in totals.items()])

@@ -1,0 +1,334 @@
+"""Calls of library functions: those that were recorded before are looked up by their arguments.
+
+There is a short way, for tensors and plain options, which exists twice (see `recorder.py`), and one
+that knows all that can be told apart by its value.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from retrograd.eager.conversion import as_array
+from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.leaf import leaf
+from retrograd.eager.modes import grad_enabled
+from retrograd.eager.program_cache import LOCK
+from retrograd.eager.quick_dispatch import MISSED, add_again, hold, in_order, operand, page_of
+from retrograd.eager.trace_buffer import CURRENT, Page
+from retrograd.eager.trace_cache import Form
+from retrograd.errors import RetrogradError
+from retrograd.functions.tensor.host_values import returned
+from retrograd.ir import Dim, DType, Node, Provenance, made_by, provenance
+from retrograd.ir.source import user_source
+from retrograd.shared import contained
+
+
+class _Unfit(Exception):
+    """An argument that cannot be looked up by its value."""
+
+
+# -- calls with plain options ------------------------------------------------------------------
+_PLAIN = frozenset((int, bool, str, type(None), EllipsisType))
+_INNER = frozenset((int, type(None), EllipsisType))  # told from each other without their types
+
+
+def on_page(page: Page, h: Lazy) -> Form | None:
+    """What a handle is on a page already."""
+    form = h._form
+    if form is None:
+        return page.slots.get(h._own)
+    return form if h._page is page else None
+
+
+def first_handle(args: Sequence[Any]) -> Lazy | None:
+    """The first handle among arguments, and in lists that are arguments."""
+    for x in args:
+        if isinstance(x, Lazy):
+            return x
+        if x.__class__ is list or x.__class__ is tuple:
+            for h in x:
+                if isinstance(h, Lazy):
+                    return h
+    return None
+
+
+def leading(args: Sequence[Any], first: Lazy) -> Lazy:
+    """The handle that says which page is recorded on: the first one, unless it stands for an array,
+    and another one is on a tape."""
+    if first._form is None and not first._page.ordered:
+        for x in args:
+            for h in x if x.__class__ in (list, tuple) else (x,):
+                if isinstance(h, Lazy) and h._page.ordered:
+                    return h
+    return first
+
+
+def options(
+    page: Page, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[Lazy]
+) -> tuple[Any, ...] | None:
+    """The arguments of a call as a key: their values, their types, and the names of the last ones;
+    forms are in the places of handles, which are added to `handles`. None if there are others than
+    tensors and plain values."""
+    every = [*args, *kwargs.values()]
+    values = [entry(page, a, False, handles) for a in every]
+    if MISSED in values:
+        return None
+    if len(every) == 1 and isinstance(every[0], Lazy):
+        return (), (), ()
+    return tuple(values), tuple([a.__class__ for a in every]), tuple(kwargs)
+
+
+def entry(page: Page, a: Any, inner: bool, handles: list[Lazy]) -> Any:
+    """An argument, or an element of one (`inner`), as part of a key; `MISSED` if it cannot be."""
+    kind = a.__class__
+    if isinstance(a, Lazy):
+        handles.append(a)
+        return on_page(page, a) or MISSED
+    if kind in (_INNER if inner else _PLAIN):
+        return a
+    if kind is slice:
+        parts = a.start, a.stop, a.step
+        return parts if all(x is None or x.__class__ is int for x in parts) else MISSED
+    if inner:
+        return MISSED
+    if kind is float:
+        return repr(a)
+    if kind is DType:
+        return id(a)  # there is one object of each, whose hash is computed in Python
+    if kind is not list and kind is not tuple:
+        return MISSED
+    items = tuple([entry(page, x, True, handles) for x in a])
+    return MISSED if MISSED in items else items
+
+
+# -- any library function ----------------------------------------------------------------------
+class _Key:
+    """Arguments as parts of a key, in which forms take the places of handles.
+
+    No closure, which would refer to itself and keep handles alive until the next collection.
+    """
+
+    __slots__ = ("handles", "parts", "where")
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.parts: list[Any] = [f]
+        self.handles: list[Lazy] = []
+        self.where: list[int] = []  # the places of handles among the parts
+
+    def enter(self, a: Any, array: bool) -> Any:
+        """Add an argument; returns it with arrays replaced by handles."""
+        if array and isinstance(a, np.ndarray | np.generic) and not isinstance(a, float):
+            if returned(a):
+                raise _Unfit
+            a = Lazy.handle_class(leaf(np.array(as_array(a))))
+        if array and isinstance(a, Lazy):
+            self.where.append(len(self.parts))
+            self.handles.append(a)
+            self.parts.append(None)
+            return a
+        if array and isinstance(a, list | tuple):
+            self.parts.extend((list, len(a)))
+            return [self.enter(x, True) for x in a]
+        self.parts.append(_frozen(a))
+        return a
+
+
+def recall(
+    f: Callable[..., Any],
+    is_array: Sequence[bool],
+    rest: bool,
+    arrays: frozenset[str],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """The result of a library function, looked up by the forms and the values of its arguments."""
+    if (found := _seen(f, args, kwargs)) is not None:
+        return found
+    key = _Key(f)
+    try:
+        given = [
+            key.enter(a, is_array[i] if i < len(is_array) else rest) for i, a in enumerate(args)
+        ]
+        named = {}
+        for name, a in kwargs.items():
+            key.parts.append(name)
+            named[name] = key.enter(a, name in arrays)
+    except (_Unfit, RetrogradError):
+        return MISSED
+    handles = key.handles
+    page = page_of(handles) if handles else None
+    if page is None:
+        return MISSED
+    tracked = False
+    forms: dict[int, Form] = {}
+    for i, h in zip(key.where, handles, strict=True):
+        form = operand(page, h)
+        if form is None:
+            return MISSED
+        key.parts[i] = forms[id(h)] = form
+        tracked |= h._requires_grad
+    call = tuple(key.parts)
+    known = page.place.calls.get(call)
+    if known:  # nothing is in it yet where another thread is learning the call
+        first, found = known[0]
+        if first > page.last or not (page.ordered or (tracked and grad_enabled())):
+            return _held(page, found, tracked)
+        at = bisect_right(known, page.last, key=itemgetter(0))
+        if at < len(known):
+            return _held(page, known[at][1], tracked)
+    with LOCK:
+        last = page.place.newest
+        found = _learn(page, f, given, named, forms)
+        if found is MISSED:
+            return MISSED
+        steps = [form.serial for form in _forms(found) if form.slot < 0]
+        made = [serial for serial in steps if serial > last]
+        # What gives nothing but what there was is no step of a recording, and has no order.
+        known = page.place.calls.setdefault(call, [])
+        known.append((max(made, default=math.inf), found))
+        if isinstance(found, Form) and found.slot < 0 and (made or found in forms.values()):
+            _remember(page, f, args, kwargs, found)
+    return _held(page, found, tracked)
+
+
+def _seen(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a call with tensors and plain options, if there was one like it; this is the
+    short way, which exists twice, see `recorder.py`."""
+    x = first_handle(args)
+    if x is None:
+        return None
+    lead = leading(args, x)
+    page = CURRENT.page if lead._form is None and not lead._page.ordered else lead._page
+    form = on_page(page, x)
+    table = form.uses.get(f) if form is not None and page.open else None
+    if form is None or table is None or page.made() >= page.limit:
+        return None
+    given: list[Lazy] = []
+    found = table.get(options(page, args, kwargs, given))
+    if found is None:
+        return None
+    tracked = any(h._requires_grad for h in given)
+    forms = [form for h in given if (form := on_page(page, h)) is not None]
+    found = in_order(page, found, forms, tracked)
+    result = None if found is None else hold(page, found, tracked)
+    return None if result is MISSED else result
+
+
+def _remember(
+    page: Page, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], found: Form
+) -> None:
+    """Let `_seen` find the result of a call."""
+    x = first_handle(args)
+    form = on_page(page, x) if x is not None else None
+    key = options(page, args, kwargs, []) if form is not None else None
+    if form is not None and key is not None:
+        add_again(form.uses.setdefault(f, {}).setdefault(key, found), found)
+
+
+def _forms(found: Any) -> list[Form]:
+    """The forms among the results of a function."""
+    if isinstance(found, tuple):
+        return [form for x in found[1] for form in _forms(x)]
+    return [found] if isinstance(found, Form) else []
+
+
+@contained
+def _learn(
+    page: Page, f: Callable[..., Any], args: Any, kwargs: Any, forms: dict[int, Form]
+) -> Any:
+    """Run a library function on the nodes of forms; the forms of what it returns."""
+    here = provenance()
+    if here.origin is not None:
+        return MISSED
+
+    with LOCK, made_by(Provenance(here.scope, user_source(), None)):
+        try:
+            result = f(
+                *[_node(a, forms) for a in args],
+                **{k: _node(a, forms) for k, a in kwargs.items()},
+            )
+        except (RetrogradError, TypeError, ValueError):
+            return MISSED
+        return _formed(page, result)
+
+
+def _node(a: Any, forms: dict[int, Form]) -> Any:
+    if isinstance(a, list):
+        return [_node(x, forms) for x in a]
+    return forms[id(a)].node if isinstance(a, Lazy) else a
+
+
+def _formed(page: Page, result: Any) -> Any:
+    if isinstance(result, tuple | list):
+        return type(result), [_formed(page, r) for r in result]
+    return page.place.form(result) if isinstance(result, Node) else result
+
+
+def _held(page: Page, found: Any, tracked: bool) -> Any:
+    if isinstance(found, Form):
+        return hold(page, found, tracked)
+    if isinstance(found, tuple):
+        kind, items = found
+        handles = [_held(page, x, tracked) for x in items]
+        return MISSED if any(x is MISSED for x in handles) else collected(kind, handles)
+    return found
+
+
+def collected(kind: Any, items: list[Any]) -> Any:
+    """A list, a tuple or a named tuple of items."""
+    return kind._make(items) if hasattr(kind, "_make") else kind(items)
+
+
+def replayed(
+    key: Sequence[Any], handles: Sequence[Lazy], make: Callable[[], list[Lazy]]
+) -> list[Lazy]:
+    """What `make()` records with handles, looked up as one where it was recorded before.
+
+    It has to be the same for equal keys, made of these handles and of numbers, and to have nothing
+    to do with gradients.
+    """
+    try:
+        parts = [_frozen(x) for x in key]
+    except _Unfit:
+        return make()
+    page = page_of(handles)
+    forms = [] if page is None else [operand(page, h) for h in handles]
+    if page is None or None in forms:
+        return make()
+    first = page.take()  # what is recorded depends on how numbers are counted
+    call = (first, *parts, *forms)
+    found = page.place.calls.get(call)
+    # Unless another thread takes numbers of this page at the same time, they follow one another.
+    if found is not None and all(page.take() == k for k in range(first + 1, found[2] + 1)):
+        results, numbers, _ = found
+        for k, x in numbers.items():
+            page.numbers[k] = x
+        return [hold(page, f, False) for f in results]
+    made = make()
+    if all(h._page is page for h in made):
+        numbers = page.numbers_from(first + 1)
+        page.place.calls[call] = [h._form for h in made], numbers, page.take()
+    return made
+
+
+def _frozen(a: Any) -> Any:
+    """A value as part of a key: equal only to values that mean the same."""
+    kind = a.__class__
+    if kind in _PLAIN:
+        return kind, a
+    if kind is float or kind is complex or kind is np.float64:
+        return kind, repr(a)
+    if kind is tuple or kind is list:
+        return (kind, *[_frozen(x) for x in a])
+    if kind is slice:
+        return kind, _frozen(a.start), _frozen(a.stop), _frozen(a.step)
+    if isinstance(a, DType | Dim | np.dtype | type):
+        return a
+    raise _Unfit

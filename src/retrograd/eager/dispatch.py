@@ -1,0 +1,283 @@
+"""`@function`: how a function on nodes becomes a function on tensors.
+
+The library is written once, on nodes: no arrays, no modes. Called by a user, a `@function` looks up
+what it made of such arguments before (`recall_calls.py`); where that cannot be, it turns tensors,
+arrays and nested lists into nodes, notes the user's source line, and wraps the resulting nodes.
+Called by another library function, with nodes, it passes straight through.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from retrograd.eager.call_cache import collected, recall
+from retrograd.eager.conversion import as_array, holds_arrays
+from retrograd.eager.fast_path import Operation, number_key, served
+from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.leaf import leaf
+from retrograd.eager.listeners import recorders
+from retrograd.eager.modes import _GRAD, grad_enabled
+from retrograd.eager.program_cache import LITERAL
+from retrograd.eager.quick_dispatch import LARGEST, MISSED, free_number, hold, pair, single
+from retrograd.eager.trace_buffer import CURRENT, dissolve
+from retrograd.errors import GradientError
+from retrograd.functions.tensor.host_values import lost, returned
+from retrograd.functions.tensor.weak_types import Weak, of_numbers
+from retrograd.ir import Node, Provenance, made_by, provenance
+from retrograd.ir.source import REFUSALS, locate, user_source
+from retrograd.ops.identity import StopGradient
+from retrograd.shared import contained
+
+Scalar = bool | int | float
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def function(f: F, numbers: bool = False) -> F:
+    """Make a function on nodes callable with tensors.
+
+    Parameters annotated `ArrayLike` take tensors, arrays, numbers and nested lists of these; what
+    is given for the others stays as it is. With `numbers`, what the function does with a Python
+    number next to a floating array does not depend on the value of the number.
+    """
+    first, rest, arrays = _array_parameters(f)
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for a in args:
+            if isinstance(a, Node):
+                if a.prim.__class__ is Weak:
+                    return of_numbers(f, first, rest, arrays, args, kwargs)
+                return f(*args, **kwargs)
+        found = recall(f, first, rest, arrays, args, kwargs)
+        return found if found is not MISSED else record(*args, **kwargs)
+
+    @contained
+    def record(*args: Any, **kwargs: Any) -> Any:
+        tracked = False
+        given = (*args, *kwargs.values())
+        unwrapped = list(args)
+        for i, a in enumerate(args):
+            if first[i] if i < len(first) else rest:
+                unwrapped[i], t = unwrap(a)
+                tracked |= t
+        for key in kwargs.keys() & arrays:
+            kwargs[key], t = unwrap(kwargs[key])
+            tracked |= t
+        if tracked and grad_enabled():
+            if any(map(returned, given)):
+                raise GradientError(lost("the value given to " + f.__name__))
+            dissolve()
+        here, source = provenance(), user_source()
+        try:
+            with made_by(Provenance(here.scope, source, here.origin)):
+                return wrap(of_numbers(f, first, rest, arrays, unwrapped, kwargs), tracked)
+        except REFUSALS as error:
+            locate(error, f"rg.{f.__name__}", source)
+            raise
+
+    code = f.__code__
+    positional = code.co_posonlyargcount
+    plain = not (rest or f.__defaults__ or code.co_kwonlyargcount)
+    if plain and positional == len(arrays) == code.co_argcount:
+        if positional == 1:
+            return _of_one(f, call)  # type: ignore[return-value]
+        if positional == 2:
+            return _of_two(f, call, numbers)  # type: ignore[return-value]
+    return served(call, call, 0, f)  # type: ignore[return-value]
+
+
+def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one array."""
+    op, create, enabled = Operation(f, False), object.__new__, _GRAD.get
+
+    @functools.wraps(f)
+    def complete(x: Any, /) -> Any:
+        found = single(op, x)
+        return found if found is not MISSED else slow(x)
+
+    @functools.wraps(f)
+    def quick(x: Any, /) -> Any:
+        try:
+            handle_class = Lazy.handle_class
+            page, form = x._page, x._form
+            if form is None:
+                if not page.ordered:
+                    page = CURRENT.page
+                form = page.slots[x._own]
+                if len(page.handles) > page.limit:
+                    raise KeyError
+            found = form.uses[op][None]
+            tracked = x._requires_grad
+            if tracked or page.ordered:
+                if tracked and not ((tracked := found.floating) and enabled()):
+                    return complete(x) if page.ordered else hold(page, found, tracked)
+                if found.serial > page.last:
+                    page.last = found.serial
+                elif found is not form:
+                    return complete(x)
+            new = create(handle_class)
+            new._form = found
+            new._page = page
+            new._requires_grad = tracked
+            page.keep(new)  # refuses where nothing is recorded any more
+            return new
+        except (AttributeError, KeyError):
+            pass
+        return complete(x)
+
+    return served(quick, complete, 1, op)
+
+
+# What an operation does as an operator, and with its operands exchanged.
+_METHODS: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any]]] = {}
+
+
+def operator(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A library function of two arrays as a method: `x + y`."""
+    return _METHODS[f][0]
+
+
+def reflected(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The same with the operands exchanged, for `2 + x`."""
+    return _METHODS[f][1]
+
+
+def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> Callable[..., Any]:
+    """A function of two arrays."""
+    op, exchanged = Operation(f, numbers), Operation(f, numbers, True)
+    method = _method(op, slow)
+    swapped = _method(exchanged, lambda x, other: slow(other, x))
+
+    @functools.wraps(f)
+    def call(x1: Any, x2: Any, /) -> Any:
+        if isinstance(x1, Lazy):
+            return method(x1, x2)
+        if isinstance(x2, Lazy) and (x1.__class__ is float or x1.__class__ is int):
+            return swapped(x2, x1)
+        return slow(x1, x2)
+
+    found = served(call, call, 2, op, exchanged)
+    _METHODS[found] = method, swapped
+    return found
+
+
+def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation of a tensor and something else.
+
+    This is where an eager program spends its time: what was recorded before costs a few looks into
+    tables and one object. Whatever is out of the ordinary goes to `pair`, which is complete.
+    """
+    numbers, create, enabled, literal = op.numbers, object.__new__, _GRAD.get, LITERAL
+
+    def complete(self: Any, other: Any) -> Any:
+        found = pair(op, self, other)
+        return found if found is not MISSED else slow(self, other)
+
+    def quick(self: Any, other: Any) -> Any:
+        try:
+            handle_class = Lazy.handle_class
+            form = self._form
+            page = self._page
+            if form is None:
+                if not page.ordered:
+                    page = CURRENT.page
+                form = page.slots[self._own]
+                if len(page.handles) > page.limit:
+                    raise KeyError
+            kind = other.__class__
+            tracked = self._requires_grad
+            if kind is handle_class or (kind is not float and kind is not int):
+                second = other._form
+                if second is None:
+                    second = page.slots[other._own]
+                elif other._page is not page:
+                    raise KeyError
+                found = form.uses[op][second]
+                if other._requires_grad:
+                    tracked = True
+            elif (
+                other in literal
+                or not (numbers and form.takes_numbers)
+                or (kind is int and abs(other) > LARGEST)
+            ):
+                found = form.uses[op][number_key(other)]
+            else:
+                if not page.open:
+                    raise KeyError
+                table = form.uses[op]
+                k = page.take()
+                found = table.get(k)
+                if found is None or ((tracked or page.ordered) and found.serial <= page.last):
+                    found = free_number(page, op, form, k, tracked)
+                if found is None:
+                    return slow(self, other)
+                page.numbers[k] = other
+                if page.ordered:
+                    result = hold(page, found, tracked)
+                    return complete(self, other) if result is MISSED else result
+                return hold(page, found, tracked)
+            if tracked or page.ordered:
+                if tracked and not ((tracked := found.floating) and enabled()):
+                    if page.ordered:
+                        return complete(self, other)
+                    return hold(page, found, tracked)
+                if found.serial > page.last:
+                    page.last = found.serial
+                elif found is not form and found is not other._form:
+                    return complete(self, other)
+            new = create(handle_class)
+            new._form = found
+            new._page = page
+            new._requires_grad = tracked
+            page.keep(new)  # refuses where nothing is recorded any more
+            return new
+        except (AttributeError, KeyError):
+            pass
+        return complete(self, other)
+
+    return served(quick, complete, 2, op)
+
+
+def _array_parameters(f: Callable[..., Any]) -> tuple[list[bool], bool, frozenset[str]]:
+    """Which parameters take arrays: by position, those beyond (`*args`), and by name."""
+    code = f.__code__
+    names, count = code.co_varnames, code.co_argcount
+    arrays = frozenset(n for n, kind in f.__annotations__.items() if "ArrayLike" in kind)
+    rest = code.co_flags & inspect.CO_VARARGS and names[count + code.co_kwonlyargcount] in arrays
+    return [n in arrays for n in names[:count]], bool(rest), arrays
+
+
+def wrap(result: Any, tracked: bool) -> Any:
+    """Nodes as tensors. Where an input requires a gradient, so does a floating result, unless
+    recording is off, in which case it is cut from its history."""
+    if isinstance(result, tuple | list):
+        return collected(type(result), [wrap(r, tracked) for r in result])
+    if not isinstance(result, Node):
+        return result
+    tracked = tracked and result.dtype.is_inexact
+    if tracked and not grad_enabled():
+        result, tracked = StopGradient()(result), False
+    for tape in recorders():
+        tape.record(result)
+    return Lazy.handle_class(result, tracked)
+
+
+def unwrap(a: Any) -> tuple[Any, bool]:
+    """An array argument for a function on nodes, and whether it requires a gradient.
+
+    Python numbers and lists of them stay as they are. The values of NumPy arrays are copied: what
+    is recorded now is computed later, and must not change when the array is used again.
+    """
+    if isinstance(a, Lazy):
+        return a.node, a._requires_grad
+    if isinstance(a, np.ndarray | np.generic) and not isinstance(a, Scalar):
+        return leaf(np.array(as_array(a))), False
+    if isinstance(a, list | tuple) and holds_arrays(a):
+        pairs = [unwrap(x) for x in a]
+        return [x for x, _ in pairs], any(t for _, t in pairs)
+    return a, False

@@ -1,0 +1,232 @@
+"""The innermost part of recording, which exists twice: in Python here, and compiled.
+
+`accelerate/tensor.c` has the same classes, with the same results. It is used where a C compiler was
+found at installation; what is written here says what it does.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import types
+import weakref
+from collections.abc import Callable
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any, TypeVar
+
+try:
+    from retrograd.accelerate import _tensor as compiled
+except ImportError:
+    compiled = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from retrograd.eager.lazy_tensor import Lazy
+    from retrograd.eager.trace_cache import Form
+    from retrograd.ir import Node
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class HandleBase:
+    """The fields of a handle: see `Lazy`."""
+
+    __slots__ = (
+        "__weakref__", "_form", "_grad", "_own", "_page", "_ready", "_requires_grad", "_root",
+    )  # fmt: skip
+
+
+class FormBase:
+    """What recording a known operation needs of a form.
+
+    `uses` leads on: from an operation, and what it combines this with, to the form of the result.
+    Serials have the order in which forms were learned. `again` is the same computation, learned
+    later: see `in_order` in recall.py.
+    """
+
+    __slots__ = ("again", "floating", "serial", "takes_numbers", "uses")
+
+    uses: dict[Any, dict[Any, Form]]
+    again: Form | None
+    serial: int
+    floating: bool
+    takes_numbers: bool  # as arguments of a program; not bfloat16
+
+
+class PageBase:
+    """What recording a known operation needs of a page.
+
+    `handles` lists handles strongly, so that making one costs little; that somebody else holds one
+    is seen by its reference count.
+    """
+
+    __slots__ = (
+        "before", "every", "handles", "keep", "kept", "last", "limit", "numbers", "open", "ordered",
+        "slots", "take",
+    )  # fmt: skip
+
+    limit: int  # how many handles are made before somebody asks whether to cut the recording
+    last: int  # the serial of what was recorded last that a gradient may go through
+    ordered: bool  # it is a tape's: all that is recorded counts as what a gradient may go through
+    take: Callable[[], int]  # the number of the next number
+    keep: Callable[[Lazy], None]  # list a handle; refuses where nothing is recorded any more
+
+    def __init__(self) -> None:
+        self.open = self.ordered = False
+        self.slots: dict[Node, Form] = {}  # the forms of arrays
+        self.numbers: dict[int, float] = {}  # by `take`; compiled, it is a list
+        self.every: list[Form] = []  # that was recorded, of a tape
+        self.handles: list[Lazy] = []  # those made since the last look
+        self.kept: list[weakref.ref[Lazy]] = []  # handles that an earlier look left here
+        self.before = 0  # how many handles were made before those that are listed
+        self.last = self.limit = 0
+        self.keep = _refuse
+        self.take = itertools.count().__next__
+
+    def begin(self) -> None:
+        """Record here from now on."""
+        self.open = True
+        self.keep = self._enter if self.ordered else self.handles.append
+
+    def end(self) -> None:
+        """Record nothing here from now on."""
+        self.open = False
+        self.keep = _refuse
+
+    def _enter(self, handle: Lazy) -> None:
+        """List a handle on a tape, and what it was recorded as."""
+        self.every.append(handle._form)  # type: ignore[arg-type]
+        self.handles.append(handle)
+
+    def add(self, handle: Lazy) -> None:
+        """List a handle that was made."""
+        (self._enter if self.ordered else self.handles.append)(handle)
+
+    def made(self) -> int:
+        """How many handles were made on this page."""
+        return self.before + len(self.handles)
+
+    def recorded(self) -> list[Form]:
+        """The forms of the handles made since the last call of `alive`; on a tape, of all."""
+        if self.ordered:
+            return list(self.every)
+        return [f for h in self.handles if (f := h._form) is not None]
+
+    def alive(self) -> list[Lazy]:
+        """The handles that somebody holds, in the order of their making."""
+        made, self.handles = self.handles, []
+        if self.open and not self.ordered:
+            self.keep = self.handles.append
+        self.before += len(made)
+        old = [h for h in [ref() for ref in self.kept] if h is not None and h._page is self]
+        return old + [h for h in made if getrefcount(h) > ALONE and h._page is self]
+
+    def stay(self, handles: list[Lazy]) -> None:
+        """Go on listing handles that `alive` gave; others are on this page no longer."""
+        self.kept = [weakref.ref(h) for h in handles]
+
+    def numbers_from(self, number: int) -> dict[int, float]:
+        """Numbers from this one on."""
+        return {k: x for k, x in list(self.numbers.items()) if k >= number}
+
+
+def _refuse(handle: Lazy) -> None:
+    """Nothing is recorded on a page that is closed."""
+    raise KeyError
+
+
+def _count_alone() -> int:
+    """The reference count that `alive` sees of a handle that only the page holds."""
+    made = [object()]
+    return [getrefcount(h) for h in made if getrefcount(h)][0]  # noqa: RUF015 - as `alive` does
+
+
+ALONE = _count_alone()
+
+
+class Operation:
+    """A library function of one or two arrays, as a key of `Form.uses`; the same function with its
+    operands exchanged is another."""
+
+    __slots__ = ("function", "numbers", "swapped")
+
+    def __init__(self, function: Callable[..., Any], numbers: bool, swapped: bool = False) -> None:
+        self.function = function  # on nodes
+        self.numbers = numbers  # whether what it does is the same whatever the value of a number
+        self.swapped = swapped
+
+
+class NumberKey:
+    """A number that is part of a form, as a key of `Form.uses`; found by `number_key`."""
+
+    __slots__ = ()
+
+
+INTEGERS: dict[Any, NumberKey] = {}  # by value
+FLOATS: dict[Any, NumberKey] = {}  # by text
+KEYS = 10_000  # of each; beyond, all are forgotten, and forms that they led to are made again
+
+
+def number_key(value: float) -> NumberKey:
+    """The key of a number: by value, but 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
+    whole = value.__class__ is int
+    table, key = (INTEGERS if whole else FLOATS), (value if whole else repr(value))
+    found = table.get(key)
+    if found is None:
+        if len(table) >= KEYS:
+            table.clear()
+        found = table.setdefault(key, NumberKey())
+    return found
+
+
+def served(quick: F, complete: F, arity: int, op: Any, swapped: Operation | None = None) -> F:
+    """A function that is quick where it can be, and `complete` else: the one that is given, or its
+    compiled twin.
+
+    It is of one or two arrays, and then `op` is an operation, and `swapped` the same with its
+    operands exchanged, where the first may be a number; or (`arity` 0) one of a tensor and options
+    that calls `recall`, and `op` the function on nodes.
+    """
+    if compiled is None:
+        return quick
+    numbers = isinstance(op, Operation) and op.numbers
+    twin = compiled.Function(complete, arity, op, swapped, numbers)
+    return functools.wraps(complete)(twin)  # type: ignore[return-value]
+
+
+def install(
+    handles: type, pages: type, forms: type, dtypes: type, current: Any, enabled: Any
+) -> None:
+    """Tell the compiled recorder of the classes there are, of what has the page of a thread, and of
+    what says whether gradients are on. It takes the arithmetic operators of `handles` in its hands.
+    """
+    if compiled is not None:
+        compiled.install(handles, pages, forms, dtypes, current, enabled, INTEGERS, FLOATS)
+        return
+    for name in BINARY:
+        setattr(handles, f"__i{name}__", changed(getattr(handles, f"__{name}__")))
+
+
+BINARY = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "and", "or", "xor", "lshift",
+    "rshift", "pow",
+)  # fmt: skip
+
+
+def changed(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """`x += y` for `x + y`: binds the name anew, unless x may be a leaf that gets a gradient, which
+    is asked what that means."""
+
+    def change(self: Any, other: Any) -> Any:
+        if self._requires_grad and self._form is None:
+            return self._change(operation, other)
+        return operation(self, other)
+
+    return change
+
+
+FUNCTIONS: tuple[type, ...] = (types.FunctionType,)  # what `served` returns
+
+if compiled is not None:
+    FUNCTIONS = types.FunctionType, compiled.Function
+    if not TYPE_CHECKING:
+        HandleBase, FormBase, PageBase = compiled.HandleBase, compiled.FormBase, compiled.PageBase

@@ -1,0 +1,139 @@
+"""What became of long recordings, and of calls of compiled functions: segments and runs, and the
+leaves that lead to them.
+
+A recording that grows long is cut (`segments.py`). What somebody holds of it is computed and goes
+on as a leaf; where a gradient may ask for its history, the leaf knows its `Past`: the segment, and
+the form that it was there. Gradients go through segments one at a time (`through.py`). Whoever asks
+for nodes gets the nodes of the whole history: such leaves are seen on pages only.
+
+What a compiled function returned has a `Run` as its past, where a gradient may ask: the graph that
+was compiled, and what it was given. Nodes are made of it when somebody does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from retrograd.eager.leaf import VALUES
+from retrograd.eager.program_cache import LOCK
+from retrograd.eager.trace_cache import Form, Part, Place, fill
+from retrograd.ir import Graph, Node, substitute
+from retrograd.runtime.backend import Array
+
+_NEXT = itertools.count().__next__
+
+
+class Segment:
+    """What was recorded on a page up to a cut. Later cuts have higher numbers, and a segment is
+    computed from results of lower ones only."""
+
+    __slots__ = (
+        "__weakref__", "arrays", "nodes", "number", "numbers", "openings", "place", "tracked",
+        "values",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        place: Place,
+        arrays: list[Node],
+        numbers: dict[int, float],
+        values: dict[Form, Array],
+        nodes: dict[Node, Node],
+        openings: list[tuple[int, int]],
+        tracked: list[Form],
+    ) -> None:
+        self.place = place
+        self.arrays = arrays
+        self.numbers = numbers
+        self.values = values  # what is at hand of it, so that nobody computes it again
+        self.nodes = nodes  # of forms whose nodes were asked for
+        self.openings = openings
+        self.tracked = tracked  # what leaves stand for that know this past
+        self.number = _NEXT()
+
+    def part(self) -> Part:
+        """What would have to be made for all that leaves stand for."""
+        arrays = self.arrays
+        return Part(
+            self.tracked, lambda k: whole(arrays[k]), self.numbers, self.nodes, self.openings
+        )
+
+    def unfold(self) -> None:
+        """Make the nodes of what leaves stand for."""
+        fill([self.part()])
+
+    def made(self, form: Form) -> Node:
+        """The node of one of them."""
+        return self.nodes[form.node]
+
+
+class Run:
+    """A call of a compiled function. Numbered like segments."""
+
+    __slots__ = ("__weakref__", "arrays", "depth", "graph", "number", "outputs", "sizes")
+
+    def __init__(self, graph: Graph, arrays: Sequence[Node], sizes: Mapping[str, int]) -> None:
+        self.graph = graph  # as it was traced
+        self.arrays = list(arrays)  # nodes of its arguments
+        self.sizes = sizes
+        self.outputs: list[Node] = []
+        pasts = [past.segment for x in arrays if (past := past_of(x)) is not None]
+        # How many calls, each with results of the one before, lead to this one.
+        self.depth: int = 1 + max([x.depth for x in pasts if isinstance(x, Run)], default=0)
+        self.number = _NEXT()
+
+    def unfold(self) -> None:
+        """Make the nodes of the results."""
+        graph = self.graph.bind(self.sizes)
+        given = [whole(x) for x in self.arrays]
+        self.outputs = substitute(graph.outputs, dict(zip(graph.inputs, given, strict=True)))
+
+    def made(self, k: int) -> Node:
+        """The node of result number k."""
+        return self.outputs[k]
+
+
+class Past(NamedTuple):
+    """How the value of a leaf was computed: which form of a segment it is, or result of a run."""
+
+    segment: Any  # Segment | Run
+    form: Any  # Form | int
+
+
+def past_of(node: Node) -> Past | None:
+    """How a leaf was computed, if it was, and a gradient may ask."""
+    return getattr(node.prim, "past", None)
+
+
+def whole(leaf: Node) -> Node:
+    """The node that stands for a leaf where nodes are asked for: the leaf itself, unless it has a
+    past."""
+    if past_of(leaf) is None:
+        return leaf
+    if leaf.prim.whole is None:  # type: ignore[attr-defined]
+        with LOCK:
+            _unfold([leaf])
+    found: Node = leaf.prim.whole  # type: ignore[attr-defined]
+    return found
+
+
+def _unfold(todo: list[Node]) -> None:
+    """Make the nodes of leaves with a past, and of those that they were computed from."""
+    seen = set(todo)
+    found: dict[Any, list[Node]] = {}
+    for leaf in todo:  # the list grows while the loop goes through it
+        segment = leaf.prim.past.segment  # type: ignore[attr-defined]
+        new = segment not in found
+        found.setdefault(segment, []).append(leaf)
+        for x in segment.arrays if new else ():
+            if past_of(x) is not None and x not in seen and vars(x.prim)["whole"] is None:
+                seen.add(x)
+                todo.append(x)
+    for segment, leaves in sorted(found.items(), key=lambda item: item[0].number):
+        segment.unfold()
+        for x in leaves:
+            prim: Any = x.prim
+            prim.whole = node = segment.made(prim.past.form)
+            VALUES[node] = prim.array

@@ -1,0 +1,278 @@
+"""Modes of recording and running, each a context: gradients on or off, the backend, threads,
+subnormal numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ContextDecorator, contextmanager, suppress
+from contextvars import ContextVar, Token
+from typing import Any, overload
+from weakref import WeakSet
+
+from retrograd.errors import OptionError
+from retrograd.runtime.backends import find
+from retrograd.runtime.denormals import flush_subnormals as flush
+from retrograd.runtime.threads import THREADS, checked, threads_here
+from retrograd.shared import completed, contained
+
+_GRAD: ContextVar[bool] = ContextVar("grad", default=True)
+_TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
+_UNSEEN: ContextVar[bool] = ContextVar("unseen", default=False)
+_TAPE: ContextVar[Any] = ContextVar("tape", default=None)
+_BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
+# The blocks around here, with what their variables were outside.
+Blocks = tuple[tuple["Setting", Any], ...]
+_BLOCKS: ContextVar[Blocks] = ContextVar("blocks", default=())
+# What the transforms around this code differentiate with respect to: nodes.
+_ACTIVE: ContextVar[frozenset[Any]] = ContextVar("active", default=frozenset())
+# While a function that is to be compiled is recorded instead: leaves that are its arguments.
+GIVEN: ContextVar[frozenset[Any] | None] = ContextVar("given", default=None)
+_FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
+
+
+class Setting(ContextDecorator):
+    """A context variable has a value inside a block. May be entered more than once, by several
+    threads at a time; other threads do not notice. Also a decorator."""
+
+    def __init__(self, variable: ContextVar[Any], value: Any) -> None:
+        self._variable = variable
+        self._value = value
+
+    def __enter__(self) -> None:
+        around = _BLOCKS.get()
+        try:
+            _BLOCKS.set((*around, (self, self._variable.get())))
+            self._variable.set(self._value)
+        except BaseException:
+            self._leave(around)
+            raise
+
+    def __exit__(self, *failure: object) -> None:
+        completed(self._exit)
+
+    def _exit(self) -> None:
+        blocks = _BLOCKS.get()
+        inside = [i for i, (block, _) in enumerate(blocks) if block is self]
+        if inside:  # else it has been left, and was interrupted behind that
+            self._leave(blocks[: inside[-1]])
+
+    @staticmethod
+    def _leave(around: Blocks) -> None:
+        """Restore what blocks have set inside of others; some of them may have been interrupted on
+        their way out. May be done again."""
+        for block, before in reversed(_BLOCKS.get()[len(around) :]):
+            block._variable.set(before)
+        _BLOCKS.set(around)
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """Take back what blocks inside have set, should one be interrupted on its way out."""
+    around = _BLOCKS.get()
+    try:
+        yield
+    finally:
+        Setting._leave(around)
+
+
+# The pages of tapes, which record without a look at the modes here while they are open.
+TAPED: WeakSet[Any] = WeakSet()
+
+
+class Aside(Setting):
+    """A setting inside of which tapes see nothing."""
+
+    def __enter__(self) -> None:
+        for page in list(TAPED):
+            page.close()  # who goes on with what is there looks at the modes first
+        super().__enter__()
+
+
+def grad_enabled() -> bool:
+    """Whether operations are recorded for `backward()`."""
+    return _GRAD.get()
+
+
+def no_grad(f: Callable[..., Any] | None = None) -> Any:
+    """Results of operations inside the block count as constants: no gradient flows through them.
+
+    Also a decorator.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor(2.0, requires_grad=True)
+    >>> with rg.no_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    False
+    """
+    setting = Setting(_GRAD, False)
+    return setting if f is None else setting(f)
+
+
+def recording_grad() -> Setting:
+    """Gradients on: what transforms do around the function they differentiate."""
+    return Setting(_GRAD, True)
+
+
+def active() -> frozenset[Any]:
+    """The nodes that the transforms around this one differentiate with respect to."""
+    return _ACTIVE.get()
+
+
+def is_tracing() -> bool:
+    """Whether a function is being traced into a graph that will run many times."""
+    return _TRACING.get() is not None
+
+
+def current_trace() -> object | None:
+    """What is the same throughout the innermost `tracing` block, and in no other."""
+    return _TRACING.get()
+
+
+@contained
+def traced(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `f` returns while it is traced into a graph that will run many times."""
+    with tracing():
+        return f(*args, **kwargs)
+
+
+def given(leaves: Iterable[Any]) -> Setting:
+    """What happens inside the block could as well be traced, with these leaves as arguments."""
+    return Setting(GIVEN, (GIVEN.get() or frozenset()).union(leaves))
+
+
+def tracing() -> Setting:
+    """What happens inside the block becomes part of a graph that runs many times."""
+    return Aside(_TRACING, object())
+
+
+def is_unseen() -> bool:
+    """Whether tapes are not shown what is computed here."""
+    return _UNSEEN.get()
+
+
+def unseen() -> Setting:
+    """Tapes are not shown what is computed inside the block."""
+    return Aside(_UNSEEN, True)
+
+
+def current_tape() -> Any:
+    """The tape that records all that happens here, if there is one."""
+    return _TAPE.get()
+
+
+def current_backend() -> str:
+    """The name of the backend that evaluates tensors here and now."""
+    return _BACKEND.get()
+
+
+def backend(name: str) -> Setting:
+    """Evaluate on the named backend inside the block; `BackendError` if it is not available.
+
+    A value is computed where it is looked at, by the backend selected there.
+    """
+    find(name)
+    return Setting(_BACKEND, name)
+
+
+class ThreadSetting(Setting):
+    """What `num_threads(n)` returns: in force at once, and as a context inside its block only."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(THREADS, n)
+        self._made: Token[Any] | None = THREADS.set(n)
+
+    def _take_back(self) -> None:
+        """Undo the plain call, for the context to leave things as they were before it."""
+        token, self._made = self._made, None
+        if token is not None:
+            with suppress(ValueError):  # made by another thread, which keeps it
+                token.var.reset(token)
+
+    def __enter__(self) -> None:
+        self._take_back()
+        super().__enter__()
+
+    def __call__(self, f: Callable[..., Any]) -> Any:
+        self._take_back()
+        return super().__call__(f)
+
+
+@overload
+def num_threads() -> int: ...
+
+
+@overload
+def num_threads(n: int) -> ThreadSetting: ...
+
+
+def num_threads(n: int | None = None) -> int | ThreadSetting:
+    """The most threads that a computation may use; with an argument, set it.
+
+    `rg.num_threads(4)` holds from here on, `with rg.num_threads(4):` for the block; also a
+    decorator. Like all modes it concerns the Python thread that sets it, and not others. To start
+    with, it is the number of processor cores at hand, or the environment variable
+    RETROGRAD_NUM_THREADS. Results are the same to the bit whatever it is; small computations use
+    fewer threads. May exceed the cores, which is slower.
+
+    Raises `OptionError` if `n` is not an integer from 1 to 1024.
+
+    >>> import retrograd as rg
+    >>> with rg.num_threads(1):
+    ...     print(rg.num_threads())
+    1
+    """
+    return threads_here() if n is None else ThreadSetting(checked(n))
+
+
+class FlushSetting(ContextDecorator):
+    """What `flush_subnormals(on)` returns: in force at once, and as a context inside its block
+    only. The mode is one of the thread, not of the context that variables live in."""
+
+    def __init__(self, on: bool) -> None:
+        self._on = on
+        self._before: bool | None = flush(on)
+
+    def _take_back(self) -> None:
+        before, self._before = self._before, None
+        if before is not None:
+            flush(before)
+
+    def __enter__(self) -> None:
+        self._take_back()
+        _FLUSHED.set((*_FLUSHED.get(), flush(self._on)))
+
+    def __exit__(self, *failure: object) -> None:
+        *others, before = _FLUSHED.get()
+        _FLUSHED.set(tuple(others))
+        flush(before)
+
+    def __call__(self, f: Callable[..., Any]) -> Any:
+        self._take_back()
+        return super().__call__(f)
+
+
+def flush_subnormals(on: bool = True) -> FlushSetting:
+    """Have numbers too small to be normal count as zero: below 1.2e-38 in float32, 2.2e-308 in
+    float64.
+
+    Many processors take a hundred times longer for such numbers, which come up where probabilities
+    or gradients vanish: training can become several times slower as it converges. JAX flushes them
+    always, PyTorch by `torch.set_flush_denormal`. The default is to compute them as IEEE 754 says.
+
+    `rg.flush_subnormals()` holds from here on, `with rg.flush_subnormals():` for the block; also a
+    decorator. It concerns all arithmetic of the Python thread that sets it, NumPy's too, and the
+    workers of the programs that it runs; a value is computed where it is looked at. Apart from
+    numbers that are too small, results are the same to the bit.
+
+    Raises `BackendError` on processors other than x86-64 and 64-bit ARM.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([1e-30, 1.0], dtype=rg.float32)
+    >>> with rg.flush_subnormals():
+    ...     print((x * 1e-10).numpy())
+    [0.e+00 1.e-10]
+    """
+    if not isinstance(on, bool):
+        raise OptionError(f"flush_subnormals takes True or False, not {on!r}")
+    return FlushSetting(on)

@@ -1,0 +1,126 @@
+"""Gradients through segments: what `backward()` does where a recording was cut.
+
+Segments are gone through from the last to the first, each by one program, which computes the
+inside of the segment again where nothing was kept of it. The sum of what later segments have
+contributed to a value goes into the program, which adds to it: so the order of additions is that of
+one program for the whole recording, and so are the bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from retrograd.autodiff import pullback
+from retrograd.eager.grad_fn import Run, Segment, past_of
+from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.leaf import leaf_handle
+from retrograd.eager.modes import current_backend
+from retrograd.eager.program_cache import COUNTS, LOCK
+from retrograd.eager.trace_cache import Form
+from retrograd.eager.trace_program import Plan
+from retrograd.ir import Node
+from retrograd.ops.identity import StopGradient
+from retrograd.ops.leaf import input_node
+from retrograd.runtime.backend import Array
+
+
+class Way(NamedTuple):
+    """What a gradient goes through: leaves with a past by segment, and the handles at the end."""
+
+    segments: dict[Segment, list[Node]]
+    ends: dict[Node, Lazy]
+
+
+def way_from(root: Node) -> Way | None:
+    """The way of a gradient from a leaf with a past; None where it may not be gone: through what
+    `backward()` went through already, or to a parameter that has another value now, or where nodes
+    are needed: through a call of a compiled function."""
+    way = Way({}, {})
+    todo, seen = [root], {root}
+    for leaf in todo:  # the list grows while the loop goes through it
+        past = past_of(leaf)
+        assert past is not None
+        segment, form = past
+        if isinstance(segment, Run):
+            return None
+        way.segments.setdefault(segment, []).append(leaf)
+        for k in form.slots():
+            if k < 0:
+                return None
+            x = segment.arrays[k]
+            if x in seen:
+                continue
+            seen.add(x)
+            if x.prim.replaced or x.prim.spent:
+                return None
+            if past_of(x) is not None:
+                todo.append(x)
+            elif (handle := leaf_handle(x)) is not None:
+                way.ends[x] = handle
+    return way
+
+
+def gradients(root: Node, seed: Array, way: Way) -> dict[Node, Array]:
+    """The gradient with respect to the ends of a way, of a leaf with a past."""
+    found = {root: seed}
+    for segment in sorted(way.segments, key=lambda s: s.number, reverse=True):
+        _through(segment, way.segments.pop(segment), way.ends, found)
+    return {x: g for x, g in found.items() if x in way.ends}
+
+
+def _through(
+    segment: Segment, leaves: Sequence[Node], ends: dict[Node, Lazy], found: dict[Node, Array]
+) -> None:
+    """Take the gradients of results of a segment out of `found`, and add those of what it was
+    computed from."""
+    given = [(past.form, found.pop(x)) for x in leaves if x in found and (past := past_of(x))]
+    if not given:
+        return
+    given.sort(key=lambda pair: pair[0].node.id)
+    forms = tuple([form for form, _ in given])
+    arrays = segment.arrays
+    at = tuple(sorted({k for f in forms for k in f.slots() if _asks(arrays[k], ends)}))
+    more = tuple([arrays[k] in found for k in at])
+    plans = segment.place.plans
+    key = ("through", current_backend(), forms, at, more, *segment.values)
+    if key in plans:
+        COUNTS["hits"] += 1
+    else:
+        with LOCK:
+            plans[key] = _plan(segment, forms, at, more)
+    which, plan = plans[key]
+    known: dict[Any, Array] = {**segment.values}
+    known |= {("of", i): g for i, (_, g) in enumerate(given)}
+    known |= {("to", k): found[arrays[k]] for k in at if arrays[k] in found}
+    results = plan.run(arrays, known, segment.numbers)
+    for k, g in zip(which, results, strict=True):
+        found[arrays[k]] = g
+
+
+def _asks(x: Node, ends: dict[Node, Lazy]) -> bool:
+    """Whether somebody wants the gradient with respect to a leaf."""
+    return x in ends or past_of(x) is not None
+
+
+def _plan(
+    segment: Segment, forms: Sequence[Form], at: Sequence[int], more: Sequence[bool]
+) -> tuple[list[int], Plan]:
+    """Of a segment the program of the gradient with respect to slots, and those that have one."""
+    known: dict[Node, Any] = {f.node: f for f in segment.values}
+    wanted = [_leaf(segment, k).node for k in at]
+    ends = [*[f.node for f in forms], *[x for x, yes in zip(wanted, more, strict=True) if yes]]
+    starts = [input_node(y.type) for y in ends]
+    keys = [("of", i) for i in range(len(forms))]
+    keys += [("to", k) for k, yes in zip(at, more, strict=True) if yes]
+    known |= zip(starts, keys, strict=True)
+    parts = pullback(ends, starts, wanted)
+    found = dict(zip(at, parts, strict=True))
+    results = {k: StopGradient()(g) for k, g in found.items() if g is not None}  # g may be given
+    return list(results), Plan(segment.place, list(results.values()), known, patient=True)
+
+
+def _leaf(segment: Segment, k: int) -> Form:
+    """The form of the array in a slot."""
+    x = segment.arrays[k]
+    return segment.place.leaf(k, x, x.prim.spent)  # type: ignore[attr-defined]

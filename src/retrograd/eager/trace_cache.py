@@ -1,0 +1,253 @@
+"""Forms: computations without data, each made once and recognised from then on.
+
+What a program records again and again, such as a step of a training loop, is the same computation
+on other data. A *form* is one value of it: a node over numbered slots in place of arrays. Forms are
+found through the forms they are computed from, so recording an operation that was recorded before
+is a look into a table; types, broadcasting, the user's line, the gradient and the program hang on
+the form and were worked out the first time.
+
+Slots are numbered by first use. Without that `x * y` and `x * x` would look alike.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from operator import itemgetter
+from types import CodeType
+from typing import Any, NamedTuple
+
+from retrograd.autodiff import pullback, seeds
+from retrograd.eager.fast_path import FormBase
+from retrograd.ir import Node, Provenance, TensorType, full, made_by
+from retrograd.ops.identity import StopGradient
+from retrograd.ops.leaf import Leaf
+
+
+class Slot(Leaf):
+    """A graph input that stands for an array of a recording. Compared by identity."""
+
+    name = "input"
+
+    def __init__(self, type: TensorType) -> None:
+        self.type = type
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return self.type
+
+
+class Form(FormBase):
+    """One value of a recorded computation: a node over slots, and what is known about it."""
+
+    __slots__ = (
+        "gradients", "loss", "node", "place", "reach", "slopes", "slot", "spent", "stopped",
+        "type", "without_history",
+    )  # fmt: skip
+
+    def __init__(self, place: Place, node: Node, slot: int = -1, spent: bool = False) -> None:
+        self.place = place
+        self.node = node
+        self.type = node.type
+        self.floating = node.dtype.is_inexact
+        self.takes_numbers = node.dtype.dtype.kind == "f"
+        self.slot = slot  # the number of the array it stands for; -1: it is computed
+        self.spent = spent  # backward() went through it: no gradient does again
+        self.loss: Form | None = None  # of a gradient: the spent form of what it is the gradient of
+        self.uses: dict[Any, dict[Any, Form]] = {}
+        self.again: Form | None = None
+        self.serial = node.id
+        self.stopped: Form | None = None
+        self.without_history: Form | None = None  # what it turns into when backward() is done
+        self.reach: tuple[int, ...] | None = None
+        self.gradients: dict[Any, tuple[Form | None, ...]] = {}
+        self.slopes: dict[Any, tuple[Form | None, ...]] = {}  # see `differentiated`
+
+    def stop(self) -> Form:
+        """The same value as a constant to differentiation."""
+        if self.stopped is None:
+            self.stopped = self.place.form(_after(self.node))
+        return self.stopped
+
+    def spend(self) -> Form:
+        """The same value as a constant that no gradient may be asked to go through."""
+        if self.without_history is None:
+            made = Form(self.place, _after(self.node), spent=True)
+            self.place.forms[made.node] = made  # whoever finds the form finds it there
+            self.place.spends = True
+            self.without_history = made
+        return self.without_history
+
+    def slots(self) -> tuple[int, ...]:
+        """The slots a gradient can reach from here, ascending; a spent form among what it is
+        computed from is entered as -1."""
+        if self.reach is None:
+            found, seen, todo = set(), {self.node}, [self.node]
+            for node in todo:
+                for x in node.inputs:
+                    if x in seen:
+                        continue
+                    seen.add(x)
+                    form = self.place.forms.get(x)
+                    if form is not None and form.spent:
+                        found.add(-1)
+                    if form is not None and form.slot >= 0:
+                        found.add(form.slot)
+                    elif x.op != "stop_gradient" and x.dtype.is_inexact:
+                        todo.append(x)
+            self.reach = tuple(sorted(found))
+        return self.reach
+
+    def gradient(self, wanted: Sequence[Form], seed: Form | None) -> tuple[Form | None, ...]:
+        """The forms of the gradient with respect to slots; None: there is no gradient."""
+        key = (*wanted, seed)
+        found = self.gradients.get(key)
+        if found is None:
+            start = seeds([self.node]) if seed is None else [seed.node]
+            nodes, loss = self._pulled(start, wanted), self.spend()
+            found = tuple([None if g is None else self._gradient(g, loss) for g in nodes])
+            self.gradients[key] = found
+        return found
+
+    def differentiated(self, wanted: Sequence[Form]) -> tuple[Form | None, ...]:
+        """The value as a constant, through which no gradient goes, and its gradients as above: what
+        a transform gives."""
+        key = tuple(wanted)
+        found = self.slopes.get(key)
+        if found is None:
+            nodes, value = self._pulled(seeds([self.node]), wanted), self.stop()
+            found = (value, *[None if g is None else self._gradient(g, value) for g in nodes])
+            self.slopes[key] = found
+        return found
+
+    def _pulled(self, start: Sequence[Node], wanted: Sequence[Form]) -> list[Node | None]:
+        return pullback([self.node], start, [w.node for w in wanted])
+
+    def _gradient(self, g: Node, loss: Form) -> Form:
+        form = self.place.form(StopGradient()(g))  # it is a constant to what uses it
+        form.loss = loss
+        return form
+
+
+def _after(node: Node) -> Node:
+    with made_by(Provenance(node.scope, node.source, node.origin)):
+        return StopGradient()(node)
+
+
+class Place:
+    """A line of the user's program where recordings start, and the forms of what followed.
+
+    Threads share it, without a lock: its tables only grow, an entry is final, and what goes through
+    a table takes a copy at once.
+    """
+
+    __slots__ = (
+        "calls",
+        "forms",
+        "leaves",
+        "limit",
+        "newest",
+        "numbers",
+        "plans",
+        "room",
+        "spends",
+        "values",
+    )
+
+    def __init__(self) -> None:
+        self.leaves: dict[Any, Form] = {}  # by slot, type, name and whether it is spent
+        self.calls: dict[Any, Any] = {}  # results of library functions, by arguments
+        self.forms: dict[Node, Form] = {}
+        self.numbers: dict[Node, int] = {}  # constants that stand for a number of the recording
+        self.plans: dict[Any, Any] = {}
+        self.newest = -1  # the serial of the form of a computation that was made last
+        self.limit = 0  # how long a recording was that was cut, if one was: the next is as long
+        self.room = 0  # up to how many operations a recording did not repeat, if one was longer
+        self.values: dict[int, float] = {}  # the numbers of the last one that was cut
+        self.spends = False  # whether there are spent forms
+
+    def leaf(self, slot: int, node: Node, spent: bool) -> Form:
+        """The form of the array in a slot."""
+        key = (slot, node.type, node.name, spent)
+        found = self.leaves.get(key)
+        if found is None:
+            self.spends |= spent
+            empty = Node(Slot(node.type), (), node.type, node.scope, node.source, None, node.name)
+            made = self.forms[empty] = Form(self, empty, slot, spent)
+            found = self.leaves.setdefault(key, made)  # another thread may have been faster
+        return found
+
+    def form(self, node: Node) -> Form:
+        """The form of a node over slots of this place."""
+        found = self.forms.get(node)
+        if found is None:
+            found = self.forms.setdefault(node, Form(self, node))
+            self.newest = max(self.newest, found.serial)
+        return found
+
+
+PLACES: dict[Any, Place] = {}
+CAPACITY = 256  # places that are remembered; beyond, all are forgotten, and learned again
+FORMS = 50_000  # the same of forms at one place, and all of twice as many, roughly
+PLANS = 256  # programs of one place
+
+
+def place_of(code: CodeType | None, lasti: int) -> Place:
+    """The forms of what starts at a line of the user's program.
+
+    The line is part of what is looked up so that the lines that errors name are right. It is
+    known by name, not as an object: each line typed at a prompt is an object of its own.
+    """
+    key = code and (code.co_filename, code.co_name, code.co_firstlineno, lasti)
+    found = PLACES.get(key)
+    if found is None or len(found.forms) > FORMS or len(found.plans) > PLANS:
+        places = list(PLACES.values())  # at once: other threads enter theirs
+        if len(places) >= CAPACITY or sum([len(p.forms) for p in places]) > 2 * FORMS:
+            PLACES.clear()
+        found = PLACES[key] = Place()
+    return found
+
+
+class Part(NamedTuple):
+    """Forms that are to become nodes."""
+
+    outputs: Sequence[Form]
+    array: Callable[[int], Node]  # what is in a slot
+    numbers: Mapping[int, float]
+    done: dict[Node, Node]  # remembers the nodes of forms
+    openings: Sequence[tuple[int, int]] = ()  # when which were recorded: see `Page.begin`
+
+    def missing(self) -> Iterator[tuple[int, int, Node, Part]]:
+        """The nodes of forms that have none yet, each behind when it was recorded and its id."""
+        order = [form.node for form in self.outputs if form.node not in self.done]
+        seen = set(order)
+        for node in order:  # the list grows while the loop goes through it
+            for x in node.inputs:
+                if x not in seen and x not in self.done:
+                    seen.add(x)
+                    order.append(x)
+        openings = sorted(self.openings)  # threads that record on one page may enter them at once
+        lasts = list(accumulate([last for _, last in openings], max))
+        for node in order:
+            k = bisect_left(lasts, node.id) - 1
+            yield openings[max(k, 0)][0] if openings else 0, node.id, node, self
+
+    def make(self, node: Node, place: Place) -> None:
+        """The node for a form; those of its inputs are there."""
+        here, done = place.forms.get(node), self.done
+        if here is not None and here.slot >= 0:
+            done[node] = self.array(here.slot)
+        elif (k := place.numbers.get(node)) is not None:
+            with made_by(Provenance(node.scope, node.source, node.origin)):
+                done[node] = full(self.numbers[k], node.type)
+        else:
+            origin = done.get(node.origin) if node.origin is not None else None
+            done[node] = node.rebuilt([done[x] for x in node.inputs], origin)
+
+
+def fill(parts: Iterable[Part]) -> None:
+    """Make the nodes that forms stand for, given what is in the slots, in the order in which they
+    were recorded."""
+    found = [x for part in parts for x in part.missing()]
+    for _, _, node, part in sorted(found, key=itemgetter(0, 1)):
+        part.make(node, part.outputs[0].place)

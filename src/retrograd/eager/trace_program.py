@@ -1,0 +1,136 @@
+"""Plans: programs for pages, with where their arguments are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.eager.program_cache import needed, program_for, with_arguments
+from retrograd.eager.trace_cache import Form, Place
+from retrograd.errors import IndexRangeError, LinAlgError
+from retrograd.ir import Node, product
+from retrograd.ops.elementwise import ELEMENTWISE
+from retrograd.passes.lowering.complex import on_real
+from retrograd.runtime.backend import Array, Program
+from retrograd.runtime.executors.op_by_op import InterpretedProgram
+
+
+class Plan:
+    """A program for a page: where its arguments are, and what it computes.
+
+    `ends` are nodes over slots of the place; `known` are nodes whose values are at hand, with keys
+    under which the caller finds them. With `patient` the program is compiled only when it has come
+    back some times.
+    """
+
+    __slots__ = (
+        "done", "ends", "free", "known", "program", "scalars", "slots", "what",
+    )  # fmt: skip
+
+    def __init__(
+        self, place: Place, ends: Sequence[Node], known: Mapping[Node, Any], patient: bool = False
+    ) -> None:
+        leaves = {f.node: f for f in list(place.leaves.values())}
+        self.ends = list(ends)
+        what = self.what = needed(ends, lambda n: n if n in known else leaves.get(n))
+        free = place.numbers
+        self.slots = [leaves[x].slot for x in what.inputs if x not in known]
+        self.known = [known[x] for x in what.inputs if x in known]
+        what.inputs.sort(key=lambda x: x in known)  # arrays of slots first; the sort is stable
+        self.program: Program
+        self.program, self.scalars = program_for(what, self.ends, free, patient)
+        scalars = self.scalars
+        # Numbers: those of the recording are looked at in every run, the others never change.
+        self.free: dict[np.dtype[Any], list[tuple[int, int]]] = {}
+        for i, c in enumerate(scalars):
+            if c in free:
+                self.free.setdefault(c.dtype.dtype, []).append((i, place.numbers[c]))
+        arguments: list[Array] = [c.prim.value for c in scalars]  # type: ignore[attr-defined]
+        self.done: tuple[dict[int, float], list[Array]] = {}, arguments
+
+    def run(
+        self, arrays: Sequence[Node], known: Mapping[Any, Array], numbers: dict[int, float]
+    ) -> list[Array]:
+        """The values of the ends, given what is in the slots of a page."""
+        given = [arrays[k].prim.array for k in self.slots]  # type: ignore[attr-defined]
+        given += [known[key] for key in self.known]
+        given += self._numbers(numbers)
+        try:
+            return self.program(given)
+        except (IndexRangeError, LinAlgError):
+            # The program may have been made for another line of the user's that does the same.
+            graph = with_arguments(self.what.inputs, self.scalars, self.ends)
+            on_real(graph, InterpretedProgram)(given)
+            raise
+
+    def _numbers(self, given: dict[int, float]) -> list[Array]:
+        """The arguments that are numbers. Threads that record the same run one plan, each with
+        numbers of its own: what is remembered is replaced as a whole, and looked at once."""
+        done, arguments = self.done
+        if done != given:
+            now, arguments = given.copy(), list(arguments)
+            for dtype, places in self.free.items():
+                with np.errstate(all="ignore"):  # at once: one by one takes as long as the program
+                    row = np.array([now[k] for _, k in places], np.float64).astype(dtype)
+                for j, (i, _) in enumerate(places):
+                    arguments[i] = row[j, ...]
+            self.done = now, arguments
+        return arguments
+
+
+def along(
+    wanted: Sequence[Form], alive: Iterable[Form], known: Mapping[Node, Any], place: Place
+) -> list[Form]:
+    """What is computed when some forms are wanted, of those that somebody holds: what is on the
+    way, the loss a gradient came from and the gradients of a loss, and what takes next to nothing
+    more, such as a running total, which would grow if nobody looked at it."""
+    leaves = {f.node: f for f in list(place.leaves.values())}
+
+    def at_hand(node: Node) -> Any:
+        return known.get(node) or leaves.get(node)
+
+    outputs = dict.fromkeys(wanted)
+    alive = list(alive)
+    while True:
+        on_the_way = set(needed([f.node for f in outputs], at_hand).order)
+        losses = {f.loss for f in outputs}
+        new = [
+            f
+            for f in alive
+            if f not in outputs
+            and at_hand(f.node) is None
+            and (f.node in on_the_way or f in losses or f.loss in outputs)
+        ]
+        if not new:
+            break
+        outputs |= dict.fromkeys(new)
+    for f in alive:
+        if f not in outputs and at_hand(f.node) is None:
+            more = _more(f.node, on_the_way, at_hand)
+            if more is not None and all(_is_little(n) for n in more):
+                outputs[f] = None
+    return list(outputs)
+
+
+LITTLE = 4  # operations that are computed along
+
+
+def _more(node: Node, on_the_way: set[Node], at_hand: Callable[[Node], Any]) -> list[Node] | None:
+    """What else would have to be computed for a node; None if it is more than a little."""
+    todo, seen = [node], {node}
+    for n in todo:
+        if n.op == "input" or len(todo) > LITTLE:
+            return None
+        for x in n.inputs:
+            if x not in seen and x not in on_the_way and at_hand(x) is None:
+                seen.add(x)
+                todo.append(x)
+    return todo
+
+
+def _is_little(node: Node) -> bool:
+    """Whether a node takes next to no time, and cannot fail."""
+    sizes = [product(x.shape) for x in (node, *node.inputs)]
+    return all(isinstance(n, int) and n <= 64 for n in sizes) and node.op in ELEMENTWISE

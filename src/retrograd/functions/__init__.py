@@ -1,0 +1,1 @@
+"""The array library: functions of tensors, by topic, that build nodes."""

@@ -1,0 +1,300 @@
+"""Products of matrices and tensors."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.eager.dispatch import function
+from retrograd.errors import DTypeError, ShapeError
+from retrograd.functions.broadcasting import (
+    alike,
+    broadcast_shapes,
+    broadcast_to,
+    listed_axes,
+    normal_axis,
+)
+from retrograd.functions.elementwise import ArrayLike
+from retrograd.functions.manipulation import positions
+from retrograd.ir import Dim, Node, Shape, bool_, evaluate, full
+from retrograd.ops import elementwise as el
+from retrograd.ops import reduce
+from retrograd.ops.complex import conj
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.shape import Concat, expand, permute, reshape, slice_axis
+
+TYPICAL = 64  # what a size that is not known is taken for
+EXACT = 5  # operands for which all orders of contraction are tried
+
+
+def _operands(what: str, *values: ArrayLike) -> list[Node]:
+    if not values:
+        raise ShapeError(f"{what} needs at least one operand")
+    nodes = alike(*values)
+    if nodes[0].dtype is bool_:
+        raise DTypeError(f"{what} takes numbers, not booleans; cast them first")
+    return nodes
+
+
+@function
+def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Any:
+    """Matrix product of the last two axes; leading axes are stacks and broadcast.
+
+    A vector on the left is a row, on the right a column, and its axis is dropped from the result:
+    `[..., n, k] @ [..., k, m] -> [..., n, m]`, `[k] @ [k, m] -> [m]`, `[n, k] @ [k] -> [n]`.
+    The error of an element is at most `(128 + log2(k)) * eps` times the sum of the magnitudes of
+    its products, mostly a few eps; half precision is added up in float32.
+    """
+    a, b = _operands("matmul", x1, x2)
+    if a.type.rank == 0 or b.type.rank == 0:
+        raise ShapeError(f"matmul takes vectors and matrices, not {a.type} and {b.type}; use *")
+    k = a.shape[-1]
+    if k != b.shape[-2 if b.type.rank > 1 else 0]:
+        raise ShapeError(
+            f"matmul of {a.type} and {b.type}: the last axis of the first has the size {k}, the "
+            f"{'second to last' if b.type.rank > 1 else 'only'} axis of the second "
+            f"{b.shape[-2 if b.type.rank > 1 else 0]}"
+        )
+    if b.type.rank <= 2:  # one matrix for every row of a
+        return DotGeneral((a.type.rank - 1,), (max(b.type.rank - 2, 0),))(a, b)
+    if a.type.rank == 1:
+        y = matmul(reshape(a, (1, k)), b)
+        return reshape(y, (*y.shape[:-2], y.shape[-1]))
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (broadcast_to(n, (*lead, *n.shape[-2:])) for n in (a, b))
+    batch = tuple(range(len(lead)))
+    return DotGeneral((len(lead) + 1,), (len(lead),), batch, batch)(a, b)
+
+
+@function
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
+    """Sum of products over axes: the last `axes` of x1 with the first of x2, or two lists."""
+    a, b = _operands("tensordot", x1, x2)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(a.type.rank, b.type.rank):
+            raise ShapeError(f"tensordot over {axes} axes of {a.type} and {b.type}")
+        left: Any = range(a.type.rank - axes, a.type.rank)
+        right: Any = range(axes)
+    elif isinstance(axes, tuple | list) and len(axes) == 2:
+        left, right = axes
+    else:
+        raise ShapeError(f"tensordot's axes are a number or two lists of axes, not {axes!r}")
+    i = listed_axes(left, a.type.rank, "tensordot")
+    j = listed_axes(right, b.type.rank, "tensordot")
+    if [a.shape[p] for p in i] != [b.shape[p] for p in j]:
+        raise ShapeError(f"tensordot of {a.type} and {b.type}: axes {i} and {j} differ in size")
+    return DotGeneral(i, j)(a, b)
+
+
+@function
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
+    """Sum of products along one axis, `sum(conj(x1) * x2)`; the others broadcast.
+
+    Both have this axis, of the same size; it is best counted from the end, as a negative number: a
+    positive one counts in the shape of both together. Of complex vectors the first is conjugated,
+    so that `vecdot(x, x)` is `|x|**2`.
+    """
+    a, b = _operands("vecdot", x1, x2)
+    rank = max(a.type.rank, b.type.rank)
+    at = normal_axis(axis, rank, "vecdot")
+    for n in (a, b):
+        normal_axis(at - rank, n.type.rank, "vecdot")
+    if a.shape[at - rank] != b.shape[at - rank]:
+        raise ShapeError(
+            f"vecdot of {a.type} and {b.type}: axis {axis}, along which products are summed, has "
+            f"the sizes {a.shape[at - rank]} and {b.shape[at - rank]}; it is not broadcast"
+        )
+    shape = broadcast_shapes(a.shape, b.shape)
+    a, b = broadcast_to(conj(a), shape), broadcast_to(b, shape)
+    return reduce.ReduceSum((at,))(a * b)
+
+
+@function
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Any:
+    """All products of the elements of two vectors."""
+    a, b = _operands("outer", x1, x2)
+    if a.type.rank != 1 or b.type.rank != 1:
+        raise ShapeError(f"outer takes vectors, not {a.type} and {b.type}")
+    return DotGeneral((), ())(a, b)
+
+
+@function
+def kron(x1: ArrayLike, x2: ArrayLike, /) -> Any:
+    """The Kronecker product: x1 with each element replaced by that element times x2.
+
+    Arrays of fewer axes get axes of size 1 in front; the sizes along each axis are multiplied.
+    """
+    a, b = _operands("kron", x1, x2)
+    rank = max(a.type.rank, b.type.rank)
+    a, b = (reshape(n, (1,) * (rank - n.type.rank) + n.shape) for n in (a, b))
+    mixed = [d for pair in zip(a.shape, b.shape, strict=True) for d in pair]
+    wide_a = expand(a, tuple(mixed), tuple(range(1, 2 * rank, 2)))
+    wide_b = expand(b, tuple(mixed), tuple(range(0, 2 * rank, 2)))
+    return reshape(wide_a * wide_b, tuple(p * q for p, q in zip(a.shape, b.shape, strict=True)))
+
+
+@function
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
+    """The cross product of vectors of three components along an axis; the others broadcast."""
+    a, b = _operands("cross", x1, x2)
+    shape = broadcast_shapes(a.shape, b.shape)
+    at = normal_axis(axis, len(shape), "cross")
+    if any(n.shape[at - len(shape) :][:1] != (3,) for n in (a, b)):
+        raise ShapeError(f"cross of {a.type} and {b.type}: axis {axis} must have 3 components")
+    a, b = broadcast_to(a, shape), broadcast_to(b, shape)
+
+    def turned(x: Node, by: int) -> Node:
+        parts = [slice_axis(x, at, i, i + 1) for i in range(3)]
+        return Concat(at)(*parts[by:], *parts[:by])
+
+    return turned(a, 1) * turned(b, 2) - turned(a, 2) * turned(b, 1)
+
+
+@function
+def multi_dot(arrays: ArrayLike, /) -> Any:
+    """The matrix product of several matrices, in the order that takes the fewest operations. The
+    first may be a vector, a row, and the last one, a column."""
+    nodes = _operands("multi_dot", *arrays)
+    ends = {0, len(nodes) - 1}
+    for i, n in enumerate(nodes):
+        if n.type.rank != 2 and not (n.type.rank == 1 and i in ends):
+            raise ShapeError(f"multi_dot takes matrices, and vectors at its ends, not {n.type}")
+    letters = iter(string.ascii_letters)
+    left, terms = next(letters), []
+    for i, n in enumerate(nodes):
+        row, column = n.type.rank == 1 and i == 0, n.type.rank == 1 and i > 0
+        right = left if column else next(letters)
+        terms.append(right if row else left if column else left + right)
+        left = right
+    last = "" if nodes[-1].type.rank == 1 and len(nodes) > 1 else terms[-1][-1]
+    first = "" if nodes[0].type.rank == 1 else terms[0][0]
+    return einsum(f"{','.join(terms)}->{first}{last}", *nodes)
+
+
+@function
+def einsum(subscripts: str, /, *operands: ArrayLike) -> Any:
+    """Einstein summation: `einsum("ij,jk->ik", a, b)`.
+
+    Letters name axes; one that is missing behind `->` is summed over, one that repeats within an
+    operand is its diagonal, `...` stands for axes that broadcast. Without `->` the result has the
+    letters that occur once, in alphabetical order. Of the orders in which the operands can be
+    contracted, two at a time, one that takes few operations is chosen.
+    """
+    if not isinstance(subscripts, str):
+        raise ShapeError(f'einsum takes subscripts such as "ij,jk->ik" first, not {subscripts!r}')
+    nodes = _operands("einsum", *operands)
+    terms, result = _parse(subscripts, nodes)
+    nodes = [_diagonal(n, t) for n, t in zip(nodes, terms, strict=True)]
+    terms = [_once(t) for t in terms]
+    left = list(zip(nodes, terms, strict=True))
+    for step in contraction_order([n.shape for n in nodes], terms, result):
+        (y, names), *others = [left[i] for i in step]
+        left = [x for i, x in enumerate(left) if i not in step]
+        for k, (b, b_names) in enumerate(others):
+            needed = set(result).union(*(t for _, t in left), *(t for _, t in others[k + 1 :]))
+            y, names = _pair(y, names, b, b_names, needed)
+        left.append((y, names))
+    ((y, names),) = left
+    gone = tuple(i for i, c in enumerate(names) if c not in result)
+    y, names = reduce.reduce_sum(y, gone), [c for c in names if c in result]
+    return permute(y, [names.index(c) for c in result])
+
+
+def contraction_order(
+    shapes: Sequence[Shape], terms: Sequence[Sequence[str]], result: Sequence[str]
+) -> list[tuple[int, ...]]:
+    """Which operands to contract, step by step: their positions among those left, to which the
+    result of a step is appended. NumPy finds the best order of a few, and a good one of many."""
+    if len(shapes) < 3:
+        return [tuple(range(len(shapes)))]
+    numbers = {c: i for i, c in enumerate(dict.fromkeys(c for t in terms for c in t))}
+    operands: list[Any] = []
+    for shape, term in zip(shapes, terms, strict=True):
+        sizes = [max(evaluate(d, dict.fromkeys(_names(d), TYPICAL)), 1) for d in shape]
+        operands += [np.broadcast_to(np.float64(0), sizes), [numbers[c] for c in term]]
+    how = "optimal" if len(shapes) <= EXACT else "greedy"
+    path, _ = np.einsum_path(*operands, [numbers[c] for c in result], optimize=how)
+    return path[1:]
+
+
+def _names(size: int | Dim) -> Iterable[str]:
+    return size.names if isinstance(size, Dim) else ()
+
+
+def _parse(subscripts: str, nodes: Sequence[Node]) -> tuple[list[list[str]], list[str]]:
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    parts = left.split(",")
+    if len(parts) != len(nodes):
+        raise ShapeError(f"einsum {subscripts!r} names {len(parts)} operands, not {len(nodes)}")
+    if arrow and set(right.replace("...", "")) - set(left):
+        raise ShapeError(f"einsum {subscripts!r}: the result names an axis no operand has")
+    spread = [n.type.rank - len(p.replace("...", "")) for p, n in zip(parts, nodes, strict=True)]
+    widest = max((s for p, s in zip(parts, spread, strict=True) if "..." in p), default=0)
+    dots = [f"{i}" for i in range(widest)]
+    terms = []
+    for part, node, extra in zip(parts, nodes, spread, strict=True):
+        if (extra != 0 and "..." not in part) or extra < 0:
+            raise ShapeError(f"einsum {subscripts!r}: {part!r} does not fit {node.type}")
+        terms.append(_letters(part, dots[widest - extra :], subscripts))
+    sizes: dict[str, Any] = {}
+    for term, node in zip(terms, nodes, strict=True):
+        for c, d in zip(term, node.shape, strict=True):
+            if sizes.setdefault(c, d) != d:
+                raise ShapeError(f"einsum {subscripts!r}: axis {c!r} has the sizes {sizes[c]}, {d}")
+    if arrow:
+        result = _letters(right, dots, subscripts)
+        if len(set(result)) < len(result):
+            raise ShapeError(f"einsum {subscripts!r}: the result names an axis twice")
+        return terms, result
+    counts = [c for t in terms for c in t]
+    return terms, dots + sorted(c for c in set(counts) - set(dots) if counts.count(c) == 1)
+
+
+def _letters(part: str, dots: Sequence[str], subscripts: str) -> list[str]:
+    before, found, after = part.partition("...")
+    if any(c not in string.ascii_letters for c in before + after):
+        raise ShapeError(f"einsum {subscripts!r}: axes are named by letters, not {part!r}")
+    return [*before, *(dots if found else ()), *after]
+
+
+def _once(term: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(term))
+
+
+def _diagonal(x: Node, term: Sequence[str]) -> Node:
+    """Repeated letters merged: sum of x times the indicator of equal positions."""
+    for c in _once(term):
+        axes = [i for i, d in enumerate(term) if d == c]
+        for other in reversed(axes[1:]):
+            i, j = positions(x.shape, axes[0]), positions(x.shape, other)
+            x = reduce.ReduceSum((other,))(el.select(el.eq(i, j), x, full(0, x.type)))
+            term = [d for k, d in enumerate(term) if k != other]
+    return x
+
+
+def _pair(
+    a: Node, a_names: list[str], b: Node, b_names: list[str], needed: set[str]
+) -> tuple[Node, list[str]]:
+    """Contract two operands, keeping the axes somebody still needs."""
+    a, a_names = _sum_out(a, a_names, needed.union(b_names))
+    b, b_names = _sum_out(b, b_names, needed.union(a_names))
+    shared = [c for c in a_names if c in b_names]
+    batch = [c for c in shared if c in needed]
+    summed = [c for c in shared if c not in needed]
+    op = DotGeneral(
+        tuple(a_names.index(c) for c in summed),
+        tuple(b_names.index(c) for c in summed),
+        tuple(a_names.index(c) for c in batch),
+        tuple(b_names.index(c) for c in batch),
+    )
+    free = [c for c in a_names if c not in shared] + [c for c in b_names if c not in shared]
+    return op(a, b), batch + free
+
+
+def _sum_out(x: Node, names: list[str], keep: set[str]) -> tuple[Node, list[str]]:
+    gone = tuple(i for i, c in enumerate(names) if c not in keep)
+    return reduce.reduce_sum(x, gone), [c for c in names if c in keep]

@@ -1,0 +1,394 @@
+"""Making tensors."""
+
+from __future__ import annotations
+
+import math
+from array import array as buffer
+from typing import Any
+
+import numpy as np
+
+from retrograd.eager.conversion import as_array
+from retrograd.eager.dispatch import function
+from retrograd.eager.lazy_tensor import Array, Lazy, evaluate, is_taped
+from retrograd.errors import DTypeError, OptionError, ShapeError, TraceError
+from retrograd.functions.broadcasting import (
+    as_node,
+    broadcast_to,
+    flat,
+    integer,
+    joined_dtype,
+    nested,
+    number,
+    rounded,
+)
+from retrograd.functions.elementwise import ArrayLike
+from retrograd.functions.tensor.dlpack import imported
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.functions.tensor.weak_types import is_weak
+from retrograd.ir import (
+    Dim,
+    DType,
+    Node,
+    Shape,
+    TensorType,
+    as_dtype,
+    as_shape,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int64,
+)
+from retrograd.ir import full as full_node
+from retrograd.ir.source import located
+from retrograd.ops.elementwise import bitwise_and, cast, eq, gt, select
+from retrograd.ops.identity import Alias
+from retrograd.ops.leaf import Iota
+from retrograd.ops.shape import expand
+from retrograd.runtime.memory_limit import check_new
+
+
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor holding a copy of the data: a number, nested lists, an array, another tensor.
+
+    Python floats become float32, ints int64, bools bool; arrays keep their dtype, and Python
+    numbers in a list with arrays or tensors take theirs. A symbolic size is an int64. A Python
+    number that the dtype cannot hold is a `DTypeError`. What is made of tensors keeps their
+    gradients, and may be made of traced ones. With `requires_grad` it is a leaf that `backward()`
+    computes a gradient for, without a history; to make one of what a transform is differentiating
+    is a `GradientError`.
+
+    >>> import retrograd as rg
+    >>> rg.tensor([[1.0, 2.0], [3.0, 4.0]]).sum().item()
+    10.0
+    """
+    if isinstance(data, Dim):
+        return Tensor(number(data, as_dtype(dtype or int64)))
+    if not requires_grad and has_history(data):
+        return _copied(data, dtype) if isinstance(data, Lazy) else _joined(data, dtype)
+    array = np.array(as_array(data, dtype), order="C")
+    made = Tensor.of(array)
+    return made.requires_grad_() if requires_grad else made
+
+
+def has_history(data: Any) -> bool:
+    """Whether there are tensors in nested sequences whose history may be asked for, or which have
+    no value: those that are traced."""
+    tensors = [x for x in flat(data) if isinstance(x, Lazy)]
+    if not tensors:
+        return False
+    if any(x._requires_grad or is_weak(x.leaf_or_node) for x in tensors) or is_taped(tensors):
+        return True
+    try:
+        evaluate(tensors)
+    except TraceError:
+        return True
+    return False
+
+
+@function
+def _copied(x: ArrayLike, dtype: Any) -> Any:
+    x = as_node(x)
+    return Alias()(x) if dtype is None else rounded(x, as_dtype(dtype))
+
+
+@function
+def _joined(data: ArrayLike, dtype: Any) -> Any:
+    return nested(data, None if dtype is None else as_dtype(dtype), even=True)
+
+
+def asarray(
+    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+) -> Tensor:
+    """A tensor of the data, sharing the memory of a NumPy array or DLPack exporter if possible.
+
+    As memory is shared, an edit of the array is seen by the tensor, and by operations on it that
+    are called later. An operation uses what the array holds when it is called, whenever its result
+    or a gradient is computed: it takes a copy, which one that follows shares if nothing was edited.
+    `tensor` copies once.
+
+    >>> import numpy as np, retrograd as rg
+    >>> data = np.ones(2)
+    >>> x, w = rg.asarray(data), rg.tensor(np.ones(2), requires_grad=True)
+    >>> loss = (w * x).sum()
+    >>> data[0] = 5
+    >>> loss.backward()
+    >>> loss.item(), w.grad.tolist(), x.tolist()
+    (2.0, [1.0, 1.0], [5.0, 1.0])
+    """
+    _on_cpu(device)
+    if isinstance(obj, Lazy) and (dtype is None or as_dtype(dtype) is obj.dtype) and not copy:
+        return obj  # type: ignore[return-value]
+    if copy or isinstance(obj, Dim) or has_history(obj):
+        if copy is False:
+            raise ValueError("asarray with copy=False would have to copy here")
+        return tensor(obj, dtype)
+    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic | Lazy):
+        obj = imported(obj)
+    array = as_array(obj, dtype)
+    if copy is False and not (isinstance(obj, np.ndarray) and np.shares_memory(obj, array)):
+        raise ValueError("asarray with copy=False would have to copy here")
+    made = Tensor.of(array)
+    if not (isinstance(obj, Lazy) or _is_own(array, obj)):
+        made.share()
+    return made
+
+
+def _is_own(array: Array, obj: Any) -> bool:
+    """Whether nobody else has the memory of an array that was made of data."""
+    if isinstance(obj, np.ndarray | np.generic | memoryview | buffer):
+        return not np.may_share_memory(array, obj)
+    return not hasattr(obj, "__array__")  # what that gives may be anybody's
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor sharing the memory of another library's array, as `asarray` does; with `copy`,
+    holding a copy. A tensor of this library keeps its history.
+
+    Raises `DTypeError` for what has no `__dlpack__` or numbers that there are none of here,
+    `BufferError` where the other library cannot export the array.
+    """
+    _on_cpu(device)
+    if isinstance(x, Lazy):
+        return asarray(x, copy=copy)
+    if not hasattr(x, "__dlpack__"):
+        raise DTypeError(f"from_dlpack takes an array with __dlpack__, not {type(x).__name__}")
+    array = imported(x, copy)
+    return tensor(array) if copy else asarray(array)
+
+
+@located
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor with one value everywhere."""
+    _on_cpu(device)
+    if isinstance(fill_value, Dim):
+        return Tensor(number(fill_value, as_dtype(dtype or int64), _shape(shape)))
+    if isinstance(fill_value, Lazy):
+        return _filled(fill_value, _shape(shape), dtype)
+    value = as_array(fill_value, dtype)
+    if value.ndim:
+        raise ShapeError(f"full takes one number, not an array of shape {value.shape}")
+    return Tensor(full_node(value, TensorType(as_dtype(value.dtype), _shape(shape))))
+
+
+@function
+def _filled(value: ArrayLike, shape: Shape, dtype: Any) -> Any:
+    value = as_node(value)
+    if value.shape:
+        raise ShapeError(f"full takes one number, not an array of shape {value.shape}")
+    return broadcast_to(value if dtype is None else rounded(value, as_dtype(dtype)), shape)
+
+
+def _on_cpu(device: Any) -> None:
+    """Arrays live in the memory of the CPU; anything else that is asked for is refused."""
+    if device not in (None, "cpu"):
+        raise OptionError(f"tensors are made on the CPU, not on device {device!r}")
+
+
+def _shape(shape: Any) -> Shape:
+    return as_shape(shape.value().tolist() if isinstance(shape, Lazy) else shape)
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of zeros."""
+    return full(shape, 0, dtype=dtype or float32, device=device)
+
+
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of ones."""
+    return full(shape, 1, dtype=dtype or float32, device=device)
+
+
+def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor whose values do not matter; they are zeros."""
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def _like(x: Any, value: Any, dtype: Any, device: Any) -> Tensor:
+    x = asarray(x)
+    return full(x.shape, value, dtype=dtype or x.dtype, device=device)
+
+
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One value everywhere, with the shape and dtype of x."""
+    return _like(x, fill_value, dtype, device)
+
+
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros with the shape and dtype of x."""
+    return _like(x, 0, dtype, device)
+
+
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones with the shape and dtype of x."""
+    return _like(x, 1, dtype, device)
+
+
+empty_like = zeros_like
+
+
+@located
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """`start, start + step, ...` below `stop`; `arange(n)` counts from 0. Ints give int64, floats
+    float32. Start and stop may be symbolic sizes, `arange(1, N + 1)`, of which how many numbers
+    there are is not negative. Where they are tensors, how many numbers there are follows from their
+    values, and the numbers have gradients in start and step."""
+    _on_cpu(device)
+    if stop is None:
+        start, stop = 0, start
+    if isinstance(start, Dim) or isinstance(stop, Dim):
+        return Tensor(_counted(start, stop, step, as_dtype(dtype or int64)))
+    if any(has_history(v) for v in (start, stop, step)):
+        return _moving(start, stop, step, dtype)
+    first, end, by = (_number(v, "arange") for v in (start, stop, step))
+    if any(isinstance(v, complex) for v in (first, end, by)):
+        raise DTypeError(f"arange counts real numbers, not from {first} to {end} in steps of {by}")
+    if by == 0 or not all(isinstance(v, int) or math.isfinite(v) for v in (first, end, by)):
+        raise ShapeError(f"arange from {first} to {end} in steps of {by} has no end")
+    if not all(isinstance(v, int) for v in (first, end, by)):
+        kind = dtype or _span_dtype(*[v.node if isinstance(v, Lazy) else v for v in (start, step)])
+        return Tensor.of(as_array(_steps(first, end, by), kind))
+    numbers = range(first, end, by)
+    check_new((max(-((first - end) // by), 0),), 8, "arange")
+    kind = as_dtype(dtype or int64)
+    for v in (numbers[0], numbers[-1]) if numbers else ():
+        as_array(v, kind)  # refuses what the dtype cannot hold
+    if not kind.is_integer:
+        return Tensor.of(np.arange(first, first + len(numbers) * by, by).astype(kind.dtype))
+    steps = (np.arange(len(numbers)) * by).astype(kind.dtype)
+    return Tensor.of(steps + np.asarray(first % 2**64, np.uint64).astype(kind.dtype))  # mod 2**64
+
+
+def _moving(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
+    """`arange` of tensors with a history."""
+    values = [v.detach().item() if isinstance(v, Tensor) else v for v in (start, stop, step)]
+    (count,) = arange(*values).shape
+    return _paced(start, step, count, dtype)
+
+
+@function
+def _paced(start: ArrayLike, step: ArrayLike, count: int | Dim, dtype: Any) -> Any:
+    kind = _span_dtype(start, step) if dtype is None else as_dtype(dtype)
+    place = Iota((count,), 0, float64)()
+    values = place * _wide(step, float64, count) + _wide(start, float64, count)
+    return cast(values, kind)
+
+
+def _span_dtype(*ends: Any) -> DType:
+    """The dtype of numbers from one to another: that of the tensors, if it is floating."""
+    kind = joined_dtype([v for v in ends if isinstance(v, Node)] or [0.0])
+    return kind if kind.is_inexact else float32
+
+
+def _wide(value: Any, dtype: DType, count: int | Dim) -> Node:
+    """A number in double precision, for each of a count of elements."""
+    if not isinstance(value, Node):
+        return full_node(value, TensorType(dtype, (count,)))
+    if value.shape:
+        raise ShapeError(f"a span has numbers for ends, not an array of shape {value.shape}")
+    return expand(rounded(value, dtype), (count,), (0,))
+
+
+def _steps(first: float, end: float, by: float) -> Array:
+    """As NumPy counts: how many follows from a quotient in double precision, and one differs from
+    the one before by what the second differs from the first."""
+    try:
+        count = max(math.ceil((end - first) / by), 0)
+        start, second = float(first), float(first + by)
+    except OverflowError:
+        raise ShapeError(
+            f"arange from {first} to {end} in steps of {by}: more numbers than can be counted"
+        ) from None
+    check_new((count,), 8, "arange")
+    return start + np.arange(count) * (second - start)
+
+
+def _counted(start: Any, stop: Any, step: Any, dtype: DType) -> Node:
+    """`arange` of which an end is a symbolic size."""
+    ends = [v if isinstance(v, Dim) else integer(v, "arange") for v in (start, stop)]
+    by = integer(step, "arange: step")
+    if by == 0:
+        raise ShapeError(f"arange from {start} to {stop} in steps of 0 has no end")
+    gap = (ends[1] - ends[0]) * (1 if by > 0 else -1)
+    count = (gap + abs(by) - 1) // abs(by)
+    if ends[0] == 0 and by == 1:
+        return Iota((count,), 0, dtype)()
+    place = Iota((count,), 0, int64)() * number(by, int64, (count,))
+    return cast(place + number(ends[0], int64, (count,)), dtype)
+
+
+def _number(value: Any, what: str) -> Any:
+    """A Python number, as it is, of whatever holds one."""
+    if isinstance(value, int | float | complex):
+        return value.item() if isinstance(value, np.generic) else value + 0
+    array = as_array(value)
+    if array.ndim:
+        raise ShapeError(f"{what} takes numbers, not an array of shape {array.shape}")
+    return array.item()
+
+
+@located
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """`num` evenly spaced numbers from start to stop, stop included if `endpoint`; float32, or
+    complex64 where one of both is complex, unless a dtype is given. Where they are tensors, the
+    numbers have their dtype and gradients in both."""
+    _on_cpu(device)
+    (count,) = _shape((num,))
+    if isinstance(count, Dim) or isinstance(start, Lazy) or isinstance(stop, Lazy):
+        first, last = (v if isinstance(v, Lazy) else _number(v, "linspace") for v in (start, stop))
+        return _spaced(first, last, count, dtype, endpoint)
+    first, last = _number(start, "linspace"), _number(stop, "linspace")
+    check_new((count,), 8, "linspace")
+    values = np.linspace(first, last, count, endpoint=endpoint)
+    kind = complex64 if isinstance(first, complex) or isinstance(last, complex) else float32
+    return Tensor.of(as_array(values, dtype or kind))
+
+
+@located
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """Ones on diagonal k, zeros elsewhere."""
+    _on_cpu(device)
+    rows, columns = _shape((n_rows, n_rows if n_cols is None else n_cols))
+    kind = as_dtype(dtype or float32)
+    if isinstance(rows, Dim) or isinstance(columns, Dim):
+        row, column = (Iota((rows, columns), axis, int64)() for axis in (0, 1))
+        return Tensor(cast(eq(column - row, full_node(k, row.type)), kind))
+    check_new((rows, columns), kind.itemsize, "eye")
+    return Tensor.of(np.eye(rows, columns, k, dtype=kind.dtype))
+
+
+@function
+def _spaced(
+    start: ArrayLike, stop: ArrayLike, count: int | Dim, dtype: Any, endpoint: bool, /
+) -> Any:
+    """`linspace` of a symbolic number of elements, or between tensors."""
+    kind = _span_dtype(start, stop) if dtype is None else as_dtype(dtype)
+    whole = any(v.dtype.is_complex if isinstance(v, Node) else isinstance(v, complex)
+                for v in (start, stop))  # fmt: skip
+    wide = TensorType(complex128 if whole else float64, (count,))
+    place = Iota((count,), 0, int64)()
+    gaps = cast(number(count - 1 if endpoint else count, int64, (count,)), float64)
+    ones = full_node(1, gaps.type)
+    gaps = cast(select(gt(gaps, ones), gaps, ones), wide.dtype)
+    first, last = (_wide(v, wide.dtype, count) for v in (start, stop))
+    values = cast(place, wide.dtype) * ((last - first) / gaps) + first
+    if endpoint:
+        end = number(count - 1, int64, (count,))
+        # A single element is the first.
+        is_last = bitwise_and(eq(place, end), gt(place, full_node(0, place.type)))
+        values = select(is_last, last, values)
+    return cast(values, kind)

@@ -1,0 +1,208 @@
+"""Dtype functions of the array API: limits, promotion, kinds, and what the namespace can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from retrograd.eager.conversion import promote
+from retrograd.eager.lazy_tensor import Lazy
+from retrograd.errors import DTypeError, OptionError
+from retrograd.functions.broadcasting import number_dtype
+from retrograd.ir import (
+    DTYPES,
+    Dim,
+    DType,
+    Node,
+    as_dtype,
+    bool_,
+    complex64,
+    float32,
+    int64,
+)
+
+VERSIONS = "2021.12", "2022.12", "2023.12", "2024.12"  # of the array API
+
+
+def check_version(version: str | None) -> None:
+    """Refuse a version of the array API that the namespace says nothing about."""
+    if version is not None and version not in VERSIONS:
+        raise OptionError(
+            f"the version {version!r} of the array API is unknown here; there are "
+            f"{', '.join(VERSIONS)}"
+        )
+
+
+def _dtype_of(x: Any) -> DType:
+    """The dtype that is given, or that of an array."""
+    return x.dtype if isinstance(x, Lazy | Node) else as_dtype(getattr(x, "dtype", x))
+
+
+@dataclass(frozen=True)
+class FloatInfo:
+    """The limits of a floating dtype; numbers are Python floats."""
+
+    bits: int
+    eps: float  # the distance from 1 to the next number
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class IntegerInfo:
+    """The limits of an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def finfo(type: Any, /) -> FloatInfo:
+    """The limits of a floating dtype, or of that of an array; of a complex one those of its parts.
+
+    >>> import retrograd as rg
+    >>> rg.finfo(rg.float32).bits
+    32
+    """
+    dtype = _dtype_of(type)
+    dtype = dtype.real if dtype.is_complex else dtype
+    if not dtype.is_float:
+        raise DTypeError(f"finfo is about floating dtypes, not {dtype}; see iinfo")
+    info = ml_dtypes.finfo(dtype.dtype)
+    eps, most, least, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
+    return FloatInfo(8 * dtype.itemsize, eps, most, least, normal, dtype)
+
+
+def iinfo(type: Any, /) -> IntegerInfo:
+    """The limits of an integer dtype, or of that of an array.
+
+    >>> import retrograd as rg
+    >>> rg.iinfo(rg.uint8).max
+    255
+    """
+    dtype = _dtype_of(type)
+    if not dtype.is_integer:
+        raise DTypeError(f"iinfo is about integer dtypes, not {dtype}; see finfo")
+    info = np.iinfo(dtype.dtype)
+    return IntegerInfo(info.bits, int(info.max), int(info.min), dtype)
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype that arrays, dtypes and Python numbers make together; a number takes the dtype of
+    the others where its kind fits.
+
+    >>> import retrograd as rg
+    >>> rg.result_type(rg.int8, rg.uint8)
+    int16
+    """
+    if not arrays_and_dtypes:
+        raise DTypeError("result_type needs at least one array or dtype")
+    joined: DType | None = None
+    numbers = []
+    for x in arrays_and_dtypes:
+        if isinstance(x, bool | int | float | complex | Dim) and not isinstance(x, np.generic):
+            numbers.append(x)
+            continue
+        dtype = _dtype_of(x)
+        joined = dtype if joined is None else promote(joined, dtype)
+    for x in numbers:
+        joined = number_dtype(x, joined)
+    assert joined is not None
+    return joined
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Whether a dtype, or that of an array, is promoted to another when they meet: within a kind,
+    and from floats to complex numbers whose parts hold them. No value is lost.
+
+    >>> import retrograd as rg
+    >>> rg.can_cast(rg.int8, rg.int16), rg.can_cast(rg.int16, rg.int8)
+    (True, False)
+    """
+    source, target = _dtype_of(from_), as_dtype(to)
+    if source is target:
+        return True
+    if source.is_inexact is not target.is_inexact or bool_ in (source, target):
+        return False
+    try:
+        return promote(source, target) is target
+    except DTypeError:
+        return False
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind: a dtype, a name as "real floating", or a tuple of these.
+
+    >>> import retrograd as rg
+    >>> rg.isdtype(rg.int8, ("unsigned integer", "signed integer"))
+    True
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    found = as_dtype(dtype)
+    if isinstance(kind, str) and kind in KINDS:
+        return found in KINDS[kind]
+    try:
+        return found is as_dtype(kind)
+    except DTypeError:
+        raise ValueError(f"{kind!r} is not a kind of dtype; there are {', '.join(KINDS)}") from None
+
+
+KINDS: dict[str, tuple[DType, ...]] = {
+    "bool": (bool_,),
+    "signed integer": tuple(d for d in DTYPES if d.kind == "int"),
+    "unsigned integer": tuple(d for d in DTYPES if d.kind == "uint"),
+    "integral": tuple(d for d in DTYPES if d.is_integer),
+    "real floating": tuple(d for d in DTYPES if d.is_float),
+    "complex floating": tuple(d for d in DTYPES if d.kind == "complex"),
+    "numeric": tuple(d for d in DTYPES if d is not bool_),
+}
+
+
+class NamespaceInfo:
+    """What `__array_namespace_info__()` returns."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """What of the standard is optional: masks and results of sizes that depend on values work
+        outside of traced functions."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+
+    def default_device(self) -> str:
+        """The device of arrays that are made without one."""
+        return "cpu"
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+        """The dtypes of arrays that are made of Python numbers."""
+        _on_cpu(device)
+        return {
+            "real floating": float32,
+            "complex floating": complex64,
+            "integral": int64,
+            "indexing": int64,
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+        """The standard's dtypes by name, those of a kind if one is given."""
+        _on_cpu(device)
+        found = [d for d in DTYPES if kind is None or isdtype(d, kind)]
+        return {d.name: d for d in found if not d.is_half}  # which the standard does not know
+
+    def devices(self) -> list[str]:
+        """The devices there are."""
+        return ["cpu"]
+
+
+def _on_cpu(device: Any) -> None:
+    if device not in (None, "cpu"):
+        raise OptionError(f"there is the device 'cpu', not {device!r}")
+
+
+def __array_namespace_info__() -> NamespaceInfo:
+    """What the array API asks of a namespace: dtypes, devices, capabilities."""
+    return NamespaceInfo()

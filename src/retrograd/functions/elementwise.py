@@ -1,0 +1,328 @@
+"""Elementwise functions with broadcasting and dtype promotion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.eager.conversion import integer_range
+from retrograd.eager.dispatch import function
+from retrograd.eager.lazy_tensor import Lazy
+from retrograd.errors import DTypeError, OptionError
+from retrograd.functions.broadcasting import (
+    as_node,
+    broadcast_shapes,
+    broadcast_to,
+    rounded,
+    together,
+)
+from retrograd.ir import Node, as_dtype, bool_, full
+from retrograd.ops import elementwise as ops
+from retrograd.ops.complex import complex_, imag, real
+from retrograd.ops.identity import StopGradient
+
+ArrayLike = Any
+
+
+def _named(
+    call: Callable[..., Any], name: str, doc: str, numbers: bool = False
+) -> Callable[..., Any]:
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    return function(call, numbers)
+
+
+def _unary(name: str, doc: str, op: ops.Elementwise, floating: bool = True) -> Callable[..., Any]:
+    def call(x: ArrayLike, /) -> Any:
+        return op(*together(x, floating=floating))
+
+    return _named(call, name, f"{doc}\n\nElementwise; integers are taken as float32." if floating
+                  else f"{doc}\n\nElementwise.")  # fmt: skip
+
+
+def _binary(name: str, doc: str, op: ops.Elementwise, floating: bool = False) -> Callable[..., Any]:
+    def call(x1: ArrayLike, x2: ArrayLike, /) -> Any:
+        return op(*together(x1, x2, floating=floating))
+
+    doc = f"{doc}\n\nElementwise, with broadcasting and dtype promotion."
+    return _named(call, name, doc, numbers=True)
+
+
+# fmt: off
+add = _binary("add", "`x1 + x2`.", ops.add)
+subtract = _binary("subtract", "`x1 - x2`.", ops.sub)
+multiply = _binary("multiply", "`x1 * x2`. An exactly zero cotangent stays zero whatever the other "
+                   "factor is.", ops.mul)
+divide = _binary("divide", "`x1 / x2` in floating point.", ops.div, floating=True)
+floor_divide = _binary("floor_divide", "`x1 // x2`, rounded down; integers over 0 give 0.",
+                       ops.floor_div)
+remainder = _binary("remainder", "`x1 % x2` with the sign of x2; integers modulo 0 give x1.",
+                    ops.mod)
+maximum = _binary("maximum", "The larger of both; NaN if one is NaN. Ties share the gradient.",
+                  ops.max)
+minimum = _binary("minimum", "The smaller of both; NaN if one is NaN. Ties share the gradient.",
+                  ops.min)
+atan2 = _binary("atan2", "The angle of the point (x2, x1), in radians.", ops.atan2, floating=True)
+hypot = _binary("hypot", "`sqrt(x1**2 + x2**2)` without overflow; gradient 0 at the origin.",
+                ops.hypot, floating=True)
+logaddexp = _binary("logaddexp", "`log(exp(x1) + exp(x2))` without overflow.", ops.logaddexp,
+                    floating=True)
+copysign = _binary("copysign", "The size of x1 with the sign of x2, be that a zero or a NaN. "
+                   "The gradient with respect to x1 is 1 or -1, 0 at 0; that of x2 is 0.",
+                   ops.copysign, floating=True)
+nextafter = _binary("nextafter", "The number of the dtype next to x1 in the direction of x2; x2 "
+                    "where they are equal. The derivative in x1 is 1, in x2 0.", ops.nextafter,
+                    floating=True)
+equal = _binary("equal", "`x1 == x2`.", ops.eq)
+not_equal = _binary("not_equal", "`x1 != x2`.", ops.ne)
+less = _binary("less", "`x1 < x2`.", ops.lt)
+less_equal = _binary("less_equal", "`x1 <= x2`.", ops.le)
+greater = _binary("greater", "`x1 > x2`.", ops.gt)
+greater_equal = _binary("greater_equal", "`x1 >= x2`.", ops.ge)
+bitwise_and = _binary("bitwise_and", "`x1 & x2` of booleans or integers.", ops.bitwise_and)
+bitwise_or = _binary("bitwise_or", "`x1 | x2` of booleans or integers.", ops.bitwise_or)
+bitwise_xor = _binary("bitwise_xor", "`x1 ^ x2` of booleans or integers.", ops.bitwise_xor)
+bitwise_left_shift = _binary("bitwise_left_shift", "`x1 << x2`.", ops.shift_left)
+bitwise_right_shift = _binary("bitwise_right_shift", "`x1 >> x2`.", ops.shift_right)
+
+negative = _unary("negative", "`-x`.", ops.neg, floating=False)
+signbit = _unary("signbit", "Whether the sign is negative, that of a zero or a NaN included.",
+                 ops.signbit)
+exp = _unary("exp", "e to the power x.", ops.exp)
+exp2 = _unary("exp2", "2 to the power x.", ops.exp2)
+expm1 = _unary("expm1", "`exp(x) - 1`, accurate near 0.", ops.expm1)
+log = _unary("log", "Natural logarithm; -inf at 0, NaN below.", ops.log)
+log2 = _unary("log2", "Logarithm to base 2.", ops.log2)
+log10 = _unary("log10", "Logarithm to base 10.", ops.log10)
+log1p = _unary("log1p", "`log(1 + x)`, accurate near 0.", ops.log1p)
+sqrt = _unary("sqrt", "Square root; NaN below 0.", ops.sqrt)
+rsqrt = _unary("rsqrt", "`1 / sqrt(x)`.", ops.rsqrt)
+cbrt = _unary("cbrt", "Cube root.", ops.cbrt)
+reciprocal = _unary("reciprocal", "`1 / x`.", ops.reciprocal)
+sin = _unary("sin", "Sine of x in radians.", ops.sin)
+cos = _unary("cos", "Cosine of x in radians.", ops.cos)
+tan = _unary("tan", "Tangent of x in radians.", ops.tan)
+asin = _unary("asin", "Inverse sine, in radians.", ops.asin)
+acos = _unary("acos", "Inverse cosine, in radians.", ops.acos)
+atan = _unary("atan", "Inverse tangent, in radians.", ops.atan)
+sinh = _unary("sinh", "Hyperbolic sine.", ops.sinh)
+cosh = _unary("cosh", "Hyperbolic cosine.", ops.cosh)
+tanh = _unary("tanh", "Hyperbolic tangent.", ops.tanh)
+asinh = _unary("asinh", "Inverse hyperbolic sine.", ops.asinh)
+acosh = _unary("acosh", "Inverse hyperbolic cosine.", ops.acosh)
+atanh = _unary("atanh", "Inverse hyperbolic tangent.", ops.atanh)
+erf = _unary("erf", "Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
+             ops.erf)
+erfc = _unary("erfc", "`1 - erf(x)`, accurate for large x.", ops.erfc)
+sigmoid = _unary("sigmoid", "`1 / (1 + exp(-x))`, accurate in both tails.", ops.sigmoid)
+softplus = _unary("softplus", "`log(1 + exp(x))`, without overflow.", ops.softplus)
+relu = _unary("relu", "`max(x, 0)`; its derivative at 0 is 0.", ops.relu, floating=False)
+bitwise_invert = _unary("bitwise_invert", "`~x` of booleans or integers.", ops.bitwise_not,
+                        floating=False)
+# fmt: on
+
+
+def _rounding(name: str, doc: str, op: ops.Elementwise) -> Callable[..., Any]:
+    def call(x: ArrayLike, /) -> Any:
+        (x,) = together(x)
+        return op(x) if x.dtype.is_inexact else x
+
+    return _named(call, name, f"{doc}\n\nElementwise; its derivative is 0, integers stay as they "
+                  "are.")  # fmt: skip
+
+
+def _testing(name: str, doc: str, op: ops.Elementwise, join: ops.Elementwise) -> Callable[..., Any]:
+    def call(x: ArrayLike, /) -> Any:
+        (x,) = together(x, floating=True)
+        return join(op(real(x)), op(imag(x))) if x.dtype.is_complex else op(x)
+
+    return _named(call, name, f"{doc}\n\nElementwise; integers are taken as float32.")
+
+
+isnan = _testing("isnan", "Whether x, or a part of it, is NaN.", ops.isnan, ops.bitwise_or)
+isinf = _testing("isinf", "Whether x, or a part of it, is infinite.", ops.isinf, ops.bitwise_or)
+isfinite = _testing("isfinite", "Whether x is neither NaN nor infinite, nor a part of it.",
+                    ops.isfinite, ops.bitwise_and)  # fmt: skip
+
+
+floor = _rounding("floor", "The largest integer not above x.", ops.floor)
+ceil = _rounding("ceil", "The smallest integer not below x.", ops.ceil)
+trunc = _rounding("trunc", "The integer part of x.", ops.trunc)
+
+
+@function
+def round(x: ArrayLike, /) -> Any:
+    """The nearest integer, ties to even; of complex numbers each part.
+
+    Elementwise; its derivative is 0, integers stay as they are.
+    """
+    (x,) = together(x)
+    if x.dtype.is_complex:
+        return complex_(ops.round(real(x)), ops.round(imag(x)))
+    return ops.round(x) if x.dtype.is_float else x
+
+
+@function
+def abs(x: ArrayLike, /) -> Any:
+    """`|x|`, elementwise; its derivative at 0 is 0. Of complex numbers a real number, without
+    overflow; its gradient is `x / |x|`."""
+    (x,) = together(x)
+    return ops.hypot(real(x), imag(x)) if x.dtype.is_complex else ops.abs(x)
+
+
+@function
+def sign(x: ArrayLike, /) -> Any:
+    """-1, 0 or 1, elementwise; of complex numbers `x / |x|`, 0 at 0, and NaN in both parts where
+    one is NaN or both are infinite."""
+    (x,) = together(x)
+    if not x.dtype.is_complex:
+        return ops.sign(x)
+    parts = real(x), imag(x)
+    size = ops.hypot(*parts)
+    far, zero = ops.isinf(size), full(0, size.type)
+    # Beside an infinite part a finite one is nothing; of a number that is NaN so are both parts.
+    a, b = (ops.select(far, ops.select(ops.isinf(p), ops.sign(p), p * zero), p) for p in parts)
+    both = ops.isinf(parts[0]) & ops.isinf(parts[1])
+    odd = ops.isnan(parts[0]) | ops.isnan(parts[1]) | both
+    size = ops.one_if(ops.is_zero(size) | far, size)
+    size = ops.select(odd, full(math.nan, size.type), size)
+    zeros = ops.is_zero(a) & ops.is_zero(b)
+    return complex_(*(ops.select(zeros, zero, p / size) for p in (a, b)))
+
+
+@function
+def positive(x: ArrayLike, /) -> Any:
+    """`+x`: the numbers as they are; booleans are refused."""
+    (x,) = together(x)
+    if x.dtype is bool_:
+        raise DTypeError("booleans have no sign; cast them to a number")
+    return x
+
+
+@function
+def square(x: ArrayLike, /) -> Any:
+    """`x * x`, elementwise."""
+    (x,) = together(x)
+    return ops.mul(x, x)
+
+
+@function
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Any:
+    """`x1 ** x2`, elementwise, with broadcasting and dtype promotion.
+
+    Gradients: `x2 * x1**(x2-1)` and `x1**x2 * log(x1)`, where the latter is 0 at `x1 == 0`. The
+    powers -1, 0.5, 1 and 2 given as Python numbers become `1/x`, `sqrt(x)`, `x`, `x*x`.
+    Complex powers are `exp(x2 log(x1))`, products where x2 is a Python integer up to 64.
+    """
+    if isinstance(x1, Node) and not isinstance(x2, Node):
+        if x2 == 2:
+            return ops.mul(x1, x1)
+        if x2 == 1:
+            return together(x1, x2)[0]
+        if x2 == 0.5:
+            return ops.sqrt(*together(x1, floating=True))
+        if x2 == -1 and x1.dtype.is_inexact:
+            return ops.reciprocal(x1)
+        if x1.dtype.is_complex and isinstance(x2, int) and -64 <= x2 <= 64:
+            return whole_power(x1, x2)
+    a, b = together(x1, x2)
+    if a.dtype.is_complex:
+        return complex_power(a, b)
+    if a.dtype is bool_:
+        raise DTypeError("booleans have no powers; cast them to a number")
+    return ops.pow(a, b)
+
+
+def whole_power(x: Node, n: int) -> Node:
+    """`x ** n` by squaring."""
+    result, square = full(1, x.type), x
+    for bit in bin(-n if n < 0 else n)[:1:-1]:
+        result = ops.mul(result, square) if bit == "1" else result
+        square = ops.mul(square, square)
+    return ops.reciprocal(result) if n < 0 else result
+
+
+def complex_power(a: Node, b: Node) -> Node:
+    """`exp(b log(a))`; 1 where b is 0, and 0 to a power of positive real part is 0."""
+    zero = ops.is_zero(a)
+    found = ops.exp(ops.mul(b, ops.log(ops.one_if(zero, a))))
+    positive = ops.gt(real(b), full(0, b.type.with_dtype(b.dtype.real)))
+    at_zero = ops.select(positive, full(0, a.type), full(complex("nan+nanj"), a.type))
+    found = ops.select(zero, at_zero, found)
+    return ops.one_if(ops.is_zero(b), found)
+
+
+def _logical(name: str, doc: str, op: ops.Elementwise) -> Callable[..., Any]:
+    def call(x1: ArrayLike, x2: ArrayLike, /) -> Any:
+        a, b = together(x1, x2)
+        return op(ops.cast(a, bool_), ops.cast(b, bool_))
+
+    return _named(call, name, f"{doc} What is not zero counts as true.")
+
+
+logical_and = _logical("logical_and", "Whether both are true.", ops.bitwise_and)
+logical_or = _logical("logical_or", "Whether one is true.", ops.bitwise_or)
+logical_xor = _logical("logical_xor", "Whether exactly one is true.", ops.bitwise_xor)
+
+
+@function
+def logical_not(x: ArrayLike, /) -> Any:
+    """Whether x is zero or false."""
+    return ops.bitwise_not(ops.cast(together(x)[0], bool_))
+
+
+@function
+def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Any:
+    """`x1` where the condition is true, `x2` elsewhere, with broadcasting and dtype promotion.
+
+    The branch that is not taken gets a gradient of exactly 0, even where its value or derivative is
+    infinite or NaN.
+    """
+    c = ops.cast(as_node(condition), bool_)
+    a, b = together(x1, x2)
+    shape = broadcast_shapes(c.shape, a.shape)
+    return ops.select(*(broadcast_to(n, shape) for n in (c, a, b)))
+
+
+@function
+def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Any:
+    """`x` limited to the range from `min` to `max`; None means no limit.
+
+    The gradient with respect to x is 0 at the limits and beyond.
+    """
+    if min is None and max is None:
+        return together(x)[0]
+    x = as_node(x)
+    if x.dtype is bool_:
+        raise DTypeError("booleans have no range to clip to; cast them to a number")
+    if x.dtype.is_integer:
+        for bound in (min, max):
+            if isinstance(bound, float):
+                raise DTypeError(f"an integer tensor is clipped by integers, not {bound}")
+    lowest, highest = (-math.inf, math.inf) if x.dtype.is_float else integer_range(x.dtype)
+    return ops.clamp(*together(x, lowest if min is None else min, highest if max is None else max))
+
+
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """`x` converted to another dtype. Floats become integers by truncation, limited to the range of
+    the dtype; NaN becomes 0. Tensors are not changed, so that a copy differs in identity only: with
+    `copy=False` a tensor of the dtype is returned itself."""
+    if device not in (None, "cpu"):
+        raise OptionError(f"tensors are on the CPU, not on device {device!r}")
+    if not copy and isinstance(x, Lazy) and x.dtype is as_dtype(dtype):
+        return x
+    return _astype(x, dtype)
+
+
+def _cast(x: ArrayLike, dtype: Any, /) -> Any:
+    return rounded(as_node(x), as_dtype(dtype))
+
+
+_astype = _named(_cast, "astype", astype.__doc__ or "")
+
+
+@function
+def stop_gradient(x: ArrayLike, /) -> Any:
+    """`x`, taken as a constant by differentiation."""
+    return StopGradient()(as_node(x))

@@ -1,0 +1,321 @@
+"""Discrete Fourier transforms: the `fft` extension of the array API standard.
+
+With `norm="backward"` (the default) the inverse divides by n, with `"forward"` the other way does,
+and with `"ortho"` both divide by the square root of n. Gradients are transforms too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.eager.dispatch import function
+from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.functions.broadcasting import (
+    as_node,
+    floating,
+    integer,
+    listed_axes,
+    normal_axis,
+    number,
+)
+from retrograd.functions.creation import asarray
+from retrograd.functions.manipulation import roll
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.ir import Dim, Node, as_dtype, float64, full, int64, symbolic_min
+from retrograd.ops import elementwise as el
+from retrograd.ops.complex import complex_, conj, imag, real
+from retrograd.ops.fft import Fft
+from retrograd.ops.leaf import Iota
+from retrograd.ops.shape import Concat, Flip, expand, pad, slice_axis
+from retrograd.runtime.memory_limit import check_new
+
+ArrayLike = Any
+Sizes = Sequence[int] | None
+
+_POWER = {"backward": (0.0, -1.0), "ortho": (-0.5, -0.5), "forward": (-1.0, 0.0)}
+
+
+def _scaled(z: Node, n: int | Dim, norm: str, inverse: bool) -> Node:
+    """A transform times its factor, `n` to a power."""
+    power, real_type = _power(norm, inverse), z.type.with_dtype(z.dtype.real)
+    if power == 0 or n == 1:
+        return z
+    if isinstance(n, Dim):
+        root = number(n, float64) if power == -1 else el.sqrt(number(n, float64))
+        by = expand(el.cast(1.0 / root, real_type.dtype), z.shape, tuple(range(z.type.rank)))
+    else:
+        by = full(float(n**power), real_type)
+    return complex_(real(z) * by, imag(z) * by)
+
+
+def _power(norm: str, inverse: bool) -> float:
+    if norm not in _POWER:
+        raise OptionError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
+    return _POWER[norm][inverse]
+
+
+def _complex(x: Node) -> Node:
+    x = floating(x)
+    return el.cast(x, x.dtype.complex)
+
+
+def _count(n: Any, what: str) -> int | Dim:
+    """How many elements are asked for."""
+    count = n if isinstance(n, Dim) else integer(n, f"{what}: n")
+    if isinstance(count, int) and count < 1:
+        raise ShapeError(f"{what}: a transform has at least one element, not {count}")
+    return count
+
+
+def _resized(x: Node, n: Any, axis: int, what: str) -> Node:
+    """The axis cut or filled with zeros to n elements."""
+    size = x.shape[axis]
+    if n is None or n == size:
+        return x
+    count = _count(n, what)
+    kept = symbolic_min(count, size)
+    if kept != size:
+        x = slice_axis(x, axis, 0, kept)
+    high = tuple(count - kept if i == axis else 0 for i in range(x.type.rank))
+    return pad(x, (0,) * x.type.rank, high)
+
+
+def _transform(x: Node, n: Any, axis: Any, norm: str, inverse: bool, what: str) -> Node:
+    x = _complex(x)
+    axis = normal_axis(axis, x.type.rank, what)
+    x = _resized(x, n, axis, what)
+    y = Fft(axis, inverse)(x)
+    return _scaled(y, x.shape[axis], norm, inverse)
+
+
+def _axes(x: Node, s: Any, axes: Any, what: str) -> list[tuple[int, Any]]:
+    """The axes of a transform of several, each with the size that is asked for."""
+    if axes is None:
+        rank = x.type.rank if s is None else len(s)
+        axes = range(x.type.rank - rank, x.type.rank)
+    found = listed_axes(tuple(axes), x.type.rank, what)
+    sizes = [None] * len(found) if s is None else list(s)
+    if len(sizes) != len(found):
+        raise ShapeError(f"{what}: s has {len(sizes)} sizes for {len(found)} axes")
+    return list(zip(found, sizes, strict=True))
+
+
+@function
+def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """`y_k = sum_j exp(-2 pi i j k / n) x_j` along an axis, cut or filled with zeros to n.
+
+    Raises `ShapeError` for an empty axis. Where its size is symbolic the transform is NumPy's.
+
+    >>> import retrograd as rg
+    >>> rg.fft.fft(rg.tensor([1.0, 0.0, 0.0, 0.0])).tolist()
+    [(1+0j), (1+0j), (1+0j), (1+0j)]
+    """
+    return _transform(as_node(x), n, axis, norm, False, "fft")
+
+
+@function
+def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The inverse of `fft`: `x_j = 1/n sum_k exp(2 pi i j k / n) y_k`."""
+    return _transform(as_node(x), n, axis, norm, True, "ifft")
+
+
+def _several(x: Node, s: Any, axes: Any, norm: str, inverse: bool, what: str) -> Node:
+    for axis, n in _axes(x, s, axes, what):
+        x = _transform(x, n, axis, norm, inverse, what)
+    return x
+
+
+@function
+def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
+    """`fft` along several axes, all by default; `s` are the sizes to cut or fill to."""
+    return _several(as_node(x), s, axes, norm, False, "fftn")
+
+
+@function
+def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
+    """The inverse of `fftn`."""
+    return _several(as_node(x), s, axes, norm, True, "ifftn")
+
+
+@function
+def fft2(
+    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+) -> Any:
+    """`fftn` along two axes, the last by default.
+
+    >>> import retrograd as rg
+    >>> rg.fft.fft2([[1.0, 0.0], [0.0, 0.0]]).tolist()
+    [[(1+0j), (1+0j)], [(1+0j), (1+0j)]]
+    """
+    return _several(as_node(x), s, axes, norm, False, "fft2")
+
+
+@function
+def ifft2(
+    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+) -> Any:
+    """The inverse of `fft2`."""
+    return _several(as_node(x), s, axes, norm, True, "ifft2")
+
+
+def _real_input(x: Node, what: str) -> Node:
+    if x.dtype.is_complex:
+        raise DTypeError(f"{what} takes real numbers, not {x.type}; use fft")
+    return x
+
+
+def _rfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
+    y = _transform(_real_input(x, what), n, axis, norm, False, what)
+    axis = normal_axis(axis, y.type.rank, what)
+    return slice_axis(y, axis, 0, y.shape[axis] // 2 + 1)
+
+
+def _irfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
+    """Put back the half that is the conjugate of the other, and transform."""
+    x = _complex(x)
+    axis = normal_axis(axis, x.type.rank, what)
+    half = x.shape[axis]
+    count = 2 * (half - 1) if n is None else _count(n, what)
+    if isinstance(count, int) and count < 1:
+        raise ShapeError(f"{what}: a transform has at least one element, not {count}")
+    x = _resized(x, count // 2 + 1, axis, what)
+    rest = conj(slice_axis(x, axis, 1, (count + 1) // 2))
+    # Of what is its own conjugate, the imaginary part counts for nothing in the real result.
+    whole = Concat(axis)(x, Flip((axis,))(rest))
+    return real(_transform(whole, None, axis, norm, True, what))
+
+
+@function
+def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The first `n // 2 + 1` elements of the `fft` of real numbers; the others are conjugates."""
+    return _rfft(as_node(x), n, axis, norm, "rfft")
+
+
+@function
+def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The inverse of `rfft`, n real numbers; by default twice the size of x less 2."""
+    return _irfft(as_node(x), n, axis, norm, "irfft")
+
+
+def _several_real(x: Node, s: Any, axes: Any, norm: str, what: str) -> Node:
+    *others, (last, n) = _axes(_real_input(x, what), s, axes, what)
+    x = _rfft(x, n, last, norm, what)
+    for axis, n in others:
+        x = _transform(x, n, axis, norm, False, what)
+    return x
+
+
+def _several_halves(x: Node, s: Any, axes: Any, norm: str, what: str) -> Node:
+    *others, (last, n) = _axes(x, s, axes, what)
+    for axis, size in others:
+        x = _transform(x, size, axis, norm, True, what)
+    return _irfft(x, n, last, norm, what)
+
+
+@function
+def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
+    """`rfft` along the last of the axes, then `fft` along the others."""
+    return _several_real(as_node(x), s, axes, norm, "rfftn")
+
+
+@function
+def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
+    """The inverse of `rfftn`."""
+    return _several_halves(as_node(x), s, axes, norm, "irfftn")
+
+
+@function
+def rfft2(
+    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+) -> Any:
+    """`rfftn` along two axes, the last by default."""
+    return _several_real(as_node(x), s, axes, norm, "rfft2")
+
+
+@function
+def irfft2(
+    x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
+) -> Any:
+    """The inverse of `rfft2`."""
+    return _several_halves(as_node(x), s, axes, norm, "irfft2")
+
+
+_OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+@function
+def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The `fft` of what is half of a sequence with `x_-j = conj(x_j)`: n real numbers."""
+    return _irfft(conj(_complex(as_node(x))), n, axis, _other(norm), "hfft")
+
+
+@function
+def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """The inverse of `hfft`."""
+    return conj(_rfft(as_node(x), n, axis, _other(norm), "ihfft"))
+
+
+def _other(norm: str) -> str:
+    _power(norm, False)
+    return _OTHER[norm]
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of the elements of an `fft`, in cycles for each unit of the spacing d."""
+    return _frequencies(np.fft.fftfreq, n, d, dtype, device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of the elements of an `rfft`."""
+    return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
+
+
+def _frequencies(f: Any, n: Any, d: Any, dtype: Any, device: Any) -> Tensor:
+    count = n if isinstance(n, Dim) else integer(n, "fftfreq: n")
+    if isinstance(count, int) and count < 1:
+        raise ShapeError(f"fftfreq: a transform has at least one element, not {count}")
+    kind = as_dtype("float32" if dtype is None else dtype)
+    if not kind.is_float:
+        raise DTypeError(f"frequencies are floating numbers, not {kind}")
+    if isinstance(count, Dim):
+        return _symbolic_frequencies(count, float(d), f is np.fft.rfftfreq, kind)
+    check_new((count,), 8, "fftfreq")
+    return asarray(f(count, float(d)).astype(kind.dtype), device=device)
+
+
+@function
+def _symbolic_frequencies(n: Dim, d: float, half: bool, kind: Any) -> Any:
+    """The first half counts up from 0, the second from -n // 2."""
+    shape = (n // 2 + 1 if half else n,)
+    place = Iota(shape, 0, int64)()
+    if not half:
+        second = el.ge(place, number((n + 1) // 2, int64, shape))
+        place = el.select(second, place - number(n, int64, shape), place)
+    unit = 1.0 / (number(n, float64) * d)
+    return el.cast(el.cast(place, float64) * expand(unit, shape, (0,)), kind)
+
+
+def _shifts(x: Any, axes: Any, inverse: bool) -> Any:
+    rank = x.ndim
+    found = listed_axes(range(rank) if axes is None else axes, rank, "fftshift")
+    steps = [x.shape[i] // 2 for i in found]
+    return roll(x, tuple(-(s) if inverse else s for s in steps), axis=found)
+
+
+def fftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Any:
+    """Move the element of frequency 0 to the middle."""
+    return _shifts(asarray(x), axes, False)
+
+
+def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Any:
+    """The inverse of `fftshift`."""
+    return _shifts(asarray(x), axes, True)
+
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip

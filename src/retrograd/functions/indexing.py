@@ -1,0 +1,350 @@
+"""Indexing: `x[...]`, `take` and one-hot."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from retrograd.eager.conversion import as_array
+from retrograd.eager.dispatch import function
+from retrograd.eager.lazy_tensor import Lazy
+from retrograd.errors import DTypeError, IndexKindError, IndexRangeError, ShapeError, TraceError
+from retrograd.functions.broadcasting import (
+    as_node,
+    broadcast_shapes,
+    broadcast_to,
+    normal_axis,
+)
+from retrograd.functions.elementwise import ArrayLike
+from retrograd.ir import Dim, Node, Shape, as_dtype, as_shape, bool_, float32, int64
+from retrograd.ir.source import REFUSALS, locate, user_source
+from retrograd.ops import elementwise as el
+from retrograd.ops import shape as ops
+from retrograd.ops.index import Gather
+from retrograd.ops.leaf import Iota, constant
+
+
+@function
+def getitem(x: ArrayLike, key: Any, /) -> Any:
+    """`x[key]`: integers, slices, `...`, `None` and integer arrays, as in NumPy. A single boolean
+    makes an axis of one element, or of none.
+
+    Index arrays are broadcast together; the axes they make stand where the indexed axes stood if
+    nothing lies between them in the key, else in front. An index out of range is an
+    `IndexRangeError`: at once where it is a number, when the program runs where it is in an array.
+    """
+    x = as_node(x)
+    given = [_item(k) for k in (key if isinstance(key, tuple) else (key,))]
+    items = _complete(given, x)
+    if any(isinstance(k, Node | Chosen) for k in items):
+        return _by_arrays(x, items, _adjacent(given))
+    return _basic(x, items)
+
+
+def _adjacent(items: Sequence[Any]) -> bool:
+    """Whether nothing, not even an empty `...`, lies between index arrays and numbers of a key."""
+    at = [i for i, k in enumerate(items) if isinstance(k, Node | Chosen | int)]
+    return at == list(range(at[0], at[0] + len(at)))
+
+
+_INDICES = "indices"  # in a key: index arrays stand here, which are given apart from it
+_CHOICE = "choice"  # and here the one of a `Chosen`
+
+
+class Chosen(NamedTuple):
+    """A single boolean in a key: a new axis of one element, and the index [0] that takes it, or []
+    that does not. It is broadcast with the other index arrays."""
+
+    index: Any
+
+
+def picked(x: Lazy, key: Any) -> Any:
+    """`x[key]` for a key as a user writes it."""
+    items = key if isinstance(key, tuple) else (key,)
+    if all(k is None or k is Ellipsis or type(k) in (int, slice) for k in items):
+        return getitem(x, items)
+    return _picked(x, *apart(key, x.shape))
+
+
+def apart(key: Any, shape: Shape) -> tuple[list[Lazy], tuple[Any, ...]]:
+    """The index arrays of a key that a user wrote, and the key with something in their places;
+    boolean masks as the positions they select."""
+    items = key if isinstance(key, tuple) else (key,)
+    try:
+        plain = _by_position([_plain_item(k) for k in items], shape)
+    except REFUSALS as error:
+        locate(error, "x[key]", user_source())
+        raise
+    given = [k.index if isinstance(k, Chosen) else k for k in plain if _is_given(k)]
+    arrays = [k if isinstance(k, Lazy) else Lazy.handle_class.of(k) for k in given]
+    places = [_CHOICE if isinstance(k, Chosen) else _INDICES for k in plain if _is_given(k)]
+    at = iter(places)
+    return arrays, tuple([next(at) if _is_given(k) else k for k in plain])
+
+
+def together(indices: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A key that was taken apart, with nodes for its index arrays."""
+    given = iter(indices)
+    apart = {_INDICES: lambda: next(given), _CHOICE: lambda: Chosen(next(given))}
+    return tuple([apart[k]() if isinstance(k, str) else k for k in key])
+
+
+@function
+def _picked(x: ArrayLike, indices: ArrayLike, key: Any, /) -> Any:
+    return getitem(x, together(indices, key))
+
+
+def _is_given(k: Any) -> bool:
+    return isinstance(k, Lazy | np.ndarray | Chosen)
+
+
+def _takes_axes(k: Any) -> int:
+    """How many axes of x an item of a key is about."""
+    if k is None or k is Ellipsis or isinstance(k, Chosen):
+        return 0
+    return k.ndim if _is_mask(k) else 1
+
+
+def _check_rank(taken: int, shape: Shape) -> None:
+    if taken > len(shape):
+        raise IndexRangeError(
+            f"too many indices: they take {taken} axes, of an array that has {len(shape)}, of the "
+            f"shape {shape}"
+        )
+
+
+def _by_position(items: list[Any], shape: Shape) -> list[Any]:
+    """A key with the positions that masks select in place of the masks."""
+    widths = [_takes_axes(k) for k in items]
+    _check_rank(sum(widths), shape)
+    new: list[Any] = []
+    axis = 0
+    for k, width in zip(items, widths, strict=True):
+        if _is_mask(k):
+            if shape[axis : axis + width] != k.shape:
+                raise IndexRangeError(
+                    f"a mask of the shape {k.shape} on axis {axis} of an array of the shape {shape}"
+                )
+            new.extend(np.nonzero(k) if width else [Chosen(np.zeros(int(k), np.int64))])
+        else:
+            new.append(k)
+        axis += len(shape) - sum(widths) if k is Ellipsis else width
+    return new
+
+
+def _is_mask(k: Any) -> bool:
+    return isinstance(k, np.ndarray) and k.dtype == np.bool_
+
+
+def _plain_item(k: Any) -> Any:
+    """One item: a number, slice, None, `...`, tensor or array of indices, or array of a mask."""
+    if isinstance(k, list | tuple):
+        k = as_array(k, None if len(k) else int64)
+    if isinstance(k, bool | np.bool_):
+        return np.array(k)
+    if isinstance(k, str):
+        raise IndexKindError(f"a string is no index: {k!r:.80}")
+    if isinstance(k, Lazy):
+        return _known_mask(k) if k.dtype is bool_ else k
+    if isinstance(k, np.ndarray):
+        return k if k.dtype == np.bool_ else np.array(as_array(k))
+    return k
+
+
+def _known_mask(k: Lazy) -> np.ndarray[Any, Any]:
+    """The values of a mask, which selects as many elements as are true."""
+    try:
+        return k.value()
+    except TraceError:
+        raise TraceError(
+            f"a mask of the shape {k.shape} that is traced selects a number of elements that is "
+            "not known; use rg.where(mask, x, other), x[rg.nonzero(mask, size=n)], or "
+            "x.at[mask].set(value)"
+        ) from None
+
+
+def _complete(items: list[Any], x: Node) -> list[Any]:
+    """The key with `...` spelled out and every axis mentioned."""
+    used = sum(_takes_axes(k) for k in items)
+    _check_rank(used, x.shape)
+    dots = [i for i, k in enumerate(items) if k is Ellipsis]
+    if len(dots) > 1:
+        raise IndexRangeError("an index can hold one ... only")
+    at = dots[0] if dots else len(items)
+    return items[:at] + [slice(None)] * (x.type.rank - used) + items[at + 1 :]
+
+
+def _item(k: Any) -> Any:
+    if k is None or k is Ellipsis or isinstance(k, slice | Chosen):
+        return k
+    if isinstance(k, Node):
+        if not k.dtype.is_integer:
+            raise IndexKindError(f"an index is made of integers, not {k.dtype}")
+        return k
+    try:
+        return operator.index(k)
+    except TypeError:
+        raise IndexKindError(
+            f"an index is an integer, a slice, ..., None or an integer array, not {k!r:.80}"
+        ) from None
+
+
+def _basic(x: Node, items: list[Any]) -> Node:
+    """Slices, integers and new axes."""
+    starts: list[Any] = []
+    stops: list[Any] = []
+    steps, flips, shape = [], [], []
+    axis = 0
+    for k in items:
+        if k is None:
+            shape.append(-1)  # marks a new axis
+            continue
+        n = x.shape[axis]
+        start: int | Dim
+        stop: int | Dim
+        if isinstance(k, slice):
+            start, stop, step = _range(k, n, axis)
+            if step < 0:
+                flips.append(axis)
+            shape.append(axis)
+        else:
+            if isinstance(n, int) and not -n <= k < n:
+                raise IndexRangeError(f"index {k} on axis {axis} of size {n}")
+            at = k + n if k < 0 else k
+            start, stop, step = at, at + 1, 1
+        starts.append(start)
+        stops.append(stop)
+        steps.append(abs(step))
+        axis += 1
+    if flips:
+        whole = ops.Slice(tuple(starts), tuple(stops), tuple(steps))
+        x = ops.Flip(tuple(flips))(whole(x))
+    elif tuple(starts) != (0,) * axis or tuple(stops) != x.shape or any(s != 1 for s in steps):
+        x = ops.Slice(tuple(starts), tuple(stops), tuple(steps))(x)
+    return ops.reshape(x, tuple(1 if a == -1 else x.shape[a] for a in shape))
+
+
+def _range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
+    """Start and stop of the elements in ascending order, and the step with its sign."""
+    if not isinstance(n, Dim) and not any(isinstance(v, Dim) for v in (k.start, k.stop)):
+        start, stop, step = _bounds(k, n, axis)
+        count = len(range(start, stop, step))
+        if step > 0:
+            return start if count else 0, start + (count - 1) * step + 1 if count else 0, step
+        last = start + (count - 1) * step
+        return (last, start + 1, step) if count else (0, 0, step)
+    return _symbolic_range(k, n, axis)
+
+
+def _bounds(k: slice, n: int, axis: int) -> tuple[int, int, int]:
+    try:
+        return k.indices(n)
+    except ValueError:
+        raise ShapeError(f"axis {axis} of size {n} is sliced with a step of 0") from None
+    except TypeError:
+        raise IndexKindError(f"the bounds of a slice are integers or None, not {k!r:.80}") from None
+
+
+def _symbolic_range(k: slice, n: int | Dim, axis: int) -> tuple[Any, Any, int]:
+    """The same where the size or a bound is symbolic: a negative bound counts from the end."""
+    step = 1 if k.step is None else operator.index(k.step)
+    if step == 0:
+        raise ShapeError(f"axis {axis} of size {n} is sliced with a step of 0")
+    start, stop = (
+        v + n if isinstance(v, int) and v < 0 else v for v in (k.start, k.stop)
+    )  # None stays
+    if step > 0:
+        return 0 if start is None else start, n if stop is None else stop, step
+    first = n - 1 if start is None else start
+    end = -1 if stop is None else stop
+    count = (first - end - step - 1) // -step
+    return first + (count - 1) * step, first + 1, step
+
+
+def _by_arrays(x: Node, items: list[Any], adjacent: bool) -> Node:
+    """Index arrays, after the slices and new axes have been done; numbers count as arrays."""
+    plain = [slice(None) if isinstance(k, Node | int) else k for k in items]
+    plain = [None if isinstance(k, Chosen) else k for k in plain]
+    arrays = []
+    for i, k in enumerate(items):
+        if isinstance(k, int):
+            n = x.shape[sum(_takes_axes(j) for j in items[:i])]
+            if isinstance(n, int) and not -n <= k < n:
+                raise IndexRangeError(f"index {k} on an axis of size {n}")
+            arrays.append((i, constant(np.int64(k))))
+        elif isinstance(k, Node):
+            arrays.append((i, k))
+        elif isinstance(k, Chosen):
+            arrays.append((i, k.index))
+    x = _basic(x, plain)
+    axes = [i for i, _ in arrays]
+    try:
+        common = broadcast_shapes(*(n.shape for _, n in arrays))
+    except ShapeError as error:
+        raise IndexRangeError(f"index arrays of a key are broadcast: {error}") from None
+    rest = [i for i in range(x.type.rank) if i not in axes]
+    y = ops.permute(x, (*axes, *rest))
+    # One axis after the other: the first is read freely, the next along with what was read.
+    for done, (_, index) in enumerate(arrays):
+        index = broadcast_to(index, common)
+        shared = len(common) if done else 0
+        y = Gather(shared, shared)(y, index)
+    if not adjacent or axes[0] == 0:
+        return y
+    lead = len(common)
+    order = (*range(lead, lead + axes[0]), *range(lead), *range(lead + axes[0], y.type.rank))
+    return ops.permute(y, order)
+
+
+def index_of(indices: ArrayLike, what: str) -> Node:
+    """A node of indices."""
+    index = as_node(indices)
+    if not index.dtype.is_integer:
+        raise DTypeError(f"{what} takes integers as indices, not {index.dtype}")
+    return index
+
+
+@function
+def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Any:
+    """Elements of x at the given positions along an axis; indices may have any shape."""
+    x, index = as_node(x), index_of(indices, "take")
+    if axis is None and x.type.rank != 1:
+        raise ShapeError(f"take from the shape {x.shape} needs an axis")
+    return Gather(normal_axis(0 if axis is None else axis, x.type.rank, "take"))(x, index)
+
+
+@function
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Any:
+    """`y[i, j, ...] = x[i, indices[i, j, ...], ...]`: other axes run together and broadcast."""
+    x, index = as_node(x), index_of(indices, "take_along_axis")
+    rank = x.type.rank
+    if index.type.rank != rank:
+        raise ShapeError(f"take_along_axis of {x.shape} by indices {index.shape}: ranks differ")
+    at = normal_axis(axis, rank, "take_along_axis")
+    others = [i for i in range(rank) if i != at]
+    lead = broadcast_shapes(*(tuple(n.shape[i] for i in others) for n in (x, index)))
+    x, index = (
+        broadcast_to(ops.permute(n, (*others, at)), (*lead, n.shape[at])) for n in (x, index)
+    )
+    return ops.permute(Gather(rank - 1, rank - 1)(x, index), ops.inverse((*others, at)))
+
+
+def of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
+    """A value to put into x, in its dtype; floats do not go into integers unasked."""
+    node = as_node(value, x.dtype)
+    if node.dtype.is_float > x.dtype.is_float:
+        raise DTypeError(f"{what}: {node.dtype} values into a {x.dtype} array; cast one of them")
+    return el.cast(node, x.dtype)
+
+
+@function
+def one_hot(indices: ArrayLike, num_classes: int | Dim, /, *, dtype: Any = float32) -> Any:
+    """1 at the position of each index along a new last axis, 0 elsewhere; an index outside of
+    0 to num_classes - 1 gives zeros only."""
+    index = el.cast(index_of(indices, "one_hot"), int64)
+    shape = (*index.shape, *as_shape((num_classes,)))
+    counter = Iota(shape, len(shape) - 1, int64)()
+    return el.cast(el.eq(ops.expand(index, shape, (len(shape) - 1,)), counter), as_dtype(dtype))

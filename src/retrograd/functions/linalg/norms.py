@@ -1,0 +1,166 @@
+"""Norms of vectors and matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrograd.eager.dispatch import function
+from retrograd.errors import OptionError, ShapeError
+from retrograd.functions.broadcasting import (
+    as_node,
+    floating,
+    keep_dims,
+    normal_axes,
+    normal_axis,
+)
+from retrograd.functions.elementwise import ArrayLike
+from retrograd.functions.elementwise import abs as magnitude
+from retrograd.functions.linalg.decompositions import svdvals
+from retrograd.functions.reductions import root, widened
+from retrograd.ir import Node, at_least, full
+from retrograd.ops import elementwise as el
+from retrograd.ops import reduce
+from retrograd.ops.complex import imag, real
+from retrograd.ops.identity import StopGradient
+from retrograd.ops.linalg import NuclearNorm
+from retrograd.ops.linalg.matrix import adjoint
+from retrograd.ops.shape import permute, reshape
+
+INFINITY = float("inf")
+
+
+@function
+def vector_norm(
+    x: ArrayLike, /, *, axis: Any = None, keepdims: bool = False, ord: int | float = 2
+) -> Any:
+    """`sum(|x|**ord)**(1/ord)` over axes; the maximum of |x| for inf, the minimum for -inf.
+
+    The Euclidean norm is scaled by the largest element, so squares neither overflow nor underflow.
+    The gradient where the norm is 0 is 0, and so are derivatives beyond. Elements that are 0 beside
+    others have the derivatives that there are, to every order for even `ord`. Of complex numbers it
+    is a real number.
+    """
+    x = floating(x)
+    axes = normal_axes(axis, x.type.rank, "vector_norm")
+    norm = el.cast(_norm(widened(x), axes, ord), x.dtype.real)
+    return keep_dims(norm, x.shape, axes, keepdims)
+
+
+def _norm(x: Node, axes: tuple[int, ...], order: float) -> Node:
+    if axes and order == 2:
+        return euclidean(x, axes)
+    size = magnitude(x)
+    if not axes:  # each element by itself
+        return size if order else el.cast(el.ne(size, full(0, size.type)), size.dtype)
+    if order == float("inf"):
+        if any(size.shape[a] == 0 for a in axes):
+            return reduce.ReduceSum(axes)(size)  # the largest of none is 0
+        return reduce.ReduceMax(axes)(size)
+    if order == float("-inf"):
+        return reduce.ReduceMin(axes)(size)
+    if order == 0:
+        return reduce.ReduceSum(axes)(el.cast(el.ne(size, full(0, size.type)), size.dtype))
+    if order == 1:
+        return reduce.ReduceSum(axes)(size)
+    powers = el.pow(size, full(order, size.type))
+    total = reduce.ReduceSum(axes)(powers)
+    exponent = full(1 / order, total.type)
+    return el.pow(total, exponent) if order < 0 else root(lambda x: el.pow(x, exponent), total)
+
+
+def euclidean(x: Node, axes: tuple[int, ...]) -> Node:
+    """The Euclidean norm over axes, without overflow of squares, which are those of the parts of
+    complex numbers: their magnitudes have kinks."""
+    parts = (real(x), imag(x)) if x.dtype.is_complex else (x,)
+    if any(x.shape[a] == 0 for a in axes):
+        return reduce.ReduceSum(axes)(parts[0])
+    # Dividing by the largest element changes nothing but the rounding, so it takes no part in the
+    # gradient: the norm is homogeneous.
+    sizes = [reduce.ReduceMax(axes)(el.abs(p)) for p in parts]
+    top = StopGradient()(sizes[0] if len(sizes) == 1 else el.max(*sizes))
+    usable = el.isfinite(top) & (top > 0)
+    scale = el.select(usable, top, full(1, top.type))
+    wide = reduce.ReduceSum(axes).back(scale, parts[0])
+    squares = [q * q for q in [p / wide for p in parts]]
+    total = squares[0] if len(squares) == 1 else squares[0] + squares[1]
+    return scale * root(el.sqrt, reduce.ReduceSum(axes)(total))
+
+
+@function
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str | None = "fro"
+) -> Any:
+    """A norm of the matrices of the last two axes.
+
+    | ord | norm |
+    |---|---|
+    | "fro" | the root of the sum of the squares of all elements |
+    | "nuc" | the sum of the singular values |
+    | inf, -inf | the largest, the least sum of magnitudes along a row |
+    | 1, -1 | the same along a column |
+    | 2, -2 | the largest, the least singular value |
+    """
+    x = floating(x)
+    n = x.type.rank
+    if n < 2:
+        raise ShapeError(f"matrix_norm takes matrices, or stacks of them, not {x.type}")
+    y = el.cast(_matrix_norm(widened(x), ord), x.dtype.real)
+    return reshape(y, (*y.shape, 1, 1)) if keepdims else y
+
+
+def _matrix_norm(x: Node, order: int | float | str | None) -> Node:
+    n = x.type.rank
+    if order in ("fro", None):
+        return euclidean(x, (n - 2, n - 1))
+    if order in (1, -1, INFINITY, -INFINITY):
+        along = n - 2 if order in (1, -1) else n - 1
+        sums = reduce.ReduceSum((along,))(magnitude(x))
+        return _extreme(sums, order > 0)
+    if order in (2, -2, "nuc"):
+        values = svdvals(x)
+        if order == "nuc":
+            total = reduce.ReduceSum((n - 2,))(values)
+            rows, columns = x.shape[-2:]
+            if at_least(rows, columns):
+                return NuclearNorm()(x, total)
+            return NuclearNorm()(adjoint(x), total) if at_least(columns, rows) else total
+        return _extreme(values, order == 2)
+    raise OptionError(f"matrix_norm knows 'fro', 'nuc', inf, -inf, 1, -1, 2 and -2, not {order!r}")
+
+
+def _extreme(x: Node, largest: bool) -> Node:
+    """The largest or least along the last axis; the largest of none is 0."""
+    axes = (x.type.rank - 1,)
+    if x.shape[-1] == 0 and largest:
+        return reduce.ReduceSum(axes)(x)
+    return (reduce.ReduceMax if largest else reduce.ReduceMin)(axes)(x)
+
+
+@function
+def norm(
+    x: ArrayLike, /, ord: int | float | str | None = None, axis: Any = None, keepdims: bool = False
+) -> Any:
+    """A norm as NumPy and PyTorch have it under one name: of vectors along one axis, of matrices
+    in two axes; without axis that of a vector, of a matrix, or with `ord=None` of all elements.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.norm(rg.tensor([3.0, 4.0])).item()
+    5.0
+    """
+    x = as_node(x)
+    if axis is None and ord is None:
+        return vector_norm(x, keepdims=keepdims)
+    rank = x.type.rank
+    if axis is None and rank not in (1, 2):
+        raise ShapeError(f"norm of {x.type} with ord={ord!r}: say along which axis or axes")
+    axes = normal_axes(axis, rank, "norm")
+    if len(axes) == 1 or (ord is None and len(axes) > 0):
+        if isinstance(ord, str):
+            raise OptionError(f"norm of vectors takes a number as ord, not {ord!r}")
+        return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ShapeError(f"norm is of vectors or of matrices, not over {len(axes)} axes")
+    given = axes if axis is None else tuple(normal_axis(a, rank, "norm") for a in axis)
+    order = (*(i for i in range(rank) if i not in axes), *given)
+    y = matrix_norm(permute(x, order), ord=ord)
+    return keep_dims(y, x.shape, axes, keepdims)

@@ -1,0 +1,250 @@
+"""Linear equations: solutions, inverses, pseudo-inverses."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from retrograd.eager.dispatch import function
+from retrograd.errors import OptionError, ShapeError
+from retrograd.functions.broadcasting import as_node, broadcast_to, integer, number
+from retrograd.functions.elementwise import ArrayLike
+from retrograd.functions.linalg.decompositions import svdvals
+from retrograd.functions.linalg.operands import inexact, matrices, stacked_alike
+from retrograd.ir import Dim, Node, at_least, full, int64, product, symbolic_min
+from retrograd.ops import linalg as ops
+from retrograd.ops.complex import conj, real
+from retrograd.ops.elementwise import cast, gt, select
+from retrograd.ops.index import Gather
+from retrograd.ops.linalg import lu, matrix
+from retrograd.ops.linalg import svd as singular
+from retrograd.ops.reduce import ReduceMax, ReduceSum
+from retrograd.ops.shape import reshape
+
+
+class LstsqResult(NamedTuple):
+    """What `lstsq` returns."""
+
+    solution: Any
+    residuals: Any
+    rank: Any
+    singular_values: Any
+
+
+def _square(what: str, a: Node) -> Node:
+    if a.type.rank < 2 or a.shape[-1] != a.shape[-2]:
+        raise ShapeError(f"{what} takes square matrices, or stacks of them, not {a.type}")
+    return a
+
+
+def _right_side(what: str, a: Node, b: Node) -> Node:
+    """`b` as a matrix; a vector is one column."""
+    if b.type.rank == 0 or b.shape[0 if b.type.rank == 1 else -2] != a.shape[-2]:
+        raise ShapeError(f"{what} of {a.type} and {b.type}: they need equally many rows")
+    return reshape(b, (*b.shape, 1)) if b.type.rank == 1 else b
+
+
+def _like_given(y: Node, b: Node) -> Node:
+    return reshape(y, y.shape[:-1]) if b.type.rank == 1 else y
+
+
+def _solved(a: Node, b: Node) -> Node:
+    """`a^-1 b` for matrices; one matrix serves any number of right sides."""
+    f = ops.LU()(a)
+    if a.type.rank == 2 and b.type.rank > 2:
+        stack = reshape(b, (product(b.shape[:-2]), *b.shape[-2:]))
+        return reshape(matrix.side_by_side(ops.Solve(), stack.shape[0], (a, f), stack), b.shape)
+    lead = stacked_alike(a, f, b)
+    return ops.Solve()(*lead)
+
+
+@function
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> Any:
+    """The solution y of `x1 y = x2`.
+
+    x1 is `[..., n, n]`, x2 a vector `[n]` or `[..., n, k]`; leading axes broadcast. `LinAlgError`
+    names the matrix that is singular: for which elimination arrives at a pivot of exactly 0.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.solve(rg.tensor([[2.0, 1.0], [0.0, 4.0]]), rg.tensor([4.0, 8.0])).tolist()
+    [1.0, 2.0]
+    """
+    a, b = inexact(x1, x2)
+    _square("solve", a)
+    return _like_given(_solved(a, _right_side("solve", a, b)), b)
+
+
+@function
+def inv(x: ArrayLike, /) -> Any:
+    """The inverse of square matrices; `LinAlgError` names one that is singular."""
+    (x,) = matrices("inv", x)
+    _square("inv", x)
+    return ops.Inv()(x, ops.LU()(x))
+
+
+@function
+def solve_triangular(
+    a: ArrayLike, b: ArrayLike, /, *, trans: int = 0, lower: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:  # fmt: skip
+    """The solution y of `a y = b`, with `trans=1` of `a^T y = b` and with `trans=2` of `a^H y = b`,
+    for a triangle a, upper unless `lower`; its other half is not read. With `unit_diagonal` neither
+    is the diagonal, which then counts as ones. Arguments are named as SciPy names them; leading
+    axes broadcast."""
+    x, y = inexact(a, b)
+    _square("solve_triangular", x)
+    right = _right_side("solve_triangular", x, y)
+    if trans not in (0, 1, 2):
+        raise OptionError(f"solve_triangular's trans is 0, 1 or 2, not {trans!r}")
+    op = ops.TriangularSolve(not lower, bool(trans), bool(unit_diagonal))
+    return _like_given(op(*stacked_alike(conj(x) if trans == 2 else x, right)), y)
+
+
+@function
+def cho_solve(c: ArrayLike, b: ArrayLike, /, *, lower: bool = True) -> Any:
+    """The solution y of `a y = b` by the Cholesky factor c of a, `a = c c^H`; `a = c^H c` for an
+    upper triangle, with `lower=False`."""
+    x, y = inexact(c, b)
+    _square("cho_solve", x)
+    x, right = stacked_alike(x, _right_side("cho_solve", x, y))
+    first = ops.TriangularSolve(not lower, not lower)(x if lower else conj(x), right)
+    return _like_given(ops.TriangularSolve(not lower, lower)(conj(x) if lower else x, first), y)
+
+
+@function
+def lu_solve(lu_and_permutation: ArrayLike, b: ArrayLike, /) -> Any:
+    """The solution y of `a y = b` by the factors `lu_factor(a)`."""
+    factors, order = lu_and_permutation
+    x, y = inexact(factors, b)
+    _square("lu_solve", x)
+    p = cast(as_node(order), int64)
+    right = _right_side("lu_solve", x, y)
+    x, right = stacked_alike(x, right)
+    p = broadcast_to(p, x.shape[:-1])
+    axis = x.type.rank - 2
+    first = lu.LOWER(x, Gather(axis, axis)(right, p))
+    return _like_given(lu.UPPER(x, first), y)
+
+
+@function
+def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
+    """The Moore-Penrose pseudo-inverse of matrices `[..., m, n]`, `[..., n, m]`.
+
+    Singular values up to `rtol` times the largest count as zero; by default `max(m, n) eps`. The
+    derivative is that at constant rank, and exact for any rank and any singular values.
+    """
+    (x,) = matrices("pinv", x)
+    return _pinv(x, rtol)[0]
+
+
+def _pinv(x: Node, rtol: Any) -> tuple[Node, Node, Node]:
+    """The pseudo-inverse, the singular values, and which of them count."""
+    m = x.shape[-2]
+    s, u, v = singular.unpacked(ops.SVD()(x), m)
+    s = real(s)
+    kept = gt(s, _cutoff(s, x, rtol))
+    inverse = select(kept, 1 / select(kept, s, full(1, s.type)), full(0, s.type))
+    p = matrix.product(matrix.scaled_columns(v, inverse), matrix.adjoint(u))
+    return ops.Pinv()(x, p), s, kept
+
+
+def _cutoff(s: Node, x: Node, rtol: Any) -> Node:
+    """What singular values are compared with, of their shape."""
+    if s.shape[-1] == 0:
+        return full(0, s.type)
+    largest = ReduceMax((s.type.rank - 1,))(s)
+    return matrix.along(broadcast_to(_relative(x, rtol), largest.shape) * largest, s)
+
+
+def _relative(x: Node, rtol: Any) -> Node:
+    """The part of the largest singular value up to which others count as zero."""
+    m, n = x.shape[-2:]
+    real_dtype = x.dtype.real if x.dtype.is_complex else x.dtype
+    if rtol is None:
+        size = m + n - symbolic_min(m, n)
+        rtol = (number(size, real_dtype) if isinstance(size, Dim) else size) * matrix.epsilon(x)
+    return cast(as_node(rtol, real_dtype), real_dtype)
+
+
+@function
+def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
+    """How many singular values exceed `rtol` times the largest, by default `max(m, n) eps`."""
+    (x,) = matrices("matrix_rank", x)
+    s = svdvals(x)
+    return ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol)), int64))
+
+
+@function
+def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
+    """The y for which the sum of the squares of `a y - b` is least, and of these the smallest one.
+
+    a is `[..., m, n]`, b a vector `[m]` or `[..., m, k]`. Returns (solution, residuals, rank,
+    singular_values): the residuals are the sums of squares, one for each column of b. Singular
+    values of a up to `rtol` times the largest count as zero, by default `max(m, n) eps`. The
+    derivative of the solution is that at constant rank.
+    """
+    x, y = inexact(a, b)
+    if x.type.rank < 2:
+        raise ShapeError(f"lstsq takes a matrix, or a stack of them, not {x.type}")
+    right = _right_side("lstsq", x, y)
+    solution = _least(x, right, rtol)
+    x, right, solution = stacked_alike(x, right, solution)
+    missed = matrix.product(x, solution) - right
+    residuals = ReduceSum((missed.type.rank - 2,))(real(conj(missed) * missed))
+    s = ops.Svdvals()(x)
+    rank = ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol)), int64))
+    if y.type.rank == 1:
+        residuals = reshape(residuals, residuals.shape[:-1])
+    return LstsqResult(_like_given(solution, y), residuals, rank, s)
+
+
+def _least(x: Node, b: Node, rtol: Any) -> Node:
+    """`x^+ b`; one matrix serves any number of right sides."""
+    m, n = x.shape[-2:]
+    wide = not at_least(m, n)
+    if wide and not at_least(n, m):  # nobody knows which
+        p, b = stacked_alike(_pinv(x, rtol)[0], b)
+        return matrix.product(p, b)
+    tall = matrix.adjoint(x) if wide else x
+    f = ops.LeastFactors()(tall, _limit(x, rtol))
+    op = ops.LeastSquares(wide)
+    if x.type.rank == 2 and b.type.rank > 2:
+        stack = reshape(b, (product(b.shape[:-2]), *b.shape[-2:]))
+        y = matrix.side_by_side(op, stack.shape[0], (tall, f), stack)
+        return reshape(y, (*b.shape[:-2], *y.shape[-2:]))
+    return op(*stacked_alike(tall, f, b))
+
+
+def _limit(x: Node, rtol: Any) -> Node:
+    """What singular values are compared with, over the largest one: `[..., 1, 1]`."""
+    factor = cast(_relative(x, rtol), x.dtype)
+    lead = x.shape[:-2]
+    return reshape(broadcast_to(factor, lead), (*lead, 1, 1))
+
+
+@function
+def expm(x: ArrayLike, /) -> Any:
+    """The exponential `I + x + x^2 / 2 + ...` of square matrices `[..., n, n]`.
+
+    By scaling and squaring with a Pade approximation; the derivative is exact for any matrix. NaN
+    where x holds NaN or infinities.
+    """
+    (x,) = matrices("expm", x)
+    return ops.Expm()(_square("expm", x))
+
+
+@function
+def matrix_power(x: ArrayLike, n: int, /) -> Any:
+    """The n-th power of square matrices; of the inverse, where n is negative."""
+    (x,) = matrices("matrix_power", x)
+    _square("matrix_power", x)
+    times = integer(n, "matrix_power: the power")
+    if times == 0:
+        return matrix.identity(x.type)
+    x = inv(x) if times < 0 else x
+    y: Node | None = None
+    for bit in bin(abs(times))[2:]:
+        if y is not None:
+            y = matrix.product(y, y)
+        if bit == "1":
+            y = x if y is None else matrix.product(y, x)
+    return y

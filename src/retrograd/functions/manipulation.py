@@ -1,0 +1,322 @@
+"""Functions that rearrange: shapes, axes, joining, splitting, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from retrograd.eager.dispatch import function
+from retrograd.errors import OptionError, ShapeError
+from retrograd.functions import broadcasting
+from retrograd.functions.broadcasting import (
+    alike,
+    as_node,
+    integer,
+    listed_axes,
+    normal_axes,
+    normal_axis,
+    number,
+)
+from retrograd.functions.elementwise import ArrayLike
+from retrograd.ir import Dim, Node, Shape, TensorType, as_shape, bool_, full, int64, product
+from retrograd.ops import elementwise as el
+from retrograd.ops import shape as ops
+from retrograd.ops.leaf import Iota
+from retrograd.transforms.jit.shape_guards import assume
+
+
+@function
+def reshape(x: ArrayLike, /, shape: Any, *, copy: bool | None = None) -> Any:
+    """The same elements in row-major order under another shape; one size may be -1."""
+    x = as_node(x)
+    shape = shape.tolist() if hasattr(shape, "tolist") else shape
+    given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    unknown = [i for i, d in enumerate(given) if not isinstance(d, Dim) and d == -1]
+    if len(unknown) > 1:
+        raise ShapeError(f"reshape to {given}: only one size may be -1")
+    sizes = as_shape(tuple(1 if i in unknown else d for i, d in enumerate(given)))
+    total, rest = x.type.size, product(sizes)
+    if unknown:
+        if rest == 0 or (total % rest != 0):
+            raise ShapeError(f"reshape of {x.shape} to {given}: {total} elements do not divide")
+        sizes = tuple(total // rest if i in unknown else d for i, d in enumerate(sizes))
+    elif total != rest:
+        raise ShapeError(f"reshape of {x.shape} with {total} elements to {given} with {rest}")
+    return ops.reshape(x, sizes)
+
+
+@function
+def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Any:
+    """Reorder axes: axis i of the result is axis `axes[i]` of x."""
+    x = as_node(x)
+    perm = listed_axes(axes, x.type.rank, "permute_dims")
+    if len(perm) != x.type.rank:
+        raise ShapeError(f"permute_dims of {x.shape}: {perm} must list each axis once")
+    return ops.permute(x, perm)
+
+
+@function
+def matrix_transpose(x: ArrayLike, /) -> Any:
+    """The last two axes exchanged."""
+    x = as_node(x)
+    if x.type.rank < 2:
+        raise ShapeError(f"matrix_transpose takes matrices, not an array of the shape {x.shape}")
+    return swapaxes(x, -1, -2)
+
+
+@function
+def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Any:
+    """Two axes exchanged."""
+    x = as_node(x)
+    order = list(range(x.type.rank))
+    i, j = (normal_axis(a, x.type.rank, "swapaxes") for a in (axis1, axis2))
+    order[i], order[j] = j, i
+    return ops.permute(x, order)
+
+
+@function
+def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Any:
+    """Axes moved to new positions; the others keep their order."""
+    x = as_node(x)
+    src, dst = (listed_axes(a, x.type.rank, "moveaxis") for a in (source, destination))
+    if len(src) != len(dst):
+        raise ShapeError(f"moveaxis from {source} to {destination}: different numbers of axes")
+    order = [i for i in range(x.type.rank) if i not in src]
+    for d, s in sorted(zip(dst, src, strict=True)):
+        order.insert(d, s)
+    return ops.permute(x, order)
+
+
+@function
+def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Any:
+    """New axes of size 1 at the given positions of the result."""
+    x = as_node(x)
+    n = len(axis) if isinstance(axis, tuple | list) else 1
+    if axis is None:
+        raise ShapeError("expand_dims needs an axis")
+    axes = normal_axes(axis, x.type.rank, "expand_dims", n)
+    old = iter(x.shape)
+    return ops.reshape(x, tuple(1 if i in axes else next(old) for i in range(x.type.rank + n)))
+
+
+@function
+def squeeze(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
+    """Drop axes of size 1: those given, which must have that size, or all that have it."""
+    x = as_node(x)
+    if axis is None:
+        axis = tuple(i for i, d in enumerate(x.shape) if d == 1)
+    axes = normal_axes(axis, x.type.rank, "squeeze")
+    for a in axes:
+        if x.shape[a] != 1:
+            raise ShapeError(f"squeeze of axis {a} of {x.shape}, whose size is not 1")
+    return ops.reshape(x, tuple(d for i, d in enumerate(x.shape) if i not in axes))
+
+
+@function
+def broadcast_to(x: ArrayLike, /, shape: Any) -> Any:
+    """x repeated to a shape, following the rules of broadcasting."""
+    return broadcasting.broadcast_to(as_node(x), as_shape(shape))
+
+
+@function
+def broadcast_arrays(*arrays: ArrayLike) -> Any:
+    """The arrays repeated to their common shape, as a tuple; dtypes stay."""
+    nodes = [as_node(a) for a in arrays]
+    shape = broadcasting.broadcast_shapes(*(n.shape for n in nodes))
+    return tuple(broadcasting.broadcast_to(n, shape) for n in nodes)
+
+
+def broadcast_shapes(*shapes: Any) -> Shape:
+    """The common shape of arrays of these shapes: axes are aligned from the right, and those of
+    size 1 stretch. `ShapeError` where sizes differ otherwise.
+
+    >>> import retrograd as rg
+    >>> rg.broadcast_shapes((2, 1), (3,), ())
+    (2, 3)
+    """
+    return broadcasting.broadcast_shapes(*(as_shape(s) for s in shapes))
+
+
+def _alike(arrays: Sequence[ArrayLike], what: str) -> list[Node]:
+    if isinstance(arrays, Node):
+        arrays = unstack(arrays)
+    if not len(arrays):
+        raise ShapeError(f"{what} needs at least one array")
+    return alike(*arrays)
+
+
+@function
+def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Any:
+    """Join arrays along an axis; None flattens them first."""
+    nodes = _alike(arrays, "concat")
+    if axis is None:
+        nodes, axis = [ops.reshape(n, (n.type.size,)) for n in nodes], 0
+    return ops.Concat(normal_axis(axis, nodes[0].type.rank, "concat"))(*nodes)
+
+
+@function
+def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
+    """Join arrays of one shape along a new axis."""
+    nodes = _alike(arrays, "stack")
+    for n in nodes[1:]:
+        if n.shape != nodes[0].shape:
+            raise ShapeError(f"stack takes arrays of one shape, not {nodes[0].shape} and {n.shape}")
+    at = normal_axis(axis, nodes[0].type.rank, "stack", 1)
+    return ops.Concat(at)(*(expand_dims(n, at) for n in nodes))
+
+
+@function
+def unstack(x: ArrayLike, /, axis: int = 0) -> Any:
+    """The slices along an axis, as a tuple. How many there are is part of the program, so that a
+    symbolic size is refused: `rg.scan` and `rg.vmap` go along such an axis."""
+    x = as_node(x)
+    at = normal_axis(axis, x.type.rank, "unstack")
+    n = _known_size(x, at, "unstack")
+    return tuple(squeeze(ops.slice_axis(x, at, i, i + 1), at) for i in range(n))
+
+
+@function
+def split(x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0) -> Any:
+    """Parts along an axis, as a tuple: so many equal parts, or parts of the given sizes."""
+    x = as_node(x)
+    at = normal_axis(axis, x.type.rank, "split")
+    n = x.shape[at]
+    if isinstance(sections, tuple | list):
+        sizes = [s if isinstance(s, Dim) else integer(s, "split: a size") for s in sections]
+    else:
+        count = integer(sections, "split: the number of parts")
+        uneven = f"split of {n} elements into {count} equal parts"
+        if count < 1:
+            raise ShapeError(uneven)
+        x = assume(x, n % count, "<=", 0, uneven)
+        sizes = [n // count] * count
+        n = n // count * count
+    if sum(sizes) != n or any(isinstance(s, int) and s < 0 for s in sizes):
+        raise ShapeError(f"split of {n} elements into parts of {tuple(sizes)}")
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    return tuple(ops.slice_axis(x, at, e - s, e) for s, e in zip(sizes, ends, strict=True))
+
+
+def _known_size(x: Node, axis: int, what: str) -> int:
+    n = x.shape[axis]
+    if isinstance(n, Dim):
+        raise ShapeError(
+            f"{what} along axis {axis} of {x.shape}, whose size {n} is symbolic, so that it is not "
+            "known how many results there are; rg.scan and rg.vmap go along such an axis"
+        )
+    return n
+
+
+@function
+def flip(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
+    """The order reversed along the given axes, all by default."""
+    x = as_node(x)
+    axes = normal_axes(axis, x.type.rank, "flip")
+    return ops.Flip(axes)(x) if axes else x
+
+
+@function
+def roll(x: ArrayLike, /, shift: Any, axis: Any = None) -> Any:
+    """Elements moved along axes by `shift`, a number for each axis or one for all; those that leave
+    come in at the other end. Without an axis, x is rolled as if it were flattened."""
+    x = as_node(x)
+    if axis is None:
+        flat = roll(ops.reshape(x, (x.type.size,)), shift, 0)
+        return ops.reshape(flat, x.shape)
+    axes = listed_axes(axis, x.type.rank, "roll")
+    shifts = shift if isinstance(shift, tuple | list) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise ShapeError(f"roll by {shift} along the axes {axis}: one shift for each axis")
+    for at, by in zip(axes, shifts, strict=True):
+        n = x.shape[at]
+        k = by if isinstance(by, Dim) else integer(by, "roll: a shift")
+        k = k % (n + 1 // (n + 1))  # which is 1 where n is 0
+        if k != 0:
+            x = ops.Concat(at)(ops.slice_axis(x, at, n - k, n), ops.slice_axis(x, at, 0, n - k))
+    return x
+
+
+@function
+def tile(x: ArrayLike, repetitions: int | Sequence[int], /) -> Any:
+    """x laid side by side the given number of times along each axis."""
+    x = as_node(x)
+    given = as_shape(repetitions)
+    reps = (1,) * (x.type.rank - len(given)) + given
+    sizes = (1,) * (len(reps) - x.type.rank) + x.shape
+    wide = tuple(d for pair in zip(reps, sizes, strict=True) for d in pair)
+    axes = tuple(range(0, len(wide), 2))
+    result = tuple(r * d for r, d in zip(reps, sizes, strict=True))
+    return ops.reshape(ops.expand(ops.reshape(x, sizes), wide, axes), result)
+
+
+@function
+def pad(x: ArrayLike, /, pad_width: Any, *, value: ArrayLike = 0) -> Any:
+    """A constant put around x; `pad_width` is (before, after) for each axis, or one pair or number
+    for all."""
+    x = as_node(x)
+    pairs = pad_width if isinstance(pad_width, tuple | list) else (pad_width, pad_width)
+    if not any(isinstance(p, tuple | list) for p in pairs):
+        pairs = [pairs] * x.type.rank
+    sizes = [as_shape(p) for p in pairs]
+    if len(sizes) != x.type.rank or any(len(p) != 2 for p in sizes):
+        raise ShapeError(f"pad of {x.shape} needs (before, after) for each axis, not {pad_width}")
+    low, high = (tuple(p[i] for p in sizes) for i in (0, 1))
+    if isinstance(value, Node):
+        y = ops.pad(x, low, high)
+        inside = ops.pad(full(True, x.type.with_dtype(bool_)), low, high, value=False)
+        around = broadcasting.broadcast_to(broadcasting.rounded(value, x.dtype), y.shape)
+        return el.select(inside, y, around)
+    number(value, x.dtype)  # refuses what the dtype cannot hold
+    return ops.pad(x, low, high, value=value)
+
+
+def positions(shape: Any, axis: int) -> Node:
+    """`y[i0, ..., in] = i_axis` as int64."""
+    return Iota(tuple(shape), axis, int64)()
+
+
+def _triangle(x: ArrayLike, k: int, lower: bool) -> Node:
+    x = as_node(x)
+    if x.type.rank < 2:
+        raise ShapeError(f"a triangle is taken of a matrix, not of the shape {x.shape}")
+    k = integer(k, "a diagonal")
+    below = mask_below(x.shape[-2], x.shape[-1], k if lower else k - 1)
+    inside = below if lower else el.bitwise_not(below)
+    zero = full(False if x.dtype is bool_ else 0, x.type)
+    return el.select(broadcasting.broadcast_to(inside, x.shape), x, zero)
+
+
+def mask_below(rows: int | Dim, columns: int | Dim, k: int = 0) -> Node:
+    """The boolean matrix that is true where `column - row <= k`."""
+    i, j = positions((rows, columns), 0), positions((rows, columns), 1)
+    return el.le(j - i, full(k, TensorType(int64, (rows, columns))))
+
+
+@function
+def tril(x: ArrayLike, /, *, k: int = 0) -> Any:
+    """The lower triangles of matrices, on and below diagonal k; zero elsewhere."""
+    return _triangle(x, k, True)
+
+
+@function
+def triu(x: ArrayLike, /, *, k: int = 0) -> Any:
+    """The upper triangles of matrices, on and above diagonal k; zero elsewhere."""
+    return _triangle(x, k, False)
+
+
+@function
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
+    """Coordinate arrays of the grid spanned by vectors, as a tuple."""
+    if indexing not in ("xy", "ij"):
+        raise OptionError(f"meshgrid indexing is 'xy' or 'ij', not {indexing!r}")
+    nodes = _alike(arrays, "meshgrid") if arrays else []
+    if any(n.type.rank > 1 for n in nodes):
+        raise ShapeError(f"meshgrid takes vectors, not {', '.join(str(n.type) for n in nodes)}")
+    shape = tuple(n.type.size for n in nodes)
+    grids = [
+        ops.expand(ops.reshape(n, (n.type.size,)), shape, [j for j in range(len(nodes)) if j != i])
+        for i, n in enumerate(nodes)
+    ]
+    if indexing == "xy" and len(grids) > 1:
+        grids = [swapaxes(g, 0, 1) for g in grids]
+    return tuple(grids)

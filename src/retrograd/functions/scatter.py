@@ -1,0 +1,267 @@
+"""Functional updates: what `x.at[key].set(value)` and its kin compute. On nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from retrograd.autodiff import pullback
+from retrograd.eager.dispatch import function
+from retrograd.eager.lazy_tensor import Lazy
+from retrograd.errors import DTypeError, IndexRangeError, OptionError, ShapeError
+from retrograd.functions.broadcasting import (
+    as_node,
+    broadcast_shapes,
+    broadcast_to,
+    normal_axis,
+)
+from retrograd.functions.elementwise import ArrayLike
+from retrograd.functions.indexing import Chosen, apart, getitem, index_of, of_dtype, together
+from retrograd.ir import Node, bool_, full, int64
+from retrograd.ops import elementwise as el
+from retrograd.ops.index import ScatterAdd
+from retrograd.ops.leaf import Iota, input_node
+from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
+from retrograd.ops.shape import expand, inverse, permute, reshape
+
+SCATTERS: dict[str, Any] = {
+    "set": ScatterSet,
+    "add": ScatterAdd,
+    "multiply": ScatterMul,
+    "min": ScatterMin,
+    "max": ScatterMax,
+}
+MEET = {"add": el.add, "multiply": el.mul, "min": el.min, "max": el.max}
+
+
+class At:
+    """What `x.at` returns: takes a key, and then says what happens there.
+
+    Where index arrays name an element more than once, all values take their turn, in order. A
+    boolean mask whose values are not known, inside of `jit`, takes a value that needs no positions:
+    a number, or an array of the axes that the mask does not have.
+    """
+
+    def __init__(self, x: Any, key: Any = ...) -> None:
+        self._x = x
+        self._key = key
+
+    def __getitem__(self, key: Any) -> At:
+        return At(self._x, key)
+
+    def get(self) -> Any:
+        """`x[key]`."""
+        return self._x[self._key]
+
+    def set(self, value: Any) -> Any:
+        """A copy of x in which `x[key]` is `value`; the last one where the key names an element
+        more than once."""
+        return self._updated(value, "set")
+
+    def add(self, value: Any) -> Any:
+        """A copy of x in which `value` is added to `x[key]`, as often as the key names it."""
+        return self._updated(value, "add")
+
+    def multiply(self, value: Any) -> Any:
+        """A copy of x in which `x[key]` is multiplied by `value`, as often as the key names it."""
+        return self._updated(value, "multiply")
+
+    def min(self, value: Any) -> Any:
+        """A copy of x in which `x[key]` is at most `value`. Ties share the gradient."""
+        return self._updated(value, "min")
+
+    def max(self, value: Any) -> Any:
+        """A copy of x in which `x[key]` is at least `value`. Ties share the gradient."""
+        return self._updated(value, "max")
+
+    def _updated(self, value: Any, mode: str) -> Any:
+        x, key = self._x, self._key
+        if isinstance(key, Lazy) and key.dtype is bool_:
+            rank = len(value.shape) if hasattr(value, "shape") else np.ndim(value)
+            if rank <= len(x.shape) - len(key.shape):
+                return masked(x, key, value, mode)
+        return updated(x, *apart(key, x.shape), value, mode)
+
+
+@function
+def updated(
+    x: ArrayLike, indices: ArrayLike, key: tuple[Any, ...], value: ArrayLike, mode: str, /
+) -> Any:
+    """x with `x[key]` combined with a value; `mode` is one of `SCATTERS`.
+
+    Where index arrays name an element more than once, each value takes its turn, in order: "set"
+    keeps the last one, as NumPy does.
+    """
+    x = _of_numbers(x, mode)
+    key = items = together(indices, key)
+    probe = input_node(x.type)
+    picked = getitem(probe, key)
+    value = broadcast_to(of_dtype(value, x, "x.at[...]"), picked.shape)
+    if not any(isinstance(k, Node | Chosen) for k in items):
+        return _distinct(x, key, picked, probe, value, mode)
+    axis = _only_axis(items)
+    if axis is not None:
+        return SCATTERS[mode](axis)(x, items[axis], value)
+    counter = reshape(Iota((x.type.size,), 0, int64)(), x.shape)
+    at, flat = (reshape(n, (picked.type.size,)) for n in (getitem(counter, key), value))
+    return reshape(SCATTERS[mode](0)(reshape(x, (x.type.size,)), at, flat), x.shape)
+
+
+def _only_axis(items: tuple[Any, ...]) -> int | None:
+    """The axis of a key that is an index array on one axis, and everything on the others."""
+    at = [i for i, k in enumerate(items) if isinstance(k, Node)]
+    rest = [k for k in items if not isinstance(k, Node)]
+    whole = all(isinstance(k, slice) and k == slice(None) for k in rest)
+    return at[0] if len(at) == 1 and whole else None
+
+
+def _of_numbers(x: Any, mode: str) -> Node:
+    x = as_node(x)
+    if x.dtype is bool_ and mode != "set":
+        raise DTypeError(f"x.at[...].{mode} takes numbers, not booleans; cast first")
+    return x
+
+
+@function
+def masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike, mode: str, /) -> Any:
+    """x where a mask over its first axes is true combined with a value, of the other axes at most:
+    that needs no positions."""
+    x, mask = _of_numbers(x, mode), as_node(mask)
+    rank = mask.type.rank
+    if x.shape[:rank] != mask.shape:
+        raise IndexRangeError(f"a mask of the shape {mask.shape} for an array of {x.shape}")
+    value = of_dtype(value, x, "x.at[...]")
+    value = broadcast_to(value, x.shape)
+    wide = expand(mask, x.shape, tuple(range(rank, x.type.rank)))
+    return el.select(wide, _met(x, value, mode), x)
+
+
+def _met(old: Node, value: Node, mode: str) -> Node:
+    """Elements after a value has met each."""
+    return value if mode == "set" else MEET[mode](old, value)
+
+
+def _distinct(x: Node, key: Any, picked: Node, probe: Node, value: Node, mode: str) -> Node:
+    """A key of slices, which names no element twice."""
+    if mode not in ("set", "add"):
+        value, mode = MEET[mode](getitem(x, key), value), "set"
+    if x.dtype.is_inexact:
+        return _transposed(x, picked, probe, value, mode)
+    counter = reshape(Iota((x.type.size,), 0, int64)(), x.shape)
+    at, flat = (reshape(n, (picked.type.size,)) for n in (getitem(counter, key), value))
+    return reshape(SCATTERS[mode](0)(reshape(x, (x.type.size,)), at, flat), x.shape)
+
+
+def _transposed(x: Node, picked: Node, probe: Node, value: Node, mode: str) -> Node:
+    """By the transpose of picking, which puts values where they were taken from, zero elsewhere."""
+    spread, hit = (pullback([picked], [g], [probe])[0] for g in (value, full(1, picked.type)))
+    assert spread is not None
+    assert hit is not None
+    return x + spread if mode == "add" else el.select(el.ne(hit, full(0, x.type)), spread, x)
+
+
+def _scattered(mode: str, x: Any, indices: Any, updates: Any, axis: int, what: str) -> Node:
+    x, index = as_node(x), index_of(indices, what)
+    at = normal_axis(axis, x.type.rank, what)
+    shape = x.shape[:at] + index.shape + x.shape[at + 1 :]
+    update = broadcast_to(of_dtype(updates, x, what), shape)
+    result: Node = SCATTERS[mode](at)(x, index, update)
+    return result
+
+
+@function
+def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
+    """x with updates added at the given positions along an axis; positions may repeat.
+
+    `updates` has the shape of x with the axis replaced by the axes of `indices`. The order of
+    addition is fixed, for every number of threads: each place takes its updates in their order, in
+    blocks of sixteen whose totals are added up in twice the precision. So of any number of updates
+    the error is that of a block, at most `17 * eps` times the sum of absolute values; half
+    precision is added up in float32 and rounded once.
+
+    >>> import retrograd as rg
+    >>> rg.scatter_add([1.0, 2.0], [1, 1], [3.0, 4.0]).tolist()
+    [1.0, 9.0]
+    """
+    return _scattered("add", x, indices, updates, axis, "scatter_add")
+
+
+@function
+def scatter_set(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
+    """x with elements replaced at the given positions along an axis, as `scatter_add` has them; the
+    last update stays where positions repeat, and gets the gradient.
+
+    >>> import retrograd as rg
+    >>> rg.scatter_set([1.0, 2.0], [1, 1], [3.0, 4.0]).tolist()
+    [1.0, 4.0]
+    """
+    return _scattered("set", x, indices, updates, axis, "scatter_set")
+
+
+@function
+def scatter_mul(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
+    """x multiplied by updates at the given positions along an axis, as `scatter_add` has them. The
+    gradient is exact where updates are zero.
+
+    >>> import retrograd as rg
+    >>> rg.scatter_mul([1.0, 2.0], [1, 1], [3.0, 4.0]).tolist()
+    [1.0, 24.0]
+    """
+    return _scattered("multiply", x, indices, updates, axis, "scatter_mul")
+
+
+@function
+def scatter_min(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
+    """x where elements at the given positions are at most the updates, as `scatter_add` has them;
+    equal ones share the gradient. NaN if one is NaN.
+
+    >>> import retrograd as rg
+    >>> rg.scatter_min([1.0, 9.0], [1, 1], [3.0, 4.0]).tolist()
+    [1.0, 3.0]
+    """
+    return _scattered("min", x, indices, updates, axis, "scatter_min")
+
+
+@function
+def scatter_max(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
+    """x where elements at the given positions are at least the updates, as `scatter_add` has them;
+    equal ones share the gradient. NaN if one is NaN.
+
+    >>> import retrograd as rg
+    >>> rg.scatter_max([1.0, 2.0], [1, 1], [3.0, 4.0]).tolist()
+    [1.0, 4.0]
+    """
+    return _scattered("max", x, indices, updates, axis, "scatter_max")
+
+
+@function
+def put_along_axis(
+    x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, axis: int = -1, mode: str = "set"
+) -> Any:
+    """A copy of x with `y[i, j, ...]` at `indices[i, j, ...]` replaced by `values[i, j, ...]`, here
+    for the axis 1: the transpose of `take_along_axis`.
+
+    Other axes run together; those of indices and values broadcast. With the modes "add",
+    "multiply", "min" and "max" values meet what is there. Positions may repeat; values take their
+    turn in order.
+
+    >>> import retrograd as rg
+    >>> rg.put_along_axis([[1, 2], [3, 4]], [[1], [0]], 9).tolist()
+    [[1, 9], [9, 4]]
+    """
+    if mode not in SCATTERS:
+        raise OptionError(f"put_along_axis: mode is one of {', '.join(SCATTERS)}, not {mode!r}")
+    x, index = as_node(x), index_of(indices, "put_along_axis")
+    rank = x.type.rank
+    if index.type.rank != rank:
+        raise ShapeError(f"put_along_axis into {x.shape} by indices {index.shape}: ranks differ")
+    at = normal_axis(axis, rank, "put_along_axis")
+    order = (*(i for i in range(rank) if i != at), at)
+    shape = tuple(index.shape[i] if i == at else x.shape[i] for i in range(rank))
+    if broadcast_shapes(index.shape, shape) != shape:
+        raise ShapeError(f"put_along_axis into {x.shape} by indices {index.shape}: other axes")
+    index = broadcast_to(index, shape)
+    update = broadcast_to(of_dtype(values, x, "put_along_axis"), shape)
+    moved = [permute(n, order) for n in (x, index, update)]
+    return permute(SCATTERS[mode](rank - 1, rank - 1)(*moved), inverse(order))

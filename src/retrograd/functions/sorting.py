@@ -1,0 +1,258 @@
+"""Sorting, and what follows from it: the greatest, the median, quantiles, places in sorted rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from retrograd.eager.conversion import as_array
+from retrograd.eager.dispatch import function
+from retrograd.errors import OptionError, ShapeError
+from retrograd.functions.broadcasting import (
+    alike,
+    as_node,
+    floating,
+    integer,
+    normal_axes,
+    normal_axis,
+)
+from retrograd.functions.elementwise import ArrayLike
+from retrograd.ir import Dim, Node, TensorType, float64, full, int64, product
+from retrograd.ops import elementwise as el
+from retrograd.ops.index import Gather, gather_along
+from retrograd.ops.leaf import SizeOf, constant
+from retrograd.ops.shape import expand, permute, reshape
+from retrograd.ops.sort import ArgSort, SearchSorted, Sort
+
+Axis = int | tuple[int, ...] | None
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+@function
+def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The elements along an axis in order, NaN at the end.
+
+    Equal elements always keep their order, so `stable` changes nothing; 0.0 and -0.0 are equal. The
+    gradient of an element goes to where it came from.
+
+    >>> import retrograd as rg
+    >>> rg.sort([3, 1, 2], descending=True).tolist()
+    [3, 2, 1]
+    """
+    x = as_node(x)
+    return Sort(normal_axis(axis, x.type.rank, "sort"), bool(descending))(x)
+
+
+@function
+def argsort(
+    x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+) -> Any:
+    """The positions, int64, that sort x along an axis; see `sort` for the order.
+
+    >>> import retrograd as rg
+    >>> rg.argsort([3, 1, 2]).tolist()
+    [1, 2, 0]
+    """
+    x = as_node(x)
+    return ArgSort(normal_axis(axis, x.type.rank, "argsort"), bool(descending))(x)
+
+
+class TopK(NamedTuple):
+    """What `topk` returns."""
+
+    values: Any
+    indices: Any
+
+
+def topk(
+    x: ArrayLike, k: int, /, axis: int = -1, largest: bool = True, sorted: bool = True
+) -> TopK:
+    """The `k` largest elements along an axis, or the smallest, and their positions.
+
+    They are sorted, whatever `sorted` says; of equal ones the first come first. NaN counts as less
+    than everything, or more with `largest=False`: it is taken last.
+
+    >>> import retrograd as rg
+    >>> rg.topk([1.0, 3.0, 2.0], 2).indices.tolist()
+    [1, 2]
+    """
+    return TopK(*_topk(x, k, axis, largest))
+
+
+@function
+def _topk(x: ArrayLike, k: int, axis: int, largest: bool, /) -> Any:
+    x = as_node(x)
+    at = normal_axis(axis, x.type.rank, "topk")
+    count, n = integer(k, "topk: the number of elements"), x.shape[at]
+    if count < 0 or (not isinstance(n, Dim) and count > n):
+        raise ShapeError(f"topk of {count} elements along axis {at} of the shape {x.shape}")
+    positions = ArgSort(at, bool(largest), count)(x)
+    return gather_along(x, positions, at), positions
+
+
+@function
+def searchsorted(
+    x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None
+) -> Any:
+    """For each value of x2 the position, int64, where it could be inserted in the sorted x1.
+
+    `x1[i-1] < v <= x1[i]` for the side "left", `x1[i-1] <= v < x1[i]` for "right". `sorter` are the
+    positions that sort x1, if it is not sorted. Where x1 has several axes, its last one is searched
+    along, and the others are those of x2.
+
+    >>> import retrograd as rg
+    >>> rg.searchsorted([1.0, 2.0, 3.0], [2.0, 9.0]).tolist()
+    [1, 3]
+    """
+    if side not in ("left", "right"):
+        raise OptionError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+    row, values = alike(x1, x2)
+    if row.type.rank == 0:
+        raise ShapeError("searchsorted looks along an axis, and x1 has none")
+    if sorter is not None:
+        row = gather_along(row, as_node(sorter), row.type.rank - 1)
+    return SearchSorted(side == "right", row.type.rank - 1)(row, values)
+
+
+@function
+def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Any:
+    """The number of the bin, int64, that each element falls into; `bins` ascend.
+
+    Bin i is `bins[i-1] <= v < bins[i]` or, with `right`, `bins[i-1] < v <= bins[i]`.
+
+    >>> import retrograd as rg
+    >>> rg.digitize([0.5, 1.0, 7.0], [0.0, 1.0, 2.0]).tolist()
+    [1, 2, 3]
+    """
+    return searchsorted(as_node(bins), as_node(x), side="left" if right else "right")
+
+
+# -- quantiles -------------------------------------------------------------------------------------
+@function
+def quantile(
+    x: ArrayLike,
+    q: ArrayLike,
+    /,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    """The values below which a share `q` of the elements along the given axes lies.
+
+    `q` is between 0 and 1, a number or an array whose axes come first in the result. Place
+    `q * (n - 1)` of the sorted elements is between two of them, where it is not a whole number:
+    `method` is "linear" (interpolation), "lower", "higher", "nearest" (to the even place at half)
+    or "midpoint". NaN where an element is NaN, or q is outside of its range. Differentiable in x
+    and, if linear, in q. `OptionError` for numbers q out of range.
+
+    >>> import retrograd as rg
+    >>> rg.quantile([1.0, 2.0, 3.0, 4.0], 0.5).item()
+    2.5
+    """
+    if method not in METHODS:
+        raise OptionError(f"quantile: method is one of {', '.join(METHODS)}, not {method!r}")
+    x = floating(x)
+    q = _shares(q)
+    axes = normal_axes(axis, x.type.rank, "quantile")
+    kept = [i for i in range(x.type.rank) if i not in axes]
+    n = product(x.shape[i] for i in axes)
+    if n == 0:
+        raise ShapeError(f"quantile over no elements of the shape {x.shape}")
+    moved = permute(x, (*kept, *axes))
+    rows = Sort(len(kept))(reshape(moved, (*moved.shape[: len(kept)], n)))
+    y = _between(rows, q, n, method)
+    if not keepdims:
+        return y
+    shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
+    return reshape(y, (*q.shape, *shape))
+
+
+def _shares(q: Any) -> Node:
+    """Shares in float64, in which places are computed; numbers must be from 0 to 1."""
+    if isinstance(q, Node):
+        return el.cast(q, float64)
+    values = as_array(q, float64)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise OptionError(f"quantile: q is between 0 and 1, not {q!r:.80}")
+    return constant(values)
+
+
+def _between(rows: Node, q: Node, n: int | Dim, method: str) -> Node:
+    """Values at places of sorted rows, places in front."""
+    valid = el.bitwise_and(el.ge(q, full(0, q.type)), el.le(q, full(1, q.type)))
+    last = el.cast(expand(SizeOf(n - 1, int64)(), q.shape, tuple(range(q.type.rank))), q.dtype)
+    place = el.mul(el.drop_if(el.bitwise_not(valid), q), last)
+    low, high = el.floor(place), el.ceil(place)
+    if method == "nearest":
+        low = high = el.round(place)
+    elif method in ("lower", "higher"):
+        low = high = low if method == "lower" else high
+    axis = rows.type.rank - 1
+    a, b = (_at(rows, p, axis) for p in (low, high))
+    if method in ("linear", "midpoint"):
+        part = el.sub(place, low) if method == "linear" else _is_apart(low, high) * 0.5
+        a = _mixed(a, b, _stretched(el.cast(part, a.dtype), a))
+    end = _at(rows, last, axis)
+    bad = el.bitwise_or(el.isnan(end), el.bitwise_not(_stretched(valid, a)))
+    return el.select(bad, full(float("nan"), a.type), a)
+
+
+def _is_apart(low: Node, high: Node) -> Node:
+    return el.cast(el.ne(low, high), low.dtype)
+
+
+def _at(rows: Node, place: Node, axis: int) -> Node:
+    y = Gather(axis)(rows, el.cast(place, int64))
+    return permute(y, (*range(axis, y.type.rank), *range(axis)))
+
+
+def _stretched(x: Node, like: Node) -> Node:
+    """A value for each place, for all rows."""
+    return expand(x, like.shape, tuple(range(x.type.rank, like.type.rank)))
+
+
+def _mixed(a: Node, b: Node, part: Node) -> Node:
+    """`a + part * (b - a)`, from the nearer end; a share of exactly 0 takes nothing of an infinite
+    difference."""
+    same = el.bitwise_and(el.eq(a, b), el.isinf(a))
+    step = el.drop_if(same, el.sub(b, a))
+    rest = el.sub(full(1, part.type), part)
+    up = el.add(a, el.zmul(part, step))
+    down = el.sub(b, el.zmul(rest, step))
+    return el.select(el.lt(part, full(0.5, part.type)), up, down)
+
+
+@function
+def percentile(
+    x: ArrayLike,
+    q: ArrayLike,
+    /,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    """`quantile` for shares in percent, from 0 to 100.
+
+    >>> import retrograd as rg
+    >>> rg.percentile([1.0, 2.0, 3.0], 50).item()
+    2.0
+    """
+    if isinstance(q, Node):
+        q = el.div(el.cast(q, float64), full(100, TensorType(float64, q.shape)))
+    else:
+        q = as_array(q, float64) / 100
+    return quantile(as_node(x), q, axis, method=method, keepdims=keepdims)
+
+
+@function
+def median(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The middle of the elements along the given axes; of an even number, the mean of both.
+
+    NaN where an element is NaN.
+
+    >>> import retrograd as rg
+    >>> rg.median([3.0, 1.0, 2.0]).item()
+    2.0
+    """
+    return quantile(as_node(x), 0.5, axis, keepdims=keepdims)

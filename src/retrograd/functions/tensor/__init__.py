@@ -1,0 +1,1 @@
+"""`Tensor`: the class, and its protocols with Python, NumPy and other libraries."""

@@ -1,0 +1,453 @@
+"""`Tensor`: an array that remembers how it was computed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from retrograd.eager.backward import backward
+from retrograd.eager.dispatch import operator, reflected
+from retrograd.eager.fast_path import install
+from retrograd.eager.lazy_tensor import Array, Lazy, leaf
+from retrograd.eager.listeners import on_tape
+from retrograd.eager.modes import _GRAD
+from retrograd.eager.program_cache import GRADIENTS
+from retrograd.eager.retain_grad import is_retained, retain, warn_of_no_leaf
+from retrograd.eager.trace_buffer import CURRENT, Page
+from retrograd.eager.trace_cache import Form
+from retrograd.errors import DTypeError, GradientError, OptionError, ShapeError, TraceError
+from retrograd.functions import (
+    activations,
+    contractions,
+    counting,
+    indexing,
+    manipulation,
+    reductions,
+    scans,
+    scatter,
+    searching,
+    sorting,
+)
+from retrograd.functions import complex as complex_parts
+from retrograd.functions import elementwise as el
+from retrograd.functions.dtypes import check_version
+from retrograd.functions.tensor.dlpack import CPU, exported
+from retrograd.functions.tensor.host_values import array_of, is_sought, number_of, scalar_of
+from retrograd.functions.tensor.inplace import change
+from retrograd.functions.tensor.numpy_protocols import applied, called
+from retrograd.functions.tensor.weak_types import is_weak, weak, wide
+from retrograd.ir import Dim, DType
+from retrograd.ops.identity import StopGradient
+from retrograd.shared import completed
+
+
+def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`==` or `!=`, which Python answers by identity where the other is nothing to compute with."""
+
+    def compare(self: Tensor, other: Any) -> Any:
+        if isinstance(other, bool | int | float | complex | list | tuple | Dim) or hasattr(
+            other, "__array__"
+        ):
+            return f(self, other)
+        return NotImplemented
+
+    return compare
+
+
+class Tensor(Lazy):
+    """An array with a history. Made by `rg.tensor`, and by operations on tensors.
+
+    Operations check shapes and dtypes at once; numbers are computed when somebody looks at them,
+    together with everything else that is needed. A tensor is not changed in place: `x += 1` makes
+    a new one. For a leaf that requires a gradient it is an error; inside of `no_grad` it gives that
+    leaf another value, as an optimizer does.
+    """
+
+    __slots__ = ()
+
+    # -- what is known without computing --------------------------------------------------------
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int | Dim:
+        """The number of elements."""
+        return self._type.size
+
+    @property
+    def device(self) -> str:
+        """Where the elements are: on the CPU."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """This tensor, on a device: there is "cpu"."""
+        if device != "cpu" or stream is not None:
+            raise OptionError(f"tensors are on the CPU, not on device {device!r}")
+        return self
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether `backward()` computes a gradient with respect to this tensor."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, value: bool = True) -> Self:
+        """Switch gradients on or off from here on; what was computed before is not affected.
+
+        Switched on, a tensor that was computed becomes a leaf, unless it requires a gradient
+        already. Switched off, a tensor that was computed becomes a constant. While it is switched
+        off, `backward()` adds nothing to `.grad`.
+        """
+        if value and not self.dtype.is_inexact:
+            raise GradientError(f"only floating tensors have gradients, not {self.dtype}")
+        if bool(value) != self._requires_grad:
+            array = self.value()
+            completed(lambda: self._require(bool(value), array))
+        return self
+
+    def _require(self, value: bool, array: Array) -> None:
+        self._requires_grad = value
+        self.become_leaf(array)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether `backward()` stops here: at tensors that were given rather than computed, and at
+        those that do not require a gradient."""
+        return not self._requires_grad or self.is_source
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward()` has accumulated; None before. It is a constant: it can be
+        used in further computations, but for derivatives of it see `rg.grad`. It may be set, to
+        None or to a tensor of this shape and dtype. Tensors that were computed have none, which a
+        warning says, unless `retain_grad` was called."""
+        found: Tensor | None = getattr(self, "_grad", None)
+        if found is None and not self.retains_grad:
+            warn_of_no_leaf(self)
+        return found
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        value = self._as_gradient(value)
+        with GRADIENTS:  # not between a look at it by `backward()` and what that makes of it
+            self._grad = value
+
+    def _as_gradient(self, value: Any) -> Tensor | None:
+        """What may be set as the gradient of this tensor."""
+        if value is not None and not isinstance(value, Tensor):
+            raise DTypeError(f"a gradient is a tensor or None, not {type(value).__name__}")
+        if value is not None and (value.shape, value.dtype) != (self.shape, self.dtype):
+            raise ShapeError(f"a gradient of {self._type} cannot be {value._type}")
+        return value
+
+    # -- the value ------------------------------------------------------------------------------
+    def numpy(self) -> Array:
+        """The value as a NumPy array, read-only: it is the tensor's own memory.
+
+        The array has no history, so that of a tensor which a transform differentiates is a
+        `GradientError`, and so is to compute with that of another which requires a gradient, next
+        to such tensors. Say `x.detach().numpy()` where a constant is meant. The same holds for
+        `np.asarray(x)`.
+        """
+        return array_of(self, ".numpy()")
+
+    def item(self) -> Any:
+        """The value of a tensor with one element, as a Python number.
+
+        `loss.item()` may be used at any time, but not of what a transform is differentiating, as
+        the number is a constant: a `GradientError`, unless it is detached. The same holds for
+        `float(x)`, `int(x)` and `tolist()`.
+        """
+        return self._number(number_of(self, ".item()"))
+
+    def _number(self, array: Array) -> Any:
+        if array.size != 1:
+            raise ShapeError(f"item() needs a tensor with one element, not of shape {self.shape}")
+        return array.item()
+
+    def tolist(self) -> Any:
+        """The value as nested lists of Python numbers."""
+        return number_of(self, ".tolist()").tolist()
+
+    def detach(self) -> Tensor:
+        """The same value, as a constant without history."""
+        if self._form is None and is_weak(self._own):
+            return Tensor(weak(StopGradient()(wide(self._own))))
+        if self.is_computed and not (self._page.is_taped() or on_tape(self.leaf_or_node)):
+            made = Tensor.of(self.value())
+            if self.is_shared:
+                made.share()
+            return made
+        return el.stop_gradient(self)._without_grad()
+
+    def _without_grad(self) -> Tensor:
+        self._requires_grad = False
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(array_of(self, "an array"), dtype=dtype, copy=copy)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The value for another library, in a capsule: what its `from_dlpack` asks for.
+
+        A tensor does not change, and not all libraries respect that memory is read-only: it is
+        exported as a copy. With `copy=False` it shares its memory from here on, as `rg.asarray`
+        does: later operations use what is there when they are called. Raises `GradientError` if
+        the tensor requires a gradient, which could not be followed (export `detach()`),
+        `BufferError` for a device other than the CPU.
+        """
+        return exported(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                f"whether a tensor of the shape {self.shape} is true is ambiguous; use .any() or "
+                ".all()"
+            )
+        return bool(self._number(self.value()))
+
+    def __int__(self) -> int:
+        return int(self._number(scalar_of(self, "int()")))
+
+    def __complex__(self) -> complex:
+        return complex(self._number(scalar_of(self, "complex()")))
+
+    def __float__(self) -> float:
+        return float(self._number(scalar_of(self, "float()")))
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer:
+            raise TypeError(f"a {self.dtype} tensor cannot be used as an index")
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor without axes has no length")
+        n = self.shape[0]
+        return n.__index__()
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("a tensor without axes cannot be iterated over")
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        grad = ", requires_grad=True" if self._requires_grad else ""
+        try:
+            text = np.array2string(self.value(), separator=", ", prefix="Tensor(")
+        except TraceError:
+            return f"Tensor(traced {self._type}{grad})"
+        shape = f", shape={self.shape}" if self.size == 0 and self.ndim > 1 else ""
+        return f"Tensor({text}{shape}, dtype={self.dtype}{grad})"
+
+    def __format__(self, spec: str) -> str:
+        """A tensor with one element is formatted like its number: `f"{loss:.3f}"`."""
+        return format(self._number(self.value()), spec) if spec else str(self)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # -- copies: by value, so that a pickled tensor can be read elsewhere --------------------------
+    def __getstate__(self) -> dict[str, Any]:
+        if not self.is_leaf or is_sought(self):
+            raise GradientError(
+                f"a copy would lose the history of {self._node.describe()}; copy x.detach() for "
+                "the value alone"
+            )
+        own: list[Any] = [
+            c.__slots__ for c in type(self).__mro__ if issubclass(c, Tensor) and c is not Tensor
+        ]
+        attributes = {n: getattr(self, n) for names in own for n in names if hasattr(self, n)}
+        attributes.update(getattr(self, "__dict__", {}))
+        return {
+            "array": self.value(),
+            "name": self._node.name,
+            "requires_grad": self._requires_grad,
+            "grad": getattr(self, "_grad", None),
+            "attributes": attributes,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Lazy.__init__(self, leaf(state["array"], state["name"]), state["requires_grad"])
+        self._grad = state["grad"]
+        for name, value in state["attributes"].items():
+            setattr(self, name, value)
+
+    def __copy__(self) -> Tensor:
+        """Another handle on the same value: a leaf of its own, or with the same history."""
+        if not self.is_leaf or is_sought(self):
+            return Tensor(self._node, True)
+        new = type(self).__new__(type(self))
+        new.__setstate__(self.__getstate__())
+        return new
+
+    # -- gradients ------------------------------------------------------------------------------
+    def backward(self, seed: Any = None, retain_graph: bool = False) -> None:
+        """Add the gradient of this tensor to `.grad` of every leaf that requires one.
+
+        A scalar starts from 1; any other shape needs a `seed` of that shape, the cotangent.
+        Afterwards this tensor is a constant without history, and a gradient that should go through
+        it again is an error, unless `retain_graph`. Other results of the same computation keep
+        their history.
+        """
+        backward(self, seed, retain_graph)
+
+    def retain_grad(self) -> None:
+        """Have `backward()` add to `.grad` of this tensor, too, though it is not a leaf: the
+        gradient of what is differentiated with respect to this value.
+
+        >>> import retrograd as rg
+        >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
+        >>> y = x * 3
+        >>> y.retain_grad()
+        >>> (y * y).sum().backward()
+        >>> y.grad
+        Tensor([ 6., 12.], dtype=float32)
+        """
+        retain(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `backward()` adds to `.grad` though this is not a leaf; see `retain_grad`."""
+        return is_retained(self)
+
+    def _change(self, operation: Callable[..., Any], other: Any) -> Any:
+        """`self += other`, where this may be a leaf that requires a gradient."""
+        return change(self, operation, other)
+
+    # -- operators and methods: the functions of the same names -----------------------------------
+    __array_priority__ = 1000
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return applied(self.__array_namespace__(), ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        if not all(issubclass(t, Tensor | np.ndarray) for t in types):
+            return NotImplemented
+        return called(self.__array_namespace__(), Tensor, function, args, options)
+
+    __add__, __radd__ = operator(el.add), reflected(el.add)
+    __sub__, __rsub__ = operator(el.subtract), reflected(el.subtract)
+    __mul__, __rmul__ = operator(el.multiply), reflected(el.multiply)
+    __truediv__, __rtruediv__ = operator(el.divide), reflected(el.divide)
+    __floordiv__, __rfloordiv__ = operator(el.floor_divide), reflected(el.floor_divide)
+    __mod__, __rmod__ = operator(el.remainder), reflected(el.remainder)
+    __pow__, __rpow__ = operator(el.pow), reflected(el.pow)
+    __matmul__, __rmatmul__ = operator(contractions.matmul), reflected(contractions.matmul)
+    __and__, __rand__ = operator(el.bitwise_and), reflected(el.bitwise_and)
+    __or__, __ror__ = operator(el.bitwise_or), reflected(el.bitwise_or)
+    __xor__, __rxor__ = operator(el.bitwise_xor), reflected(el.bitwise_xor)
+    __lshift__, __rlshift__ = operator(el.bitwise_left_shift), reflected(el.bitwise_left_shift)
+    __rshift__, __rrshift__ = operator(el.bitwise_right_shift), reflected(el.bitwise_right_shift)
+    __eq__, __ne__ = (
+        _comparison(operator(el.equal)), _comparison(operator(el.not_equal))
+    )  # fmt: skip
+    __lt__, __le__ = operator(el.less), operator(el.less_equal)
+    __gt__, __ge__ = operator(el.greater), operator(el.greater_equal)
+    __pos__, __neg__, __abs__ = el.positive, el.negative, el.abs
+    __invert__ = el.bitwise_invert
+
+    abs, exp, log, sqrt, rsqrt, sin, cos, tanh = (
+        el.abs, el.exp, el.log, el.sqrt, el.rsqrt, el.sin, el.cos, el.tanh
+    )  # fmt: skip
+    sigmoid, relu, erf, square, pow, sign = el.sigmoid, el.relu, el.erf, el.square, el.pow, el.sign
+    floor, ceil, round, clip, astype = el.floor, el.ceil, el.round, el.clip, el.astype
+    sum, prod, mean, var, std = (
+        reductions.sum, reductions.prod, reductions.mean, reductions.var, reductions.std
+    )  # fmt: skip
+    max, min, any, all = reductions.max, reductions.min, reductions.any, reductions.all
+    argmax, argmin, cumsum = reductions.argmax, reductions.argmin, scans.cumulative_sum
+    logsumexp, cumprod = reductions.logsumexp, scans.cumulative_prod
+    sort, argsort, topk, median, quantile = (
+        sorting.sort, sorting.argsort, sorting.topk, sorting.median, sorting.quantile
+    )  # fmt: skip
+    nonzero, repeat = searching.nonzero, counting.repeat
+    softmax, log_softmax = activations.softmax, activations.log_softmax
+    matmul, squeeze, expand_dims = (
+        contractions.matmul,
+        manipulation.squeeze,
+        manipulation.expand_dims,
+    )
+    swapaxes, flip = manipulation.swapaxes, manipulation.flip
+    take, broadcast_to = indexing.take, manipulation.broadcast_to
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """`x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
+        one = len(shape) == 1 and not isinstance(shape[0], int | Dim)
+        return manipulation.reshape(self, shape[0] if one else shape)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """The axes reordered; reversed where none are given."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return manipulation.permute_dims(self, order or tuple(reversed(range(self.ndim))))
+
+    @property
+    def T(self) -> Tensor:
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ShapeError(f".T is for matrices, not for shape {self.shape}; see permute_dims")
+        return manipulation.matrix_transpose(self)
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged."""
+        return manipulation.matrix_transpose(self)
+
+    @property
+    def real(self) -> Tensor:
+        """The real part."""
+        return complex_parts.real(self)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part; zeros of real numbers."""
+        return complex_parts.imag(self)
+
+    def conj(self) -> Tensor:
+        """The complex conjugate."""
+        return complex_parts.conj(self)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return indexing.picked(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError(
+            "a tensor is not changed in place, so that gradients cannot go wrong silently; write "
+            "x = x.at[key].set(value) or x = x.at[key].add(value)"
+        )
+
+    @property
+    def at(self) -> scatter.At:
+        """`x.at[key].set(value)` and `x.at[key].add(value)`: a changed copy of x."""
+        return scatter.At(self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace of the array API: the package itself. It has what the versions of the
+        standard say up to `__array_api_version__`."""
+        check_version(api_version)
+        return sys.modules["retrograd"]
+
+
+Lazy.handle_class = Tensor
+install(Tensor, Page, Form, DType, CURRENT, _GRAD.get)

@@ -1,0 +1,1 @@
+"""Graphs of other kinds as `Graph`, and back."""

@@ -1,0 +1,1 @@
+"""`Graph` with its verbs, declared graphs, and what the explorer is shown of them."""

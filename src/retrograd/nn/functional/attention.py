@@ -1,0 +1,156 @@
+"""Attention in several heads, as PyTorch has it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as rg
+from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.ir.source import located
+from retrograd.nn.functional.dropout import dropout
+from retrograd.nn.functional.linear import linear, root_scale
+
+
+@located
+def multi_head_attention_forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Any,
+    in_proj_bias: Any,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Any,
+    training: bool = True,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Any = None,
+    k_proj_weight: Any = None,
+    v_proj_weight: Any = None,
+    static_k: Any = None,
+    static_v: Any = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+    generator: Generator | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """What `nn.MultiheadAttention` computes, with PyTorch's arguments: (output, weights).
+
+    query is `[L, N, E]` or `[L, E]`, key and value `[S, N, ...]` or `[S, ...]`. Masks that are
+    boolean are true where a query must not look: `attn_mask` `[L, S]` or `[N num_heads, L, S]`,
+    `key_padding_mask` `[N, S]` or `[S]`; floating ones are added to the scores. Weights are
+    `[N, L, S]`, the mean of the heads, or `[N, num_heads, L, S]`. `is_causal` says of a mask that
+    it is the causal one, which is used where none is given. Gradients go to everything.
+    """
+    q, k, v = (rg.asarray(x) for x in (query, key, value))
+    alone = q.ndim == 2
+    if alone:
+        q, k, v = (rg.expand_dims(x, axis=1) for x in (q, k, v))
+    _check(q, k, v, embed_dim_to_check, num_heads)
+    length, batch = q.shape[:2]
+    width = embed_dim_to_check // num_heads
+    weights = (
+        [q_proj_weight, k_proj_weight, v_proj_weight]
+        if use_separate_proj_weight
+        else _thirds(in_proj_weight, embed_dim_to_check)
+    )
+    biases = _thirds(in_proj_bias, embed_dim_to_check)
+    maps = zip((q, k, v), weights, biases, strict=True)
+    q, k, v = (linear(x, w, b) for x, w, b in maps)
+    more = 0
+    if bias_k is not None and bias_v is not None:
+        shape = (1, batch, embed_dim_to_check)
+        k = rg.concat([k, rg.broadcast_to(rg.asarray(bias_k), shape)], axis=0)
+        v = rg.concat([v, rg.broadcast_to(rg.asarray(bias_v), shape)], axis=0)
+        more += 1
+    heads = (batch, num_heads)
+    q, k, v = (_split(x, num_heads, width) for x in (q, k, v))
+    k = k if static_k is None else rg.asarray(static_k).reshape((*heads, -1, width))
+    v = v if static_v is None else rg.asarray(static_v).reshape((*heads, -1, width))
+    if add_zero_attn:
+        none = rg.zeros((*heads, 1, width), dtype=k.dtype)
+        k, v = rg.concat([k, none], axis=-2), rg.concat([v, none], axis=-2)
+        more += 1
+    scores = (q * root_scale(width, q)) @ k.mT
+    if is_causal and attn_mask is None:
+        attn_mask = ~rg.tril(rg.ones((length, scores.shape[-1] - more), dtype=rg.bool))
+    scores = _masked(scores, attn_mask, key_padding_mask, more, alone)
+    shares = dropout(rg.softmax(scores), dropout_p, training and dropout_p > 0, generator=generator)
+    y = rg.permute_dims(shares @ v, (2, 0, 1, 3)).reshape((length, batch, embed_dim_to_check))
+    y = linear(y, out_proj_weight, out_proj_bias)
+    shown = shares.mean(axis=1) if average_attn_weights else shares
+    if alone:
+        y, shown = y[:, 0], shown[0]
+    return y, shown if need_weights else None
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor, size: int, heads: int) -> None:
+    if size % heads or q.ndim != 3 or q.shape[-1] != size:
+        raise ShapeError(
+            f"multi-head attention of {heads} heads takes queries [L, N, {size}] or [L, {size}], "
+            f"the size a multiple of the number of heads, not the shape {q.shape}"
+        )
+    if k.ndim != 3 or v.ndim != 3 or k.shape[:2] != v.shape[:2] or k.shape[1] != q.shape[1]:
+        raise ShapeError(
+            f"multi-head attention: query {q.shape}, key {k.shape}, value {v.shape} are [L, N, E], "
+            "[S, N, K], [S, N, V] of the same N, and key and value of the same S"
+        )
+
+
+def _thirds(x: Any, size: int) -> list[Any]:
+    return [None if x is None else x[i * size : (i + 1) * size] for i in range(3)]
+
+
+def _split(x: Tensor, heads: int, width: int) -> Tensor:
+    """`[L, N, heads * width]` as `[N, heads, L, width]`."""
+    return rg.permute_dims(x.reshape((*x.shape[:2], heads, width)), (1, 2, 0, 3))
+
+
+def _masked(scores: Tensor, mask: Any, padding: Any, more: int, alone: bool) -> Tensor:
+    """Scores `[N, heads, L, S + more]` with both masks; all see what was added to the keys."""
+    batch, heads, length, keys = scores.shape
+    inner: Any = keys - more if isinstance(keys, int) else keys
+    if mask is not None:
+        given = rg.asarray(mask)
+        if given.ndim == 3:
+            given = given.reshape((batch, heads, length, inner))
+        if given.shape[-2:] != (length, inner) or given.ndim not in (2, 4):
+            raise ShapeError(
+                f"attn_mask is [{length}, {inner}] or [{batch} * {heads}, {length}, {inner}], not "
+                f"{rg.asarray(mask).shape}"
+            )
+        scores = scores + _added(given, scores, more, "attn_mask")
+    if padding is not None:
+        given = rg.asarray(padding)
+        given = rg.expand_dims(given, axis=0) if alone else given
+        if given.shape != (batch, inner):
+            raise ShapeError(f"key_padding_mask is [{batch}, {inner}], not {given.shape}")
+        wide = given.reshape((batch, 1, 1, inner))
+        scores = scores + _added(wide, scores, more, "key_padding_mask")
+    return scores
+
+
+def _added(mask: Tensor, scores: Tensor, more: int, what: str) -> Tensor:
+    """What a mask adds to scores."""
+    if mask.dtype is rg.bool:
+        mask = rg.where(mask, rg.asarray(-math.inf, dtype=scores.dtype), 0.0)
+    elif not mask.dtype.is_float:
+        raise DTypeError(f"{what} is boolean or floating, not {mask.dtype}")
+    if more:
+        mask = rg.pad(mask, [(0, 0)] * (mask.ndim - 1) + [(0, more)])
+    return mask.astype(scores.dtype)
+
+
+def check_heads(embed_dim: int, num_heads: int) -> None:
+    """Refuse sizes that do not fit."""
+    if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
+        raise OptionError(f"embed_dim {embed_dim} is no multiple of {num_heads} heads")

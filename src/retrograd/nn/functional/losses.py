@@ -1,0 +1,295 @@
+"""Losses, with PyTorch's names, arguments and meanings.
+
+`reduction` is "mean" (the default), "sum" or "none". Shapes of input and target must be equal,
+where the loss compares them element by element: nothing is broadcast silently.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as rg
+from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.ir import Dim
+from retrograd.ir.source import located
+
+
+def as_floats(value: Any) -> Tensor:
+    """As a tensor of floats."""
+    x = rg.asarray(value)
+    return x if x.dtype.is_float else x.astype(rg.float32)
+
+
+def pair(input: Any, target: Any, what: str) -> tuple[Tensor, Tensor]:
+    """Input and target of one shape, as floats."""
+    x, t = as_floats(input), rg.asarray(target)
+    if x.shape != t.shape:
+        raise ShapeError(
+            f"{what}: the input has the shape {x.shape}, the target {t.shape}; make them equal"
+        )
+    return x, t if t.dtype.is_float else t.astype(x.dtype)
+
+
+def reduced(loss: Tensor, reduction: str) -> Tensor:
+    """The loss as `reduction` says."""
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise OptionError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+
+
+# -- regression ----------------------------------------------------------------------------------
+@located
+def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+    """`(x - t)**2`, with a weight for each element if given; the mean is then by the weights' sum.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.mse_loss([1.0, 2.0], [0.0, 0.0], weight=[3.0, 1.0]).item()
+    1.75
+    """
+    x, t = pair(input, target, "mse_loss")
+    return _averaged(rg.square(x - t), weight, reduction, "mse_loss")
+
+
+@located
+def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+    """`|x - t|`, with a weight for each element if given; the mean is then by the weights' sum."""
+    x, t = pair(input, target, "l1_loss")
+    return _averaged(rg.abs(x - t), weight, reduction, "l1_loss")
+
+
+@located
+def huber_loss(
+    input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
+) -> Tensor:
+    """`d**2 / 2` where `d = |x - t|` is at most delta, `delta (d - delta / 2)` beyond; times a
+    weight for each element if given, which the mean does not divide by."""
+    x, t = pair(input, target, "huber_loss")
+    positive("huber_loss", "delta", delta)
+    d = x - t
+    near = rg.clip(d, -delta, delta)
+    # d**2 / 2 and delta (|d| - delta / 2) in one, with no branch that could overflow unused, and
+    # no |d|, whose kink would be in the way of second derivatives.
+    loss = near * (d - 0.5 * near)
+    if weight is not None:
+        loss = loss * _weights(loss, weight, "huber_loss")
+    return reduced(loss, reduction)
+
+
+def _weights(loss: Tensor, weight: Any, what: str) -> Tensor:
+    w = as_floats(weight)
+    if w.shape != loss.shape:
+        raise ShapeError(f"{what}: the input has the shape {loss.shape}, the weight {w.shape}")
+    return w
+
+
+def _averaged(loss: Tensor, weight: Any, reduction: str, what: str) -> Tensor:
+    """Elements reduced, with weights or without."""
+    if weight is None:
+        return reduced(loss, reduction)
+    w = _weights(loss, weight, what)
+    if reduction == "mean":
+        return (loss * w).sum() / w.sum()
+    return reduced(loss * w, reduction)
+
+
+@located
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """`d**2 / (2 beta)` where `d = |x - t|` is below beta, `d - beta / 2` beyond; beta = 0 is
+    `l1_loss`."""
+    if beta == 0:
+        return l1_loss(input, target, reduction)
+    positive("smooth_l1_loss", "beta", beta)
+    return huber_loss(input, target, reduction, beta) / beta
+
+
+def positive(what: str, name: str, value: float) -> None:
+    """Raise unless an option is positive."""
+    if not value > 0:
+        raise OptionError(f"{what}: {name} is positive, not {value}")
+
+
+# -- classification ------------------------------------------------------------------------------
+@located
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """`-log softmax(input)[target]`, classes along axis 1, or axis 0 of a vector of logits.
+
+    `target` holds class indices (`[N, ...]` for `[N, C, ...]`) or probabilities in the shape of the
+    input. Indices equal to `ignore_index` count for nothing; others out of range, -1 included, are
+    an `IndexRangeError`. `weight` (`[C]`) weighs the classes. The mean is over the weights of the
+    targets, or over the samples where targets are probabilities. `label_smoothing` s mixes the
+    targets with the uniform distribution, `(1 - s) target + s / C`.
+    """
+    x, t = as_floats(input), rg.asarray(target)
+    _check_classes(x, "cross_entropy")
+    if not 0 <= label_smoothing <= 1:
+        raise OptionError(f"label_smoothing is between 0 and 1, not {label_smoothing}")
+    axis = min(1, x.ndim - 1)
+    logp = rg.log_softmax(x, axis=axis)
+    w = _class_weight(weight, x, axis)
+    if not t.dtype.is_float:
+        return _by_index(logp, t, w, ignore_index, reduction, label_smoothing, "cross_entropy")
+    if t.shape != x.shape:
+        raise ShapeError(
+            f"cross_entropy: targets that are probabilities have the shape of the input, "
+            f"{x.shape}, not {t.shape}; class indices are integers"
+        )
+    weighted = logp if w is None else logp * w
+    loss = -_times_log(t, weighted).sum(axis=axis)
+    if label_smoothing:
+        loss = (1 - label_smoothing) * loss - label_smoothing * weighted.mean(axis=axis)
+    return reduced(loss, reduction)
+
+
+@located
+def nll_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """`-input[target]` for log probabilities `[N, C, ...]`; see `cross_entropy`."""
+    x, t = as_floats(input), rg.asarray(target)
+    _check_classes(x, "nll_loss")
+    w = _class_weight(weight, x, min(1, x.ndim - 1))
+    return _by_index(x, t, w, ignore_index, reduction, 0.0, "nll_loss")
+
+
+def _check_classes(x: Tensor, what: str) -> None:
+    if x.ndim == 0 or x.shape[min(1, x.ndim - 1)] == 0:
+        raise ShapeError(f"{what}: the input, {x.shape}, has no axis of classes; it is [N, C, ...]")
+
+
+def _class_weight(weight: Any, x: Tensor, axis: int) -> Tensor | None:
+    """Weights of the classes, shaped to be multiplied with x."""
+    if weight is None:
+        return None
+    w = rg.asarray(weight).astype(x.dtype)
+    if w.shape != (x.shape[axis],):
+        raise ShapeError(f"a weight for each of {x.shape[axis]} classes, not of shape {w.shape}")
+    return w.reshape((-1,) + (1,) * (x.ndim - 1 - axis))
+
+
+def _by_index(
+    logp: Tensor,
+    t: Tensor,
+    w: Tensor | None,
+    ignore: int,
+    reduction: str,
+    smoothing: float,
+    what: str,
+) -> Tensor:
+    """The loss for targets that are class indices."""
+    axis = min(1, logp.ndim - 1)
+    if not t.dtype.is_integer:
+        raise DTypeError(f"{what}: class indices are integers, not {t.dtype}")
+    if t.shape != logp.shape[:axis] + logp.shape[axis + 1 :]:
+        raise ShapeError(
+            f"{what}: class indices for the input {logp.shape} have the shape "
+            f"{logp.shape[:axis] + logp.shape[axis + 1 :]}, not {t.shape}; classes are axis {axis}"
+        )
+    counts = t != ignore
+    at = rg.where(counts, from_front(t, logp.shape[axis]), 0)
+    at = rg.expand_dims(at, axis=axis)
+
+    def pick(x: Tensor) -> Tensor:
+        return rg.squeeze(rg.take_along_axis(x, at, axis=axis), axis=axis)
+
+    weights = counts.astype(logp.dtype)
+    if w is not None:
+        weights = rg.where(counts, pick(rg.broadcast_to(w, logp.shape)), 0.0)
+    loss = -pick(logp)
+    loss = rg.where(counts, loss if w is None else loss * weights, 0.0)
+    if smoothing:
+        spread = -(logp if w is None else logp * w).mean(axis=axis)
+        loss = (1 - smoothing) * loss + smoothing * rg.where(counts, spread, 0.0)
+    if reduction == "mean":
+        return loss.sum() / weights.sum()
+    return reduced(loss, reduction)
+
+
+def from_front(index: Tensor, size: int | Dim) -> Tensor:
+    """Indices of which negative ones, which would count from the back, are out of range too."""
+    if index.dtype.kind == "uint":
+        return index
+    beyond = index - size if isinstance(size, int) else -(2 ** (8 * index.dtype.itemsize - 1))
+    return rg.where(index < 0, beyond, index)
+
+
+@located
+def binary_cross_entropy(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """`-(t log x + (1 - t) log(1 - x))` for probabilities x. As in PyTorch no logarithm is below
+    -100; where it is held there, its gradient is 0. Values of x outside of 0 to 1 are not refused,
+    as that would take a look at them: their loss means nothing.
+    `binary_cross_entropy_with_logits` has no such limits and is preferable."""
+    x, t = pair(input, target, "binary_cross_entropy")
+    loss = -(t * _log_above(x) + (1 - t) * _log_above(1 - x))
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _log_above(x: Tensor) -> Tensor:
+    """`max(log x, -100)`, defined and with a finite gradient at 0."""
+    inside = x > 0
+    return rg.where(inside, rg.maximum(rg.log(rg.where(inside, x, 1.0)), -100.0), -100.0)
+
+
+@located
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+) -> Tensor:
+    """`binary_cross_entropy(sigmoid(x), t)` for logits x, exact in both tails. `pos_weight`
+    multiplies the part of the positive class."""
+    x, t = pair(input, target, "binary_cross_entropy_with_logits")
+    tail = rg.softplus(-x)
+    if pos_weight is not None:
+        tail = tail * ((rg.asarray(pos_weight).astype(x.dtype) - 1) * t + 1)
+    loss = (1 - t) * x + tail
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+@located
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """`t (log t - x)` for log probabilities x and probabilities t, or log probabilities t with
+    `log_target`. `reduction="batchmean"`, the divergence, divides the sum by the size of axis 0;
+    "mean" divides by the number of elements."""
+    x, t = pair(input, target, "kl_div")
+    if log_target:
+        loss = _times_log(rg.exp(t), t - x)
+    else:
+        positive = t > 0
+        loss = rg.where(positive, t * rg.log(rg.where(positive, t, 1.0)), 0.0) - _times_log(t, x)
+    if reduction == "batchmean":
+        if x.ndim == 0:
+            raise ShapeError("kl_div: 'batchmean' divides by the size of axis 0, there is none")
+        return loss.sum() / x.shape[0]
+    return reduced(loss, reduction)
+
+
+def _times_log(p: Tensor, logp: Tensor) -> Tensor:
+    """`p * logp`, 0 where p is 0 even if logp is infinite."""
+    none = (p == 0) & rg.isinf(logp)
+    return rg.where(none, 0.0, p * rg.where(none, 0.0, logp))
+
+
+@located
+def hinge_loss(
+    input: Any, target: Any, reduction: str = "mean", margin: float = 1.0, squared: bool = False
+) -> Tensor:
+    """`max(0, margin - t x)` for targets -1 and 1; or its square."""
+    x, t = pair(input, target, "hinge_loss")
+    loss = rg.relu(margin - t * x)
+    return reduced(rg.square(loss) if squared else loss, reduction)

@@ -1,0 +1,1 @@
+"""Layers: modules under the names that PyTorch gives them."""

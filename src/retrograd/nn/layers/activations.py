@@ -1,0 +1,284 @@
+"""More activations as layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as rg
+from retrograd.errors import ShapeError
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.ir import product
+from retrograd.nn import functional, init
+from retrograd.nn.module.functional_module import Applied, InPlace
+from retrograd.nn.module.module import Module
+from retrograd.nn.module.parameter import Parameter
+
+
+class CELU(Applied):
+    """`max(x, 0) + min(alpha (exp(x / alpha) - 1), 0)`."""
+
+    function = staticmethod(functional.celu)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(alpha=alpha, inplace=inplace)
+
+
+class ELU(Applied):
+    """x above 0, `alpha (exp(x) - 1)` below."""
+
+    function = staticmethod(functional.elu)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(alpha=alpha, inplace=inplace)
+
+
+class GLU(Applied):
+    """One half of an axis times the sigmoid of the other."""
+
+    function = staticmethod(functional.glu)
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__(dim=dim)
+
+
+class Hardshrink(Applied):
+    """x where `|x|` is larger than lambd, else 0."""
+
+    function = staticmethod(functional.hardshrink)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__(lambd=lambd)
+
+
+class Hardsigmoid(InPlace):
+    """`clip(x / 6 + 1 / 2, 0, 1)`."""
+
+    function = staticmethod(functional.hardsigmoid)
+
+
+class Hardswish(InPlace):
+    """`x clip(x + 3, 0, 6) / 6`."""
+
+    function = staticmethod(functional.hardswish)
+
+
+class Hardtanh(Applied):
+    """x between two limits."""
+
+    function = staticmethod(functional.hardtanh)
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(min_val=min_val, max_val=max_val, inplace=inplace)
+
+
+class LeakyReLU(Applied):
+    """x above 0, `negative_slope x` below."""
+
+    function = staticmethod(functional.leaky_relu)
+
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__(negative_slope=negative_slope, inplace=inplace)
+
+
+class LogSigmoid(Applied):
+    """`log(sigmoid(x))`, without overflow."""
+
+    function = staticmethod(functional.logsigmoid)
+
+
+class LogSoftmax(Applied):
+    """The logarithm of the softmax along an axis."""
+
+    function = staticmethod(functional.log_softmax)
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__(dim=dim)
+
+
+class Mish(InPlace):
+    """`x tanh(softplus(x))`."""
+
+    function = staticmethod(functional.mish)
+
+
+class ReLU6(InPlace):
+    """`clip(x, 0, 6)`."""
+
+    function = staticmethod(functional.relu6)
+
+
+class SELU(InPlace):
+    """The scaled exponential linear unit; see `functional.selu`."""
+
+    function = staticmethod(functional.selu)
+
+
+class Softmax(Applied):
+    """`exp(x)` divided by its sum along an axis."""
+
+    function = staticmethod(functional.softmax)
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__(dim=dim)
+
+
+class Softmin(Applied):
+    """The softmax of `-x` along an axis."""
+
+    function = staticmethod(functional.softmin)
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__(dim=dim)
+
+
+class Softplus(Applied):
+    """`log(1 + exp(beta x)) / beta`, x itself where `beta x` is beyond the threshold."""
+
+    function = staticmethod(functional.softplus)
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__(beta=beta, threshold=threshold)
+
+
+class Softshrink(Applied):
+    """x moved by lambd towards 0, at most to it."""
+
+    function = staticmethod(functional.softshrink)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__(lambd=lambd)
+
+
+class Softsign(Applied):
+    """`x / (1 + |x|)`."""
+
+    function = staticmethod(functional.softsign)
+
+
+class Tanhshrink(Applied):
+    """`x - tanh(x)`."""
+
+    function = staticmethod(functional.tanhshrink)
+
+
+class Threshold(Applied):
+    """x above the threshold, `value` elsewhere."""
+
+    function = staticmethod(functional.threshold)
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__(threshold=threshold, value=value, inplace=inplace)
+
+
+class PReLU(Module):
+    """x above 0, `weight x` below: weight is learned, one number or one for each channel, axis 1.
+
+    >>> import retrograd as rg
+    >>> rg.nn.PReLU()(rg.tensor([[-2.0, 4.0]])).tolist()
+    [[-0.5, 4.0]]
+    """
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: Any = None) -> None:
+        super().__init__()
+        if num_parameters < 1:
+            raise ShapeError(f"PReLU({num_parameters}): there is at least one parameter")
+        self.num_parameters = num_parameters
+        self.weight = Parameter(rg.full((num_parameters,), init, dtype=dtype or rg.float32))
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class RReLU(Module):
+    """x above 0; below, x times a slope that is drawn for each element between `lower` and `upper`
+    while training, and is their mean in evaluation. Draws as `Dropout` does."""
+
+    def __init__(
+        self,
+        lower: float = 1 / 8,
+        upper: float = 1 / 3,
+        inplace: bool = False,
+        *,
+        generator: Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.generator = (generator or init.default_generator()).split()
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.rrelu(
+            input, self.lower, self.upper, self.training, generator=self.generator
+        )
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}"
+
+
+class Softmax2d(Module):
+    """The softmax over the channels of `[N, C, H, W]` or `[C, H, W]`."""
+
+    def forward(self, input: Any) -> Tensor:
+        x = rg.asarray(input)
+        if x.ndim not in (3, 4):
+            raise ShapeError(f"Softmax2d takes [N, C, H, W] or [C, H, W], not the shape {x.shape}")
+        return functional.softmax(x, -3)
+
+
+class ReLU(InPlace):
+    """`max(x, 0)`."""
+
+    function = staticmethod(functional.relu)
+
+
+class GELU(Applied):
+    """`x Phi(x)`; see `functional.gelu`."""
+
+    function = staticmethod(functional.gelu)
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__(approximate=approximate)
+
+
+class Tanh(Applied):
+    """The hyperbolic tangent."""
+
+    function = staticmethod(functional.tanh)
+
+
+class Sigmoid(Applied):
+    """`1 / (1 + exp(-x))`."""
+
+    function = staticmethod(functional.sigmoid)
+
+
+class SiLU(InPlace):
+    """`x sigmoid(x)`."""
+
+    function = staticmethod(functional.silu)
+
+
+class Flatten(Module):
+    """Axes `start_dim` to `end_dim` as one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: Any) -> Tensor:
+        x = rg.asarray(input)
+        start, end = (d + x.ndim if d < 0 else d for d in (self.start_dim, self.end_dim))
+        if not 0 <= start <= end < x.ndim:
+            raise ShapeError(
+                f"Flatten of axes {self.start_dim} to {self.end_dim} of the shape {x.shape}"
+            )
+        middle = product(x.shape[start : end + 1])
+        return x.reshape((*x.shape[:start], middle, *x.shape[end + 1 :]))
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

@@ -1,0 +1,73 @@
+"""Noise that regularises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.nn import functional, init
+from retrograd.nn.functional.dropout import check_probability
+from retrograd.nn.module.module import Module
+
+
+class Dropout(Module):
+    """While training, each element 0 with probability p, else divided by `1 - p`; in evaluation the
+    identity.
+
+    The layer draws from a stream of its own, split off from `generator` (or the default one of
+    `nn.init`), which is part of its state: a copy of the module draws the same numbers. In a pure
+    function, which leaves the module it is given as it is, return the module to carry the state
+    on; `Optimizer.update` also moves the streams of the parameters it is given on.
+    """
+
+    def __init__(
+        self, p: float = 0.5, inplace: bool = False, *, generator: Generator | None = None
+    ) -> None:
+        super().__init__()
+        check_probability(p)
+        self.p = p
+        self.generator = (generator or init.default_generator()).split()
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.dropout(input, self.p, self.training, generator=self.generator)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Dropout1d(Dropout):
+    """`Dropout` of whole channels of `[N, C, L]`."""
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.dropout1d(input, self.p, self.training, generator=self.generator)
+
+
+class Dropout2d(Dropout):
+    """`Dropout` of whole channels of `[N, C, H, W]`."""
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.dropout2d(input, self.p, self.training, generator=self.generator)
+
+
+class Dropout3d(Dropout):
+    """`Dropout` of whole channels of `[N, C, D, H, W]`."""
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.dropout3d(input, self.p, self.training, generator=self.generator)
+
+
+class AlphaDropout(Dropout):
+    """`Dropout` for networks of `SELU`: mean and variance stay; see `functional.alpha_dropout`."""
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.alpha_dropout(input, self.p, self.training, generator=self.generator)
+
+
+class FeatureAlphaDropout(Dropout):
+    """`AlphaDropout` of whole channels."""
+
+    def forward(self, input: Any) -> Tensor:
+        return functional.feature_alpha_dropout(
+            input, self.p, self.training, generator=self.generator
+        )

@@ -1,0 +1,379 @@
+"""Losses as modules, with PyTorch's names and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import retrograd as rg
+from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.nn import functional
+from retrograd.nn.containers import ModuleList, Sequential
+from retrograd.nn.functional.losses import from_front
+from retrograd.nn.layers.linear import Linear
+from retrograd.nn.module.functional_module import Applied
+from retrograd.nn.module.module import Module
+
+
+class Loss(Applied):
+    """A loss with its options. Weights are buffers."""
+
+    hidden = ("weight", "pos_weight", "distance_function")
+
+    def __init__(self, **options: Any) -> None:
+        reduction = options["reduction"]
+        if reduction not in ("none", "mean", "sum", "batchmean"):
+            raise OptionError(
+                f"the reduction of a loss is 'none', 'mean' or 'sum', not {reduction!r}"
+            )
+        weights = [n for n in ("weight", "pos_weight") if options.get(n) is not None]
+        super().__init__(**{n: None if n in weights else v for n, v in options.items()})
+        for name in weights:
+            self.register_buffer(name, options[name])
+
+
+class BCELoss(Loss):
+    """`functional.binary_cross_entropy` with these options. The weights are buffers."""
+
+    function = staticmethod(functional.binary_cross_entropy)
+
+    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+        super().__init__(weight=weight, reduction=reduction)
+
+
+class BCEWithLogitsLoss(Loss):
+    """`functional.binary_cross_entropy_with_logits` with these options. The weights are buffers."""
+
+    function = staticmethod(functional.binary_cross_entropy_with_logits)
+
+    def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
+        super().__init__(weight=weight, reduction=reduction, pos_weight=pos_weight)
+
+
+class CrossEntropyLoss(Loss):
+    """`functional.cross_entropy` with these options. The weights are buffers."""
+
+    function = staticmethod(functional.cross_entropy)
+
+    def __init__(
+        self,
+        weight: Any = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(
+            weight=weight,
+            ignore_index=ignore_index,
+            reduction=reduction,
+            label_smoothing=label_smoothing,
+        )
+
+
+class CTCLoss(Loss):
+    """`functional.ctc_loss` with these options."""
+
+    function = staticmethod(functional.ctc_loss)
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(blank=blank, reduction=reduction, zero_infinity=zero_infinity)
+
+
+class GaussianNLLLoss(Loss):
+    """`functional.gaussian_nll_loss` with these options."""
+
+    function = staticmethod(functional.gaussian_nll_loss)
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(full=full, eps=eps, reduction=reduction)
+
+
+class HuberLoss(Loss):
+    """`functional.huber_loss` with these options."""
+
+    function = staticmethod(functional.huber_loss)
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction=reduction, delta=delta)
+
+
+class KLDivLoss(Loss):
+    """`functional.kl_div` with these options."""
+
+    function = staticmethod(functional.kl_div)
+
+    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+        super().__init__(reduction=reduction, log_target=log_target)
+
+
+class L1Loss(Loss):
+    """`functional.l1_loss` with these options."""
+
+    function = staticmethod(functional.l1_loss)
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+
+class MSELoss(Loss):
+    """`functional.mse_loss` with these options."""
+
+    function = staticmethod(functional.mse_loss)
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+
+class NLLLoss(Loss):
+    """`functional.nll_loss` with these options. The weights are buffers."""
+
+    function = staticmethod(functional.nll_loss)
+
+    def __init__(
+        self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
+    ) -> None:
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
+
+
+class PoissonNLLLoss(Loss):
+    """`functional.poisson_nll_loss` with these options."""
+
+    function = staticmethod(functional.poisson_nll_loss)
+
+    def __init__(
+        self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
+    ) -> None:
+        super().__init__(log_input=log_input, full=full, eps=eps, reduction=reduction)
+
+
+class SmoothL1Loss(Loss):
+    """`functional.smooth_l1_loss` with these options."""
+
+    function = staticmethod(functional.smooth_l1_loss)
+
+    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+        super().__init__(reduction=reduction, beta=beta)
+
+
+class CosineEmbeddingLoss(Loss):
+    """`functional.cosine_embedding_loss` with these options."""
+
+    function = staticmethod(functional.cosine_embedding_loss)
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(margin=margin, reduction=reduction)
+
+
+class HingeEmbeddingLoss(Loss):
+    """`functional.hinge_embedding_loss` with these options."""
+
+    function = staticmethod(functional.hinge_embedding_loss)
+
+    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(margin=margin, reduction=reduction)
+
+
+class MarginRankingLoss(Loss):
+    """`functional.margin_ranking_loss` with these options."""
+
+    function = staticmethod(functional.margin_ranking_loss)
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(margin=margin, reduction=reduction)
+
+
+class MultiLabelMarginLoss(Loss):
+    """`functional.multilabel_margin_loss` with these options."""
+
+    function = staticmethod(functional.multilabel_margin_loss)
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+
+class MultiLabelSoftMarginLoss(Loss):
+    """`functional.multilabel_soft_margin_loss` with these options. The weights are buffers."""
+
+    function = staticmethod(functional.multilabel_soft_margin_loss)
+
+    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+        super().__init__(weight=weight, reduction=reduction)
+
+
+class MultiMarginLoss(Loss):
+    """`functional.multi_margin_loss` with these options. The weights are buffers."""
+
+    function = staticmethod(functional.multi_margin_loss)
+
+    def __init__(
+        self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__(p=p, margin=margin, weight=weight, reduction=reduction)
+
+
+class SoftMarginLoss(Loss):
+    """`functional.soft_margin_loss` with these options."""
+
+    function = staticmethod(functional.soft_margin_loss)
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+
+class TripletMarginLoss(Loss):
+    """`functional.triplet_margin_loss` with these options."""
+
+    function = staticmethod(functional.triplet_margin_loss)
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(margin=margin, p=p, eps=eps, swap=swap, reduction=reduction)
+
+
+class TripletMarginWithDistanceLoss(Loss):
+    """`functional.triplet_margin_with_distance_loss` with these options."""
+
+    function = staticmethod(functional.triplet_margin_with_distance_loss)
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(
+            distance_function=distance_function, margin=margin, swap=swap, reduction=reduction
+        )
+
+
+class AdaptiveLoss(NamedTuple):
+    """What `AdaptiveLogSoftmaxWithLoss` returns."""
+
+    output: Tensor
+    loss: Tensor
+
+
+class AdaptiveLogSoftmaxWithLoss(Module):
+    """Log-probabilities of classes in clusters (Grave et al., arXiv:1609.04309).
+
+    Classes are numbered from the most frequent to the rarest. Those below `cutoffs[0]` and one
+    entry for each cluster make up the head, `softmax(W x)`; the classes from `cutoffs[i]` up to the
+    next cutoff share the probability of entry i, `softmax(W2 (W1 x))` with
+    `in_features // div_value**(i + 1)` numbers in between. A class of a cluster has the product of
+    both probabilities.
+
+    `[N, in_features]` with targets `[N]`, or one sample of each, gives the log-probability of each
+    target, `output`, and minus their mean, `loss`. All clusters are computed for all samples, so
+    that shapes do not depend on the targets.
+
+    >>> import retrograd as rg
+    >>> layer = rg.nn.AdaptiveLogSoftmaxWithLoss(16, 20, [5, 10])
+    >>> layer(rg.ones((3, 16)), [0, 7, 19]).output.shape, layer.log_prob(rg.ones((3, 16))).shape
+    ((3,), (3, 20))
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        n_classes: int,
+        cutoffs: Sequence[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        ends = [*map(int, cutoffs), n_classes]
+        if len(ends) < 2 or ends[0] < 1 or ends != sorted(set(ends)):
+            raise OptionError(
+                f"AdaptiveLogSoftmaxWithLoss: cutoffs ascend from at least 1 and are less than the "
+                f"{n_classes} classes, not {list(cutoffs)}"
+            )
+        self.in_features = in_features
+        self.n_classes = n_classes
+        self.cutoffs = ends
+        self.div_value = div_value
+        self.shortlist_size = ends[0]
+        self.n_clusters = len(ends) - 1
+        options: dict[str, Any] = {"generator": generator, "dtype": dtype}
+        size = self.shortlist_size + self.n_clusters
+        self.head = Linear(in_features, size, bias=head_bias, **options)
+        self.tail = ModuleList()
+        for i, (low, high) in enumerate(self._clusters()):
+            width = int(in_features // div_value ** (i + 1))
+            if width < 1:
+                raise OptionError(
+                    f"AdaptiveLogSoftmaxWithLoss: {in_features} features divided by {div_value} "
+                    f"{i + 1} times leave none for cluster {i}; take a smaller div_value"
+                )
+            first = Linear(in_features, width, bias=False, **options)
+            self.tail.append(Sequential(first, Linear(width, high - low, bias=False, **options)))
+
+    def _clusters(self) -> list[tuple[int, int]]:
+        """The first class of each, and that after the last."""
+        return list(zip(self.cutoffs[:-1], self.cutoffs[1:], strict=True))
+
+    def _checked(self, input: Any, rank: int | None = None) -> Tensor:
+        x = rg.asarray(input)
+        ranks = (1, 2) if rank is None else (rank,)
+        if x.ndim not in ranks or x.shape[-1] != self.in_features:
+            raise ShapeError(
+                f"AdaptiveLogSoftmaxWithLoss: inputs are [N, {self.in_features}], not {x.shape}"
+            )
+        return x
+
+    def forward(self, input: Any, target: Any) -> AdaptiveLoss:
+        x, target = self._checked(input), rg.asarray(target)
+        if not target.dtype.is_integer:
+            raise DTypeError(
+                f"AdaptiveLogSoftmaxWithLoss: targets are integers, not {target.dtype}"
+            )
+        if target.shape != x.shape[:-1]:
+            raise ShapeError(
+                f"AdaptiveLogSoftmaxWithLoss: inputs {x.shape} have targets of the shape "
+                f"{x.shape[:-1]}, not {target.shape}"
+            )
+        known = rg.expand_dims(from_front(target, self.n_classes), axis=-1)
+        known = rg.take(rg.arange(self.n_classes), known)  # refuses what is no class
+        entry = known
+        for i, (low, _) in enumerate(self._clusters()):
+            entry = rg.where(known >= low, self.shortlist_size + i, entry)
+        output = rg.take_along_axis(rg.log_softmax(self.head(x)), entry, axis=-1)
+        for part, (low, high) in zip(self.tail, self._clusters(), strict=True):
+            place = rg.clip(known - low, 0, high - low - 1)
+            own = rg.take_along_axis(rg.log_softmax(part(x)), place, axis=-1)
+            output = output + rg.where((known >= low) & (known < high), own, 0.0)
+        output = rg.squeeze(output, axis=-1)
+        return AdaptiveLoss(output, -rg.mean(output))
+
+    def log_prob(self, input: Any) -> Tensor:
+        """The log-probabilities of all classes: `[N, in_features]` gives `[N, n_classes]`."""
+        x = self._checked(input, 2)
+        head, n = rg.log_softmax(self.head(x)), self.shortlist_size
+        parts = [head[:, :n]]
+        for i, part in enumerate(self.tail):
+            parts.append(rg.log_softmax(part(x)) + head[:, n + i : n + i + 1])
+        return rg.concat(parts, axis=1)
+
+    def predict(self, input: Any) -> Tensor:
+        """A class for each sample, int64: that of the greatest entry of the head or, where this is
+        a cluster, the most probable of all classes."""
+        x = self._checked(input, 2)
+        top = rg.argmax(self.head(x), axis=1)
+        return rg.where(top < self.shortlist_size, top, rg.argmax(self.log_prob(x), axis=1))
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, {self.n_classes}, cutoffs={self.cutoffs[:-1]}"

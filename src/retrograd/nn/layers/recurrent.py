@@ -1,0 +1,402 @@
+"""Recurrent layers, with PyTorch's names, arguments, shapes and parameters."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import retrograd as rg
+from retrograd.errors import OptionError, ShapeError
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.ir import Dim
+from retrograd.nn import functional, init
+from retrograd.nn.functional.dropout import check_probability
+from retrograd.nn.module.module import Module, shown
+from retrograd.nn.module.parameter import Parameter
+from retrograd.nn.utils import rnn
+from retrograd.nn.utils.rnn import PackedSequence
+from retrograd.transforms.jit.shape_guards import assume
+
+State = tuple[Tensor, ...]
+
+
+def rnn_step(x: Tensor, state: State, w: Tensor, b: Any, nonlinearity: str) -> State:
+    """`act(x + h w^T + b)`, of x after its linear map."""
+    y = x + functional.linear(state[0], w, b)
+    return (rg.tanh(y) if nonlinearity == "tanh" else rg.relu(y),)
+
+
+def lstm_step(x: Tensor, state: State, w: Tensor, b: Any, projection: Any = None) -> State:
+    """Gates i, f, g, o: `c <- f c + i g`, `h <- o tanh(c)` (Hochreiter, Schmidhuber, 1997)."""
+    h, c = state
+    gates = x + functional.linear(h, w, b)
+    i, f, g, o = _parts(gates, 4)
+    c = rg.sigmoid(f) * c + rg.sigmoid(i) * rg.tanh(g)
+    h = rg.sigmoid(o) * rg.tanh(c)
+    return (h if projection is None else functional.linear(h, projection), c)
+
+
+def gru_step(x: Tensor, state: State, w: Tensor, b: Any) -> State:
+    """Gates r, z, n: `h <- (1 - z) n + z h`, with r on what n takes of h (Cho et al., 2014)."""
+    (h,) = state
+    xr, xz, xn = _parts(x, 3)
+    hr, hz, hn = _parts(functional.linear(h, w, b), 3)
+    z = rg.sigmoid(xz + hz)
+    n = rg.tanh(xn + rg.sigmoid(xr + hr) * hn)
+    return (n + z * (h - n),)
+
+
+def _parts(x: Tensor, count: int) -> list[Tensor]:
+    size: Any = x.shape[-1]
+    n = size // count
+    return [x[..., i * n : (i + 1) * n] for i in range(count)]
+
+
+GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
+
+
+class _Recurrent(Module):
+    kind: str
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        nonlinearity: str = "tanh",
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if min(input_size, hidden_size, num_layers) < 1:
+            raise ShapeError(
+                f"{self.kind}({input_size}, {hidden_size}, {num_layers}): sizes are at least 1"
+            )
+        if proj_size and (self.kind != "LSTM" or not 0 < proj_size < hidden_size):
+            raise ShapeError(f"{self.kind}: proj_size is for LSTM, below hidden_size: {proj_size}")
+        if nonlinearity not in ("tanh", "relu"):
+            raise OptionError(f"an RNN's nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+        check_probability(dropout)
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = dropout
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self.nonlinearity = nonlinearity
+        bound = 1 / math.sqrt(hidden_size)
+        gates, out = GATES[self.kind] * hidden_size, proj_size or hidden_size
+        directions = 2 if bidirectional else 1
+        for layer in range(num_layers):
+            wide = input_size if layer == 0 else out * directions
+            for end in ("", "_reverse")[:directions]:
+                shapes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (gates, wide), "weight_hh": (gates, out)
+                }  # fmt: skip
+                if bias:
+                    shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                for name, shape in shapes.items():
+                    drawn = init.uniform(shape, -bound, bound, generator=generator, dtype=dtype)
+                    setattr(self, f"{name}_l{layer}{end}", Parameter(drawn))
+        self.generator = (generator or init.default_generator()).split() if dropout else None
+
+    def _of(self, name: str, layer: int, end: str) -> Any:
+        return getattr(self, f"{name}_l{layer}{end}", None)
+
+    def _step(self, x: Tensor, state: State, layer: int, end: str) -> State:
+        w, b = self._of("weight_hh", layer, end), self._of("bias_hh", layer, end)
+        if self.kind == "LSTM":
+            return lstm_step(x, state, w, b, self._of("weight_hr", layer, end))
+        if self.kind == "GRU":
+            return gru_step(x, state, w, b)
+        return rnn_step(x, state, w, b, self.nonlinearity)
+
+    def _mapped(self, x: Tensor, layer: int, end: str) -> Tensor:
+        """All inputs at once: one large product in place of many small ones."""
+        w, b = self._of("weight_ih", layer, end), self._of("bias_ih", layer, end)
+        return functional.linear(x, w, b)
+
+    def _run(
+        self, x: Tensor, state: State, layer: int, end: str, sizes: list[int] | None
+    ) -> tuple[Tensor, State]:
+        """One layer in one direction over `[L, N, size]`, or over packed elements `[sum, size]`."""
+        if sizes is not None:
+            x = self._mapped(x, layer, end)
+            step = functools.partial(self._step, layer=layer, end=end)
+            return rnn.run(step, x, sizes, state, bool(end))
+        length = x.shape[0]
+        none = f"{self.kind}: sequences have at least one element, not {length}"
+        x = self._mapped(assume(x, 1, "<=", length, none), layer, end)
+        if isinstance(length, Dim):
+
+            def step_on(before: State, row: Tensor) -> tuple[State, Tensor]:
+                after = self._step(row, before, layer, end)
+                return after, after[0]
+
+            state = tuple([part.astype(x.dtype) for part in state])
+            state, y = rg.scan(step_on, state, x, reverse=bool(end))
+            return y, state
+        outputs: list[Any] = [None] * length
+        for t in reversed(range(length)) if end else range(length):
+            state = self._step(x[t], state, layer, end)
+            outputs[t] = state[0]
+        return rg.stack(outputs, axis=0), state
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        if isinstance(input, PackedSequence):
+            return self._over_packed(input, hx)
+        x = rg.asarray(input)
+        if x.ndim not in (2, 3) or x.shape[-1] != self.input_size or 0 in x.shape[:-1]:
+            raise ShapeError(
+                f"{self.kind} takes sequences [L, N, {self.input_size}], [N, L, "
+                f"{self.input_size}] with batch_first, or [L, {self.input_size}], at least of "
+                f"length 1, not the shape {x.shape}"
+            )
+        alone = x.ndim == 2
+        if alone:
+            x = rg.expand_dims(x, axis=1)
+        elif self.batch_first:
+            x = rg.swapaxes(x, 0, 1)
+        x, final = self._layers(x, self._first(hx, x.shape[1], x, alone))
+        if alone:
+            x, final = x[:, 0], [h[:, 0] for h in final]
+        elif self.batch_first:
+            x = rg.swapaxes(x, 0, 1)
+        return x, tuple(final) if self.kind == "LSTM" else final[0]
+
+    def _over_packed(self, packed: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        """The same over sequences of different lengths; states are in their own order."""
+        x, sizes = rg.asarray(packed.data), packed.batch_sizes.tolist()
+        if x.ndim != 2 or x.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"{self.kind} takes packed elements of size {self.input_size}, not the shape "
+                f"{x.shape}"
+            )
+        first = self._first(hx, sizes[0], x, False)
+        if packed.sorted_indices is not None:
+            first = [rg.take(h, packed.sorted_indices, axis=1) for h in first]
+        y, final = self._layers(x, first, sizes)
+        if packed.unsorted_indices is not None:
+            final = [rg.take(h, packed.unsorted_indices, axis=1) for h in final]
+        return packed.with_data(y), tuple(final) if self.kind == "LSTM" else final[0]
+
+    def _layers(
+        self, x: Tensor, first: list[Tensor], sizes: list[int] | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """All layers, over elements `[L, N, size]`, or packed ones in steps of these sizes; and the
+        last states."""
+        ends = ("", "_reverse") if self.bidirectional else ("",)
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            runs = []
+            for end in ends:
+                state = tuple(part[len(last)] for part in first)
+                y, state = self._run(x, state, layer, end, sizes)
+                runs.append(y)
+                last.append(state)
+            x = runs[0] if len(runs) == 1 else rg.concat(runs, axis=-1)
+            if layer < self.num_layers - 1 and self.dropout:
+                x = functional.dropout(x, self.dropout, self.training, generator=self.generator)
+        return x, [rg.stack(part, axis=0) for part in zip(*last, strict=True)]
+
+    def _first(self, hx: Any, batch: Any, x: Tensor, alone: bool) -> list[Tensor]:
+        """The states to begin with, `[layers * directions, N, size]` each."""
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        sizes = [self.proj_size or self.hidden_size]
+        if self.kind == "LSTM":
+            sizes.append(self.hidden_size)
+        shapes = [(count, batch, size) for size in sizes]
+        if hx is None:
+            return [rg.zeros(shape, dtype=x.dtype) for shape in shapes]
+        given = [rg.asarray(h) for h in (hx if self.kind == "LSTM" else (hx,))]
+        given = [rg.expand_dims(h, axis=1) if alone else h for h in given]
+        if [h.shape for h in given] != shapes:
+            raise ShapeError(
+                f"{self.kind}: states of the shapes {shapes} belong to an input of {x.shape}, not "
+                f"{[h.shape for h in given]}"
+            )
+        return given
+
+    def extra_repr(self) -> str:
+        names = ("num_layers", "bias", "batch_first", "dropout", "bidirectional")
+        return f"{self.input_size}, {self.hidden_size}, {shown(self, *names)}"
+
+
+class RNN(_Recurrent):
+    """`h[t] = act(W_ih x[t] + b_ih + W_hh h[t-1] + b_hh)` along sequences, in `num_layers` layers.
+
+    The input is `[L, N, input_size]`, `[N, L, input_size]` with `batch_first`, or one sequence
+    `[L, input_size]`. Returns all outputs `[L, N, D hidden_size]` and the last
+    states `[D num_layers, N, hidden_size]`, D being 2 with `bidirectional`. `dropout` is that of
+    what one layer gives to the next. Parameters are PyTorch's: `weight_ih_l0`, ...,
+    `bias_hh_l0_reverse`. A `PackedSequence` gives one (`nn.utils.rnn`): each sequence ends, and in
+    the other direction begins, at its own length.
+    """
+
+    kind = "RNN"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+            nonlinearity=nonlinearity, generator=generator, dtype=dtype,
+        )  # fmt: skip
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory; arguments and results as those of `RNN`, pairs (h, c) for states.
+    With `proj_size` h is projected to that size by `weight_hr`.
+
+    >>> import retrograd as rg
+    >>> y, (h, c) = rg.nn.LSTM(3, 5, num_layers=2)(rg.ones((7, 2, 3)))
+    >>> y.shape, h.shape
+    ((7, 2, 5), (2, 2, 5))
+    """
+
+    kind = "LSTM"
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units; arguments and results as those of `RNN`."""
+
+    kind = "GRU"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+            generator=generator, dtype=dtype,
+        )  # fmt: skip
+
+
+class _Cell(Module):
+    kind: str
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if min(input_size, hidden_size) < 1:
+            raise ShapeError(f"{self.kind}Cell({input_size}, {hidden_size}): sizes are at least 1")
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        gates, bound = GATES[self.kind] * hidden_size, 1 / math.sqrt(hidden_size)
+
+        def drawn(*shape: int) -> Parameter:
+            return Parameter(init.uniform(shape, -bound, bound, generator=generator, dtype=dtype))
+
+        self.weight_ih = drawn(gates, input_size)
+        self.weight_hh = drawn(gates, hidden_size)
+        self.bias_ih = drawn(gates) if bias else None
+        self.bias_hh = drawn(gates) if bias else None
+
+    def _states(self, x: Tensor, hx: Any, count: int) -> State:
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"{self.kind}Cell takes [N, {self.input_size}] or [{self.input_size}], not the "
+                f"shape {x.shape}"
+            )
+        shape = (*x.shape[:-1], self.hidden_size)
+        if hx is None:
+            return (rg.zeros(shape, dtype=x.dtype),) * count
+        given = tuple(rg.asarray(h) for h in (hx if count > 1 else (hx,)))
+        if len(given) != count or any(h.shape != shape for h in given):
+            raise ShapeError(
+                f"{self.kind}Cell: {count} of the shape {shape} belong to an input of {x.shape}, "
+                f"not {[h.shape for h in given]}"
+            )
+        return given
+
+    def _mapped(self, x: Tensor) -> Tensor:
+        return functional.linear(x, self.weight_ih, self.bias_ih)
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}, bias={self.bias_ih is not None}"
+
+
+class RNNCell(_Cell):
+    """One step of `RNN`: `[N, input_size]` and states `[N, hidden_size]` give new states."""
+
+    kind = "RNN"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, generator=generator, dtype=dtype)
+        if nonlinearity not in ("tanh", "relu"):
+            raise OptionError(f"an RNN's nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None) -> Tensor:
+        x = rg.asarray(input)
+        state = self._states(x, hx, 1)
+        w, b = self.weight_hh, self.bias_hh
+        return rnn_step(self._mapped(x), state, w, b, self.nonlinearity)[0]
+
+
+class LSTMCell(_Cell):
+    """One step of `LSTM`: `[N, input_size]` and (h, c) give new (h, c)."""
+
+    kind = "LSTM"
+
+    def forward(self, input: Any, hx: Any = None) -> State:
+        x = rg.asarray(input)
+        return lstm_step(self._mapped(x), self._states(x, hx, 2), self.weight_hh, self.bias_hh)
+
+
+class GRUCell(_Cell):
+    """One step of `GRU`: `[N, input_size]` and states `[N, hidden_size]` give new states."""
+
+    kind = "GRU"
+
+    def forward(self, input: Any, hx: Any = None) -> Tensor:
+        x = rg.asarray(input)
+        return gru_step(self._mapped(x), self._states(x, hx, 1), self.weight_hh, self.bias_hh)[0]

@@ -1,0 +1,1 @@
+"""`Module`: parameters, and the function they parametrise, as a pytree."""

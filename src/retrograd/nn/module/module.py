@@ -1,0 +1,292 @@
+"""`Module`: parameters, and the function they parametrise."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from retrograd import pytree
+from retrograd.eager.conversion import as_array
+from retrograd.eager.lazy_tensor import Array
+from retrograd.errors import FormatError, RetrogradError, ShapeError
+from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.ir import Provenance, as_dtype, made_by, provenance, remade
+from retrograd.nn.module.parameter import Parameter
+from retrograd.nn.module.pytree import Composite, join, members, split, submodules, tensors
+
+# Where the modules below the one that is being called stand, by identity.
+_PATHS: ContextVar[Mapping[int, str]] = ContextVar("paths", default={})  # noqa: B039 (never changed)
+
+
+class Saved(NamedTuple):
+    """A part of the state of a module, and how to read and write it."""
+
+    name: str
+    read: Callable[[], Array]
+    write: Callable[[Array], None]
+    required: bool  # whether a state without it does not fit
+
+
+class LoadResult(NamedTuple):
+    """What `load_state_dict(strict=False)` passed over."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class Module(Composite):
+    """Base class of layers and models.
+
+    Assign parameters, buffers and other modules, or lists, tuples and dicts of them, to attributes
+    in `__init__`, and write `forward`. Calling the module runs `forward`; nodes made there carry
+    the path of the module that made them as their scope.
+
+    A module is also a pytree, its tensors the leaves and everything else its structure:
+    `rg.grad(loss)(model, x)` is a module of gradients, and a function under `rg.jit` takes and
+    returns modules. Methods ending in `_`, `train`, `eval`, `to` and `load_state_dict` change a
+    module; nothing else does.
+
+    >>> import retrograd as rg
+    >>> class Affine(rg.nn.Module):
+    ...     def __init__(self, n):
+    ...         self.weight = rg.nn.Parameter(rg.ones((n,)))
+    ...         self.bias = rg.nn.Parameter(rg.tensor(0.5))
+    ...
+    ...     def forward(self, x):
+    ...         return (self.weight * x).sum(axis=-1) + self.bias
+    >>> model = Affine(3)
+    >>> x = rg.tensor([1.0, 2.0, 3.0])
+    >>> model(x).item()
+    6.5
+    >>> [name for name, _ in model.named_parameters()]
+    ['weight', 'bias']
+    >>> rg.grad(lambda m: m(x))(model).weight.tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    training: bool
+    _buffers: dict[str, bool]  # name of a buffer, whether it is saved
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        pytree.register(cls, split, join, holds_state=True)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        new = super().__new__(cls)
+        new.__dict__.update(training=True, _buffers={})
+        return new
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, Tensor) and not isinstance(value, Parameter):
+            old = self.__dict__.get(name)
+            if isinstance(old, Parameter):
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is a parameter and cannot become a plain "
+                    "tensor, which nothing would train; assign nn.Parameter(value), or use "
+                    "load_state_dict"
+                )
+        super().__setattr__(name, value)
+
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        """Keep a tensor that is not learned as an attribute; saved with the state if persistent."""
+        if not name.isidentifier():
+            raise FormatError(f"a buffer is named by an identifier, not {name!r}")
+        if not isinstance(tensor, Tensor):
+            tensor = Tensor.of(np.array(as_array(tensor)))
+        setattr(self, name, tensor)
+        self._buffers = {**self._buffers, name: persistent}
+
+    # -- calling ---------------------------------------------------------------------------------
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The computation. Subclasses define it; users call the module itself."""
+        raise NotImplementedError(f"{type(self).__name__} defines no forward()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        here = provenance()
+        paths = _PATHS.get()
+        scope = paths.get(id(self)) if here.scope else None
+        if scope is None:  # not part of the module that is being called, if any
+            scope = f"{here.scope}.{type(self).__name__}" if here.scope else type(self).__name__
+            paths = {**paths, **{id(m.value): scope + m.path for m in submodules(self)}}
+        before = _PATHS.get()
+        try:
+            _PATHS.set(paths)
+            with made_by(Provenance(scope, here.source, here.origin)):
+                return self.forward(*args, **kwargs)
+        except RetrogradError as error:
+            if not any(n.startswith("in module ") for n in getattr(error, "__notes__", ())):
+                error.add_note(f"in module {scope}")
+            raise
+        finally:
+            _PATHS.set(before)
+            remade(here)
+
+    # -- members ---------------------------------------------------------------------------------
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """Names, such as `layers.0.weight`, and parameters; one reached twice counts once."""
+        for _, m in tensors(self):
+            if isinstance(m.value, Parameter):
+                yield m.name, m.value
+
+    def parameters(self) -> Iterator[Parameter]:
+        """The parameters of this module and of all below it."""
+        return (p for _, p in self.named_parameters())
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """Names and buffers."""
+        for owner, m in tensors(self):
+            if m.name.rpartition(".")[2] in owner._buffers:  # type: ignore[attr-defined]
+                yield m.name, m.value
+
+    def buffers(self) -> Iterator[Tensor]:
+        """The buffers of this module and of all below it."""
+        return (b for _, b in self.named_buffers())
+
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """Names and modules, beginning with this one, whose name is empty."""
+        return ((m.name, m.value) for m in submodules(self))
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it."""
+        return (m.value for m in submodules(self))
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Names and modules directly below this one."""
+        return ((m.name, m.value) for m in members(self) if isinstance(m.value, Module))
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly below this one."""
+        return (m for _, m in self.named_children())
+
+    # -- state -----------------------------------------------------------------------------------
+    def state_dict(self) -> dict[str, Tensor]:
+        """Name and value of every parameter and persistent buffer, and of the state of every random
+        generator (`dropout.generator.key`, `.count`), in order of definition.
+
+        The values do not change when the module is trained on. Parameters reached in two ways are
+        listed under the first name.
+        """
+        return {part.name: Tensor.of(part.read()) for part in self._state()}
+
+    def _state(self) -> Iterator[Saved]:
+        for owner, m in tensors(self):
+            if isinstance(m.value, Generator):
+                for key in ("key", "count"):
+                    yield Saved(f"{m.name}.{key}", *_of_generator(m.value, key), False)
+            elif isinstance(m.value, Parameter) or owner._buffers.get(  # type: ignore[attr-defined]
+                m.name.rpartition(".")[2]
+            ):
+                yield Saved(m.name, m.value.value, m.value.replace, True)
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> LoadResult:
+        """Take over values by name, from `state_dict()` here or in another library.
+
+        Tensors and arrays are converted to the dtype of what they replace. Missing and unexpected
+        names are a `FormatError` unless `strict=False`; shapes that differ are a `ShapeError`.
+        Either names all that is wrong, and nothing is changed.
+        """
+        mine = {part.name: part for part in self._state()}
+        missing = [name for name, part in mine.items() if part.required and name not in state]
+        unexpected = [name for name in state if name not in mine]
+        found: dict[str, Array] = {}
+        wrong = []
+        for name, part in mine.items():
+            if name in state:
+                now, array = part.read(), as_array(_array(state[name]))
+                if now.shape != array.shape:
+                    wrong.append(f"{name} is {now.shape}, the given value {array.shape}")
+                found[name] = np.array(array, now.dtype, order="C")
+        problems = [f"these shapes differ: {'; '.join(wrong)}"] if wrong else []
+        if strict and missing:
+            problems.append(f"the state lacks {', '.join(missing)}")
+        if strict and unexpected:
+            problems.append(f"the module has no {', '.join(unexpected)}")
+        if problems:
+            raise (ShapeError if wrong else FormatError)(
+                f"the state does not fit {type(self).__name__}: {'. And '.join(problems)}"
+            )
+        for name, array in found.items():
+            mine[name].write(array)
+        return LoadResult(missing, unexpected)
+
+    # -- changes ---------------------------------------------------------------------------------
+    def train(self, mode: bool = True) -> Self:
+        """Switch this module and all below it to training, where Dropout drops."""
+        for m in self.modules():
+            m.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Switch to evaluation."""
+        return self.train(False)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters."""
+        for p in self.parameters():
+            p.grad = None
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Let every parameter learn, or freeze it."""
+        for p in self.parameters():
+            p.requires_grad_(requires_grad)
+        return self
+
+    def apply(self, f: Callable[[Module], Any]) -> Self:
+        """Call f on every module, those below first."""
+        for m in reversed(list(self.modules())):
+            f(m)
+        return self
+
+    def to(self, dtype: Any) -> Self:
+        """Convert floating parameters and buffers to another floating dtype; gradients are lost."""
+        kind = as_dtype(dtype)
+        if not kind.is_float:
+            raise FormatError(f"a module can be made float32 or float64, for example, not {kind}")
+        for _, m in tensors(self):
+            if isinstance(m.value, Tensor) and m.value.dtype.is_float:
+                m.value.replace(m.value.value().astype(kind.dtype))
+                m.value.grad = None
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        leaves, structure = pytree.flatten(self)
+        new = memo[id(self)] = pytree.unflatten(structure, [Tensor.of(x.value()) for x in leaves])
+        for p, q in zip(self.parameters(), new.parameters(), strict=True):
+            q.requires_grad_(p.trainable)
+        return new
+
+    def extra_repr(self) -> str:
+        """The configuration as shown by `repr`."""
+        return ""
+
+    def __repr__(self) -> str:
+        lines = [f"({name}): {child!r}" for name, child in self.named_children()]
+        head = self.extra_repr()
+        if not lines:
+            return f"{type(self).__name__}({head})"
+        body = textwrap.indent("\n".join([head, *lines] if head else lines), "  ")
+        return f"{type(self).__name__}(\n{body}\n)"
+
+
+def shown(module: Module, *names: str) -> str:
+    """Attributes with their values, for `extra_repr`."""
+    return ", ".join([f"{name}={getattr(module, name)!r}" for name in names])
+
+
+def _array(value: Any) -> Any:
+    """Tensors of other libraries as arrays."""
+    return value if isinstance(value, Tensor | np.ndarray) else np.asarray(value)
+
+
+def _of_generator(
+    generator: Generator, key: str
+) -> tuple[Callable[[], Array], Callable[[Array], None]]:
+    def put(array: Array) -> None:
+        generator.load_state_dict({**generator.state_dict(), key: array})
+
+    return lambda: generator.state_dict()[key], put

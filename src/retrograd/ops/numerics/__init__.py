@@ -1,0 +1,1 @@
+"""How results are computed on NumPy arrays: orders of summation, precision, exact bits."""

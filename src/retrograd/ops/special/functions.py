@@ -1,0 +1,261 @@
+"""Special functions: elementwise operations with exact derivatives.
+
+The table is read like that of `elementwise`. Functions whose derivatives would leave the table are
+kept in families that are closed: `zeta(s, q)` for all derivatives of the gamma function, Bessel
+functions of every whole order, the derivatives of the incomplete functions in their parameters up
+to the second. What has no derivative here is NaN, never zero: `zeta` in `s`, and third derivatives
+of the incomplete functions in their parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from retrograd.ir import Node, full
+from retrograd.ops.elementwise import (
+    FLOAT,
+    Derivative,
+    Elementwise,
+    abs,
+    add_elementwise,
+    bell,
+    binary,
+    exp,
+    log,
+    log1p,
+    select,
+    sign,
+    sqrt,
+    unary,
+    zdiv,
+    zmul,
+)
+from retrograd.ops.special.reference import bessel, from_formula, from_scipy, in_double
+from retrograd.ops.special.reference import betaln as betaln_of
+from retrograd.ops.special.reference import erfcx as erfcx_of
+from retrograd.ops.special.reference import lgamma as lgamma_of
+from retrograd.ops.special.reference import ndtr as ndtr_of
+from retrograd.ops.special.reference import trigamma as trigamma_of
+from retrograd.ops.special.reference import zeta as zeta_of
+
+SQRT_PI = math.sqrt(math.pi)
+
+
+def like(value: float, x: Node) -> Node:
+    """A constant of the type of `x`."""
+    return full(value, x.type)
+
+
+def undefined(g: Node, *inputs: Node) -> Node:
+    """NaN, but where nothing is asked for; a function of the inputs, whose derivatives are too."""
+    total = full(math.nan, g.type)
+    for x in inputs:
+        total = total * x
+    return zmul(g, total)
+
+
+def ternary(
+    name: str, reference: Any, da: Derivative, db: Derivative, dx: Derivative
+) -> Elementwise:
+    return add_elementwise(Elementwise(name, reference, (da, db, dx), FLOAT))
+
+
+def _gauss(x: Node) -> Node:
+    """The density of the normal distribution."""
+    y: Node = bell(x, 0.5) * (1 / math.sqrt(2 * math.pi))
+    return y
+
+
+def _rel_entr(x: Any, y: Any) -> Any:
+    return np.where(np.isnan(x) | np.isnan(y), x + y, from_scipy("rel_entr")(x, y))
+
+
+# Rules name ops that are declared on a later line.
+digamma: Elementwise
+gammainc_dx: Elementwise
+gammainc_da: Elementwise
+gammainc_daa: Elementwise
+betainc_dx: Elementwise
+betainc_da: Elementwise
+betainc_db: Elementwise
+betainc_daa: Elementwise
+betainc_dab: Elementwise
+betainc_dbb: Elementwise
+trigamma: Elementwise
+zeta: Elementwise
+j1: Elementwise
+y1: Elementwise
+k1e: Elementwise
+i1e: Elementwise
+bessel_j: Elementwise
+bessel_ie: Elementwise
+
+# fmt: off
+# The gamma function. `zeta` is Hurwitz'; at its poles, whole q <= 0, it is inf.
+gamma = unary("gamma", from_scipy("gamma"), lambda g, y, x: zmul(g, y * digamma(x)))
+lgamma = unary("lgamma", lgamma_of, lambda g, y, x: zmul(g, digamma(x)))
+digamma = unary("digamma", from_scipy("digamma"), lambda g, y, x: zmul(g, trigamma(x)))
+trigamma = unary("trigamma", trigamma_of, lambda g, y, x: zmul(g, -2 * zeta(like(3, x), x)))
+zeta = binary("zeta", zeta_of, lambda g, y, s, q: undefined(g, s, q),
+              lambda g, y, s, q: -zmul(g, s * zeta(s + 1, q)), FLOAT)
+betaln = binary("betaln", betaln_of,
+                lambda g, y, a, b: zmul(g, digamma(a) - digamma(a + b)),
+                lambda g, y, a, b: zmul(g, digamma(b) - digamma(a + b)), FLOAT)
+
+# The normal distribution.
+erfcx = unary("erfcx", erfcx_of, lambda g, y, x: zmul(g, erfcx_slope(y, x)))
+ndtr = unary("ndtr", ndtr_of, lambda g, y, x: zmul(g, _gauss(x)))
+ndtri = unary("ndtri", from_scipy("ndtri"), lambda g, y, x: zdiv(g, _gauss(y)))
+erfinv = unary("erfinv", from_scipy("erfinv"), lambda g, y, x: zmul(g, SQRT_PI / 2 * exp(y * y)))
+erfcinv = unary("erfcinv", from_scipy("erfcinv"),
+                lambda g, y, x: -zmul(g, SQRT_PI / 2 * exp(y * y)))
+
+# Products with logarithms, 0 where the first factor is: the derivative in it is infinite there.
+logit = unary("logit", from_scipy("logit"), lambda g, y, x: zdiv(zdiv(g, x), 1 - x))
+xlogy = binary("xlogy", from_scipy("xlogy"), lambda g, y, a, b: zmul(g, log(b)),
+               lambda g, y, a, b: zmul(g, zdiv(a, b)), FLOAT)
+xlog1py = binary("xlog1py", from_scipy("xlog1py"), lambda g, y, a, b: zmul(g, log1p(b)),
+                 lambda g, y, a, b: zmul(g, zdiv(a, 1 + b)), FLOAT)
+entr = unary("entr", from_scipy("entr"), lambda g, y, x: -zmul(g, log(x) + 1))
+rel_entr = binary("rel_entr", in_double(_rel_entr), lambda g, y, a, b: zmul(g, log(a / b) + 1),
+                  lambda g, y, a, b: -zmul(g, zdiv(a, b)), FLOAT)
+
+# Bessel functions of the first kind; `bessel_j(n, x)` and `bessel_ie(n, x) = exp(-|x|) I_n(x)` of
+# whole orders up to 31. `exp(-|x|)` counts as flat at 0.
+j0 = unary("j0", bessel("jv", 0), lambda g, y, x: -zmul(g, j1(x)))
+j1 = unary("j1", bessel("jv", 1), lambda g, y, x: zmul(g, 0.5 * (j0(x) - bessel_j(like(2, x), x))))
+i0e = unary("i0e", bessel("ive", 0), lambda g, y, x: zmul(g, select(
+    is_far(x), -sign(x) * bessel_gap(x, -1), i1e(x) - sign(x) * y)))
+i1e = unary("i1e", bessel("ive", 1), lambda g, y, x: zmul(g, select(
+    is_far(x), bessel_gap(x, -1) - y / x,
+    0.5 * (i0e(x) + bessel_ie(like(2, x), x)) - sign(x) * y)))
+# Those of the second kind, NaN below 0; `k0e(x) = exp(x) K_0(x)`.
+y0 = unary("y0", bessel("yv", 0), lambda g, y, x: -zmul(g, y1(x)))
+y1 = unary("y1", bessel("yv", 1), lambda g, y, x: zmul(g, y0(x) - y / x))
+k0e = unary("k0e", from_scipy("k0e"), lambda g, y, x: -zmul(g, select(
+    is_far(x), bessel_gap(x, 1), k1e(x) - y)))
+k1e = unary("k1e", from_scipy("k1e"), lambda g, y, x: zmul(g, select(
+    is_far(x), bessel_gap(x, 1), y - k0e(x)) - y / x))
+bessel_j = binary(
+    "bessel_j", bessel("jv"), None,
+    lambda g, y, n, x: zmul(g, 0.5 * (bessel_j(n - 1, x) - bessel_j(n + 1, x))), FLOAT)
+bessel_ie = binary(
+    "bessel_ie", bessel("ive"), None, lambda g, y, n, x: zmul(
+        g, 0.5 * (bessel_ie(n - 1, x) + bessel_ie(n + 1, x)) - sign(x) * y), FLOAT)
+
+# The regularised incomplete functions: `_dx` is the derivative in x, `_daa` the second in a.
+gammainc = binary("gammainc", from_formula("gammainc"),
+                  lambda g, y, a, x: zmul(g, gammainc_da(a, x)),
+                  lambda g, y, a, x: zmul(g, gammainc_dx(a, x)), FLOAT)
+gammaincc = binary("gammaincc", from_formula("gammaincc"),
+                   lambda g, y, a, x: -zmul(g, gammainc_da(a, x)),
+                   lambda g, y, a, x: -zmul(g, gammainc_dx(a, x)), FLOAT)
+gammainc_dx = binary("gammainc_dx", from_formula("gammainc_dx"),
+                     lambda g, y, a, x: zmul(g, log_times(y, x, -digamma(a))),
+                     lambda g, y, a, x: zmul(g, y * ((a - 1) / x - 1)), FLOAT)
+gammainc_da = binary("gammainc_da", from_formula("gammainc_da"),
+                     lambda g, y, a, x: zmul(g, gammainc_daa(a, x)),
+                     lambda g, y, a, x: zmul(
+                         g, log_times(gammainc_dx(a, x), x, -digamma(a))), FLOAT)
+gammainc_daa = binary("gammainc_daa", from_formula("gammainc_daa"),
+                      lambda g, y, a, x: undefined(g, a, x),
+                      lambda g, y, a, x: zmul(g, gammainc_dx(a, x) * (
+                          square(log(x) - digamma(a)) - trigamma(a))), FLOAT)
+betainc = ternary("betainc", from_formula("betainc"),
+                  lambda g, y, a, b, x: zmul(g, betainc_da(a, b, x)),
+                  lambda g, y, a, b, x: zmul(g, betainc_db(a, b, x)),
+                  lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x)))
+betainc_dx = ternary("betainc_dx", from_formula("betainc_dx"),
+                     lambda g, y, a, b, x: zmul(g, scored(y, a, b, x)),
+                     lambda g, y, a, b, x: zmul(g, scored(y, b, a, 1 - x)),
+                     lambda g, y, a, b, x: zmul(g, y * ((a - 1) / x - (b - 1) / (1 - x))))
+betainc_da = ternary("betainc_da", from_formula("betainc_da"),
+                     lambda g, y, a, b, x: zmul(g, betainc_daa(a, b, x)),
+                     lambda g, y, a, b, x: zmul(g, betainc_dab(a, b, x)),
+                     lambda g, y, a, b, x: zmul(g, scored(betainc_dx(a, b, x), a, b, x)))
+betainc_db = ternary("betainc_db", from_formula("betainc_db"),
+                     lambda g, y, a, b, x: zmul(g, betainc_dab(a, b, x)),
+                     lambda g, y, a, b, x: zmul(g, betainc_dbb(a, b, x)),
+                     lambda g, y, a, b, x: zmul(
+                         g, scored(betainc_dx(a, b, x), b, a, 1 - x)))
+betainc_daa = ternary("betainc_daa", from_formula("betainc_daa"),
+                      lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
+                      lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
+                          square(score(a, b, x)) - trigamma(a) + trigamma(a + b))))
+betainc_dab = ternary("betainc_dab", from_formula("betainc_dab"),
+                      lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
+                      lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
+                          score(a, b, x) * score(b, a, 1 - x) + trigamma(a + b))))
+betainc_dbb = ternary("betainc_dbb", from_formula("betainc_dbb"),
+                      lambda g, y, *of: undefined(g, *of), lambda g, y, *of: undefined(g, *of),
+                      lambda g, y, a, b, x: zmul(g, betainc_dx(a, b, x) * (
+                          square(score(b, a, 1 - x)) - trigamma(b) + trigamma(a + b))))
+# fmt: on
+
+
+def square(x: Node) -> Node:
+    y: Node = x * x
+    return y
+
+
+def log_times(y: Node, x: Node, rest: Node) -> Node:
+    """`y (log(x) + rest)` for a density y, which is zero at x = 0 faster than a logarithm grows."""
+    total: Node = zmul(y, log(x)) + y * rest
+    return total
+
+
+def scored(y: Node, a: Node, b: Node, x: Node) -> Node:
+    """A density times its score, also at x = 0."""
+    return log_times(y, x, digamma(a + b) - digamma(a))
+
+
+def score(a: Node, b: Node, x: Node) -> Node:
+    """The derivative of `log(x^a (1 - x)^b / B(a, b))` in `a`."""
+    y: Node = log(x) - digamma(a) + digamma(a + b)
+    return y
+
+
+FAR = 20.0  # from where on Bessel functions of neighbouring orders are close, and have `GAPS`
+
+
+def is_far(x: Node) -> Node:
+    far: Node = (x > FAR) | (x < -FAR)
+    return far
+
+
+def _gaps() -> list[float]:
+    """Of Hankel's asymptotic series in `FAR / x`, coefficients of order 1 less those of order 0."""
+    found, terms = [], [1.0, 1.0]
+    for k in range(1, 27):
+        terms = [t * (4 * n * n - (2 * k - 1) ** 2) / (8 * k * FAR) for n, t in enumerate(terms)]
+        found.append(terms[1] - terms[0])
+    return found
+
+
+GAPS = _gaps()
+
+
+def bessel_gap(x: Node, side: int) -> Node:
+    """`k1e - k0e` at `|x|`, or for side -1 `i0e - i1e`, where the difference would cancel."""
+    a = select(is_far(x), abs(x), like(FAR, x))
+    inverse, total = FAR / a, like(0, x)
+    for k in range(len(GAPS), 0, -1):
+        total = inverse * (GAPS[k - 1] * (1 if side > 0 or k % 2 else -1) + total)
+    size = math.sqrt(math.pi / 2) if side > 0 else 1 / math.sqrt(2 * math.pi)
+    y: Node = (size / math.sqrt(FAR)) * sqrt(inverse) * total
+    return y
+
+
+def erfcx_slope(y: Node, x: Node) -> Node:
+    """`2 x y - 2 / sqrt(pi)`; from 2.5 on, as that cancels, by the continued fraction of
+    `y = 1 / (sqrt(pi) (x + q))`, by which it is `-2 q y`."""
+    far = x > 2.5
+    a = select(far, x, like(2.5, x))
+    q = like(0, x)
+    for k in range(44, 0, -1):
+        q = (0.5 * k) / (a + q)
+    near = select(far, like(0, x), x)
+    return select(far, -2 * q * y, 2 * near * y - 2 / SQRT_PI)

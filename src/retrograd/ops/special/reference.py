@@ -1,0 +1,184 @@
+"""What special functions mean on NumPy's arrays: SciPy's functions, in double precision, and the
+formulas of `incomplete`, which hold where SciPy's lose digits and give derivatives that it lacks.
+
+SciPy is imported by the first function that needs it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.ops.special import incomplete
+from retrograd.ops.special.asymptotic_series import DIGAMMA_SERIES, STIRLING_SERIES
+from retrograd.ops.special.incomplete.quadrature import Point, one_by_one
+from retrograd.shared import IMPORTING
+
+Meaning = Callable[..., Any]
+HIGHEST_ORDER = 31  # of Bessel functions
+
+
+def scipy(name: str) -> Any:
+    """A function of `scipy.special`."""
+    with IMPORTING:
+        import scipy.special
+
+    return getattr(scipy.special, name)
+
+
+def in_double(f: Meaning) -> Meaning:
+    """A function of double precision on arrays of any."""
+
+    def meaning(*arrays: Any) -> Any:
+        y = f(*[np.asarray(x, np.float64) for x in arrays])
+        return np.asarray(y).astype(arrays[0].dtype)
+
+    return meaning
+
+
+def from_scipy(name: str) -> Meaning:
+    return in_double(lambda *arrays: scipy(name)(*arrays))
+
+
+def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    total = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        total = total * x + c
+    return total
+
+
+class Arrays:
+    """NumPy's doubles, as the formulas of `incomplete` want them."""
+
+    exp, expm1, log, log1p, sqrt, sin = np.exp, np.expm1, np.log, np.log1p, np.sqrt, np.sin
+    choose = staticmethod(np.where)
+
+    def expm1_rest(self, x: Any) -> Any:
+        near = np.abs(x) < 0.5
+        t = np.where(near, x, 0.0)
+        series = _polynomial(t, [1 / math.factorial(k) for k in range(2, 18)])
+        return np.where(near, series * t * t, np.expm1(x) - x)
+
+    def log1p_rest(self, x: Any) -> Any:
+        """By `log(1 + x) = 2 atanh(s)` of `s = x / (2 + x)`."""
+        near = np.abs(x) < 0.45
+        t = np.where(near, x, 0.0)
+        s = t / (2 + t)
+        series = s * s * _polynomial(s * s, [2 / (2 * k + 1) for k in range(1, 19)])
+        return np.where(near, s * (series - t), np.log1p(x) - x)
+
+    def stirling(self, a: Any) -> Any:
+        inverse = 1 / np.maximum(a, 10)
+        far = inverse * _polynomial(inverse * inverse, STIRLING_SERIES)
+        near = scipy("gammaln")(a) - ((a - 0.5) * np.log(a) - a + 0.5 * math.log(2 * math.pi))
+        return np.where(a < 10, near, far)
+
+    def digamma(self, a: Any) -> Any:
+        return scipy("digamma")(a)
+
+    def digamma_rest(self, a: Any) -> Any:
+        inverse = 1 / np.maximum(a, 10)
+        far = inverse * (0.5 + inverse * _polynomial(inverse * inverse, DIGAMMA_SERIES))
+        return np.where(a < 10, np.log(a) - scipy("digamma")(a), far)
+
+    def trigamma(self, a: Any) -> Any:
+        return scipy("zeta")(2.0, a)
+
+    def log_gamma_near_two(self, t: Any) -> Any:
+        """The series with zeta at the whole numbers."""
+        k = np.arange(2, 45)
+        c = (-1.0) ** k * (scipy("zeta")(k.astype(float)) - 1) / k
+        return t * _polynomial(t, [1 - np.euler_gamma, *c])
+
+    def bessel_ratio(self, k: Any) -> Any:
+        return scipy("i1e")(k) / scipy("i0e")(k)
+
+    def sums(self, half: Any, zero: Any, point: Point, count: int) -> Any:
+        return one_by_one(self, half, zero, point, count)
+
+    def loop(self, count: int, body: Callable[..., tuple[Any, ...]], *state: Any) -> Any:
+        for _ in range(count):
+            state = body(*state)
+        return state
+
+
+def from_formula(name: str) -> Meaning:
+    formula = incomplete.FUNCTIONS[name]
+    return in_double(lambda *arrays: formula(Arrays(), *arrays))
+
+
+@in_double
+def zeta(s: Any, q: Any) -> Any:
+    """With positive arguments only, as SciPy's takes time proportional to a negative one."""
+    s = np.minimum(s, 1e300)
+    f = q - np.floor(q)
+    positive = scipy("zeta")
+    sign = np.where(np.mod(s, 2) == 1, -1.0, 1.0)
+    below = positive(s, f) + sign * (positive(s, 1 - f) - positive(s, 1 - q))
+    below = np.where(np.trunc(s) == s, below, np.nan)
+    y = np.where(q < 0, below, positive(s, np.where(q < 0, 1.0, q)))
+    y = np.where((q <= 0) & (np.trunc(q) == q), np.inf, y)
+    y = np.where((q == np.inf) & (s > 1), 0.0, np.where(s == 1, np.inf, y))
+    return np.where((s >= 1) & (q > -np.inf), y, np.nan)
+
+
+@in_double
+def lgamma(x: Any) -> Any:
+    return np.where(np.isneginf(x), np.inf, scipy("gammaln")(x))
+
+
+@in_double
+def betaln(a: Any, b: Any) -> Any:
+    """By Stirling's formula where both are positive, where no large numbers cancel."""
+    low, high = np.where(a < b, a, b), np.where(a < b, b, a)
+    good = (low > 0) & (low + high < np.inf)
+    u, v = np.where(good, low, 1.0), np.where(good, high, 1.0)
+    c, m = u + v, Arrays()
+    y = (0.5 - v) * np.log1p(u / v) + (u - 0.5) * np.log(u) - u * np.log(c)
+    y = y + 0.5 * math.log(2 * math.pi) + (m.stirling(u) - m.stirling(c) + m.stirling(v))
+    w = lgamma(a) + lgamma(b) - lgamma(a + b)
+    w = np.where((low + high == np.inf) & (low > 0), -np.inf, np.where(low == 0, np.inf, w))
+    return np.where(good, y, w)
+
+
+def _bell(x: Any, c: float) -> Any:
+    """`exp(c x**2)`: of `x = h + r` the square of h is exact, and what r adds to it small."""
+    a = np.clip(x, -1e3, 1e3)
+    h = np.rint(a * 2.0**14) * 2.0**-14
+    return np.exp(c * (h * h)) * np.exp(c * ((a - h) * (a + h)))
+
+
+@in_double
+def erfcx(x: Any) -> Any:
+    """Below 0 without the error of the square, which SciPy's has in its exponential."""
+    y = scipy("erfcx")(np.abs(x))
+    return np.where(x < 0, 2 * _bell(x, 1.0) - y, y)
+
+
+@in_double
+def ndtr(x: Any) -> Any:
+    """The same for its lower tail."""
+    low = x < -1
+    tail = 0.5 * scipy("erfcx")(np.where(low, x, -1.0) * -math.sqrt(0.5)) * _bell(x, -0.5)
+    return np.where(low, tail, scipy("ndtr")(x))
+
+
+def trigamma(x: Any) -> Any:
+    return zeta(np.full_like(x, 2), x)
+
+
+def bessel(name: str, order: int | None = None) -> Meaning:
+    """`jv`, `yv` or `ive` of whole orders, which vanish at infinity, where they are real."""
+
+    @in_double
+    def meaning(*arrays: Any) -> Any:
+        n, x = arrays if order is None else (np.float64(order), *arrays)
+        good = (np.trunc(n) == n) & (np.abs(n) <= HIGHEST_ORDER)
+        endless = np.isinf(x)
+        y = scipy(name)(np.where(good, n, 0.0), np.where(endless, np.copysign(1.0, x), x))
+        return np.where(good, np.where(endless, np.abs(0.0 * y), y), np.nan)
+
+    return meaning

@@ -1,0 +1,50 @@
+"""What only differentiation reads is left out, and what is one operation for the sake of those who
+interpret is written out for those who compile."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from retrograd.ir import Graph, Node, Provenance, made_by
+from retrograd.ops.control.draw import Draw
+from retrograd.ops.linalg.matrix import Given
+from retrograd.ops.random.implicit_gradients import IMPLICIT
+
+G = TypeVar("G", bound=Graph)
+
+
+def settled(graph: G) -> G:
+    """The graph with the results of `custom`, samples that have implicit derivatives, and functions
+    of matrices that are computed elsewhere, replaced by what they are; to be run, not to be
+    differentiated any more."""
+    if not any(node.op == "custom" or _passes_on(node) for node in graph.nodes):
+        return graph
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
+        if node.op == "item" and inputs[0].op == "custom":
+            index: int = inputs[0].attrs["count"] + node.attrs["index"]
+            return inputs[0].inputs[index]
+        if _passes_on(node):
+            return inputs[-1]
+        return node if inputs == node.inputs else node.with_inputs(inputs)
+
+    return graph.rewrite(rule)
+
+
+def _passes_on(node: Node) -> bool:
+    """Whether the value of a node is that of its last input."""
+    return node.op in IMPLICIT or isinstance(node.prim, Given)
+
+
+def written(graph: G) -> G:
+    """The graph with random samples as the operations that they are computed by."""
+    if not any(node.op == "draw" for node in graph.nodes):
+        return graph
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
+        if isinstance(node.prim, Draw):
+            with made_by(Provenance(node.scope, node.source, node.origin)):
+                return node.prim.written(*inputs)
+        return node if inputs == node.inputs else node.with_inputs(inputs)
+
+    return graph.rewrite(rule)

@@ -1,0 +1,1 @@
+"""Operations rewritten into those that are compiled: complex numbers, products, windows."""

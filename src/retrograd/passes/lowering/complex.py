@@ -1,0 +1,322 @@
+"""Rewriting a graph of complex numbers into one of pairs of real numbers.
+
+An input or output of complex numbers becomes one of real numbers with one more axis, of size 2, at
+the end: the same memory. In between, a node of complex numbers is two nodes, its parts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from retrograd.errors import BackendError
+from retrograd.ir import (
+    Dim,
+    Graph,
+    Node,
+    Provenance,
+    TensorType,
+    full,
+    graphs_of,
+    made_by,
+    nested,
+    product,
+)
+from retrograd.ops import elementwise as e
+from retrograd.ops.leaf import Constant, constant, input_node
+from retrograd.ops.linalg.matrix import MatrixOp
+from retrograd.ops.reduce import ReduceProd, ReduceSum
+from retrograd.ops.shape import Concat, Reshape, Slice, expand, pad, permute, reshape, slice_axis
+from retrograd.passes.after_autodiff import settled
+from retrograd.passes.lowering.complex_linalg import PairedFft, on_pairs
+from retrograd.passes.lowering.complex_math import FUNCTIONS, Pair, add, mul, zmul
+from retrograd.passes.lowering.fft import fourier
+from retrograd.runtime.backend import Array, Program, bind
+
+Parts = Node | Pair
+
+# Linear operations with real coefficients: the same is done to both parts.
+PLANEWISE = frozenset((
+    "alias", "assume", "concat", "cumsum", "expand", "flip", "fold", "gather", "keep", "pad",
+    "permute", "reduce_sum", "region_in", "region_out", "reshape", "scatter_add", "scatter_set",
+    "select", "slice", "stop_gradient", "windows",
+))  # fmt: skip
+
+
+def type_of_pairs(type: TensorType) -> TensorType:
+    """The type of an array of complex numbers seen as an array of their parts."""
+    return TensorType(type.dtype.real, (*type.shape, 2)) if type.dtype.is_complex else type
+
+
+def paired(graph: Graph) -> Graph:
+    """The graph on real numbers."""
+    graph = settled(graph)
+    found: dict[Node, Parts] = {}
+    inputs = [input_node(type_of_pairs(x.type), x.name) for x in graph.inputs]
+    for x, new in zip(graph.inputs, inputs, strict=True):
+        found[x] = _apart(new) if x.dtype.is_complex else new
+    for node in graph.body:
+        parts = [found[x] for x in node.inputs]
+        if graphs_of(node.prim) or node.op == "item":
+            with made_by(Provenance(node.scope, node.source, node.origin)):
+                found[node] = _held(node, parts)
+            continue
+        reals = tuple([p for p in parts if isinstance(p, Node)])
+        if len(reals) == len(parts) and not node.dtype.is_complex:
+            found[node] = node if reals == node.inputs else node.with_inputs(reals)
+            continue
+        with made_by(Provenance(node.scope, node.source, node.origin)):
+            found[node] = _rule(node)(node, parts)
+    outputs = []
+    for y in graph.outputs:
+        end = found[y]
+        with made_by(Provenance(y.scope, y.source, y.origin)):
+            outputs.append(_joined(end) if isinstance(end, tuple) else end)
+    return Graph(inputs, outputs, graph.name)
+
+
+def _held(node: Node, parts: Sequence[Parts]) -> Parts:
+    """An operation that holds graphs, with these rewritten, or one of its results."""
+    given = [_joined(p) if isinstance(p, tuple) else p for p in parts]
+    if node.op == "item":
+        item = node.prim(*given)
+        return _apart(item) if node.dtype.is_complex else item
+    held = {k: paired(g) for k, g in node.attrs.items() if isinstance(g, Graph)}
+    new: Node = dataclasses.replace(node.prim, **held)(*given)  # type: ignore[type-var]
+    return new
+
+
+def _apart(x: Node) -> Pair:
+    first, second = (flat(cut(x)) for flat, cut in (_part(x, 0), _part(x, 1)))
+    return first, second
+
+
+def _part(x: Node, part: int) -> tuple[Reshape, Slice]:
+    """What takes a part out of pairs: the second operation, and the first."""
+    none, one = (0,) * (x.type.rank - 1), (1,) * x.type.rank
+    cut = Slice((*none, part), (*x.shape[:-1], part + 1), one)
+    return Reshape(x.shape[:-1]), cut
+
+
+def _joined(z: Pair) -> Node:
+    whole = _taken_from(z[0], 0)
+    if whole is not None and whole is _taken_from(z[1], 1):
+        return whole
+    shape = (*z[0].shape, 1)
+    return Concat(len(shape) - 1)(reshape(z[0], shape), reshape(z[1], shape))
+
+
+def _taken_from(x: Node, part: int) -> Node | None:
+    """The array whose first or second part this is."""
+    if x.op != "reshape" or x.inputs[0].op != "slice":
+        return None
+    (whole,) = x.inputs[0].inputs
+    return whole if _part(whole, part) == (x.prim, x.inputs[0].prim) else None
+
+
+Rule = Callable[[Node, Sequence[Parts]], Parts]
+
+
+def _rule(node: Node) -> Rule:
+    if node.op in PLANEWISE:
+        return _planewise
+    if node.op in FUNCTIONS:
+        return lambda node, parts: FUNCTIONS[node.op](*parts)
+    if node.op in RULES:
+        return RULES[node.op]
+    if isinstance(node.prim, MatrixOp):
+        return _matrices
+    raise BackendError(f"{node.op} of complex numbers is not compiled: {node.describe()}")
+
+
+def _planewise(node: Node, parts: Sequence[Parts]) -> Pair:
+    first, second = (
+        node.prim(*[p[k] if isinstance(p, tuple) else p for p in parts]) for k in (0, 1)
+    )
+    return first, second
+
+
+def _matrices(node: Node, parts: Sequence[Parts]) -> Parts:
+    y = on_pairs(node, [_joined(p) if isinstance(p, tuple) else p for p in parts])
+    return _apart(y) if node.dtype.is_complex else y
+
+
+def _transformed(node: Node, parts: Sequence[Parts]) -> Parts:
+    (z,), axis, inverse = parts, node.attrs["axis"], node.attrs["inverse"]
+    assert isinstance(z, tuple)
+    if isinstance(node.shape[axis], Dim):
+        return _apart(PairedFft(axis, inverse)(_joined(z)))
+    return fourier(z, axis, inverse)
+
+
+def _after(node: Node, parts: Sequence[Parts]) -> Parts:
+    x, *others = parts
+    awaited = [q for p in others for q in (p if isinstance(p, tuple) else (p,))]
+    after = node.prim
+    return (
+        (after(x[0], *awaited), after(x[1], *awaited))
+        if isinstance(x, tuple)
+        else after(x, *awaited)
+    )
+
+
+def _bilinear(node: Node, parts: Sequence[Parts]) -> Pair:
+    (a, b), (c, d) = parts  # type: ignore[misc]
+    f = node.prim
+    return f(a, c) - f(b, d), f(a, d) + f(b, c)
+
+
+def _constant(node: Node, parts: Sequence[Parts]) -> Pair:
+    prim = node.prim
+    assert isinstance(prim, Constant)
+    real = node.type.with_dtype(node.dtype.real)
+    if not prim.value.ndim:
+        return full(prim.value.real, real), full(prim.value.imag, real)
+    return constant(prim.value.real), constant(prim.value.imag)
+
+
+def _counted(node: Node, parts: Sequence[Parts]) -> Pair:
+    """A leaf that counts: real, in the dtype that it names."""
+    x = dataclasses.replace(node.prim, dtype=node.dtype.real)()  # type: ignore[type-var]
+    return x, full(0, x.type)
+
+
+def _cast(node: Node, parts: Sequence[Parts]) -> Parts:
+    (z,) = parts
+    if isinstance(z, Node):
+        x = e.cast(z, node.dtype.real)
+        return x, full(0, x.type)
+    if node.dtype.is_complex:
+        return e.cast(z[0], node.dtype.real), e.cast(z[1], node.dtype.real)
+    return e.cast(z[0], node.dtype) | e.cast(z[1], node.dtype)
+
+
+def _product_over(node: Node, parts: Sequence[Parts]) -> Pair:
+    """Products of two halves, until one element is left; over an axis whose size is not known, the
+    product of the sizes and the sum of the angles."""
+    (z,), axes = parts, node.attrs["axes"]
+    assert isinstance(z, tuple)
+    x = z[0]
+    kept = [i for i in range(x.type.rank) if i not in axes]
+    count = product(x.shape[i] for i in axes)
+    if not isinstance(count, int):
+        size, angle = ReduceProd(axes)(e.hypot(*z)), ReduceSum(axes)(e.atan2(z[1], z[0]))
+        return size * e.cos(angle), size * e.sin(angle)
+    shape = tuple(x.shape[i] for i in kept)
+    one = full(1, x.type.with_shape(shape)), full(0, x.type.with_shape(shape))
+    if count == 0:
+        return one
+    last = len(kept)
+    a, b = (reshape(permute(p, (*kept, *axes)), (*shape, count)) for p in z)
+    while count > 1:
+        if count % 2:
+            spare = [expand(p, (*shape, 1), (last,)) for p in one]
+            a, b = Concat(last)(a, spare[0]), Concat(last)(b, spare[1])
+            count += 1
+        half = count // 2
+        low = slice_axis(a, last, 0, half), slice_axis(b, last, 0, half)
+        high = slice_axis(a, last, half, count), slice_axis(b, last, half, count)
+        a, b = FUNCTIONS["mul"](low, high)
+        count = half
+    return reshape(a, shape), reshape(b, shape)
+
+
+def _running(node: Node, parts: Sequence[Parts]) -> Pair:
+    """A recurrence `y = a y + b` by doubling: `(a, b)` after another is `(a a', a b' + b)`. Running
+    products are those of b = 0 with the first element for a start."""
+    axis, up = node.attrs["axis"], node.attrs["reverse"]
+    known: list[Pair] = [p for p in parts if isinstance(p, tuple)]
+    n = node.shape[axis]
+    if not isinstance(n, int):
+        raise BackendError(f"{node.op} of complex numbers needs a known size: {node.describe()}")
+    factor, rest = known[0], known[1] if len(known) > 1 else None
+    step = 1
+    while step < n:
+        before = _moved(factor, axis, step, up, 1)
+        if rest is not None:
+            rest = add(zmul(_moved(rest, axis, step, up, 0), factor), rest)
+        factor = mul(factor, before)
+        step *= 2
+    return factor if rest is None else rest
+
+
+def _moved(z: Pair, axis: int, step: int, up: bool, value: float) -> Pair:
+    """What stands `step` places before each; where there is nothing, a real number."""
+    rank, n = z[0].type.rank, z[0].shape[axis]
+    none, some = (0,) * rank, tuple(step if i == axis else 0 for i in range(rank))
+    low, high = (none, some) if up else (some, none)
+    wide = [pad(p, low, high, value=v) for p, v in zip(z, (value, 0), strict=True)]
+    start = step if up else 0
+    x, y = (slice_axis(p, axis, start, start + n) for p in wide)
+    return x, y
+
+
+def _second(node: Node, parts: Sequence[Parts]) -> Parts:
+    """Ops that give their second operand a derivative."""
+    return parts[1]
+
+
+RULES: dict[str, Rule] = {
+    "det": _second,
+    "logabsdet": _second,
+    "pinv": _second,
+    "after": _after,
+    "cumprod": _running,
+    "linear_scan": _running,
+    "complex": lambda node, parts: tuple(parts),  # type: ignore[dict-item,return-value]
+    "real": lambda node, parts: parts[0][0],  # type: ignore[index]
+    "imag": lambda node, parts: parts[0][1],  # type: ignore[index]
+    "constant": _constant,
+    "iota": _counted,
+    "size_of": _counted,
+    "cast": _cast,
+    "eq": lambda node, parts: e.eq(parts[0][0], parts[1][0]) & e.eq(parts[0][1], parts[1][1]),  # type: ignore[index]
+    "ne": lambda node, parts: e.ne(parts[0][0], parts[1][0]) | e.ne(parts[0][1], parts[1][1]),  # type: ignore[index]
+    "dot_general": _bilinear,
+    "conv": _bilinear,
+    "reduce_prod": _product_over,
+    "fft": _transformed,
+}
+
+
+def has_complex(graph: Graph) -> bool:
+    """Whether complex numbers occur in a graph."""
+    return any(node.dtype.is_complex for g in (graph, *nested(graph)) for node in g.nodes)
+
+
+def real_graph(graph: Graph) -> Graph:
+    """The graph on pairs of real numbers; itself where there is nothing complex."""
+    return paired(graph) if has_complex(graph) else graph
+
+
+def real_arrays(arrays: Sequence[Array]) -> list[Array]:
+    """Arguments for such a graph, in the same memory where that is contiguous."""
+    return [_as_pairs(a) if a.dtype.kind == "c" else a for a in arrays]
+
+
+def on_real(graph: Graph, make: Callable[[Graph], Program]) -> Program:
+    """A program made by `make`, which knows real numbers only."""
+    return PairedProgram(graph, make) if has_complex(graph) else make(graph)
+
+
+class PairedProgram:
+    """A program on real numbers in place of one on complex numbers: the memory is the same."""
+
+    def __init__(self, graph: Graph, make: Callable[[Graph], Program]) -> None:
+        self.graph = graph
+        self.inner = make(paired(graph))
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        bind(self.graph.inputs, arrays)
+        results = self.inner(real_arrays(arrays))
+        return [
+            y.view(node.dtype.dtype)[..., 0] if node.dtype.is_complex else y
+            for y, node in zip(results, self.graph.outputs, strict=True)
+        ]
+
+
+def _as_pairs(z: Array) -> Array:
+    whole = np.ascontiguousarray(z).reshape(*z.shape, 1)
+    return whole.view(whole.real.dtype)

@@ -1,0 +1,51 @@
+"""Contractions with operands that the routine for matrix products can read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from retrograd.ir import Node, Op, TensorType
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.shape import permute
+from retrograd.schedule.strided_views import as_product, wants_routine
+
+
+class Store(Op):
+    """Its input, written to memory. Exists only inside of plans."""
+
+    name = "store"
+    arity = 1
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return types[0]
+
+    def reference(self, *arrays: Any) -> Any:
+        return arrays[0]
+
+
+def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """Copy the operands of a large contraction, one of which the routine could not read."""
+    same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
+    new = node if same else node.with_inputs(inputs)
+    if not wants_routine(node) or as_product(new, in_memory) is not None:
+        return new
+    prim = node.prim
+    assert isinstance(prim, DotGeneral)
+    a, b = inputs
+    n, k = len(prim.a_batch), len(prim.a_contract)
+    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+    batch, first = tuple(range(n)), tuple(range(n, n + k))
+    b = Store()(permute(b, (*prim.b_batch, *prim.b_contract, *b_free)))
+    if any(b.shape[n + k + j] != 1 for j in range(len(b_free))):
+        a = Store()(permute(a, (*prim.a_batch, *a_free, *prim.a_contract)))
+        return DotGeneral(tuple(range(a.type.rank - k, a.type.rank)), first, batch, batch)(a, b)
+    # Where b has no columns, the last axis of a decides how sums are taken: it is still one of
+    # rows, or there would be no need of the routine.
+    a = Store()(permute(a, (*prim.a_batch, *prim.a_contract, *a_free)))
+    return DotGeneral(first, first, batch, batch)(a, b)
+
+
+def in_memory(node: Node) -> bool:
+    """Whether a node can be an operand as it is; the others are views of one."""
+    return node.op not in ("permute", "expand", "slice", "reshape")

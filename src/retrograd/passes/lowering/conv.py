@@ -1,0 +1,376 @@
+"""Convolutions as matrix products.
+
+Forms, of which the cheapest for the sizes at hand is taken:
+
+- *gathered*: the windows of x are multiplied by the weight. Where many kernels lie side by side and
+  sizes are known, they are read where x is: the result has kernels last, and is turned. Otherwise
+  they are laid out in memory (im2col), as `[n, c k, p]`, rows of the result side by side, in blocks
+  that stay in the cache; or where the kernel is larger than the result, as in the gradient of a
+  weight, `[n p, c k]`, and then in parts whose products are summed, if the sums are long. Windows
+  of one element, or one window alone, are x itself.
+- *spread*: the weight is multiplied by x, and the products are added up where they belong (col2im).
+  That is less work where x has fewer places than the result, as in the gradient of x.
+- *unrolled*: with one channel in each group, a sum of strided slices, each times its weight; and
+  *correlated*, the gradient of that by the weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from retrograd.ir import Dim, DType, Node, Shape, float32, float64, product
+from retrograd.ops.conv import Conv
+from retrograd.ops.elementwise import cast
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.reduce import ReduceSum
+from retrograd.ops.shape import Flip, Slice, expand, inverse, permute, reshape
+from retrograd.ops.windows import span
+from retrograd.passes.lowering.contraction import Store, in_memory
+from retrograd.passes.lowering.overlap_add import added, folded, unrolls
+from retrograd.passes.lowering.windows import (
+    UNROLLED,
+    framed,
+    kept,
+    places,
+    reordered,
+    typed,
+    windows_over,
+)
+from retrograd.schedule.buffer import accumulator_of
+from retrograd.schedule.index_maps import reshape_root
+from retrograd.schedule.strided_views import as_product, reads_windows, wants_routine
+
+NEAR = 1 << 19  # bytes of a matrix that stays in the cache while it is multiplied
+LEAST_BLOCK = 64  # places of a block: enough for some vectors
+LEAST_VECTOR = 16  # kernels side by side that make a vector
+LEAST_COLUMNS = 32  # kernels side by side that fill the tiles of a product
+TURNED = 2  # times as long as to lay out a number of a window does it take to turn one
+LEAST_SUM = 1024  # products in a sum that pay for turning the result
+
+
+def convolution(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """A convolution in the form that suits its sizes."""
+    op, (x, w) = node.prim, inputs
+    assert isinstance(op, Conv)
+    if _unrolls(op, w.shape):
+        return unrolled(op, x, w, node.shape)
+    if x.shape[0] == 1 and _few(node.shape[2:]) and _narrow(op, w.shape):
+        return correlated(op, x, w, node.shape)
+    if _fewer(x.shape[2:], node.shape[2:]) and all(s == 1 for s in op.strides):
+        return spread(op, x, w, node.shape, known)
+    return gathered(op, x, w, node.shape, known)
+
+
+def _unrolls(op: Conv, w: Shape) -> bool:
+    return _few(w[2:]) and w[1] == 1 and _narrow(op, w)
+
+
+def _narrow(op: Conv, w: Shape) -> bool:
+    """Whether there are groups, with too few kernels in each for a product of matrices."""
+    return op.groups != 1 and op.per_group(w[0]) in (1, 2)
+
+
+def _few(sizes: Shape) -> bool:
+    size = product(sizes)
+    return isinstance(size, int) and size <= UNROLLED
+
+
+def _fewer(these: Shape, those: Shape) -> bool:
+    """Whether there are fewer places along some axis, and more along none."""
+    more = [b - a for a, b in zip(these, those, strict=True)]
+    known = [m for m in more if not isinstance(m, Dim)]
+    return len(known) == len(more) and min(known) >= 0 and max(known) > 0
+
+
+def multiplied(dot: Callable[[Node, Node], Node], a: Node, b: Node) -> Node:
+    """A contraction whose operands are copied where they could not be read."""
+    for left in (a, Store()(a)):
+        for right in (b, Store()(b)):
+            y = dot(left, right)
+            if not wants_routine(y) or as_product(y, in_memory) is not None:
+                return y
+    return y
+
+
+# -- windows of x by the weight --------------------------------------------------------------------
+def gathered(op: Conv, x: Node, w: Node, shape: Shape, known: dict[Any, Node]) -> Node:
+    """Lay out the windows of x, multiply by the weight."""
+    wide = framed(x, op.low, op.high, op.x_dilation)
+    source = kept(x, known) if wide is x else Store()(wide)
+    kernel, places = w.shape[2:], shape[2:]
+    windows = windows_over(source, kernel, op.strides, op.w_dilation)
+    plain = windows.op == "reshape"
+    if plain:  # nothing to lay out
+        windows = windows_over(wide, kernel, op.strides, op.w_dilation)
+    blocks = op.groups, op.per_group(w.shape[0]), w.shape[1]
+    rows = _larger(kernel, places)
+    y = (_by_rows if rows else _by_samples)(windows, plain, w, blocks, op.rank)
+    return reshape(y, shape)
+
+
+def _larger(kernel: Shape, places: Shape) -> bool:
+    """Whether the kernel has more elements than the result has places, as far as is known."""
+    k, p = product(kernel), product(places)
+    return k > p if isinstance(k, int) and isinstance(p, int) else isinstance(k, Dim)
+
+
+Blocks = tuple["int | Dim", "int | Dim", "int | Dim"]  # groups, and in each: kernels, channels
+
+
+def merged(x: Node, sizes: Sequence[int]) -> Node:
+    """x with runs of as many axes as `sizes` says made one each. Where x is a permutation that
+    keeps the runs together, they are merged below it: memory is read as it lies."""
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    runs = [tuple(range(at, at + n)) for at, n in zip(starts, sizes, strict=True)]
+    if x.op == "permute":
+        perm = x.attrs["perm"]
+        below = [tuple(perm[i] for i in run) for run in runs]
+        if all(b == tuple(range(b[0], b[0] + len(b))) for b in below):
+            order = sorted(range(len(runs)), key=lambda i: below[i])
+            base = merged(x.inputs[0], [sizes[i] for i in order])
+            return permute(base, inverse(order))
+    return reshape(x, tuple(product(x.shape[i] for i in run) for run in runs))
+
+
+def split(x: Node, axis: int, blocks: tuple[int | Dim, int | Dim]) -> Node:
+    """Channels as groups and channels of a group; of one group, x itself."""
+    if blocks[0] == 1:
+        return x
+    return reshape(x, (*x.shape[:axis], *blocks, *x.shape[axis + 1 :]))
+
+
+def _by_samples(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) -> Node:
+    """`y[n, g, o, p] = w[g, o, c k] windows[n, g, c k, p]`: a product for each sample and group,
+    and each block of the places p if all of them would not stay in the cache."""
+    groups, kernels, channels = blocks
+    turned = _by_places(windows, w, rank) if groups == 1 and not plain else None
+    if turned is not None:
+        return turned
+    n, _, *places = windows.shape[: 2 + rank]
+    kernel = () if plain else w.shape[2:]
+    parts = _blocks(product(w.shape[1:]), tuple(places), w.dtype)
+    lead = 1 if groups == 1 else 2  # [n, g], then c, block, *p, *k
+    own = (groups, channels)[2 - lead :]
+    axes = (n, *own, parts, _quotient(places[0], parts), *places[1:], *kernel)
+    first, inner = lead + 2, range(lead + 2 + rank, len(axes))
+    columns = permute(
+        reshape(windows, axes),
+        (0, lead + 1, *range(1, lead + 1), *inner, *range(first, first + rank)),
+    )
+    if not plain:
+        columns = Store()(columns)
+    columns = merged(columns, (*(1,) * (lead + 1), 1 + len(kernel), rank))
+    matrix = merged(split(w, 0, (groups, kernels)), (*(1,) * lead, 1 + rank))
+    y = _each_sample(matrix, columns, 2)  # [n, block, g, o, p]
+    if parts != 1:
+        y = permute(y, (0, *range(2, lead + 2), 1, lead + 2))
+    return reshape(y, (n, w.shape[0], *places))
+
+
+def _quotient(size: int | Dim, parts: int) -> int | Dim:
+    return size if parts == 1 else size // parts
+
+
+def _blocks(height: int | Dim, places: Shape, dtype: DType) -> int:
+    """Into how many blocks of rows to divide the places, so that the windows of one stay in the
+    cache; 1 where that is not possible or not known."""
+    size = product(places)
+    rows = places[0]
+    if not (isinstance(height, int) and isinstance(size, int) and isinstance(rows, int)):
+        return 1
+    for parts in range(1, rows + 1):
+        if rows % parts == 0 and height * (size // parts) * dtype.itemsize <= NEAR:
+            return parts if size // parts >= LEAST_BLOCK and dtype.is_float else 1
+    return 1
+
+
+def _each_sample(matrix: Node, columns: Node, samples: int = 1) -> Node:
+    """`y[n, g, i, j] = matrix[g, i, k] columns[n, g, k, j]`, with or without axes g, and with as
+    many axes n as there are `samples`."""
+    last, n = columns.type.rank - 2, columns.shape[:samples]
+    batch = tuple(range(last))
+
+    def dot(left: Node, right: Node) -> Node:
+        each = expand(left, (*n, *left.shape), tuple(range(samples)))
+        return DotGeneral((last + 1,), (last,), batch, batch)(each, right)
+
+    return multiplied(dot, matrix, columns)
+
+
+def _by_rows(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) -> Node:
+    """`y[g, o, n, p] = w[g, o, c k] windows[n, p, g, c k]`, then samples in front."""
+    groups, kernels, channels = blocks
+    rows = permute(windows, (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank)))
+    parts = _parts(w, rows.shape) if groups == 1 else 0
+    if parts:
+        return _by_parts(rows, plain, w, parts, rank)
+    if not plain:
+        rows = Store()(rows)
+    rows = split(rows, 1 + rank, (groups, channels))
+    matrix = split(w, 0, (groups, kernels))
+    lead = 0 if groups == 1 else 1
+    a = tuple(range(lead + 1, matrix.type.rank))
+    b = tuple(range(1 + rank + lead, rows.type.rank))
+    batch = ((), ()) if groups == 1 else ((0,), (1 + rank,))
+    y = multiplied(DotGeneral(a, b, *batch), matrix, rows)  # [g, o, n, *p]
+    return permute(y, (lead + 1, *range(lead + 1), *range(lead + 2, y.type.rank)))
+
+
+def _parts(w: Node, rows: Shape) -> int:
+    """Into how many parts to divide the channels, so that the weights of one stay in the cache; 0
+    where that is not possible, not known or not worth it."""
+    kernels, channels, *kernel = w.shape
+    size = product((kernels, *kernel))
+    if not (isinstance(kernels, int) and isinstance(channels, int) and isinstance(size, int)):
+        return 0
+    if kernels < LEAST_VECTOR or w.dtype not in (float32, float64):
+        return 0
+    if size * channels < LEAST_SUM * kernels:
+        return 0
+    for parts in range(1, channels + 1):
+        if channels % parts == 0 and size * (channels // parts) * w.dtype.itemsize <= NEAR:
+            return parts if parts * kernels * kernels <= size * channels else 0
+    return 0
+
+
+def _by_parts(rows: Node, plain: bool, w: Node, parts: int, rank: int) -> Node:
+    """`y[n, p, o] = rows[n, p, c k] w[c k, o]`, the channels in parts whose products are summed;
+    then o in front of p. With o in vectors nothing of the rows need lie side by side."""
+    n, *places = rows.shape[: 1 + rank]
+    kernels, channels, *kernel = w.shape
+    inner = (parts, _quotient(channels, parts), *kernel)
+    right = reshape(_columns(w), (*inner, kernels))
+    left = reshape(rows, (n, *places, *inner))
+    a, b = tuple(range(2 + rank, left.type.rank)), tuple(range(1, right.type.rank - 1))
+    y = DotGeneral(a, b, (1 + rank,), (0,))(left, right)  # [part, n, *p, o]
+    if not plain and not reads_windows(y):
+        inner = (parts, product(inner[1:]))  # both lie in memory
+        left = reshape(Store()(rows), (product((n, *places)), *inner))
+        right = reshape(right, (*inner, kernels))
+        y = multiplied(DotGeneral((2,), (1,), (1,), (0,)), left, right)
+    elif plain:
+        left = reshape(rows, (product((n, *places)), *inner))
+        a = tuple(range(2, left.type.rank))
+        y = multiplied(DotGeneral(a, b, (1,), (0,)), left, right)
+    y = ReduceSum((0,))(y) if parts > 1 else y
+    y = reshape(y, (n, *places, kernels))
+    return permute(y, (0, 1 + rank, *range(1, 1 + rank)))
+
+
+def _columns(w: Node) -> Node:
+    """The weight as `[c, *k, o]`, in memory."""
+    return Store()(permute(w, (*range(1, w.type.rank), 0)))
+
+
+def _by_places(windows: Node, w: Node, rank: int) -> Node | None:
+    """`y[n, p, o] = windows[n, p, c k] w[c k, o]`, then o in front of p: windows are read where x
+    lies, and the result is turned instead. None where that does not pay, or cannot be."""
+    kernels, size = w.shape[0], product(w.shape[1:])
+    count = product((windows.shape[0], *windows.shape[2 : 2 + rank]))
+    if not (isinstance(kernels, int) and isinstance(size, int) and isinstance(count, int)):
+        return None
+    if kernels < LEAST_COLUMNS or count * size < TURNED * kernels * (count + size):
+        return None
+    axes = (1, *range(2 + rank, 2 + 2 * rank))
+    rows = permute(windows, (0, *range(2, 2 + rank), *axes))
+    left, right = tuple(range(1 + rank, 2 + 2 * rank)), tuple(range(1 + rank))
+    y = DotGeneral(left, right)(rows, _columns(w))
+    return permute(y, (0, 1 + rank, *range(1, 1 + rank))) if reads_windows(y) else None
+
+
+# -- x by the weight, spread -----------------------------------------------------------------------
+def spread(op: Conv, x: Node, w: Node, shape: Shape, known: dict[Any, Node]) -> Node:
+    """Multiply x by the weight, add the products up where they belong.
+
+    With strides of 1, element s of x comes to place `s * x_dilation + k * w_dilation` less the
+    reach of the kernel that is not padded, k counting the flipped kernel.
+    """
+    kernel, places = w.shape[2:], x.shape[2:]
+    groups, own, channels = op.groups, op.per_group(w.shape[0]), w.shape[1]
+    spatial = tuple(range(2, 2 + op.rank))
+    if w.op == "flip" and w.attrs["axes"] == spatial:
+        (w,) = w.inputs
+    elif any(k != 1 for k in kernel):
+        w = Flip(spatial)(w)
+    lead = 0 if groups == 1 else 1
+    matrix = split(reordered(w, (0, *spatial, 1)), 0, (groups, own))
+    matrix = merged(matrix, (*(1,) * lead, 1 + op.rank, 1))
+    columns = merged(split(x, 1, (groups, channels)), (*(1,) * lead, 1, 1, op.rank))
+    z = _each_sample(matrix, columns)
+    spans = [span(k, gap) for k, gap in zip(kernel, op.w_dilation, strict=True)]
+    sizes = tuple(
+        span(d, gap) + s - 1 for d, gap, s in zip(places, op.x_dilation, spans, strict=True)
+    )
+    if unrolls(kernel, op.x_dilation):
+        size = math.prod(_numbers(kernel))
+        parts = [_part(z, k, size, (x.shape[0], w.shape[0], *places)) for k in range(size)]
+        y = added(parts, kernel, sizes, op.x_dilation, op.w_dilation)
+    else:
+        y = reshape(z, (x.shape[0], w.shape[0], *kernel, *places))
+        y = permute(y, (0, 1, *(a + op.rank for a in spatial), *spatial))
+        y = folded(y, sizes, op.x_dilation, op.w_dilation, known)
+    low = tuple(a - s + 1 for a, s in zip(op.low, spans, strict=True))
+    high = tuple(d - a - s for d, a, s in zip(shape[2:], low, sizes, strict=True))
+    return framed(y, low, high, (1,) * op.rank)
+
+
+def _part(z: Node, k: int, size: int, shape: Shape) -> Node:
+    """What place k of the kernel contributes: every `size`th row of each product."""
+    axis = z.type.rank - 2
+    starts = tuple(k if i == axis else 0 for i in range(z.type.rank))
+    steps = tuple(size if i == axis else 1 for i in range(z.type.rank))
+    sizes = tuple(d // size if i == axis else d for i, d in enumerate(z.shape))
+    rows = typed(Slice(starts, z.shape, steps), (z,), z.type.with_shape(sizes))
+    return reshape(rows, shape)
+
+
+# -- one channel in each group ---------------------------------------------------------------------
+def unrolled(op: Conv, x: Node, w: Node, shape: Shape) -> Node:
+    """The sum over the places of the kernel, each a slice of x times its weights."""
+    wide = accumulator_of(x.dtype)
+    groups, own = op.groups, op.per_group(w.shape[0])
+    source = framed(x, op.low, op.high, op.x_dilation)
+    if source is not x:
+        source = Store()(source)
+    domain = (shape[0], groups, own, *shape[2:])
+    others = (0, *range(3, len(domain)))
+    total = None
+    weights = _elements(w)
+    for part in places(source, _numbers(w.shape[2:]), op.strides, op.w_dilation, shape[2:]):
+        weight = expand(reshape(next(weights), (groups, own)), domain, others)
+        term = cast(expand(part, domain, (2,)), wide) * cast(weight, wide)
+        total = term if total is None else total + term
+    assert total is not None
+    return reshape(cast(total, x.dtype), shape)
+
+
+def correlated(op: Conv, x: Node, w: Node, shape: Shape) -> Node:
+    """One sample, few places and many groups, as in the gradient of the weight of such a
+    convolution: for each group and place a sum over channels and kernel, read where they are."""
+    groups, own, channels = op.groups, op.per_group(w.shape[0]), w.shape[1]
+    kernel, places, rank = w.shape[2:], shape[2:], op.rank
+    given = reshape(reshape_root(x, ()), (groups, channels, *x.shape[2:]))
+    source = Store()(framed(given, op.low, op.high, op.x_dilation))
+    windows = windows_over(source, kernel, op.strides, op.w_dilation)  # [g, c, *p, *k]
+    windows = permute(windows, (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank)))
+    domain = (groups, own, *places, channels, *kernel)
+    windows = reshape(windows, domain) if own == 1 else expand(windows, domain, (1,))
+    weight = expand(split(w, 0, (groups, own)), domain, tuple(range(2, 2 + rank)))
+    wide = accumulator_of(x.dtype)
+    terms = cast(windows, wide) * cast(weight, wide)
+    total = ReduceSum(tuple(range(2 + rank, len(domain))))(terms)
+    return reshape(cast(total, x.dtype), shape)
+
+
+def _numbers(sizes: Shape) -> list[int]:
+    return [k for k in sizes if isinstance(k, int)]
+
+
+def _elements(w: Node) -> Iterator[Node]:
+    """`w[:, 0, k]` for each k in row-major order."""
+    size = math.prod(_numbers(w.shape[2:]))
+    flat = reshape(w, (w.shape[0], size))
+    for k in range(size):
+        yield Slice((0, k), (w.shape[0], k + 1), (1, 1))(flat)

@@ -1,0 +1,373 @@
+"""Operations of linear algebra as calls of routines.
+
+Half precision is computed in float32. Complex matrices are those of pairs
+(`passes/lowering/complex.py`): their parts lie along one more axis, as LAPACK has them. What LAPACK
+wants otherwise than we have it (the symmetric part, a transpose, room for what it returns) is made
+of ordinary nodes around the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.ir import Dim, Node, Op, TensorType, full, int64
+from retrograd.ops.elementwise import cast, eq, le, select
+from retrograd.ops.leaf import Iota
+from retrograd.ops.shape import pad, permute, slice_axis
+from retrograd.passes.lowering.complex_linalg import Paired
+from retrograd.passes.lowering.libcall import PAIRED, Call, in_memory, owned
+from retrograd.schedule.buffer import accumulator_of
+
+Size = int | Dim
+OVERHEAD = 20_000  # multiply-adds in whose time a routine of LAPACK is called
+# LAPACK writes to the first word of its workspace even where there is nothing to do.
+BLOCK = 64  # columns that LAPACK does at a time, where it has the space
+SLOW = 4  # times that a multiply-add in a factorisation takes as long as one in a product
+
+
+class Matrices:
+    """The matrices of a node's operands: the last two axes, but for the parts of complex ones."""
+
+    def __init__(self, node: Node) -> None:
+        prim = node.prim
+        self.node = node
+        self.op: Op = prim.inner if isinstance(prim, Paired) else prim
+        self.complex = isinstance(prim, Paired) and prim.given
+
+    def rank(self, x: Node) -> int:
+        return x.type.rank - self.complex
+
+    def size(self, x: Node) -> tuple[Size, Size]:
+        """Rows and columns."""
+        last = self.rank(x)
+        return x.shape[last - 2], x.shape[last - 1]
+
+    def transpose(self, x: Node) -> Node:
+        n = self.rank(x)
+        return permute(x, (*range(n - 2), n - 1, n - 2, *range(n, x.type.rank)))
+
+    def hermitian(self, x: Node) -> Node:
+        """The transpose of the hermitian part: of real matrices, the symmetric part."""
+        turned = self.transpose(x)
+        if self.complex:
+            first = eq(Iota(x.shape, x.type.rank - 1, int64)(), full(0, TensorType(int64, x.shape)))
+            x = select(first, x, -x)
+        half: Node = 0.5 * (turned + x)
+        return half
+
+    def triangle(self, x: Node, above: bool) -> Node:
+        """The elements above or below the diagonal, and those on it."""
+        n = self.rank(x)
+        i, j = (Iota(x.shape, a, int64)() for a in (n - 2, n - 1))
+        return select(le(i, j) if above else le(j, i), x, full(0, x.type))
+
+    def with_room(self, x: Node, above: Size = 0, below: Size = 0, right: Size = 0) -> Node:
+        """With rows and columns more."""
+        n = self.rank(x)
+        none, behind = (0,) * (n - 2), (0,) * self.complex
+        return pad(x, (*none, above, 0, *behind), (*none, below, right, *behind))
+
+    def rows(self, x: Node, start: Size, stop: Size) -> Node:
+        return slice_axis(x, self.rank(x) - 2, start, stop)
+
+    def call(
+        self, name: str, result: TensorType, sizes: Sequence[Size], x: Node, *,
+        work: Work | None = None, multiplications: Size, fills: bool = True, refuses: bool = False,
+    ) -> Call:  # fmt: skip
+        """A routine for matrices stacked as those of x. The lengths of its workspace, which it
+        cannot know itself, are more sizes."""
+        cost = SLOW * multiplications * (4 if self.complex else 1) + OVERHEAD
+        words: Size = 0
+        if work is not None:
+            words = work.elements * (2 if self.complex else 1) + work.words
+        return Call(
+            PAIRED + name if self.complex else name, result, sizes, self.node,
+            batch=self.rank(x) - 2, fills=fills, refuses=refuses, cost=cost, work=words,
+        )  # fmt: skip
+
+
+class Work:
+    """Workspace: so many elements, and words of 8 bytes for real numbers and integers."""
+
+    def __init__(self, elements: Size = 0, words: Size = 0) -> None:
+        self.elements, self.words = elements, words
+
+
+Rule = Callable[[Node, Sequence[Node], dict[Any, Node]], Node]
+MatrixRule = Callable[..., Node]
+
+
+def rule_of(f: MatrixRule) -> Rule:
+    """A rule for nodes of a function of matrices and operands; half precision by way of float32."""
+
+    def rule(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+        m, dtype = Matrices(node), node.dtype
+        if not dtype.is_half:
+            return f(m, *inputs)
+        return cast(f(m, *[cast(x, accumulator_of(dtype)) for x in inputs]), dtype)
+
+    return rule
+
+
+def given(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """Ops that give their second operand a derivative."""
+    return inputs[1]
+
+
+def paired(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """An op of complex matrices, or one that gives complex numbers."""
+    assert isinstance(node.prim, Paired)
+    return RULES[node.prim.inner.name](node, inputs, known)
+
+
+def cholesky(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    above = m.op.attrs["upper"]
+    half = m.triangle(m.transpose(m.hermitian(x)), above)
+    name = "cholesky_upper" if above else "cholesky_lower"
+    return m.call(name, x.type, [n], x, multiplications=n * n * n // 6, refuses=True)(half)
+
+
+def triangular_solve(m: Matrices, a: Node, b: Node) -> Node:
+    n, k = m.size(b)
+    flags = "".join([str(int(m.op.attrs[s])) for s in ("upper", "transpose", "unit")])
+    call = m.call(
+        f"triangular_solve_{flags}", b.type, [n, k], b, multiplications=n * n * k // 2,
+        refuses=not m.op.attrs["unit"],
+    )  # fmt: skip
+    return call(b, in_memory(a))
+
+
+def lu(m: Matrices, x: Node) -> Node:
+    rows, n = m.size(x)
+    room = m.with_room(m.transpose(x), below=2)
+    work = Work(0, (n + 1) // 2)
+    multiplications = rows * n * n // 3
+    return m.call("lu", room.type, [rows, n], x, work=work, multiplications=multiplications)(room)
+
+
+def solve(m: Matrices, a: Node, f: Node, b: Node) -> Node:
+    n, k = m.size(b)
+    name = "solve_transposed" if m.op.attrs["transpose"] else "solve"
+    call = m.call(name, b.type, [n, k], b, multiplications=n * n * k, refuses=True)
+    return call(b, in_memory(f))
+
+
+def inv(m: Matrices, a: Node, f: Node) -> Node:
+    n, _ = m.size(a)
+    space = n * BLOCK + 1
+    call = m.call(
+        "inv", a.type, [n], a, fills=False, work=Work(n * n + space, n),
+        multiplications=n * n * n, refuses=True,
+    )  # fmt: skip
+    return call(in_memory(f))
+
+
+def qr(m: Matrices, x: Node) -> Node:
+    rows, n = m.size(x)
+    room, space = m.with_room(m.transpose(x), right=n), n * BLOCK + 1
+    call = m.call(
+        "qr", room.type, [rows, n, space], x, work=Work(n + space),
+        multiplications=2 * rows * n * n,
+    )  # fmt: skip
+    return call(room)
+
+
+def least_factors(m: Matrices, x: Node, limit: Node) -> Node:
+    rows, n = m.size(x)
+    room = m.with_room(m.transpose(x), right=1)
+    space, reals, words = _singular_work(m, rows, n, n)
+    call = m.call(
+        "least_factors", room.type, [rows, n, space, reals], x,
+        work=Work(2 * rows * n + n * n + n + space, n + reals + words),
+        multiplications=rows * n * n, refuses=True,
+    )  # fmt: skip
+    return call(room, in_memory(limit))
+
+
+def least_squares(m: Matrices, x: Node, f: Node, b: Node) -> Node:
+    rows, n = m.size(x)
+    _, k = m.size(b)
+    space = (k + BLOCK + 1) * BLOCK + 1  # with room for a block's triangle
+    f = in_memory(f)
+    if not m.op.attrs["adjoint"]:
+        call = m.call(
+            "least_squares", m.node.type.with_dtype(b.dtype), [rows, n, k, space], x, fills=False,
+            work=Work(n + space), multiplications=rows * n * k,
+        )  # fmt: skip
+        return call(owned(b), f)
+    room = m.with_room(b, below=rows - n)
+    call = m.call(
+        "least_squares_adjoint", room.type, [rows, n, k, space], x, work=Work(n + n * k + space),
+        multiplications=rows * n * k,
+    )  # fmt: skip
+    return call(room, f)
+
+
+def complement(m: Matrices, q: Node) -> Node:
+    n, k = m.size(q)
+    room, space = m.with_room(m.transpose(q), below=n - k), n * BLOCK + 1
+    call = m.call(
+        "complete", room.type, [n, k, space], q, work=Work(k + space),
+        multiplications=2 * n * n * k,
+    )  # fmt: skip
+    return m.transpose(m.rows(call(room), k, n))
+
+
+def eigh(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    room, (space, reals, words) = m.with_room(m.hermitian(x), above=1), _eigen_work(m, n)
+    call = m.call(
+        "eigh", room.type, [n, space, reals], x, work=Work(space, n + reals + words),
+        multiplications=5 * n * n * n, refuses=True,
+    )  # fmt: skip
+    return call(room)
+
+
+def eigvalsh(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    space, reals, words = _eigen_work(m, n)
+    call = m.call(
+        "eigvalsh", m.node.type.with_dtype(x.dtype), [n, space, reals], x, fills=False,
+        work=Work(space, n + reals + words), multiplications=n * n * n, refuses=True,
+    )  # fmt: skip
+    return call(owned(m.hermitian(x)))
+
+
+def _eigen_work(m: Matrices, n: Size) -> tuple[Size, Size, Size]:
+    """What `syevd` takes, `1 + 6 n + 2 n^2` numbers and room for blocks; `heevd` takes `2 n + n^2`,
+    and `1 + 5 n + 2 n^2` real ones. Both take `3 + 5 n` integers of half a word."""
+    words = 2 + 3 * n
+    if m.complex:
+        return 1 + (2 + BLOCK) * n + n * n, 1 + 5 * n + 2 * n * n, words
+    return 1 + (6 + BLOCK) * n + 2 * n * n, 0, words
+
+
+def eig(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    space = _general_work(n)
+    call = m.call(
+        "eig", m.node.type, [n, space], x, fills=False, work=Work(space, 2 * n + n * n),
+        multiplications=25 * n * n * n, refuses=True,
+    )  # fmt: skip
+    return call(owned(m.transpose(x)))
+
+
+def eigvals(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    space = _general_work(n)
+    call = m.call(
+        "eigvals", m.node.type, [n, space], x, fills=False, work=Work(space, 2 * n),
+        multiplications=10 * n * n * n, refuses=True,
+    )  # fmt: skip
+    return call(owned(m.transpose(x)))
+
+
+def _general_work(n: Size) -> Size:
+    """Numbers that `geev` takes: `4 n`, and room for the blocks of what it calls."""
+    return (4 + 2 * BLOCK) * n + 1
+
+
+def svd(m: Matrices, x: Node) -> Node:
+    rows, n = m.size(x)
+    k = m.size(m.node)[1]
+    space, reals, words = _singular_work(m, rows, n, k)
+    call = m.call(
+        "svd", m.node.type.with_dtype(x.dtype), [rows, n, k, space, reals], x, fills=False,
+        work=Work(rows * k + space, k + reals + words), multiplications=10 * rows * n * k,
+        refuses=True,
+    )  # fmt: skip
+    return call(owned(m.transpose(x)))
+
+
+def svdvals(m: Matrices, x: Node) -> Node:
+    rows, n = m.size(x)
+    k = m.node.shape[-1]
+    space, reals, words = _singular_work(m, rows, n, k)
+    call = m.call(
+        "svdvals", m.node.type.with_dtype(x.dtype), [rows, n, k, space, reals], x, fills=False,
+        work=Work(space, reals + words), multiplications=2 * rows * n * k, refuses=True,
+    )  # fmt: skip
+    return call(owned(m.transpose(x)))
+
+
+def _singular_work(m: Matrices, rows: Size, n: Size, k: Size) -> tuple[Size, Size, Size]:
+    """What `gesdd` takes: `4 k^2 + 7 k` numbers, the larger size, and room for blocks, of complex
+    ones `2 k^2` and `3 k`; of these also real ones, `5 k^2 + 5 k` or `2 k` times the larger size
+    and `2 k^2 + k`. The integers are `8 k` halves of words."""
+    blocks, words = (BLOCK + 1) * (rows + n) + 1, 4 * k + 1
+    if m.complex:
+        return 2 * k * k + 3 * k + blocks, 7 * k * k + 7 * k + 2 * k * (rows + n) + 1, words
+    return 4 * k * k + 7 * k + blocks, 0, words
+
+
+def expm(m: Matrices, x: Node) -> Node:
+    n, _ = m.size(x)
+    work = Work(6 * n * n, n + 1)
+    return m.call("expm", x.type, [n], x, work=work, multiplications=10 * n * n * n)(x)
+
+
+def cofactor(m: Matrices, x: Node) -> Node:
+    sizes, work = _decomposition(m, x)
+    n = sizes[0]
+    return m.call("cofactor", x.type, sizes, x, work=work, multiplications=4 * n * n * n)(x)
+
+
+def cofactor_slope(m: Matrices, x: Node, t: Node) -> Node:
+    sizes, work = _decomposition(m, x)
+    n = sizes[0]
+    call = m.call(
+        "cofactor_slope", x.type, sizes, x, fills=False, work=work,
+        multiplications=30 * n * n * n,
+    )  # fmt: skip
+    return call(owned(x), in_memory(t))
+
+
+def _decomposition(m: Matrices, x: Node) -> tuple[list[Size], Work]:
+    """The sizes and the workspace of a routine that decomposes square matrices."""
+    n, _ = m.size(x)
+    space, reals, words = _singular_work(m, n, n, n)
+    return [n, space, reals], Work(3 * n * n + space, n + reals + words)
+
+
+FUNCTIONS: dict[str, MatrixRule] = {
+    "expm": expm,
+    "cofactor": cofactor,
+    "cofactor_slope": cofactor_slope,
+    "eig": eig,
+    "eigvals": eigvals,
+    "cholesky": cholesky,
+    "triangular_solve": triangular_solve,
+    "lu": lu,
+    "solve": solve,
+    "inv": inv,
+    "qr": qr,
+    "least_factors": least_factors,
+    "least_squares": least_squares,
+    "complement": complement,
+    "eigh": eigh,
+    "eigvalsh": eigvalsh,
+    "svd": svd,
+    "svdvals": svdvals,
+}
+RULES: dict[str, Rule] = {
+    **{name: rule_of(f) for name, f in FUNCTIONS.items()},
+    **dict.fromkeys(("det", "logabsdet", "pinv"), given),
+    "paired": paired,
+}
+
+
+ORDER = "dag_order"  # the routine's name
+EACH = 8  # multiply-adds in whose time a node or an edge is put in order
+
+
+def ordered_nodes(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
+    """The order of nodes, for each graph of a stack."""
+    (edges,), n = inputs, node.attrs["nodes"]
+    e = edges.shape[-1]
+    call = Call(
+        ORDER, node.type, [n, e], node, batch=edges.type.rank - 2, fills=False, work=n,
+        cost=EACH * (n + e), refuses=True,
+    )  # fmt: skip
+    return call(in_memory(edges))

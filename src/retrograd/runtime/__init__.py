@@ -1,0 +1,1 @@
+"""Programs that run graphs: compiling, caching, calling, threads, and backends by name."""

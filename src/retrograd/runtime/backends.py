@@ -1,0 +1,105 @@
+"""Backends by name: each makes a runnable `Program` of a `Graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from retrograd.errors import BackendError
+from retrograd.ir import Graph
+from retrograd.passes import optimize
+from retrograd.passes.lowering.complex import has_complex, on_real, real_arrays, real_graph
+from retrograd.runtime.backend import Array, Backend, Program, bind
+from retrograd.runtime.denormals import flush_subnormals
+from retrograd.runtime.executable import LLVMProgram, start_compiler
+from retrograd.runtime.executors.bytecode import SteppedProgram, is_long
+from retrograd.runtime.executors.nan_observer import (
+    CHECKED,
+    CheckedProgram,
+    check_given,
+    checked,
+)
+from retrograd.runtime.executors.reference import ReferenceProgram
+from retrograd.runtime.executors.tiered import TieredProgram
+from retrograd.runtime.fast_call import MISSED, Pending
+from retrograd.runtime.native.call_trial import caller
+from retrograd.runtime.timed_executable import PROFILED, RUNS, ProfiledProgram, Run
+
+__all__ = [
+    "CHECKED",
+    "MISSED",
+    "PROFILED",
+    "RUNS",
+    "Array",
+    "Backend",
+    "LLVMProgram",
+    "Pending",
+    "Program",
+    "ReferenceProgram",
+    "Run",
+    "available",
+    "bind",
+    "caller",
+    "check_given",
+    "checked",
+    "compile_graph",
+    "find",
+    "flush_subnormals",
+    "on_real",
+    "real_arrays",
+    "real_graph",
+    "start_graph",
+]
+
+
+def native(graph: Graph, donate: Collection[int] = ()) -> Program:
+    """Native code for a graph: one function, or, where that would take minutes to compile, many
+    small operations one after the other (`SteppedProgram`)."""
+    if is_long(graph):
+        return SteppedProgram(optimize(graph))
+    return LLVMProgram(graph, donate=donate, simplify=True)
+
+
+# The reference backend runs a graph as it was written, node by node: it defines the meaning. The
+# others get it optimised.
+BACKENDS: dict[str, Backend] = {
+    "reference": ReferenceProgram,
+    CHECKED: CheckedProgram,  # of `rg.debug`
+    PROFILED: lambda graph: on_real(graph, ProfiledProgram),  # of `rg.profile`
+    "llvm": lambda graph: on_real(graph, native),
+}
+
+
+def available() -> list[str]:
+    """Names of the backends that can run here."""
+    return [name for name in BACKENDS if name not in (CHECKED, PROFILED)]
+
+
+def find(name: str) -> Backend:
+    """The backend of this name; `BackendError` lists those there are."""
+    try:
+        return BACKENDS[name]
+    except KeyError:
+        raise BackendError(
+            f"there is no backend named {name!r} here; there are {', '.join(available())}"
+        ) from None
+
+
+def compile_graph(graph: Graph, backend: str, donate: Collection[int] = ()) -> Program:
+    """A program that runs the graph on the named backend.
+
+    `donate` lists inputs that an `LLVMProgram` may overwrite when it is called by `consume`.
+    """
+    if donate and backend == "llvm" and not has_complex(graph):
+        return native(graph, donate)
+    return find(backend)(graph)
+
+
+def start_graph(graph: Graph, backend: str, patient: bool = False) -> Program:
+    """A program that need not run often: one that is compiled only when it does, where the backend
+    compiles. A large one is compiled at once, unless `patient`. The bits of its results are those
+    of `compile_graph`."""
+    if backend == "llvm":
+        # The first result waits for the compiler, whether it needs it or not: the next ones will.
+        start_compiler()
+        return on_real(graph, lambda g: TieredProgram(optimize(g), patient))
+    return find(backend)(graph)

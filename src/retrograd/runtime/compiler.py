@@ -1,0 +1,215 @@
+"""LLVM itself: from text to machine code.
+
+llvmlite is imported by this module, and this module only when the first program is compiled: it
+costs 30 ms, which a process that never compiles should not pay.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import hashlib  # noqa: F401 - `files` does under the lock below, where nothing may be half imported
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from retrograd.codegen.gemm import ROUTINES, routine_text
+from retrograd.codegen.libcalls.builder import CBLAS, LAPACK
+from retrograd.codegen.libcalls.python_callback import SYMBOL, python_address
+from retrograd.codegen.target import LEVELS, Machine, level_asked
+from retrograd.errors import BackendError
+from retrograd.runtime.assembler import Assembler, Object
+from retrograd.runtime.disk_cache import current_store
+from retrograd.runtime.native.call_arguments import TEXT as ARGUMENTS
+from retrograd.runtime.native.call_results import TEXT as RESULTS
+from retrograd.runtime.native.call_symbols import DECLARATIONS, python_symbols
+from retrograd.runtime.native.drive_text import TEXT as DRIVE_TEXT
+from retrograd.runtime.native.entry import ENTER, PROTOTYPE, TEXT, Enter, usable, works
+from retrograd.runtime.native.half import TEXT as HALF
+from retrograd.runtime.native.half import lacking
+from retrograd.runtime.native.shorthand import expanded
+from retrograd.runtime.native.ufuncs import FUSED, fused_ufunc
+from retrograd.runtime.native.ufuncs import TEXT as FUSED_TEXT
+from retrograd.runtime.numpy_api import SORT, sort_address
+from retrograd.runtime.openblas import openblas_address
+from retrograd.runtime.thread_pool import Team, current_team
+from retrograd.shared import lock
+
+DRIVE = "rg_drive"  # what runs programs by their tables
+
+# run(block, thread, threads, team)
+RUN = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
+)
+_LOCK = lock(60)
+lock(70, llvm.ffi.lib._lock._lock)  # which llvmlite takes for each call
+
+
+class Engine:
+    """One compiler for the CPU at hand, shared by all programs of the process."""
+
+    def __init__(self) -> None:
+        features = llvm.get_host_cpu_features()
+        cpu, flags = llvm.get_host_cpu_name(), features.flatten()
+        self.machine = Machine.of(features)
+        if level := level_asked(features):
+            self.machine, needed = LEVELS[level]
+            features = dict.fromkeys(needed, True)
+            cpu, flags = level, ""
+        self._half = HALF if lacking(llvm.get_process_triple(), features) else ""
+        self._kept: list[Any] = []  # loaded code, and its linkers
+        self._assembler = Assembler(cpu, flags)
+        # Without optimisation code is made in a fourth of the time, and takes a few times longer.
+        self._hasty = Assembler(cpu, flags, opt=0, near=True)
+        self.identity = self._assembler.identity
+        self._serving: int | None = None  # until somebody asks, as `_fused`
+        self._fused: tuple[Any] | None = None
+        self.enter = self._make_enter()
+        self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
+        self._shared(DRIVE)  # all programs call it
+
+    def compile(self, text: str, symbols: list[str]) -> Compiled:
+        """Machine code of a module that defines `run`; `symbols` are the `rg_` names it calls."""
+        return self.load(self.assemble(text).code, symbols)
+
+    def assemble(self, text: str, light: bool = False) -> Object:
+        """The object code of a module; `light`: of one whose code has little to do."""
+        assembler = self._hasty if light else self._assembler
+        with _LOCK:
+            return assembler.assemble(text + self._half if " half" in text else text)
+
+    def recall(self, key: str, symbols: list[str]) -> Compiled | None:
+        """Object code of this name, loaded, if the store still has it."""
+        store = current_store()
+        code = store.load(key) if store is not None else None
+        return None if code is None else self.load(code, symbols)
+
+    def load(self, code: bytes, symbols: list[str]) -> Compiled:
+        """Object code linked with the functions that it calls."""
+        with _LOCK:
+            library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run")
+            library.add_current_process()
+            for name in symbols:
+                library.import_symbol(name, self.address(name))
+            return Compiled(self._assembler.linker(), library, len(code))
+
+    def _make_enter(self) -> Enter | None:
+        """The native reader of arrays, where Python's objects are laid out as it assumes."""
+        if not usable():
+            return None
+        entry = self._linked(TEXT, ("bind", "enter"), {})
+        return ENTER(entry["enter"]) if works(PROTOTYPE(entry["bind"])) else None
+
+    @property
+    def serving(self) -> int:
+        """The address of what does whole calls, 0 where that is not possible. Only functions that
+        are called again need it, so it is not compiled for the first result at a prompt."""
+        with _LOCK:
+            if self._serving is None:
+                symbols = python_symbols() if self.enter is not None else {}
+                found = 0
+                if symbols:
+                    text = DECLARATIONS + expanded(ARGUMENTS + RESULTS)
+                    found = self._linked(text, ("serving",), symbols)["serving"]
+                self._serving = found
+            return self._serving
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether `serving` has been compiled."""
+        return self._serving is not None
+
+    def _linked(self, text: str, names: Sequence[str], symbols: Mapping[str, int]) -> Any:
+        """Functions of a module, by name, for as long as there is this engine."""
+        library = llvm.JITLibraryBuilder().add_object_img(self._assembler.assemble(text).code)
+        for name in names:
+            library.export_symbol(name)
+        for name, address in symbols.items():
+            library.import_symbol(name, address)
+        linker = self._assembler.linker()
+        tracker = library.link(linker, names[-1])
+        self._kept.append((tracker, linker))
+        return tracker
+
+    def _shared(self, name: str) -> int:
+        """The address of a routine that programs share, compiled when one first calls it."""
+        if name not in self._routines:
+            assembler, text = self._assembler, ""
+            if name == DRIVE:  # programs take no longer for it
+                assembler, text = self._hasty, DRIVE_TEXT + FUSED_TEXT
+            code = assembler.assemble(text or routine_text(self.machine, name)).code
+            linker = self._assembler.linker()
+            library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
+            for other in FUSED if name == DRIVE else ():
+                library.export_symbol(other)
+            if not self.machine.fma:
+                library.add_current_process()  # where what rounds once is a function
+            self._routines[name] = library.link(linker, name), linker
+        return int(self._routines[name][0][name])
+
+    @property
+    def fused(self) -> Any:
+        """`fused(a, b, c)` is `a * b + c` of arrays, rounded once; None where there is no such."""
+        with _LOCK:
+            if self._fused is None:
+                self._shared(DRIVE)
+                self._fused = (fused_ufunc(self._routines[DRIVE][0]),)
+            return self._fused[0]
+
+    @property
+    def team(self) -> Team:
+        """The threads that run programs together."""
+        return current_team()
+
+    def address(self, name: str) -> int:
+        """The address of a function that programs call, by the name that they call it by."""
+        if name == DRIVE or name in ROUTINES:
+            return self._shared(name)
+        if name.startswith((CBLAS, LAPACK)):
+            return openblas_address(name)
+        if name.startswith(SORT):
+            return sort_address(name)
+        if name == SYMBOL:
+            return python_address()
+        try:
+            function = getattr(_math(), name.removeprefix("rg_"))
+        except AttributeError:
+            raise BackendError(f"the C library of this system has no function {name}") from None
+        return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+
+
+@functools.cache
+def _math() -> ctypes.CDLL:
+    """The C library's functions. To look for it starts other programs."""
+    return ctypes.CDLL(ctypes.util.find_library("m") or None)
+
+
+class Compiled:
+    """Loaded machine code; unloaded when dropped."""
+
+    def __init__(self, linker: Any, library: Any, size: int) -> None:
+        tracker = library.link(linker, "program")
+        self.size = size
+        self.address = tracker["run"]
+        self.run = RUN(self.address)
+        weakref.finalize(self, _unload, tracker, linker).atexit = False
+
+
+def _unload(tracker: Any, linker: Any) -> None:
+    tracker.close()
+    linker.close()
+
+
+_ENGINE: Engine | None = None
+
+
+def engine() -> Engine:
+    """The engine of this process."""
+    global _ENGINE
+    with _LOCK:
+        if _ENGINE is None:
+            _ENGINE = Engine()
+        return _ENGINE

@@ -1,0 +1,75 @@
+"""What to raise for a run that ended early."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+
+from retrograd.codegen.libcalls.python_callback import failure
+from retrograd.errors import (
+    IndexRangeError,
+    LinAlgError,
+    LoopLimitError,
+    MemoryLimitError,
+    RetrogradError,
+)
+from retrograd.ir import Node, evaluate
+from retrograd.ops.control import Sized, WhileLoop
+from retrograd.ops.index import out_of_range
+from retrograd.passes.lowering.legalize import CheckIndex
+from retrograd.passes.lowering.libcall import PYTHON, CheckCall
+from retrograd.passes.lowering.linalg import ORDER
+from retrograd.runtime.backend import Array
+from retrograd.runtime.memory_limit import scaled
+
+
+def what_to_ask(node: Node) -> Node | None:
+    """The node, as the user knows it, whose meaning tells why a check failed; None for any that
+    says so itself."""
+    prim = node.prim
+    return prim.target if isinstance(prim, CheckCall) and prim.routine == ORDER else None
+
+
+def answer(node: Node, operands: Sequence[Array], sizes: Mapping[str, int]) -> BaseException:
+    """What the meaning of a node says to operands that it refuses."""
+    try:
+        node.prim.bind(sizes).reference(*operands)
+    except RetrogradError as error:
+        return type(error)(f"{error}: {node.describe()}")
+    return RetrogradError(f"a compiled program refused what the reference does not: {node}")
+
+
+def failure_of(node: Node, value: int, sizes: Mapping[str, int]) -> BaseException:
+    """The error for a check of a plan that failed with this value."""
+    prim = node.prim
+    if isinstance(prim, CheckCall):
+        return _of_call(prim, value, sizes)
+    if isinstance(prim, Sized):
+        return MemoryLimitError(
+            f"{scaled(value)} were not to be had for what depends on the size {prim.dim}, which "
+            f"became known while the program ran: {node.describe()}"
+        )
+    if isinstance(prim, WhileLoop):
+        return LoopLimitError(f"{prim.refusal(0, (), 1)}: {node.describe()}")
+    assert isinstance(prim, CheckIndex)
+    if node.inputs[0].dtype.kind == "uint" and value < 0:
+        value += 2**64
+    axis = prim.target.attrs["axis"]
+    reason = f"{prim.target.op} with the index {value} on axis {axis} of size {prim.size}"
+    with contextlib.suppress(RetrogradError):  # a size that was known only while the program ran
+        reason = str(out_of_range(prim.target.prim, value, evaluate(prim.size, sizes)))
+    return IndexRangeError(f"{reason}: {prim.target.describe()}", reason)
+
+
+def _of_call(prim: CheckCall, value: int, sizes: Mapping[str, int]) -> BaseException:
+    found = failure(value & 0xFFFFFFFF) if prim.routine.startswith(PYTHON) else None
+    if found is not None and not isinstance(found, RetrogradError):
+        return found
+    if found is None:
+        item, code = (value >> 32) - 1, value & 0xFFFFFFFF
+        batch = tuple(evaluate(d, sizes) for d in prim.batch_shape)
+        found = prim.target.prim.refusal(item, batch, code)
+    message = f"{found}: {prim.target.describe()}"
+    if isinstance(found, LinAlgError):
+        return LinAlgError(message, str(found))
+    return type(found)(message)

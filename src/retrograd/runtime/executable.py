@@ -1,0 +1,448 @@
+"""A graph compiled to one native function."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from retrograd.codegen.module import Module
+from retrograd.errors import BackendError
+from retrograd.ir import Graph, TensorType, evaluate
+from retrograd.passes import prepared
+from retrograd.runtime.backend import Array, bind
+from retrograd.runtime.call_frame import Frame
+from retrograd.runtime.denormals import exactly
+from retrograd.runtime.disk_cache import current_store
+from retrograd.runtime.errors import answer, failure_of, what_to_ask
+from retrograd.runtime.executable_format import Placement, Recipe, place, recipe_of
+from retrograd.runtime.executors.reference import ReferenceProgram
+from retrograd.runtime.fingerprint import program_key
+from retrograd.runtime.interrupt import interruptible
+from retrograd.runtime.memory_limit import arrays_of, check_memory
+from retrograd.runtime.native.drive_text import STOP_AT
+from retrograd.runtime.native.entry import entry_of, expected
+from retrograd.runtime.threads import threads_here
+from retrograd.schedule.buffer import ALIGNMENT
+from retrograd.schedule.cost_model import LONG
+from retrograd.schedule.plan import Plan
+from retrograd.schedule.tiling.groups import GRAIN
+from retrograd.shared import IMPORTING
+
+if TYPE_CHECKING:
+    from retrograd.runtime.compiler import Compiled, Engine
+
+KEPT_ARENA = 1 << 18  # bytes that may be kept for sizes not in use
+BRIEF = 30_000  # nanoseconds for which a call may keep other threads of Python waiting
+LAYOUTS = 256  # combinations of symbolic sizes whose memory layout is kept at hand
+
+
+class Shaped:
+    """A program at sizes that are known: shapes, memory, frames ready for use."""
+
+    def __init__(self, program: LLVMProgram, sizes: Mapping[str, int]) -> None:
+        recipe = program.recipe
+        self.program = program
+        self.placement = recipe.placement or place(program.plan, sizes)
+        check_memory(self.peak, lambda: arrays_of(program.plan, sizes), sizes)
+        time = self.placement.nanoseconds
+        self.shared = program.shares(self.placement)
+        facts = recipe.facts
+        self.long = time >= LONG or facts.endless
+        self.brief = not self.shared and time < BRIEF and not facts.endless
+        self.inputs = [_known(x.type, sizes) for x in program.graph.inputs]
+        self.outputs = outputs = [_known(y.type, sizes) for y in program.graph.outputs]
+        # A donated input is overwritten if nothing but the two lists of the call refers to it.
+        most = dict.fromkeys(program.donated.values(), 2)
+        self.expected, self.results = expected(self.inputs, most), expected(outputs)
+        # Which inputs become outputs, and what has to be allocated.
+        self._taken = [program.donated.get(k, 0) for k in range(len(outputs))]
+        self._fresh = [(k, s, d) for k, (d, s) in enumerate(outputs) if k not in program.donated]
+        self._pick = itemgetter(*self._taken) if len(outputs) > 1 and program.donated else None
+        own = type(program).allocate
+        self._make_array = np.empty if own is LLVMProgram.allocate else program.allocate
+        # Arrays of no elements need care.
+        self.plain = program.native is not None and all(math.prod(s) for _, s in self.inputs)
+        # Whether a native call can run it, see call.py. What needs much memory shares it.
+        self.at_once = self.brief and self.placement.arena <= KEPT_ARENA
+        # What becomes known while the program runs is set then.
+        known = {**dict.fromkeys(facts.hidden, 1), **sizes}
+        self.sizes = [evaluate(d, known) for d in recipe.sizes]
+        self.frames: list[Frame] = []  # a stack; append and pop are atomic
+
+    def quick(self, arrays: list[Array]) -> list[Array] | None:
+        """The results, if the arrays are of these sizes and laid out plainly, and nobody else can
+        see those that are donated; otherwise None, and nothing was done."""
+        program = self.program
+        if not self.plain or len(arrays) != program.count:
+            return None
+        make = self._make_array
+        if not program.donated:
+            results = [make(s, d) for _, s, d in self._fresh]
+        else:
+            results = self._outputs(arrays)
+        frame = self.frame()
+        failed = program.begun(frame, arrays, results, self.brief)
+        if failed < 0:
+            self.frames.append(frame)
+            return None
+        if program.last is not self:
+            program.turn_to(self)
+        if failed == 0 and self.brief:
+            self.frames.append(frame)
+            return results
+        return self._finish(frame, failed or program.enter(frame, arrays), arrays, results)
+
+    def run(self, addresses: bytes, arrays: list[Array]) -> int:
+        """Run on inputs and outputs at these addresses; the number of the check that failed, or 0.
+        The outputs' arrays must stay alive, and the inputs', `arrays`; see `LLVMProgram.enter`."""
+        frame = self.frame()
+        count = len(self.inputs) + len(self.outputs)
+        frame.block[:count] = np.frombuffer(addresses, np.int64, count)
+        self.program.turn_to(self)
+        failed = self.program.enter(frame, arrays)
+        self.frames.append(frame)
+        return failed
+
+    def _outputs(self, arrays: list[Array]) -> list[Array]:
+        """Arrays for the outputs."""
+        pick = self._pick
+        results = [arrays[j] for j in self._taken] if pick is None else list(pick(arrays))
+        for k, shape, dtype in self._fresh:
+            results[k] = self._make_array(shape, dtype)
+        return results
+
+    def slow(self, arrays: list[Array]) -> list[Array]:
+        """The results for arrays of the right types, however they are laid out."""
+        frame, keep = self.frame(), []
+        for slot, a in enumerate(arrays):
+            flags = a.flags
+            if not (flags.c_contiguous and flags.aligned and type(a) is np.ndarray and a.size):
+                a = readable(a)
+                keep.append(a)
+            frame.block[slot] = a.ctypes.data
+        results = self._outputs(arrays)
+        for slot, y in enumerate(results, self.program.count):
+            frame.block[slot] = y.ctypes.data
+        return self._finish(frame, self.program.enter(frame, arrays), arrays, results)
+
+    def _finish(
+        self, frame: Frame, failed: int, arrays: list[Array], results: list[Array]
+    ) -> list[Array]:
+        program = self.program
+        value = int(frame.block[program.recipe.status]) if failed else 0
+        self.frames.append(frame)
+        if failed:
+            raise program.failure(failed - 1, value, arrays)
+        return results
+
+    def frame(self) -> Frame:
+        """A frame nobody uses."""
+        try:
+            frame = self.frames.pop()
+        except IndexError:
+            return self._make()
+        # Another number of threads than before may have been asked for.
+        return self._make() if self.shared and frame.threads != self.program.threads() else frame
+
+    @property
+    def peak(self) -> int:
+        """Bytes that a call allocates."""
+        return self.program.peak_of(self.placement)
+
+    def rest(self) -> None:
+        """Calls have gone on to other sizes: keep no large memory for these."""
+        if self.placement.arena + self.program.recipe.facts.scratch > KEPT_ARENA:
+            self.frames.clear()
+
+    def frame_in_common(self) -> Frame:
+        """A frame for brief runs, of which there is one at a time: its arena is that of all sizes
+        of the program, so that it is in the cache. What no run needs of it takes no memory."""
+        program = self.program
+        if program.common is None:
+            size = KEPT_ARENA + program.recipe.facts.scratch + ALIGNMENT
+            program.common = program.allocate((size,), np.dtype(np.uint8))
+        return self._make(program.common)
+
+    def _make(self, arena: Array | None = None) -> Frame:
+        program, recipe, placed = self.program, self.program.recipe, self.placement
+        threads = program.threads() if self.shared else 1
+        size = placed.arena + recipe.facts.scratch * threads
+        if arena is None:
+            arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
+        copies = threads if recipe.facts.scratch else 0
+        frame = Frame(recipe.slots * (1 + copies), arena, threads)
+        for slot, array in enumerate(program.constants, recipe.facts.arguments):
+            frame.block[slot] = array.ctypes.data
+        temporaries = slice(recipe.first_temporary, recipe.first_cursor)
+        frame.block[temporaries] = np.array(placed.offsets, np.int64) + frame.start
+        frame.block[recipe.first_size : recipe.status] = self.sizes
+        frame.block[recipe.status + 1] = 0 if program.times is None else program.times.ctypes.data
+        taken, made = (self.expected, len(self.inputs)), (self.results, len(self._taken))
+        frame.entry = entry_of(frame.address, taken, made, program.address if self.brief else 0)
+        frame.entry_at = frame.entry.ctypes.data
+        frame.block[recipe.status + STOP_AT] = stop = frame.address + 8 * (recipe.status + 2)
+        frame.stop = stop if self.long else 0
+        return frame
+
+
+def start_compiler() -> Engine:
+    """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it."""
+    with IMPORTING:  # llvmlite is loaded when first needed, see engine.py
+        from retrograd.runtime.compiler import engine
+
+    return engine()
+
+
+class LLVMProgram:
+    """Runs a graph as native code. May be called from several threads at once.
+
+    `donate` are inputs whose memory may be taken for outputs by `consume`. `donated` tells which
+    were: outputs, with the input they overwrite. With `simplify` the graph is optimised first. A
+    `light` program has little to do: it is compiled in less time, and takes more; a `narrow` one
+    goes through one element at a time, which is less yet, and more.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        timed: bool = False,
+        donate: Collection[int] = (),
+        simplify: bool = False,
+        light: bool = False,
+        narrow: bool = False,
+    ) -> None:
+        if any(node.dtype.is_complex for node in graph.nodes):
+            raise BackendError(
+                "native code has real numbers only: lower complex ones first"
+            )
+        self.graph = graph
+        self._donate = sorted(donate)
+        self._simplify = simplify
+        self._light = light
+        self._narrow = narrow
+        self._plan: Plan | None = None
+        compiler = start_compiler()
+        with exactly():
+            self.recipe, self._code = self._prepare(compiler, timed)
+        facts = self.recipe.facts
+        self.constants = [readable(a) for a in self.recipe.constants]
+        self.recipe = replace(self.recipe, constants=[])
+        self.times = np.zeros(facts.kernels, np.int64) if timed else None
+        self._compiler = compiler
+        self._shaped: dict[tuple[int, ...], Shaped] = {}
+        self.last: Shaped | None = None  # the sizes of the latest call
+        self.common: Array | None = None  # the arena of brief runs
+        self.address = self._code.address
+        self.native: Any = compiler.enter
+        self.count = len(graph.inputs)
+        self.donated: dict[int, int] = dict(facts.donated)
+        self._named = bool(graph.dim_names)
+        if not self._named:
+            self.last = self._shaped[()] = Shaped(self, {})
+
+    def _prepare(self, compiler: Engine, timed: bool) -> tuple[Recipe, Compiled]:
+        """Recipe and code: from the store if it has both, otherwise made, and stored."""
+        store, key, found = current_store(), None, None
+        if store is not None:
+            options = timed, self._donate, self._simplify, self._light, self._narrow
+            key = program_key(self.graph, compiler.identity, compiler.machine, *options)
+        if store is not None and key is not None:
+            found = store.load(key)
+        if found is not None:
+            recipe = Recipe.from_bytes(found)
+            code = compiler.recall(recipe.facts.object, recipe.facts.symbols)
+            if code is not None:
+                return recipe, code
+        recipe, code = self._make(compiler, timed)
+        if store is not None and key is not None:
+            store.save(key, recipe.to_bytes())
+        return recipe, code
+
+    def _make(self, compiler: Engine, timed: bool) -> tuple[Recipe, Compiled]:
+        plan, static = self.plan, not self.graph.dim_names
+        if static:  # sizes beyond all measure cannot even be compiled
+            check_memory(plan.least_bytes, lambda: arrays_of(plan, {}), {})
+        machine = compiler.machine
+        module = Module(plan, replace(machine, width=1) if self._narrow else machine, timed)
+        made = compiler.assemble(module.text(), self._light)
+        recipe = recipe_of(plan, module, made, static)
+        if static:
+            self._plan = None  # it is large, and can be made again
+        return recipe, compiler.load(made.code, module.symbols)
+
+    @property
+    def plan(self) -> Plan:
+        """The kernels that the graph became."""
+        if self._plan is None:
+            self._plan = Plan(prepared(self.graph, self._simplify), self._donate, self._light)
+        return self._plan
+
+    @property
+    def serving(self) -> int:
+        """The address of what does whole calls, or 0; see call.py."""
+        return self._compiler.serving
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether `serving` is known."""
+        return self._compiler.is_serving
+
+    @property
+    def functions(self) -> int:
+        """How many kernels differ."""
+        return self.recipe.facts.functions
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        listed = list(arrays)
+        if self.donated and len(listed) == self.count:
+            for j in self.donated.values():
+                listed[j] = np.array(listed[j])
+        return self.consume(listed)
+
+    def consume(self, arrays: list[Array]) -> list[Array]:
+        """The same, but arrays that are donated become outputs where the list has the only
+        reference to them, and they can be written to."""
+        last = self.last
+        results = last.quick(arrays) if last is not None else None
+        if results is not None:
+            return results
+        shaped = self.shaped_for(arrays)
+        for j in self.donated.values():
+            arrays[j] = np.array(arrays[j], order="C")
+        results = shaped.quick(arrays)
+        return results if results is not None else shaped.slow(arrays)
+
+    def begun(self, frame: Frame, arrays: list[Array], results: list[Array], brief: bool) -> int:
+        """Have native code read the arrays, and run where that is brief; less than 0: it did
+        nothing. Of donated arrays that it may have overwritten nothing is left in `arrays`."""
+        failed = 0
+        try:
+            failed = self.native(arrays, results, frame.entry_at)
+            return failed
+        finally:  # also of who is interrupted, who cannot tell
+            if self.donated and brief and not failed:
+                arrays.clear()
+
+    def enter(self, frame: Frame, arrays: list[Array]) -> int:
+        """Run on a frame that holds all addresses; the number of the check that failed, or 0.
+
+        A long run that is interrupted ends between two kernels or blocks of rows, with all arrays
+        as they were; once it has begun to overwrite donated ones, it goes on to its end. What has
+        overwritten any, or may have, leaves nothing in `arrays`.
+        """
+        found: list[int] = []
+
+        def run() -> int:
+            found.append(self._run(frame))
+            return found[0]
+
+        try:
+            failed = interruptible(run, frame.stop) if frame.stop else run()
+            if self.donated and not failed:
+                arrays.clear()
+            return failed
+        except BaseException:
+            if self.donated and (found == [0] or not frame.stop):
+                arrays.clear()
+            raise
+
+    def _run(self, frame: Frame) -> int:
+        if frame.threads == 1:
+            return self._code.run(frame.address, 0, 1, 0)
+        return self._compiler.team.run(self._code.address, frame.address, frame.threads)
+
+    def shares(self, placement: Placement) -> bool:
+        """Whether threads share the work of a call."""
+        facts = self.recipe.facts
+        return facts.threaded and (not self._named or placement.shared >= GRAIN)
+
+    def peak_of(self, placement: Placement) -> int:
+        """Bytes that a call allocates, with the scratch memory of each of its threads."""
+        more = self.threads() - 1 if self.shares(placement) else 0
+        return placement.peak + more * self.recipe.facts.scratch
+
+    def threads(self) -> int:
+        """How many threads a program that shares work may use."""
+        return threads_here()
+
+    @staticmethod
+    def allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Memory for an output, or for the arena."""
+        return np.empty(shape, dtype)
+
+    def shaped_for(self, arrays: Sequence[Array]) -> Shaped:
+        """Check the arrays against the inputs' types; what calls of such sizes share."""
+        sizes = bind(self.graph.inputs, arrays)
+        key = tuple(sizes.values())  # bind lists the sizes in the order of the inputs
+        found = self._shaped.get(key)
+        if found is None:
+            found = Shaped(self, sizes)
+            if len(self._shaped) >= LAYOUTS:
+                self._shaped.clear()
+            self._shaped[key] = found
+        self.turn_to(found)
+        return found
+
+    def turn_to(self, shaped: Shaped) -> None:
+        """Calls go on at these sizes."""
+        if self.last is not shaped and self.last is not None:
+            self.last.rest()
+        self.last = shaped
+
+    def failure(self, check: int, value: int, arrays: Sequence[Array]) -> BaseException:
+        """What to raise for a check that failed with this value."""
+        node, sizes = self.plan.checks[check], bind(self.graph.inputs, arrays)
+        asked = what_to_ask(node)
+        if asked is not None:  # the operation itself knows what is wrong with its operands
+            operands = ReferenceProgram(Graph(self.plan.source.inputs, asked.inputs))(arrays)
+            return answer(asked, operands, sizes)
+        return failure_of(node, value, sizes)
+
+    # -- about the program --------------------------------------------------------------------
+    @property
+    def predicted_peak(self) -> int:
+        """Bytes that one call allocates: arena and outputs. Of a graph with symbolic sizes, those
+        of the latest call; see `peak_bytes`."""
+        return self.last.peak if self.last is not None else 0
+
+    def peak_bytes(self, sizes: Mapping[str, int]) -> int:
+        """Bytes that one call with these sizes allocates: arena and outputs."""
+        return self.peak_of(place(self.plan, sizes))
+
+    def explain(self, sizes: Mapping[str, int] | None = None) -> str:
+        """The kernels and what they cost, as text."""
+        return self.plan.explain(sizes)
+
+    def measure(self, arrays: Sequence[Array], calls: int = 20) -> list[float]:
+        """Nanoseconds of each kernel in one call: its share of the cycles, of the time of a call.
+        What passes between kernels is spread over them. For a program made with `timed`."""
+        if self.times is None:
+            raise BackendError("only a program made with timed=True counts the cycles of kernels")
+        self(arrays)  # memory and caches are ready afterwards
+        self.times[:] = 0
+        start = time.perf_counter()
+        for _ in range(calls):
+            self(arrays)
+        passed = (time.perf_counter() - start) / calls * 1e9
+        return [float(t) * passed / max(int(self.times.sum()), 1) for t in self.times]
+
+
+def _known(of: TensorType, sizes: Mapping[str, int]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Dtype and shape at sizes that are known."""
+    return of.dtype.dtype, tuple([evaluate(d, sizes) for d in of.shape])
+
+
+def readable(a: Array) -> Array:
+    """A contiguous, aligned array; one of no elements gets memory of which the first can be read.
+
+    Compiled code reads element 0 instead of one that does not exist, where it is not used.
+    """
+    if a.size == 0:
+        return np.zeros(ALIGNMENT, np.uint8)
+    return np.array(a, order="C", copy=True)

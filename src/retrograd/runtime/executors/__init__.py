@@ -1,0 +1,1 @@
+"""Executors: the reference, op by op, byte code, and the tiers above them."""

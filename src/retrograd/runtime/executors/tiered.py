@@ -1,0 +1,109 @@
+"""A program that is interpreted until compiling it pays."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+from retrograd.ir import Graph, Node, evaluate
+from retrograd.ops.control.draw import Draw
+from retrograd.ops.conv import Conv
+from retrograd.ops.matmul import DotGeneral
+from retrograd.runtime.backend import Array, Program
+from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executors.background_compiler import BEHIND
+from retrograd.runtime.executors.bytecode import SteppedProgram, is_long
+from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executors.op_kernels import COMPILED
+from retrograd.shared import own_lock
+
+# Interpreting costs some microseconds a node, compiling some hundred and some milliseconds besides:
+# so many nodes are interpreted before a program is compiled, and one run of a graph that has more.
+# Elements count too, as every node of an interpreted program goes through memory: what has many is
+# compiled at once. Of huge graphs, which take minutes to compile, it takes more runs to believe
+# that they return.
+PATIENCE = 200
+HUGE = 3000
+RUNS = 4
+ELEMENTS = 20_000  # that take about as long as a node
+DRAW = 8  # nodes that take about as long to interpret and to compile as a draw
+OF_DRAW = 50  # operations that a proposal takes, about
+# What so many nodes take to compile others may have to wait for, as there is one compiler.
+BRIEF = 64
+NODE = 15e-6  # seconds of interpreting that count as a node
+
+
+class TieredProgram:
+    """Interprets a graph the first time, and compiles it when it has been run often enough; a small
+    one as soon as nobody waits, see `behind.py`.
+
+    The bits of the results are the same, so nobody can tell, but by the time it takes.
+    """
+
+    def __init__(self, graph: Graph, patient: bool = False) -> None:
+        self.graph = graph
+        nodes = len(graph.body)
+        self._cost = sum([_cost(node) for node in graph.body])
+        self._long = is_long(graph)
+        self._patience = nodes * (nodes // 300) if nodes > HUGE else max(PATIENCE, nodes)
+        if self._long:
+            self._patience = self._cost  # what comes then is made in the time of a few runs
+        if patient:  # one of many that may never return
+            self._patience = max(self._patience, RUNS * self._cost)
+        self._brief = not patient and self._cost <= BRIEF
+        self._spent = 0.0  # in nodes
+        self._again = False
+        self._lock = own_lock()
+        self._compiled: LLVMProgram | SteppedProgram | None = None
+        self._first: Program | None = None
+        if self._cost > self._patience:
+            self.compile()
+        else:
+            self._first = InterpretedProgram(graph)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it runs as native code now."""
+        return self._compiled is not None
+
+    def compile(self) -> LLVMProgram | SteppedProgram:
+        """The native code, made now if there is none yet."""
+        with self._lock:
+            if self._compiled is None:
+                make = SteppedProgram if self._long else LLVMProgram
+                self._compiled = make(self.graph)
+                self._first = None
+            return self._compiled
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        compiled, first = self._compiled, self._first
+        if compiled is not None:
+            return compiled(arrays)
+        if first is None or self._spent >= self._patience:
+            return self.compile()(arrays)
+        start, made = time.perf_counter(), COMPILED["programs"]
+        results = first(arrays)
+        self._spent += self._cost
+        if self._brief:
+            if self._again and COMPILED["programs"] == made:  # what is made once does not count
+                self._spent += (time.perf_counter() - start) / NODE
+            self._again = True
+            BEHIND.ran(self)
+        return results
+
+
+def _cost(node: Node) -> int:
+    """What interpreting a node costs, in nodes."""
+    if not node.type.is_static or not all(x.type.is_static for x in node.inputs):
+        return 1
+    work = evaluate(node.type.size, {})
+    if isinstance(node.prim, DotGeneral):
+        work *= math.prod([evaluate(node.inputs[0].shape[i], {}) for i in node.prim.a_contract])
+        work //= 16
+    if isinstance(node.prim, Draw):
+        return DRAW + work * OF_DRAW * node.prim.formula.proposals // ELEMENTS
+    if isinstance(node.prim, Conv):
+        work *= math.prod([evaluate(d, {}) for d in node.inputs[1].shape[1:]])
+        work //= 16
+    return 1 + work // ELEMENTS

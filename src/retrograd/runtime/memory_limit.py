@@ -1,0 +1,126 @@
+"""How much memory a program may take."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from retrograd.errors import MemoryLimitError
+from retrograd.ir import Node, TupleType, evaluate
+
+if TYPE_CHECKING:
+    from retrograd.schedule.plan import Plan
+
+try:
+    import resource
+except ImportError:  # Windows has none
+    resource = None  # type: ignore[assignment]
+
+UNNOTICED = 1 << 26  # bytes that are not worth asking the system for
+LARGEST = 3  # arrays that an error names
+
+
+def check_memory(
+    needed: int, arrays_of: Callable[[], Iterable[tuple[int, str]]], sizes: Mapping[str, int]
+) -> None:
+    """`MemoryLimitError` if a call needs more memory than there is. The arrays, each with its bytes
+    and what it is, are for the message."""
+    if needed <= UNNOTICED:
+        return
+    there = available_memory()
+    if there is None or needed <= there:
+        return
+    largest = sorted(arrays_of(), key=lambda array: -array[0])[:LARGEST]
+    lines = "".join(f"\n  {scaled(size)}: {what}" for size, what in largest)
+    at = f" with the sizes {dict(sizes)}" if sizes else ""
+    raise MemoryLimitError(
+        f"a call{at} needs {scaled(needed)}, more than the {scaled(there)} available here; compute "
+        f"it in parts, or with smaller sizes. The largest arrays are{lines}"
+    )
+
+
+def check_new(shape: Sequence[int], itemsize: int, what: str) -> None:
+    """`MemoryLimitError` if one array that is to be made does not fit into memory."""
+    needed = math.prod(shape) * itemsize
+    there = available_memory() if needed > UNNOTICED else None
+    if there is not None and needed > there:
+        raise MemoryLimitError(
+            f"{what} of the shape {tuple(shape)} needs {scaled(needed)}, more than the "
+            f"{scaled(there)} available here"
+        )
+
+
+def check_result(node: Node, sizes: Mapping[str, int]) -> None:
+    """The same of the result of a node that is computed by itself."""
+    if not isinstance(node.type, TupleType):
+        shape = [evaluate(d, sizes) for d in node.shape]
+        check_new(shape, node.dtype.itemsize, f"the result of {node.op}")
+
+
+def arrays_of(plan: Plan, sizes: Mapping[str, int]) -> list[tuple[int, str]]:
+    """The arrays that a plan makes, outputs under their own names."""
+    outputs = zip(plan.outputs, plan.source.outputs, strict=True)
+    made = [*outputs, *((b, b.node) for b in plan.temporaries)]
+    known = {**dict.fromkeys(plan.hidden, 1), **sizes}
+    return [(evaluate(b.bytes, known), f"{b.kind} {node.describe()}") for b, node in made]
+
+
+def available_memory() -> int | None:
+    """Bytes that can still be had: by the system, the control group and the limit of the process;
+    None if nobody says."""
+    known = (_of_system(), _of_group(), _of_process())
+    return min((n for n in known if n is not None), default=None)
+
+
+def _of_system(path: Path = Path("/proc/meminfo")) -> int | None:
+    """What is free, or can be freed, and what can be moved out to disk."""
+    entries = dict(line.split(":", 1) for line in _read(path).splitlines() if ":" in line)
+    try:
+        named = [entries[name] for name in ("MemAvailable", "SwapFree")]
+        return 1024 * sum(int(text.split()[0]) for text in named)
+    except (KeyError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _of_group(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """The limit of a container, whatever is in use: most of that may be a cache."""
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        text = _read(root / name).strip()
+        if text.isdecimal():
+            return int(text)
+    return None
+
+
+def _of_process() -> int | None:
+    """What is left of the addresses that the process may use."""
+    if resource is None:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return None
+    pages = _read(Path("/proc/self/statm")).split()
+    used = int(pages[0]) * resource.getpagesize() if pages else 0
+    return max(limit - used, 0)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeError):
+        return ""
+
+
+def scaled(size: int) -> str:
+    """A number of bytes for people."""
+    for prefix in ("", "k", "M", "G", "T", "P"):
+        if size < 1000 or prefix == "P":
+            break
+        size /= 1000  # type: ignore[assignment]
+    return f"{size:.3g} {prefix}B" if size < 1000 else f"{size:.3e} {prefix}B"

@@ -1,0 +1,1 @@
+"""The native runtime: thread pool, launcher, fast call."""

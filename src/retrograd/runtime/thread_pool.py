@@ -1,0 +1,218 @@
+"""The team: threads that run one program together.
+
+A program is called on the caller's thread alone: `i64 run(ptr block, i64 0, i64 threads, ptr
+team)`. What is to be shared it hands to
+
+- `i64 rg_share(ptr team, ptr work, ptr argument, i64 threads)`, with the team and the threads that
+  it was given: `i64 work(ptr argument, i64 thread, i64 threads, ptr team)` is called by the caller,
+  as thread 0, and by those workers, from 1 to `threads` - 1, that come before it has returned
+  there. It must return there when all there is to do has been done or begun by somebody, whoever
+  came. When those who came have returned, the result is the largest (unsigned) of theirs, and what
+  they wrote is seen by the caller.
+
+So nobody waits for a thread that has not begun anything: on a busy machine, where threads may not
+run for milliseconds, the others do its part. What a program computes must not depend on who did
+what.
+
+With one thread there is nothing to share, and `team` may be anything. There are at most as many as
+were asked for; fewer where threads cannot be started, have not arrived yet, or where the team is
+busy with the program of another Python thread.
+
+Workers are Python threads, for the sake of portability, which enter native code once and stay
+there, without the interpreter's lock: at first spinning, so that to share costs less than a
+microsecond, and after `PATIENCE` asleep.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from retrograd.runtime.assembler import Assembler
+from retrograd.runtime.interrupt import interruptible
+from retrograd.runtime.native.team_system import parking
+from retrograd.runtime.native.team_text import (
+    BANDS,
+    SHARE,
+    SWEPT,
+    TEAM_BYTES,
+    THREAD_BYTES,
+    team_text,
+)
+from retrograd.runtime.threads import MOST_THREADS, allowed_processors, placing, processors
+from retrograd.shared import at_fork, lock, own_lock
+
+# Seconds that a waiting thread spins before it sleeps: what sleeping costs on a virtual machine,
+# which gives the processor away, and about what blocks of rows differ by.
+PATIENCE = 200e-6
+HASTE = 2e-6  # the same where threads outnumber processors, or others need them
+ALIGNMENT = 128
+
+_LAUNCH = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+)
+_DISPATCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+_WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+_PAUSES = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+_RENEW = ctypes.CFUNCTYPE(None)
+_FLUSH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+
+
+class Team:
+    """Worker threads and the memory they meet in. A process needs one: see `current_team`."""
+
+    def __init__(self, how: str | None = None) -> None:
+        code = _native(team_text(how or parking()))
+        self.symbols = {"rg_share": code["rg_share"]}
+        self.dispatch = _DISPATCH(code["dispatch"])
+        self._launch = _LAUNCH(code["launch"])
+        self._work = _WORK(code["work"])
+        self._renew = _RENEW(code["renew"])
+        self.flush = _FLUSH(code["flush"])
+        self._memory = np.zeros(TEAM_BYTES + ALIGNMENT, np.uint8)
+        self.address = -(-self._memory.ctypes.data // ALIGNMENT) * ALIGNMENT
+        self._words = (ctypes.c_int64 * 128).from_address(self.address)
+        self._asked = 1  # threads that workers have been started for, the caller included
+        self._pause = _seconds_per_pause(_PAUSES(code["pauses"]))
+        self._reset()
+        at_fork(in_child=self._reset)
+
+    def run(self, code: int, block: int, threads: int) -> int:
+        """Run a program, given by its address, on up to so many threads; its result on thread 0.
+
+        May be called by several Python threads at once: one gets the team, the others run alone.
+        """
+        self.prepare(threads)
+        return self._launch(self.address, code, block, threads)
+
+    def run_interruptible(self, code: int, block: int, threads: int, stop: int) -> int:
+        """`run` for calls of 50 ms and more: Python handles signals meanwhile.
+
+        `stop` is the address of an aligned `i64` that the program looks at (see
+        `interrupt.interruptible`). An exception of a handler, such as `KeyboardInterrupt`, is
+        raised when the program has returned; its result is dropped.
+        """
+        return interruptible(lambda: self.run(code, block, threads), stop)
+
+    @property
+    def threads(self) -> int:
+        """How many threads a launch can have by now, the caller's included."""
+        return 1 + int(self._words[16])
+
+    def prepare(self, threads: int) -> None:
+        """Have workers for so many threads started; they arrive in a moment."""
+        if threads > self._asked:
+            self._hire(threads)
+
+    def _hire(self, threads: int) -> None:
+        """Start the workers that are missing, or as many as the system allows.
+
+        They take their numbers themselves when they arrive, so an exception at any point in here
+        cannot leave the team counting on somebody who never comes.
+        """
+        threads = min(threads, MOST_THREADS)
+        with self._hiring:
+            self._words[64:80] = list(_mask(allowed_processors()))
+            self._words[38] = placing()
+            for number in range(self._asked, threads):
+                # Not tried again where it fails: every call would pay for a refusal.
+                self._asked = number + 1
+                worker = threading.Thread(
+                    target=_serve,
+                    args=(self._work, self.address, self._memory),
+                    name=f"retrograd-{number}",
+                    daemon=True,
+                )
+                try:
+                    worker.start()
+                except (RuntimeError, MemoryError):  # what "can't start new thread" comes as
+                    self._asked = threads
+                    return
+
+    def _reset(self) -> None:
+        """A team without workers: at the beginning, and in a child of fork, which has no threads
+        but the one that forked. Addresses stay what they are."""
+        ctypes.memset(self.address, 0, 1024 + THREAD_BYTES * self.threads)
+        self._renew()
+        patience, haste = (max(1, round(t / self._pause)) for t in (PATIENCE, HASTE))
+        self._words[32:36] = [patience, haste, processors(), patience]
+        self._words[SHARE // 8] = self.symbols["rg_share"]
+        self._words[BANDS // 8] = self._words[SWEPT // 8] = 1
+        self._hiring = own_lock()
+        self._asked = 1
+
+
+def _serve(work: Any, address: int, memory: Any) -> None:
+    """The life of a worker. Never returns, so what it was given is never freed, not even while the
+    interpreter shuts down."""
+    if hasattr(signal, "pthread_sigmask"):
+        # Signals are for threads that can act on them. Those of faults stay, for faulthandler.
+        faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
+    work(address, threading.get_native_id())
+
+
+def _mask(cpus: set[int]) -> list[int]:
+    """1,024 bits, in words, of which those of the processors are set."""
+    words = [sum(1 << cpu % 64 for cpu in cpus if cpu // 64 == k) for k in range(16)]
+    return [w - (w >> 63 << 64) for w in words]  # the words are signed
+
+
+def _native(text: str) -> dict[str, int]:
+    """Link a module into the process for good; the addresses of its functions."""
+    # opt=0: a fifth of the time to compile, and waiting is none the faster for better code.
+    assembler = Assembler(llvm.get_host_cpu_name(), "", opt=0)
+    linker = assembler.linker()
+    library = llvm.JITLibraryBuilder().add_object_img(assembler.assemble(text).code)
+    library.add_current_process()
+    names = ("rg_share", "dispatch", "launch", "work", "pauses", "renew", "flush")
+    for name in names:
+        library.export_symbol(name)
+    for name, address in _imports():
+        library.import_symbol(name, address)
+    tracker = library.link(linker, "team")
+    found = {name: int(tracker[name]) for name in names}
+    # Workers are in there when the interpreter shuts down and disposes of what it holds.
+    tracker.detach()
+    linker.detach()
+    return found
+
+
+def _imports() -> list[tuple[str, int]]:
+    """Functions that Windows keeps where the linker does not look."""
+    if sys.platform != "win32":
+        return []
+    names = ("WaitOnAddress", "WakeByAddressSingle")
+    kernel = ctypes.WinDLL("kernelbase")
+    return [(n, ctypes.cast(getattr(kernel, n), ctypes.c_void_p).value or 0) for n in names]
+
+
+def _seconds_per_pause(pauses: Callable[[int], None]) -> float:
+    """Processors differ by a factor of ten."""
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        pauses(1000)
+        times.append(time.perf_counter() - start)
+    return max(min(times) / 1000, 1e-10)
+
+
+_LOCK = lock(65)
+_TEAM: Team | None = None
+
+
+def current_team() -> Team:
+    """The team of this process; the same object, at the same address, in children of fork."""
+    global _TEAM
+    with _LOCK:
+        if _TEAM is None:
+            _TEAM = Team()
+        return _TEAM

@@ -1,0 +1,64 @@
+"""What a page takes from elsewhere: rows of other pages, and operations of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.scalar.machine import CUSTOM, FOREIGN
+
+
+class Custom:
+    """What a user's own operation was made of, and what sends its gradient back: `backward`, or for
+    the result of a compiled function `send`, with `clear` for the leaves behind it."""
+
+    __slots__ = ("backward", "clear", "op", "rows", "send", "slopes")
+
+    def __init__(self, rows: tuple[int, ...], op: str, slopes: tuple[float, ...] | None) -> None:
+        self.rows = rows
+        self.op = op
+        self.slopes = slopes
+        self.backward: Callable[[], Any] | None = None
+        self.send: Callable[[float], Any] | None = None
+        self.clear: Callable[[], Any] | None = None
+
+
+class Borrower:
+    """What pages of both recorders share."""
+
+    __slots__ = ()
+    trace: Any
+    customs: dict[int, Custom]
+    foreign: dict[int, tuple[Any, int]]
+    _imported: dict[tuple[Any, int], int]
+    _unread: list[int]
+    put: Any  # as both recorders have it
+    _put_given: Any
+
+    def import_row(self, page: Any, row: int) -> int:
+        """The row that stands for a computed row of another page, which is closed by this; under
+        the lock."""
+        for p in (page, self):
+            if p.trace is not None:
+                p.trace.import_row(page, row)
+        page.close()
+        found = self._imported.get((page, row))
+        if found is None:
+            page.exported.add(row)
+            found = int(self.put(FOREIGN))
+            self.foreign[found] = (page, row)
+            self._imported[page, row] = found
+            self._unseen(found)
+        return found
+
+    def _unseen(self, row: int) -> None:
+        """The value of a row is still to be fetched from its page."""
+        self._unread.append(row)
+
+    def custom(self, rows: tuple[int, ...], data: float, op: str, slopes: Any) -> int:
+        """A row whose value and gradient are the user's."""
+        if self.trace is not None:
+            self.trace.custom()
+        i = int(self._put_given(CUSTOM, data))
+        self.customs[i] = Custom(rows, op, slopes)
+        return i

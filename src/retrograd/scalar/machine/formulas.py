@@ -1,0 +1,96 @@
+"""The arithmetic of an opcode as a short list of steps, read off the table of rules.
+
+A rule is a function on nodes; called with four inputs, the cotangent `g`, the result `y` and the
+operands `a` and `b`, it builds the nodes that compute a derivative. These, in order and each once,
+are the steps that the machine does, in native code or in Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from retrograd.ir import Node, TensorType, bool_, float64
+from retrograd.ops.leaf import input_node
+from retrograd.scalar.machine.opcodes import OPCODES, Opcode
+
+GIVEN = ("g", "y", "a", "b")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation on earlier steps. Arguments are numbers of steps; -1 to -4 stand for `b`, `a`,
+    `y` and `g`. A constant has its value and no arguments."""
+
+    op: str
+    args: tuple[int, ...] = ()
+    value: float = 0.0
+    boolean: bool = False
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Steps, and which of them are the results; None for an operand that gets nothing."""
+
+    steps: tuple[Step, ...]
+    results: tuple[int | None, ...]
+
+
+def place(name: str) -> int:
+    """The number that stands for what is given."""
+    return GIVEN.index(name) - len(GIVEN)
+
+
+@cache
+def forward(opcode: Opcode) -> Formula:
+    """The value of a row, from `a` and `b`."""
+    x = _inputs()
+    return _formula([opcode.prim(*[x[n] for n in "ab"[: opcode.arity]])], x)
+
+
+@cache
+def backward(opcode: Opcode) -> Formula:
+    """What a row contributes to the cotangents of its operands."""
+    x = _inputs()
+    operands = [x[n] for n in "ab"[: opcode.arity]]
+    found = [d(x["g"], x["y"], *operands) if d else None for d in opcode.derivatives]
+    return _formula(found, x)
+
+
+def _inputs() -> dict[str, Node]:
+    return {name: input_node(TensorType(float64, ()), name) for name in GIVEN}
+
+
+def _formula(results: list[Node | None], given: dict[str, Node]) -> Formula:
+    places: dict[Node, int] = {x: place(name) for name, x in given.items()}
+    known: dict[Step, int] = {}
+    steps: list[Step] = []
+    for node in _in_order([r for r in results if r is not None]):
+        if node not in places:
+            step = _step(node, places)
+            if step not in known:
+                known[step] = len(steps)
+                steps.append(step)
+            places[node] = known[step]
+    return Formula(tuple(steps), tuple([None if r is None else places[r] for r in results]))
+
+
+def _in_order(ends: list[Node]) -> list[Node]:
+    found, todo = set(ends), list(ends)
+    while todo:
+        for x in todo.pop().inputs:
+            if x not in found:
+                found.add(x)
+                todo.append(x)
+    return sorted(found, key=lambda n: n.id)
+
+
+def _step(node: Node, places: dict[Node, int]) -> Step:
+    if node.op == "constant":
+        prim: Any = node.prim
+        return Step("constant", (), float(prim.value))
+    return Step(node.op, tuple([places[x] for x in node.inputs]), boolean=node.dtype is bool_)
+
+
+__all__ = ["GIVEN", "OPCODES", "Formula", "Step", "backward", "forward", "place"]

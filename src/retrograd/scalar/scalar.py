@@ -1,0 +1,311 @@
+"""What the recorders of `Value` have in common: all that does not happen for every operation."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from retrograd.errors import DTypeError, GradientError, TraceError
+from retrograd.gc_paused import uncollected
+from retrograd.graph.graph import Graph
+from retrograd.scalar.drawing import as_dot, as_graph, as_svg
+from retrograd.scalar.machine import CONSTANT, CUSTOM, FOREIGN, LEAF, OPCODES
+from retrograd.scalar.machine.portable import derivatives
+from retrograd.scalar.operands import at_line, number_of
+from retrograd.scalar.reverse import clear_gradients, run_backward
+from retrograd.scalar.tape import Handle, current_trace
+
+_BY_CODE = {o.code: o for o in OPCODES}
+_POWC = next(o.code for o in OPCODES if o.name == "powc")
+
+
+class Scalar(Handle):
+    """A number of double precision that remembers how it was computed.
+
+    It can be written wherever micrograd's or microgpt's `Value` stands. `+ - * / **` take Values
+    and numbers on both sides; `relu tanh exp log sigmoid sin cos sqrt abs` are methods. Nothing is
+    computed before somebody looks at `.data`.
+
+    `backward()` computes the gradient of this value by everything it was computed from, at the
+    numbers it was computed with: a leaf whose `.data` was set afterwards counts with its old
+    number. The gradients of leaves are added to what is there, until `zero_grad()` or until they
+    are set; those of computed values are new each time. Values that this one was not computed from
+    keep theirs.
+
+    Arithmetic is that of IEEE 754: `1 / 0` is an infinity and `log(-1)` is NaN, as with tensors,
+    not an exception as in Python. A gradient of exactly zero stays zero whatever it is multiplied
+    with. `<`, `<=`, `>`, `>=` compare numbers; `==` asks whether two handles are the same node, so
+    that Values can be collected in sets.
+
+    >>> import retrograd as rg
+    >>> a, b = rg.Value(2.0, label="a"), rg.Value(-3.0)
+    >>> c = (a * b + a**2).relu() + a
+    >>> c.backward()
+    >>> c.data, a.grad, b.grad
+    (2.0, 1.0, 0.0)
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # an array or NumPy number to the left leaves the operation to us
+
+    data: float
+    _class: Any  # the recorder's own class, of which this may be a subclass
+    _new_trace: type[Any]
+    _made: Callable[[Any, int], Any]
+    _track: Callable[[], None]
+
+    @property
+    def _is_leaf(self) -> bool:
+        """Whether this was made of a number."""
+        raise NotImplementedError
+
+    # -- the graph --------------------------------------------------------------------------------
+    @property
+    def _prev(self) -> tuple[Any, ...]:
+        """The values this one was computed from, one for each operand."""
+        if self._is_leaf:
+            return ()
+        page = self._page
+        self._register()
+        return tuple([self._held(page, r) for r in _operands(page, self._row)])
+
+    @property
+    def _children(self) -> tuple[Any, ...]:
+        return self._prev
+
+    def _held(self, page: Any, row: int) -> Any:
+        """The one handle on a row that is handed out."""
+        code = page.row(row)[0]
+        if code == LEAF:
+            return page.leaf(row)
+        if code == FOREIGN:
+            page, row = page.foreign[row]
+        found = page.handles.get(row)
+        if found is None:
+            found = page.handles.setdefault(row, self._made(page, row))
+            found._track()
+        return found
+
+    def _register(self) -> None:
+        if not self._is_leaf:
+            self._track()
+            self._page.handles.setdefault(self._row, self)
+
+    @property
+    def _op(self) -> str:
+        """The operation that made this value, as micrograd writes it; empty for a leaf."""
+        if self._is_leaf:
+            return ""
+        code, _, b = self._page.row(self._row)
+        if code == CUSTOM:
+            return self._page.customs[self._row].op
+        if code == _POWC:
+            return f"**{self._page.value(b):g}"
+        return _BY_CODE[code].symbol if code in _BY_CODE else ""
+
+    @property
+    def label(self: Any) -> str:
+        """A name for errors and drawings."""
+        return self._label if self._is_leaf else self._page.labels.get(self._row, "")
+
+    @label.setter
+    def label(self: Any, text: str) -> None:
+        if self._is_leaf:
+            self._label = text
+        else:
+            self._page.labels[self._row] = text
+            self._register()
+
+    @property
+    def _local_grads(self) -> tuple[float, ...]:
+        """The derivative of this value by each of `_prev`."""
+        if self._is_leaf:
+            return ()
+        page, row = self._page, self._row
+        code = page.row(row)[0]
+        if code == CUSTOM:
+            return page.customs[row].slopes or ()
+        rows = _operands(page, row)
+        if not rows:
+            return ()
+        operands = [page.value(r) for r in page.row(row)[1:]][: _BY_CODE[code].arity]
+        return tuple(derivatives(code, self.data, *operands)[: len(rows)])
+
+    @property
+    def _backward(self) -> Callable[[], Any]:
+        """Adds to the gradients of `_prev` what this value's gradient gives them."""
+        if not self._is_leaf and (custom := self._page.customs.get(self._row)) is not None:
+            if (send := custom.send) is not None:
+                return lambda: send(self.grad)
+            return custom.backward or self._send_back
+        return self._send_back
+
+    @_backward.setter
+    def _backward(self, f: Callable[[], Any]) -> None:
+        custom = None if self._is_leaf else self._page.customs.get(self._row)
+        if custom is None:
+            raise GradientError(
+                f"{self!r} has a gradient of its own; a `_backward` is for results of operations "
+                "made by hand, as Value(data, (a, b), 'op')"
+            )
+        custom.backward = f
+
+    def _send_back(self: Any) -> None:
+        g = self.grad
+        for x, slope in zip(self._prev, self._local_grads, strict=True):
+            x.grad += slope * g if g else 0.0
+
+    # -- as a whole -------------------------------------------------------------------------------
+    def graph(self) -> Graph:
+        """The history of this value as an `rg.Graph`, whose inputs are the leaves it was computed
+        from, with the numbers they had; labels are names.
+
+        >>> import retrograd as rg
+        >>> x = rg.Value(3.0, label="x")
+        >>> g = (x * x + 1).graph()
+        >>> g().item(), g.gradient()(x=5.0).item()
+        (10.0, 10.0)
+        """
+        return as_graph(*self._place())
+
+    def to_dot(self) -> str:
+        """The history as Graphviz text, with number and gradient of every value."""
+        return as_dot(*self._place())
+
+    def to_svg(self) -> str:
+        """The history as a standalone picture, with number and gradient of every value."""
+        return as_svg(*self._place())
+
+    def show(self, path: str | os.PathLike[str] | None = None, open: bool = True) -> Path:
+        """Show what this value was computed from and its backward pass, step by step with numbers,
+        in the browser or in the notebook; `path` and `open` as of `Graph.show`.
+
+        >>> import retrograd as rg
+        >>> page = (rg.Value(2.0, label="a") * rg.Value(-3.0, label="b")).show(open=False)
+        """
+        with uncollected():
+            graph = self.graph()
+        return graph.show(path=path, open=open)
+
+    def _place(self) -> tuple[Any, int]:
+        if not self._is_leaf:
+            return self._page, self._row
+        page = self._class._new_page()
+        return page, page.attach(self)
+
+    # -- gradients --------------------------------------------------------------------------------
+    def backward(self: Any) -> None:
+        """Compute the gradient of this value by everything it was computed from."""
+        if self._is_leaf:
+            self.grad += 1.0
+        else:
+            run_backward(self._page, self._row)
+
+    def zero_grad(self: Any) -> None:
+        """Set `.grad` of this value and of everything it was computed from to 0."""
+        if self._is_leaf:
+            self.grad = 0.0
+        else:
+            clear_gradients(self._page, self._row)
+
+    # -- an object like others --------------------------------------------------------------------
+    def _unsettable(self) -> str:
+        line = None if self._is_leaf else self._page.lines.get(self._row)
+        return (
+            f"the data of {self!r} was computed by {self._op or 'nothing'}"
+            f"{f' (at {line})' if line else ''}; only leaves, made by Value(number), can be set"
+            f"{at_line()}"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self._is_leaf:
+            raise GradientError(f"a copy would lose the history of {self!r}; copy Value(v.data)")
+        return _restored, (type(self), self.data, self.label, self.grad)
+
+    def __repr__(self: Any) -> str:
+        label = f", label={self.label!r}" if self.label else ""
+        if not self._is_leaf and self._page.trace is not None:
+            return f"Value(traced by jit{label})"
+        return f"Value(data={self.data}, grad={self.grad}{label})"
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec) if spec else repr(self)
+
+    def __float__(self) -> float:
+        return _definite(self.data)
+
+    def __bool__(self) -> bool:
+        return bool(_definite(self.data))
+
+    def __eq__(self, other: object) -> Any:
+        if self is other:
+            return True
+        if not self._is_leaf and self._page.trace is not None and self._page.trace.is_outcome(self):
+            return self._page.trace.compare("eq", self, other)
+        if not isinstance(other, Scalar) or self._is_leaf or other._is_leaf:
+            return False
+        return self._page is other._page and self._row == other._row
+
+    def __hash__(self) -> int:
+        return object.__hash__(self) if self._is_leaf else hash((id(self._page), self._row))
+
+    def __lt__(self, other: Any) -> Any:
+        return _compare(operator.lt, self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _compare(operator.le, self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _compare(operator.gt, self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _compare(operator.ge, self, other)
+
+
+def _compare(f: Callable[[Any, Any], bool], a: Any, b: Any) -> Any:
+    trace = current_trace()
+    if trace is not None:
+        return trace.compare(f.__name__, *[x.data if isinstance(x, Scalar) else x for x in (a, b)])
+    return f(a.data, b.data if isinstance(b, Scalar) else combined(f.__name__, b, (a, b)))
+
+
+def combined(name: str, x: Any, operands: Sequence[Any]) -> float:
+    """The number that `x` is among the operands of an operation; what is none is an error that
+    names the operation, the Values it was to be combined with, and the line."""
+    try:
+        return number_of(x)
+    except DTypeError as error:
+        others = " and ".join([repr(v) for v in operands if isinstance(v, Scalar)])
+        given = f"; asked for {name} with {others}" if others else ""
+        raise DTypeError(f"{error}{given}{at_line()}") from None
+
+
+def _definite(x: Any) -> float:
+    if isinstance(x, Scalar):
+        raise TraceError(
+            "the number of a Value is not known while jit traces: it cannot decide what the "
+            "function does next, nor be given to functions other than those of Value, max and min"
+        )
+    return float(x)
+
+
+def _operands(page: Any, row: int) -> tuple[int, ...]:
+    """The rows of the operands; of a power by a constant without the constant."""
+    code, a, b = page.row(row)
+    if code == CUSTOM:
+        return tuple(page.customs[row].rows)
+    if code in (CONSTANT, LEAF, FOREIGN):
+        return ()
+    return (a,) if code == _POWC or _BY_CODE[code].arity == 1 else (a, b)
+
+
+def _restored(cls: Any, data: float, label: str, grad: float) -> Any:
+    made = cls(data, label=label)
+    made.grad = grad
+    return made
+
+
+__all__ = ["DTypeError", "Scalar"]

@@ -1,0 +1,166 @@
+"""From a graph to its kernels: fusion, buffers, and the lowering of what is stored.
+
+A block is what a plan starts from, and what is repeated or chosen by a region of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from retrograd.ir import Graph, Node, Shape, TensorType, TupleType
+from retrograd.ops.identity import Item
+from retrograd.passes.lowering.legalize import legalize
+from retrograd.passes.lowering.libcall import call_kernels
+from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.control_regions import Memory, item_types, region_kernel, regions_of
+from retrograd.schedule.fusion import LOOPS, Fusion, is_buffer
+from retrograd.schedule.horizontal_fusion import Group, buffers_read
+from retrograd.schedule.index_maps import Reader
+from retrograd.schedule.kernel import Kernel
+from retrograd.schedule.loop_nest import Nest, Store, loops_over, mapping
+from retrograd.schedule.lower import Lowering, is_map
+from retrograd.schedule.memory.aliasing import in_place
+from retrograd.schedule.ssa import Body
+
+GROUPS = 3  # kernels of one domain that an elementwise node may join
+
+
+class Block:
+    """The kernels that compute a graph from the buffers of its inputs into those of its outputs.
+    `memory` numbers what else they need."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Sequence[Buffer],
+        outputs: Sequence[Buffer],
+        memory: Memory,
+        light: bool = False,
+    ) -> None:
+        self.source, self.graph = graph, legalize(graph, light)
+        self.memory = memory
+        self.light = light  # see `Plan`
+        self.buffers: dict[Node, Buffer] = dict(zip(self.graph.inputs, inputs, strict=True))
+        self.kernels: list[Kernel] = []
+        fusion = Fusion(self.graph)
+        self.reasons = fusion.reasons
+        self._items: dict[tuple[Node, int], list[Node]] = {}
+        for node in self.graph.body:
+            if node.op == "item":
+                self._items.setdefault((node.inputs[0], node.attrs["index"]), []).append(node)
+        copies = self._make_buffers(fusion.stored, outputs)
+        self._make_kernels(fusion.stored)
+        for node, buffer in copies:
+            self.kernels.append(Kernel([node], [self._copy(node, buffer)], [buffer]))
+
+    def _make_buffers(
+        self, stored: list[Node], outputs: Sequence[Buffer]
+    ) -> list[tuple[Node, Buffer]]:
+        """A buffer for every stored node; returns outputs that have to be copied from elsewhere."""
+        for node in self.graph.body:
+            if is_buffer(node):
+                self.buffers[node] = self.memory.new("constant", node.type, node)
+        copies = []
+        for node, buffer in zip(self.graph.outputs, outputs, strict=True):
+            if node in self.buffers:
+                copies.append((node, buffer))
+            else:
+                self._keep(node, buffer)
+        for node in stored:
+            if node.op in LOOPS and isinstance(node.type, TupleType):
+                for i, type in enumerate(item_types(node)):
+                    same = self._items.setdefault((node, i), [])
+                    if not same:  # nobody reads it, but the region writes it
+                        same.append(Node(Item(i), (node,), type))
+                    if same[0] not in self.buffers:
+                        self._keep(same[0], self.memory.new("temporary", type, same[0]))
+            elif node not in self.buffers:
+                self.buffers[node] = self.memory.new("temporary", node.type, node)
+        return copies
+
+    def _keep(self, node: Node, buffer: Buffer) -> None:
+        """Where the value of a node is; equal items of one node are one value."""
+        self.buffers[node] = buffer
+        if node.op == "item":
+            for same in self._items[node.inputs[0], node.attrs["index"]]:
+                self.buffers[same] = buffer
+
+    def _make_kernels(self, stored: list[Node]) -> None:
+        """Lower the stored nodes in order. Elementwise nodes join an earlier kernel of their domain
+        with which they share work, where what they need is there by then; not past a kernel that is
+        in between where memory is short, as all that one kernel writes is there at once."""
+        late = any(node.op == "after" for node in self.source.nodes)
+        groups: dict[Shape, list[Group]] = {}
+        made: dict[Buffer, int] = {}
+        lowered: list[Kernel | Group] = []
+        for node in stored:
+            if node.op in LOOPS:
+                region = self._region(node)
+                made |= dict.fromkeys(region.outs, len(lowered))
+                lowered.append(region)
+                continue
+            buffer = self.buffers[node]
+            near = groups.setdefault(node.shape, []) if is_map(node) else []
+            reads = buffers_read(node, self.buffers) if is_map(node) else set()
+            options = [g for g in reversed(near) if not late or g.position == len(lowered) - 1]
+            home = next((g for g in options if g.take(node, reads, made)), None)
+            if home is not None:
+                made[buffer] = home.position
+                continue
+            made[buffer] = len(lowered)
+            if is_map(node):
+                home = Group(node.shape, self.buffers, len(lowered))
+                home.take(node, reads, made)
+                groups[node.shape] = [*near[1 - GROUPS :], home]
+                lowered.append(home)
+            elif node.op == "call":
+                fill = Lowering(node, self.buffers, partial(self._scratch, node)).copy_of
+                kernels = call_kernels(node, self.buffers, self._temporary, fill)
+                lowered += kernels
+                for kernel in kernels:
+                    made |= dict.fromkeys(kernel.outs, len(lowered) - 1)
+            else:
+                lowering = Lowering(node, self.buffers, partial(self._scratch, node), self.light)
+                nests = lowering.nests()
+                lowered.append(Kernel([node], nests, [buffer, *lowering.spare]))
+        for item in lowered:
+            if isinstance(item, Group):
+                outs = [self.buffers[n] for n in item.nodes]
+                item = Kernel(item.nodes, [item.nest()], outs)
+            self.kernels.append(item)
+
+    def _region(self, node: Node) -> Kernel:
+        given = [self.buffers[x] for x in node.inputs]
+        if isinstance(node.type, TupleType):
+            results = [self.buffers[self._items[node, i][0]] for i in range(len(item_types(node)))]
+        else:
+            results = [self.buffers[node]]
+        kernel = region_kernel(node, given, results, self.memory, self._inside)
+        for region in regions_of(kernel):
+            pairs = [(c.into, c.out) for c in region.carries]
+            for carry, same in zip(region.carries, in_place(region.blocks[-1], pairs), strict=True):
+                carry.in_place = same
+        return kernel
+
+    def _inside(
+        self, graph: Graph, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
+    ) -> list[Kernel]:
+        block = Block(graph, inputs, outputs, self.memory, self.light)
+        self.reasons |= block.reasons
+        return block.kernels
+
+    def _temporary(self, node: Node) -> Buffer:
+        self.buffers[node] = self.memory.new("temporary", node.type, node)
+        return self.buffers[node]
+
+    def _scratch(self, node: Node, type: TensorType) -> Buffer:
+        """Memory that the kernel of a node works in."""
+        return self.memory.new("temporary", type, node)
+
+    def _copy(self, node: Node, buffer: Buffer) -> Nest:
+        body = Body()
+        loops, index = loops_over(body, node.shape)
+        value = Reader(body, self.buffers).read(node, index)
+        store = Store(buffer, body.offset(index, node.shape), value)
+        return mapping(loops, body, [store])

@@ -1,0 +1,247 @@
+"""Which nodes are stored in buffers, and which are computed where they are read.
+
+One walk from the outputs to the inputs. Every stored node is the root of a kernel; a node that is
+not stored belongs to the kernels of its users. A node is stored if
+
+- it is an output, or an op that reads more than one element of its inputs for one of its own
+  (a reduction, a contraction, a scan, a scatter),
+- its op needs it in memory (an operand of a contraction; the source of a reshape whose index would
+  need divisions; the key of random bits),
+- or computing it where it is read would repeat work: it is read by several kernels, at several
+  indices, or again and again along an axis in front that an `expand` adds,
+- or its kernel is full: kernels are bounded, so that the time to compile a graph is linear.
+
+A large node that is cheaply computed from its indices alone, such as a mask, repeats less work than
+it takes to load it. So does one of a few cheap steps from a single stored array, such as the steps
+towards an activation that its derivative wants as well: each reader loads that array instead, and
+nobody writes the node. Reductions are excepted: they follow in the same blocks, with the node still
+in the cache.
+
+Views (permute, slice, ...) repeat no work. They are stored where a kernel is full, where many
+kernels or indices read one, and where a contraction could not read memory through them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from retrograd.ir import Graph, Node
+from retrograd.passes.lowering.libcall import Call
+from retrograd.schedule.index_maps import is_plain_reshape, leaf_value, reshape_root
+from retrograd.schedule.strided_views import reads_windows
+
+KERNEL_NODES = 120  # nodes in one kernel
+READERS = 6  # different indices, or kernels, that may read one view
+FAR = 1 << 20  # bytes from which on loading a value takes longer than to compute a cheap one
+AGAIN_NODES = 8  # cheap nodes that are computed again, rather than to store the last of them
+SMALL = 16  # how many times smaller an array is that is loaded at no cost
+CONCAT_PARTS = 4  # a concat of more parts is copied part by part
+
+SCANS = frozenset(
+    ("cumsum", "cumprod", "cummax", "cummin", "cumargmax", "cumargmin", "linear_scan")
+)
+REDUCTIONS = frozenset(
+    ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
+)
+INTERNAL = frozenset(("check_index", "store", "call"))
+SCATTERS = frozenset(("scatter_add", "scatter_set", "scatter_mul", "scatter_max", "scatter_min"))
+ORDERED = frozenset(("sort", "argsort", "searchsorted"))
+LOOPS = frozenset(("scan", "while_loop", "cond", "sized", "dag_scan"))
+ROOTS = (
+    REDUCTIONS | {"argmax", "argmin", "dot_general"} | SCANS | SCATTERS | ORDERED | INTERNAL | LOOPS
+)
+VIEWS = frozenset(("expand", "permute", "slice", "flip", "pad", "concat", "reshape", "gather"))
+LEAVES = frozenset(("constant", "iota", "size_of"))
+# Cheap enough to be computed twice rather than stored and loaded.
+# fmt: off
+CHEAP = frozenset((
+    "add", "sub", "mul", "neg", "abs", "cast", "select", "relu", "eq", "ne", "lt", "le", "gt", "ge",
+    "max", "min", "bitwise_and", "bitwise_or", "bitwise_not", "copysign", "signbit",
+))
+# fmt: on
+
+
+@dataclass(slots=True)
+class Use:
+    """How the users of a node read it."""
+
+    homes: set[Node] = field(default_factory=set)  # roots of the kernels that read it
+    indices: set[int] = field(default_factory=set)  # distinct ways in which they index it
+    forced: bool = False  # it must be in memory
+    operand: bool = False  # it, or what it is a view of, must be in memory
+    spread: bool = False  # the same, but it may be windows over what is in memory
+    repeated: bool = False  # each element is read many times
+
+
+class Fusion:
+    """Decides for every node of a graph. `stored` lists the kernels' roots in order; `reasons` says
+    of each why it is one."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.stored: list[Node] = []
+        self.reasons: dict[Node, str] = {}
+        self._given = set(graph.inputs)
+        self._outputs = set(graph.outputs)
+        self._uses: dict[Node, Use] = {}
+        self._counts: dict[Node, int] = {}
+        self._indices: dict[tuple[object, ...], int] = {}
+        self._of_nothing = made_of_nothing(graph)
+        for node in reversed(graph.nodes):
+            self._visit(node)
+        self.stored.reverse()
+
+    def _visit(self, node: Node) -> None:
+        use = self._uses.pop(node, None) or Use()
+        if node in self._given or is_buffer(node) or node.op == "item":
+            return  # an item is where the operation of several results leaves it
+        reason = self._reason(node, use)
+        if reason:
+            self.stored.append(node)
+            self.reasons[node] = reason
+            self._counts[node] = 1
+            use = Use({node}, {self._index(node)})
+        else:
+            for home in use.homes:
+                self._counts[home] += 1
+        for position, x in enumerate(node.inputs):
+            self._pass_on(node, use, position, x)
+
+    def _reason(self, node: Node, use: Use) -> str:
+        """Why a node is stored; empty where it is computed where it is read."""
+        if node in self._outputs:
+            return "an output"
+        if node.op in ROOTS:
+            return "reads many elements for one"
+        if node.op in LEAVES:
+            return "needed in memory" if use.forced and node.op == "iota" else ""
+        if use.forced:
+            return "needed in memory"
+        if any(self._counts[home] >= KERNEL_NODES for home in use.homes):
+            return "its kernel is full" if node.op != "reshape" or is_plain_reshape(node) else ""
+        if node.op == "concat" and len(node.inputs) > CONCAT_PARTS:
+            return "copied part by part"
+        wide = len(use.homes) > READERS or len(use.indices) > READERS
+        if node.op == "reshape":
+            return "read in many ways" if wide and is_plain_reshape(node) else ""
+        if node.op in VIEWS:
+            # A contraction reads its operand many times: only strided views of memory serve it.
+            operand = use.operand and node.op not in ("permute", "expand", "slice")
+            return "read in many ways" if wide else "an operand" if operand else ""
+        if use.operand:
+            return "an operand"
+        if use.spread and node.op == "windows":
+            return ""
+        if node in self._of_nothing and is_far(node):
+            return ""
+        if len(use.homes) > 1:
+            return "" if self._again(node, use) else f"read by {len(use.homes)} kernels"
+        if node.op in CHEAP:
+            return "read in several ways" if len(use.indices) > 2 else ""
+        if len(use.indices) > 1:
+            return "read in several ways"
+        return "read many times" if use.repeated and node.type.rank > 0 else ""
+
+    def _again(self, node: Node, use: Use) -> bool:
+        """Whether to load what a large node is cheaply computed from takes as long as to load it,
+        so that it need not be written."""
+        few = len(use.indices) <= len(use.homes) <= READERS and not use.repeated
+        if not few or not is_far(node) or any(home.op in ROOTS for home in use.homes):
+            return False
+        seen, todo, source = {node}, [node], None
+        while todo:
+            x = todo.pop()
+            if x in self._of_nothing or (x.op == "expand" and is_small(x.inputs[0], node)):
+                continue
+            if x.op in CHEAP:
+                todo += [y for y in dict.fromkeys(x.inputs) if y not in seen]
+                seen.update(x.inputs)
+                if len(seen) > 2 * AGAIN_NODES:
+                    return False
+            elif source not in (None, x) or not self._is_source(x, node):
+                return False
+            else:
+                source = x
+        return sum(x.op in CHEAP for x in seen) <= AGAIN_NODES
+
+    def _is_source(self, x: Node, node: Node) -> bool:
+        """Whether a node may be loaded instead of another. Inputs may not: they would be read
+        later, and what the caller gave away could not be overwritten as early."""
+        kept = x.op not in VIEWS and x.op != "item" and x not in self._given
+        return kept and x.shape == node.shape and x.dtype.itemsize <= node.dtype.itemsize
+
+    def _pass_on(self, node: Node, use: Use, position: int, x: Node) -> None:
+        """Tell an input how it is read."""
+        if node.op == "reshape" and not is_plain_reshape(node):
+            # Memory has no shape: the reshape is another view of where its source is stored.
+            source = reshape_root(x, self._given)
+            self._use(source).forced = True
+            if source is not x:
+                self._use(x)
+            return
+        own = self._use(x)
+        own.homes |= use.homes
+        own.repeated |= use.repeated
+        if node.op == "dot_general":
+            spread = position == 0 and reads_windows(node)
+            own.operand, own.spread = own.operand or not spread, own.spread or spread
+        if node.op in LOOPS:
+            own.forced = True
+        if isinstance(node.prim, Call) and (position or not node.prim.fills):
+            own.forced = True
+        if node.op == "random_bits":
+            # Computing a key, often from random bits itself, costs hundreds of operations.
+            own.forced = True
+        if node.op in VIEWS and not (node.op == "gather" and position == 1):
+            own.operand |= use.operand
+            own.spread |= use.spread
+            own.indices |= {self._index(node, position, i) for i in use.indices}
+            if node.op == "expand":
+                own.repeated |= repeats(node)
+            if node.op == "gather":
+                own.repeated = True
+        else:
+            own.indices |= use.indices
+            own.operand |= use.spread and node.op == "windows"
+
+    def _use(self, x: Node) -> Use:
+        return self._uses.setdefault(x, Use())
+
+    def _index(self, *key: object) -> int:
+        return self._indices.setdefault(key, len(self._indices))
+
+
+def is_buffer(node: Node) -> bool:
+    """Whether a node is an array that is at hand before the program runs."""
+    return node.op == "constant" and leaf_value(node) is None
+
+
+def made_of_nothing(graph: Graph) -> set[Node]:
+    """Nodes that are cheaply computed from their indices alone, a causal mask for instance."""
+    found: set[Node] = set()
+    for node in graph.nodes:
+        leaf = node.op in LEAVES and not is_buffer(node)
+        cheap = node.op in CHEAP or node.op in ("expand", "permute")
+        if leaf or (cheap and found.issuperset(node.inputs)):
+            found.add(node)
+    return found
+
+
+def is_far(node: Node) -> bool:
+    """Whether a node would not stay in the cache from one kernel that reads it to the next."""
+    size = node.type.size
+    return isinstance(size, int) and size * node.dtype.itemsize > FAR
+
+
+def is_small(x: Node, node: Node) -> bool:
+    """Whether a node is so much smaller than another that to load it as well costs nothing."""
+    size, whole = x.type.size, node.type.size
+    return isinstance(size, int) and isinstance(whole, int) and size * SMALL <= whole
+
+
+def repeats(node: Node) -> bool:
+    """Whether an expansion adds an axis before one that its input has: then what is read through it
+    changes in the inner loop, and cannot be hoisted out of the outer one."""
+    last = max((i for i, d in enumerate(node.shape) if i not in node.attrs["axes"] and d != 1),
+               default=-1)  # fmt: skip
+    return any(axis < last for axis in node.attrs["axes"])

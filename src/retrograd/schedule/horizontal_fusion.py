@@ -1,0 +1,92 @@
+"""Joining stored nodes of one domain into one nest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from retrograd.ir import Node, Shape
+from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.index_maps import Reader, reshape_root
+from retrograd.schedule.loop_nest import INDEXING, Nest, Store, loops_over, mapping
+from retrograd.schedule.ssa import Body, Value
+
+GROUP_VALUES = 400  # values in the body of a group, roughly
+
+
+class Group:
+    """Elementwise nests of one domain, grown node by node into one nest with a store for each.
+
+    Taking in a node pays where it shares loads or results with those that are there.
+    """
+
+    def __init__(self, domain: Shape, stored: Mapping[Node, Buffer], position: int) -> None:
+        self.domain = domain
+        self.position = position  # among the kernels
+        self.stored = stored
+        self.nodes: list[Node] = []
+        self.stores: list[Store] = []
+        self.body = body = Body()
+        self._loops, self._index = loops_over(body, domain)
+        self._offset = body.offset(self._index, domain)
+        self._reader = Reader(body, stored)
+        self._seen: set[Value] = set()
+        self._touched: set[Buffer] = set()
+
+    def take(self, node: Node, reads: set[Buffer], made: Mapping[Buffer, int]) -> bool:
+        """Add a node; False, and nothing is changed, where that is not possible or does not pay.
+
+        `reads` are the buffers it is computed from, `made` the positions of the kernels that write
+        buffers. Most refusals follow from these alone.
+        """
+        if node.shape != self.domain or len(self._seen) > GROUP_VALUES:
+            return False
+        if self.nodes and reads.isdisjoint(self._touched):
+            return False
+        if any(made.get(b, -1) > self.position for b in reads):
+            return False
+        value = self._reader.compute(node, self._index)
+        outs = {s.buffer for s in self.stores}
+        fresh: set[Value] = set()
+        shares = value in self._seen
+        todo = [value]
+        while todo:
+            v = todo.pop()
+            if v in self._seen or v in fresh:
+                shares |= v in self._seen and (v.op == "load" or v.op not in INDEXING)
+                continue
+            # What another node of the group writes is not in memory yet at every index.
+            if v.op == "load" and v.attr in outs:
+                return False
+            fresh.add(v)
+            todo.extend(v.args)
+        if self.nodes and not shares:
+            return False
+        self._seen |= fresh
+        self._touched |= reads
+        self._touched.add(self.stored[node])
+        self.nodes.append(node)
+        self.stores.append(Store(self.stored[node], self._offset, value))
+        return True
+
+    def nest(self) -> Nest:
+        """The nest of all that was taken."""
+        return mapping(self._loops, self.body, self.stores)
+
+
+def buffers_read(node: Node, stored: Mapping[Node, Buffer]) -> set[Buffer]:
+    """The buffers that a node is computed from."""
+    found: set[Buffer] = set()
+    seen, todo = {node}, [node]
+    while todo:
+        for x in todo.pop().inputs:
+            if x in seen:
+                continue
+            seen.add(x)
+            buffer = stored.get(x)
+            if buffer is None and x.op == "reshape":
+                buffer = stored.get(reshape_root(x.inputs[0], stored))
+            if buffer is None:
+                todo.append(x)
+            else:
+                found.add(buffer)
+    return found

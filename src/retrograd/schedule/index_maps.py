@@ -1,0 +1,347 @@
+"""How each op reads its inputs: every node as a function from an index to a scalar.
+
+`Reader.read(node, index)` gives the value of a node's element inside of a body. Stored nodes are
+loaded; the others are computed from their inputs by the rule of their op: an elementwise op reads
+at the same index, a permutation at the permuted one, and so on. A rule is a generator: it yields
+what it needs, `(node, index, guard)`, and is sent the value. This keeps deep expressions off
+Python's call stack.
+
+A guard is a condition outside of which the value is not used (next to a padding, say). Loads under
+a guard that does not hold read another element instead of one that may not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd.errors import BackendError
+from retrograd.ir import Dim, Node, int64, uint32
+from retrograd.ops.elementwise import ELEMENTWISE
+from retrograd.ops.random.threefry import PARITY, ROTATIONS
+from retrograd.schedule.buffer import Buffer
+from retrograd.schedule.ssa import Body, Index, Value
+
+Request = tuple[Node, Index, "Value | None"]
+Steps = Generator[Request, Value, Value]
+Rule = Callable[["Reader", Node, Index, "Value | None"], Steps]
+
+
+class Reader:
+    """Reads elements of nodes inside one body."""
+
+    def __init__(self, body: Body, stored: Mapping[Node, Buffer]) -> None:
+        self.body = body
+        self.stored = stored
+        self._known: dict[tuple[Any, ...], Value] = {}
+
+    def read(self, node: Node, index: Index, guard: Value | None = None) -> Value:
+        """The value of an element."""
+        return self._run(self._steps(node, index, guard, load=True))
+
+    def compute(self, node: Node, index: Index) -> Value:
+        """The value of an element of a stored node, from its inputs. What is read of it later in
+        this body, at the same index, is this value."""
+        return self._run(self._steps(node, index, None, load=False))
+
+    def _run(self, first: Steps) -> Value:
+        stack, sent = [first], None
+        while True:
+            try:
+                request = stack[-1].send(sent)  # type: ignore[arg-type]
+            except StopIteration as done:
+                stack.pop()
+                sent = done.value
+                if not stack:
+                    return sent
+                continue
+            sent = self._at_hand(*request)
+            if sent is None:
+                stack.append(self._steps(*request, load=True))
+
+    def _at_hand(self, node: Node, index: Index, guard: Value | None) -> Value | None:
+        return self._known.get((node, *map(id, index), id(guard)))
+
+    def _steps(self, node: Node, index: Index, guard: Value | None, load: bool) -> Steps:
+        key = (node, *map(id, index), id(guard))
+        zero = self.body.size(0)
+        index = tuple([zero if d == 1 else i for i, d in zip(index, node.shape, strict=True)])
+        buffer = self.stored.get(node) if load else None
+        if buffer is None and node.op == "reshape":
+            buffer = self.stored.get(reshape_root(node.inputs[0], self.stored))
+        if buffer is not None:
+            value = self._load(buffer, index, node, guard)
+        else:
+            value = yield from rule_of(node)(self, node, index, guard)
+        self._known[key] = value
+        return value
+
+    def _load(self, buffer: Buffer, index: Index, node: Node, guard: Value | None) -> Value:
+        if guard is None:
+            offset = self.body.offset(index, node.shape)
+        else:
+            offset = self.body.guarded(index, node.shape, guard)
+        return self.body.load(buffer, offset, node.dtype)
+
+
+def rule_of(node: Node) -> Rule:
+    """The rule of a node's op; an op without one is an error that names it."""
+    rule = RULES.get(node.op)
+    if rule is None:
+        if node.op not in ELEMENTWISE:
+            raise BackendError(f"the kernel plan knows no way to compute {node.describe()}")
+        return elementwise
+    return rule
+
+
+def elementwise(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    args = []
+    for x in node.inputs:
+        args.append((yield x, index, guard))
+    return r.body.make(node.op, args, node.dtype)
+
+
+def store(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    return (yield node.inputs[0], index, guard)
+
+
+def leaf_value(node: Node) -> Any:
+    """The scalar that a constant has everywhere, or None."""
+    value = node.attrs["value"]
+    return value if value.size == 1 else None
+
+
+def constant(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    return r.body.const(leaf_value(node).reshape(()), node.dtype)
+    yield  # a generator like every rule
+
+
+def iota(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    return r.body.make("cast", (index[node.attrs["axis"]],), node.dtype)
+    yield
+
+
+def size_of(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    return r.body.make("cast", (r.body.size(node.attrs["size"]),), node.dtype)
+    yield
+
+
+def cast(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    x = yield node.inputs[0], index, guard
+    return r.body.make("cast", (x,), node.dtype)
+
+
+def expand(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    new = node.attrs["axes"]
+    kept = tuple([i for axis, i in enumerate(index) if axis not in new])
+    return (yield node.inputs[0], kept, guard)
+
+
+def permute(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    source = list(index)
+    for i, p in zip(index, node.attrs["perm"], strict=True):
+        source[p] = i
+    return (yield node.inputs[0], tuple(source), guard)
+
+
+def slice_(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    b, a = r.body, node.attrs
+    source = [
+        b.add(b.mul(i, b.size(step)), b.size(start))
+        for i, start, step in zip(index, a["starts"], a["steps"], strict=True)
+    ]
+    return (yield node.inputs[0], tuple(source), guard)
+
+
+def flip(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    b, axes = r.body, node.attrs["axes"]
+    source = [
+        b.sub(b.size(d - 1), i) if axis in axes else i
+        for axis, (i, d) in enumerate(zip(index, node.shape, strict=True))
+    ]
+    return (yield node.inputs[0], tuple(source), guard)
+
+
+def pad(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    (x, fill), b, a = node.inputs, r.body, node.attrs
+    source, inside = [], None
+    for i, d, low, high, gap in zip(
+        index, x.shape, a["low"], a["high"], a["interior"], strict=True
+    ):
+        j = b.sub(i, b.size(low))
+        if low != 0:
+            inside = b.both(inside, b.at_least(i, b.size(low)))
+        if high != 0 or (gap and isinstance(d, Dim)) or d == 0:
+            reach = d if d == 0 else d + (d - 1) * gap
+            inside = b.both(inside, b.less(j, b.size(reach)))
+        if gap:
+            on_grid = b.less(b.mod(j, b.size(gap + 1)), b.size(1))
+            inside = b.both(inside, on_grid)
+            j = b.div(j, b.size(gap + 1))
+        source.append(j)
+    value = yield x, tuple(source), b.both(guard, inside)
+    if inside is None:
+        return value
+    other = yield fill, (), guard
+    return b.make("select", (inside, value, other), node.dtype)
+
+
+def windows(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    b, a = r.body, node.attrs
+    rank = len(a["sizes"])
+    lead = len(index) - 2 * rank
+    source = [
+        b.add(b.mul(o, b.size(stride)), b.mul(k, b.size(gap)))
+        for o, k, stride, gap in zip(
+            index[lead : lead + rank], index[lead + rank :], a["strides"], a["dilations"],
+            strict=True,
+        )
+    ]  # fmt: skip
+    return (yield node.inputs[0], (*index[:lead], *source), guard)
+
+
+def concat(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    b, axis = r.body, node.attrs["axis"]
+    start: int | Dim = 0
+    at, result = index[axis], None
+    for x in node.inputs:
+        end = start + x.shape[axis]
+        if x.shape[axis] != 0:
+            before, after = b.less(at, b.size(end)), b.at_least(at, b.size(start))
+            own = (*index[:axis], b.sub(at, b.size(start)), *index[axis + 1 :])
+            value = yield x, own, b.both(guard, b.both(after, before))
+            if result is None:
+                result = value
+            else:
+                result = b.make("select", (after, value, result), node.dtype)
+        start = end
+    return result if result is not None else b.const(0, node.dtype)
+
+
+def gather(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    (x, position), a = node.inputs, node.attrs
+    axis, shared = a["axis"], a["shared"]
+    end = axis + position.type.rank - shared
+    at = yield position, (*index[:shared], *index[axis:end]), guard
+    if at.dtype is not int64:
+        at = r.body.make("cast", (at,), int64)
+    return (yield x, (*index[:axis], at, *index[end:]), guard)
+
+
+def reshape(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    (x,), b = node.inputs, r.body
+    source: list[Value] = []
+    for outer, inner in axis_groups(node.shape, x.shape):
+        own = [node.shape[i] for i in outer]
+        position = b.offset([index[i] for i in outer], own)  # type: ignore[arg-type]
+        source += b.unravelled(position, [x.shape[i] for i in inner])
+    return (yield x, tuple(source), guard)
+
+
+def axis_groups(
+    left: Sequence[int | Dim], right: Sequence[int | Dim]
+) -> list[tuple[list[int], list[int]]]:
+    """Split two shapes of equal size into the shortest runs of axes of equal product."""
+    groups: list[tuple[list[int], list[int]]] = []
+    if any(d == 0 for d in (*left, *right)):
+        return [(list(range(len(left))), list(range(len(right))))]
+    i = j = 0
+    while i < len(left) or j < len(right):
+        outer, inner = [], []
+        p: int | Dim = 1
+        q: int | Dim = 1
+        if i < len(left):
+            outer, p, i = [i], left[i], i + 1
+        if j < len(right):
+            inner, q, j = [j], right[j], j + 1
+        while p != q:
+            if j < len(right) and (_smaller(q, p) or i == len(left)):
+                inner.append(j)
+                q, j = q * right[j], j + 1
+            elif i < len(left):
+                outer.append(i)
+                p, i = p * left[i], i + 1
+            else:
+                break
+        groups.append((outer, inner))
+    return groups
+
+
+def _smaller(a: int | Dim, b: int | Dim) -> bool:
+    """Whether `a` is the one to be extended: the smaller, or the one of lower degree."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a < b
+    return _degree(a) < _degree(b) or (_degree(a) == _degree(b) and isinstance(a, int))
+
+
+def _degree(size: int | Dim) -> int:
+    if isinstance(size, int):
+        return 0
+    return max(sum(power for _, power in monomial) for monomial, _ in size.terms)
+
+
+def is_plain_reshape(node: Node) -> bool:
+    """Whether reading through a reshape needs no division: it merges axes of its result only."""
+    return all(
+        sum(1 for i in inner if node.inputs[0].shape[i] != 1) <= 1
+        for _, inner in axis_groups(node.shape, node.inputs[0].shape)
+    )
+
+
+def reshape_root(node: Node, stop: Container[Node]) -> Node:
+    """What a chain of reshapes starts from."""
+    while node.op == "reshape" and node not in stop:
+        (node,) = node.inputs
+    return node
+
+
+def random_bits(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+    """Threefry-2x32-20 of the key on the element's number; see `retrograd.ops.random.threefry`."""
+    (key,), b, shape = node.inputs, r.body, node.attrs["shape"]
+    lead, own = index[: key.type.rank - 1], index[key.type.rank - 1 :]
+    k0 = yield key, (*lead, b.size(0)), guard
+    k1 = yield key, (*lead, b.size(1)), guard
+
+    def do(op: str, x: Value, y: Value) -> Value:
+        return b.make(op, (x, y), uint32)
+
+    def number(n: int) -> Value:
+        return b.const(np.uint32(n), uint32)
+
+    count = b.offset(own, shape)
+    high = b.make("shift_right", (count, b.const(32, int64)), int64)
+    x0, x1 = (b.make("cast", (c,), uint32) for c in (count, high))
+    keys = (k0, k1, do("bitwise_xor", do("bitwise_xor", k0, k1), number(PARITY)))
+    x0, x1 = do("add", x0, keys[0]), do("add", x1, keys[1])
+    for i in range(5):
+        for turn in ROTATIONS[i % 2]:
+            x0 = do("add", x0, x1)
+            left, right = (
+                do(f"shift_{way}", x1, number(n))
+                for way, n in (("left", turn), ("right", 32 - turn))
+            )
+            x1 = do("bitwise_xor", do("bitwise_or", left, right), x0)
+        x0 = do("add", x0, keys[(i + 1) % 3])
+        x1 = do("add", do("add", x1, keys[(i + 2) % 3]), number(i + 1))
+    return x0
+
+
+RULES: dict[str, Rule] = {
+    "constant": constant,
+    "iota": iota,
+    "size_of": size_of,
+    "cast": cast,
+    "expand": expand,
+    "permute": permute,
+    "slice": slice_,
+    "flip": flip,
+    "pad": pad,
+    "windows": windows,
+    "concat": concat,
+    "gather": gather,
+    "reshape": reshape,
+    "random_bits": random_bits,
+    "store": store,
+}

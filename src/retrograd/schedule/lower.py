@@ -1,0 +1,318 @@
+"""From a stored node to the loop nests that compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from retrograd.ir import Dim, Node, Shape, TensorType, float64, int64, product, uint8
+from retrograd.ops.matmul import DotGeneral, sums_along
+from retrograd.ops.numerics.compensated_sum import BLOCK, is_wide
+from retrograd.ops.numerics.summation import PRODUCTS
+from retrograd.passes.lowering.legalize import CheckIndex
+from retrograd.schedule import lower_scan, lower_sort
+from retrograd.schedule.buffer import Buffer, accumulator_of
+from retrograd.schedule.fusion import CONCAT_PARTS, REDUCTIONS, SCANS, SCATTERS
+from retrograd.schedule.index_maps import Reader
+from retrograd.schedule.loop_nest import Nest, Store, loops_over, mapping
+from retrograd.schedule.ssa import Body, Index, Value
+from retrograd.schedule.strided_views import Operand, as_product, wants_routine
+
+
+class Lowering:
+    """Makes the nests of one stored node."""
+
+    def __init__(
+        self,
+        node: Node,
+        stored: Mapping[Node, Buffer],
+        scratch: Callable[[TensorType], Buffer],
+        light: bool = False,
+    ) -> None:
+        self.light = light  # see `Plan`
+        self.node = node
+        self.stored = stored
+        self.out = stored[node]
+        self.spare: list[Buffer] = []  # memory that only the nests use
+        self._scratch = scratch
+
+    def scratch(self, type: TensorType) -> Buffer:
+        """Memory for the nests to work in."""
+        self.spare.append(self._scratch(type))
+        return self.spare[-1]
+
+    def nests(self) -> list[Nest]:
+        node = self.node
+        special = SPECIAL.get(node.op)
+        if special is not None:
+            return special(self)
+        if node.op in REDUCTIONS:
+            (x,) = node.inputs
+            return [self.reduction(x.shape, node.attrs["axes"], lambda r, i: r.read(x, i))]
+        if node.op == "concat" and len(node.inputs) > CONCAT_PARTS:
+            return self.parts()
+        return [self.map(node.shape, lambda r, i: r.compute(node, i))]
+
+    # -- one element for one element ----------------------------------------------------------
+    def map(
+        self,
+        domain: Shape,
+        value: Callable[[Reader, Index], Value],
+        place: Callable[[Body, Index], Value] | None = None,
+        into: Buffer | None = None,
+    ) -> Nest:
+        body = Body()
+        loops, index = loops_over(body, domain)
+        offset = place(body, index) if place else body.offset(index, domain)
+        element = value(Reader(body, self.stored), index)
+        return mapping(loops, body, [Store(into or self.out, offset, element)])
+
+    def copy_of(self, x: Node) -> Nest:
+        """`x`, written to where the result goes."""
+        return self.map(x.shape, lambda r, i: r.read(x, i))
+
+    def parts(self) -> list[Nest]:
+        """A concat copied part by part."""
+        axis, found = self.node.attrs["axis"], []
+        start: int | Dim = 0
+        for x in self.node.inputs:
+
+            def place(b: Body, i: Index, start: int | Dim = start) -> Value:
+                moved = b.add(i[axis], b.size(start))
+                return b.offset((*i[:axis], moved, *i[axis + 1 :]), self.node.shape)
+
+            def value(r: Reader, i: Index, x: Node = x) -> Value:
+                return r.read(x, i)
+
+            found.append(self.map(x.shape, value, place))
+            start = start + x.shape[axis]
+        return found
+
+    def check(self) -> list[Nest]:
+        (x,) = self.node.inputs
+        nest = self.map(x.shape, lambda r, i: r.read(x, i))
+        prim = self.node.prim
+        assert isinstance(prim, CheckIndex)
+        nest.kind, nest.info = "check", {"size": nest.body.size(prim.size)}
+        return [nest]
+
+    # -- reductions ---------------------------------------------------------------------------
+    def reduction(
+        self,
+        domain: Shape,
+        axes: Sequence[int],
+        value: Callable[[Reader, Index], Value],
+        op: str = "",
+    ) -> Nest:
+        """Reduce `value` over some axes of a domain."""
+        wide = [i for i, d in enumerate(domain) if d != 1]
+        kept = [i for i in wide if i not in axes]
+        reduced = [i for i in wide if i in axes]
+        row = not kept or bool(reduced and reduced[-1] > kept[-1])
+        body = Body()
+        counters = {axis: body.loop(k) for k, axis in enumerate((*kept, *reduced))}
+        index = tuple(counters.get(i, body.size(0)) for i in range(len(domain)))
+        place = tuple(index[i] for i in range(len(domain)) if i not in axes)
+        offset = body.offset(place, [d for i, d in enumerate(domain) if i not in axes])
+        element = value(Reader(body, self.stored), index)
+        loops = [domain[i] for i in (*kept, *reduced)]
+        nest = Nest("row" if row else "column", loops, body, [Store(self.out, offset, element)])
+        nest.op, nest.kept = op or self.node.op, len(kept)
+        nest.vec = len(loops) - 1 if row else len(kept) - 1
+        nest.tile = len(kept) - 1 if row else len(kept) - 2
+        nest.accumulator = accumulator_of(self.node.dtype)
+        nest.info["count"] = body.size(product(domain[i] for i in axes))
+        return nest
+
+    def extremum(self) -> list[Nest]:
+        (x,), axis = self.node.inputs, self.node.attrs["axis"]
+        body = Body()
+        kept = [i for i in range(x.type.rank) if i != axis]
+        counters = {i: body.loop(k) for k, i in enumerate((*kept, axis))}
+        index = tuple(counters[i] for i in range(x.type.rank))
+        offset = body.offset(tuple(counters[i] for i in kept), self.node.shape)
+        element = Reader(body, self.stored).read(x, index)
+        loops = [x.shape[i] for i in (*kept, axis)]
+        nest = Nest("arg", loops, body, [Store(self.out, offset, element)], op=self.node.op)
+        nest.kept = len(kept)
+        nest.vec = len(kept) - 1 if axis != x.type.rank - 1 else -1
+        return [nest]
+
+    # -- scatter and contraction --------------------------------------------------------------
+    def scatter(self) -> list[Nest]:
+        x, position, updates = self.node.inputs
+        axis, shared = self.node.attrs["axis"], self.node.attrs["shared"]
+        end = axis + position.type.rank - shared
+        sums = self.node.op == "scatter_add" and x.dtype.is_float
+        if sums and is_wide(x, axis) and not _at_most(1, updates.shape[axis:end]):
+            total = self.scratch(x.type.with_dtype(float64))
+            start = self.map(
+                x.shape, lambda r, i: r.body.make("cast", (r.read(x, i),), float64), into=total
+            )
+            nest, *_ = self._scattering(total)
+            return [start, nest, self.map(x.shape, lambda r, i: _rounded(r, total, x, i))]
+        start = self.copy_of(x)
+        nest, place, many = self._scattering(self.out)
+        if sums and not _at_most(BLOCK, updates.shape[axis:end]):
+            own = sum(d != 1 for d in updates.shape[:end])
+            return [start, *self._in_blocks(nest, place, own, many)]
+        return [start, nest]
+
+    def _scattering(self, into: Buffer) -> tuple[Nest, Index, int | Dim]:
+        """Updates that meet what is in a buffer, the place that each belongs to, and how many
+        places there are in an iteration that is independent of others."""
+        x, position, updates = self.node.inputs
+        axis, shared = self.node.attrs["axis"], self.node.attrs["shared"]
+        end = axis + position.type.rank - shared
+        body = Body()
+        loops, index = loops_over(body, updates.shape)
+        reader = Reader(body, self.stored)
+        at = reader.read(position, (*index[:shared], *index[axis:end]))
+        if at.dtype is not int64:
+            at = body.make("cast", (at,), int64)
+        offset = body.offset((*index[:axis], at, *index[end:]), x.shape)
+        update = reader.read(updates, index)
+        if into.type.dtype is not update.dtype:
+            update = body.make("cast", (update,), into.type.dtype)
+        # Positions along the last axis differ, unless it is the one that is scattered.
+        side_by_side = bool(index) and axis != x.type.rank - 1 and updates.shape[-1] != 1
+        nest = Nest("scatter", loops, body, [Store(into, offset, update)])
+        nest.vec = len(loops) - 1 if side_by_side else -1
+        nest.op = self.node.op
+        # What stands before the axis is independent; where nothing does, threads share the places
+        # that are written, and each goes through all positions.
+        apart = next((i for i in range(axis) if updates.shape[i] != 1), axis)
+        nest.info["each"] = product(x.shape[apart + 1 :])
+        if apart == axis:
+            nest.info["at"], nest.info["places"] = at, x.shape[axis]
+        return nest, (*index[:axis], at), product(x.shape[apart + 1 : axis + 1])
+
+    def _in_blocks(self, nest: Nest, place: Index, own: int, many: int | Dim) -> list[Nest]:
+        """A scatter that adds the updates of a place in blocks: before it, a nest that sets to 0
+        how many of a block a place has had, and behind it, one that adds the totals of blocks to
+        what is there. `own` loops say which place it is, of `many` in an iteration of the
+        outermost."""
+        x, axis = self.out.type, self.node.attrs["axis"]
+        shape = x.shape[: axis + 1]
+        counts = self.scratch(TensorType(uint8, shape))
+        wide = TensorType(float64, x.shape)
+        totals = [self.scratch(wide) for _ in range(2 if x.dtype is float64 else 1)]
+        zero = self.map(shape, lambda r, i: r.body.const(0, uint8), into=counts)
+        nest.kind, nest.kept = "sums", own
+        nest.info["place"] = nest.body.offset(place, shape)
+        nest.info["work"] = [(counts, many), *((b, nest.info["each"]) for b in totals)]
+        return [zero, nest, self._settling(counts, totals, axis)]
+
+    def _settling(self, counts: Buffer, totals: Sequence[Buffer], axis: int) -> Nest:
+        """The totals of blocks added to what is there, where there are any."""
+        x, body = self.out.type, Body()
+        loops, index = loops_over(body, x.shape)
+        kept = sum(d != 1 for d in x.shape[: axis + 1])
+        if kept == len(loops):
+            loops.append(1)  # so that totals are read within a loop of their own
+        at = body.offset(index, x.shape)
+        there = body.load(self.out, at, x.dtype)
+        nest = Nest("settle", loops, body, [Store(self.out, at, there)], kept=kept)
+        nest.vec = len(loops) - 1 if loops[-1] != 1 else -1
+        place = body.offset(index[: axis + 1], counts.type.shape)
+        nest.info["count"] = body.load(counts, place, uint8)
+        last = len(loops)
+        nest.info["totals"] = tuple(
+            body.make("load", (at,), float64, buffer, last) for buffer in totals
+        )
+        return nest
+
+    def contraction(self) -> list[Nest]:
+        node = self.node
+        large = not self.light and wants_routine(node)
+        matrices = as_product(node, self.stored.__contains__) if large else None
+        if matrices is not None:
+            body = Body()
+            loops, index = loops_over(body, matrices.batch)
+            nest = Nest("gemm", loops, body)
+            nest.info = {s: body.size(getattr(matrices, s)) for s in "mnk"}
+            for name in "ab":
+                nest.info[name] = self._operand(body, index, getattr(matrices, name))
+            if matrices.a.spread:
+                nest.info["spread"] = matrices.a.spread
+            rows = (*index, body.size(0))
+            inner = product((matrices.m, matrices.n))
+            nest.info["y"] = body.offset(rows, (*matrices.batch, inner))
+            nest.info["buffers"] = [
+                self.stored[matrices.a.view.root], self.stored[matrices.b.view.root], self.out,
+            ]  # fmt: skip
+            return [nest]
+        return [self._loops()]
+
+    def _operand(self, body: Body, index: Index, x: Operand) -> tuple[Value, bool, Value]:
+        offset = body.size(x.view.offset)
+        for i, stride in zip(index, x.batch, strict=True):
+            offset = body.add(offset, body.mul(i, body.size(stride)))
+        return offset, x.transposed, body.size(x.leading)
+
+    def _loops(self) -> Nest:
+        """A contraction as a reduction of products."""
+        (a, b), prim = self.node.inputs, self.node.prim
+        assert isinstance(prim, DotGeneral)
+        n = len(prim.a_batch)
+        a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+        summed = [a.shape[i] for i in prim.a_contract]
+        a_axes = (*prim.a_batch, *a_free, *prim.a_contract)
+        b_axes = (*prim.b_batch, *b_free, *prim.b_contract)
+        # Rows of b are added up, or columns of a.
+        split, loops = self.node.type.rank, summed
+        if not sums_along(self.node):
+            wide_b = any(b.shape[j] != 1 for j in b_free)
+            split = n + len(a_free) if wide_b else n
+            total = product(summed)
+            short = not isinstance(total, Dim) and total <= PRODUCTS.block
+            if sum(d != 1 for d in summed) > 1 and not short:
+                loops = [total]  # one chain of products, as a product of matrices has
+        domain = (*self.node.shape[:split], *loops, *self.node.shape[split:])
+        axes = range(split, split + len(loops))
+
+        def value(r: Reader, index: Index) -> Value:
+            out = (*index[:split], *index[split + len(loops) :])
+            inner = index[split : split + len(loops)]
+            if len(loops) != len(summed):
+                inner = r.body.unravelled(inner[0], summed)
+            own_a = [*out[: n + len(a_free)], *inner]
+            own_b = [*out[:n], *out[n + len(a_free) :], *inner]
+            x = r.read(a, tuple(own_a[a_axes.index(i)] for i in range(a.type.rank)))
+            y = r.read(b, tuple(own_b[b_axes.index(i)] for i in range(b.type.rank)))
+            wide = accumulator_of(a.dtype)
+            if wide is not a.dtype:
+                x, y = (r.body.make("cast", (v,), wide) for v in (x, y))
+            return r.body.make("product", (x, y), wide)
+
+        return self.reduction(domain, axes, value, "dot")
+
+
+SPECIAL: dict[str, Callable[[Lowering], list[Nest]]] = {
+    "argmax": Lowering.extremum,
+    "argmin": Lowering.extremum,
+    **dict.fromkeys(SCANS, lower_scan.scan),
+    **dict.fromkeys(SCATTERS, Lowering.scatter),
+    "sort": lower_sort.sort,
+    "argsort": lower_sort.argsort,
+    "searchsorted": lower_sort.search,
+    "check_index": Lowering.check,
+    "dot_general": Lowering.contraction,
+}
+
+
+def _at_most(count: int, updates: Shape) -> bool:
+    """Whether it is known that there are no more updates of a place."""
+    size = product(updates)
+    return isinstance(size, int) and size <= count
+
+
+def _rounded(r: Reader, total: Buffer, x: Node, index: Index) -> Value:
+    """An element of a total in float64, in the dtype of x."""
+    element = r.body.load(total, r.body.offset(index, x.shape), float64)
+    return r.body.make("cast", (element,), x.dtype)
+
+
+def is_map(node: Node) -> bool:
+    """Whether a stored node is computed by a single nest of kind "map"."""
+    parts = node.op == "concat" and len(node.inputs) > CONCAT_PARTS
+    return not (node.op in SPECIAL or node.op in REDUCTIONS or node.op == "call" or parts)

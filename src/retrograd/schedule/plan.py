@@ -1,0 +1,272 @@
+"""The kernel plan: a graph as a list of kernels over buffers, for emitters to print.
+
+A kernel computes one stored node by one or a few loop nests, from buffers to a buffer. Kernels run
+in order. Nothing here depends on the machine or on the language that an emitter writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
+from retrograd.ops.control import Sized, WhileLoop
+from retrograd.ops.leaf import input_node
+from retrograd.schedule.buffer import ALIGNMENT, Buffer
+from retrograd.schedule.build import Block
+from retrograd.schedule.control_regions import Memory, flat, hidden_names, length_of, regions_of
+from retrograd.schedule.cost_model import nanoseconds
+from retrograd.schedule.explain import describe, describe_band
+from retrograd.schedule.kernel import Kernel
+from retrograd.schedule.memory.aliasing import take_inputs
+from retrograd.schedule.memory.arena import Layout, Lifetime, Time, layout
+from retrograd.schedule.memory.order import freeing_first
+from retrograd.schedule.memory.prefetch import fetch_ahead
+from retrograd.schedule.memory.workspace import work_bytes
+from retrograd.schedule.shape_checks import Sizes, grows, rounded
+from retrograd.schedule.tiling.groups import WINDOW, Band, make_bands, place_barriers
+from retrograd.schedule.tiling.remat import recompute
+
+LAYOUTS = 256  # that are kept
+WALK = 100_000  # nanoseconds of a walk through a graph from which on levels may be wide
+END = 1 << 60  # after all that happens inside of a kernel
+CHECKS = frozenset(("check_index", "check_call"))  # nodes of kernels that may end a run
+
+
+def may_end(node: Node) -> bool:
+    """Whether the kernel of a node may end a run by itself."""
+    prim = node.prim
+    bounded = isinstance(prim, WhileLoop) and prim.most is not None
+    return node.op in CHECKS or bounded or isinstance(prim, Sized)
+
+
+class Plan:
+    """The kernels of a graph, its buffers, and the lifetimes of the temporaries.
+
+    `outputs[k]` is the buffer of the graph's k-th output; `constants` are arrays the program keeps.
+    Of the inputs listed in `donate`, those that outputs may overwrite become these outputs'
+    buffers: `donated` maps such outputs to inputs. A `light` plan is for little work, where it is
+    the time to compile that counts: nothing is cut into blocks, contractions are loops. Results
+    are the same to the bit.
+    """
+
+    def __init__(self, graph: Graph, donate: Collection[int] = (), light: bool = False) -> None:
+        self.source = graph
+        self.times: dict[tuple[tuple[str, int], ...], tuple[float, float]] = {}  # see `place`
+        self.light = light
+        self.inputs = [Buffer("input", k, x.type, x) for k, x in enumerate(graph.inputs)]
+        self.outputs = [Buffer("output", k, y.type, y) for k, y in enumerate(graph.outputs)]
+        memory = Memory()
+        block = Block(graph, self.inputs, self.outputs, memory, light)
+        self.graph = block.graph
+        self.reasons = block.reasons
+        self.constants, self.temporaries = memory.constants, memory.temporaries
+        self.cursors = memory.cursors
+        self.kernels = block.kernels
+        window = WINDOW
+        if any(node.op == "after" for node in graph.nodes):
+            self.kernels, window = freeing_first(self.kernels), 0
+        self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
+        alone = [Band([k]) for k in self.kernels]
+        self.bands = alone if light else make_bands(self.kernels, window)
+        again = recompute(self.kernels, self.bands, self.temporaries)
+        if len(again) > len(self.kernels):
+            self.bands = make_bands(again, window)
+        self.kernels = [k for band in self.bands for k in band.kernels]
+        for band in self.bands if not light else ():
+            settle_region(band)
+            fetch_ahead(band)
+        self.threaded = any(band.shared for band in self.bands)
+        place_barriers(self.bands)
+        self.every = list(flat(self.kernels))  # those that regions run included
+        self.hidden = hidden_names(self.kernels)
+        # Nobody knows how long a loop takes that has no bound.
+        self.endless = any(isinstance(n.prim, WhileLoop) for k in self.every for n in k.nodes)
+        self._dynamic = {b for k in self.every for r in regions_of(k) for b in r.dynamic}
+        self.work = self._make_work()
+        self.scratch = self._make_local()
+        self.lifetimes = self._lifetimes()
+        self.checks = [n for k in self.every for n in k.nodes if may_end(n)]
+        self._sizes = Sizes(graph)
+        self._made = [b.bytes for b in self.outputs if b.kind == "output"]
+        self._layouts: dict[tuple[int, ...], Layout] = {}  # of small sizes
+        self._grows = all(grows(life.bytes) for life in self.lifetimes)
+
+    def _make_work(self) -> Buffer | None:
+        """The memory in which matrix products copy what they read; each thread has its own."""
+        products = [n for k in self.every for n in k.nests if n.kind == "gemm"]
+        if not products:
+            return None
+        own = input_node(spec((work_bytes(products, self._every_band),), uint8))
+        self.temporaries.append(Buffer("temporary", len(self.temporaries), own.type, own))
+        for nest in products:
+            nest.info["work"] = self.temporaries[-1]
+        return self.temporaries[-1]
+
+    @property
+    def _every_band(self) -> list[Band]:
+        """Those inside of regions included."""
+        inner = [b for k in self.every for r in regions_of(k) for block in r.bands for b in block]
+        return [*self.bands, *inner]
+
+    def _make_local(self) -> Layout:
+        """Find the temporaries of which each thread has a block, and place them in its scratch."""
+        every = self._every_band
+        homes: dict[Buffer, Band | None] = {}  # None where several bands touch a buffer
+        for band in (b for b in every if not b.together):
+            for buffer in band.reads | band.writes:
+                homes[buffer] = band if homes.get(buffer, band) is band else None
+        for kernel in (k for band in every if band.together for k in band.kernels):
+            for region in regions_of(kernel):
+                homes |= dict.fromkeys([*kernel.reads, *region.touched], None)
+        homes |= dict.fromkeys(self._dynamic, None)
+        offsets: dict[Buffer, int] = {}
+        size = 0
+        for band in every:
+            own = {b: b.bytes for b in own_of_walk(band)} if band.together else {}
+            if band.rows != 0 and band.block_rows != 0:
+                made = [b for b in band.writes if b.kind == "temporary" and homes[b] is band]
+                own = {b: band.row_bytes(b) * band.block_rows for b in made if band.row_bytes(b)}
+            times = lifetimes(list(enumerate(band.kernels)), own.__contains__)
+            lives = [Lifetime(b, first, last, own[b]) for b, (first, last) in times.items()]
+            placed = layout(lives, {})
+            band.local = list(placed.offsets)
+            offsets |= placed.offsets
+            size = max(size, placed.arena)
+        if self.work is not None:
+            for band in every:
+                if band.together and own_of_walk(band):
+                    band.local.append(self.work)
+            own_size = self.work.bytes
+            assert isinstance(own_size, int)
+            offsets[self.work] = size
+            size += own_size
+        return Layout(offsets, size)
+
+    def _lifetimes(self) -> list[Lifetime]:
+        shared = set(self.temporaries) - self.scratch.offsets.keys() - self._dynamic
+        timed = list(enumerate(self.kernels))
+        if self.threaded:
+            timed = [(band.epoch, k) for band in self.bands for k in band.kernels]
+        times = lifetimes(timed, shared.__contains__)
+        return [Lifetime(b, first, last, b.bytes) for b, (first, last) in times.items()]
+
+    def layout(self, sizes: Mapping[str, int]) -> Layout:
+        """Place the temporaries for the given sizes; raises `ShapeError` where they make no sense
+        for an op."""
+        self._sizes.check(sizes)
+        enough = rounded(sizes) if self._grows else sizes
+        key = tuple(enough.values())
+        found = self._layouts.get(key)
+        if found is None:
+            found = layout(self.lifetimes, enough)
+            if len(self._layouts) >= LAYOUTS:
+                self._layouts.clear()
+            self._layouts[key] = found
+        return found
+
+    def nanoseconds(self, sizes: Mapping[str, int]) -> float:
+        """A guess at the time of a call on one thread."""
+        return sum(nanoseconds(k, sizes) for k in self.kernels)
+
+    def shared_nanoseconds(self, sizes: Mapping[str, int]) -> float:
+        """The part of this that threads may share."""
+        times = [
+            (band, nanoseconds(k, sizes))
+            for band in self.bands
+            if band.shared
+            for k in band.kernels
+        ]
+        return sum(time for band, time in times if band.rows != 0 or time >= WALK)
+
+    @property
+    def least_bytes(self) -> int:
+        """Bytes that a call allocates at least; sizes must be known."""
+        made = [evaluate(n, {}) for n in self._made]
+        apart = self.scratch.offsets.keys() | self._dynamic
+        shared = [b for b in self.temporaries if b not in apart]
+        return sum(made) + max((evaluate(b.bytes, {}) for b in shared), default=0)
+
+    def peak_bytes(
+        self, sizes: Mapping[str, int], placed: Layout | None = None, threads: int = 1
+    ) -> int:
+        """Bytes that a call allocates: the arena, the threads' scratch, and the outputs."""
+        arena = (placed or self.layout(sizes)).arena + self.scratch.arena * threads + ALIGNMENT
+        return arena + sum(evaluate(n, sizes) for n in self._made)
+
+    def explain(
+        self, sizes: Mapping[str, int] | None = None, measured: Sequence[float] | None = None
+    ) -> str:
+        """The kernels in their bands as text; see `explain.py`. `measured` are nanoseconds."""
+        head = (
+            f"{len(self.kernels)} kernels for {len(self.source)} nodes; buffers: "
+            f"{len(self.inputs)} inputs, {len(self.outputs)} outputs, "
+            f"{len(self.constants)} constants, {len(self.temporaries)} temporaries"
+        )
+        lines, number = [head], 0
+        for band in self.bands:
+            if len(band.kernels) > 1 or band.shared:
+                lines.append("      " + describe_band(band))
+            for kernel in band.kernels:
+                why = sorted({self.reasons.get(n, "a copy for an output") for n in kernel.nodes})
+                text = describe(kernel, sizes) + "; stored: " + ", ".join(why)
+                if kernel.again:
+                    text += "; computed again: that costs less than to keep it"
+                if measured is not None:
+                    text += f"; took {measured[number] / 1e3:.2f} us"
+                lines.append(f"{number:4}  {text}")
+                number += 1
+        return "\n".join(lines)
+
+
+def settle_region(band: Band) -> None:
+    """Have threads share what a region runs, if that is worth it, or the nodes of a graph, if there
+    may be enough of them."""
+    if len(band.kernels) != 1:
+        return
+    for region in regions_of(band.kernels[0]):
+        if region.walk is not None:
+            fixed = all(isinstance(b.bytes, int) for b in own_of_walk(band))
+            unknown = isinstance(region.walk.edges.bytes, Dim) or isinstance(length_of(region), Dim)
+            band.together = fixed and (unknown or nanoseconds(band.kernels[0]) >= WALK)
+            continue
+        bands = [make_bands(block) for block in region.blocks]
+        for inner in (b for inside in bands for b in inside):
+            settle_region(inner)
+        if any(b.shared for inside in bands for b in inside):
+            for inside in bands:
+                place_barriers(inside)
+            region.bands, band.together = bands, True
+            region.blocks = [[k for b in inside for k in b.kernels] for inside in bands]
+
+
+def own_of_walk(band: Band) -> list[Buffer]:
+    """The memory in which a band that is a walk through a graph computes a node."""
+    found = []
+    for kernel in band.kernels:
+        for region in regions_of(kernel):
+            if region.walk is not None:
+                made = [b for b in kernel.outs if b is not region.walk.result]
+                found += [b for b in made if b.kind == "temporary"]
+    return found
+
+
+def lifetimes(
+    timed: Sequence[tuple[int, Kernel]], which: Callable[[Buffer], bool]
+) -> dict[Buffer, tuple[Time, Time]]:
+    """When buffers are first written and last read, in the order of their first time.
+
+    What a region reads or writes itself it may touch at any time from its beginning to its end;
+    what its blocks leave for one another lives at times in between.
+    """
+    times: dict[Buffer, tuple[Time, Time]] = {}
+    todo: list[tuple[Time, Kernel]] = [((time,), k) for time, k in reversed(timed)]
+    while todo:
+        time, kernel = todo.pop()
+        inner = [timed for r in regions_of(kernel) for timed in r.timed]
+        todo += [((*time, at), k) for at, k in reversed(inner)]
+        own = {b for _, k in inner for b in k.outs}
+        for buffer in (*kernel.outs, *kernel.reads):
+            if which(buffer) and buffer not in own:
+                first = times.get(buffer, (time,))[0]
+                times[buffer] = first, max((*time, END), times.get(buffer, (time, time))[1])
+    return times

@@ -1,0 +1,260 @@
+"""Nodes as strided views of memory, and contractions as matrix products of such views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from retrograd.ir import Dim, Node, Shape, float32, float64, product
+from retrograd.ops.matmul import DotGeneral, sums_along
+from retrograd.schedule.index_maps import axis_groups
+
+# Up to where loops of a contraction's own, which read operands where they are, take less time than
+# the routine, which first copies them; measured.
+FEW = 16  # rows of the result, where rows of the matrix on the right are contiguous
+NEAR = 1 << 15  # bytes of such a matrix, which stays in the first-level cache
+FAR = 1 << 21  # bytes of one that stays in no cache near by
+FEW_FAR = 8  # rows of the result, where such a matrix is far away
+FEW_TURNED = 11  # rows of the result, where they are not: loops read element by element
+NEAR_TURNED = 1 << 16  # bytes of such a matrix
+FEW_TURNED_FAR = 2  # rows of the result, where it is larger: many elements share a place in a cache
+LITTLE = 1 << 12  # multiply-adds there
+# Columns of a matrix whose offsets are listed, at most, and rows at once: in 32 bits each, they
+# have room in half of `COPIES_BYTES`.
+SPREAD = 1 << 15
+# Where all are 0, every contraction is by the routine that may be; where they are endless, none.
+LIMITS = ("FEW", "FEW_FAR", "NEAR", "FEW_TURNED", "FEW_TURNED_FAR", "NEAR_TURNED", "LITTLE")
+
+
+# Ops whose elements lie in memory where those of their operand do, at other strides.
+VIEWS = ("permute", "expand", "slice", "reshape")
+STRIDED = (*VIEWS, "windows")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Element `index` of the node is element `offset + sum(index * strides)` of `root`."""
+
+    root: Node
+    offset: int | Dim
+    strides: Shape
+
+
+def contiguous(shape: Shape) -> Shape:
+    """The strides of an array in row-major order, in elements."""
+    return tuple(product(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def view_of(node: Node, is_root: Callable[[Node], bool]) -> View | None:
+    """The node as a view of the first root below it; None where its elements are not evenly
+    spaced in memory."""
+    chain = []
+    while not is_root(node):
+        if node.op not in STRIDED:
+            return None
+        chain.append(node)
+        node = node.inputs[0]
+    offset: int | Dim = 0
+    strides = contiguous(node.shape)
+    root = node
+    for y in reversed(chain):
+        x = y.inputs[0]
+        if y.op == "permute":
+            strides = tuple(strides[p] for p in y.attrs["perm"])
+        elif y.op == "expand":
+            rest, new = iter(strides), y.attrs["axes"]
+            strides = tuple(0 if i in new else next(rest) for i in range(len(y.shape)))
+        elif y.op == "slice":
+            for start, stride in zip(y.attrs["starts"], strides, strict=True):
+                offset = offset + start * stride
+            strides = tuple(s * t for s, t in zip(strides, y.attrs["steps"], strict=True))
+        elif y.op == "windows":
+            last = strides[len(strides) - len(y.attrs["sizes"]) :]
+            outs = [s * t for s, t in zip(last, y.attrs["strides"], strict=True)]
+            inner = [s * t for s, t in zip(last, y.attrs["dilations"], strict=True)]
+            strides = (*strides[: len(strides) - len(last)], *outs, *inner)
+        else:
+            reshaped = _reshaped(x.shape, strides, y.shape)
+            if reshaped is None:
+                return None
+            strides = reshaped
+    return View(root, offset, strides)
+
+
+def _reshaped(shape: Shape, strides: Shape, new: Shape) -> Shape | None:
+    """Strides after a reshape that needs no copy; None where it does."""
+    found: list[int | Dim] = [0] * len(new)
+    for outer, inner in axis_groups(new, shape):
+        merged = merge([shape[i] for i in inner], [strides[i] for i in inner])
+        if merged is None:
+            return None
+        for k, i in enumerate(outer):
+            found[i] = merged[1] * product(new[j] for j in outer[k + 1 :])
+    return tuple(found)
+
+
+def merge(
+    shape: Sequence[int | Dim], strides: Sequence[int | Dim]
+) -> tuple[int | Dim, int | Dim] | None:
+    """Several axes as one: its size and stride, or None where they are not evenly spaced."""
+    size: int | Dim = 1
+    stride: int | Dim = 1
+    for d, s in reversed(list(zip(shape, strides, strict=True))):
+        if d == 1:
+            continue
+        if size == 1:
+            size, stride = d, s
+        elif s == size * stride:
+            size = size * d
+        else:
+            return None
+    return size, stride
+
+
+Axes = tuple[tuple[int, int], ...]  # sizes and strides
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One matrix of a product: where it starts, its strides over batches, its leading size. Of one
+    that is `spread`, the sizes and strides of the axes that make its rows, and its columns."""
+
+    view: View
+    batch: Shape
+    transposed: bool
+    leading: int | Dim
+    spread: tuple[Axes, Axes] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`y[batch] = a[batch] @ b[batch]`, row-major."""
+
+    batch: Shape
+    m: int | Dim
+    n: int | Dim
+    k: int | Dim
+    a: Operand
+    b: Operand
+
+
+def wants_routine(node: Node) -> bool:
+    """Whether the routine for matrix products is, for a contraction of these sizes, faster than
+    loops of its own. Both give the same bits. A size that is not known counts as large."""
+    if node.dtype not in (float32, float64) or sums_along(node):
+        return False
+    (a, b), prim = node.inputs, node.prim
+    assert isinstance(prim, DotGeneral)
+    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+    summed = product(a.shape[i] for i in prim.a_contract)
+    m, n = product(a.shape[i] for i in a_free), product(b.shape[j] for j in b_free)
+    if n == 1:  # a vector times a matrix: nothing is read twice, so copying it pays nowhere
+        return False
+    size = summed * n * node.dtype.itemsize
+    if not in_rows(node):
+        few = FEW_TURNED if less(size, NEAR_TURNED) else FEW_TURNED_FAR
+        return not (less(m, few) or less(m * summed * n, LITTLE))
+    # Sums of a length that is not known are mostly not so long that rows of them are far apart.
+    near = less(size, FAR) or (isinstance(n, int) and isinstance(summed, Dim))
+    return not (less(m, FEW + 1 if near else FEW_FAR) or less(size, NEAR))
+
+
+def less(size: int | Dim, limit: int) -> bool:
+    return isinstance(size, int) and size < limit
+
+
+def in_rows(node: Node) -> bool:
+    """Whether rows of the matrix on the right are contiguous in memory."""
+    b, prim = node.inputs[1], node.prim
+    assert isinstance(prim, DotGeneral)
+    last = b.type.rank - 1
+    if not b.shape or b.shape[-1] == 1 or last in (*prim.b_batch, *prim.b_contract):
+        return False
+    view = view_of(b, lambda x: x.op not in VIEWS)
+    return view is not None and view.strides[last] == 1
+
+
+def as_product(node: Node, is_root: Callable[[Node], bool]) -> Product | None:
+    """A contraction as a matrix product of views; None where an operand's layout forbids it. Sums
+    are taken in the order in which the node lists its axes, as loops of its own would."""
+    a, b = node.inputs
+    prim = node.prim
+    assert isinstance(prim, DotGeneral)
+    a_view, b_view = view_of(a, is_root), view_of(b, is_root)
+    if a_view is None or b_view is None:
+        return None
+    a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
+    left = operand(a, a_view, prim.a_batch, a_free, prim.a_contract)
+    right = operand(b, b_view, prim.b_batch, prim.b_contract, b_free)
+    if left is None and right is not None and not right.transposed:
+        left = spread_out(a, a_view, prim.a_batch, a_free, prim.a_contract)
+    if left is None or right is None:
+        return None
+    return Product(
+        tuple(a.shape[i] for i in prim.a_batch),
+        product(a.shape[i] for i in a_free),
+        product(b.shape[j] for j in b_free),
+        product(a.shape[i] for i in prim.a_contract),
+        left,
+        right,
+    )
+
+
+def reads_windows(node: Node) -> bool:
+    """Whether a contraction is a product whose left matrix can be windows that are not laid out in
+    memory."""
+    a = node.inputs[0]
+    while a.op in VIEWS:
+        (a,) = a.inputs
+    if a.op != "windows" or not wants_routine(node):
+        return False
+    return as_product(node, lambda x: x.op not in STRIDED) is not None
+
+
+def operand(
+    x: Node, view: View, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
+) -> Operand | None:
+    """The matrix whose rows run over some axes and whose columns run over others."""
+    r = merge([x.shape[i] for i in rows], [view.strides[i] for i in rows])
+    c = merge([x.shape[i] for i in columns], [view.strides[i] for i in columns])
+    if r is None or c is None or (r[0] != 1 and r[1] == 0) or (c[0] != 1 and c[1] == 0):
+        return None
+    across = tuple(view.strides[i] for i in batch)
+    if c[1] == 1 or c[0] == 1:  # rows are contiguous
+        if c[0] == 1 and r[1] == 1:
+            return Operand(view, across, True, r[0])
+        return Operand(view, across, False, c[0] if r[0] == 1 else r[1])
+    if r[1] == 1 or r[0] == 1:
+        return Operand(view, across, True, r[0] if c[0] == 1 else c[1])
+    return None
+
+
+def spread_out(
+    x: Node, view: View, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
+) -> Operand | None:
+    """The matrix of the windows of an image, whose rows, or columns, are not evenly spaced: none
+    where there are too many to list their offsets."""
+    sizes, strides = x.shape, view.strides
+    if not any(y.op == "windows" for y in _below(x, view.root)):
+        return None
+    found = []
+    for axes in (rows, columns):
+        numbers = []
+        for i in axes:
+            size, stride = sizes[i], strides[i]
+            if isinstance(size, Dim) or isinstance(stride, Dim):
+                return None
+            numbers.append((size, stride))
+        found.append(tuple(numbers))
+    if product(n for n, _ in found[1]) > SPREAD:
+        return None
+    if sum((n - 1) * s for axes in found for n, s in axes) >= 1 << 31:
+        return None
+    across = tuple(strides[i] for i in batch)
+    return Operand(view, across, False, 0, (found[0], found[1]))
+
+
+def _below(x: Node, root: Node) -> Iterator[Node]:
+    while x is not root:
+        yield x
+        (x,) = x.inputs

@@ -1,0 +1,1 @@
+"""Kernels over the same rows, run block by block while these are in the cache."""

@@ -1,0 +1,202 @@
+"""Recording on a tape: on pages, by the recorder that everything is recorded by, and on nodes where
+somebody asks for these, or what is recorded has to do with them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from contextvars import Token
+from typing import Any
+
+import numpy as np
+
+from retrograd.eager.grad_fn import past_of
+from retrograd.eager.lazy_tensor import Lazy, leaf
+from retrograd.eager.listeners import add_recorder, alive, recorders
+from retrograd.eager.modes import _TAPE
+from retrograd.eager.quick_dispatch import constant
+from retrograd.eager.trace_buffer import dissolve
+from retrograd.errors import StaleTapeError
+from retrograd.ir import Node
+from retrograd.shared import own_lock
+from retrograd.tape.buffered import Pages
+from retrograd.tape.entry import Entry, wants_gradient
+from retrograd.tape.trace_buffer import TapePage
+
+
+class Record:
+    """What a tape records. It begins with pages, which cost little; once nodes are asked for, it
+    goes on with nodes, and is shown every result that no page has seen, until it is reset."""
+
+    def __init__(self) -> None:
+        self.lock = own_lock()
+        self.pages: Pages | None = Pages(self)  # None: it goes on with nodes, in `_entries`
+        self._views: dict[int, Entry] = {}  # entries on pages that somebody has looked at
+        self._entries: list[Entry] = []
+        self._ids: dict[Node, int] = {}
+        self._stale: weakref.WeakSet[Node] = weakref.WeakSet()
+        self._others: weakref.WeakSet[Node] = weakref.WeakSet()  # known not to touch this tape
+        self._start = leaf(np.zeros(())).id  # nothing that was made before is on this tape
+        self._tokens: list[Token[Any]] = []
+        self._finished = False
+
+    def _page(self) -> TapePage | None:
+        """The page on which is recorded; None where the tape goes on with nodes."""
+        watched = any(not isinstance(x, Record) for x in alive())
+        page = None if self.pages is None or watched else self.pages.open()
+        if page is None:
+            self.go_on_with_nodes()
+        return page
+
+    def page_of(self, handles: Sequence[Lazy], pages: Sequence[Any]) -> TapePage | None:
+        """The page on which an operation on these handles is recorded, of which `pages` are on
+        tapes; None where it has to be recorded on nodes, or is refused there."""
+        with self.lock:
+            if self._finished or self.pages is None:
+                return None
+            if any(page.owner() is not self.pages for page in pages):
+                return None
+            return self.pages.open(handles)
+
+    def _entry(self, i: int) -> Entry:
+        """The entry of an id."""
+        with self.lock:
+            if self.pages is None:
+                return self._entries[i]
+            found = self._views.get(i)
+            if found is None:
+                found = self._views[i] = self.pages.entry(i)
+            return found
+
+    def go_on_with_nodes(self, page: TapePage | None = None) -> None:
+        """Have entries with nodes from now on. `page` is one that has become nodes; those of before
+        `reset()` are noted, for they are not to be used."""
+        with self.lock:
+            if page is not None and page.is_stale():
+                self._stale.update(page.own_nodes())
+                add_recorder(self)
+            pages = self.pages
+            if pages is None:
+                return
+            if page is None and pages.pages:
+                dissolve(pages.pages)  # which comes here again
+                return
+            self.pages = None
+            for i in range(len(pages)):
+                entry = self._views.get(i) or pages.entry(i)
+                entry.become(pages.node(i))
+                self._entries.append(entry)
+                self._ids[entry.node] = i
+            self._views.clear()
+            for sheet in pages.pages:
+                sheet.ordered = False
+            add_recorder(self)
+
+    def record(self, result: Node) -> None:
+        """Append a node and what it was computed from, if it belongs here."""
+        if result in self._ids:
+            return
+        with self.lock:
+            new, given, touched = self._reach(result)
+            if self.pages is not None and self.is_current and not self._finished:
+                if not result.inputs and (page := self._page()) is not None:
+                    page.enter(constant(page, result))
+                    return
+                self.go_on_with_nodes()
+                new, given, touched = self._reach(result)
+            if not touched and not self.is_current:
+                self._others.update(new)
+                return
+            self._check_open(result.describe())
+            self._check_others(result, new)
+            for node in sorted({*new, *given}, key=lambda n: n.id):
+                self._append(node, node in given and wants_gradient(node), node in given)
+
+    def pass_over(self, result: Node) -> None:
+        """Note that a node, and what it was computed from, is no part of this recording: it stands
+        for something that was computed elsewhere, though it was made just now."""
+        with self.lock:
+            self._others.update(self._reach(result)[0])
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is the tape that records all that happens here."""
+        return _TAPE.get() is self
+
+    sees_all = is_current
+
+    @property
+    def on_pages(self) -> bool:
+        """Whether what is recorded on it is on its pages."""
+        return self.pages is not None
+
+    def holds(self, node: Node) -> bool:
+        """Whether it has the node of a leaf of this tape or of what was computed on it, now or
+        before `reset()`."""
+        if past_of(node) is not None:
+            node = node.prim.whole or node  # type: ignore[attr-defined]
+        i = self._ids.get(node)
+        return node in self._stale if i is None else not self._entries[i].is_given
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        with self.lock:
+            return len(self._entries if self.pages is None else self.pages)
+
+    def _check_open(self, what: str) -> None:
+        if self._finished:
+            raise StaleTapeError(
+                f"{what} cannot be recorded: the tape was finished with {self.count} entries; "
+                "reset() it, or compute with copies: rg.tensor(x.numpy())"
+            )
+
+    def _check_others(self, result: Node, new: Sequence[Node]) -> None:
+        """Before anything is recorded: no operand is on another tape."""
+        for other in recorders():
+            if other is self:
+                continue
+            for x in dict.fromkeys([x for n in new for x in (n, *n.inputs)]):
+                if other.holds(x):
+                    raise StaleTapeError(
+                        f"{result.describe()} combines tensors of two tapes: {x.describe()} is on "
+                        "another one; record both on one"
+                    )
+
+    def _reach(self, result: Node) -> tuple[list[Node], set[Node], bool]:
+        """Nodes below that are not on the tape yet; those of them that come from elsewhere, where
+        the way down ends; and whether one on the tape was met."""
+        seen, given, todo, touched = {result}, set(), [result], False
+        new = []
+        if not result.inputs:
+            given.add(result)
+        while todo:
+            node = todo.pop()
+            if node in self._stale:
+                raise StaleTapeError(
+                    f"{result.describe()} uses a tensor of this tape from before reset(); make the "
+                    "leaf again"
+                )
+            new.append(node)
+            for x in node.inputs:
+                i = self._ids.get(x)
+                if i is not None:
+                    touched = touched or not self._entries[i].is_given
+                elif x not in seen:
+                    seen.add(x)
+                    if x not in self._stale and (
+                        not x.inputs or x.id < self._start or x in self._others
+                    ):
+                        given.add(x)
+                    else:
+                        todo.append(x)
+        return new, given, touched
+
+    def _append(self, node: Node, requires_grad: bool, is_given: bool = False) -> None:
+        parents = () if is_given else tuple([self._ids[x] for x in node.inputs])
+        inherited = node.type.is_inexact and node.op != "stop_gradient"
+        wanted = requires_grad or (
+            inherited and any(self._entries[p].requires_grad for p in parents)
+        )
+        self._ids[node] = len(self._entries)
+        self._entries.append(Entry(len(self._entries), node, parents, wanted, is_given))

@@ -1,0 +1,185 @@
+"""Reverse mode for functions: grad, value_and_grad, vjp.
+
+A transform calls the function on tensors with fresh identities and works on the nodes that come
+out, so transforms compose in any order, and with `backward()`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd import pytree
+from retrograd.autodiff import pullback, seeds
+from retrograd.eager.lazy_tensor import Lazy
+from retrograd.errors import GradientError
+from retrograd.functions.tensor.weak_types import wide
+from retrograd.ir import Node
+from retrograd.transforms.grad_cache import fresh, release, settle, slopes
+from retrograd.transforms.scope import (
+    ArgNums,
+    argument,
+    called_on,
+    gradients,
+    here,
+    is_tracked,
+    matched,
+    need_arguments,
+    need_function,
+    released,
+    select,
+    stand_in,
+    substituted,
+    tensors,
+    to_node,
+    with_aux,
+)
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns `(f(*args), gradient)`.
+
+    The gradient is that of the scalar f with respect to argument `argnums` (negative numbers count
+    from the end, a tuple of them gives a tuple), in the structure of that argument: any tree of
+    tuples, lists, dicts, dataclasses and modules. Its leaves must be floating or complex; state
+    that comes along, such as the key of a random generator in a module, gets zeros. Arguments given
+    by name are passed on as they are and count as constants. With `has_aux`, f returns
+    `(scalar, aux)` and the result is `((scalar, aux), gradient)`.
+
+    Raises `GradientError` where f returns no scalar, where it returns a plain number or array that
+    has forgotten what it was computed from, and for integer leaves.
+
+    >>> import retrograd as rg
+    >>> value, slope = rg.value_and_grad(lambda x: x**2)(3.0)
+    >>> value.item(), slope.item()
+    (9.0, 6.0)
+    """
+    need_function(f, "value_and_grad")
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        numbers = select(args, argnums, "grad")
+        chosen = tuple(args[i] for i in numbers)
+        leaves, structure = pytree.flatten(chosen)
+        plain = settle(leaves)
+        nodes = differentiable(leaves, chosen, "grad")
+        own = fresh(nodes) if plain else None
+        inner = own or [stand_in(n) for n in nodes]
+        result = called_on(
+            lambda *new, **kwargs: f(*substituted(args, numbers, new), **kwargs),
+            structure, inner, kwargs,
+        )  # fmt: skip
+        value, aux = with_aux(result, has_aux, "scalar")
+        if own:
+            release(own)
+            found = None if has_aux else slopes(value, own)
+            if found is not None:
+                value, grads = found[0], pytree.unflatten(structure, found[1])
+                return value, grads[0] if isinstance(argnums, int) else grads
+        y = _scalar(value)
+        with here():
+            ends = gradients(pullback([y], seeds([y]), [wide(n) for n in inner]), inner, [y])
+        tracked = is_tracked([y, *ends])
+        grads = pytree.unflatten(structure, tensors(ends, inner, tracked))
+        value, aux = released((value, aux), tracked)
+        return (value, aux) if has_aux else value, grads[0] if isinstance(argnums, int) else grads
+
+    return call
+
+
+def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of the scalar function f.
+
+    See `value_and_grad`; with `has_aux` the result is `(gradient, aux)`.
+
+    >>> import retrograd as rg
+    >>> rg.grad(lambda x: x**3)(2.0).item()
+    12.0
+    """
+    need_function(f, "grad")
+    both = value_and_grad(f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        value, grads = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return call
+
+
+def differentiable(leaves: Sequence[Any], arguments: Any, what: str) -> list[Node]:
+    """The nodes of leaves, which have to be of a dtype that has gradients."""
+    nodes = [argument(x, what) for x in leaves]
+    if all(n.dtype.is_inexact for n in nodes):
+        return nodes
+    names = pytree.paths(arguments)
+    for node, state, name in zip(nodes, pytree.is_state(arguments), names, strict=True):
+        if not (node.dtype.is_inexact or state):
+            raise GradientError(
+                f"{what} with respect to a {node.dtype} argument of shape {node.shape} (leaf "
+                f"{name} of the chosen arguments): only floating values have gradients; pass it in "
+                "another argument, or cast it"
+            )
+    return nodes
+
+
+def _scalar(value: Any) -> Node:
+    if isinstance(value, Lazy):
+        return value.node
+    if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
+        raise GradientError(forgotten(value))
+    raise GradientError(
+        f"grad needs a function that returns a scalar tensor, not {type(value).__name__}; use "
+        "has_aux=True for a function that returns (scalar, more)"
+    )
+
+
+def forgotten(value: Any) -> str:
+    """What to say of a result that nothing is known of."""
+    return (
+        f"the function to differentiate returned the plain number or array {value!r:.80}, which "
+        "knows nothing of what it was computed from: its gradient would silently be zero. "
+        "Compute with tensors throughout (rg.sin instead of math.sin or np.sin, no .item() or "
+        ".numpy()), or return rg.tensor(...) if a constant is meant"
+    )
+
+
+def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
+    """`(out, pullback)`: the value, and the function from a cotangent to one gradient for each
+    argument, `g^T df/dx`.
+
+    `pullback` takes a cotangent in the structure of the output, with its shapes and dtypes, and
+    can be called any number of times. Integer and bool arguments get zeros of their own dtype;
+    integer outputs take a cotangent of their type, which is ignored. With `has_aux`, f returns
+    `(out, aux)` and the result is `(out, pullback, aux)`.
+
+    >>> import retrograd as rg
+    >>> out, pullback = rg.vjp(lambda x, y: x * y, rg.tensor([1.0, 2.0]), 3.0)
+    >>> gx, gy = pullback(rg.tensor([1.0, 10.0]))
+    >>> gx.tolist(), gy.item()
+    ([3.0, 30.0], 21.0)
+    """
+    need_function(f, "vjp")
+    need_arguments(f, args, "vjp")
+    leaves, structure = pytree.flatten(args)
+    inner = [stand_in(argument(x, "vjp")) for x in leaves]
+    out, aux = with_aux(called_on(f, structure, inner, {}), has_aux, "out")
+    ends, shape = pytree.flatten(out)
+    outputs = [to_node(y, "vjp") for y in ends]
+    tracked = is_tracked(outputs)
+
+    def back(cotangent: Any) -> tuple[Any, ...]:
+        start = matched(cotangent, shape, outputs, "cotangent", "output")
+        pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_inexact]
+        ends = [y for y, _ in pairs]
+        found = pullback(ends, [g for _, g in pairs], [wide(n) for n in inner])
+        found = gradients(found, inner, ends)
+        again = is_tracked(found)
+        slopes: tuple[Any, ...] = pytree.unflatten(structure, tensors(found, inner, again))
+        return slopes
+
+    out, aux = released((out, aux), tracked)
+    return (out, back, aux) if has_aux else (out, back)

@@ -1,0 +1,1 @@
+"""`jit`: one program for each signature."""

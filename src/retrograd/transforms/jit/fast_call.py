@@ -1,0 +1,344 @@
+"""Calls of compiled functions: from arguments to results by the shortest way.
+
+A call that is like an earlier one (the same structure of arguments, the same kinds of leaves, the
+same shapes) needs no look at types or signatures: its *site* has a native function that finds the
+arrays, and for their shapes the program, runs it and makes the result. Where anything is different,
+nothing was done, and `jit` goes the long way.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from retrograd import pytree
+from retrograd.eager.bare_tensor import Gone, is_ready, ready, strip
+from retrograd.eager.grad_fn import Past, Run, past_of
+from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.leaf import leaf
+from retrograd.errors import HistoryWarning
+from retrograd.ir import Graph, Node
+from retrograd.runtime import fast_call as native
+from retrograd.runtime.backend import Array, Program, bind
+from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.native.call_trial import caller
+from retrograd.transforms.jit.pytree_codec import (
+    NUMBERS,
+    Fixed,
+    bare,
+    is_plain,
+    prepared,
+    putting,
+    taking,
+    taking_leaves,
+)
+from retrograd.transforms.jit.signature import Static
+
+SEVERAL = 16  # of these, from which on a new one is remembered when it comes a second time
+SHAPES = 256  # combinations of shapes that a site tells apart
+
+DEEP = 100  # calls in a row, each with results of the one before, of whose memory is warned
+
+COMPUTED = object()  # stands for a result that is computed
+
+
+class Call:
+    """Arguments of one call, taken apart."""
+
+    __slots__ = ("arrays", "donated", "keys", "leaves", "structure")
+
+    def __init__(self, arguments: Any) -> None:
+        self.leaves, self.structure = pytree.flatten(arguments)
+        self.keys: list[Any] = []  # of the leaves: what a program depends on
+        self.donated = [False] * len(self.leaves)
+        self.arrays: list[Array] = []  # of the leaves that are not `Static`
+
+    @property
+    def given(self) -> list[tuple[Any, bool]]:
+        """Leaves with an array, and whether they are donated."""
+        return [
+            (x, gone)
+            for x, key, gone in zip(self.leaves, self.keys, self.donated, strict=True)
+            if not isinstance(key, Static)
+        ]
+
+    @property
+    def donors(self) -> list[tuple[int, Any]]:
+        """Donated leaves, with the numbers of their arrays."""
+        return [(i, x) for i, (x, gone) in enumerate(self.given) if gone]
+
+
+_CALLERS: dict[int, native.Caller | None] = {}  # by the address of the code
+
+
+def caller_of(program: Program) -> native.Caller | None:
+    """What calls a program natively, where there is such a thing."""
+    address = program.serving if isinstance(program, LLVMProgram) else 0
+    if address and address not in _CALLERS:
+        _CALLERS[address] = caller(address, Lazy.handle_class, "_ready", "_form")
+    return _CALLERS.get(address)
+
+
+def is_serving(program: Program) -> bool:
+    """Whether what calls programs natively is there, so that to ask for it takes no time."""
+    return isinstance(program, LLVMProgram) and program.is_serving
+
+
+class Traced:
+    """One compiled signature: program, what it takes from around it, structure of the result."""
+
+    def __init__(
+        self,
+        program: Program,
+        captured: Sequence[Any],
+        structure: Any,
+        fixed: Sequence[Any],
+        graph: Graph,
+    ) -> None:
+        self.graph = graph  # as it was traced
+        self.program = program
+        self.captured = list(captured)  # arrays, or handles on leaves, whose value may be replaced
+        self.needs_grad = any(isinstance(c, Lazy) for c in captured)
+        self.structure = structure
+        self._reach: list[int] | None = None
+        self.fixed = fixed  # results that are no tensors, by position; others are `COMPUTED`
+
+    def join(self, leaves: Sequence[Any]) -> Any:
+        """The result, of its leaves."""
+        return pytree.unflatten(self.structure, leaves)
+
+    def build(self, tensors: Sequence[Any]) -> Any:
+        """The result, of the tensors that were computed."""
+        coming = iter(tensors)
+        return self.join([next(coming) if y is COMPUTED else y for y in self.fixed])
+
+    @property
+    def _reached(self) -> list[int]:
+        """For each result the inputs that a gradient reaches from it, as bits."""
+        if self._reach is not None:
+            return self._reach
+        found = {x: 1 << i for i, x in enumerate(self.graph.inputs) if x.type.is_inexact}
+        for node in self.graph.body:
+            reached = 0
+            if node.type.is_inexact and node.op != "stop_gradient":
+                for x in node.inputs:
+                    reached |= found.get(x, 0)
+            found[node] = reached
+        self._reach = [found.get(y, 0) for y in self.graph.outputs]
+        return self._reach
+
+    def run_with_past(self, call: Call, name: str) -> Any:
+        """The result of a call, where tensors that a gradient may be asked for know what they are
+        computed from; none of that is given away. `MISSED` where nobody can ask."""
+        given = [*call.given, *[(c, False) for c in self.captured]]
+        asking = sum(
+            1 << i
+            for i, (x, gone) in enumerate(given)
+            if isinstance(x, Lazy) and x._requires_grad and not gone
+        )
+        asked = [bool(reached & asking) for reached in self._reached]
+        if not any(asked):
+            return native.MISSED
+        arrays = call.arrays + self._around()
+        nodes = [_operand(x, a) for (x, _), a in zip(given, arrays, strict=True)]
+        past = Run(self.graph, nodes, bind(self.graph.inputs, arrays))
+        if past.depth == DEEP:
+            warnings.warn(_deep(name), HistoryWarning, stacklevel=4)
+        made = []
+        for k, (array, yes) in enumerate(zip(self.program(arrays), asked, strict=True)):
+            if yes:
+                node = leaf(array)
+                node.prim.past = Past(past, k)  # type: ignore[attr-defined]
+                made.append(Lazy.handle_class(node, True))
+            else:
+                made.append(bare(array))
+        return self.build(made)
+
+    def _around(self) -> list[Array]:
+        """The values of what the function takes from around it."""
+        return [c.value() if isinstance(c, Lazy) else c for c in self.captured]
+
+    def run(self, call: Call, gone: Gone) -> Any:
+        """The result of a call, whose donated tensors are gone afterwards, unless it fails."""
+        arrays = call.arrays
+        arrays += self._around()
+        handles = given_away(call)
+        try:
+            for _, h in handles:  # first, so that nothing but the call has their arrays
+                strip(h)
+                h._ready = gone
+            if isinstance(self.program, LLVMProgram):
+                results = self.program.consume(arrays)
+            else:
+                results = self.program(arrays)
+        except BaseException:
+            if arrays:  # not interrupted too late, see `LLVMProgram.enter`
+                for i, h in handles:
+                    h._ready = arrays[i]
+            raise
+        return self.build([bare(array) for array in results])
+
+
+def _operand(x: Any, array: Array) -> Node:
+    """The node of an argument. Of what is computed by compiled functions that is a leaf, which
+    knows the rest."""
+    if not isinstance(x, Lazy):
+        return leaf(np.array(array) if isinstance(x, np.ndarray) else array)
+    if x._form is None and past_of(x._own) is not None:
+        return x.leaf_or_node
+    return x.node
+
+
+def _deep(name: str) -> str:
+    return (
+        f"jit: the results of {name}, which require gradients, have been its arguments {DEEP} "
+        "times in a row; what each call was given is kept in memory, for a backward() through all "
+        f"of them. If none is meant, name these arguments in donate, or call {name} inside "
+        "rg.no_grad()"
+    )
+
+
+def at_hand(arguments: Any) -> bool:
+    """Have tensors hold their arrays where native code looks for them; whether some did not that
+    could."""
+    found = False
+    for x in pytree.flatten(arguments)[0]:
+        if isinstance(x, Lazy) and not is_ready(x):
+            found |= ready(x)
+    return found
+
+
+def given_away(call: Call) -> list[tuple[int, Lazy]]:
+    """The donated tensors, with the numbers of their arrays. Those that may want a gradient stay,
+    and what is no tensor is the user's: the call gets a copy."""
+    handles = []
+    for i, x in call.donors:
+        if not isinstance(x, Lazy):
+            call.arrays[i] = np.array(call.arrays[i])
+        elif ready(x):
+            handles.append((i, x))
+    return handles
+
+
+class Entry:
+    """A program at known sizes, as a site calls it."""
+
+    __slots__ = ("_donors", "_joins", "_shaped", "traced", "way")
+
+    def __init__(self, traced: Traced, shaped: Any, site: Site) -> None:
+        joins = not is_plain(traced.structure)
+        listed = pytree.flatten([0] * len(traced.fixed))[1] if joins else traced.structure
+        puts, root = putting(listed, traced.fixed, COMPUTED)
+        donors = [i for i, _ in site.donors]
+        self.traced = traced
+        self._shaped, self._joins, self._donors = shaped, joins, site.donors
+        self.way = native.Way(
+            shaped, site.numbers, donors, traced.captured, puts, root, self, joins
+        )
+
+    def finish(self, pending: Any, arguments: Any) -> Any:
+        """What is left to do of a call: the program is run, and the result put together. Where a
+        check fails, nothing was done: `MISSED`. An exception leaves things as they were, too."""
+        _, result, *rest = pending
+        if rest and not self._run(rest[0], rest[1], arguments):
+            return native.MISSED
+        return self.traced.join(result) if self._joins else result
+
+    def _run(self, addresses: bytes, arrays: Sequence[Array], arguments: Any) -> bool:
+        """Whether the program ran; otherwise what was donated is given back."""
+        failed, held = 1, list(arrays)
+        try:
+            failed = self._shaped.run(addresses, held)
+        finally:
+            if failed and held:  # not interrupted too late, see `LLVMProgram.enter`
+                leaves = pytree.flatten(arguments)[0]
+                for i, at in self._donors:
+                    if isinstance(leaves[at], Lazy):
+                        leaves[at]._ready = arrays[i]
+        return not failed
+
+
+class Site:
+    """Calls with arguments of one structure and kinds of leaves.
+
+    `serve(args, kwargs, gone)` is a native function for whole calls, see `runtime/fast_call.py`:
+    what it returns is `MISSED` where it does not know the program, and may be pending, see
+    `Entry.finish`.
+    """
+
+    __slots__ = (
+        "_entries", "_met", "_route", "_structure", "_tasks", "_vary", "donors", "numbers", "serve",
+    )  # fmt: skip
+
+    def __init__(self, native_caller: native.Caller, call: Call, kinds: Sequence[Any]) -> None:
+        self._structure = call.structure
+        leaves = list(zip(kinds, call.donated, strict=True))
+        # What has to be done in Python before: position, class, function. See `prepared`.
+        self._tasks = [
+            (at, k, f)
+            for at, (k, gone) in enumerate(leaves)
+            if (f := prepared(k, gone)) is not None
+        ]
+        for at, _, f in self._tasks:
+            leaves[at] = (np.ndarray, False) if f is np.array else (Lazy.handle_class, True)
+        given = [(at, *x) for at, x in enumerate(leaves) if not isinstance(x[0], Fixed)]
+        # Which inputs come as numbers, and which are donated, with the position among the leaves.
+        self.numbers = {i for i, (_, kind, _) in enumerate(given) if kind in NUMBERS}
+        self.donors = [
+            (i, at) for i, (at, _, gone) in enumerate(given) if gone and i not in self.numbers
+        ]
+        if not self._tasks and is_plain(call.structure):
+            self._route = native.Route(native_caller, taking(call.structure, leaves))
+            self.serve = self._route.serve
+        else:
+            self._route = native.Route(native_caller, taking_leaves(leaves))
+            self.serve = self._prepare
+        self._entries: dict[tuple[Any, ...], Entry] = {}  # by all shapes
+        self._met: dict[tuple[Any, ...], None] = {}  # shapes that came once
+        self._vary: set[int] = set()  # arrays whose shapes are not always the same
+
+    def _prepare(self, args: Any, kwargs: Any, gone: Any) -> Any:
+        """`serve` for trees that native code does not walk, and leaves that it does not know."""
+        leaves, structure = pytree.flatten((args, kwargs))
+        if structure != self._structure:
+            return native.MISSED
+        for at, kind, f in self._tasks:
+            if type(leaves[at]) is not kind:
+                return native.MISSED
+            leaves[at] = f(leaves[at])
+        return self._route.serve(leaves, None, gone)
+
+    def learn(self, traced: Traced, call: Call) -> None:
+        """Remember the program of a call."""
+        program = traced.program
+        if not isinstance(program, LLVMProgram):
+            return
+        shapes = tuple([a.shape for a in call.arrays])
+        known = self._entries.get(shapes)
+        if known is not None and known.traced is traced:
+            return
+        if len(self._entries) >= SEVERAL and shapes not in self._met:
+            if len(self._met) >= SHAPES:
+                self._met.clear()
+            self._met[shapes] = None
+            return
+        shaped = program.shaped_for([*call.arrays, *traced.captured])
+        flags = [a.flags for a in traced.captured]
+        if not shaped.plain or not all(f.c_contiguous and f.aligned for f in flags):
+            return
+        if len(self._entries) >= SHAPES:
+            self._entries = {}
+        self._entries[shapes] = Entry(traced, shaped, self)
+        ways = [e.way for e in self._entries.values()]
+        first = next(iter(self._entries))
+        vary = {i for i, (a, b) in enumerate(zip(first, shapes, strict=True)) if a != b}
+        if len(ways) == 1 or not vary <= self._vary:
+            self._vary = vary if len(ways) == 1 else self._vary | vary
+            for way in ways:
+                way.arrange(self._vary)
+        else:
+            self._entries[shapes].way.arrange(self._vary)
+        self._route.offer(ways)

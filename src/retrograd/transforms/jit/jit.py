@@ -1,0 +1,462 @@
+"""`jit`: a function traced once for each signature and run as one compiled program."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from retrograd import pytree
+from retrograd.eager import lazy_tensor, listeners
+from retrograd.eager.bare_tensor import Gone
+from retrograd.eager.conversion import as_array
+from retrograd.eager.lazy_tensor import Lazy, detached, evaluate, is_taped, leaf_handle
+from retrograd.eager.leaf import STALE, live
+from retrograd.eager.modes import (
+    _BACKEND,
+    _TAPE,
+    _TRACING,
+    current_backend,
+    given,
+    grad_enabled,
+    is_tracing,
+    tracing,
+)
+from retrograd.eager.program_cache import JIT
+from retrograd.errors import ArgumentError, DTypeError, TraceError
+from retrograd.functions.broadcasting import as_node
+from retrograd.functions.tensor.tensor import Tensor
+from retrograd.functions.tensor.weak_types import weak, wide
+from retrograd.gc_paused import uncollected
+from retrograd.graph.graph import captures
+from retrograd.ir import Dim, Node, TensorType, as_dtype
+from retrograd.ir.source import user_place
+from retrograd.ops.leaf import input_node
+from retrograd.runtime.backend import Array
+from retrograd.runtime.backends import compile_graph
+from retrograd.runtime.executors.nan_observer import CHECKED
+from retrograd.runtime.fast_call import MISSED, Pending
+from retrograd.scalar.jit import Scalars
+from retrograd.shared import contained, own_lock
+from retrograd.transforms.jit.arguments import leaf_names, positional
+from retrograd.transforms.jit.fast_call import (
+    COMPUTED,
+    Call,
+    Site,
+    Traced,
+    at_hand,
+    caller_of,
+    is_serving,
+)
+from retrograd.transforms.jit.pytree_codec import LARGEST, Fixed
+from retrograd.transforms.jit.recompile_log import History
+from retrograd.transforms.jit.shape_guards import Assumptions
+from retrograd.transforms.jit.signature import (
+    CONSTANT,
+    Static,
+    by_identity,
+    is_large,
+    listed,
+    need_names,
+    parse_spec,
+    refuse_large,
+    specs_of,
+    symbolic,
+)
+from retrograd.transforms.scope import derivatives
+
+CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
+STATIC = "="  # before the name of a parameter whose value is part of the signature
+SITES = 4  # structures of arguments that are recognised without a look at the signature
+
+
+def _concerns_tapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a tape is to see a call operation by operation."""
+    return is_taped(pytree.flatten((args, kwargs))[0])
+
+
+class Jit:
+    """What `jit` returns: call it like the function. `cache_stats()` counts its compilations."""
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        static: Sequence[str | int],
+        donate: int | str | Sequence[int | str],
+        shapes: Mapping[str, Any],
+        explain: bool = False,
+    ) -> None:
+        if not callable(f):
+            raise ArgumentError(
+                f"jit compiles a function, not {f!r:.60} of type {type(f).__name__}; give the "
+                "function itself and call the result: rg.jit(f)(x)"
+            )
+        if inspect.isgeneratorfunction(f) or inspect.iscoroutinefunction(f):
+            raise ArgumentError(
+                "jit compiles a function that returns, not a generator or a coroutine"
+            )
+        functools.update_wrapper(self, f)
+        self._f = f
+        self._shapes = {k: parse_spec(v) for k, v in shapes.items()}
+        need_names(list(self._shapes.values()))
+        self._traces: dict[Any, Traced] = {}  # in the order of their making
+        self._lock = own_lock()
+        self._counts = {"calls": 0, "compilations": 0}
+        self._history = History(explain)
+        self._name = getattr(f, "__name__", type(f).__name__)
+        self._names, self._rest = positional(f)
+        self._static = self._parameters(static)
+        self._donate = self._parameters([donate] if isinstance(donate, int | str) else donate)
+        self._check_names([x for x in self._donate if isinstance(x, str)])
+        self._sites: tuple[Site, ...] = ()  # where the latest calls were, the last one first
+        self._all_sites: dict[Any, Site] = {}
+        self._scalars = Scalars(f, self._counts)
+        self._gone = Gone(self._name, None, 0)
+        self._differentiates = False  # by a transform, as far as is known
+
+    def _parameters(self, donate: Sequence[int | str]) -> frozenset[int | str]:
+        """Parameters by name; positions of what is beyond them."""
+        found: set[int | str] = set()
+        count = len(self._names)
+        for x in donate:
+            if isinstance(x, str) or (x >= count and self._rest):
+                found.add(x)
+            elif -count <= x < count:
+                found.add(self._names[x])
+            else:
+                raise ArgumentError(f"jit: {self._name} has no positional parameter number {x}")
+        return frozenset(found)
+
+    def _check_names(self, donate: Sequence[str]) -> None:
+        try:
+            parameters = inspect.signature(self._f).parameters
+        except (TypeError, ValueError):
+            return
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        static = [x for x in self._static if isinstance(x, str)]
+        for name in (*static, *donate, *self._shapes):
+            if name not in parameters and not takes_any:
+                raise ArgumentError(f"jit: {self._name} has no parameter named {name!r}")
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._name}>"
+
+    def cache_stats(self) -> dict[str, int]:
+        """How often the function was called compiled, and how often that took a compilation."""
+        return {**self._counts, "signatures": len(self._traces) + len(self._scalars)}
+
+    @property
+    def recompilations(self) -> tuple[str, ...]:
+        """For each compilation but the first, as far back as is remembered, why it was needed:
+        which argument changed, from what to what."""
+        return self._history.reasons
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if (
+            _TRACING.get() is None
+            and _BACKEND.get() == "llvm"
+            and _TAPE.get() is None
+            and not (listeners.RECORDERS and _concerns_tapes(args, kwargs))
+        ):
+            gone = self._gone_here(*user_place()) if self._donate else None
+            result = self._served(args, kwargs, gone)
+            if result is MISSED and self._sites and at_hand((args, kwargs)):
+                result = self._served(args, kwargs, gone)
+            if result is not MISSED:
+                JIT["hits"] += 1
+                self._counts["calls"] += 1
+                return result
+        return self._call(args, kwargs)
+
+    def _served(self, args: tuple[Any, ...], kwargs: dict[str, Any], gone: Gone | None) -> Any:
+        """The result of a call like an earlier one, or `MISSED`."""
+        for site in self._sites:
+            result = site.serve(args, kwargs, gone)
+            if type(result) is Pending:
+                result = result[0].finish(result, (args, kwargs))
+            if result is not MISSED:
+                return result
+        return MISSED
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that is not recognised at once."""
+        call = Call((args, kwargs))
+        if self._scalars.concern(call.leaves, (Lazy, np.ndarray)) and not is_tracing():
+            return self._scalars(args, kwargs, call.leaves, call.structure)
+        tensors = [x for x in call.leaves if isinstance(x, Lazy)]
+        asks = grad_enabled() and any(x._requires_grad for x in tensors)
+        if is_tracing() or is_taped(call.leaves) or (asks and not self._compiles_all()):
+            return self._recorded(args, kwargs, tensors)
+        try:
+            evaluate(tensors)
+        except TraceError:
+            return self._f(*args, **kwargs)
+        if self._donate:
+            gone = self._donated(args, kwargs)
+            call.donated = [
+                g and not lazy_tensor.is_weak(x) for g, x in zip(gone, call.leaves, strict=True)
+            ]
+        labels, specs = [""] * len(call.leaves), [None] * len(call.leaves)
+        if self._static or self._shapes:
+            labels, specs = self._declared(args, kwargs)
+        refuse_large(call.leaves)
+        for x, label, spec in zip(call.leaves, labels, specs, strict=True):
+            call.keys.append(self._classify(x, label, spec, call.arrays))
+        traced, known = self._traced(call)
+        if traced.needs_grad and grad_enabled():  # it closes over tensors that want a gradient
+            if is_taped(traced.captured) or not self._compiles_all():
+                return self._recorded(args, kwargs, tensors)
+            asks = True
+        self._counts["calls"] += 1
+        if asks and (result := traced.run_with_past(call, self._name)) is not MISSED:
+            return result
+        if not asks and (known or is_serving(traced.program)):  # that takes a while the first time
+            self._learn(traced, call)
+        return traced.run(call, self._gone_here(*user_place()))
+
+    def _compiles_all(self) -> bool:
+        """Whether calls are compiled whose results a gradient may ask for. Those of functions that
+        differentiate by themselves: nearly nobody asks for more, and who does gets it all the same.
+        For others it is better to record them, so that `backward()` is one program with them."""
+        return self._differentiates and current_backend() != CHECKED
+
+    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: list[Lazy]) -> Any:
+        """A call that becomes part of what is being recorded."""
+        before = derivatives()
+        with given(x._own for x in own if x.is_source):
+            result = self._f(*args, **kwargs)
+        self._differentiates |= derivatives() != before
+        return result
+
+    def _gone_here(self, code: CodeType | None, lasti: int) -> Gone:
+        """What tensors hold that are donated by this line; the same as last time, in a loop."""
+        gone = self._gone
+        if gone.code is not code or gone.lasti != lasti:
+            gone = self._gone = Gone(self._name, code, lasti)
+        return gone
+
+    def _traced(self, call: Call) -> tuple[Traced, bool]:
+        """The program for the signature of a call, and whether it was there."""
+        signature = (call.structure, tuple(call.keys), current_backend())
+        traced = self._traces.get(signature)
+        known = traced is not None
+        JIT["hits" if known else "misses"] += 1
+        if traced is None:
+            with self._lock:
+                traced = self._traces.get(signature)
+                if traced is None:
+                    names = leaf_names(self._f, call.leaves, call.structure)
+                    self._history.compiling(self._name, signature, names)
+                    with uncollected():
+                        traced = self._trace(call, names)
+                    if len(self._traces) >= CAPACITY:
+                        del self._traces[next(iter(self._traces))]
+                    self._traces[signature] = traced
+                    self._counts["compilations"] += 1
+        return traced, known
+
+    def _learn(self, traced: Traced, call: Call) -> None:
+        """See to it that the next call like this one is recognised."""
+        caller = caller_of(traced.program)
+        if traced.needs_grad or caller is None or len(call.leaves) > LARGEST:
+            return
+        if any(map(lazy_tensor.is_weak, call.leaves)):
+            return
+        pairs = list(zip(call.leaves, call.keys, strict=True))
+        kinds = [Fixed(k.value) if isinstance(k, Static) else type(x) for x, k in pairs]
+        key = (call.structure, *[k if isinstance(k, Static) else type(x) for x, k in pairs])
+        with self._lock:
+            site = self._all_sites.get(key)
+            if site is None:
+                site = Site(caller, call, kinds)
+                if len(self._all_sites) >= CAPACITY:
+                    self._all_sites.clear()
+                self._all_sites[key] = site
+            site.learn(traced, call)
+            if site is not next(iter(self._sites), None):
+                self._sites = (site, *[s for s in self._sites if s is not site][: SITES - 1])
+
+    def _donated(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[bool]:
+        """For each leaf whether it is donated."""
+        found: list[bool] = []
+        for i, a in enumerate(args):
+            name = self._names[i] if i < len(self._names) else self._rest
+            gone = name in self._donate or i in self._donate
+            found += [gone] * len(pytree.flatten(a)[0])
+        for name in sorted(kwargs):
+            found += [name in self._donate] * len(pytree.flatten(kwargs[name])[0])
+        return found
+
+    def _declared(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[list[str], list[Any]]:
+        """For each leaf the name of the parameter it belongs to, with its position where that is
+        what was declared, and the sizes declared for it."""
+        labels: list[str] = []
+        specs: list[Any] = []
+        given = [
+            (self._names[i] if i < len(self._names) else self._rest, a) for i, a in enumerate(args)
+        ]
+        for i, (name, a) in enumerate([*given, *sorted(kwargs.items())]):
+            static = name in self._static or (i < len(args) and i in self._static)
+            spec = None if static else self._shapes.get(name)
+            found = [] if spec is None else specs_of(spec, a, name)
+            count = len(pytree.flatten(a)[0])
+            labels += [STATIC + name if static else name] * count
+            specs += found or [None] * count
+        return labels, specs
+
+    def _classify(self, x: Any, label: str, spec: Any, arrays: list[Array]) -> Any:
+        """The key of a leaf; the values of arrays and numbers are collected on the way."""
+        if label.startswith(STATIC) or isinstance(x, (*CONSTANT, Jit)):
+            return self._checked(Static(x), label)
+        if isinstance(x, int | float) and not isinstance(x, np.generic):
+            if is_large(x):
+                return Static(x)
+            number = "int64" if isinstance(x, int) else "float64"
+            arrays.append(as_array(x, number))
+            return number
+        if lazy_tensor.is_weak(x):  # as a Python number
+            arrays.append(lazy_tensor.exact_value(x))
+            return wide(x.node).dtype.name
+        if isinstance(x, Lazy):
+            array, kind = x.value(), x._type
+        elif isinstance(x, np.ndarray | np.generic):
+            array = as_array(x)
+            kind = TensorType(as_dtype(array.dtype), array.shape)
+        else:
+            if by_identity(type(x)):
+                raise DTypeError(
+                    f"jit: {self._name} got an object of type {type(x).__name__}, which is no "
+                    "array, number or tree of these; make its class a dataclass or an nn.Module, "
+                    "or name the argument in static_argnames, if what it holds never changes"
+                )
+            return self._checked(Static(x), label)
+        arrays.append(array)
+        return kind if spec is None else symbolic(kind, spec, label)
+
+    def _checked(self, static: Static, label: str) -> Static:
+        try:
+            hash(static)
+        except TypeError:
+            name = label.removeprefix(STATIC)
+            raise DTypeError(
+                f"jit: the static argument{name and ' ' + name} of {self._name} is a "
+                f"{type(static.value).__name__}, which is not hashable; use a tuple, for instance"
+            ) from None
+        return static
+
+    @contained
+    def _trace(self, call: Call, names: Sequence[str]) -> Traced:
+        new: list[Any] = []
+        inputs: list[Node] = []
+        for key, name in zip(call.keys, names, strict=True):
+            if isinstance(key, Static):
+                new.append(key.value)
+                continue
+            if isinstance(key, str):
+                node = input_node(TensorType(as_dtype(key), ()), name)
+            else:
+                node = input_node(key, name)
+            inputs.append(node)
+            new.append(Tensor(weak(node) if isinstance(key, str) else node))
+        args, kwargs = pytree.unflatten(call.structure, new)
+        assumed = Assumptions(inputs)
+        try:
+            with tracing(), assumed.watching():
+                result = self._f(*args, **kwargs)
+        finally:
+            STALE.update(inputs)
+        out, shape = pytree.flatten(result)
+        is_array = [isinstance(y, Lazy | np.ndarray | np.generic | Dim) for y in out]
+        outputs = assumed.on([
+            as_node(y.node if isinstance(y, Lazy) else y)
+            for y, a in zip(out, is_array, strict=True)
+            if a
+        ])  # fmt: skip
+        taken = captures(outputs, inputs)
+        captured = [
+            h if (h := leaf_handle(n)) is not None else live(n, a) for n, a in taken.items()
+        ]
+        graph = detached([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))
+        donors = [i for i, x in call.donors if isinstance(x, Lazy | np.ndarray | np.generic)]
+        program = compile_graph(graph, current_backend(), donors)
+        fixed = [COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]
+        return Traced(program, captured, shape, fixed, graph)
+
+
+def jit(
+    f: Callable[..., Any] | None = None,
+    *,
+    static_argnames: str | Sequence[str] = (),
+    static_argnums: int | Sequence[int] = (),
+    donate: int | str | Sequence[int | str] = (),
+    shapes: Mapping[str, Any] | None = None,
+    explain: bool = False,
+) -> Any:
+    """Compile a function of tensors: traced once for each signature, then run as one program.
+
+    The signature is made of the structure of the arguments, the dtypes and shapes of arrays, and
+    the values of everything else; a number may change without a new compilation, a bool or string
+    not, nor an argument listed in `static_argnames` or, by position, `static_argnums`.
+
+    `shapes={"x": "N 784", "y": "N"}` declares sizes as symbolic, so that one compilation serves
+    every N. What is declared is also assumed: names that occur twice stand for equal sizes,
+    expressions such as `2*N` or `N*M` for what they say, and a call that does not fit is a
+    `ShapeError` that names the axis and both values. The value of a name is that of an axis of that
+    size, or follows from sums and products with names that are known. `_` leaves a size as it is
+    given; for an argument that is a tree, the declaration is one for all its leaves, or a dict or
+    list of declarations: `{"batch": {"image": "N 784", "label": "N"}}`. In the function such a size
+    has no value: `x.shape[0] == 5` is False there, and that, too, is assumed, with its line; what
+    cannot be said, such as `x.shape[0] < 5`, is an error. `rg.asarray(x.shape[0])` is a tensor.
+
+    `f.cache_stats()` counts calls and compilations, and `f.recompilations` says why those after the
+    first were needed; with `explain=True` each of them is a `RecompilationWarning` as well, without
+    it only the ninth compilation of a function is, with the reason and what can be done.
+
+    Arguments listed in `donate`, by name or position, are given away: results take their memory
+    where they can, and it is an error to use these tensors afterwards (`DonatedError`). What others
+    can see stays as it is: arrays the tensors share with the caller, tensors passed twice, NumPy
+    arrays.
+
+    What the function takes from around it is read when it is traced; of tensors that require a
+    gradient, the value of the moment is used in every call.
+
+    Called with tensors that require a gradient, or inside another transform, the function is
+    recorded like any other, so transforms and `backward()` go through it. If it differentiates by
+    itself, as a step of training does, it is compiled all the same from the second call on; its
+    results require gradients, too, but for what comes from donated arguments alone: so name in
+    `donate` the parameters that a step replaces, or call it inside `rg.no_grad()`, or else what
+    every call was given is kept for a `backward()` through all of them.
+
+    A function that is given `Value`s, or closes over some, is traced once for each structure of its
+    arguments: of Values and floats only how many there are counts, of everything else the value, so
+    integers that choose elements of lists are part of the structure. Pass numbers that change as
+    floats. `backward()`, and setting `.data` and `.grad` of leaves, are part of the program. What
+    `.data` is cannot decide what the function does next, except in `max` and `min`. A result that
+    is a Value has no history. See `docs/scalars.md`.
+
+    >>> import retrograd as rg
+    >>> f = rg.jit(lambda x, a: (x * a).sum())
+    >>> f(rg.ones((3,)), 2.0).item()
+    6.0
+    """
+    declared = {} if shapes is None else shapes
+    if not isinstance(declared, Mapping):
+        raise ArgumentError(f'jit: shapes is a dict such as {{"x": "N 784"}}, not {shapes!r}')
+    static = [
+        *listed(static_argnames, "static_argnames"),
+        *listed(static_argnums, "static_argnums"),
+    ]
+    given = listed(donate, "donate")
+    if f is None:
+        return lambda g: Jit(g, static, given, declared, explain)
+    return Jit(f, static, given, declared, explain)

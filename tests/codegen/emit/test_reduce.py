@@ -1,0 +1,306 @@
+"""Sums of floats: all tiers take them up in the order of `ops/numerics/summation.py`, to the bit,
+and so to the bound of sums in pairs. Lengths are those around blocks, groups and batches."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.ir import Dim, DType, Graph, Node, float32, float64, spec
+from retrograd.ops.leaf import input_node
+from retrograd.ops.matmul import DotGeneral, sums_along
+from retrograd.ops.numerics.summation import PRODUCTS, SUMS, Order, in_blocks
+from retrograd.ops.reduce import ReduceSum
+from retrograd.runtime.backend import Array
+from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executors.numpy_mirror import contracting, ordered
+from retrograd.schedule import strided_views
+from retrograd.schedule.loop_nest import LANES
+from retrograd.schedule.tiling import groups
+from tests.runtime.agreement import GuardedProgram
+from tests.runtime.fuzz_checks import Threaded, gather_threads
+
+
+def lengths(order: Order) -> list[int]:
+    block, group = order.block, order.group
+    near = [1, block - 1, block, block + 1, 3 * block + 5, group - 1, group, group + 1]
+    return [*near, 2 * group + block, 3 * group + 7]
+
+
+def known(order: Order) -> list[int]:
+    """Those that a program is made for."""
+    return [order.block - 1, order.block + 1, order.group - 1, 2 * order.group + 3]
+
+
+def long(order: Order) -> list[int]:
+    batch = order.batch
+    return [batch - 1, batch, batch + 1, 3 * batch + order.group + 70, 5 * batch]
+
+
+LAYOUTS = list(itertools.product((False, True), repeat=2))
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of other settings are not found where programs are kept; NumPy does what it can."""
+    monkeypatch.setenv("RETROGRAD_CACHE_DIR", "off")
+    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+
+
+def numbers(shape: Sequence[int], dtype: DType, seed: int = 0) -> Array:
+    """Numbers of many magnitudes, of which another order is another sum."""
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=shape) * np.exp(rng.normal(size=shape))).astype(dtype.dtype)
+
+
+def chain(terms: Array, order: Order = SUMS) -> Array:
+    """The definition: along the first axis."""
+
+    def part(first: int, last: int) -> Array:
+        found: Array = functools.reduce(np.add, terms[first:last])
+        return found
+
+    found: Array = in_blocks(order, len(terms), part)
+    return found
+
+
+def tree(lanes: Array) -> Array:
+    """Sixteen partial sums as one."""
+    while len(lanes) > 1:
+        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+    return lanes[0]
+
+
+def row(x: Array) -> Array:
+    """The definition of a sum along rows."""
+    filled = np.full((*x.shape[:-1], -(-x.shape[-1] // LANES) * LANES), -0.0, x.dtype)
+    filled[..., : x.shape[-1]] = x
+    blocks = filled.reshape(*x.shape[:-1], -1, LANES)
+    return tree(np.moveaxis(chain(np.moveaxis(blocks, -2, 0)), -1, 0))
+
+
+def same(found: Array, wanted: Array, what: object) -> None:
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), what
+    np.testing.assert_array_equal(found, wanted, err_msg=str(what))
+
+
+def compiled(
+    make: Callable[[list[Node]], list[Node]], shapes: Sequence[Sequence[Any]], dtype: DType
+) -> list[Any]:
+    """Operations on arrays of these shapes, compiled in all ways."""
+    inputs = [input_node(spec(tuple(s), dtype)) for s in shapes]
+    graph = Graph(inputs, make(inputs))
+    light = [LLVMProgram(graph, light=True, narrow=narrow) for narrow in (False, True)]
+    return [GuardedProgram(graph), *light]
+
+
+# -- the order ------------------------------------------------------------------------------------
+def sums(v: list[Node]) -> list[Node]:
+    return [ReduceSum((axis,))(v[0]) for axis in (0, 1)]
+
+
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+def test_columns_and_rows(dtype: DType) -> None:
+    named = compiled(sums, [(Dim("n"), Dim("m"))], dtype)
+    for n in lengths(SUMS):
+        for x in (
+            numbers((n, 5), dtype),
+            numbers((3, max(LANES * min(n, SUMS.group) - 5, 1)), dtype),
+        ):
+            if 1 in x.shape:  # of one column along the one of it
+                continue
+            wanted = [chain(x), row(x)]
+            own = compiled(sums, [x.shape], dtype) if n in known(SUMS) else []
+            for p in (*named, *own):
+                for found, y in zip(p([x]), wanted, strict=True):
+                    same(found, y, x.shape)
+            for axis in (0, 1):
+                same(ordered.reduced(ReduceSum((axis,)), x), wanted[axis], x.shape)
+            same(ordered.reduced(ReduceSum((0,)), x[:1].T), wanted[1][:1], x.shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", long(SUMS))
+def test_long_columns_and_rows(n: int) -> None:
+    for x in (numbers((n, 2), float32), numbers((2, LANES * n - 5), float32)):
+        wanted = [chain(x), row(x)]
+        named = compiled(sums, [(Dim("n"), Dim("m"))], float32)
+        for p in (*named, *compiled(sums, [x.shape], float32)):
+            for found, y in zip(p([x]), wanted, strict=True):
+                same(found, y, x.shape)
+        for axis in (0, 1):
+            same(ordered.reduced(ReduceSum((axis,)), x), wanted[axis], x.shape)
+
+
+@pytest.mark.parametrize("shape", [
+    (70, 3, 66), (4200, 2, 3), (66, 1, 1100), (2, 4100, 1, 17),
+], ids=str)  # fmt: skip
+def test_several_axes_are_taken_one_by_one(shape: tuple[int, ...]) -> None:
+    """The terms of a loop are the sums of those inside; the lanes of a row are kept to the end."""
+    x, rank = numbers(shape, float32), len(shape)
+    some = [axes for k in range(rank) for axes in itertools.combinations(range(rank), k + 1)]
+    expected = []
+    for axes in some:
+        kept = [i for i in range(rank) if i not in axes]
+        many = [i for i in axes if shape[i] != 1]
+        terms = x.transpose((*kept, *axes)).reshape(
+            *[shape[i] for i in kept], *[shape[i] for i in many]
+        )
+        along = bool(many) and not any(shape[i] != 1 and i > many[-1] for i in kept)
+        if along:
+            steps = -(-shape[many[-1]] // LANES)
+            filled = np.full((*terms.shape[:-1], steps * LANES), -0.0, x.dtype)
+            filled[..., : terms.shape[-1]] = terms
+            terms = np.moveaxis(filled.reshape(*terms.shape[:-1], steps, LANES), -1, 0)
+        for _ in many:
+            terms = chain(np.moveaxis(terms, -1, 0))
+        expected.append(tree(terms) if along else terms)
+        same(ordered.reduced(ReduceSum(axes), x), expected[-1], axes)
+    names = [n if n == 1 else Dim(f"n{i}") for i, n in enumerate(shape)]
+    for sizes in (shape, names):
+        for p in compiled(lambda v: [ReduceSum(axes)(v[0]) for axes in some], [sizes], float32):
+            for found, wanted, axes in zip(p([x]), expected, some, strict=True):
+                same(found, wanted, axes)
+
+
+def test_what_is_fused_changes_no_bit() -> None:
+    shape = 3 * SUMS.group + 5, 9
+    x, y = numbers(shape, float32), numbers(shape, float32, 1)
+    stored = np.asarray(rg.jit(lambda x, y: rg.sin(x) * y)(x, y))
+    for axis in (0, 1, None):
+        fused = np.asarray(rg.jit(lambda x, y, a=axis: rg.sum(rg.sin(x) * y, axis=a))(x, y))
+        alone = rg.jit(lambda z, a=axis: rg.sum(z, axis=a))(stored)
+        same(fused, np.asarray(alone), axis)
+        same(fused, np.asarray(rg.sum(rg.asarray(stored), axis=axis)), axis)
+
+
+# -- products -------------------------------------------------------------------------------------
+def product_of(a: Array, b: Array) -> Array:
+    """The definition: rows of a by columns of b, each product rounded with its sum."""
+    add = contracting.multiply_add()
+    assert add is not None
+
+    def part(first: int, last: int) -> Array:
+        total = np.full((a.shape[0], b.shape[1]), -0.0, a.dtype)
+        for k in range(first, last):
+            add(np.ascontiguousarray(a[:, k, None]), b[None, k], total, total)
+        return total
+
+    found: Array = in_blocks(PRODUCTS, a.shape[1], part)
+    return found
+
+
+def multiplied(v: list[Node]) -> list[Node]:
+    """A product by operands in all layouts."""
+    return [DotGeneral((1 - i % 2,), (i // 2,))(v[i % 2], v[2 + i // 2]) for i in range(4)]
+
+
+@pytest.mark.parametrize("dtype", [float32, pytest.param(float64, marks=pytest.mark.slow)], ids=str)
+def test_products(dtype: DType) -> None:
+    """By loops, by either routine, and by NumPy; of any layout."""
+    m, k, n = map(Dim, "MKN")
+    named = compiled(multiplied, [(m, k), (k, m), (k, n), (n, k)], dtype)
+    for inner in lengths(PRODUCTS):
+        for rows, columns in ((2, 3), (21, 50)):
+            a, b = numbers((rows, inner), dtype), numbers((inner, columns), dtype, 1)
+            given = [np.ascontiguousarray(x) for x in (a, a.T, b, b.T)]
+            wanted = product_of(a, b)
+            is_known = inner in known(PRODUCTS) and rows == 21
+            own = compiled(multiplied, [x.shape for x in given], dtype) if is_known else []
+            for p in (*named, *own):
+                for layout, found in enumerate(p(given)):
+                    same(found, wanted, (rows, inner, columns, layout))
+            node = DotGeneral((1,), (0,))(*[input_node(spec(x.shape, dtype)) for x in (a, b)])
+            interpreted = contracting.contracted(node, [a, b])
+            if interpreted is not None:
+                same(interpreted, wanted, (rows, inner, columns))
+
+
+@pytest.mark.parametrize("k", [3 * PRODUCTS.block + 5, PRODUCTS.group + 1])
+def test_products_by_loops_and_by_the_routine(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = numbers((70, k), float32), numbers((k, 33), float32, 1)
+    wanted = product_of(a, b)
+    for limit in (0, 1 << 60):
+        for name in strided_views.LIMITS:
+            monkeypatch.setattr(strided_views, name, limit)
+        for left, right in itertools.product((a, np.ascontiguousarray(a.T)), (b, b.T.copy())):
+            op = DotGeneral((int(left is a),), (int(right is not b),))
+            nodes = [input_node(spec(x.shape, float32)) for x in (left, right)]
+            for threads in (1, 2):
+                found = Threaded(Graph(nodes, [op(*nodes)]), threads)([left, right])[0]
+                same(found, wanted, (limit, threads))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", long(PRODUCTS))
+def test_long_products(k: int) -> None:
+    a, b = numbers((5, k), float32), numbers((k, 18), float32, 1)
+    wanted = product_of(a, b)
+    for sizes in ((a.shape, b.shape), ((Dim("M"), Dim("K")), (Dim("K"), Dim("N")))):
+        nodes = [input_node(spec(s, float32)) for s in sizes]
+        same(LLVMProgram(Graph(nodes, [DotGeneral((1,), (0,))(*nodes)]))([a, b])[0], wanted, k)
+
+
+@pytest.mark.parametrize(("shapes", "axes"), [
+    (((3, 70, 5), (70, 5, 4)), (1, 2)), (((70, 3, 66), (70, 66, 2)), (0, 2)),
+    (((2, 70, 66), (70, 66)), (1, 2)), (((70, 66), (70, 66)), (0, 1)),
+    (((66, 65, 3), (66, 65)), (0, 1)), (((9, 3, 4), (9, 3, 2)), (0, 1)),
+], ids=str)  # fmt: skip
+def test_contractions_over_two_axes(shapes: Any, axes: tuple[int, int]) -> None:
+    """One chain, in the order of the axes, but along rows, where each axis is one of its own."""
+    a, b = numbers(shapes[0], float32), numbers(shapes[1], float32, 1)
+    op = DotGeneral(axes, (0, 1))
+    node = op(*[input_node(spec(s, float32)) for s in shapes])
+    free = [i for i in range(a.ndim) if i not in axes]
+    inner = math.prod(b.shape[:2])
+    left = a.transpose((*free, *axes)).reshape(-1, inner)
+    if sums_along(node):
+        layout, add = contracting._layout(node), contracting.multiply_add()
+        assert layout is not None
+        assert add is not None
+        both = zip((a, b), layout.orders, layout.shapes, strict=True)
+        x, y = (z.transpose(order).reshape(shape) for z, order, shape in both)
+        wanted = contracting._along(add, x, y, layout.along).reshape(node.shape)
+    else:
+        wanted = product_of(left, b.reshape(inner, -1)).reshape(node.shape)
+    dims = {axes[0]: Dim("p"), axes[1]: Dim("q"), **{i: Dim(f"a{i}") for i in free}}
+    names = [dims[i] for i in range(a.ndim)], [Dim("p"), Dim("q"), *map(Dim, "xyz"[: b.ndim - 2])]
+    for sizes in (shapes, names):
+        for p in compiled(lambda v: [op(*v)], sizes, float32):
+            same(p([a, b])[0], wanted, sizes)
+
+
+def test_sums_that_bands_take_up_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over rows of an element, from where the block before left them: beyond a group of products,
+    with totals that wait. Bits are those of the same kernels one after the other."""
+    gather_threads()
+    for name, value in (("GRAIN", 0), ("LEAST_ROWS", 2), ("ROW", 64), ("CACHE", 1 << 9)):
+        monkeypatch.setattr(groups, name, value)
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        p = rg.softmax(q @ k.mT)
+        return ((p @ v) ** 2).sum()
+
+    block, group = PRODUCTS.block, PRODUCTS.group
+    for queries in (block + 3, 5 * block, 2 * group + block + 3):
+        for name in strided_views.LIMITS if queries > SUMS.group else ():
+            monkeypatch.setattr(strided_views, name, 0)
+        arrays = [numbers((2, n, 3), float32, n) for n in (queries, 6, 6)]
+        graph = rg.trace(rg.grad(loss, argnums=(0, 1, 2)), *arrays)
+        cut = [Threaded(graph, n) for n in (1, 2)]
+        assert any(b.summing and b.pieces > 1 for b in cut[0].plan.bands), queries
+        with pytest.MonkeyPatch.context() as usual:
+            usual.setattr(groups, "GRAIN", 1e18)
+            wanted = GuardedProgram(graph)(arrays)
+        for p in cut:
+            for y, r in zip(p(arrays), wanted, strict=True):
+                same(y, r, queries)
+            p.check_guards()

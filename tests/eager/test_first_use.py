@@ -1,0 +1,126 @@
+"""What is used for the first time at a prompt, or at a shape that is new, and does not wait for a
+compiler: every public function, called at two sizes."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.runtime import denormals
+from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executors import op_kernels, tiered
+from retrograd.runtime.executors.numpy_mirror import ordered
+from retrograd_bench.calls import Arrays, calls, compute, differentiate, listed
+
+SIZES = (5, 7)
+NAMES = sorted(calls(Arrays(SIZES[0])))
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What each program computes that is made from here on, or found on disk, in a process that
+    has none."""
+    made: list[str] = []
+    init = LLVMProgram.__init__
+
+    def noted(self, graph, *args, **options):
+        made.append(str(graph))
+        init(self, graph, *args, **options)
+
+    monkeypatch.setattr(LLVMProgram, "__init__", noted)
+    monkeypatch.setattr(op_kernels, "_PROGRAMS", OrderedDict())
+    monkeypatch.setattr(ordered, "_DONE", OrderedDict())
+    monkeypatch.setattr(tiered, "NODE", math.inf)  # the time that passes does not count
+    monkeypatch.setattr(denormals, "_used", False)  # another test may have flushed them
+    return made
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What NumPy does until there is code has been done: what is new is compiled."""
+    monkeypatch.setattr(ordered, "ALL", 0)
+
+
+def multiply_matrices() -> None:
+    """All the products of matrices that there are: which ones a convolution is made of depends on
+    its sizes."""
+    for lead in ((), (2,)):
+        for rows in (1, 3):
+            (rg.ones((*lead, rows, 2)) @ rg.ones((*lead, 2, 4))).numpy()
+
+
+def test_every_public_function_is_called():
+    assert sorted(listed()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_use_compiles_nothing(name, compiled):
+    compute(calls(Arrays(3))[name]())
+    assert not compiled
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shape_never_seen_compiles_nothing(name, compiled):
+    if "conv" in name:
+        multiply_matrices()
+    for size in SIZES:
+        compiled.clear()
+        arrays = Arrays(size, requires_grad=True)
+        result = calls(arrays)[name]()
+        compute(result)
+        differentiate(arrays, result)
+    assert not compiled
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("name", ["lstsq", "lu", "matrix_rank", "pinv", "qr", "svd"])
+def test_a_matrix_of_other_sizes_compiles_nothing(name, dtype, compiled):
+    """But for which of them is the smaller one."""
+    for shapes in (((5, 3), (7, 4), (9, 2)), ((3, 5), (4, 9), (2, 7)), ((4, 4), (6, 6))):
+        for shape in shapes:
+            compiled.clear()
+            x = rg.tensor(np.random.default_rng(0).standard_normal(shape).astype(dtype))
+            more = (x[:, 0],) if name == "lstsq" else ()
+            compute(getattr(rg.linalg, name)(x, *more))
+        assert not compiled
+
+
+LAWS = (
+    "beta", "binomial", "cauchy", "chi2", "dirichlet", "exponential", "gamma", "geometric",
+    "gumbel", "laplace", "logistic", "lognormal", "normal", "poisson", "student_t",
+    "truncated_normal", "von_mises",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_samples_compile_nothing(law, compiled):
+    compute(calls(Arrays(5))[f"rg.random.Generator.{law}"]())
+    assert not compiled
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_counter_sees_what_is_compiled(compiled):
+    rg.exp(rg.ones(3) * 0.3).numpy()
+    assert len(compiled) == 1
+    assert "exp" in compiled[0]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_larger_work_is_compiled_again_once_that_pays(compiled):
+    small, large = np.linspace(0.1, 0.9, 4, dtype=np.float32), np.full(1 << 16, 0.5, np.float32)
+    first = rg.exp(rg.tensor(small)).numpy()
+    assert len(compiled) == 1
+    alone = rg.exp(rg.tensor(large)).numpy()
+    assert len(compiled) == 1  # what there is does it once
+    for i in range(4):
+        again = rg.exp(rg.tensor(large + i * 0.0)).numpy()
+    assert len(compiled) == 2
+    assert again.tobytes() == alone.tobytes()
+    assert rg.exp(rg.tensor(small)).numpy().tobytes() == first.tobytes()
+    assert len(compiled) == 2

@@ -1,0 +1,204 @@
+"""Convolution and pooling on the llvm backend, in sizes that reach every form they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.autodiff import gradient
+from retrograd.codegen.emit import gemm_call
+from retrograd.errors import ShapeError
+from retrograd.ir import Dim, Graph, Op, as_dtype, float32, spec
+from retrograd.ops.conv import Conv
+from retrograd.ops.leaf import input_node
+from retrograd.ops.pool import MaxPool
+from retrograd.ops.windows import Fold, Windows
+from retrograd.passes import optimize
+from retrograd.schedule.plan import Plan
+from tests.runtime.agreement import GuardedProgram, assert_same, sample
+
+N, H = Dim("N"), Dim("H")
+
+
+def conv(
+    rank: int = 2,
+    strides: int = 1,
+    low: int = 0,
+    high: int | None = None,
+    x_dilation: int = 1,
+    w_dilation: int = 1,
+    groups: int = 1,
+) -> Conv:
+    high = low if high is None else high
+    a, b, c, d, e = ((v,) * rank for v in (strides, low, high, x_dilation, w_dilation))
+    return Conv(a, b, c, d, e, groups)
+
+
+# op, shape of x, shape of w; with the gradients of both, each is three convolutions
+CASES: dict[str, tuple[Op, Sequence[int], Sequence[int]]] = {
+    "by samples": (conv(), (3, 8, 12, 12), (16, 8, 3, 3)),
+    "same": (conv(low=1), (2, 8, 9, 10), (8, 8, 3, 3)),
+    "one by one": (conv(), (3, 32, 7, 7), (16, 32, 1, 1)),
+    "one by one, strided": (conv(strides=2), (3, 32, 7, 7), (16, 32, 1, 1)),
+    "kernel as large as x": (conv(), (9, 32, 4, 4), (16, 32, 4, 4)),
+    "strided": (conv(strides=2, low=1), (2, 8, 11, 12), (16, 8, 3, 3)),
+    "patches": (conv(strides=4), (2, 3, 16, 16), (32, 3, 4, 4)),
+    "dilated": (conv(w_dilation=2, low=2), (2, 8, 9, 9), (16, 8, 3, 3)),
+    "transposed": (conv(x_dilation=2, low=2, high=3), (2, 16, 5, 6), (8, 16, 3, 3)),
+    "cropped": (conv(x_dilation=2, low=-1), (2, 16, 7, 7), (8, 16, 2, 2)),
+    "groups": (conv(groups=2, low=1), (2, 16, 9, 9), (16, 8, 3, 3)),
+    "depthwise": (conv(groups=12, low=1), (2, 12, 9, 9), (12, 1, 3, 3)),
+    "depthwise, strided": (conv(groups=12, strides=2, low=1), (2, 12, 9, 9), (24, 1, 3, 3)),
+    "one axis": (conv(1, low=2), (3, 16, 50), (16, 16, 5)),
+    "three axes": (conv(3), (2, 4, 6, 7, 8), (8, 4, 3, 2, 3)),
+    "many places": (conv(), (40, 4, 12, 12), (16, 4, 3, 3)),
+    "parts": (conv(low=1), (6, 2, 40, 48), (32, 2, 3, 3)),
+    "blocks of rows": (conv(low=1), (1, 32, 32, 28), (8, 32, 3, 3)),
+    "blocks of rows in groups": (conv(groups=2, low=1), (1, 64, 32, 28), (8, 32, 3, 3)),
+    "blocks, one by one": (conv(), (2, 256, 28, 28), (8, 256, 1, 1)),
+    "blocks, one axis": (conv(1), (2, 64, 903), (8, 64, 4)),
+    "small": (conv(), (2, 1, 5, 5), (2, 1, 2, 2)),
+    "in place": (conv(low=1), (5, 24, 9, 10), (48, 24, 3, 3)),
+    "in place, strided and dilated": (
+        conv(strides=2, w_dilation=2),
+        (5, 32, 15, 14),
+        (37, 32, 3, 3),
+    ),
+    "in place, apart": (conv(x_dilation=2, low=3), (4, 16, 5, 6), (33, 16, 3, 3)),
+    "in place, one axis": (conv(1, strides=3), (32, 24, 61), (64, 24, 7)),
+    "in place, three axes": (conv(3), (2, 16, 6, 7, 8), (32, 16, 3, 2, 3)),
+}
+
+
+def with_gradients(op: Op, types: Sequence[Any]) -> Graph:
+    inputs = [input_node(t) for t in types]
+    y = op(*inputs)
+    forward = Graph(inputs, [y])
+    back = gradient(forward)
+    return Graph(back.inputs, [*back.outputs])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("name", CASES)
+def test_convolution_and_both_gradients(name: str, dtype: str) -> None:
+    op, *shapes = CASES[name]
+    graph = with_gradients(op, [spec(tuple(s), dtype) for s in shapes])
+    arrays = [sample(x.shape, as_dtype(dtype), k) for k, x in enumerate(graph.inputs)]
+    forward = Graph(graph.inputs[:2], [op(*graph.inputs[:2])])
+    assert_same(forward, arrays[:2], 256)
+    assert_same(graph, arrays, 512, GuardedProgram(optimize(graph)))
+
+
+@pytest.mark.parametrize("sizes", [(3, 12), (1, 5), (0, 7)])
+def test_one_program_for_all_sizes(sizes: tuple[int, int]) -> None:
+    op = conv(low=1, strides=2)
+    graph = with_gradients(op, [spec((N, 8, H, 12)), spec((16, 8, 3, 3))])
+    known = {"N": sizes[0], "H": sizes[1]}
+    arrays = [sample(x.type.bind(known).shape, x.dtype, k) for k, x in enumerate(graph.inputs)]
+    assert_same(graph, arrays, 512, GuardedProgram(optimize(graph)))
+
+
+POOLS: dict[str, Op] = {
+    "tiles": MaxPool((2, 2), (2, 2), (1, 1), (0, 0), (0, 0)),
+    "tiles with a rest": MaxPool((3, 2), (3, 2), (1, 1), (0, 0), (0, 0)),
+    "overlapping": MaxPool((3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
+    "apart": MaxPool((2, 2), (3, 4), (1, 1), (0, 0), (0, 0)),
+    "dilated": MaxPool((2, 2), (1, 3), (2, 2), (1, 0), (0, 1)),
+    "large": MaxPool((7, 6), (1, 1), (1, 1), (1, 0), (0, 2)),
+}
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("name", POOLS)
+def test_pooling_and_its_gradient(name: str, special: bool) -> None:
+    graph = with_gradients(POOLS[name], [spec((2, 3, 11, 17))])
+    x, g = (sample(x.shape, x.dtype, k) for k, x in enumerate(graph.inputs))
+    x = sample(x.shape, as_dtype("float32"), 3, special)
+    assert_same(graph, [x, g], program=GuardedProgram(optimize(graph)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int16"])
+def test_windows_and_sums_of_windows(dtype: str) -> None:
+    x = input_node(spec((3, 14, 9), dtype))
+    y = Windows((3, 2), (2, 1), (1, 2))(x)
+    graph = Graph([x], [y, Fold((14, 9), (2, 1), (1, 2))(y), Fold((18, 8), (3, 1), (1, 1))(y)])
+    assert_same(graph, [sample(x.shape, x.dtype)])
+
+
+def test_windows_are_not_laid_out() -> None:
+    """The kernels of a convolution and its gradients: products, and what they need laid out."""
+    graph = with_gradients(conv(), [spec((64, 32, 12, 12)), spec((64, 32, 5, 5))])
+    kernels = [n.op for k in Plan(optimize(graph)).kernels for n in k.nodes]
+    assert kernels.count("dot_general") == 2  # the gradients
+    # g with channels behind, the overlap-add and a few of its terms, a sum of parts
+    assert kernels.count("store") == 2
+    assert kernels.count("windows") == 0
+    assert len(kernels) <= 9
+
+
+IN_PLACE = [name for name in CASES if name.startswith("in place") and "apart" not in name]
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_products_read_windows_where_they_lie(name: str) -> None:
+    op, *shapes = CASES[name]
+    x, w = (input_node(spec(tuple(s))) for s in shapes)
+    plan = Plan(optimize(Graph([x, w], [op(x, w)])))
+    assert any("spread" in nest.info for k in plan.kernels for nest in k.nests)
+
+
+def test_rows_are_listed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_call, "SPREAD", 100)
+    inputs = [input_node(spec(s)) for s in ((7, 32, 11, 10), (33, 32, 3, 3))]
+    graph = Graph(inputs, [conv()(*inputs)])
+    arrays = [sample(x.shape, x.dtype, k) for k, x in enumerate(graph.inputs)]
+    assert_same(graph, arrays, 256, GuardedProgram(graph))
+
+
+def test_few_places_do_not_pay_for_turning_the_weight() -> None:
+    x, w = input_node(spec((2, 256, 7, 256))), input_node(spec((256, 256, 3, 3)))
+    small = input_node(spec((2, 256, 5, 5)))
+    for image, turned in ((x, True), (small, False)):
+        plan = Plan(optimize(Graph([image, w], [conv()(image, w)])))
+        assert any("spread" in n.info for k in plan.kernels for n in k.nests) is turned
+
+
+def test_products_that_cannot_list_where_windows_lie_copy_them() -> None:
+    """Sizes with names, and too many columns."""
+    for shape in (((N, 32, 12, 12), (64, 32, 5, 5)), ((1, 4, 200, 200), (32, 4, 100, 100))):
+        x, w = (input_node(spec(s)) for s in shape)
+        plan = Plan(optimize(Graph([x, w], [conv()(x, w)])))
+        assert not any("spread" in nest.info for k in plan.kernels for nest in k.nests)
+
+
+SLIDING = {
+    "conv": lambda x: rg.conv(x, rg.ones((1, 1, 5, 5))),
+    "conv padded": lambda x: rg.conv(x, rg.ones((1, 1, 5, 5)), padding=1),
+    "max_pool": lambda x: rg.max_pool(x, 3, stride=1),
+    "max_pool padded": lambda x: rg.max_pool(x, 3, stride=1, padding=1),
+    "avg_pool": lambda x: rg.avg_pool(x, 3, stride=1),
+    "gradient": rg.grad(lambda x: (rg.conv(x, rg.ones((1, 1, 5, 5))) ** 2).sum()),
+}
+
+
+@pytest.mark.parametrize("name", SLIDING)
+def test_a_window_that_does_not_fit_is_refused_whenever_sizes_become_known(name):
+    f = SLIDING[name]
+    g = rg.jit(f, shapes={"x": "1 1 N 8"})
+    kinds = set()
+    for n in range(8):
+        x = rg.tensor(sample((1, 1, n, 8), float32))
+        try:
+            expected = f(x).numpy()
+        except ShapeError:
+            with pytest.raises(ShapeError):
+                g(x)
+            kinds.add("refused")
+        else:
+            np.testing.assert_allclose(g(x).numpy(), expected, rtol=1e-5)
+            kinds.add("computed")
+    assert kinds == {"refused", "computed"}

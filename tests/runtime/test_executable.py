@@ -1,0 +1,267 @@
+"""Programs as their users meet them: errors, layouts of inputs, symbolic sizes, threads, memory."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+from retrograd.autodiff import gradient
+from retrograd.errors import DTypeError, IndexRangeError, ShapeError
+from retrograd.ir import Dim, Graph, Node, float32, float64, int64, spec, uint64
+from retrograd.ops.elementwise import add, exp, log, mul, neg, sin, sub, tanh
+from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.leaf import constant, input_node
+from retrograd.ops.matmul import matmul
+from retrograd.ops.reduce import LogSumExp, ReduceMax, ReduceSum
+from retrograd.ops.shape import Concat, Flip, Pad, Permute, Reshape, Slice, expand
+from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executors.reference import ReferenceProgram
+from tests.runtime.agreement import GuardedProgram, assert_same, sample
+
+
+def network(dtype=float64, rows: int | Dim = 5) -> Graph:
+    """Two layers, layer norm and cross-entropy of an embedded sequence."""
+    table = input_node(spec((11, 8), dtype), "table")
+    w1, w2 = input_node(spec((8, 16), dtype), "w1"), input_node(spec((16, 11), dtype), "w2")
+    ids = input_node(spec((rows,), int64), "ids")
+    x = Gather(0)(table, ids)
+    mean = ReduceSum((1,))(x) * 0.125
+    x = x - expand(mean, x.shape, (1,))
+    h = tanh(matmul(x, w1))
+    logits = matmul(h, w2)
+    norm = LogSumExp((1,))(logits)
+    chosen = Gather(1, 1)(logits, ids)
+    loss = ReduceSum((0,))(norm - chosen)
+    return Graph([table, w1, w2, ids], [loss])
+
+
+def network_arrays(dtype=float64, rows: int = 5) -> list[np.ndarray]:
+    shapes = [(11, 8), (8, 16), (16, 11)]
+    arrays = [sample(s, dtype, i) * dtype.dtype.type(0.3) for i, s in enumerate(shapes)]
+    return [*arrays, np.arange(rows) * 7 % 11]
+
+
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+def test_gradient_of_a_network(dtype) -> None:
+    graph = network(dtype)
+    assert_same(graph, network_arrays(dtype), ulps=200)
+    assert_same(gradient(graph), network_arrays(dtype), ulps=400, scale=0.1)
+
+
+def test_second_order() -> None:
+    x = input_node(spec((4,), float64), "x")
+    g = Graph([x], [ReduceSum((0,))(sin(x) * exp(x))])
+    for _ in range(2):
+        g = gradient(g)
+        g = Graph(g.inputs, [ReduceSum((0,))(mul(g.outputs[0], g.outputs[0]))])
+    assert_same(gradient(g), [sample((4,), float64)])
+
+
+def test_one_program_for_all_sizes() -> None:
+    n = Dim("N")
+    program = GuardedProgram(gradient(network(float64, n)))
+    for rows in (0, 1, 3, 64, 3):
+        arrays = network_arrays(float64, rows)
+        assert_same(program.graph, arrays, 1e4, program, scale=0.1)
+    a, b = input_node(spec((n, 6)), "a"), input_node(spec((6, n)), "b")
+    both = Concat(0)(a, Permute((1, 0))(b))
+    outputs: list[Node] = [
+        matmul(a, b), matmul(b, a), Reshape((2 * n, 3))(a), Reshape((3, n, 2))(b), both,
+        Flip((0,))(both), Pad((1, 0), (n, 2), (0, 0))(a, constant(np.float32(7))),
+        Slice((0, 0), (n, 6), (2, 3))(a), ReduceSum((0,))(a), ReduceSum((1,))(both),
+        Reshape((6 * n,))(Permute((1, 0))(a)),
+    ]  # fmt: skip
+    program = GuardedProgram(Graph([a, b], outputs))
+    for size in (0, 1, 2, 17, 40):
+        arrays = [sample((size, 6), float32), sample((6, size), float32, 1)]
+        assert_same(program.graph, arrays, 64, program)
+
+
+def test_sizes_that_make_no_sense() -> None:
+    n = Dim("N")
+    x = input_node(spec((n, 3)), "x")
+    top = LLVMProgram(Graph([x], [ReduceMax((0,))(x)]))
+    with pytest.raises(ShapeError, match="over no elements"):
+        top([np.zeros((0, 3), np.float32)])
+    part = LLVMProgram(Graph([x], [Slice((2, 0), (4, 3), (1, 1))(x)]))
+    assert part([np.ones((4, 3), np.float32)])[0].shape == (2, 3)
+    with pytest.raises(ShapeError, match="slice"):
+        part([np.ones((3, 3), np.float32)])
+
+
+def test_inputs_are_checked() -> None:
+    n = Dim("N")
+    x, y = input_node(spec((n, 3)), "x"), input_node(spec((n,)), "y")
+    program = LLVMProgram(Graph([x, y], [ReduceSum((0, 1))(x), neg(y)]))
+    a, b = np.zeros((4, 3), np.float32), np.zeros(4, np.float32)
+    with pytest.raises(ShapeError, match="takes 2 arrays"):
+        program([a])
+    with pytest.raises(DTypeError, match="input 'y'"):
+        program([a, b.astype(np.float64)])
+    with pytest.raises(ShapeError, match="size"):
+        program([a, np.zeros(5, np.float32)])
+    static = LLVMProgram(Graph([z := input_node(spec((3,)), "z")], [neg(z)]))
+    with pytest.raises(ShapeError, match="input 'z'"):
+        static([np.zeros(4, np.float32)])
+
+
+def test_any_layout_of_the_inputs() -> None:
+    x, y = input_node(spec((4, 6)), "x"), input_node(spec((6,)), "y")
+    program = LLVMProgram(Graph([x, y], [sub(x, expand(y, x.shape, (0,)))]))
+    a, b = sample((4, 6), float32), sample((6,), float32, 1)
+    expected = a - b
+    fortran, reversed_, strided = np.asfortranarray(a), b[::-1].copy()[::-1], np.repeat(b, 3)[::3]
+    odd = np.zeros(a.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(4, 6)
+    odd[...] = a
+    frozen = a.copy()
+    frozen.setflags(write=False)
+    assert not odd.flags.aligned
+    for first in (a, fortran, odd, frozen):
+        for second in (b, reversed_, strided):
+            np.testing.assert_array_equal(program([first, second])[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [int64, uint64], ids=str)
+def test_index_errors_name_the_node(dtype) -> None:
+    x = input_node(spec((5, 2)), "x")
+    i = input_node(spec((3,), dtype), "i")
+    u = input_node(spec((3, 2)), "u")
+    row = Gather(0)(x, i).renamed("rows")
+    # A position that no output reads is out of range all the same.
+    program = LLVMProgram(Graph([x, i, u], [Slice((0, 0), (1, 2), (1, 1))(row)]))
+    scatter = LLVMProgram(Graph([x, i, u], [ScatterAdd(0)(x, i, u)]))
+    arrays = [np.zeros((5, 2), np.float32), np.array([1, 2, 4], dtype.dtype),
+              np.ones((3, 2), np.float32)]  # fmt: skip
+    for p, op in ((program, "gather"), (scatter, "scatter_add")):
+        p(arrays)
+        for bad in (5, 2**40) if dtype is uint64 else (5, -6, -(2**63), 2**63 - 1):
+            wrong = arrays[1].copy()
+            wrong[2] = bad
+            with pytest.raises(IndexRangeError, match=f"{op} with the index {bad} .* of size 5"):
+                p([arrays[0], wrong, arrays[2]])
+            with pytest.raises(IndexRangeError):
+                ReferenceProgram(p.graph)([arrays[0], wrong, arrays[2]])
+        assert len(p(arrays)) == 1  # usable after an error
+    with pytest.raises(IndexRangeError, match="rows = "):
+        program([arrays[0], np.full(3, 9, dtype.dtype), arrays[2]])
+
+
+def test_outputs_are_fresh_and_writable() -> None:
+    x = input_node(spec((3,)), "x")
+    y = neg(x)
+    program = LLVMProgram(Graph([x], [x, y, y, Reshape((3, 1))(y), constant(np.arange(3.0))]))
+    a = np.arange(3, dtype=np.float32)
+    first = program([a])
+    for r in first:
+        r[...] = 99
+    second = program([a])
+    np.testing.assert_array_equal(a, [0, 1, 2])
+    for r, expected in zip(second, (a, -a, -a, -a[:, None], np.arange(3.0)), strict=True):
+        np.testing.assert_array_equal(r, expected)
+
+
+def test_a_graph_may_start_at_inner_nodes() -> None:
+    x = input_node(spec((2, 3)), "x")
+    flat = Reshape((6,))(Permute((1, 0))(x))
+    y = Reshape((3, 2))(flat)
+    assert_same(Graph([flat], [exp(y), y]), [sample((6,), float32)])
+
+
+def test_deep_chains_need_no_recursion() -> None:
+    x = input_node(spec((3,)), "x")
+    y: Node = x
+    for i in range(20_000):
+        y = sin(y) if i % 2 else add(y, x)
+    for _ in range(3000):
+        y = Flip((0,))(y)
+    z = y
+    for _ in range(200):  # each level reads the one below at two indices
+        z = mul(add(z, Flip((0,))(z)), constant(np.full(3, 0.5, np.float32)))
+    program = LLVMProgram(Graph([x], [y, z]))
+    a = sample((3,), float32)
+    found, expected = program([a]), ReferenceProgram(program.graph)([a])
+    for f, e in zip(found, expected, strict=True):
+        np.testing.assert_allclose(f, e, rtol=1e-5)
+    assert len(program.plan.kernels) < 1500
+    assert program.predicted_peak < 5000  # dead buffers are reused
+
+
+def test_the_predicted_peak_is_that_of_the_latest_call() -> None:
+    x = input_node(spec((Dim("N"),)), "x")
+    program = LLVMProgram(Graph([x], [exp(x)]))
+    assert program.predicted_peak == 0
+    for n in (1000, 10, 1000):
+        program([sample((n,), float32)])
+        assert program.predicted_peak == program.peak_bytes({"N": n})
+
+
+def test_threads_share_a_program() -> None:
+    graph = gradient(network(float64, Dim("N")))
+    program = LLVMProgram(graph)
+    expected = {n: program(network_arrays(float64, n)) for n in (2, 5, 40)}
+    wrong: list[int] = []
+
+    def work(n: int) -> None:
+        for _ in range(200):
+            for y, e in zip(program(network_arrays(float64, n)), expected[n], strict=True):
+                if not np.array_equal(y, e):
+                    wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (2, 5, 40, 5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_programs_are_freed() -> None:
+    program = LLVMProgram(network())
+    gone = weakref.ref(program)
+    program(network_arrays())
+    del program
+    gc.collect()
+    assert gone() is None
+
+
+def test_nothing_is_compiled_twice() -> None:
+    """Equal kernels share one function, whatever the number of layers."""
+    x = input_node(spec((40, 40)), "x")
+    y: Node = x
+    for _ in range(30):
+        y = tanh(matmul(y, x))
+    program = LLVMProgram(Graph([x], [y]))
+    assert len(program.plan.kernels) == 60
+    assert program.functions < 5
+
+
+def test_explain_and_peak() -> None:
+    n = Dim("N")
+    x = input_node(spec((n, 100)), "x")
+    program = LLVMProgram(Graph([x], [log(ReduceSum((1,))(exp(x))).renamed("norm")]))
+    text = program.explain()
+    assert "row" in text
+    assert "exp" in text
+    assert "norm" in text
+    assert "N" in text
+    # The sums, rounded up, the result, and room to align the sums.
+    assert program.peak_bytes({"N": 1000}) == 4000 + 4032 + 64
+    assert "400000 bytes" not in text
+    assert "bytes" in program.explain({"N": 1000})
+
+
+def test_llvmlite_is_imported_by_the_first_program() -> None:
+    code = (
+        "import sys; from retrograd.runtime.executable import LLVMProgram;"
+        "assert 'llvmlite' not in sys.modules;"
+        "from retrograd.ir import *; from retrograd.ops.leaf import input_node;"
+        "x = input_node(spec((2,))); LLVMProgram(Graph([x], [-x]));"
+        "assert 'llvmlite' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

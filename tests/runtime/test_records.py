@@ -1,0 +1,46 @@
+"""Every registered op on the llvm backend: all samples of its record, and all symbolic sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrograd.ir import REGISTRY, Dim, Graph, Node, bool_, spec
+from retrograd.ops.leaf import input_node
+from retrograd.passes.lowering.complex import on_real
+from retrograd.runtime.backend import Array
+from tests.runtime.agreement import ULPS, GuardedProgram, assert_same
+from tests.samples import RECORDS
+
+
+@pytest.mark.parametrize("name", [n for n in RECORDS if n != "input"])
+def test_samples(name: str) -> None:
+    """All samples of a record in one graph: one compilation, and nodes that do not mix up."""
+    record = RECORDS[name]
+    inputs: list[Node] = []
+    outputs: list[Node] = []
+    arrays: list[Array] = []
+    for sample in record.samples():
+        nodes = sample.nodes()
+        inputs += nodes
+        outputs.append(sample.op(*nodes))
+        arrays += sample.inputs
+    ulps = max(4 * record.ulps, 16)
+    # Near a zero, as y1 has one at 2.197, the reference itself is only absolutely right.
+    assert_same(Graph(inputs, outputs), arrays, ulps, scale=record.absolute / ulps)
+
+
+@pytest.mark.parametrize("name", [n for n, r in RECORDS.items() if r.symbolic])
+def test_symbolic_sizes(name: str) -> None:
+    for case in RECORDS[name].symbolic:
+        nodes = [input_node(t) for t in case.types]
+        # An input that tells all the sizes, even those that occur in attributes only.
+        named = input_node(spec(tuple(Dim(n) for n in case.sizes[0]), bool_))
+        program = on_real(Graph([*nodes, named], [case.op(*nodes)]), GuardedProgram)
+        for sizes in case.sizes:
+            types = [*case.types, named.type]
+            arrays = [case.draw(t.bind(sizes)) for t in types]
+            assert_same(program.graph, arrays, max(4 * RECORDS[name].ulps, ULPS), program)
+
+
+def test_every_op_has_a_record() -> None:
+    assert set(REGISTRY) - set(RECORDS) <= {"input"}

@@ -1,0 +1,101 @@
+"""What is stored, and what is computed again where it is read."""
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.ir import Graph, spec
+from retrograd.ops.elementwise import add, exp, mul, relu, tanh
+from retrograd.ops.leaf import input_node
+from retrograd.ops.matmul import matmul
+from retrograd.ops.reduce import ReduceSum
+from retrograd.ops.shape import expand
+from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executors.reference import ReferenceProgram
+from retrograd.schedule.plan import Plan
+
+LARGE, LITTLE = 600, 30  # rows and columns: beyond what a kernel leaves in the cache, and within
+
+
+def stored(graph: Graph) -> list[str]:
+    """The operations whose results a plan keeps in memory, the outputs aside."""
+    plan = Plan(graph)
+    kept = [b for k in plan.kernels for b in k.outs if b.kind == "temporary"]
+    return sorted(b.node.op for b in kept)
+
+
+def steps(x, count=3):
+    """A few cheap steps."""
+    for _ in range(count):
+        x = add(x, relu(x))
+    return x
+
+
+def product(n):
+    x, y = (input_node(spec((n, n))) for _ in range(2))
+    return [x, y], matmul(x, y)
+
+
+@pytest.mark.parametrize("n", [LARGE, LITTLE])
+def test_cheap_steps_from_one_stored_array_are_taken_again_where_it_is_large(n):
+    inputs, p = product(n)
+    s = steps(p)
+    graph = Graph(inputs, [matmul(tanh(s), p), exp(s)])
+    assert stored(graph) == (
+        ["dot_general", "tanh"] if n == LARGE else ["add", "dot_general", "tanh"]
+    )
+    r = np.random.default_rng(0)
+    arrays = [(r.normal(size=(n, n)) / n).astype(np.float32) for _ in range(2)]
+    found, right = LLVMProgram(graph)(arrays), ReferenceProgram(graph)(arrays)
+    for y, e in zip(found, right, strict=True):  # sums are taken in another order
+        np.testing.assert_allclose(y, e, rtol=1e-5, atol=1e-6 * np.abs(e).max())
+
+
+def test_a_small_array_may_take_part():
+    inputs, p = product(LARGE)
+    bias = input_node(spec((LARGE,)))
+    s = relu(add(p, expand(bias, p.shape, (0,))))
+    graph = Graph([*inputs, bias], [matmul(tanh(s), p), exp(s)])
+    assert stored(graph) == ["dot_general", "tanh"]
+
+
+def test_not_from_two_large_arrays_nor_in_many_steps():
+    inputs, p = product(LARGE)
+    q = matmul(p, p)
+    s = add(p, q)
+    graph = Graph(inputs, [matmul(tanh(s), p), exp(s)])
+    assert stored(graph) == ["add", "dot_general", "dot_general", "tanh"]
+    s = steps(p, 6)
+    graph = Graph(inputs, [matmul(tanh(s), p), exp(s)])
+    assert "add" in stored(graph)
+
+
+def test_what_is_summed_right_away_is_stored():
+    inputs, p = product(LARGE)
+    s = steps(p)
+    total = expand(ReduceSum((1,))(s), s.shape, (1,))
+    assert stored(Graph(inputs, [mul(s, total)])) == ["add", "dot_general", "reduce_sum"]
+
+
+def test_inputs_are_not_read_later_for_it():
+    """Or an output could no longer be written over one that the caller gave away."""
+    x, w = (input_node(spec((LARGE, LARGE))) for _ in range(2))
+    s = steps(x)
+    graph = Graph([x, w], [matmul(tanh(s), w), exp(s)])
+    assert "add" in stored(graph)
+
+
+def test_an_activation_and_its_gradient():
+    """Of the steps of GELU, nothing but the function in their middle is kept for the gradient."""
+    r = np.random.default_rng(0)
+    w, x, v = ((r.normal(size=(LARGE, LARGE)) / 24).astype(np.float32) for _ in range(3))
+
+    def f(w, x, v):
+        return rg.nn.functional.gelu(x @ w, approximate="tanh") @ v
+
+    found = rg.grad(lambda *a: (f(*a) ** 2).sum(), argnums=(0, 1, 2))(w, x, v)
+    with rg.backend("reference"):
+        expected = rg.grad(lambda *a: (f(*a) ** 2).sum(), argnums=(0, 1, 2))(w, x, v)
+        expected = [e.numpy() for e in expected]
+    for y, e in zip(found, expected, strict=True):
+        np.testing.assert_allclose(y.numpy(), e, rtol=1e-3, atol=1e-3)

@@ -1,0 +1,343 @@
+"""Bands that are cut inside of their elements: attention over long sequences, in blocks of queries.
+
+Values and gradients are compared with NumPy's in float64, bits with those of the same kernels run
+one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.ir import Graph
+from retrograd.nn import functional as F
+from retrograd.passes import optimize
+from retrograd.runtime.backend import Array
+from retrograd.schedule import cost_model, strided_views
+from retrograd.schedule.kernel import copied
+from retrograd.schedule.plan import Plan
+from retrograd.schedule.tiling import groups, remat
+from retrograd.schedule.tiling.analysis import Rows, Sums, element
+from tests.runtime.agreement import GuardedProgram
+from tests.runtime.fuzz_checks import COUNTS, Threaded, gather_threads
+
+Loss = Callable[..., Any]
+
+
+def attention(mask: Array | None = None, causal: bool = False) -> Loss:
+    """A loss between which and its gradient nothing but sums of the scores can be kept."""
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        y = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal)
+        total = (y * rg.sin(y)).sum()
+        return total * total
+
+    return loss
+
+
+def by_hand(arrays: Sequence[Array], allowed: Array | None, added: Array | None) -> list[Array]:
+    """The loss and its gradients in float64, written down."""
+    q, k, v = (a.astype(np.float64) for a in arrays)
+    scale = 1 / math.sqrt(q.shape[-1])
+    s = q @ np.swapaxes(k, -1, -2) * scale + (0.0 if added is None else added)
+    if allowed is not None:
+        s = np.where(allowed, s, -np.inf)
+    top = s.max(-1, keepdims=True)
+    e = np.exp(s - np.where(np.isfinite(top), top, 0))
+    total = e.sum(-1, keepdims=True)
+    p = e / np.where(total == 0, 1, total)
+    y = p @ v
+    inner = (y * np.sin(y)).sum()
+    dy = 2 * inner * (np.sin(y) + y * np.cos(y))
+    dp = dy @ np.swapaxes(v, -1, -2)
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True))
+    turned = np.swapaxes(ds, -1, -2)
+    return [inner**2, ds @ k * scale, turned @ q * scale, np.swapaxes(p, -1, -2) @ dy]
+
+
+def graph_of(loss: Loss, arrays: Sequence[Array]) -> Graph:
+    """The loss and its gradients."""
+    return optimize(rg.trace(rg.value_and_grad(loss, argnums=(0, 1, 2)), *arrays))
+
+
+def given(shape: Sequence[int], width: int, keys: int, seed: int = 0) -> list[Array]:
+    """Queries, keys and values; `shape` ends with the number of queries."""
+    rng = np.random.default_rng(seed)
+    sizes = [(*shape, width), (*shape[:-1], keys, width), (*shape[:-1], keys, width + 1)]
+    return [rng.normal(size=s).astype(np.float32) for s in sizes]
+
+
+def inner_bands(plan: Plan) -> list[groups.Band]:
+    return [b for b in plan.bands if b.within and b.pieces > 1]
+
+
+def close(found: Sequence[Array], expected: Sequence[Array]) -> None:
+    for y, r in zip(found, expected, strict=True):
+        np.testing.assert_allclose(y, r, rtol=0, atol=2e-5 * float(np.abs(r).max()))
+
+
+# -- as it is used --------------------------------------------------------------------------------
+def masked(rows: int, keys: int) -> Array:
+    """What queries may look at; the first, the last and one between may look at nothing."""
+    mask = np.random.default_rng(1).random((rows, keys)) < 0.5
+    mask[[0, rows // 2, -1]] = False
+    return mask
+
+
+@pytest.mark.parametrize(("queries", "keys", "width", "kind"), [
+    (409, 409, 13, "causal"), (401, 403, 16, "plain"), (412, 397, 7, "boolean"),
+    (409, 409, 8, "boolean and causal"), (403, 401, 5, "added"),
+])  # fmt: skip
+def test_against_numpy(queries, keys, width, kind, monkeypatch):
+    monkeypatch.setattr(cost_model, "FAR", 1 << 20)
+    arrays = given((2, 2, queries), width, keys)
+    mask = masked(queries, keys) if "boolean" in kind else None
+    allowed, added = mask, None
+    if kind == "added":
+        mask = added = np.random.default_rng(3).normal(size=(queries, keys)).astype(np.float32)
+    if "causal" in kind:
+        below = np.tri(queries, keys, dtype=bool)
+        allowed = below if mask is None else mask & below
+    graph = graph_of(attention(mask, "causal" in kind), arrays)
+    plan = Plan(graph)
+    assert len(inner_bands(plan)) == 2  # one forward, one backward
+    assert any(b.summing for b in plan.bands)
+    assert any(k.again for k in plan.kernels)
+    program = Threaded(graph, 2)
+    found = program(arrays)
+    program.check_guards()
+    close(found, by_hand(arrays, allowed, added))
+    if "boolean" in kind:
+        empty = ~allowed.any(-1)
+        assert (found[1][..., empty, :] == 0).all()
+
+
+def test_memory_grows_as_the_sequence_does():
+    """Four times as much for four times the length, not sixteen times, and, beyond a group of
+    queries, one more array like the keys, and the values, of a head for each thread."""
+    causal = attention(causal=True)
+    for function in (causal, rg.grad(causal, argnums=(0, 1, 2))):
+        taken = [
+            rg.trace(function, *given((1, 2, n), 32, n)).stats().compiled_bytes or 0
+            for n in (4096, 16384)
+        ]
+        assert taken[0] > 0
+        assert taken[1] <= 4.4 * taken[0]
+        assert taken[1] < 64 * 16384 * 32 * 4  # a few dozen arrays like the queries
+
+
+def test_a_large_mask_is_not_stored():
+    arrays = given((1, 2, 2048), 8, 2048)
+    plan = Plan(graph_of(attention(causal=True), arrays))
+    assert not any(b.type.shape == (2048, 2048) for b in plan.temporaries)
+
+
+def test_explain_says_what_is_cut_and_why_it_is_computed_again():
+    text = rg.trace(
+        rg.grad(attention(causal=True), argnums=(0, 1, 2)), *given((1, 4, 2048), 16, 2048)
+    ).explain()
+    assert "none of them beyond the 2048 rows of one element" in text
+    assert "add up over the rows of an element" in text
+    assert "computed again: " in text
+
+
+def test_short_sequences_stay_as_they_are():
+    plan = Plan(graph_of(attention(causal=True), given((16, 4, 128), 32, 128)))
+    assert not inner_bands(plan)
+    assert not any(k.again for k in plan.kernels)
+
+
+# -- bits -----------------------------------------------------------------------------------------
+@pytest.fixture
+def tiny(monkeypatch):
+    """Have the smallest of work cut in many blocks, on many threads."""
+    gather_threads()
+    for name, value in (("GRAIN", 0), ("LEAST_ROWS", 2), ("PRODUCT_ROWS", 1), ("ROW", 64)):
+        monkeypatch.setattr(groups, name, value)
+    monkeypatch.setattr(cost_model, "FAR", 64)
+    monkeypatch.setattr(remat, "WORTH", 1e6)
+    monkeypatch.setattr(remat, "GAIN", 0)
+    return monkeypatch
+
+
+def same_as_in_turn(graph: Graph, arrays: Sequence[Array]) -> None:
+    cut = [Threaded(graph, n) for n in COUNTS]
+    assert any(b.within for b in cut[0].plan.bands)
+    with pytest.MonkeyPatch.context() as usual:
+        usual.setattr(groups, "GRAIN", 1e18)
+        plain = GuardedProgram(graph)
+    expected = plain(arrays)
+    for program in [*cut, *cut]:  # each twice: frames are used again
+        for y, r in zip(program(arrays), expected, strict=True):
+            assert y.tobytes() == r.tobytes()
+        program.check_guards()
+
+
+def turned(q: Any, k: Any, v: Any) -> Any:
+    """Scores read row by row, and by another order of the batches."""
+    p = rg.softmax(q @ k.mT)
+    y = p @ v + rg.permute_dims(p, (1, 0, 2, 3)) @ v
+    return (y * rg.sin(y)).sum()
+
+
+def paired(q: Any, k: Any, v: Any) -> Any:
+    """Scores also seen as rows of two queries, which some are added to."""
+    p = rg.softmax(q @ k.mT)
+    wide = rg.reshape(p, (*p.shape[:-2], p.shape[-2] // 2, 2 * p.shape[-1]))
+    z = rg.reshape(rg.sin(wide + rg.sum(v) * rg.arange(wide.shape[-1]) / 9), p.shape)
+    y = z @ v
+    return (y * rg.sin(y)).sum()
+
+
+def finished(q: Any, k: Any, v: Any) -> Any:
+    """The gradients of keys and values, sums over queries, are changed once they are complete."""
+    y = F.scaled_dot_product_attention(q, rg.sin(k), v * v)
+    return (y * y).sum() + (k * v[..., :-1]).sum()
+
+
+@pytest.mark.parametrize("loss", [turned, paired, finished])
+@pytest.mark.parametrize("far", [8, 1 << 30])
+def test_bits_where_not_everything_goes_row_by_row(tiny, loss, far):
+    tiny.setattr(groups, "CACHE", 8)
+    tiny.setattr(cost_model, "FAR", far)
+    arrays = given((2, 2, 6), 3, 6)
+    same_as_in_turn(graph_of(loss, arrays), arrays)
+
+
+def test_elements_are_what_all_kernels_agree_on():
+    """A sum over six rows does not go with blocks of two rows, whoever comes first."""
+    kernels = Plan(graph_of(paired, given((2, 2, 6), 3, 6))).kernels
+    pairs = next(k for k in kernels if k.nests[0].loops == [2, 2, 3, 12])
+    adding = [k for k in kernels if Sums(k).divides(24, set())]
+    assert element([pairs], [], 24) == 2
+    assert element([adding[0]], adding[:1], 24) == 6
+    assert element([pairs, adding[0]], adding[:1], 24) == 0
+
+
+def test_nothing_is_computed_again_from_what_was_overwritten(tiny):
+    """As a donated input may be, between the kernels that would run a second time."""
+    graph = graph_of(attention(), given((2, 2, 6), 3, 6))
+
+    def keeping() -> Plan:
+        with pytest.MonkeyPatch.context() as usual:
+            usual.setattr(cost_model, "FAR", 1 << 60)
+            return Plan(graph)
+
+    plan = keeping()
+    assert len(remat.recompute(plan.kernels, plan.bands, [])) > len(plan.kernels)
+    plan = keeping()
+    scores = next(k for k in plan.kernels if k.nodes[0].op == "dot_general")
+    writer = copied(scores, [])
+    writer.outs = scores.reads[:1]
+    at = 1 + next(n for n, k in enumerate(plan.kernels) if k.nodes[0].op == "sin")
+    bands = [*plan.bands, groups.Band([writer])]
+    overwritten = [*plan.kernels[:at], writer, *plan.kernels[at:]]
+    assert len(remat.recompute(overwritten, bands, [])) == len(overwritten)
+
+
+SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 5), ((5, 8), 2, 8)]
+
+
+@pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
+@pytest.mark.parametrize(("cache", "causal"), [(8, True), (100, False)])
+def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, causal):
+    tiny.setattr(groups, "CACHE", cache)
+    arrays = given(shape, width, keys)
+    graph = graph_of(attention(causal=causal), arrays)
+    same_as_in_turn(graph, arrays)
+
+
+@pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
+def test_products_by_the_routine(tiny, shape, width, keys):
+    """Which are cut into rows and into terms of sums as well."""
+    for name in strided_views.LIMITS:
+        tiny.setattr(strided_views, name, 0)
+    tiny.setattr(groups, "CACHE", 8)
+    arrays = given(shape, width, keys)
+    graph = graph_of(attention(), arrays)
+    symbols = GuardedProgram(graph).recipe.facts.symbols
+    assert any(name.startswith("rg_gemm") for name in symbols)
+    close(GuardedProgram(graph)(arrays), by_hand(arrays, None, None))
+    same_as_in_turn(graph, arrays)
+
+
+def test_half_precision_is_not_added_up_in_parts(tiny):
+    """Partial sums in memory would be rounded to half precision."""
+    tiny.setattr(groups, "CACHE", 8)
+    arrays = [a.astype(np.float16) for a in given((3, 6), 4, 6)]
+    graph = graph_of(attention(), arrays)
+    program = Threaded(graph, 2)
+    assert not any(b.summing for b in program.plan.bands)
+    with pytest.MonkeyPatch.context() as usual:
+        usual.setattr(groups, "GRAIN", 1e18)
+        plain = GuardedProgram(graph)
+    for y, r in zip(program(arrays), plain(arrays), strict=True):
+        assert y.tobytes() == r.tobytes()
+
+
+def test_parts_of_a_concat_are_no_rows_of_it(monkeypatch):
+    """A kernel whose nests each write a part of a buffer is not cut into rows of this buffer."""
+    for name, value in {"GRAIN": 0, "ROW": 4, "LEAST_ROWS": 1, "BLOCK": 1e-3, "CACHE": 64}.items():
+        monkeypatch.setattr(groups, name, value)
+    x = np.random.default_rng(0).integers(1, 200, (17, 17)).astype(np.uint8)
+
+    def f(x):
+        parts = rg.concat([x, *[rg.bitwise_invert(x)] * 5])
+        return rg.remainder(parts, parts | 1)
+
+    program = GuardedProgram(rg.trace(f, x))
+    (kernel,) = (k for k in program.plan.kernels if len(k.nests) == 6)
+    assert Rows(kernel).count == 0
+    assert not Rows(kernel).divides(289, set())
+    found = program([x])[0]
+    program.check_guards()
+    y = np.concatenate([x, *[~x] * 5])
+    np.testing.assert_array_equal(found, y % (y | 1))
+
+
+@pytest.mark.parametrize(("columns", "strips"), [(16, True), (64, False)])
+def test_blocks_of_a_product_that_reads_strips_are_wide(columns, strips):
+    """One for each thread, whatever follows; a product with more columns copies its strips."""
+
+    def step(w, x, g):
+        return w - 0.1 * (x.T @ g)
+
+    r = np.random.default_rng(0)
+    shapes = (300, columns), (600, 300), (600, columns)
+    arrays = [r.normal(size=s).astype(np.float32) for s in shapes]
+    graph = rg.trace(step, *arrays)
+    [joined] = [b for b in Plan(graph).bands if len(b.kernels) > 1]
+    assert (joined.blocks == 0) is strips
+    assert joined.piece == 0
+    w, x, g = (a.astype(np.float64) for a in arrays)
+    gather_threads()
+    results = [Threaded(graph, count)(arrays)[0] for count in COUNTS]
+    np.testing.assert_allclose(results[0], w - 0.1 * (x.T @ g), rtol=1e-4, atol=1e-4)
+    assert len({y.tobytes() for y in results}) == 1
+
+
+def test_images_go_through_convolutions_a_few_at_a_time():
+    """Though a product of matrices behind them, which wants more rows, has as many."""
+
+    def f(x, w, head):
+        h = rg.relu(F.conv2d(rg.relu(F.conv2d(x, w)), w))
+        return h.reshape(len(x), -1) @ head
+
+    r = np.random.default_rng(0)
+    shapes = (64, 32, 16, 16), (32, 32, 5, 5), (2048, 10)
+    arrays = [(r.normal(size=s) / 10).astype(np.float32) for s in shapes]
+    graph = optimize(rg.trace(f, *arrays))
+    bands = [b for b in Plan(graph).bands if b.rows == len(arrays[0])]
+    assert max(b.block_rows * b.row_bytes(o) for b in bands for o in b.writes) < groups.FULL
+    gather_threads()
+    results = [Threaded(graph, count)(arrays)[0] for count in COUNTS]
+    assert len({y.tobytes() for y in results}) == 1
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
+    x, w, head = (torch.tensor(a).double() for a in arrays)
+    h = torch.conv2d(torch.conv2d(x, w).relu(), w).relu()
+    np.testing.assert_allclose(results[0], h.flatten(1) @ head, rtol=1e-4, atol=1e-5)
