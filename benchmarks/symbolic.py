@@ -19,7 +19,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.ir import Dim, Graph, spec
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd_bench.named import Case, Values, cases
 from retrograd_bench.results import write_table
 from retrograd_bench.table import duration
@@ -91,8 +91,8 @@ def size(text: str) -> int | Dim:
     return int(text) if text.isdigit() else Dim(text)
 
 
-def compiled(graph: Graph) -> LLVMProgram:
-    return LLVMProgram(graph, simplify=True)
+def compiled(graph: Graph) -> Executable:
+    return Executable(graph, simplify=True)
 
 
 def agree(a: list[Any], b: list[Any], name: str) -> bool:
@@ -102,9 +102,7 @@ def agree(a: list[Any], b: list[Any], name: str) -> bool:
     return all(x.tobytes() == y.tobytes() for x, y in zip(a, b, strict=True))
 
 
-def measure(
-    known: LLVMProgram, named: LLVMProgram, arrays: list[Any], seconds: float
-) -> list[float]:
+def measure(known: Executable, named: Executable, arrays: list[Any], seconds: float) -> list[float]:
     """The least time of either, in turns."""
     programs, best = (known, named), [float("inf")] * 2
     start = perf_counter()

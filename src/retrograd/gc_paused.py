@@ -1,4 +1,4 @@
-"""Blocks that make a great many objects, without the collector of garbage: `uncollected`."""
+"""Blocks that make a great many objects, without the collector of garbage: `gc_paused`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _off = False  # by a block: also by one that was interrupted on its way out
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """No collections of garbage inside of the block: tracing, compiling and the documents of
     graphs make a great many objects, which all stay, and which a collector would go through time
     and again."""

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import retrograd as rg
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.schedule.control_regions import length_of, regions_of
 from retrograd.schedule.cost_model import known, traffic
 from retrograd.schedule.kernel import Kernel
@@ -151,17 +151,17 @@ def measured(name: str, peer: str, threads: int) -> tuple[Any, dict[int, float],
 def timed_programs() -> Iterator[list[Any]]:
     """The list of programs that are compiled meanwhile; each counts the cycles of its kernels."""
     programs: list[Any] = []
-    plain = LLVMProgram.__init__
+    plain = Executable.__init__
 
     def timed(self: Any, *args: Any, **kwargs: Any) -> None:
         plain(self, *args, **{**kwargs, "timed": True})
         programs.append(self)
 
-    LLVMProgram.__init__ = timed  # type: ignore[method-assign]
+    Executable.__init__ = timed  # type: ignore[method-assign]
     try:
         yield programs
     finally:
-        LLVMProgram.__init__ = plain  # type: ignore[method-assign]
+        Executable.__init__ = plain  # type: ignore[method-assign]
 
 
 def seconds(

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import retrograd as rg
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.codegen.types import literal
 from retrograd.runtime.compiler import engine
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 
 
 class Rates(NamedTuple):
@@ -25,7 +25,7 @@ class Rates(NamedTuple):
 def clock() -> float:
     """The cycles in a second that kernels are timed with."""
     x = np.ones(1 << 21, np.float32)
-    program: Any = LLVMProgram(rg.trace(lambda x: rg.sin(x) * rg.exp(x), x), timed=True)
+    program: Any = Executable(rg.trace(lambda x: rg.sin(x) * rg.exp(x), x), timed=True)
     rates = []
     for _ in range(10):
         program.times[:] = 0
@@ -39,7 +39,7 @@ def multiply_adds() -> float:
     """Operations a second of a loop of nothing but multiply-adds of vectors."""
     tile = Tile.of(engine().machine, rg.float32)
     declared: list[str] = []
-    w = Writer(declared.append)
+    w = FunctionBuilder(declared.append)
     one = literal(1.0, rg.float32, tile.lanes)
     loop = w.open_loop("%n", carried=[(tile.vector, one)] * (tile.rows * tile.vectors))
     w.close_loop(loop, [tile.added(w, one, one, total) for total in loop.values])

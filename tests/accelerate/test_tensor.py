@@ -423,6 +423,6 @@ def test_what_is_not_meant_for_users_fails_by_exceptions():
             with pytest.raises(Exception):  # noqa: B017, PT011 - any but a crash
                 call()
     with pytest.raises(RuntimeError, match="already"):
-        compiled.install(rg.Tensor, trace_buffer.Page, object, type, None, bool, {}, {})
+        compiled.install(rg.Tensor, trace_buffer.TraceBuffer, object, type, None, bool, {}, {})
     with pytest.raises(TypeError):
         compiled.PageBase().add(1)

@@ -9,8 +9,8 @@ import pytest
 
 from retrograd import num_threads
 from retrograd.autodiff import gradient
-from retrograd.codegen.kernel_key import Likeness, Unknown
-from retrograd.codegen.module import Module
+from retrograd.codegen.kernel_key import KernelKey, UnknownMeaning
+from retrograd.codegen.module import ModuleEmitter
 from retrograd.ir import Dim, Graph, Node, float32, int64, spec
 from retrograd.ops.elementwise import div, mul, tanh
 from retrograd.ops.index import ScatterAdd
@@ -21,11 +21,11 @@ from retrograd.ops.shape import expand
 from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.compiler import engine
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.native.drive_text import BAND, END
 from retrograd.runtime.native.team_text import BANDS, CLAIM, PLACES, SHARE, THREAD_BYTES
 from retrograd.runtime.thread_pool import current_team
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 from retrograd.schedule.tiling.groups import EACH
 from tests.runtime.agreement import assert_same, sample
 from tests.runtime.fuzz_graphs import Fuzz
@@ -50,14 +50,14 @@ def samples(graph: Graph) -> list[np.ndarray]:
 
 
 def lines(graph: Graph) -> int:
-    return Module(Plan(graph), engine().machine).text().count("\n")
+    return ModuleEmitter(KernelPlan(graph), engine().machine).text().count("\n")
 
 
 @pytest.mark.parametrize("rows", [32, 4096, Dim("N")], ids=["small", "threaded", "symbolic"])
 def test_what_is_compiled_does_not_grow_with_equal_layers(rows):
     """They share kernels, and the function that runs these is a table."""
     few, many = layers(40, rows), layers(160, rows)
-    assert len(Plan(many).kernels) > 3 * len(Plan(few).kernels)
+    assert len(KernelPlan(many).kernels) > 3 * len(KernelPlan(few).kernels)
     assert lines(many) < 1.1 * lines(few)
 
 
@@ -65,7 +65,7 @@ def test_what_is_compiled_does_not_grow_with_equal_layers(rows):
 @pytest.mark.parametrize("rows", [2, 2048])
 def test_many_kernels_are_run_in_order(rows, threads):
     graph = layers(40, rows)
-    plan = Plan(graph)
+    plan = KernelPlan(graph)
     assert len(plan.kernels) > 100
     assert plan.threaded == (rows > 2)
     arrays = samples(graph)
@@ -76,10 +76,10 @@ def test_many_kernels_are_run_in_order(rows, threads):
 def test_threads_keep_their_rows_of_local_buffers_apart():
     """What only a band uses exists once for each thread, in its own copy of the block."""
     graph = layers(3, 4096, 64)
-    plan = Plan(graph)
+    plan = KernelPlan(graph)
     assert any(len(band.local) > 1 for band in plan.bands)
     arrays = samples(graph)
-    program = LLVMProgram(graph)
+    program = Executable(graph)
     results = []
     for threads in (1, 2, 5):
         with num_threads(threads):
@@ -98,14 +98,14 @@ def test_kernels_that_are_alike_are_written_alike(monkeypatch, seed):
     for hide in (False, True):
         with monkeypatch.context() as patch:
             if hide:
-                patch.setattr(Likeness, "_nest", unknown)
-            module = Module(Plan(graph), engine().machine)
+                patch.setattr(KernelKey, "_nest", unknown)
+            module = ModuleEmitter(KernelPlan(graph), engine().machine)
             texts.append(module.text())
     assert texts[0] == texts[1]
 
 
 def unknown(*given):
-    raise Unknown
+    raise UnknownMeaning
 
 
 def test_numbers_that_are_equal_are_not_always_alike():
@@ -114,7 +114,7 @@ def test_numbers_that_are_equal_are_not_always_alike():
     outputs = [
         div(x, expand(constant(v), (4,), (0,))) for x, v in zip(inputs, numbers, strict=True)
     ]
-    program = LLVMProgram(Graph(inputs, outputs))
+    program = Executable(Graph(inputs, outputs))
     assert len(program.plan.kernels) == program.functions == 4
     assert_same(program.graph, [sample((4,), float32)] * 4, 8, program)
 
@@ -266,7 +266,7 @@ def test_numbers_of_bands_begin_anew_after_the_last():
 def test_threads_that_were_not_needed_for_very_long(bands):
     """Their words are not taken for those of newer bands."""
     graph = layers(3, 4096, 64)
-    program, team = LLVMProgram(graph), current_team()
+    program, team = Executable(graph), current_team()
     with num_threads(3):
         program(samples(graph))
     team._words[BANDS // 8] += bands
@@ -343,7 +343,9 @@ def test_each_thread_looks_at_the_positions_of_a_scatter_once(threads):
     x, v = (input_node(spec((n, 64), float32)) for n in (100_000, 1000))
     i = input_node(spec((1000,), int64))
     graph = Graph([x, i, v], [ScatterAdd(0)(x, i, v)])
-    (band,) = (b for b in Plan(graph).bands if any("places" in n.info for n in b.kernels[0].nests))
+    (band,) = (
+        b for b in KernelPlan(graph).bands if any("places" in n.info for n in b.kernels[0].nests)
+    )
     assert band.rows == 100_000
     assert band.blocks == 0
     assert band.piece == EACH
@@ -363,5 +365,7 @@ def test_threads_share_places_where_much_is_done_at_each(places, each, shared):
     x, v = (input_node(spec((n, each), float32)) for n in (places, 20_000))
     i = input_node(spec((20_000,), int64))
     graph = Graph([x, i, v], [ScatterAdd(0)(x, i, v)])
-    scatters = [b for b in Plan(graph).bands if any(n.kind == "sums" for n in b.kernels[0].nests)]
+    scatters = [
+        b for b in KernelPlan(graph).bands if any(n.kind == "sums" for n in b.kernels[0].nests)
+    ]
     assert [band.rows != 0 for band in scatters] == [shared]

@@ -11,7 +11,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.runtime import denormals
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors import op_kernels, tiered
 from retrograd.runtime.executors.numpy_mirror import ordered
 from retrograd_bench.calls import Arrays, calls, compute, differentiate, listed
@@ -25,13 +25,13 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What each program computes that is made from here on, or found on disk, in a process that
     has none."""
     made: list[str] = []
-    init = LLVMProgram.__init__
+    init = Executable.__init__
 
     def noted(self, graph, *args, **options):
         made.append(str(graph))
         init(self, graph, *args, **options)
 
-    monkeypatch.setattr(LLVMProgram, "__init__", noted)
+    monkeypatch.setattr(Executable, "__init__", noted)
     monkeypatch.setattr(op_kernels, "_PROGRAMS", OrderedDict())
     monkeypatch.setattr(ordered, "_DONE", OrderedDict())
     monkeypatch.setattr(tiered, "NODE", math.inf)  # the time that passes does not count

@@ -30,9 +30,9 @@ CUTS = (1, 2, 3, 5, 8)
 def cut_after(n: int) -> Iterator[list[int]]:
     """Cut recordings after so many operations; the lengths of those that were cut."""
     found: list[int] = []
-    real = segments.cut
+    real = segments.split
 
-    def watched(p: trace_buffer.Page, operands: Any) -> bool:
+    def watched(p: trace_buffer.TraceBuffer, operands: Any) -> bool:
         found.append(p.made())
         return real(p, operands)
 
@@ -405,7 +405,7 @@ class TestRules:
     def test_history_is_let_go(self) -> None:
         def alive() -> int:
             gc.collect()
-            return sum(type(x) is grad_fn.Past for x in gc.get_objects())
+            return sum(type(x) is grad_fn.GradFn for x in gc.get_objects())
 
         before = alive()
         x = leaf()
@@ -472,7 +472,7 @@ def _nodes(node: Any) -> Iterator[Any]:
 
 def test_a_wrong_order_of_additions_is_noticed(monkeypatch):
     """That bits are compared is worth something only if a wrong order shows."""
-    real = segment_backward._through
+    real = segment_backward.backward_segment
 
     def wrong(segment: Any, leaves: Any, ends: Any, found: dict[Any, Any]) -> None:
         before = {x: found.pop(x) for x in list(found) if x in ends}

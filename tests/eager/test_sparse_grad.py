@@ -10,7 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn, optim
-from retrograd.eager.sparse_grad import Looked, RowSparse
+from retrograd.eager.sparse_grad import EmbeddingLeaf, RowSparse
 from retrograd.errors import IndexRangeError, ShapeError
 
 OPTIMIZERS: dict[str, Any] = {
@@ -123,7 +123,7 @@ def test_lookups_without_backward_are_forgotten() -> None:
     for _ in range(300):
         table([1, 2]).sum().item()
     gc.collect()
-    kept = [x for x in gc.get_objects() if type(x) is Looked and x.table() is table.weight]
+    kept = [x for x in gc.get_objects() if type(x) is EmbeddingLeaf and x.table() is table.weight]
     assert len(kept) < 150  # what is recorded now may still be asked for
 
 

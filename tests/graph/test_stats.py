@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 
 ROWS = rg.Dim("N")
 
@@ -18,7 +18,7 @@ def layer(x, w):
 def test_compiled_bytes_are_those_of_a_call(rows, threads):
     with rg.num_threads(threads):
         graph = rg.trace(layer, rg.spec((rows, 64), rg.float32), rg.spec((64, 96), rg.float32))
-        program = LLVMProgram(graph, simplify=True)
+        program = Executable(graph, simplify=True)
         assert graph.stats().compiled_bytes == program.predicted_peak
         assert "compiled peak" in str(graph.stats())
 
@@ -27,7 +27,7 @@ def test_compiled_bytes_need_sizes():
     graph = rg.trace(layer, rg.spec((ROWS, 64), rg.float32), rg.spec((64, 96), rg.float32))
     assert graph.stats().compiled_bytes is None
     assert "compiled peak" not in str(graph.stats())
-    program = LLVMProgram(graph, simplify=True)
+    program = Executable(graph, simplify=True)
     assert graph.stats({"N": 20}).compiled_bytes == program.peak_bytes({"N": 20})
 
 

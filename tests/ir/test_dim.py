@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, evaluate, product, spec
-from retrograd.ir.literal import Reader
+from retrograd.ir.literal import LiteralReader
 
 N, M = Dim("N"), Dim("M")
 VALUES = st.fixed_dictionaries({"N": st.integers(1, 50), "M": st.integers(1, 50)})
@@ -62,7 +62,7 @@ def test_multiples_of_the_divisor_come_out_of_a_quotient(a, k, d):
 
 @given(SIZES)
 def test_text_is_read_back(size):
-    assert Reader(str(size)).size() == size
+    assert LiteralReader(str(size)).size() == size
 
 
 @pytest.mark.parametrize(

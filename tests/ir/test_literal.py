@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from retrograd.errors import FormatError
 from retrograd.ir import DTYPES, Dim, spec
-from retrograd.ir.literal import Reader, quote, show, unquote
+from retrograd.ir.literal import LiteralReader, quote, show, unquote
 
 N = Dim("N")
 
@@ -52,7 +52,7 @@ def same(a, b):
 @pytest.mark.parametrize(("value", "text"), PLAIN, ids=[t for _, t in PLAIN])
 def test_written_as_and_read_back(value, text):
     assert show(value) == text
-    reader = Reader(text)
+    reader = LiteralReader(text)
     assert same(value, reader.value())
     assert reader.rest == ""
 
@@ -67,19 +67,19 @@ def test_arrays_of_any_bits_survive(dtype, shape):
             array = np.asarray(rng.random(shape) < 0.5)
         else:
             array = np.frombuffer(rng.bytes(count * dtype.itemsize), dtype.dtype).reshape(shape)
-        back = Reader(show(array)).value()
+        back = LiteralReader(show(array)).value()
         assert same(array, back)
 
 
 @given(st.floats(width=32, allow_nan=True))
 def test_float32_survives(x):
     array = np.asarray(x, np.float32)
-    assert same(array, Reader(show(array)).value())
+    assert same(array, LiteralReader(show(array)).value())
 
 
 @given(st.floats(allow_nan=False))
 def test_float_survives(x):
-    assert same(x, Reader(show(x)).value())
+    assert same(x, LiteralReader(show(x)).value())
 
 
 @given(st.text(st.characters()))
@@ -87,7 +87,7 @@ def test_any_string_survives_on_one_line(text):
     quoted = quote(text)
     assert quoted.isprintable()
     assert unquote(quoted) == text
-    assert Reader(quoted).value() == text
+    assert LiteralReader(quoted).value() == text
 
 
 def test_surrogates_stay_apart():
@@ -124,7 +124,7 @@ def test_surrogates_stay_apart():
 )
 def test_damage_is_told(text, match):
     with pytest.raises(FormatError, match=match):
-        Reader(text).value()
+        LiteralReader(text).value()
 
 
 @pytest.mark.parametrize("value", [[1], {1}, 1j, np.array(["a"], object), np.float32(1)])
@@ -136,4 +136,4 @@ def test_what_has_no_text_is_an_error(value):
 @given(st.text('()[]{},=+-*/"`@#%:;. N12e3xftruinoe_\\', max_size=30))
 def test_reading_anything_fails_only_as_a_format_error(text):
     with contextlib.suppress(FormatError):
-        Reader(text).value()
+        LiteralReader(text).value()

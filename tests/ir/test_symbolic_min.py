@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from retrograd.ir import Dim, at_least, evaluate, symbolic_min
-from retrograd.ir.literal import Reader
+from retrograd.ir.literal import LiteralReader
 
 N, M = Dim("N"), Dim("M")
 SIZES = [N, M, 3, 1, 0, N + 2, 2 * N, N * M, N // 2, (M + 1) // 2, M - symbolic_min(M, 2)]
@@ -35,4 +35,4 @@ def test_what_is_not_known():
 
 def test_it_can_be_read_back():
     size = symbolic_min(N, M + 1)
-    assert Reader(str(size)).size() == size
+    assert LiteralReader(str(size)).size() == size

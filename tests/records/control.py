@@ -28,7 +28,7 @@ from retrograd.ir import (
 )
 from retrograd.ops.control import Cond, Scan, Sized, WhileLoop
 from retrograd.ops.control.body import wide
-from retrograd.ops.control.custom import Custom, Rule
+from retrograd.ops.control.custom import Custom, CustomRule
 from retrograd.ops.control.matrix_function import MatrixFunction
 from retrograd.ops.elementwise import cos, lt, sin, tanh
 from retrograd.ops.identity import Item
@@ -211,7 +211,7 @@ def item_samples() -> Iterator[Sample]:
 
 
 @dataclass(frozen=True)
-class Double(Rule):
+class Double(CustomRule):
     """The rule of `y = 2 x`."""
 
     def vjp(self, gs: Any, ys: Any, xs: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from retrograd.ir import DType, Graph, as_dtype
 from retrograd.passes.lowering.complex import on_real
 from retrograd.runtime.backend import Array, Program
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
 
 GUARD = 256  # bytes in front of and behind each array
@@ -18,7 +18,7 @@ MARK = 0xA5  # what the guards hold; and fresh memory, so that reading it is not
 ULPS = 32  # by default: libm and the order of summation differ
 
 
-class GuardedProgram(LLVMProgram):
+class GuardedProgram(Executable):
     """Allocates outputs and arenas between guards, and can tell whether these were touched."""
 
     def __init__(self, graph: Graph) -> None:

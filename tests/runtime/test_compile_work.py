@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from retrograd.autodiff import gradient
-from retrograd.codegen.module import Module
+from retrograd.codegen.module import ModuleEmitter
 from retrograd.ir import Dim, Graph, Node, spec
 from retrograd.ops.elementwise import add, mul, tanh
 from retrograd.ops.leaf import input_node
@@ -15,7 +15,7 @@ from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand
 from retrograd.passes import optimize
 from retrograd.runtime.compiler import engine
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -76,9 +76,9 @@ def test_compiling_is_linear(make, rows):
 
     def compiled(graph: Graph) -> None:
         donate = range(1, len(graph.inputs))
-        plan = Plan(optimize(graph), donate)
+        plan = KernelPlan(optimize(graph), donate)
         plan.layout({"N": 100})
-        Module(plan, engine().machine).text()
+        ModuleEmitter(plan, engine().machine).text()
 
     small, large = make(200, rows), make(800, rows)
     compiled(small)  # what is remembered from one graph to the next is there afterwards

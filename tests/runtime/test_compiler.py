@@ -11,7 +11,7 @@ import pytest
 from retrograd.ir import DType, Graph, float16, float32, float64, spec
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from tests.runtime.executors.test_op_by_op import bits
 
 Array = np.ndarray[Any, Any]
@@ -34,7 +34,7 @@ def both(name: str, arrays: list[Array], dtype: DType) -> tuple[Array, Array]:
     """The op as brief text, and as the full one."""
     inputs = [input_node(spec(x.shape, dtype)) for x in arrays]
     graph = Graph(inputs, [ELEMENTWISE[name](*inputs)])
-    brief, full = LLVMProgram(graph, light=True, narrow=True), LLVMProgram(graph)
+    brief, full = Executable(graph, light=True, narrow=True), Executable(graph)
     return brief(arrays)[0], full(arrays)[0]
 
 

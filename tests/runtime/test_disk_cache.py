@@ -24,15 +24,15 @@ from retrograd.runtime import (
     fingerprint,
 )
 from retrograd.runtime.compiler import engine
-from retrograd.runtime.disk_cache import Store, current_store, default_folder, key_of
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.disk_cache import DiskCache, current_store, default_folder, key_of
+from retrograd.runtime.executable import Executable
 
 KEY, OTHER = key_of(["a"]), key_of(["b"])
 
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path)
+    return DiskCache(tmp_path)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def work(monkeypatch):
 
         monkeypatch.setattr(owner, name, call)
 
-    noted(sys.modules[LLVMProgram.__module__], "Plan")
+    noted(sys.modules[Executable.__module__], "Plan")
     noted(type(engine()._assembler), "_compile")
     return done
 
@@ -78,7 +78,7 @@ def test_what_is_saved_is_found(store):
     assert store.load(KEY) is None
     store.save(KEY, b"content")
     store.save(OTHER, b"")
-    assert Store(store.folder).load(KEY) == b"content"
+    assert DiskCache(store.folder).load(KEY) == b"content"
     assert store.load(OTHER) == b""
 
 
@@ -217,7 +217,7 @@ def test_without_a_place_nothing_is_kept(monkeypatch, tmp_path):
     file.write_text("in the way")
     monkeypatch.setenv(disk_cache.VARIABLE, str(file / "below"))
     assert current_store() is None
-    LLVMProgram(small())(arrays((4, 3), (3, 5)))
+    Executable(small())(arrays((4, 3), (3, 5)))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such permissions")
@@ -295,9 +295,9 @@ def test_processes_may_start_together(tmp_path):
 
 def test_a_known_graph_is_neither_planned_nor_compiled(folder, work):
     inputs = arrays((4, 3), (3, 5))
-    first = LLVMProgram(small(), simplify=True)(inputs)
+    first = Executable(small(), simplify=True)(inputs)
     assert work == ["Plan", "_compile"]
-    again = LLVMProgram(small(), simplify=True)
+    again = Executable(small(), simplify=True)
     for a, b in zip(first, again(inputs), strict=True):
         assert a.tobytes() == b.tobytes()
     assert work == ["Plan", "_compile"]
@@ -309,7 +309,7 @@ def test_a_known_graph_is_neither_planned_nor_compiled(folder, work):
 def test_what_differs_is_compiled_again(folder, work, monkeypatch):
     def made(*args, **options):
         before = work.count("Plan")
-        LLVMProgram(*args, **options)
+        Executable(*args, **options)
         return work.count("Plan") - before
 
     graph = small()
@@ -330,7 +330,7 @@ def test_what_differs_is_compiled_again(folder, work, monkeypatch):
 
 def made_here(graph):
     before = set(current_store().folder.iterdir())
-    LLVMProgram(graph)
+    Executable(graph)
     return len(set(current_store().folder.iterdir()) - before)
 
 
@@ -350,30 +350,30 @@ def test_code_is_for_one_cpu_and_one_version_of_llvm(folder, monkeypatch, part):
 @pytest.mark.parametrize("which", ["recipe", "object"])
 def test_code_that_is_lost_is_compiled_again(folder, work, which, harm):
     inputs = arrays((4, 3), (3, 5))
-    first = LLVMProgram(small())(inputs)
-    key = LLVMProgram(small()).recipe.facts.object
+    first = Executable(small())(inputs)
+    key = Executable(small()).recipe.facts.object
     names = [p.name for p in folder.iterdir()]
     path = folder / (key if which == "object" else next(n for n in names if n != key))
     path.write_bytes(path.read_bytes()[:-9]) if harm == "damaged" else path.unlink()
-    again = LLVMProgram(small())(inputs)
+    again = Executable(small())(inputs)
     assert work.count("Plan") == 2
     for a, b in zip(first, again, strict=True):
         assert a.tobytes() == b.tobytes()
-    LLVMProgram(small())
+    Executable(small())
     assert work.count("Plan") == 2
 
 
 def test_a_cache_directory_that_vanishes_is_no_error(folder):
-    LLVMProgram(small())
+    Executable(small())
     shutil.rmtree(folder)
-    LLVMProgram(small())(arrays((4, 3), (3, 5)))
-    LLVMProgram(small(6))(arrays((6, 3), (3, 5)))
+    Executable(small())(arrays((4, 3), (3, 5)))
+    Executable(small(6))(arrays((6, 3), (3, 5)))
 
 
 def test_symbolic_sizes(folder, work):
     x = input_node(spec((Dim("N"), Dim("M"))), "x")
     graph = Graph([x], [ReduceSum((1,))(exp(x)), x])
-    programs = LLVMProgram(graph), LLVMProgram(graph)
+    programs = Executable(graph), Executable(graph)
     assert work.count("_compile") == 1
     for shape in ((3, 4), (1, 20), (0, 2)):
         (a,) = arrays(shape)
@@ -390,7 +390,7 @@ def test_constants(folder, work, dtype):
     none = np.zeros((0, 2), values.dtype)
     x = input_node(spec((3,)), "x")
     graph = Graph([x], [constant(values), constant(none), exp(x)])
-    first, again = (LLVMProgram(graph)(arrays((3,))) for _ in range(2))
+    first, again = (Executable(graph)(arrays((3,))) for _ in range(2))
     assert work.count("Plan") == 1
     for a, b in zip(first, again, strict=True):
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
@@ -404,7 +404,7 @@ def test_an_index_out_of_range_names_the_node_of_this_process(folder, work):
 
     inputs = [*arrays((5, 2)), np.array([0, 7, 1])]
     for count in (1, 2):
-        program = LLVMProgram(graph("picked"))
+        program = Executable(graph("picked"))
         assert work.count("Plan") == count
         with pytest.raises(rg.IndexRangeError, match=r"index 7 on axis 0 of size 5.*picked"):
             program(inputs)
@@ -414,7 +414,7 @@ def test_donated_inputs(folder, work):
     x = input_node(spec((50,)), "x")
     graph = Graph([x], [exp(x)])
     for _ in range(2):
-        program = LLVMProgram(graph, donate=[0])
+        program = Executable(graph, donate=[0])
         assert program.donated == {0: 0}
         listed = arrays((50,))
         at = listed[0].ctypes.data
@@ -432,13 +432,13 @@ def test_nothing_is_kept_of_graphs_that_are_not_known_by_their_text(folder, monk
 
 def test_a_recipe_survives_as_bytes():
     n = Dim("N")
-    facts = executable_format.Facts(
+    facts = executable_format.ExecutableLayout(
         "k", ["rg_cblas_sgemm"], 1, 2, True, 64, 3, 2, 1, 1, [(0, 1)], ["n"], False
     )
     constants = [np.arange(6, dtype=np.int16).reshape(2, 3), np.array(1.5)]
     placed = executable_format.Placement(64, [0], 128, 12.5, 2.5)
-    again = executable_format.Recipe.from_bytes(
-        executable_format.Recipe(facts, [n * 2 + 1, 3], constants, placed).to_bytes()
+    again = executable_format.ExecutableRecord.from_bytes(
+        executable_format.ExecutableRecord(facts, [n * 2 + 1, 3], constants, placed).to_bytes()
     )
     assert dict(again.facts.donated) == {0: 1}
     assert (again.sizes, again.placement, again.status) == ([n * 2 + 1, 3], placed, 9)

@@ -20,7 +20,7 @@ from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import LogSumExp, ReduceMax, ReduceSum
 from retrograd.ops.shape import Concat, Flip, Pad, Permute, Reshape, Slice, expand
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
 from tests.runtime.agreement import GuardedProgram, assert_same, sample
 
@@ -86,10 +86,10 @@ def test_one_program_for_all_sizes() -> None:
 def test_sizes_that_make_no_sense() -> None:
     n = Dim("N")
     x = input_node(spec((n, 3)), "x")
-    top = LLVMProgram(Graph([x], [ReduceMax((0,))(x)]))
+    top = Executable(Graph([x], [ReduceMax((0,))(x)]))
     with pytest.raises(ShapeError, match="over no elements"):
         top([np.zeros((0, 3), np.float32)])
-    part = LLVMProgram(Graph([x], [Slice((2, 0), (4, 3), (1, 1))(x)]))
+    part = Executable(Graph([x], [Slice((2, 0), (4, 3), (1, 1))(x)]))
     assert part([np.ones((4, 3), np.float32)])[0].shape == (2, 3)
     with pytest.raises(ShapeError, match="slice"):
         part([np.ones((3, 3), np.float32)])
@@ -98,7 +98,7 @@ def test_sizes_that_make_no_sense() -> None:
 def test_inputs_are_checked() -> None:
     n = Dim("N")
     x, y = input_node(spec((n, 3)), "x"), input_node(spec((n,)), "y")
-    program = LLVMProgram(Graph([x, y], [ReduceSum((0, 1))(x), neg(y)]))
+    program = Executable(Graph([x, y], [ReduceSum((0, 1))(x), neg(y)]))
     a, b = np.zeros((4, 3), np.float32), np.zeros(4, np.float32)
     with pytest.raises(ShapeError, match="takes 2 arrays"):
         program([a])
@@ -106,14 +106,14 @@ def test_inputs_are_checked() -> None:
         program([a, b.astype(np.float64)])
     with pytest.raises(ShapeError, match="size"):
         program([a, np.zeros(5, np.float32)])
-    static = LLVMProgram(Graph([z := input_node(spec((3,)), "z")], [neg(z)]))
+    static = Executable(Graph([z := input_node(spec((3,)), "z")], [neg(z)]))
     with pytest.raises(ShapeError, match="input 'z'"):
         static([np.zeros(4, np.float32)])
 
 
 def test_any_layout_of_the_inputs() -> None:
     x, y = input_node(spec((4, 6)), "x"), input_node(spec((6,)), "y")
-    program = LLVMProgram(Graph([x, y], [sub(x, expand(y, x.shape, (0,)))]))
+    program = Executable(Graph([x, y], [sub(x, expand(y, x.shape, (0,)))]))
     a, b = sample((4, 6), float32), sample((6,), float32, 1)
     expected = a - b
     fortran, reversed_, strided = np.asfortranarray(a), b[::-1].copy()[::-1], np.repeat(b, 3)[::3]
@@ -134,8 +134,8 @@ def test_index_errors_name_the_node(dtype) -> None:
     u = input_node(spec((3, 2)), "u")
     row = Gather(0)(x, i).renamed("rows")
     # A position that no output reads is out of range all the same.
-    program = LLVMProgram(Graph([x, i, u], [Slice((0, 0), (1, 2), (1, 1))(row)]))
-    scatter = LLVMProgram(Graph([x, i, u], [ScatterAdd(0)(x, i, u)]))
+    program = Executable(Graph([x, i, u], [Slice((0, 0), (1, 2), (1, 1))(row)]))
+    scatter = Executable(Graph([x, i, u], [ScatterAdd(0)(x, i, u)]))
     arrays = [np.zeros((5, 2), np.float32), np.array([1, 2, 4], dtype.dtype),
               np.ones((3, 2), np.float32)]  # fmt: skip
     for p, op in ((program, "gather"), (scatter, "scatter_add")):
@@ -155,7 +155,7 @@ def test_index_errors_name_the_node(dtype) -> None:
 def test_outputs_are_fresh_and_writable() -> None:
     x = input_node(spec((3,)), "x")
     y = neg(x)
-    program = LLVMProgram(Graph([x], [x, y, y, Reshape((3, 1))(y), constant(np.arange(3.0))]))
+    program = Executable(Graph([x], [x, y, y, Reshape((3, 1))(y), constant(np.arange(3.0))]))
     a = np.arange(3, dtype=np.float32)
     first = program([a])
     for r in first:
@@ -183,7 +183,7 @@ def test_deep_chains_need_no_recursion() -> None:
     z = y
     for _ in range(200):  # each level reads the one below at two indices
         z = mul(add(z, Flip((0,))(z)), constant(np.full(3, 0.5, np.float32)))
-    program = LLVMProgram(Graph([x], [y, z]))
+    program = Executable(Graph([x], [y, z]))
     a = sample((3,), float32)
     found, expected = program([a]), ReferenceProgram(program.graph)([a])
     for f, e in zip(found, expected, strict=True):
@@ -194,7 +194,7 @@ def test_deep_chains_need_no_recursion() -> None:
 
 def test_the_predicted_peak_is_that_of_the_latest_call() -> None:
     x = input_node(spec((Dim("N"),)), "x")
-    program = LLVMProgram(Graph([x], [exp(x)]))
+    program = Executable(Graph([x], [exp(x)]))
     assert program.predicted_peak == 0
     for n in (1000, 10, 1000):
         program([sample((n,), float32)])
@@ -203,7 +203,7 @@ def test_the_predicted_peak_is_that_of_the_latest_call() -> None:
 
 def test_threads_share_a_program() -> None:
     graph = gradient(network(float64, Dim("N")))
-    program = LLVMProgram(graph)
+    program = Executable(graph)
     expected = {n: program(network_arrays(float64, n)) for n in (2, 5, 40)}
     wrong: list[int] = []
 
@@ -222,7 +222,7 @@ def test_threads_share_a_program() -> None:
 
 
 def test_programs_are_freed() -> None:
-    program = LLVMProgram(network())
+    program = Executable(network())
     gone = weakref.ref(program)
     program(network_arrays())
     del program
@@ -236,7 +236,7 @@ def test_nothing_is_compiled_twice() -> None:
     y: Node = x
     for _ in range(30):
         y = tanh(matmul(y, x))
-    program = LLVMProgram(Graph([x], [y]))
+    program = Executable(Graph([x], [y]))
     assert len(program.plan.kernels) == 60
     assert program.functions < 5
 
@@ -244,7 +244,7 @@ def test_nothing_is_compiled_twice() -> None:
 def test_explain_and_peak() -> None:
     n = Dim("N")
     x = input_node(spec((n, 100)), "x")
-    program = LLVMProgram(Graph([x], [log(ReduceSum((1,))(exp(x))).renamed("norm")]))
+    program = Executable(Graph([x], [log(ReduceSum((1,))(exp(x))).renamed("norm")]))
     text = program.explain()
     assert "row" in text
     assert "exp" in text

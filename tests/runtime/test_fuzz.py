@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from retrograd.codegen.target import LEVELS, Machine, level_asked
+from retrograd.codegen.target import LEVELS, Target, level_asked
 from retrograd.errors import OptionError
 from retrograd.ir import REGISTRY, Dim, Graph, float16, float32, spec
 from retrograd.ops.elementwise import cast
@@ -23,7 +23,7 @@ from retrograd.ops.shape import expand
 from retrograd.passes.lowering.complex import on_real, real_graph
 from retrograd.runtime import compiler
 from retrograd.runtime import executable as programs
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.schedule import loop_nest, strided_views
 from retrograd.schedule.tiling import groups as band
 from tests.runtime.agreement import GuardedProgram, assert_same
@@ -164,27 +164,27 @@ def test_products_of_few_rows_do_not_depend_on_threads(n, named):
 
 
 # -- other machines -------------------------------------------------------------------------------
-def engines(*names: str) -> list[compiler.Engine]:
+def engines(*names: str) -> list[compiler.Compiler]:
     """For the levels of x86-64 among the names that this CPU has."""
     found = []
     with pytest.MonkeyPatch.context() as patch:
         for name in names:
             patch.setenv("RETROGRAD_CPU", name)
             try:
-                found.append(compiler.Engine())
+                found.append(compiler.Compiler())
             except OptionError:
                 continue
     return found
 
 
-def narrow(width: int) -> compiler.Engine:
+def narrow(width: int) -> compiler.Compiler:
     """This CPU, as if its vectors were shorter."""
-    made = compiler.Engine()
-    made.machine = Machine(width, 16, made.machine.fma)
+    made = compiler.Compiler()
+    made.machine = Target(width, 16, made.machine.fma)
     return made
 
 
-def machines_agree(groups: list[list[compiler.Engine]]):
+def machines_agree(groups: list[list[compiler.Compiler]]):
     def check(f: Fuzz, graph: Graph, seed: int) -> None:
         for group in groups:
             made = []
@@ -200,9 +200,9 @@ def machines_agree(groups: list[list[compiler.Engine]]):
 
 
 @pytest.fixture(scope="module")
-def machines() -> list[list[compiler.Engine]]:
+def machines() -> list[list[compiler.Compiler]]:
     """Those that round the sums of products alike."""
-    here = compiler.Engine()
+    here = compiler.Compiler()
     fused = [*engines("x86-64-v3", "x86-64-v4")] if here.machine.fma else []
     return [[here, *fused, narrow(4), narrow(2)], engines("x86-64", "x86-64-v2")]
 
@@ -286,7 +286,7 @@ def test_float16_without_instructions_for_it(monkeypatch):
         edges = [near, np.nextafter(near, np.float32(0)), near * np.float32(1 + 2**-11)]
     floats = np.concatenate([floats, *edges])
     x, y = input_node(spec(halves.shape, float16)), input_node(spec(floats.shape, float32))
-    program = LLVMProgram(Graph([x, y], [cast(x, float32), cast(y, float16)]))
+    program = Executable(Graph([x, y], [cast(x, float32), cast(y, float16)]))
     wide, short = program([halves, floats])
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(wide, halves.astype(np.float32))

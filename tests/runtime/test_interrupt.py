@@ -22,7 +22,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand
 from retrograd.runtime import executable as program_module
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.interrupt import interruptible
 from retrograd.runtime.native.band_text import STOPPED
 from retrograd.schedule.memory import aliasing
@@ -174,14 +174,14 @@ def test_other_threads_make_the_call_themselves():
 SIZE = 1 << 18
 
 
-def updates() -> LLVMProgram:
+def updates() -> Executable:
     """Long work, whose result then scales two donated arrays, `a` and `b`."""
     x, a, b = (input_node(spec((SIZE,)), name) for name in "xab")
     y: Node = x
     for _ in range(150):
         y = tanh(y)
     scale = expand(ReduceSum((0,))(y), (SIZE,), (0,))
-    program = LLVMProgram(Graph([x, a, b], [a + scale, b - scale]), donate=(1, 2))
+    program = Executable(Graph([x, a, b], [a + scale, b - scale]), donate=(1, 2))
     assert program.donated == {0: 1, 1: 2}
     assert program.last is not None
     assert program.last.long
@@ -301,14 +301,14 @@ def test_a_long_loop_over_donated_memory_stops(monkeypatch, size, threads, last)
             np.testing.assert_array_equal(y.numpy(), start)
 
 
-def loop_program(size: int, steps: int) -> LLVMProgram:
+def loop_program(size: int, steps: int) -> Executable:
     """A loop whose result could be written over a donated array, which is read before."""
 
     def f(y):
         return rg.scan(lambda y, _: (rg.tanh(y + 0.5), None), rg.sort(y), length=steps)[0]
 
     graph = rg.trace(f, spec((size,)))
-    return LLVMProgram(graph, donate=(0,))
+    return Executable(graph, donate=(0,))
 
 
 def test_loops_that_are_brief_or_over_very_large_arrays_overwrite_what_they_are_given(monkeypatch):

@@ -12,13 +12,13 @@ import retrograd as rg
 from retrograd import num_threads
 from retrograd.ir import Dim, TensorType, int64, spec
 from retrograd.runtime import executable as program_module
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.native.band_text import STOPPED
 
 N = 20_000_000
 
 
-class Marked(LLVMProgram):
+class Marked(Executable):
     """Whose outputs are full of NaN before it runs; the latest one is `result`."""
 
     result = np.zeros(0)

@@ -10,7 +10,7 @@ from retrograd.ops.elementwise import add, sin, tanh
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.shape import Concat, Flip, Pad, Permute, Slice
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 from retrograd.schedule.tiling import groups
 from tests.runtime.agreement import assert_same
 
@@ -70,6 +70,6 @@ def test_bands_do_not_grow_without_end(rows):
     y = x
     for _ in range(1000):
         y = tanh(matmul(y, w))
-    plan = Plan(Graph([x, w], [y]))
+    plan = KernelPlan(Graph([x, w], [y]))
     assert plan.threaded
     assert max(len(b.kernels) for b in plan.bands) <= groups.MOST_KERNELS

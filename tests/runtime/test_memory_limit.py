@@ -23,8 +23,8 @@ from retrograd.ops.shape import expand
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime import executable as programs
 from retrograd.runtime import memory_limit
-from retrograd.runtime.executable import LLVMProgram
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executable import Executable
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.schedule.tiling import groups
 from tests.runtime.fuzz_checks import COUNTS, gather_threads
 from tests.runtime.fuzz_graphs import Fuzz
@@ -32,7 +32,7 @@ from tests.runtime.fuzz_graphs import Fuzz
 ROOT = Path(__file__).parents[2]
 
 
-class Measured(LLVMProgram):
+class Measured(Executable):
     """Counts the bytes it allocates."""
 
     taken = 0
@@ -85,7 +85,7 @@ def large(n):
 
 def test_what_is_interpreted_is_refused_as_well():
     for n, sizes in ((10**8, [10**8]), (Dim("N"), [10**7, 10**6])):
-        program = InterpretedProgram(large(n))
+        program = OpByOpExecutor(large(n))
         for size in sizes:
             with pytest.raises(MemoryLimitError, match=r"needs .* more than") as caught:
                 program([np.ones(size, np.float32)])
@@ -99,18 +99,18 @@ def test_what_is_dead_when_interpreted_counts_no_more(monkeypatch):
     y = x
     for _ in range(9):
         y = exp(y)
-    program = InterpretedProgram(Graph([x], [y]))
+    program = OpByOpExecutor(Graph([x], [y]))
     monkeypatch.setattr(memory_limit, "available_memory", lambda: 8000)
     assert program([np.zeros(1000, np.float32)])[0].shape == (1000,)
     monkeypatch.setattr(memory_limit, "available_memory", lambda: 7999)
     with pytest.raises(MemoryLimitError):
-        InterpretedProgram(program.graph)([np.zeros(1000, np.float32)])
+        OpByOpExecutor(program.graph)([np.zeros(1000, np.float32)])
 
 
 def test_a_graph_of_absurd_size_is_refused_before_it_runs():
     for n in (10**8, 2**40):
         with pytest.raises(MemoryLimitError, match=r"needs .* more than .* available") as caught:
-            LLVMProgram(large(n))
+            Executable(large(n))
         assert isinstance(caught.value, MemoryError)
         assert "result" in str(caught.value)
 
@@ -160,7 +160,7 @@ def test_the_number_of_threads_of_the_latest_call_counts(monkeypatch):
     monkeypatch.setattr(groups, "GRAIN", 0)
     gather_threads()
     x = input_node(spec((64, 64), float32))
-    program = LLVMProgram(Graph([x], [tanh(ReduceSum((1,))(exp(x)))]))
+    program = Executable(Graph([x], [tanh(ReduceSum((1,))(exp(x)))]))
     used = []
     enter = program._run
 

@@ -18,7 +18,7 @@ import pytest
 from retrograd.runtime import thread_pool as team_module
 from retrograd.runtime.native.team_system import parking
 from retrograd.runtime.native.team_text import team_text
-from retrograd.runtime.thread_pool import Team, current_team
+from retrograd.runtime.thread_pool import ThreadPool, current_team
 from tests.runtime.thread_programs import FLUSH, PATIENCE, Programs, link, programs, wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def no_test_hangs():
 @pytest.fixture(scope="module", params=WAYS)
 def made(request):
     """Programs for a team whose threads sleep in one of the ways there are here."""
-    p = Programs(Team(request.param))
+    p = Programs(ThreadPool(request.param))
     p.gather(max(COUNTS))
     return p
 
@@ -156,7 +156,7 @@ def test_fewer_threads_where_the_system_refuses(monkeypatch):
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    p = Programs(Team())
+    p = Programs(ThreadPool())
     p.gather(2)
     assert p.run("count", np.zeros(1, np.int64), 8) == 2
     assert p.wrong("meet", 100, 2) == 0
@@ -169,7 +169,7 @@ def test_an_exception_while_workers_start_does_no_harm(monkeypatch):
         start(thread)
         raise KeyboardInterrupt
 
-    p = Programs(Team())
+    p = Programs(ThreadPool())
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -228,7 +228,7 @@ def test_a_caller_that_sleeps_stays_on_its_processor():
 def test_placing_can_be_switched_off(monkeypatch):
     monkeypatch.setenv("RETROGRAD_PIN_THREADS", "0")
     before = {t.native_id for t in threading.enumerate()}
-    p = Programs(Team())
+    p = Programs(ThreadPool())
     p.gather(2)
     assert p.wrong("meet", 10, 2) == 0
     [worker] = {t.native_id for t in threading.enumerate()} - before

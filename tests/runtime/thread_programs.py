@@ -8,7 +8,7 @@ import time
 import llvmlite.binding as llvm
 import numpy as np
 
-from retrograd.runtime.thread_pool import Team, current_team
+from retrograd.runtime.thread_pool import ThreadPool, current_team
 
 PATIENCE = 60.0  # seconds; only to fail instead of hanging
 
@@ -365,7 +365,7 @@ def link(text: str, names: list[str], symbols: dict[str, int]) -> dict[str, int]
 class Programs:
     """The programs above, for one team."""
 
-    def __init__(self, team: Team) -> None:
+    def __init__(self, team: ThreadPool) -> None:
         names = ["count", "meet", "bag", "poll", "add", "hold", "endless", "halve", "late"]
         self.team = team
         self.code = link(TEXT, names, team.symbols)

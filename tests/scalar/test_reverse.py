@@ -251,7 +251,7 @@ def test_threads_that_share_leaves_and_results(Value):
 def test_a_row_that_was_taken_and_never_written(monkeypatch):
     """An interrupt between the two leaves a gap that nobody waits for."""
     monkeypatch.setattr(tape, "PATIENCE", 2)
-    p = tape.Page()
+    p = tape.ScalarTape()
     a = p.number(2.0)
     p.free += 1
     b = p.put(4, a, a)

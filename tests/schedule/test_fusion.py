@@ -10,16 +10,16 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 
 LARGE, LITTLE = 600, 30  # rows and columns: beyond what a kernel leaves in the cache, and within
 
 
 def stored(graph: Graph) -> list[str]:
     """The operations whose results a plan keeps in memory, the outputs aside."""
-    plan = Plan(graph)
+    plan = KernelPlan(graph)
     kept = [b for k in plan.kernels for b in k.outs if b.kind == "temporary"]
     return sorted(b.node.op for b in kept)
 
@@ -46,7 +46,7 @@ def test_cheap_steps_from_one_stored_array_are_taken_again_where_it_is_large(n):
     )
     r = np.random.default_rng(0)
     arrays = [(r.normal(size=(n, n)) / n).astype(np.float32) for _ in range(2)]
-    found, right = LLVMProgram(graph)(arrays), ReferenceProgram(graph)(arrays)
+    found, right = Executable(graph)(arrays), ReferenceProgram(graph)(arrays)
     for y, e in zip(found, right, strict=True):  # sums are taken in another order
         np.testing.assert_allclose(y, e, rtol=1e-5, atol=1e-6 * np.abs(e).max())
 

@@ -23,7 +23,7 @@ def ways(monkeypatch):
         found.append("forms" if result is not None else "nodes")
         return result
 
-    slopes = grad.slopes
+    slopes = grad.cached_gradients
     monkeypatch.setattr(grad, "slopes", noted)
     return found
 

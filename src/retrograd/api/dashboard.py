@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from retrograd import pytree, viz
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import OptionError, ShapeError
 from retrograd.files import write_atomically
 from retrograd.shared import own_lock
@@ -169,7 +169,7 @@ def _scalar(name: str, x: Any) -> float:
 
 
 def _array(x: Any) -> np.ndarray[Any, Any]:
-    a = x.value() if isinstance(x, Lazy) else np.asarray(x)
+    a = x.value() if isinstance(x, LazyTensor) else np.asarray(x)
     return a if a.dtype.kind in "biufc" else a.astype(np.float32)
 
 

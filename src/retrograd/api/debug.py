@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.api.nan_report import show_failure
-from retrograd.eager.lazy_tensor import Lazy, dissolve_pages, evaluate
+from retrograd.eager.lazy_tensor import LazyTensor, dissolve_pages, evaluate
 from retrograd.eager.leaf import PENDING, leaf
 from retrograd.eager.listeners import add_recorder, drop_recorder
 from retrograd.eager.modes import _BACKEND, Setting, current_backend, is_tracing
@@ -90,7 +90,7 @@ class _Watch:
     def record(self, result: Node) -> None:
         """Compute a result, unless it depends on what stands for any array."""
         if current_backend() == CHECKED and not is_tracing():
-            _compute(Lazy.handle_class(result))
+            _compute(LazyTensor.handle_class(result))
 
     def holds(self, node: Node) -> bool:
         """As tapes have it: nothing is on this one."""
@@ -109,7 +109,7 @@ class _Watch:
                 _compute(handle)
 
 
-def _compute(handle: Lazy) -> None:
+def _compute(handle: LazyTensor) -> None:
     try:
         evaluate([handle])
     except TraceError:  # inside of vmap, say: there is no value

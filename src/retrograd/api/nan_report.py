@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from retrograd.eager.lazy_tensor import Data
+from retrograd.eager.lazy_tensor import ConcreteLeaf
 from retrograd.errors import NonFiniteError, OptionError
 from retrograd.graph.display import show_page
-from retrograd.graph.explorer import Backward, explored
+from retrograd.graph.explorer import Backward, explorer_document
 from retrograd.ir import Graph, reachable
 from retrograd.viz import Document
 
@@ -25,9 +25,9 @@ def failure_document(error: NonFiniteError) -> Document:
         raise OptionError("this error names no node, so there is no graph to show")
     leaves = [n for n in reachable([node]) if not n.inputs and n.op == "input"]
     graph = Graph(leaves, [node], "the first value that is not finite")
-    arrays = [x.prim.array for x in leaves if isinstance(x.prim, Data)]
+    arrays = [x.prim.array for x in leaves if isinstance(x.prim, ConcreteLeaf)]
     with np.errstate(all="ignore"):
-        doc = explored(Backward(graph), arrays if len(arrays) == len(leaves) else None)
+        doc = explorer_document(Backward(graph), arrays if len(arrays) == len(leaves) else None)
     title, *rest = str(error).split("\n")
     remedy = [line.strip() for line in rest if line.strip().startswith("remedy:")]
     text = [line.strip() for line in rest if not line.strip().startswith("remedy:")]

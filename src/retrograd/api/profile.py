@@ -13,7 +13,7 @@ from retrograd.eager.modes import _BACKEND, Setting
 from retrograd.errors import OptionError
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import put_kernels
-from retrograd.runtime.timed_executable import PROFILED, RUNS, Run
+from retrograd.runtime.timed_executable import PROFILED, RUNS, KernelTimes
 from retrograd.schedule.kernel_report import kernel_reports
 
 WIDEST = 70  # characters of a kernel's description in the table
@@ -56,7 +56,7 @@ class Profile(Setting):
 
     def __init__(self) -> None:
         super().__init__(_BACKEND, PROFILED)
-        self.runs: list[Run] = []
+        self.runs: list[KernelTimes] = []
         self._tokens: list[Token[Any]] = []
 
     def __enter__(self) -> Profile:  # type: ignore[override]
@@ -81,9 +81,9 @@ class Profile(Setting):
                 found.append(KernelTime(k.text, k.ops, len(runs), spent, k.bytes, number))
         return sorted(found, key=lambda k: -k.nanoseconds)
 
-    def _programs(self) -> list[list[Run]]:
+    def _programs(self) -> list[list[KernelTimes]]:
         """The runs of each program."""
-        groups: dict[int, list[Run]] = {}
+        groups: dict[int, list[KernelTimes]] = {}
         for run in self.runs:
             groups.setdefault(id(run.plan), []).append(run)
         return list(groups.values())

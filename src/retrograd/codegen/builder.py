@@ -23,7 +23,7 @@ class Loop:
         self._heads: list[tuple[int, str]] = []  # lines to be completed when the loop is closed
 
 
-class Writer:
+class FunctionBuilder:
     """The text of one function. Registers and labels are numbered from 0, so that functions that
     do the same have the same text. A `brief` text is one that LLVM is quick to compile, in a form
     that takes longer to run, to the same bits."""

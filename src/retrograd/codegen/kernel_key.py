@@ -15,33 +15,33 @@ import numpy as np
 from retrograd.ir import Dim, DType
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import Nest, live
-from retrograd.schedule.ssa import Value
+from retrograd.schedule.loop_nest import LoopNest, live
+from retrograd.schedule.ssa import SSAValue
 
 # What an attribute or a piece of information may be, beside values, buffers and sequences of these.
 PLAIN = (int, float, str, bool, type(None), Dim, DType)
 
 
-class Unknown(Exception):
+class UnknownMeaning(Exception):
     """Something whose meaning for the text is not known here."""
 
 
-class Likeness:
+class KernelKey:
     """The key of a kernel and its buffers in the order of the key, which is None for a kernel that
     holds something unknown. `context` is what else its text depends on, as the rows of its band."""
 
     def __init__(self, kernel: Kernel, *context: Hashable) -> None:
         self.buffers: dict[Buffer, int] = {}
-        self._numbers: dict[Value, int] = {}
+        self._numbers: dict[SSAValue, int] = {}
         parts: list[Any] = [*context]
         try:
             parts += [self._nest(nest) for nest in kernel.nests]
             self.key: tuple[Any, ...] | None = tuple(parts)
-        except Unknown:
+        except UnknownMeaning:
             self.key = None
 
-    def _nest(self, nest: Nest) -> tuple[Any, ...]:
-        numbers: dict[Value, int] = {}
+    def _nest(self, nest: LoopNest) -> tuple[Any, ...]:
+        numbers: dict[SSAValue, int] = {}
         self._numbers = numbers
         values = []
         for v in live(nest):
@@ -57,7 +57,7 @@ class Likeness:
         """What stands for something in the key."""
         if x is None:
             return None
-        if isinstance(x, Value):
+        if isinstance(x, SSAValue):
             return "value", self._numbers[x]
         if isinstance(x, Buffer):
             return "buffer", self.buffers.setdefault(x, len(self.buffers)), x.type.dtype.code
@@ -67,4 +67,4 @@ class Likeness:
             return "const", x.dtype.str, x.tobytes()
         if isinstance(x, PLAIN):
             return type(x).__name__, x  # 1, 1.0 and True are equal, and are not written alike
-        raise Unknown
+        raise UnknownMeaning

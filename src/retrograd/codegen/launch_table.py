@@ -5,8 +5,8 @@ belongs to thread `b * threads / blocks`, roughly, unless another one has nothin
 it is begun, and takes it over. The other kernels are run by the caller. It goes on to the next
 epoch when all blocks are finished, and nobody has met with an index check that failed.
 
-All this is written down in a table, which `rg_drive` follows: see `drive_text.py`. A short program
-for one thread calls its kernels itself.
+All this is written down in a table, which `rg_drive` follows: see `runtime/native/drive_text.py`. A
+short program for one thread calls its kernels itself.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 from typing import TYPE_CHECKING
 
-from retrograd.codegen.builder import Writer
-from retrograd.codegen.emit.serial_path import AloneWriter, fit, limits
+from retrograd.codegen.builder import FunctionBuilder
+from retrograd.codegen.emit.serial_path import SerialEmitter, limits, takes_serial_path
 from retrograd.ir import Dim
 from retrograd.runtime.native.drive_sizes import counted
 from retrograd.runtime.native.drive_text import (
@@ -33,11 +33,11 @@ from retrograd.runtime.native.drive_text import (
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.cost_model import LONG, nanoseconds
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.plan import Plan
-from retrograd.schedule.tiling.groups import EACH, Band
+from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.tiling.groups import EACH, TileGroup
 
 if TYPE_CHECKING:
-    from retrograd.codegen.module import Call, Module
+    from retrograd.codegen.module import KernelCall, ModuleEmitter
 
 LOOK = 2e6  # nanoseconds that nobody waits for
 SHORT = 100  # kernels of a program that needs no table
@@ -45,14 +45,14 @@ HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) nounwi
 DRIVE = "i64 @rg_drive(ptr, i64, ptr, ptr, ptr)"
 
 
-def is_stoppable(plan: Plan) -> bool:
+def is_stoppable(plan: KernelPlan) -> bool:
     """Whether a run may take so long that somebody wants to end it."""
     if plan.light:
         return False
     return bool(plan.graph.dim_names) or plan.endless or plan.nanoseconds({}) >= LONG
 
 
-def takes_long(kernel: Kernel, band: Band) -> bool:
+def takes_long(kernel: Kernel, band: TileGroup) -> bool:
     """Whether a kernel has so much to do, of a block of rows if there are blocks, that it is to
     look by itself if the run is to stop."""
     if band.shared and not band.blocks and band.piece not in (0, EACH):
@@ -62,7 +62,7 @@ def takes_long(kernel: Kernel, band: Band) -> bool:
     return nanoseconds(kernel) >= LOOK * max(band.blocks, 1)
 
 
-def first_overwriting(plan: Plan) -> int:
+def first_overwriting(plan: KernelPlan) -> int:
     """The number of the first band that overwrites what the caller would want to keep; a run may be
     stopped until then. -1 where there is none."""
     taken = {plan.inputs[j] for j in plan.donated.values()}
@@ -70,10 +70,10 @@ def first_overwriting(plan: Plan) -> int:
     return next(writing, -1)
 
 
-class Driver:
+class LaunchTable:
     """Writes `run` of a module."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: ModuleEmitter) -> None:
         self.module = module
         self.plan = module.plan
         self.stoppable = module.stoppable
@@ -107,9 +107,9 @@ class Driver:
         short = len(self.plan.kernels) <= SHORT and not module.timed
         if most is None or not short or not self.plan.graph.dim_names:
             return [], ""
-        w = AloneWriter(module, 0, self.stoppable)
+        w = SerialEmitter(module, 0, self.stoppable)
         many, few = w.label(), w.label()
-        w.branch(fit(w, most, w.load), few, many)
+        w.branch(takes_serial_path(w, most, w.load), few, many)
         w.start_block(few)
         data = []
         for band, own in zip(bands, module.calls, strict=True):
@@ -126,9 +126,9 @@ class Driver:
         stop = str(module.slots.status + STOP_AT)
         return data, w.text().replace("{stop}", stop) + "\n"
 
-    def _direct(self, calls: Sequence[Call]) -> list[str]:
+    def _direct(self, calls: Sequence[KernelCall]) -> list[str]:
         """One call after the other."""
-        w = Writer(self.module.declare)
+        w = FunctionBuilder(self.module.declare)
         data = []
         for call in calls:
             data.append(self.slots_of(call, "slots"))
@@ -149,7 +149,11 @@ class Driver:
         return self.table_of(self.plan.bands, self.module.calls, self.stoppable, times)
 
     def table_of(
-        self, bands: Sequence[Band], calls: Sequence[list[Call]], stops: bool, times: int = -1
+        self,
+        bands: Sequence[TileGroup],
+        calls: Sequence[list[KernelCall]],
+        stops: bool,
+        times: int = -1,
     ) -> list[int]:
         """The table of these bands, each with the calls of its kernels."""
         table = self._head(stops, times)
@@ -175,7 +179,7 @@ class Driver:
         return [stop, times, local.arena, slots.count if local.offsets else 0, slots.status]
 
     def _epochs(
-        self, bands: Sequence[Band], calls: Sequence[list[Call]]
+        self, bands: Sequence[TileGroup], calls: Sequence[list[KernelCall]]
     ) -> Iterator[list[list[int]]]:
         """The operations of each epoch."""
         steps = list(zip(bands, calls, count()))
@@ -197,11 +201,11 @@ class Driver:
                     found.append(_operation(CALLS, self._calls(listed)))
             yield found
 
-    def _kind(self, step: tuple[Band, list[Call], int]) -> tuple[bool, bool]:
+    def _kind(self, step: tuple[TileGroup, list[KernelCall], int]) -> tuple[bool, bool]:
         """Whether threads share a band, and whether it is the first that overwrites inputs."""
         return step[0].shared, step[2] == self.last_stop and step[0] is self.plan.bands[step[2]]
 
-    def _band(self, band: Band, calls: Sequence[Call]) -> list[int]:
+    def _band(self, band: TileGroup, calls: Sequence[KernelCall]) -> list[int]:
         rows = -1 - self.module.slots.of(band.rows) if isinstance(band.rows, Dim) else band.rows
         blocks = band.blocks or -band.piece
         if band.many is not None:
@@ -216,18 +220,18 @@ class Driver:
         cut = [rows, blocks, band.within, band.unit, together, len(local) // 2]
         return [*cut, *local, *self._calls(calls)]
 
-    def _calls(self, calls: Sequence[Call]) -> list[int]:
+    def _calls(self, calls: Sequence[KernelCall]) -> list[int]:
         found: list[int] = []
         for call in calls:
             slots = self._slots(call)
             found += [call.function, call.check, call.number, len(slots), *slots]
         return found
 
-    def slots_of(self, call: Call, name: str) -> str:
+    def slots_of(self, call: KernelCall, name: str) -> str:
         """The data that a call refers to."""
         return words(f"{name}{call.number}", self._slots(call))
 
-    def _slots(self, call: Call) -> list[int]:
+    def _slots(self, call: KernelCall) -> list[int]:
         """Where a kernel finds its arguments, says why it failed, finds what may stop it."""
         slots = [self.module.slots.of(x) for x in call.arguments]
         if call.check:

@@ -12,16 +12,16 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit import gemm_call, reduce, scan, scatter
-from retrograd.codegen.emit.control_flow import RegionWriter
-from retrograd.codegen.emit.kernel import KernelWriter
-from retrograd.codegen.emit.parallel_control_flow import TEAM, TeamWriter
-from retrograd.codegen.emit.register_scan import StepWriter, of_numbers
-from retrograd.codegen.kernel_key import Likeness
+from retrograd.codegen.emit.control_flow import ControlFlowEmitter
+from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.parallel_control_flow import TEAM, ParallelControlFlowEmitter
+from retrograd.codegen.emit.register_scan import RegisterScanEmitter, of_numbers
+from retrograd.codegen.kernel_key import KernelKey
 from retrograd.codegen.launch_table import (
     DRIVE,
-    Driver,
+    LaunchTable,
     first_overwriting,
     is_stoppable,
     takes_long,
@@ -29,7 +29,7 @@ from retrograd.codegen.launch_table import (
 )
 from retrograd.codegen.libcalls import invoke
 from retrograd.codegen.sort import sort
-from retrograd.codegen.target import Machine
+from retrograd.codegen.target import Target
 from retrograd.ir import Dim, Graph, Node
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.denormals import exactly
@@ -37,19 +37,19 @@ from retrograd.runtime.native.drive_text import FIRST_AT, NODES_AT, STATUS_SLOTS
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import regions_of
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import Nest
-from retrograd.schedule.plan import Plan
-from retrograd.schedule.tiling.groups import Band
+from retrograd.schedule.loop_nest import LoopNest
+from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.tiling.groups import TileGroup
 from retrograd.shared import IMPORTING
 
 if TYPE_CHECKING:
-    from retrograd.runtime.compiler import Compiled, Engine
+    from retrograd.runtime.compiler import Compiler, LoadedCode
 
 
 ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see drive_text.py
 ATTRIBUTES = """attributes #0 = { noinline nounwind }
 attributes #1 = { nounwind willreturn memory(none) }"""
-NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
+NESTS: dict[str, Callable[[KernelEmitter, LoopNest], None]] = {
     "map": reduce.mapping,
     "row": reduce.reduction,
     "column": reduce.reduction,
@@ -71,7 +71,7 @@ NESTS: dict[str, Callable[[KernelWriter, Nest], None]] = {
 class Slots:
     """Which slot of the block holds what."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: KernelPlan) -> None:
         self.sizes: dict[Dim, int] = {}
         self._starts: dict[str, int] = {}  # by the kind of buffers
         self.first_size = 0
@@ -102,7 +102,7 @@ class Slots:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class KernelCall:
     """The number of a kernel's function, and its arguments. `check` is the number of an index
     check, or 0."""
 
@@ -114,10 +114,10 @@ class Call:
     polls: bool = False  # it looks now and then if the run is to stop
 
 
-class Module:
+class ModuleEmitter:
     """Collects declarations and functions; equal kernels become one function."""
 
-    def __init__(self, plan: Plan, machine: Machine, timed: bool = False) -> None:
+    def __init__(self, plan: KernelPlan, machine: Target, timed: bool = False) -> None:
         self.plan = plan
         self.machine = machine
         self.timed = timed  # count the cycles of each kernel, in a table behind the status
@@ -130,16 +130,16 @@ class Module:
         top = {id(k) for k in plan.kernels}
         inside = [k for k in plan.every if id(k) not in top]
         self._numbers = {id(k): i for i, k in enumerate([*plan.kernels, *inside])}
-        self._calls: dict[int, Call] = {}  # of kernels that regions run, by `id`
+        self._calls: dict[int, KernelCall] = {}  # of kernels that regions run, by `id`
         self._dims: dict[int, set[Dim]] = {}  # sizes that regions read from the block, by `id`
         self._parts: list[str] = []  # functions that are no kernels
         self.loops: list[int] = []  # regions whose bands threads share
-        self._tables: list[Callable[[Driver], str]] = []  # what regions refer to
+        self._tables: list[Callable[[LaunchTable], str]] = []  # what regions refer to
         self.stoppable = is_stoppable(plan)
         # Whether loops look between two steps if they are to stop. Not where a run may already have
         # overwritten what was given away: it has to be done then.
         self.polls = self.stoppable
-        self.calls: list[list[Call]] = []  # of each band
+        self.calls: list[list[KernelCall]] = []  # of each band
         over = first_overwriting(plan)
         for number, band in enumerate(plan.bands):
             self.polls = self.polls and number != over
@@ -147,37 +147,39 @@ class Module:
                 self.slots.of(size)
             self.calls.append([self._call(kernel, band) for kernel in band.kernels])
 
-    def _call(self, kernel: Kernel, band: Band) -> Call:
+    def _call(self, kernel: Kernel, band: TileGroup) -> KernelCall:
         """The function of a kernel, and what it is called with."""
         check = next((c for n in kernel.nodes if (c := self._checks.get(n))), 0)
         number = self._numbers[id(kernel)]
         if band.together:
             return self._together(kernel, band, check, number)
         if regions_of(kernel):
-            w: RegionWriter | StepWriter
+            w: ControlFlowEmitter | RegisterScanEmitter
             if all(map(of_numbers, regions_of(kernel))):
-                w = StepWriter(self, self.polls)
+                w = RegisterScanEmitter(self, self.polls)
             else:
-                w = RegionWriter(self, check, self.polls)
+                w = ControlFlowEmitter(self, check, self.polls)
             text = w.write_region(kernel)
             self._dims[id(kernel)] = w.dims
-            return Call(self.functions.setdefault(text, len(self.functions)), [], 0, number, True)
+            return KernelCall(
+                self.functions.setdefault(text, len(self.functions)), [], 0, number, True
+            )
         polls = self.polls and takes_long(kernel, band)
         function, parameters = self._kernel(kernel, band, check > 0, polls)
         for p in parameters:
             self.slots.of(p)  # sizes get their slots
-        return Call(function, parameters, check, number, polls=polls)
+        return KernelCall(function, parameters, check, number, polls=polls)
 
-    def _together(self, kernel: Kernel, band: Band, check: int, number: int) -> Call:
+    def _together(self, kernel: Kernel, band: TileGroup, check: int, number: int) -> KernelCall:
         """A region whose bands threads share."""
-        w = TeamWriter(self, check, self.polls, band.local)
+        w = ParallelControlFlowEmitter(self, check, self.polls, band.local)
         text = w.write_region(kernel)
         self._dims[id(kernel)] = w.dims
         self._parts.append(f"define internal i64 @loop{number}({TEAM}) #0 {{\n{text}\n}}")
         self.loops.append(number)
-        return Call(0, [], 0, number, True)
+        return KernelCall(0, [], 0, number, True)
 
-    def table(self, bands: list[Band]) -> str:
+    def table(self, bands: list[TileGroup]) -> str:
         """The name of the table of bands that threads share, inside of a loop."""
         calls = [[self.inner(k, band) for k in band.kernels] for band in bands]
         for band in bands:
@@ -187,7 +189,7 @@ class Module:
         self._tables.append(lambda d: words(name, d.table_of(bands, calls, polls)))
         return name
 
-    def level(self, w: Writer, local: Sequence[Buffer]) -> str:
+    def level(self, w: FunctionBuilder, local: Sequence[Buffer]) -> str:
         """The name of the table of a level of a graph, whose nodes threads share: a function, as it
         was written, is called for some of them."""
         function = self.functions.setdefault(w.text(), len(self.functions))
@@ -195,13 +197,13 @@ class Module:
         self._tables.append(lambda d: words(name, d.level_table(function, local, polls)))
         return name
 
-    def made(self, kernel: Kernel) -> Call:
+    def made(self, kernel: Kernel) -> KernelCall:
         """What `inner` has said."""
         return self._calls[id(kernel)]
 
-    def inner(self, kernel: Kernel, band: Band | None = None) -> Call:
+    def inner(self, kernel: Kernel, band: TileGroup | None = None) -> KernelCall:
         """The same of a kernel that a region runs."""
-        call = self._calls[id(kernel)] = self._call(kernel, band or Band([kernel]))
+        call = self._calls[id(kernel)] = self._call(kernel, band or TileGroup([kernel]))
         return call
 
     def dims_of(self, kernel: Kernel) -> set[Dim]:
@@ -209,13 +211,13 @@ class Module:
         own = self._calls[id(kernel)].arguments
         return self._dims.get(id(kernel), set()) | {d for d in own if isinstance(d, Dim)}
 
-    def part(self, w: RegionWriter, kernels: Sequence[Kernel]) -> str:
+    def part(self, w: ControlFlowEmitter, kernels: Sequence[Kernel]) -> str:
         """A function that runs kernels in order, and its name."""
         w.run(kernels)
         w.line("ret i64 0")
         return self.function(w, "ptr %block")
 
-    def function(self, w: RegionWriter, arguments: str) -> str:
+    def function(self, w: ControlFlowEmitter, arguments: str) -> str:
         """The name of the function that was written."""
         name = f"part{len(self._parts)}"
         self._parts.append(f"define internal i64 @{name}({arguments}) #0 {{\n{w.text()}\n}}")
@@ -225,10 +227,10 @@ class Module:
         self.declarations[function] = None
 
     def _kernel(
-        self, kernel: Kernel, band: Band, checking: bool, polls: bool
+        self, kernel: Kernel, band: TileGroup, checking: bool, polls: bool
     ) -> tuple[int, list[Buffer | Dim]]:
         """The number of a kernel's function, and the arguments."""
-        like = Likeness(kernel, band.rows, band.sums(kernel), polls)
+        like = KernelKey(kernel, band.rows, band.sums(kernel), polls)
         if like.key in self._known:
             number, places = self._known[like.key]
             buffers = list(like.buffers)
@@ -240,10 +242,10 @@ class Module:
         return number, arguments
 
     def _write(
-        self, kernel: Kernel, band: Band, checking: bool, polls: bool
+        self, kernel: Kernel, band: TileGroup, checking: bool, polls: bool
     ) -> tuple[int, list[Buffer | Dim]]:
         summing, light = band.sums(kernel), self.plan.light
-        w = KernelWriter(self.declare, self.machine, band.rows, summing, light, polls)
+        w = KernelEmitter(self.declare, self.machine, band.rows, summing, light, polls)
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
         w.line("ret i64 0")
@@ -258,7 +260,7 @@ class Module:
 
     def text(self) -> str:
         self.slots.closed = True
-        driver = Driver(self)
+        driver = LaunchTable(self)
         runs = driver.text()
         parts = heads_of(self.declarations)
         for body, number in self.functions.items():
@@ -316,21 +318,21 @@ class Steps:
         with IMPORTING:
             from retrograd.runtime.compiler import engine
 
-        self._compiler: Engine = engine()
+        self._compiler: Compiler = engine()
         with exactly():
             for kind, node in kinds:
                 self._add(kind, node)
-            self.code: Compiled | None = self._compiled() if self.of else None
+            self.code: LoadedCode | None = self._compiled() if self.of else None
 
     def _add(self, kind: Kind, node: Node) -> None:
         inputs = [input_node(x.type) for x in node.inputs]
-        plan = Plan(Graph(inputs, [node.prim(*inputs)]), light=True)
+        plan = KernelPlan(Graph(inputs, [node.prim(*inputs)]), light=True)
         if len(plan.kernels) != 1 or plan.temporaries or plan.constants or plan.checks:
             return
         (kernel,) = plan.kernels
         if any("region" in nest.info or nest.kind == "call" for nest in kernel.nests):
             return
-        w = KernelWriter(self._declare, self._compiler.machine, light=True)
+        w = KernelEmitter(self._declare, self._compiler.machine, light=True)
         for nest in kernel.nests:
             NESTS[nest.kind](w, nest)
         w.line("ret i64 0")
@@ -342,7 +344,7 @@ class Steps:
     def _declare(self, function: str) -> None:
         self._declarations[function] = None
 
-    def _compiled(self) -> Compiled:
+    def _compiled(self) -> LoadedCode:
         self._declare(DRIVE)
         parts = heads_of(self._declarations)
         for text, number in self._functions.items():

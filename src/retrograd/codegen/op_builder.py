@@ -1,8 +1,8 @@
 """Where an elementwise op is written, and in how many lanes.
 
-Everything that writes mathematics does it through an `At`, which knows the dtype and the number of
-lanes, so one text of Python gives the scalar and the vector form of an op. Both round every step
-alike: the tail of a loop may be computed in another width than its body.
+Everything that writes mathematics does it through an `OpBuilder`, which knows the dtype and the
+number of lanes, so one text of Python gives the scalar and the vector form of an op. Both round
+every step alike: the tail of a loop may be computed in another width than its body.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Protocol
 from zlib import crc32
 
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.types import literal, register_type, suffix, widened
 from retrograd.ir import DType, int32, int64
 
@@ -20,7 +20,7 @@ Emit = Callable[..., str]
 Point = Callable[[str], Sequence[str]]
 
 
-class Rule(Protocol):
+class QuadratureRule(Protocol):
     """Where NumPy evaluates what is to be summed, and how it adds it up."""
 
     count: int  # of places
@@ -53,10 +53,10 @@ done:
 }"""
 
 
-class At:
+class OpBuilder:
     """Where an op is written: the function, the dtype of its operands, the number of lanes."""
 
-    def __init__(self, writer: Writer, dtype: DType, lanes: int = 1) -> None:
+    def __init__(self, writer: FunctionBuilder, dtype: DType, lanes: int = 1) -> None:
         self.w = writer
         self.dtype = dtype
         self.lanes = lanes
@@ -66,9 +66,9 @@ class At:
         self.float = dtype.is_float
         self.signed = dtype.kind == "int"
 
-    def of(self, dtype: DType, lanes: int | None = None) -> At:
+    def of(self, dtype: DType, lanes: int | None = None) -> OpBuilder:
         """The same place for operands of another dtype."""
-        return At(self.w, dtype, self.lanes if lanes is None else lanes)
+        return OpBuilder(self.w, dtype, self.lanes if lanes is None else lanes)
 
     def do(self, op: str, *args: str) -> str:
         """An LLVM instruction on operands of this dtype."""
@@ -121,7 +121,9 @@ class At:
             y = self.call("fma", x, y, self.number(c))
         return y
 
-    def integrals(self, rule: Rule, half: str, zero: str, point: Point) -> list[str] | None:
+    def integrals(
+        self, rule: QuadratureRule, half: str, zero: str, point: Point
+    ) -> list[str] | None:
         """Sums by a rule of what `point` gives at a place, computed at all places at once; None
         where they are to be computed one after the other."""
         return None
@@ -157,14 +159,14 @@ class At:
         return self.w.new(f"select {self.bool} {c}, {self.type} {a}, {self.type} {b}")
 
 
-def _magnitude(at: At, x: str) -> str:
+def _magnitude(at: OpBuilder, x: str) -> str:
     """`fabs`, on bits: without optimisation LLVM takes ten times as long for the intrinsic."""
     whole, bits = bits_of(at, x)
     most = (1 << (8 * whole.dtype.itemsize - 1)) - 1
     return whole.cast("bitcast", whole.do("and", bits, whole.number(most)), at.dtype)
 
 
-def _with_sign(at: At, x: str, sign: str) -> str:
+def _with_sign(at: OpBuilder, x: str, sign: str) -> str:
     """`copysign`, on bits."""
     whole, size = bits_of(at, x)
     _, other = bits_of(at, sign)
@@ -174,7 +176,7 @@ def _with_sign(at: At, x: str, sign: str) -> str:
     return whole.cast("bitcast", whole.do("or", size, other), at.dtype)
 
 
-def bits_of(at: At, x: str) -> tuple[At, str]:
+def bits_of(at: OpBuilder, x: str) -> tuple[OpBuilder, str]:
     """The bits of a float as a signed integer, and where integers of that width are written."""
     whole = at.of(int64 if at.scalar == "double" else int32)
     return whole, at.cast("bitcast", x, whole.dtype)
@@ -194,7 +196,7 @@ def one_by_one(name: str, scalar: Emit) -> Emit:
     memory, which is much less code than one piece for each. `scalar` must be the same object every
     time."""
 
-    def loop_over_lanes(at: At, *args: str) -> str:
+    def loop_over_lanes(at: OpBuilder, *args: str) -> str:
         w = at.w
         arrays = [w.reserve(at.type) for _ in args]
         for a, array in zip(args, arrays, strict=True):
@@ -204,7 +206,7 @@ def one_by_one(name: str, scalar: Emit) -> Emit:
             w.new(f"getelementptr {at.scalar}, ptr {array}, i64 {loop.counter}") for array in arrays
         ]
         values = [w.new(f"load {at.scalar}, ptr {place}") for place in places]
-        result = scalar(At(w, at.dtype), *values)
+        result = scalar(OpBuilder(w, at.dtype), *values)
         w.line(f"store {at.scalar} {result}, ptr {places[0]}")
         w.close_loop(loop)
         return w.new(f"load {at.type}, ptr {arrays[0]}, align 64")
@@ -220,7 +222,7 @@ def outlined(name: str, body: Emit) -> Emit:
     return lambda at, *args: at.function(name, body, args)
 
 
-def _symbol(name: str, at: At) -> str:
+def _symbol(name: str, at: OpBuilder) -> str:
     return f"math.{name}.{suffix(at.type)}"
 
 
@@ -230,8 +232,8 @@ def _definition(
 ) -> tuple[tuple[str, ...], str]:
     """The text of a function, and what else it needs to be known."""
     known: dict[str, None] = {}
-    w = Writer(lambda declaration: known.update({declaration: None}), brief)
-    at = At(w, dtype, lanes)
+    w = FunctionBuilder(lambda declaration: known.update({declaration: None}), brief)
+    at = OpBuilder(w, dtype, lanes)
     names = [f"%x{i}" for i in range(count)]
     w.line(f"ret {at.type} {body(at, *names)}")
     listed = ", ".join(f"{at.type} {x}" for x in names)
@@ -239,7 +241,7 @@ def _definition(
     return tuple(known), f"{head} noinline nounwind willreturn memory(none) {{\n{w.text()}\n}}"
 
 
-def looped(at: At, x: str, coefficients: Sequence[float]) -> str:
+def looped(at: OpBuilder, x: str, coefficients: Sequence[float]) -> str:
     """A polynomial by a loop over a table, which all have in common."""
     kind = at.type
     listed = ", ".join([f"{kind} {at.number(c)}" for c in coefficients])

@@ -12,7 +12,7 @@ VARIABLE = "RETROGRAD_CPU"
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Target:
     """`width`: floats in a vector register, of which there are `registers`; 1: no vectors, but for
     rows whose results are combined lane by lane. `fma`: whether products
     are added with one rounding; where not, contractions round twice."""
@@ -22,27 +22,27 @@ class Machine:
     fma: bool = True
 
     @staticmethod
-    def of(features: Mapping[str, bool]) -> Machine:
+    def of(features: Mapping[str, bool]) -> Target:
         """Of the features that LLVM reports of the host."""
 
         def has(name: str) -> bool:
             return bool(features.get(name))
 
         if has("avx512f") and has("avx512vl"):
-            return Machine(16, 32, True)
+            return Target(16, 32, True)
         if has("avx"):
-            return Machine(8, 16, has("fma"))
+            return Target(8, 16, has("fma"))
         if has("neon"):
-            return Machine(4, 32, True)
-        return Machine(4, 16, has("fma"))
+            return Target(4, 32, True)
+        return Target(4, 16, has("fma"))
 
 
 # The levels of x86-64: what they have, and the features that tell whether a CPU has it all.
 LEVELS = {
-    "x86-64": (Machine(4, 16, False), ("sse2",)),
-    "x86-64-v2": (Machine(4, 16, False), ("sse4.2", "popcnt")),
-    "x86-64-v3": (Machine(8, 16, True), ("avx2", "fma", "f16c", "bmi2")),
-    "x86-64-v4": (Machine(16, 32, True), ("avx512f", "avx512vl", "avx512bw", "avx512dq")),
+    "x86-64": (Target(4, 16, False), ("sse2",)),
+    "x86-64-v2": (Target(4, 16, False), ("sse4.2", "popcnt")),
+    "x86-64-v3": (Target(8, 16, True), ("avx2", "fma", "f16c", "bmi2")),
+    "x86-64-v4": (Target(16, 32, True), ("avx512f", "avx512vl", "avx512bw", "avx512dq")),
 }
 
 

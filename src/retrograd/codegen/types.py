@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.ir import DType, bfloat16, bool_, float16, float32, float64
 
 _FLOATS = {float16: "float", bfloat16: "float", float32: "float", float64: "double"}
@@ -71,7 +71,7 @@ def _scalar_literal(value: Any, dtype: DType) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
 
 
-def broadcast(w: Writer, x: str, dtype: DType, lanes: int) -> str:
+def broadcast(w: FunctionBuilder, x: str, dtype: DType, lanes: int) -> str:
     """One element, a register or a constant, in every lane."""
     if lanes == 1:
         return x
@@ -82,7 +82,9 @@ def broadcast(w: Writer, x: str, dtype: DType, lanes: int) -> str:
     return w.new(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
 
 
-def load(w: Writer, pointer: str, dtype: DType, lanes: int = 1, mask: str | None = None) -> str:
+def load(
+    w: FunctionBuilder, pointer: str, dtype: DType, lanes: int = 1, mask: str | None = None
+) -> str:
     """Read `lanes` elements from a pointer on; those whose bit in `mask` is off are zero, and
     their memory is not touched."""
     kind = memory_type(dtype, lanes)
@@ -100,7 +102,7 @@ def load(w: Writer, pointer: str, dtype: DType, lanes: int = 1, mask: str | None
 
 
 def gather(
-    w: Writer, base: str, offsets: str, dtype: DType, lanes: int, mask: str | None = None
+    w: FunctionBuilder, base: str, offsets: str, dtype: DType, lanes: int, mask: str | None = None
 ) -> str:
     """Read the elements at `offsets`, an `<lanes x i64>` counted in elements from `base`; those
     whose bit in `mask` is off are zero, and their memory is not touched."""
@@ -117,7 +119,7 @@ def gather(
     return _from_memory(w, x, dtype, lanes)
 
 
-def _from_memory(w: Writer, x: str, dtype: DType, lanes: int) -> str:
+def _from_memory(w: FunctionBuilder, x: str, dtype: DType, lanes: int) -> str:
     kind = memory_type(dtype, lanes)
     if dtype is bool_:
         return w.new(f"icmp ne {kind} {x}, {splat('i8', '0', lanes)}")
@@ -127,7 +129,7 @@ def _from_memory(w: Writer, x: str, dtype: DType, lanes: int) -> str:
 
 
 def store(
-    w: Writer, x: str, pointer: str, dtype: DType, lanes: int = 1, mask: str | None = None
+    w: FunctionBuilder, x: str, pointer: str, dtype: DType, lanes: int = 1, mask: str | None = None
 ) -> None:
     """Write `lanes` elements from a pointer on, only those whose bit in `mask` is on. Half
     precision was rounded before, so nothing is lost."""
@@ -152,14 +154,14 @@ def store(
     w.line(f"call void @{name}({kind} {x}, {place}, {on} {mask})")
 
 
-def bfloat16_to_float(w: Writer, x: str, lanes: int = 1) -> str:
+def bfloat16_to_float(w: FunctionBuilder, x: str, lanes: int = 1) -> str:
     short, wide = widened("i16", lanes), widened("i32", lanes)
     bits = w.new(f"zext {short} {x} to {wide}")
     bits = w.new(f"shl {wide} {bits}, {splat('i32', '16', lanes)}")
     return w.new(f"bitcast {wide} {bits} to {widened('float', lanes)}")
 
 
-def rounded(w: Writer, x: str, dtype: DType, lanes: int = 1) -> str:
+def rounded(w: FunctionBuilder, x: str, dtype: DType, lanes: int = 1) -> str:
     """A float rounded to a half dtype, ties to even; other dtypes as they are."""
     if not dtype.is_half:
         return x
@@ -181,7 +183,7 @@ def rounded(w: Writer, x: str, dtype: DType, lanes: int = 1) -> str:
     return w.new(f"select {widened('i1', lanes)} {nan}, {kind} {quiet}, {kind} {kept}")
 
 
-def convert(w: Writer, x: str, source: DType, to: DType, lanes: int = 1) -> str:
+def convert(w: FunctionBuilder, x: str, source: DType, to: DType, lanes: int = 1) -> str:
     """A value as another dtype, as NumPy converts it."""
     if source is to:
         return x
@@ -202,7 +204,7 @@ def convert(w: Writer, x: str, source: DType, to: DType, lanes: int = 1) -> str:
     return x if a == b else w.new(f"trunc {a} {x} to {b}")
 
 
-def _float_to_float(w: Writer, x: str, source: DType, to: DType, lanes: int) -> str:
+def _float_to_float(w: FunctionBuilder, x: str, source: DType, to: DType, lanes: int) -> str:
     single, double = widened("float", lanes), widened("double", lanes)
     if to is float64:
         return w.new(f"fpext {single} {x} to {double}")
@@ -211,7 +213,7 @@ def _float_to_float(w: Writer, x: str, source: DType, to: DType, lanes: int) -> 
     return rounded(w, x, to, lanes)
 
 
-def _float_to_integer(w: Writer, x: str, source: DType, to: DType, lanes: int) -> str:
+def _float_to_integer(w: FunctionBuilder, x: str, source: DType, to: DType, lanes: int) -> str:
     """Truncated; what the dtype cannot hold becomes its nearest end, NaN 0."""
     a, b = register_type(source, lanes), register_type(to, lanes)
     letter = "s" if to.kind == "int" else "u"

@@ -11,17 +11,17 @@ import numpy as np
 from retrograd.autodiff import pullback, seeds
 from retrograd.eager.conversion import as_array
 from retrograd.eager.grad_fn import past_of
-from retrograd.eager.lazy_tensor import Lazy, evaluate
-from retrograd.eager.leaf import Data, is_spent, known, leaf, leaf_handle
+from retrograd.eager.lazy_tensor import LazyTensor, evaluate
+from retrograd.eager.leaf import ConcreteLeaf, is_spent, known, leaf, leaf_handle
 from retrograd.eager.listeners import sees_all
 from retrograd.eager.modes import current_backend, unseen
 from retrograd.eager.program_cache import GRADIENTS, LOCK
-from retrograd.eager.quick_dispatch import hold, operand
+from retrograd.eager.quick_dispatch import lookup_operand, make_handle
 from retrograd.eager.retain_grad import retained
 from retrograd.eager.segment_backward import gradients, way_from
-from retrograd.eager.segments import cut
-from retrograd.eager.trace_buffer import Page
-from retrograd.eager.trace_cache import Form
+from retrograd.eager.segments import split
+from retrograd.eager.trace_buffer import TraceBuffer
+from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import GradientError, ShapeError, TraceError
 from retrograd.functions.elementwise import add, stop_gradient
 from retrograd.ir import Node
@@ -37,7 +37,7 @@ _SECOND_TIME = (
 
 
 @contained
-def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
+def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
     """Add the gradient of `root` to the gradients of the leaves below."""
     inner = retained(root)  # whose gradients are found on nodes
     done: bool | None = False if inner else None
@@ -70,7 +70,7 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
             "load_state_dict() changed a parameter it depends on; compute it again"
         )
     with GRADIENTS:
-        totals: dict[Lazy, Lazy] = {}
+        totals: dict[LazyTensor, LazyTensor] = {}
         for (_, handle), g in zip(handles, found, strict=False):
             if g is not None:
                 totals[handle] = _added(_so_far(totals, handle), g)
@@ -83,7 +83,7 @@ def backward(root: Lazy, seed: Any, retain_graph: bool) -> None:
         root.spend()
 
 
-def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
+def _on_page(root: LazyTensor, page: TraceBuffer, form: TraceNode, seed: Any) -> bool | None:
     """The same by forms, whose gradients are known from the second time on. None where the way
     leads to segments, False where it has to be done on nodes: what is wrong or out of the ordinary
     is found there, and said."""
@@ -91,7 +91,7 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
         return False
     start = None
     if seed is not None:
-        if not isinstance(seed, Lazy) or (start := operand(page, seed)) is None:
+        if not isinstance(seed, LazyTensor) or (start := lookup_operand(page, seed)) is None:
             return False
         if start.type != form.type:
             return False
@@ -117,11 +117,11 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
     if not page.open:
         page.reopen()  # what follows, such as an optimizer's step, becomes one program with it
     with GRADIENTS:
-        totals: dict[Lazy, Lazy] = {}
+        totals: dict[LazyTensor, LazyTensor] = {}
         for handle, g in zip(handles, found, strict=True):
             if g is None:
                 continue
-            new = hold(page, g, False)
+            new = make_handle(page, g, False)
             before = _so_far(totals, handle)
             if before is not None:
                 new = stop_gradient(add(before, new))
@@ -132,18 +132,18 @@ def _on_page(root: Lazy, page: Page, form: Form, seed: Any) -> bool | None:
     return True
 
 
-def _on_tape(root: Lazy, seed: Any) -> bool:
+def _on_tape(root: LazyTensor, seed: Any) -> bool:
     """The same on the pages of a tape. False as below."""
     if not root._requires_grad or (seed is None and root.shape) or root.dtype.is_complex:
         return False
-    if isinstance(seed, Lazy) and seed._type != root._type:
+    if isinstance(seed, LazyTensor) and seed._type != root._type:
         return False
     node: Any = root._own if root._form is None else root._form.node
     start: Any
     if seed is None:
         start = np.ones((), root.dtype.dtype)
     else:
-        start = seed.value() if isinstance(seed, Lazy) else known(_seed(seed, node))
+        start = seed.value() if isinstance(seed, LazyTensor) else known(_seed(seed, node))
     found = root._page.tape().gradients_of_leaves(root, start)  # type: ignore[attr-defined]
     if found is None:
         return False
@@ -152,25 +152,25 @@ def _on_tape(root: Lazy, seed: Any) -> bool:
     return True
 
 
-def _accumulate(found: Iterable[tuple[Lazy, Array]]) -> None:
+def _accumulate(found: Iterable[tuple[LazyTensor, Array]]) -> None:
     """Add arrays to the gradients of leaves."""
     with GRADIENTS:
-        totals: dict[Lazy, Lazy] = {}
+        totals: dict[LazyTensor, LazyTensor] = {}
         for handle, g in found:
-            new = Lazy.handle_class.of(g)
+            new = LazyTensor.handle_class.of(g)
             before = _so_far(totals, handle)
             totals[handle] = new if before is None else stop_gradient(add(before, new))
         _publish(totals)
 
 
-def _through_segments(root: Lazy, seed: Any) -> bool:
+def _through_segments(root: LazyTensor, seed: Any) -> bool:
     """The same where the recording was cut: at once, as segments are gone through one at a time.
     False as above."""
     if not root._requires_grad or sees_all() or (seed is None and root.shape):
         return False
-    if isinstance(seed, Lazy) and seed._type != root._type:
+    if isinstance(seed, LazyTensor) and seed._type != root._type:
         return False
-    if root._form is not None and not cut(root._page, [root]):
+    if root._form is not None and not split(root._page, [root]):
         return False
     if root._form is not None or past_of(root._own) is None:
         return False
@@ -180,7 +180,7 @@ def _through_segments(root: Lazy, seed: Any) -> bool:
     if seed is None:
         start = np.ones((), root.dtype.dtype)
     else:
-        start = seed.value() if isinstance(seed, Lazy) else _seed(seed, root._own).prim.array  # type: ignore[attr-defined]
+        start = seed.value() if isinstance(seed, LazyTensor) else _seed(seed, root._own).prim.array  # type: ignore[attr-defined]
     ends = dict(sorted(way.ends.items(), key=lambda item: item[0].id))
     found = gradients(root._own, start, way)
     _accumulate([(handle, found[node]) for node, handle in ends.items() if node in found])
@@ -188,13 +188,13 @@ def _through_segments(root: Lazy, seed: Any) -> bool:
 
 
 def _seed(seed: Any, node: Node) -> Node:
-    g = seed.node if isinstance(seed, Lazy) else leaf(as_array(seed, node.dtype).copy())
+    g = seed.node if isinstance(seed, LazyTensor) else leaf(as_array(seed, node.dtype).copy())
     if g.type != node.type:
         raise ShapeError(f"the seed of {node.type} must be of this type, not {g.type}")
     return g
 
 
-def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
+def _leaves(root: Node) -> tuple[dict[Node, LazyTensor], list[Node]]:
     """The leaves a gradient can reach from a node, in the order of their making, with the handles
     that get it; and leaves that required one but have been replaced."""
     seen, todo = {root}, [root]
@@ -207,7 +207,7 @@ def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
                 if x.op != "stop_gradient" and x.type.is_inexact:
                     todo.append(x)
     ends = sorted((n for n in seen if n.op == "input"), key=lambda n: n.id)
-    traced = [n for n in ends if not isinstance(n.prim, Data)]
+    traced = [n for n in ends if not isinstance(n.prim, ConcreteLeaf)]
     if traced:
         raise TraceError(
             f"backward() of what depends on {traced[0].describe()}, which is traced: inside jit, "
@@ -217,19 +217,21 @@ def _leaves(root: Node) -> tuple[dict[Node, Lazy], list[Node]]:
     return found, [n for n in ends if n.prim.replaced]  # type: ignore[attr-defined]
 
 
-def _so_far(totals: dict[Lazy, Lazy], handle: Lazy) -> Lazy | None:
+def _so_far(totals: dict[LazyTensor, LazyTensor], handle: LazyTensor) -> LazyTensor | None:
     """What has been accumulated for a leaf; more than one array that it had may be among those that
     were used."""
     found = totals.get(handle)
     return getattr(handle, "_grad", None) if found is None else found
 
 
-def _added(before: Lazy | None, g: Node) -> Lazy:
+def _added(before: LazyTensor | None, g: Node) -> LazyTensor:
     """A gradient with a contribution more."""
     total = g if before is None else before.node + g
-    return Lazy.handle_class(StopGradient()(total))  # a gradient is a constant to what uses it
+    return LazyTensor.handle_class(
+        StopGradient()(total)
+    )  # a gradient is a constant to what uses it
 
 
-def _publish(totals: dict[Lazy, Lazy]) -> None:
+def _publish(totals: dict[LazyTensor, LazyTensor]) -> None:
     """Set the gradients of leaves, of all or of none."""
     assign([(handle, "_grad", new) for handle, new in totals.items()])

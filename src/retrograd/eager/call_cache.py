@@ -1,7 +1,7 @@
 """Calls of library functions: those that were recorded before are looked up by their arguments.
 
-There is a short way, for tensors and plain options, which exists twice (see `recorder.py`), and one
-that knows all that can be told apart by its value.
+There is a short way, for tensors and plain options, which exists twice (see `fast_path.py`), and
+one that knows all that can be told apart by its value.
 """
 
 from __future__ import annotations
@@ -16,13 +16,20 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.eager.modes import grad_enabled
 from retrograd.eager.program_cache import LOCK
-from retrograd.eager.quick_dispatch import MISSED, add_again, hold, in_order, operand, page_of
-from retrograd.eager.trace_buffer import CURRENT, Page
-from retrograd.eager.trace_cache import Form
+from retrograd.eager.quick_dispatch import (
+    MISSED,
+    add_again,
+    lookup_operand,
+    make_handle,
+    next_in_program_order,
+    page_of,
+)
+from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
+from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import RetrogradError
 from retrograd.functions.tensor.host_values import returned
 from retrograd.ir import Dim, DType, Node, Provenance, made_by, provenance
@@ -39,7 +46,7 @@ _PLAIN = frozenset((int, bool, str, type(None), EllipsisType))
 _INNER = frozenset((int, type(None), EllipsisType))  # told from each other without their types
 
 
-def on_page(page: Page, h: Lazy) -> Form | None:
+def on_page(page: TraceBuffer, h: LazyTensor) -> TraceNode | None:
     """What a handle is on a page already."""
     form = h._form
     if form is None:
@@ -47,31 +54,31 @@ def on_page(page: Page, h: Lazy) -> Form | None:
     return form if h._page is page else None
 
 
-def first_handle(args: Sequence[Any]) -> Lazy | None:
+def first_handle(args: Sequence[Any]) -> LazyTensor | None:
     """The first handle among arguments, and in lists that are arguments."""
     for x in args:
-        if isinstance(x, Lazy):
+        if isinstance(x, LazyTensor):
             return x
         if x.__class__ is list or x.__class__ is tuple:
             for h in x:
-                if isinstance(h, Lazy):
+                if isinstance(h, LazyTensor):
                     return h
     return None
 
 
-def leading(args: Sequence[Any], first: Lazy) -> Lazy:
+def leading(args: Sequence[Any], first: LazyTensor) -> LazyTensor:
     """The handle that says which page is recorded on: the first one, unless it stands for an array,
     and another one is on a tape."""
     if first._form is None and not first._page.ordered:
         for x in args:
             for h in x if x.__class__ in (list, tuple) else (x,):
-                if isinstance(h, Lazy) and h._page.ordered:
+                if isinstance(h, LazyTensor) and h._page.ordered:
                     return h
     return first
 
 
 def options(
-    page: Page, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[Lazy]
+    page: TraceBuffer, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[LazyTensor]
 ) -> tuple[Any, ...] | None:
     """The arguments of a call as a key: their values, their types, and the names of the last ones;
     forms are in the places of handles, which are added to `handles`. None if there are others than
@@ -80,15 +87,15 @@ def options(
     values = [entry(page, a, False, handles) for a in every]
     if MISSED in values:
         return None
-    if len(every) == 1 and isinstance(every[0], Lazy):
+    if len(every) == 1 and isinstance(every[0], LazyTensor):
         return (), (), ()
     return tuple(values), tuple([a.__class__ for a in every]), tuple(kwargs)
 
 
-def entry(page: Page, a: Any, inner: bool, handles: list[Lazy]) -> Any:
+def entry(page: TraceBuffer, a: Any, inner: bool, handles: list[LazyTensor]) -> Any:
     """An argument, or an element of one (`inner`), as part of a key; `MISSED` if it cannot be."""
     kind = a.__class__
-    if isinstance(a, Lazy):
+    if isinstance(a, LazyTensor):
         handles.append(a)
         return on_page(page, a) or MISSED
     if kind in (_INNER if inner else _PLAIN):
@@ -119,7 +126,7 @@ class _Key:
 
     def __init__(self, f: Callable[..., Any]) -> None:
         self.parts: list[Any] = [f]
-        self.handles: list[Lazy] = []
+        self.handles: list[LazyTensor] = []
         self.where: list[int] = []  # the places of handles among the parts
 
     def enter(self, a: Any, array: bool) -> Any:
@@ -127,8 +134,8 @@ class _Key:
         if array and isinstance(a, np.ndarray | np.generic) and not isinstance(a, float):
             if returned(a):
                 raise _Unfit
-            a = Lazy.handle_class(leaf(np.array(as_array(a))))
-        if array and isinstance(a, Lazy):
+            a = LazyTensor.handle_class(leaf(np.array(as_array(a))))
+        if array and isinstance(a, LazyTensor):
             self.where.append(len(self.parts))
             self.handles.append(a)
             self.parts.append(None)
@@ -140,7 +147,7 @@ class _Key:
         return a
 
 
-def recall(
+def lookup_call(
     f: Callable[..., Any],
     is_array: Sequence[bool],
     rest: bool,
@@ -167,9 +174,9 @@ def recall(
     if page is None:
         return MISSED
     tracked = False
-    forms: dict[int, Form] = {}
+    forms: dict[int, TraceNode] = {}
     for i, h in zip(key.where, handles, strict=True):
-        form = operand(page, h)
+        form = lookup_operand(page, h)
         if form is None:
             return MISSED
         key.parts[i] = forms[id(h)] = form
@@ -193,14 +200,14 @@ def recall(
         # What gives nothing but what there was is no step of a recording, and has no order.
         known = page.place.calls.setdefault(call, [])
         known.append((max(made, default=math.inf), found))
-        if isinstance(found, Form) and found.slot < 0 and (made or found in forms.values()):
+        if isinstance(found, TraceNode) and found.slot < 0 and (made or found in forms.values()):
             _remember(page, f, args, kwargs, found)
     return _held(page, found, tracked)
 
 
 def _seen(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a call with tensors and plain options, if there was one like it; this is the
-    short way, which exists twice, see `recorder.py`."""
+    short way, which exists twice, see `fast_path.py`."""
     x = first_handle(args)
     if x is None:
         return None
@@ -210,19 +217,23 @@ def _seen(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
     table = form.uses.get(f) if form is not None and page.open else None
     if form is None or table is None or page.made() >= page.limit:
         return None
-    given: list[Lazy] = []
+    given: list[LazyTensor] = []
     found = table.get(options(page, args, kwargs, given))
     if found is None:
         return None
     tracked = any(h._requires_grad for h in given)
     forms = [form for h in given if (form := on_page(page, h)) is not None]
-    found = in_order(page, found, forms, tracked)
-    result = None if found is None else hold(page, found, tracked)
+    found = next_in_program_order(page, found, forms, tracked)
+    result = None if found is None else make_handle(page, found, tracked)
     return None if result is MISSED else result
 
 
 def _remember(
-    page: Page, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], found: Form
+    page: TraceBuffer,
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    found: TraceNode,
 ) -> None:
     """Let `_seen` find the result of a call."""
     x = first_handle(args)
@@ -232,16 +243,16 @@ def _remember(
         add_again(form.uses.setdefault(f, {}).setdefault(key, found), found)
 
 
-def _forms(found: Any) -> list[Form]:
+def _forms(found: Any) -> list[TraceNode]:
     """The forms among the results of a function."""
     if isinstance(found, tuple):
         return [form for x in found[1] for form in _forms(x)]
-    return [found] if isinstance(found, Form) else []
+    return [found] if isinstance(found, TraceNode) else []
 
 
 @contained
 def _learn(
-    page: Page, f: Callable[..., Any], args: Any, kwargs: Any, forms: dict[int, Form]
+    page: TraceBuffer, f: Callable[..., Any], args: Any, kwargs: Any, forms: dict[int, TraceNode]
 ) -> Any:
     """Run a library function on the nodes of forms; the forms of what it returns."""
     here = provenance()
@@ -259,21 +270,21 @@ def _learn(
         return _formed(page, result)
 
 
-def _node(a: Any, forms: dict[int, Form]) -> Any:
+def _node(a: Any, forms: dict[int, TraceNode]) -> Any:
     if isinstance(a, list):
         return [_node(x, forms) for x in a]
-    return forms[id(a)].node if isinstance(a, Lazy) else a
+    return forms[id(a)].node if isinstance(a, LazyTensor) else a
 
 
-def _formed(page: Page, result: Any) -> Any:
+def _formed(page: TraceBuffer, result: Any) -> Any:
     if isinstance(result, tuple | list):
         return type(result), [_formed(page, r) for r in result]
     return page.place.form(result) if isinstance(result, Node) else result
 
 
-def _held(page: Page, found: Any, tracked: bool) -> Any:
-    if isinstance(found, Form):
-        return hold(page, found, tracked)
+def _held(page: TraceBuffer, found: Any, tracked: bool) -> Any:
+    if isinstance(found, TraceNode):
+        return make_handle(page, found, tracked)
     if isinstance(found, tuple):
         kind, items = found
         handles = [_held(page, x, tracked) for x in items]
@@ -287,8 +298,8 @@ def collected(kind: Any, items: list[Any]) -> Any:
 
 
 def replayed(
-    key: Sequence[Any], handles: Sequence[Lazy], make: Callable[[], list[Lazy]]
-) -> list[Lazy]:
+    key: Sequence[Any], handles: Sequence[LazyTensor], make: Callable[[], list[LazyTensor]]
+) -> list[LazyTensor]:
     """What `make()` records with handles, looked up as one where it was recorded before.
 
     It has to be the same for equal keys, made of these handles and of numbers, and to have nothing
@@ -299,7 +310,7 @@ def replayed(
     except _Unfit:
         return make()
     page = page_of(handles)
-    forms = [] if page is None else [operand(page, h) for h in handles]
+    forms = [] if page is None else [lookup_operand(page, h) for h in handles]
     if page is None or None in forms:
         return make()
     first = page.take()  # what is recorded depends on how numbers are counted
@@ -310,7 +321,7 @@ def replayed(
         results, numbers, _ = found
         for k, x in numbers.items():
             page.numbers[k] = x
-        return [hold(page, f, False) for f in results]
+        return [make_handle(page, f, False) for f in results]
     made = make()
     if all(h._page is page for h in made):
         numbers = page.numbers_from(first + 1)

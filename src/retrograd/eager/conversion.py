@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.tensor.host_values import number_of
 from retrograd.ir import (
@@ -62,7 +62,7 @@ def as_array(data: Any, dtype: Any = None) -> Array:
     the dtype of those. Ragged nesting is a `ShapeError`; objects, strings, and Python numbers the
     dtype cannot hold are a `DTypeError`.
     """
-    if isinstance(data, Lazy):
+    if isinstance(data, LazyTensor):
         values = number_of(data, "the value")
     elif _is_masked(data):
         raise DTypeError("a masked array has no counterpart here; fill it first: data.filled(0)")
@@ -100,7 +100,7 @@ def _is_masked(x: Any) -> bool:
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, Lazy | np.ndarray | np.generic | memoryview | array)
+    return isinstance(x, LazyTensor | np.ndarray | np.generic | memoryview | array)
 
 
 def _from_python(data: Any, dtype: Any) -> Array:
@@ -125,7 +125,7 @@ def _from_python(data: Any, dtype: Any) -> Array:
 
 def _plain(data: Any) -> Any:
     """Nested sequences with tensors replaced by their arrays."""
-    if isinstance(data, Lazy):
+    if isinstance(data, LazyTensor):
         return number_of(data, "the value")
     return [_plain(x) for x in data] if isinstance(data, list | tuple) else data
 
@@ -149,7 +149,7 @@ def _dtypes(data: Any) -> Iterator[DType]:
     if isinstance(data, list | tuple):
         for x in data:
             yield from _dtypes(x)
-    elif isinstance(data, Lazy | Node):
+    elif isinstance(data, LazyTensor | Node):
         yield data.dtype
     elif hasattr(data, "__array__"):
         yield as_dtype(np.asarray(data).dtype)

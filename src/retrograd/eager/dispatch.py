@@ -1,7 +1,7 @@
 """`@function`: how a function on nodes becomes a function on tensors.
 
 The library is written once, on nodes: no arrays, no modes. Called by a user, a `@function` looks up
-what it made of such arguments before (`recall_calls.py`); where that cannot be, it turns tensors,
+what it made of such arguments before (`call_cache.py`); where that cannot be, it turns tensors,
 arrays and nested lists into nodes, notes the user's source line, and wraps the resulting nodes.
 Called by another library function, with nodes, it passes straight through.
 """
@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from retrograd.eager.call_cache import collected, recall
+from retrograd.eager.call_cache import collected, lookup_call
 from retrograd.eager.conversion import as_array, holds_arrays
-from retrograd.eager.fast_path import Operation, number_key, served
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.fast_path import Operation, number_key, with_native_twin
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.eager.listeners import recorders
 from retrograd.eager.modes import _GRAD, grad_enabled
 from retrograd.eager.program_cache import LITERAL
-from retrograd.eager.quick_dispatch import LARGEST, MISSED, free_number, hold, pair, single
+from retrograd.eager.quick_dispatch import LARGEST, MISSED, free_number, make_handle, pair, single
 from retrograd.eager.trace_buffer import CURRENT, dissolve
 from retrograd.errors import GradientError
 from retrograd.functions.tensor.host_values import lost, returned
@@ -37,7 +37,7 @@ Scalar = bool | int | float
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def function(f: F, numbers: bool = False) -> F:
+def op_function(f: F, numbers: bool = False) -> F:
     """Make a function on nodes callable with tensors.
 
     Parameters annotated `ArrayLike` take tensors, arrays, numbers and nested lists of these; what
@@ -53,7 +53,7 @@ def function(f: F, numbers: bool = False) -> F:
                 if a.prim.__class__ is Weak:
                     return of_numbers(f, first, rest, arrays, args, kwargs)
                 return f(*args, **kwargs)
-        found = recall(f, first, rest, arrays, args, kwargs)
+        found = lookup_call(f, first, rest, arrays, args, kwargs)
         return found if found is not MISSED else record(*args, **kwargs)
 
     @contained
@@ -88,7 +88,7 @@ def function(f: F, numbers: bool = False) -> F:
             return _of_one(f, call)  # type: ignore[return-value]
         if positional == 2:
             return _of_two(f, call, numbers)  # type: ignore[return-value]
-    return served(call, call, 0, f)  # type: ignore[return-value]
+    return with_native_twin(call, call, 0, f)  # type: ignore[return-value]
 
 
 def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,7 +103,7 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
     @functools.wraps(f)
     def quick(x: Any, /) -> Any:
         try:
-            handle_class = Lazy.handle_class
+            handle_class = LazyTensor.handle_class
             page, form = x._page, x._form
             if form is None:
                 if not page.ordered:
@@ -115,7 +115,7 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
             tracked = x._requires_grad
             if tracked or page.ordered:
                 if tracked and not ((tracked := found.floating) and enabled()):
-                    return complete(x) if page.ordered else hold(page, found, tracked)
+                    return complete(x) if page.ordered else make_handle(page, found, tracked)
                 if found.serial > page.last:
                     page.last = found.serial
                 elif found is not form:
@@ -130,7 +130,7 @@ def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., An
             pass
         return complete(x)
 
-    return served(quick, complete, 1, op)
+    return with_native_twin(quick, complete, 1, op)
 
 
 # What an operation does as an operator, and with its operands exchanged.
@@ -155,13 +155,13 @@ def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> C
 
     @functools.wraps(f)
     def call(x1: Any, x2: Any, /) -> Any:
-        if isinstance(x1, Lazy):
+        if isinstance(x1, LazyTensor):
             return method(x1, x2)
-        if isinstance(x2, Lazy) and (x1.__class__ is float or x1.__class__ is int):
+        if isinstance(x2, LazyTensor) and (x1.__class__ is float or x1.__class__ is int):
             return swapped(x2, x1)
         return slow(x1, x2)
 
-    found = served(call, call, 2, op, exchanged)
+    found = with_native_twin(call, call, 2, op, exchanged)
     _METHODS[found] = method, swapped
     return found
 
@@ -180,7 +180,7 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
 
     def quick(self: Any, other: Any) -> Any:
         try:
-            handle_class = Lazy.handle_class
+            handle_class = LazyTensor.handle_class
             form = self._form
             page = self._page
             if form is None:
@@ -218,14 +218,14 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
                     return slow(self, other)
                 page.numbers[k] = other
                 if page.ordered:
-                    result = hold(page, found, tracked)
+                    result = make_handle(page, found, tracked)
                     return complete(self, other) if result is MISSED else result
-                return hold(page, found, tracked)
+                return make_handle(page, found, tracked)
             if tracked or page.ordered:
                 if tracked and not ((tracked := found.floating) and enabled()):
                     if page.ordered:
                         return complete(self, other)
-                    return hold(page, found, tracked)
+                    return make_handle(page, found, tracked)
                 if found.serial > page.last:
                     page.last = found.serial
                 elif found is not form and found is not other._form:
@@ -240,7 +240,7 @@ def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
             pass
         return complete(self, other)
 
-    return served(quick, complete, 2, op)
+    return with_native_twin(quick, complete, 2, op)
 
 
 def _array_parameters(f: Callable[..., Any]) -> tuple[list[bool], bool, frozenset[str]]:
@@ -264,7 +264,7 @@ def wrap(result: Any, tracked: bool) -> Any:
         result, tracked = StopGradient()(result), False
     for tape in recorders():
         tape.record(result)
-    return Lazy.handle_class(result, tracked)
+    return LazyTensor.handle_class(result, tracked)
 
 
 def unwrap(a: Any) -> tuple[Any, bool]:
@@ -273,7 +273,7 @@ def unwrap(a: Any) -> tuple[Any, bool]:
     Python numbers and lists of them stay as they are. The values of NumPy arrays are copied: what
     is recorded now is computed later, and must not change when the array is used again.
     """
-    if isinstance(a, Lazy):
+    if isinstance(a, LazyTensor):
         return a.node, a._requires_grad
     if isinstance(a, np.ndarray | np.generic) and not isinstance(a, Scalar):
         return leaf(np.array(as_array(a))), False

@@ -20,15 +20,15 @@ except ImportError:
     compiled = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from retrograd.eager.lazy_tensor import Lazy
-    from retrograd.eager.trace_cache import Form
+    from retrograd.eager.lazy_tensor import LazyTensor
+    from retrograd.eager.trace_cache import TraceNode
     from retrograd.ir import Node
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class HandleBase:
-    """The fields of a handle: see `Lazy`."""
+    """The fields of a handle: see `LazyTensor`."""
 
     __slots__ = (
         "__weakref__", "_form", "_grad", "_own", "_page", "_ready", "_requires_grad", "_root",
@@ -45,8 +45,8 @@ class FormBase:
 
     __slots__ = ("again", "floating", "serial", "takes_numbers", "uses")
 
-    uses: dict[Any, dict[Any, Form]]
-    again: Form | None
+    uses: dict[Any, dict[Any, TraceNode]]
+    again: TraceNode | None
     serial: int
     floating: bool
     takes_numbers: bool  # as arguments of a program; not bfloat16
@@ -68,15 +68,15 @@ class PageBase:
     last: int  # the serial of what was recorded last that a gradient may go through
     ordered: bool  # it is a tape's: all that is recorded counts as what a gradient may go through
     take: Callable[[], int]  # the number of the next number
-    keep: Callable[[Lazy], None]  # list a handle; refuses where nothing is recorded any more
+    keep: Callable[[LazyTensor], None]  # list a handle; refuses where nothing is recorded any more
 
     def __init__(self) -> None:
         self.open = self.ordered = False
-        self.slots: dict[Node, Form] = {}  # the forms of arrays
+        self.slots: dict[Node, TraceNode] = {}  # the forms of arrays
         self.numbers: dict[int, float] = {}  # by `take`; compiled, it is a list
-        self.every: list[Form] = []  # that was recorded, of a tape
-        self.handles: list[Lazy] = []  # those made since the last look
-        self.kept: list[weakref.ref[Lazy]] = []  # handles that an earlier look left here
+        self.every: list[TraceNode] = []  # that was recorded, of a tape
+        self.handles: list[LazyTensor] = []  # those made since the last look
+        self.kept: list[weakref.ref[LazyTensor]] = []  # handles that an earlier look left here
         self.before = 0  # how many handles were made before those that are listed
         self.last = self.limit = 0
         self.keep = _refuse
@@ -92,12 +92,12 @@ class PageBase:
         self.open = False
         self.keep = _refuse
 
-    def _enter(self, handle: Lazy) -> None:
+    def _enter(self, handle: LazyTensor) -> None:
         """List a handle on a tape, and what it was recorded as."""
         self.every.append(handle._form)  # type: ignore[arg-type]
         self.handles.append(handle)
 
-    def add(self, handle: Lazy) -> None:
+    def add(self, handle: LazyTensor) -> None:
         """List a handle that was made."""
         (self._enter if self.ordered else self.handles.append)(handle)
 
@@ -105,13 +105,13 @@ class PageBase:
         """How many handles were made on this page."""
         return self.before + len(self.handles)
 
-    def recorded(self) -> list[Form]:
+    def recorded(self) -> list[TraceNode]:
         """The forms of the handles made since the last call of `alive`; on a tape, of all."""
         if self.ordered:
             return list(self.every)
         return [f for h in self.handles if (f := h._form) is not None]
 
-    def alive(self) -> list[Lazy]:
+    def alive(self) -> list[LazyTensor]:
         """The handles that somebody holds, in the order of their making."""
         made, self.handles = self.handles, []
         if self.open and not self.ordered:
@@ -120,7 +120,7 @@ class PageBase:
         old = [h for h in [ref() for ref in self.kept] if h is not None and h._page is self]
         return old + [h for h in made if getrefcount(h) > ALONE and h._page is self]
 
-    def stay(self, handles: list[Lazy]) -> None:
+    def stay(self, handles: list[LazyTensor]) -> None:
         """Go on listing handles that `alive` gave; others are on this page no longer."""
         self.kept = [weakref.ref(h) for h in handles]
 
@@ -129,7 +129,7 @@ class PageBase:
         return {k: x for k, x in list(self.numbers.items()) if k >= number}
 
 
-def _refuse(handle: Lazy) -> None:
+def _refuse(handle: LazyTensor) -> None:
     """Nothing is recorded on a page that is closed."""
     raise KeyError
 
@@ -144,8 +144,8 @@ ALONE = _count_alone()
 
 
 class Operation:
-    """A library function of one or two arrays, as a key of `Form.uses`; the same function with its
-    operands exchanged is another."""
+    """A library function of one or two arrays, as a key of `TraceNode.uses`; the same function with
+    its operands exchanged is another."""
 
     __slots__ = ("function", "numbers", "swapped")
 
@@ -156,7 +156,7 @@ class Operation:
 
 
 class NumberKey:
-    """A number that is part of a form, as a key of `Form.uses`; found by `number_key`."""
+    """A number that is part of a form, as a key of `TraceNode.uses`; found by `number_key`."""
 
     __slots__ = ()
 
@@ -178,7 +178,9 @@ def number_key(value: float) -> NumberKey:
     return found
 
 
-def served(quick: F, complete: F, arity: int, op: Any, swapped: Operation | None = None) -> F:
+def with_native_twin(
+    quick: F, complete: F, arity: int, op: Any, swapped: Operation | None = None
+) -> F:
     """A function that is quick where it can be, and `complete` else: the one that is given, or its
     compiled twin.
 
@@ -224,7 +226,7 @@ def changed(operation: Callable[..., Any]) -> Callable[..., Any]:
     return change
 
 
-FUNCTIONS: tuple[type, ...] = (types.FunctionType,)  # what `served` returns
+FUNCTIONS: tuple[type, ...] = (types.FunctionType,)  # what `with_native_twin` returns
 
 if compiled is not None:
     FUNCTIONS = types.FunctionType, compiled.Function

@@ -2,12 +2,12 @@
 leaves that lead to them.
 
 A recording that grows long is cut (`segments.py`). What somebody holds of it is computed and goes
-on as a leaf; where a gradient may ask for its history, the leaf knows its `Past`: the segment, and
-the form that it was there. Gradients go through segments one at a time (`through.py`). Whoever asks
-for nodes gets the nodes of the whole history: such leaves are seen on pages only.
+on as a leaf; where a gradient may ask for its history, the leaf knows its `GradFn`: the segment,
+and the form that it was there. Gradients go through segments one at a time (`segment_backward.py`).
+Whoever asks for nodes gets the nodes of the whole history: such leaves are seen on pages only.
 
-What a compiled function returned has a `Run` as its past, where a gradient may ask: the graph that
-was compiled, and what it was given. Nodes are made of it when somebody does.
+What a compiled function returned has a `JitCall` as its past, where a gradient may ask: the graph
+that was compiled, and what it was given. Nodes are made of it when somebody does.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 from retrograd.eager.leaf import VALUES
 from retrograd.eager.program_cache import LOCK
-from retrograd.eager.trace_cache import Form, Part, Place, fill
+from retrograd.eager.trace_cache import TraceNode, TracePart, TraceSite, fill
 from retrograd.ir import Graph, Node, substitute
 from retrograd.runtime.backend import Array
 
 _NEXT = itertools.count().__next__
 
 
-class Segment:
+class TapeSegment:
     """What was recorded on a page up to a cut. Later cuts have higher numbers, and a segment is
     computed from results of lower ones only."""
 
@@ -36,13 +36,13 @@ class Segment:
 
     def __init__(
         self,
-        place: Place,
+        place: TraceSite,
         arrays: list[Node],
         numbers: dict[int, float],
-        values: dict[Form, Array],
+        values: dict[TraceNode, Array],
         nodes: dict[Node, Node],
         openings: list[tuple[int, int]],
-        tracked: list[Form],
+        tracked: list[TraceNode],
     ) -> None:
         self.place = place
         self.arrays = arrays
@@ -53,23 +53,23 @@ class Segment:
         self.tracked = tracked  # what leaves stand for that know this past
         self.number = _NEXT()
 
-    def part(self) -> Part:
+    def part(self) -> TracePart:
         """What would have to be made for all that leaves stand for."""
         arrays = self.arrays
-        return Part(
-            self.tracked, lambda k: whole(arrays[k]), self.numbers, self.nodes, self.openings
+        return TracePart(
+            self.tracked, lambda k: full_history(arrays[k]), self.numbers, self.nodes, self.openings
         )
 
     def unfold(self) -> None:
         """Make the nodes of what leaves stand for."""
         fill([self.part()])
 
-    def made(self, form: Form) -> Node:
+    def made(self, form: TraceNode) -> Node:
         """The node of one of them."""
         return self.nodes[form.node]
 
 
-class Run:
+class JitCall:
     """A call of a compiled function. Numbered like segments."""
 
     __slots__ = ("__weakref__", "arrays", "depth", "graph", "number", "outputs", "sizes")
@@ -81,13 +81,13 @@ class Run:
         self.outputs: list[Node] = []
         pasts = [past.segment for x in arrays if (past := past_of(x)) is not None]
         # How many calls, each with results of the one before, lead to this one.
-        self.depth: int = 1 + max([x.depth for x in pasts if isinstance(x, Run)], default=0)
+        self.depth: int = 1 + max([x.depth for x in pasts if isinstance(x, JitCall)], default=0)
         self.number = _NEXT()
 
     def unfold(self) -> None:
         """Make the nodes of the results."""
         graph = self.graph.bind(self.sizes)
-        given = [whole(x) for x in self.arrays]
+        given = [full_history(x) for x in self.arrays]
         self.outputs = substitute(graph.outputs, dict(zip(graph.inputs, given, strict=True)))
 
     def made(self, k: int) -> Node:
@@ -95,19 +95,19 @@ class Run:
         return self.outputs[k]
 
 
-class Past(NamedTuple):
+class GradFn(NamedTuple):
     """How the value of a leaf was computed: which form of a segment it is, or result of a run."""
 
     segment: Any  # Segment | Run
     form: Any  # Form | int
 
 
-def past_of(node: Node) -> Past | None:
+def past_of(node: Node) -> GradFn | None:
     """How a leaf was computed, if it was, and a gradient may ask."""
     return getattr(node.prim, "past", None)
 
 
-def whole(leaf: Node) -> Node:
+def full_history(leaf: Node) -> Node:
     """The node that stands for a leaf where nodes are asked for: the leaf itself, unless it has a
     past."""
     if past_of(leaf) is None:

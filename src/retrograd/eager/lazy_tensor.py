@@ -1,9 +1,9 @@
 """Recording by running: handles on values, and their evaluation when somebody looks.
 
-An operation on a `Lazy` returns another `Lazy`, which stands for a form on a page (`page.py`) or,
-where a transform, a tape or a trace is at work, for a node. Values are computed when they are
-needed, by one program for everything that is needed together; programs are remembered by the
-structure of what they compute, so a loop compiles once.
+An operation on a `LazyTensor` returns another `LazyTensor`, which stands for a form on a page
+(`trace_buffer.py`) or, where a transform, a tape or a trace is at work, for a node. Values are
+computed when they are needed, by one program for everything that is needed together; programs are
+remembered by the structure of what they compute, so a loop compiles once.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from retrograd.eager.bare_tensor import complete
+from retrograd.eager.bare_tensor import hydrate
 from retrograd.eager.fast_path import HandleBase
-from retrograd.eager.grad_fn import past_of, whole
+from retrograd.eager.grad_fn import full_history, past_of
 from retrograd.eager.leaf import (
+    FREED,
     PENDING,
-    SPENT,
     VALUES,
-    Data,
+    ConcreteLeaf,
     is_spent,
     known,
     known_as,
@@ -29,9 +29,15 @@ from retrograd.eager.leaf import (
 )
 from retrograd.eager.listeners import alive, on_tape
 from retrograd.eager.modes import current_backend, current_tape, is_tracing, is_unseen
-from retrograd.eager.program_cache import Needed, cache_stats, detached, needed, program_for
-from retrograd.eager.trace_buffer import NOWHERE, PAGES, Page, dissolve, flush, materialise
-from retrograd.eager.trace_cache import Form
+from retrograd.eager.program_cache import (
+    Needed,
+    cache_stats,
+    clone_graph,
+    program_for,
+    required_nodes,
+)
+from retrograd.eager.trace_buffer import NOWHERE, PAGES, TraceBuffer, dissolve, flush, materialise
+from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import ArgumentError
 from retrograd.functions.tensor.weak_types import is_weak as is_weak_node
 from retrograd.functions.tensor.weak_types import weak, wide
@@ -43,10 +49,10 @@ from retrograd.shared import completed, contained
 
 __all__ = [
     "Array",
-    "Data",
-    "Lazy",
+    "ConcreteLeaf",
+    "LazyTensor",
     "cache_stats",
-    "detached",
+    "clone_graph",
     "evaluate",
     "is_taped",
     "leaf",
@@ -59,7 +65,7 @@ def is_taped(values: Sequence[Any]) -> bool:
     happens, or on one that holds some of them."""
     if is_tracing() or is_unseen():
         return False
-    handles = [x for x in values if isinstance(x, Lazy)]
+    handles = [x for x in values if isinstance(x, LazyTensor)]
     return (
         current_tape() is not None
         or any(h._page.is_taped() for h in handles)
@@ -69,7 +75,7 @@ def is_taped(values: Sequence[Any]) -> bool:
 
 def _in_use(node: Node) -> Node:
     """The node that operations have used for a leaf."""
-    last = node.prim.snapshot if isinstance(node.prim, Data) else None
+    last = node.prim.snapshot if isinstance(node.prim, ConcreteLeaf) else None
     return node if last is None else last() or node
 
 
@@ -78,20 +84,21 @@ def dissolve_pages() -> None:
     dissolve([page for ref in list(PAGES) if (page := ref()) is not None])
 
 
-class Lazy(HandleBase):
+class LazyTensor(HandleBase):
     """A handle on a value: what the user holds. `Tensor` adds the operators.
 
-    It stands for `_form` on `_page`, or for a node, `_own`. `Data` nodes are values at hand.
+    It stands for `_form` on `_page`, or for a node, `_own`. `ConcreteLeaf` nodes are values at
+    hand.
     """
 
     __slots__ = ()
 
-    handle_class: ClassVar[type[Lazy]]  # the class results are wrapped in: Tensor
+    handle_class: ClassVar[type[LazyTensor]]  # the class results are wrapped in: Tensor
 
-    _form: Form | None
-    _page: Page
+    _form: TraceNode | None
+    _page: TraceBuffer
     _own: Node  # where it stands for a form it has none, nor a `_grad` or `_root` before one is set
-    _root: weakref.ref[Lazy] | None  # a gradient's root: computed along with it
+    _root: weakref.ref[LazyTensor] | None  # a gradient's root: computed along with it
     _ready: Any  # the array of a constant that is at hand, see ready.py; None: look it up anew
 
     def __init__(self, node: Node, requires_grad: bool = False) -> None:
@@ -103,7 +110,7 @@ class Lazy(HandleBase):
         self._page = NOWHERE
         self._own = node
         self._requires_grad = requires_grad
-        self._grad: Lazy | None = None
+        self._grad: LazyTensor | None = None
         self._root = None
         self._register(node)
 
@@ -111,11 +118,11 @@ class Lazy(HandleBase):
 
         def __getattr__(self, name: str) -> Any:
             """What is not there: all but the array of a result of `jit`, until somebody asks."""
-            return complete(self, name)
+            return hydrate(self, name)
 
     def _register(self, node: Node) -> None:
         prim = node.prim
-        if not isinstance(prim, Data):
+        if not isinstance(prim, ConcreteLeaf):
             PENDING[node.id] = self
         elif self._requires_grad and prim.past is None and leaf_handle(node) is None:
             # Functions may return what they were given: the first handle gets the gradient.
@@ -139,7 +146,7 @@ class Lazy(HandleBase):
     def share(self) -> None:
         """Note that others can edit the array of this leaf."""
         prim = self._own.prim
-        assert isinstance(prim, Data)
+        assert isinstance(prim, ConcreteLeaf)
         prim.shared = True
 
     def give_memory(self) -> Array:
@@ -154,7 +161,7 @@ class Lazy(HandleBase):
     def is_shared(self) -> bool:
         """Whether others can edit the array."""
         prim = self._own.prim if self._form is None else None
-        return isinstance(prim, Data) and prim.shared
+        return isinstance(prim, ConcreteLeaf) and prim.shared
 
     @property
     def node(self) -> Node:
@@ -169,7 +176,7 @@ class Lazy(HandleBase):
             return snapshot(own)
         if past_of(own) is not None:
             dissolve()
-            self._own = own = whole(own)
+            self._own = own = full_history(own)
             for tape in alive():
                 tape.pass_over(own)
             self._register(own)
@@ -239,17 +246,17 @@ class Lazy(HandleBase):
             else:
                 self.become_leaf(array, self.is_spent)
 
-    def _settle(self, array: Array, form: Form, spent: bool = False) -> None:
+    def _settle(self, array: Array, form: TraceNode, spent: bool = False) -> None:
         """The same, on a page, of what no gradient may ask for."""
         self._own = known_as(array, form.node, form.spent or spent, form.type)
         self._form, self._page, self._root = None, NOWHERE, None
 
-    def _cut(self, leaf: Node, page: Page) -> None:
+    def _cut(self, leaf: Node, page: TraceBuffer) -> None:
         """Go on as a handle on a leaf that knows its past; on a tape, it is still there."""
         self._own = leaf
         self._form, self._page, self._root = None, page if page.is_taped() else NOWHERE, None
 
-    def _leave(self, page: Page) -> None:
+    def _leave(self, page: TraceBuffer) -> None:
         """Go on as a handle on the node that stands for the form on the page."""
         form = self._form
         if form is None or self._page is not page:
@@ -257,7 +264,7 @@ class Lazy(HandleBase):
         self._own = node = page.nodes[form.node]
         self._form, self._page, self._root = None, NOWHERE, None
         if form.spent:
-            SPENT.add(node)
+            FREED.add(node)
         self._register(node)
         if not page.ordered:
             for tape in alive():  # it is not part of what they record from here on
@@ -273,7 +280,7 @@ class Lazy(HandleBase):
             before.replaced, before.handle = True, None
         self.become_leaf(array)
 
-    def tie(self, gradient: Lazy) -> None:
+    def tie(self, gradient: LazyTensor) -> None:
         """Be computed along with the loss that a gradient came from, as that gradient is."""
         if self._form is not None and gradient._form is not None:
             self._form.loss = gradient._form.loss
@@ -296,7 +303,7 @@ class Lazy(HandleBase):
         node = self.node
         with made_by(Provenance(node.scope, node.source, node.origin)):
             after = StopGradient()(node)
-        SPENT.add(after)
+        FREED.add(after)
         self._stand_for(after)
 
     def become_leaf(self, array: Array, spent: bool = False) -> None:
@@ -304,7 +311,7 @@ class Lazy(HandleBase):
         form = self._form
         node = self._own if form is None else form.node
         made = known_as(array, node, spent)
-        if isinstance(node.prim, Data) and node.prim.array is array:
+        if isinstance(node.prim, ConcreteLeaf) and node.prim.array is array:
             made.prim.shared = node.prim.shared  # type: ignore[attr-defined]
         self._stand_for(made)
 
@@ -319,10 +326,10 @@ class Lazy(HandleBase):
 
 def is_weak(x: Any) -> bool:
     """Whether it is a tensor that takes the dtype of what it meets."""
-    return isinstance(x, Lazy) and x._form is None and is_weak_node(x._own)
+    return isinstance(x, LazyTensor) and x._form is None and is_weak_node(x._own)
 
 
-def exact_value(x: Lazy) -> Array:
+def exact_value(x: LazyTensor) -> Array:
     """The value of a weak tensor in double precision."""
     x.value()
     found = known(wide(x._own))
@@ -330,15 +337,15 @@ def exact_value(x: Lazy) -> Array:
     return found
 
 
-def evaluate(handles: Iterable[Lazy]) -> None:
+def evaluate(handles: Iterable[LazyTensor]) -> None:
     """Compute everything the handles stand for: in one program what is on one page, and in another
     what stands for nodes.
 
     Other handles that are alive and wait for something computed on the way get their values too,
     so nothing that somebody holds is computed twice.
     """
-    nodes: list[Lazy] = []
-    pages: dict[Page, list[Lazy]] = {}
+    nodes: list[LazyTensor] = []
+    pages: dict[TraceBuffer, list[LazyTensor]] = {}
     for h in handles:
         if h._form is None:
             nodes.append(h)
@@ -351,7 +358,7 @@ def evaluate(handles: Iterable[Lazy]) -> None:
         _run(wanted)
 
 
-def _unknown(h: Lazy) -> Node | None:
+def _unknown(h: LazyTensor) -> Node | None:
     """The node of a handle if its value is not at hand. Looked at once: another thread may be
     giving the handle its value, after which it stands for another node."""
     node = h._own if h._form is None else h.node
@@ -359,9 +366,9 @@ def _unknown(h: Lazy) -> Node | None:
 
 
 @contained
-def _run(wanted: dict[Node, Lazy]) -> None:
+def _run(wanted: dict[Node, LazyTensor]) -> None:
     """Compute nodes, and give them to the handles that wait for them."""
-    what = needed([wide(node) for node in wanted], known)
+    what = required_nodes([wide(node) for node in wanted], known)
     held = [h for h in (PENDING.get(node.id) for node in what.order) if h is not None]
     roots = [h for h in (g._root() for g in held if g._root is not None) if h is not None]
     for h in (*held, *roots):
@@ -369,7 +376,7 @@ def _run(wanted: dict[Node, Lazy]) -> None:
             wanted.setdefault(node, h)
     targets = list(dict.fromkeys(map(wide, wanted)))
     if roots:
-        what = needed(targets, known)
+        what = required_nodes(targets, known)
     if current_backend() == CHECKED:
         results = _looked_at(what, targets)
     else:
@@ -387,7 +394,7 @@ def _looked_at(what: Needed, wanted: Iterable[Node]) -> list[Array]:
     has other source lines, and does not know of what its nodes are the derivatives."""
     values: dict[Node, Array] = {x: known(x) for x in what.inputs}  # type: ignore[misc]
     for x, array in values.items():
-        if isinstance(x.prim, Data):
+        if isinstance(x.prim, ConcreteLeaf):
             check_given(x, array)
     for node in what.order:
         values[node] = checked(node, [values[x] for x in node.inputs], {})

@@ -13,10 +13,10 @@ from retrograd.ops.leaf import Leaf
 from retrograd.runtime.backend import Array
 
 if TYPE_CHECKING:
-    from retrograd.eager.lazy_tensor import Lazy
+    from retrograd.eager.lazy_tensor import LazyTensor
 
 
-class Data(Leaf):
+class ConcreteLeaf(Leaf):
     """A graph input whose value is at hand. Compared by identity."""
 
     name = "input"
@@ -25,7 +25,7 @@ class Data(Leaf):
         self.array = array
         self.type = type or TensorType(as_dtype(array.dtype), array.shape)
         # The handle that requires a gradient, or did when something was computed from this.
-        self.handle: weakref.ref[Lazy] | None = None
+        self.handle: weakref.ref[LazyTensor] | None = None
         self.replaced = False  # it required one and has another value now: out of date
         # How it was computed, where a long recording was cut: a `Past`; and its node with history.
         self.past: Any = None
@@ -40,10 +40,10 @@ class Data(Leaf):
         return self.type
 
 
-class Snapshot(Data):
+class Snapshot(ConcreteLeaf):
     """What an array that others can edit held when it was used. For the rest it is that leaf."""
 
-    def __init__(self, source: Data, array: Array) -> None:
+    def __init__(self, source: ConcreteLeaf, array: Array) -> None:
         self.source = source
         self.array = array
         self.type = source.type
@@ -51,11 +51,11 @@ class Snapshot(Data):
         self.spent, self.shared = source.spent, False
 
     @property
-    def handle(self) -> weakref.ref[Lazy] | None:
+    def handle(self) -> weakref.ref[LazyTensor] | None:
         return self.source.handle
 
     @handle.setter
-    def handle(self, handle: weakref.ref[Lazy] | None) -> None:
+    def handle(self, handle: weakref.ref[LazyTensor] | None) -> None:
         self.source.handle = handle
 
     @property
@@ -91,29 +91,29 @@ def _same(a: Array, b: Array) -> bool:
 # Values of nodes that were computed while a handle held them, for as long as the node lives; and
 # the handles whose nodes wait to be computed.
 VALUES: weakref.WeakKeyDictionary[Node, Array] = weakref.WeakKeyDictionary()
-PENDING: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
+PENDING: weakref.WeakValueDictionary[int, LazyTensor] = weakref.WeakValueDictionary()
 # What tensors that are not computed stand for after `backward()`.
-SPENT: weakref.WeakSet[Node] = weakref.WeakSet()
+FREED: weakref.WeakSet[Node] = weakref.WeakSet()
 # Stand-ins for arguments of functions that were traced, or mapped over samples, and are done.
-STALE: weakref.WeakSet[Node] = weakref.WeakSet()
+LEAKED: weakref.WeakSet[Node] = weakref.WeakSet()
 
 
 def leaf(array: Array, name: str = "", type: TensorType | None = None) -> Node:
     """A graph input whose value is at hand."""
-    prim = Data(array, type)
+    prim = ConcreteLeaf(array, type)
     where = provenance()
     return Node(prim, (), prim.type, where.scope, where.source, None, name)
 
 
 def known_as(array: Array, node: Node, spent: bool = False, type: TensorType | None = None) -> Node:
     """A leaf that takes the place of a node whose value is at hand."""
-    prim = Data(array, type, spent)
+    prim = ConcreteLeaf(array, type, spent)
     return Node(prim, (), prim.type, node.scope, node.source, None, node.name)
 
 
 def known(node: Node) -> Array | None:
     """The value of a node, if it is at hand."""
-    if isinstance(node.prim, Data):
+    if isinstance(node.prim, ConcreteLeaf):
         return node.prim.array
     found = VALUES.get(node)
     if found is None and is_weak(node) and (exact := known(node.inputs[0])) is not None:
@@ -121,13 +121,13 @@ def known(node: Node) -> Array | None:
     return found
 
 
-def leaf_handle(node: Node) -> Lazy | None:
+def leaf_handle(node: Node) -> LazyTensor | None:
     """The handle on a leaf that requires a gradient."""
-    ref = node.prim.handle if isinstance(node.prim, Data) else None
+    ref = node.prim.handle if isinstance(node.prim, ConcreteLeaf) else None
     handle = ref() if ref is not None else None
     return handle if handle is not None and handle._requires_grad else None
 
 
 def is_spent(node: Node) -> bool:
     """Whether no gradient may be asked to go through a node, as one did."""
-    return node.prim.spent if isinstance(node.prim, Data) else node in SPENT
+    return node.prim.spent if isinstance(node.prim, ConcreteLeaf) else node in FREED

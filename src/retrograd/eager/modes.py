@@ -17,7 +17,7 @@ from retrograd.shared import completed, contained
 
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
-_UNSEEN: ContextVar[bool] = ContextVar("unseen", default=False)
+_HIDDEN_FROM_TAPES: ContextVar[bool] = ContextVar("unseen", default=False)
 _TAPE: ContextVar[Any] = ContextVar("tape", default=None)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
 # The blocks around here, with what their variables were outside.
@@ -79,7 +79,7 @@ def restored() -> Iterator[None]:
 TAPED: WeakSet[Any] = WeakSet()
 
 
-class Aside(Setting):
+class HiddenFromTapes(Setting):
     """A setting inside of which tapes see nothing."""
 
     def __enter__(self) -> None:
@@ -143,17 +143,17 @@ def given(leaves: Iterable[Any]) -> Setting:
 
 def tracing() -> Setting:
     """What happens inside the block becomes part of a graph that runs many times."""
-    return Aside(_TRACING, object())
+    return HiddenFromTapes(_TRACING, object())
 
 
 def is_unseen() -> bool:
     """Whether tapes are not shown what is computed here."""
-    return _UNSEEN.get()
+    return _HIDDEN_FROM_TAPES.get()
 
 
 def unseen() -> Setting:
     """Tapes are not shown what is computed inside the block."""
-    return Aside(_UNSEEN, True)
+    return HiddenFromTapes(_HIDDEN_FROM_TAPES, True)
 
 
 def current_tape() -> Any:

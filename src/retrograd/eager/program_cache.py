@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.eager.leaf import STALE
+from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import current_backend
 from retrograd.errors import TraceError
 from retrograd.ir import Graph, Node, TensorType, reachable
@@ -48,7 +48,7 @@ class Needed(NamedTuple):
     inputs: list[Node]
 
 
-def needed(outputs: Iterable[Node], known: Any) -> Needed:
+def required_nodes(outputs: Iterable[Node], known: Any) -> Needed:
     """What the outputs need, down to nodes of which `known(node)` is not None."""
     seen, todo = set(outputs), list(outputs)
     for node in todo:
@@ -60,7 +60,7 @@ def needed(outputs: Iterable[Node], known: Any) -> Needed:
     order = sorted(todo, key=lambda n: n.id)
     for node in order:
         if node.op == "input":
-            if node in STALE:
+            if node in LEAKED:
                 raise TraceError(escaped(node, f"at {user_source()}"))
             raise TraceError(
                 f"a number is needed at {user_source()}, but it depends on {node.describe()}, "
@@ -110,7 +110,7 @@ def program_for(
             PROGRAMS[key] = found
             COUNTS["hits"] += 1
             return found, scalars
-    program = start_graph(with_arguments(what.inputs, scalars, outputs), current_backend(), patient)
+    program = start_graph(hoist_scalars(what.inputs, scalars, outputs), current_backend(), patient)
     with LOCK:
         COUNTS["misses"] += 1
         PROGRAMS[key] = program
@@ -137,16 +137,16 @@ def _key(what: Needed, outputs: Iterable[Node], free: Collection[Node]) -> tuple
     return Key((current_backend(), tuple(body), tuple([position[y] for y in outputs]))), scalars
 
 
-def with_arguments(
+def hoist_scalars(
     inputs: Sequence[Node], scalars: Sequence[Node], outputs: Sequence[Node]
 ) -> Graph:
     """The graph in which the given numbers are inputs."""
     numbers = {c: input_node(TensorType(c.dtype, ())) for c in scalars}
     wide = {c: expand(x, c.shape, tuple(range(c.type.rank))) for c, x in numbers.items()}
-    return detached(inputs, outputs, wide, tuple(numbers.values()))
+    return clone_graph(inputs, outputs, wide, tuple(numbers.values()))
 
 
-def detached(
+def clone_graph(
     inputs: Sequence[Node],
     outputs: Sequence[Node],
     replaced: Mapping[Node, Node] | None = None,

@@ -1,6 +1,6 @@
 """Recording on pages: operations that were recorded before are looked up, others are learned.
 
-Here are operations of one and two operands; calls of any library function are in `recall_calls.py`.
+Here are operations of one and two operands; calls of any library function are in `call_cache.py`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any
 
 from retrograd.eager import listeners
 from retrograd.eager.fast_path import Operation, number_key
-from retrograd.eager.lazy_tensor import Lazy
-from retrograd.eager.leaf import SPENT, Data
+from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.leaf import FREED, ConcreteLeaf
 from retrograd.eager.listeners import alive
 from retrograd.eager.modes import current_tape, grad_enabled, is_tracing, is_unseen
 from retrograd.eager.program_cache import LITERAL, LOCK, is_argument
-from retrograd.eager.segments import LOOKS, cut, make_room
-from retrograd.eager.trace_buffer import Page, current
-from retrograd.eager.trace_cache import Form
+from retrograd.eager.segments import LOOKS, grow_or_split, split
+from retrograd.eager.trace_buffer import TraceBuffer, current
+from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import RetrogradError
 from retrograd.ir import Node, Provenance, made_by, provenance
 from retrograd.ir.source import user_source
@@ -29,7 +29,7 @@ ANY_NUMBER = 0.6180339887498949
 LARGEST = 2**53  # beyond, an int is not the same as a float
 
 
-def page_of(handles: Sequence[Lazy]) -> Page | None:
+def page_of(handles: Sequence[LazyTensor]) -> TraceBuffer | None:
     """The page on which an operation on these is recorded, if it is recorded on one."""
     if listeners.RECORDERS or current_tape() is not None or any(h._page.ordered for h in handles):
         found = _with_tapes(handles)
@@ -45,15 +45,15 @@ def page_of(handles: Sequence[Lazy]) -> Page | None:
         page = current()
     elif not page.open:
         if page.looks > LOOKS:  # it would keep all that was ever on it
-            return page_of(handles) if cut(page, handles) else None
+            return page_of(handles) if split(page, handles) else None
         page.reopen()
     if page.made() >= page.limit:
-        room = make_room(page, handles)
+        room = grow_or_split(page, handles)
         return page if page.open else page_of(handles) if room else None
     return page
 
 
-def _with_tapes(handles: Sequence[Lazy]) -> Page | object | None:
+def _with_tapes(handles: Sequence[LazyTensor]) -> TraceBuffer | object | None:
     """The same where there are tapes, or something else that is shown what is recorded. `MISSED`
     where none of them has to do with it."""
     pages = [h._page for h in handles if h._page.is_taped()]
@@ -70,7 +70,7 @@ def _with_tapes(handles: Sequence[Lazy]) -> Page | object | None:
     return MISSED if tape is None else tape.page_of(handles, pages)
 
 
-def operand(page: Page, h: Lazy) -> Form | None:
+def lookup_operand(page: TraceBuffer, h: LazyTensor) -> TraceNode | None:
     """What a handle is on a page; None if it cannot be on this page."""
     form = h._form
     if form is not None and h._page is page:
@@ -82,25 +82,25 @@ def operand(page: Page, h: Lazy) -> Form | None:
     found = page.slots.get(node)
     if found is None:
         prim = node.prim
-        if isinstance(prim, Data):
+        if isinstance(prim, ConcreteLeaf):
             if prim.shared:
                 node = h.node
             return page.slot(node, prim.spent)
-        if node.inputs or node.op == "input" or node in SPENT or h._requires_grad:
+        if node.inputs or node.op == "input" or node in FREED or h._requires_grad:
             return None
         found = constant(page, node)
     return found
 
 
-def constant(page: Page, node: Node) -> Form:
+def constant(page: TraceBuffer, node: Node) -> TraceNode:
     """What a node that has no operands is on a page."""
-    if isinstance(node.prim, Data):
+    if isinstance(node.prim, ConcreteLeaf):
         return page.slot(node, node.prim.spent)
     place, known = page.place, page.slots.get(node)
     if known is not None:
         return known
     key = page.constant_key(node)
-    found: Form | None = place.calls.get(key)
+    found: TraceNode | None = place.calls.get(key)
     if found is None:
         with LOCK:
             found = place.calls[key] = place.form(Node(node.prim, (), node.type))
@@ -108,17 +108,17 @@ def constant(page: Page, node: Node) -> Form:
     return found
 
 
-def hold(page: Page, form: Form, tracked: bool) -> Any:
+def make_handle(page: TraceBuffer, form: TraceNode, tracked: bool) -> Any:
     """A handle on a form; `MISSED` where the page of a tape is not open any more."""
     tracked = tracked and form.floating
     if tracked and not grad_enabled():
         form, tracked = _locked(form.stop), False
     if form.slot >= 0:
-        same = Lazy.handle_class(page.arrays[form.slot], tracked)
+        same = LazyTensor.handle_class(page.arrays[form.slot], tracked)
         if page.ordered:
             same._page = page
         return same
-    new = object.__new__(Lazy.handle_class)
+    new = object.__new__(LazyTensor.handle_class)
     new._form = form
     new._page = page
     new._requires_grad = tracked
@@ -135,7 +135,9 @@ def hold(page: Page, form: Form, tracked: bool) -> Any:
     return new
 
 
-def in_order(page: Page, found: Form, given: Sequence[Form], tracked: bool) -> Form | None:
+def next_in_program_order(
+    page: TraceBuffer, found: TraceNode, given: Sequence[TraceNode], tracked: bool
+) -> TraceNode | None:
     """The form of a result at this point of a recording; None if it has yet to be learned.
 
     Gradients are added up in the order in which forms were learned. So that this is the order in
@@ -154,46 +156,46 @@ def in_order(page: Page, found: Form, given: Sequence[Form], tracked: bool) -> F
     return behind
 
 
-def _locked(make: Callable[[], Form]) -> Form:
+def _locked(make: Callable[[], TraceNode]) -> TraceNode:
     with LOCK:
         return make()
 
 
 def single(op: Operation, x: Any) -> Any:
     """Record an operation on one handle."""
-    if not isinstance(x, Lazy):
+    if not isinstance(x, LazyTensor):
         return MISSED
     page = page_of((x,))
-    form = operand(page, x) if page is not None else None
+    form = lookup_operand(page, x) if page is not None else None
     if page is None or form is None:
         return MISSED
     tracked = x._requires_grad
     found = _look(page, op, form, None, tracked, lambda: (form.node,))
-    return MISSED if found is None else hold(page, found, tracked)
+    return MISSED if found is None else make_handle(page, found, tracked)
 
 
-def pair(op: Operation, x: Lazy, other: Any) -> Any:
+def pair(op: Operation, x: LazyTensor, other: Any) -> Any:
     """Record an operation on a handle and another or a number."""
     kind = other.__class__
     if kind is float or kind is int:
         return _with_number(op, x, other)
-    if not isinstance(other, Lazy):
+    if not isinstance(other, LazyTensor):
         return MISSED
     page = page_of((x, other))
     if page is None:
         return MISSED
-    a, b = operand(page, x), operand(page, other)
+    a, b = lookup_operand(page, x), lookup_operand(page, other)
     if a is None or b is None:
         return MISSED
     nodes = (b.node, a.node) if op.swapped else (a.node, b.node)
     tracked = x._requires_grad or other._requires_grad
     found = _look(page, op, a, b, tracked, lambda: nodes)
-    return MISSED if found is None else hold(page, found, tracked)
+    return MISSED if found is None else make_handle(page, found, tracked)
 
 
-def _with_number(op: Operation, x: Lazy, value: float) -> Any:
+def _with_number(op: Operation, x: LazyTensor, value: float) -> Any:
     page = page_of((x,))
-    form = operand(page, x) if page is not None else None
+    form = lookup_operand(page, x) if page is not None else None
     if page is None or form is None:
         return MISSED
     if not (op.numbers and form.takes_numbers and value not in LITERAL) or (
@@ -201,16 +203,18 @@ def _with_number(op: Operation, x: Lazy, value: float) -> Any:
     ):
         nodes = (value, form.node) if op.swapped else (form.node, value)
         found = _look(page, op, form, number_key(value), x._requires_grad, lambda: nodes)
-        return MISSED if found is None else hold(page, found, x._requires_grad)
+        return MISSED if found is None else make_handle(page, found, x._requires_grad)
     k = page.take()
     found = free_number(page, op, form, k, x._requires_grad)
     if found is None:
         return MISSED
     page.numbers[k] = value
-    return hold(page, found, x._requires_grad)
+    return make_handle(page, found, x._requires_grad)
 
 
-def free_number(page: Page, op: Operation, form: Form, k: int, tracked: bool) -> Form | None:
+def free_number(
+    page: TraceBuffer, op: Operation, form: TraceNode, k: int, tracked: bool
+) -> TraceNode | None:
     """The form of an operation with the number `k` of a page, whatever its value."""
     nodes = (ANY_NUMBER, form.node) if op.swapped else (form.node, ANY_NUMBER)
 
@@ -224,19 +228,19 @@ def free_number(page: Page, op: Operation, form: Form, k: int, tracked: bool) ->
 
 
 def _look(
-    page: Page,
+    page: TraceBuffer,
     op: Operation,
-    form: Form,
+    form: TraceNode,
     other: Any,
     tracked: bool,
     nodes: Callable[[], tuple[Any, ...]],
     bind: Callable[[Node], bool] | None = None,
-) -> Form | None:
+) -> TraceNode | None:
     """The form of the result, made if it is new; None if it is not to be recorded on a page."""
     table = form.uses.get(op)
     first = table.get(other) if table is not None else None
     if first is not None:
-        found = in_order(page, first, (form, other), tracked)
+        found = next_in_program_order(page, first, (form, other), tracked)
         if found is not None:
             return found
     return _learned(op, form, other, nodes, bind)
@@ -245,11 +249,11 @@ def _look(
 @contained
 def _learned(
     op: Operation,
-    form: Form,
+    form: TraceNode,
     other: Any,
     nodes: Callable[[], tuple[Any, ...]],
     bind: Callable[[Node], bool] | None,
-) -> Form | None:
+) -> TraceNode | None:
     """The same of what is new."""
     here = provenance()
     if here.origin is not None:
@@ -272,7 +276,7 @@ def _learned(
     return found
 
 
-def add_again(first: Form, found: Form) -> None:
+def add_again(first: TraceNode, found: TraceNode) -> None:
     """Enter a form as the same computation as another, learned later."""
     while first.again is not None:
         first = first.again

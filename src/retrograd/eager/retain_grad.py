@@ -6,14 +6,14 @@ from __future__ import annotations
 import warnings
 import weakref
 
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import GradientError
 
 # By id: equality of tensors is that of their elements.
-_RETAINED: weakref.WeakValueDictionary[int, Lazy] = weakref.WeakValueDictionary()
+_RETAINED: weakref.WeakValueDictionary[int, LazyTensor] = weakref.WeakValueDictionary()
 
 
-def retain(x: Lazy) -> None:
+def retain(x: LazyTensor) -> None:
     """Have `backward()` add to the gradient of x."""
     if not x._requires_grad:
         raise GradientError(
@@ -24,12 +24,12 @@ def retain(x: Lazy) -> None:
         _RETAINED[id(x)] = x
 
 
-def is_retained(x: Lazy) -> bool:
+def is_retained(x: LazyTensor) -> bool:
     """Whether `backward()` adds to the gradient of x though it is not a leaf."""
     return _RETAINED.get(id(x)) is x
 
 
-def retained(root: Lazy) -> list[Lazy]:
+def retained(root: LazyTensor) -> list[LazyTensor]:
     """What gets a gradient, if `root` depends on it, though it is no leaf."""
     if not _RETAINED:
         return []
@@ -40,7 +40,7 @@ def retained(root: Lazy) -> list[Lazy]:
     ]
 
 
-def warn_of_no_leaf(x: Lazy) -> None:
+def warn_of_no_leaf(x: LazyTensor) -> None:
     """Say why there is no gradient, where x was computed: called by what the user's line calls."""
     if x.is_spent or (x._requires_grad and not x.is_source):
         warnings.warn(

@@ -12,37 +12,37 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from retrograd.autodiff import pullback
-from retrograd.eager.grad_fn import Run, Segment, past_of
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.grad_fn import JitCall, TapeSegment, past_of
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf_handle
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import COUNTS, LOCK
-from retrograd.eager.trace_cache import Form
-from retrograd.eager.trace_program import Plan
+from retrograd.eager.trace_cache import TraceNode
+from retrograd.eager.trace_program import TraceProgram
 from retrograd.ir import Node
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
 
 
-class Way(NamedTuple):
+class BackwardPath(NamedTuple):
     """What a gradient goes through: leaves with a past by segment, and the handles at the end."""
 
-    segments: dict[Segment, list[Node]]
-    ends: dict[Node, Lazy]
+    segments: dict[TapeSegment, list[Node]]
+    ends: dict[Node, LazyTensor]
 
 
-def way_from(root: Node) -> Way | None:
+def way_from(root: Node) -> BackwardPath | None:
     """The way of a gradient from a leaf with a past; None where it may not be gone: through what
     `backward()` went through already, or to a parameter that has another value now, or where nodes
     are needed: through a call of a compiled function."""
-    way = Way({}, {})
+    way = BackwardPath({}, {})
     todo, seen = [root], {root}
     for leaf in todo:  # the list grows while the loop goes through it
         past = past_of(leaf)
         assert past is not None
         segment, form = past
-        if isinstance(segment, Run):
+        if isinstance(segment, JitCall):
             return None
         way.segments.setdefault(segment, []).append(leaf)
         for k in form.slots():
@@ -61,16 +61,19 @@ def way_from(root: Node) -> Way | None:
     return way
 
 
-def gradients(root: Node, seed: Array, way: Way) -> dict[Node, Array]:
+def gradients(root: Node, seed: Array, way: BackwardPath) -> dict[Node, Array]:
     """The gradient with respect to the ends of a way, of a leaf with a past."""
     found = {root: seed}
     for segment in sorted(way.segments, key=lambda s: s.number, reverse=True):
-        _through(segment, way.segments.pop(segment), way.ends, found)
+        backward_segment(segment, way.segments.pop(segment), way.ends, found)
     return {x: g for x, g in found.items() if x in way.ends}
 
 
-def _through(
-    segment: Segment, leaves: Sequence[Node], ends: dict[Node, Lazy], found: dict[Node, Array]
+def backward_segment(
+    segment: TapeSegment,
+    leaves: Sequence[Node],
+    ends: dict[Node, LazyTensor],
+    found: dict[Node, Array],
 ) -> None:
     """Take the gradients of results of a segment out of `found`, and add those of what it was
     computed from."""
@@ -98,14 +101,14 @@ def _through(
         found[arrays[k]] = g
 
 
-def _asks(x: Node, ends: dict[Node, Lazy]) -> bool:
+def _asks(x: Node, ends: dict[Node, LazyTensor]) -> bool:
     """Whether somebody wants the gradient with respect to a leaf."""
     return x in ends or past_of(x) is not None
 
 
 def _plan(
-    segment: Segment, forms: Sequence[Form], at: Sequence[int], more: Sequence[bool]
-) -> tuple[list[int], Plan]:
+    segment: TapeSegment, forms: Sequence[TraceNode], at: Sequence[int], more: Sequence[bool]
+) -> tuple[list[int], TraceProgram]:
     """Of a segment the program of the gradient with respect to slots, and those that have one."""
     known: dict[Node, Any] = {f.node: f for f in segment.values}
     wanted = [_leaf(segment, k).node for k in at]
@@ -117,10 +120,10 @@ def _plan(
     parts = pullback(ends, starts, wanted)
     found = dict(zip(at, parts, strict=True))
     results = {k: StopGradient()(g) for k, g in found.items() if g is not None}  # g may be given
-    return list(results), Plan(segment.place, list(results.values()), known, patient=True)
+    return list(results), TraceProgram(segment.place, list(results.values()), known, patient=True)
 
 
-def _leaf(segment: Segment, k: int) -> Form:
+def _leaf(segment: TapeSegment, k: int) -> TraceNode:
     """The form of the array in a slot."""
     x = segment.arrays[k]
     return segment.place.leaf(k, x, x.prim.spent)  # type: ignore[attr-defined]

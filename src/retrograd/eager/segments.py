@@ -6,7 +6,7 @@ page. Where a recording repeats, it is cut at a multiple of its period, so that 
 form and their programs are found; a recording that does not repeat is cut later, and interpreted.
 
 A cut changes no bits: it is a look at all that is held, and gradients are added up through segments
-in the order in which they would be added in one program (`through.py`).
+in the order in which they would be added in one program (`segment_backward.py`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from retrograd.autodiff import pullback
-from retrograd.eager.grad_fn import Past, Segment, past_of
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.grad_fn import GradFn, TapeSegment, past_of
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import known_as, leaf_handle
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import COUNTS, LOCK
-from retrograd.eager.trace_buffer import Page, remember
-from retrograd.eager.trace_cache import Form, Place
-from retrograd.eager.trace_program import Plan
+from retrograd.eager.trace_buffer import TraceBuffer, remember
+from retrograd.eager.trace_cache import TraceNode, TraceSite
+from retrograd.eager.trace_program import TraceProgram
 from retrograd.errors import RetrogradError
 from retrograd.ir import Node
 from retrograd.ops.leaf import input_node
@@ -37,7 +37,7 @@ LOOKS = 8  # after which a page is not continued: it would keep all that was eve
 KEPT = frozenset(("dot_general", "conv", "max_pool", "max_pool_index", "cumsum", "scatter_add"))
 
 
-def make_room(page: Page, operands: Sequence[Lazy]) -> bool:
+def grow_or_split(page: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
     """Of a page that is full, more room, or a cut, after which it is closed. False where that
     fails: what is wrong comes up when somebody looks."""
     with page.lock:
@@ -45,19 +45,19 @@ def make_room(page: Page, operands: Sequence[Lazy]) -> bool:
         if made < page.limit or not page.open:  # another thread was here
             return True
         if not page.ripe:
-            period = _period(page)
+            period = detect_period(page)
             page.ripe = period > 0
             page.limit = made + -made % period if period else min(2 * made, LONGEST)
             if made < page.limit:
                 page.place.room = 0 if period else page.limit
                 return True
-        if not cut(page, operands):
+        if not split(page, operands):
             return False
         page.place.limit = made if page.ripe else 0
         return True
 
 
-def _period(page: Page) -> int:
+def detect_period(page: TraceBuffer) -> int:
     """After how many operations a recording repeats; 0: it does not, or not often."""
     nodes = [f.node for f in page.recorded()]
     what = [(n.prim, n.source and (n.source.code, n.source.lasti)) for n in nodes]
@@ -71,7 +71,7 @@ def _period(page: Page) -> int:
 
 
 @contained
-def cut(page: Page, operands: Sequence[Lazy]) -> bool:
+def split(page: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
     """Compute all that somebody holds of a page, and close it. Handles go on as leaves; those that
     require a gradient know their past. False if the computation fails, where nothing is changed."""
     with page.lock:
@@ -102,7 +102,7 @@ def cut(page: Page, operands: Sequence[Lazy]) -> bool:
         return True
 
 
-def _differentiable(page: Page) -> list[Form]:
+def _differentiable(page: TraceBuffer) -> list[TraceNode]:
     """The slots that a gradient may be asked for."""
     return [
         f for x, f in page.slots.items() if past_of(x) is not None or leaf_handle(x) is not None
@@ -110,12 +110,12 @@ def _differentiable(page: Page) -> list[Form]:
 
 
 def _plan(
-    place: Place,
-    wanted: Sequence[Form],
-    tracked: Sequence[Form],
-    leaves: Sequence[Form],
-    values: Mapping[Form, Array],
-) -> tuple[list[Form], Plan]:
+    place: TraceSite,
+    wanted: Sequence[TraceNode],
+    tracked: Sequence[TraceNode],
+    leaves: Sequence[TraceNode],
+    values: Mapping[TraceNode, Array],
+) -> tuple[list[TraceNode], TraceProgram]:
     """The program of a cut: what is held, and of what the gradient needs that which takes long."""
     known = {f.node: f for f in values}
     at_hand = {*known, *[f.node for f in wanted]}  # when the gradient is asked for
@@ -135,10 +135,10 @@ def _plan(
             elif x not in at_hand:
                 todo.append(x)
     outputs = list(dict.fromkeys((*wanted, *kept)))
-    return outputs, Plan(place, [f.node for f in outputs], known, patient=True)
+    return outputs, TraceProgram(place, [f.node for f in outputs], known, patient=True)
 
 
-def _below(node: Node, known: dict[Node, Form]) -> list[Node]:
+def _below(node: Node, known: dict[Node, TraceNode]) -> list[Node]:
     """What a node is computed from, itself included, down to what is known."""
     todo, seen = [node], {node}
     for n in todo:
@@ -149,7 +149,7 @@ def _below(node: Node, known: dict[Node, Form]) -> list[Node]:
     return todo
 
 
-def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
+def _go_on(page: TraceBuffer, held: Sequence[LazyTensor], tracked: Sequence[TraceNode]) -> None:
     """Let the handles of a page be leaves. Those of `tracked` know their past: what a gradient may
     ask for, and all that is on a tape."""
     place, values, numbers = page.place, page.values, page.numbers
@@ -158,15 +158,15 @@ def _go_on(page: Page, held: Sequence[Lazy], tracked: Sequence[Form]) -> None:
     else:
         place.values = numbers
     page.stay([])
-    leaves: dict[Form, Node] = {}
+    leaves: dict[TraceNode, Node] = {}
     if tracked:
-        segment = Segment(
+        segment = TapeSegment(
             place, page.arrays, numbers, values, page.nodes, page.openings, list(tracked)
         )
         remember(segment)
         for f in tracked:
             new = leaves[f] = known_as(values[f], f.node, f.spent, f.type)
-            new.prim.past = Past(segment, f)  # type: ignore[attr-defined]
+            new.prim.past = GradFn(segment, f)  # type: ignore[attr-defined]
         page.became(segment, leaves)
     for h in held:
         form = h._form

@@ -86,7 +86,7 @@ class Found(NamedTuple):
     found: Any
 
 
-class Looked(Tensor):
+class EmbeddingLeaf(Tensor):
     """The rows of one lookup, a leaf: what it gets as its gradient, the table gets."""
 
     __slots__ = ("data", "found", "rows", "table")
@@ -133,7 +133,7 @@ def look_up(table: Any, index: Array) -> Tensor:
     values = table.value()[index]
     if not grad_enabled() or not table.requires_grad:
         return Tensor.of(values)
-    return Looked(table, index.reshape(-1), values)
+    return EmbeddingLeaf(table, index.reshape(-1), values)
 
 
 def gathered(table: Any) -> RowSparse | None:

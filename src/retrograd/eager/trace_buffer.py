@@ -16,24 +16,24 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from retrograd.eager.fast_path import PageBase
-from retrograd.eager.grad_fn import Segment, whole
+from retrograd.eager.grad_fn import TapeSegment, full_history
 from retrograd.eager.leaf import VALUES
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import COUNTS
-from retrograd.eager.trace_cache import Form, Part, Place, fill, place_of
-from retrograd.eager.trace_program import Plan, along
+from retrograd.eager.trace_cache import TraceNode, TracePart, TraceSite, fill, place_of
+from retrograd.eager.trace_program import TraceProgram, co_evaluated
 from retrograd.ir import Node
 from retrograd.ir.source import user_place
 from retrograd.runtime.backend import Array
 from retrograd.shared import at_fork, contained, free
 
 if TYPE_CHECKING:
-    from retrograd.eager.lazy_tensor import Lazy
+    from retrograd.eager.lazy_tensor import LazyTensor
 
 FULL = 512  # handles on a page after which it is looked whether to cut the recording
 
 
-class Page(PageBase):
+class TraceBuffer(PageBase):
     """Arrays and numbers by slot, and the handles on what was computed from them.
 
     That somebody holds a handle decides only what is computed along with what is asked for.
@@ -47,11 +47,11 @@ class Page(PageBase):
         "values",
     )  # fmt: skip
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TraceSite) -> None:
         super().__init__()
         self.place = place
         self.arrays: list[Node] = []  # leaves, by slot
-        self.values: dict[Form, Array] = {}  # what earlier looks have computed
+        self.values: dict[TraceNode, Array] = {}  # what earlier looks have computed
         self.nodes: dict[Node, Node] = {}  # of forms whose nodes were asked for
         self.limit = place.limit or place.room or FULL
         self.ripe = place.limit > 0  # whether the recording is cut then
@@ -61,7 +61,7 @@ class Page(PageBase):
         self.lock = threading.RLock()
         _list(self)
 
-    def slot(self, leaf: Node, spent: bool) -> Form:
+    def slot(self, leaf: Node, spent: bool) -> TraceNode:
         """The form of an array on this page, which gets a slot at its first use."""
         found = self.slots.get(leaf)
         if found is None:
@@ -81,20 +81,20 @@ class Page(PageBase):
         """By what the form of a constant is known."""
         return node.prim
 
-    def note(self, node: Node, form: Form) -> None:
+    def note(self, node: Node, form: TraceNode) -> None:
         """A constant is used as this form."""
 
-    def became(self, segment: Segment, leaves: Mapping[Form, Node]) -> None:
+    def became(self, segment: TapeSegment, leaves: Mapping[TraceNode, Node]) -> None:
         """It was cut: what handles stood for are leaves of a segment now."""
 
-    def together(self) -> list[Page]:
+    def together(self) -> list[TraceBuffer]:
         """The pages that become nodes when this one does."""
         return [self]
 
     def dissolved(self) -> None:
         """It has become nodes."""
 
-    def take_in(self, h: Lazy) -> bool:
+    def take_in(self, h: LazyTensor) -> bool:
         """Have a handle that is not recorded here stand for an array; whether that is possible."""
         return False
 
@@ -107,14 +107,14 @@ class Page(PageBase):
             openings.append(opening)
         super().begin()
 
-    def part(self, held: Sequence[Lazy]) -> Part:
+    def part(self, held: Sequence[LazyTensor]) -> TracePart:
         """What has to be made for the page to be dissolved. Nothing more is recorded here."""
         self.close()
         self.stay([])
         forms = [form for h in held if (form := h._form) is not None]
         arrays = self.arrays
-        return Part(
-            [*forms, *self.values], lambda k: whole(arrays[k]), self.numbers, self.nodes,
+        return TracePart(
+            [*forms, *self.values], lambda k: full_history(arrays[k]), self.numbers, self.nodes,
             self.openings,
         )  # fmt: skip
 
@@ -131,12 +131,12 @@ class Page(PageBase):
             CURRENT.page = NOWHERE  # so that the thread keeps no data alive
 
 
-PAGES: set[weakref.ref[Page]] = set()  # those there are, and some that are gone
+PAGES: set[weakref.ref[TraceBuffer]] = set()  # those there are, and some that are gone
 _NEXT_TIME = itertools.count().__next__
 _PRUNE = [64]  # how many there may be before they are looked through
 
 
-def _list(page: Page) -> None:
+def _list(page: TraceBuffer) -> None:
     """Enter a page among the pages, now and then without those that are gone. One at a time, so
     that none is lost that another thread enters."""
     if len(PAGES) > _PRUNE[0]:
@@ -154,32 +154,32 @@ def _free() -> None:
 
 
 at_fork(in_child=_free)
-NOWHERE = Page(Place())  # the page of what is not on one
+NOWHERE = TraceBuffer(TraceSite())  # the page of what is not on one
 
 
 class _Current(threading.local):
-    page: Page = NOWHERE
+    page: TraceBuffer = NOWHERE
 
     def __init__(self) -> None:
         # What the thread has recorded since it made nodes of all that there was.
-        self.histories: list[weakref.ref[Page | Segment]] = []
+        self.histories: list[weakref.ref[TraceBuffer | TapeSegment]] = []
 
 
 CURRENT = _Current()
 
 
-def current() -> Page:
+def current() -> TraceBuffer:
     """The page this thread records on."""
     page = CURRENT.page
     if not page.open:
-        page = CURRENT.page = Page(place_of(*user_place()))
+        page = CURRENT.page = TraceBuffer(place_of(*user_place()))
         page.begin()
         remember(page)
     return page
 
 
 @contained
-def flush(page: Page, handles: Sequence[Lazy]) -> None:
+def flush(page: TraceBuffer, handles: Sequence[LazyTensor]) -> None:
     """Compute what handles on a page stand for, and what else is held on the way."""
     with page.lock:
         values = page.values
@@ -196,8 +196,8 @@ def flush(page: Page, handles: Sequence[Lazy]) -> None:
         found = place.plans.get(key)
         if found is None:
             known = {f.node: f for f in values}
-            outputs = along(wanted, [f for f in forms if f], known, place)
-            found = outputs, Plan(place, [f.node for f in outputs], known)
+            outputs = co_evaluated(wanted, [f for f in forms if f], known, place)
+            found = outputs, TraceProgram(place, [f.node for f in outputs], known)
             place.plans[key] = found
         else:
             COUNTS["hits"] += 1
@@ -214,7 +214,9 @@ def flush(page: Page, handles: Sequence[Lazy]) -> None:
         _settled(page, handles, results)  # the page may have lost sight of one
 
 
-def _settled(page: Page, handles: Iterable[Lazy], results: Mapping[Form, Array]) -> list[Lazy]:
+def _settled(
+    page: TraceBuffer, handles: Iterable[LazyTensor], results: Mapping[TraceNode, Array]
+) -> list[LazyTensor]:
     """Give handles their values; those that stay on the page, since a gradient may ask for their
     history or they were not computed."""
     staying = []
@@ -234,7 +236,7 @@ def _settled(page: Page, handles: Iterable[Lazy], results: Mapping[Form, Array])
     return staying
 
 
-def materialise(h: Lazy) -> Node:
+def materialise(h: LazyTensor) -> Node:
     """The node of a handle on a page: the page is dissolved."""
     page = h._page
     if h._form is not None:
@@ -242,7 +244,7 @@ def materialise(h: Lazy) -> Node:
     return h._own
 
 
-def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
+def dissolve(pages: Iterable[TraceBuffer] = (), handles: Iterable[LazyTensor] = ()) -> None:
     """Let all the handles of pages go on as handles on nodes. `handles` are some of them of which a
     page may have lost sight.
 
@@ -253,12 +255,12 @@ def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
     """
     asked = dict.fromkeys([x for page in pages for x in page.together()])
     known = [x for ref in CURRENT.histories if (x := ref()) is not None]
-    recorded = [x for page in known if isinstance(page, Page) for x in page.together()]
+    recorded = [x for page in known if isinstance(page, TraceBuffer) for x in page.together()]
     all_pages = dict.fromkeys((*asked, *recorded))
     with ExitStack() as locks:
         for page in sorted(all_pages, key=id):  # in one order, lest two threads wait for each other
             locks.enter_context(page.lock)
-        gone: dict[Page, list[Lazy]] = {}
+        gone: dict[TraceBuffer, list[LazyTensor]] = {}
         for page in all_pages:
             if page not in asked and page.last == page.seen:
                 continue
@@ -273,7 +275,7 @@ def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
         for h in handles:
             if h._form is not None and not any(x is h for x in gone[h._page]):
                 gone[h._page].append(h)
-        parts = [x.part() for x in known if isinstance(x, Segment)]
+        parts = [x.part() for x in known if isinstance(x, TapeSegment)]
         parts += [page.part(held) for page, held in gone.items()]
         CURRENT.histories = [weakref.ref(page) for page in all_pages if page not in gone]
         fill(parts)
@@ -286,7 +288,7 @@ def dissolve(pages: Iterable[Page] = (), handles: Iterable[Lazy] = ()) -> None:
             page.dissolved()
 
 
-def remember(history: Page | Segment) -> None:
+def remember(history: TraceBuffer | TapeSegment) -> None:
     """List what this thread has recorded."""
     histories = CURRENT.histories
     histories.append(weakref.ref(history))

@@ -37,7 +37,7 @@ class Slot(Leaf):
         return self.type
 
 
-class Form(FormBase):
+class TraceNode(FormBase):
     """One value of a recorded computation: a node over slots, and what is known about it."""
 
     __slots__ = (
@@ -45,7 +45,7 @@ class Form(FormBase):
         "type", "without_history",
     )  # fmt: skip
 
-    def __init__(self, place: Place, node: Node, slot: int = -1, spent: bool = False) -> None:
+    def __init__(self, place: TraceSite, node: Node, slot: int = -1, spent: bool = False) -> None:
         self.place = place
         self.node = node
         self.type = node.type
@@ -53,26 +53,28 @@ class Form(FormBase):
         self.takes_numbers = node.dtype.dtype.kind == "f"
         self.slot = slot  # the number of the array it stands for; -1: it is computed
         self.spent = spent  # backward() went through it: no gradient does again
-        self.loss: Form | None = None  # of a gradient: the spent form of what it is the gradient of
-        self.uses: dict[Any, dict[Any, Form]] = {}
-        self.again: Form | None = None
+        self.loss: TraceNode | None = (
+            None  # of a gradient: the spent form of what it is the gradient of
+        )
+        self.uses: dict[Any, dict[Any, TraceNode]] = {}
+        self.again: TraceNode | None = None
         self.serial = node.id
-        self.stopped: Form | None = None
-        self.without_history: Form | None = None  # what it turns into when backward() is done
+        self.stopped: TraceNode | None = None
+        self.without_history: TraceNode | None = None  # what it turns into when backward() is done
         self.reach: tuple[int, ...] | None = None
-        self.gradients: dict[Any, tuple[Form | None, ...]] = {}
-        self.slopes: dict[Any, tuple[Form | None, ...]] = {}  # see `differentiated`
+        self.gradients: dict[Any, tuple[TraceNode | None, ...]] = {}
+        self.slopes: dict[Any, tuple[TraceNode | None, ...]] = {}  # see `differentiated`
 
-    def stop(self) -> Form:
+    def stop(self) -> TraceNode:
         """The same value as a constant to differentiation."""
         if self.stopped is None:
             self.stopped = self.place.form(_after(self.node))
         return self.stopped
 
-    def spend(self) -> Form:
+    def spend(self) -> TraceNode:
         """The same value as a constant that no gradient may be asked to go through."""
         if self.without_history is None:
-            made = Form(self.place, _after(self.node), spent=True)
+            made = TraceNode(self.place, _after(self.node), spent=True)
             self.place.forms[made.node] = made  # whoever finds the form finds it there
             self.place.spends = True
             self.without_history = made
@@ -98,7 +100,9 @@ class Form(FormBase):
             self.reach = tuple(sorted(found))
         return self.reach
 
-    def gradient(self, wanted: Sequence[Form], seed: Form | None) -> tuple[Form | None, ...]:
+    def gradient(
+        self, wanted: Sequence[TraceNode], seed: TraceNode | None
+    ) -> tuple[TraceNode | None, ...]:
         """The forms of the gradient with respect to slots; None: there is no gradient."""
         key = (*wanted, seed)
         found = self.gradients.get(key)
@@ -109,7 +113,7 @@ class Form(FormBase):
             self.gradients[key] = found
         return found
 
-    def differentiated(self, wanted: Sequence[Form]) -> tuple[Form | None, ...]:
+    def differentiated(self, wanted: Sequence[TraceNode]) -> tuple[TraceNode | None, ...]:
         """The value as a constant, through which no gradient goes, and its gradients as above: what
         a transform gives."""
         key = tuple(wanted)
@@ -120,10 +124,10 @@ class Form(FormBase):
             self.slopes[key] = found
         return found
 
-    def _pulled(self, start: Sequence[Node], wanted: Sequence[Form]) -> list[Node | None]:
+    def _pulled(self, start: Sequence[Node], wanted: Sequence[TraceNode]) -> list[Node | None]:
         return pullback([self.node], start, [w.node for w in wanted])
 
-    def _gradient(self, g: Node, loss: Form) -> Form:
+    def _gradient(self, g: Node, loss: TraceNode) -> TraceNode:
         form = self.place.form(StopGradient()(g))  # it is a constant to what uses it
         form.loss = loss
         return form
@@ -134,7 +138,7 @@ def _after(node: Node) -> Node:
         return StopGradient()(node)
 
 
-class Place:
+class TraceSite:
     """A line of the user's program where recordings start, and the forms of what followed.
 
     Threads share it, without a lock: its tables only grow, an entry is final, and what goes through
@@ -155,9 +159,9 @@ class Place:
     )
 
     def __init__(self) -> None:
-        self.leaves: dict[Any, Form] = {}  # by slot, type, name and whether it is spent
+        self.leaves: dict[Any, TraceNode] = {}  # by slot, type, name and whether it is spent
         self.calls: dict[Any, Any] = {}  # results of library functions, by arguments
-        self.forms: dict[Node, Form] = {}
+        self.forms: dict[Node, TraceNode] = {}
         self.numbers: dict[Node, int] = {}  # constants that stand for a number of the recording
         self.plans: dict[Any, Any] = {}
         self.newest = -1  # the serial of the form of a computation that was made last
@@ -166,33 +170,33 @@ class Place:
         self.values: dict[int, float] = {}  # the numbers of the last one that was cut
         self.spends = False  # whether there are spent forms
 
-    def leaf(self, slot: int, node: Node, spent: bool) -> Form:
+    def leaf(self, slot: int, node: Node, spent: bool) -> TraceNode:
         """The form of the array in a slot."""
         key = (slot, node.type, node.name, spent)
         found = self.leaves.get(key)
         if found is None:
             self.spends |= spent
             empty = Node(Slot(node.type), (), node.type, node.scope, node.source, None, node.name)
-            made = self.forms[empty] = Form(self, empty, slot, spent)
+            made = self.forms[empty] = TraceNode(self, empty, slot, spent)
             found = self.leaves.setdefault(key, made)  # another thread may have been faster
         return found
 
-    def form(self, node: Node) -> Form:
+    def form(self, node: Node) -> TraceNode:
         """The form of a node over slots of this place."""
         found = self.forms.get(node)
         if found is None:
-            found = self.forms.setdefault(node, Form(self, node))
+            found = self.forms.setdefault(node, TraceNode(self, node))
             self.newest = max(self.newest, found.serial)
         return found
 
 
-PLACES: dict[Any, Place] = {}
+PLACES: dict[Any, TraceSite] = {}
 CAPACITY = 256  # places that are remembered; beyond, all are forgotten, and learned again
 FORMS = 50_000  # the same of forms at one place, and all of twice as many, roughly
 PLANS = 256  # programs of one place
 
 
-def place_of(code: CodeType | None, lasti: int) -> Place:
+def place_of(code: CodeType | None, lasti: int) -> TraceSite:
     """The forms of what starts at a line of the user's program.
 
     The line is part of what is looked up so that the lines that errors name are right. It is
@@ -204,20 +208,20 @@ def place_of(code: CodeType | None, lasti: int) -> Place:
         places = list(PLACES.values())  # at once: other threads enter theirs
         if len(places) >= CAPACITY or sum([len(p.forms) for p in places]) > 2 * FORMS:
             PLACES.clear()
-        found = PLACES[key] = Place()
+        found = PLACES[key] = TraceSite()
     return found
 
 
-class Part(NamedTuple):
+class TracePart(NamedTuple):
     """Forms that are to become nodes."""
 
-    outputs: Sequence[Form]
+    outputs: Sequence[TraceNode]
     array: Callable[[int], Node]  # what is in a slot
     numbers: Mapping[int, float]
     done: dict[Node, Node]  # remembers the nodes of forms
     openings: Sequence[tuple[int, int]] = ()  # when which were recorded: see `Page.begin`
 
-    def missing(self) -> Iterator[tuple[int, int, Node, Part]]:
+    def missing(self) -> Iterator[tuple[int, int, Node, TracePart]]:
         """The nodes of forms that have none yet, each behind when it was recorded and its id."""
         order = [form.node for form in self.outputs if form.node not in self.done]
         seen = set(order)
@@ -232,7 +236,7 @@ class Part(NamedTuple):
             k = bisect_left(lasts, node.id) - 1
             yield openings[max(k, 0)][0] if openings else 0, node.id, node, self
 
-    def make(self, node: Node, place: Place) -> None:
+    def make(self, node: Node, place: TraceSite) -> None:
         """The node for a form; those of its inputs are there."""
         here, done = place.forms.get(node), self.done
         if here is not None and here.slot >= 0:
@@ -245,7 +249,7 @@ class Part(NamedTuple):
             done[node] = node.rebuilt([done[x] for x in node.inputs], origin)
 
 
-def fill(parts: Iterable[Part]) -> None:
+def fill(parts: Iterable[TracePart]) -> None:
     """Make the nodes that forms stand for, given what is in the slots, in the order in which they
     were recorded."""
     found = [x for part in parts for x in part.missing()]

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.program_cache import needed, program_for, with_arguments
-from retrograd.eager.trace_cache import Form, Place
+from retrograd.eager.program_cache import hoist_scalars, program_for, required_nodes
+from retrograd.eager.trace_cache import TraceNode, TraceSite
 from retrograd.errors import IndexRangeError, LinAlgError
 from retrograd.ir import Node, product
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.passes.lowering.complex import on_real
 from retrograd.runtime.backend import Array, Program
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 
 
-class Plan:
+class TraceProgram:
     """A program for a page: where its arguments are, and what it computes.
 
     `ends` are nodes over slots of the place; `known` are nodes whose values are at hand, with keys
@@ -30,11 +30,15 @@ class Plan:
     )  # fmt: skip
 
     def __init__(
-        self, place: Place, ends: Sequence[Node], known: Mapping[Node, Any], patient: bool = False
+        self,
+        place: TraceSite,
+        ends: Sequence[Node],
+        known: Mapping[Node, Any],
+        patient: bool = False,
     ) -> None:
         leaves = {f.node: f for f in list(place.leaves.values())}
         self.ends = list(ends)
-        what = self.what = needed(ends, lambda n: n if n in known else leaves.get(n))
+        what = self.what = required_nodes(ends, lambda n: n if n in known else leaves.get(n))
         free = place.numbers
         self.slots = [leaves[x].slot for x in what.inputs if x not in known]
         self.known = [known[x] for x in what.inputs if x in known]
@@ -61,8 +65,8 @@ class Plan:
             return self.program(given)
         except (IndexRangeError, LinAlgError):
             # The program may have been made for another line of the user's that does the same.
-            graph = with_arguments(self.what.inputs, self.scalars, self.ends)
-            on_real(graph, InterpretedProgram)(given)
+            graph = hoist_scalars(self.what.inputs, self.scalars, self.ends)
+            on_real(graph, OpByOpExecutor)(given)
             raise
 
     def _numbers(self, given: dict[int, float]) -> list[Array]:
@@ -80,9 +84,12 @@ class Plan:
         return arguments
 
 
-def along(
-    wanted: Sequence[Form], alive: Iterable[Form], known: Mapping[Node, Any], place: Place
-) -> list[Form]:
+def co_evaluated(
+    wanted: Sequence[TraceNode],
+    alive: Iterable[TraceNode],
+    known: Mapping[Node, Any],
+    place: TraceSite,
+) -> list[TraceNode]:
     """What is computed when some forms are wanted, of those that somebody holds: what is on the
     way, the loss a gradient came from and the gradients of a loss, and what takes next to nothing
     more, such as a running total, which would grow if nobody looked at it."""
@@ -94,7 +101,7 @@ def along(
     outputs = dict.fromkeys(wanted)
     alive = list(alive)
     while True:
-        on_the_way = set(needed([f.node for f in outputs], at_hand).order)
+        on_the_way = set(required_nodes([f.node for f in outputs], at_hand).order)
         losses = {f.loss for f in outputs}
         new = [
             f

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
+    broadcast,
     broadcast_to,
-    floating,
     normal_axis,
+    promote_to_float,
     rounded,
-    together,
 )
 from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.reductions import mean_over, widened
@@ -25,13 +25,13 @@ from retrograd.ops.shape import expand
 from retrograd.ops.special import functions
 
 
-@function
+@op_function
 def softmax(x: ArrayLike, /, axis: int = -1) -> Any:
     """`exp(x) / sum(exp(x))` along an axis, without overflow.
 
     The largest element is subtracted first. A row of -inf throughout gives NaN, as 0/0 must.
     """
-    x = floating(x)
+    x = promote_to_float(x)
     axes, dtype = (normal_axis(axis, x.type.rank, "softmax"),), x.dtype
     if x.shape[axes[0]] == 0:
         return x
@@ -41,13 +41,13 @@ def softmax(x: ArrayLike, /, axis: int = -1) -> Any:
     return el.cast(e / expand(ReduceSum(axes)(e), x.shape, axes), dtype)
 
 
-@function
+@op_function
 def log_softmax(x: ArrayLike, /, axis: int = -1) -> Any:
     """`x - logsumexp(x)` along an axis.
 
     The largest element is subtracted first, so that digits are not lost beside large ones.
     """
-    x = floating(x)
+    x = promote_to_float(x)
     axes = (normal_axis(axis, x.type.rank, "log_softmax"),)
     if x.shape[axes[0]] == 0:
         return x
@@ -58,13 +58,13 @@ def log_softmax(x: ArrayLike, /, axis: int = -1) -> Any:
     return el.cast(shifted - expand(el.log(total), x.shape, axes), x.dtype)
 
 
-@function
+@op_function
 def gelu(x: ArrayLike, /, approximate: str = "none") -> Any:
     """`x * Phi(x)`, Phi the normal distribution function (Hendrycks, Gimpel, arXiv:1606.08415).
 
     `approximate="tanh"` computes `x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x**3)))` instead.
     """
-    x = floating(x)
+    x = promote_to_float(x)
     if approximate == "none":
         return el.cast(_times_normal(x), x.dtype)
     if approximate != "tanh":
@@ -88,47 +88,47 @@ def _times_normal(x: Node) -> Node:
     return x * (0.5 * el.erfc(x * root) * (1 - 2 * (el.relu(t) * lacks)))
 
 
-@function
+@op_function
 def silu(x: ArrayLike, /) -> Any:
     """`x * sigmoid(x)`."""
-    x = floating(x)
+    x = promote_to_float(x)
     return x * el.sigmoid(x)
 
 
-@function
+@op_function
 def log_sigmoid(x: ArrayLike, /) -> Any:
     """`log(sigmoid(x))`, accurate in both tails."""
-    return -el.softplus(-floating(x))
+    return -el.softplus(-promote_to_float(x))
 
 
-@function
+@op_function
 def leaky_relu(x: ArrayLike, /, negative_slope: ArrayLike = 0.01) -> Any:
     """`x` where positive, `negative_slope * x` elsewhere."""
-    x, slope = together(x, negative_slope, floating=True)
+    x, slope = broadcast(x, negative_slope, floating=True)
     return el.select(x > 0, x, slope * x)
 
 
-@function
+@op_function
 def elu(x: ArrayLike, /, alpha: ArrayLike = 1.0) -> Any:
     """`x` where positive, `alpha * (exp(x) - 1)` elsewhere; the second derivative at 0, of which
     there are two, is 0."""
-    x, scale = together(x, alpha, floating=True)
+    x, scale = broadcast(x, alpha, floating=True)
     line = x * el.select(x > 0, full(1, x.type), scale)
     return el.select(x < 0, scale * el.expm1(x), line)
 
 
-@function
+@op_function
 def rms_norm(x: ArrayLike, weight: ArrayLike | None = None, /, eps: ArrayLike = 1e-5) -> Any:
     """`x / sqrt(mean(x**2) + eps)` over the last axis, times `weight` if given (Zhang, Sennrich,
     arXiv:1910.07467)."""
-    x = floating(x)
+    x = promote_to_float(x)
     last, wide = (normal_axis(-1, x.type.rank, "rms_norm"),), widened(x)
     mean_square = mean_over(wide * wide, last)
     y = el.cast(wide * expand(el.rsqrt(_plus(mean_square, eps)), x.shape, last), x.dtype)
     return y if weight is None else y * _along_last(weight, x)
 
 
-@function
+@op_function
 def layer_norm(
     x: ArrayLike,
     weight: ArrayLike | None = None,
@@ -138,7 +138,7 @@ def layer_norm(
 ) -> Any:
     """`(x - mean) / sqrt(var + eps)` over the last axis, times `weight`, plus `bias`, if given (Ba,
     Kiros, Hinton, arXiv:1607.06450)."""
-    x = floating(x)
+    x = promote_to_float(x)
     last, wide = (normal_axis(-1, x.type.rank, "layer_norm"),), widened(x)
     centred = wide - expand(mean_over(wide, last), x.shape, last)
     variance = mean_over(centred * centred, last)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array, holds_arrays, integer_range, promote
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import AxisError, DTypeError, ShapeError
 from retrograd.functions.tensor.weak_types import is_weak, wide
 from retrograd.ir import (
@@ -62,10 +62,10 @@ def as_node(value: Any, dtype: DType | None = None) -> Node:
         return number(value, number_dtype(value, dtype))
     if isinstance(value, list | tuple) and holds_arrays(value):
         return nested(value)
-    if isinstance(value, Lazy):
+    if isinstance(value, LazyTensor):
         raise DTypeError(f"expected a number, not a tensor of the shape {value.shape}")
     if dtype is not None and isinstance(value, list | tuple):
-        numbers = Numbers(value)
+        numbers = PythonNumbers(value)
         return numbers.node(promote(dtype, numbers.dtype))
     return constant(as_array(value))
 
@@ -90,7 +90,7 @@ def number(value: bool | int | float | complex | Dim, dtype: DType, shape: Shape
         raise DTypeError(f"{value!r:.40} does not fit into {dtype}") from None
 
 
-class Numbers:
+class PythonNumbers:
     """A nested sequence of Python numbers: an array of the default dtype, whose elements are
     rounded when it is known what it stands next to."""
 
@@ -139,10 +139,10 @@ def joined_dtype(operands: Sequence[Any]) -> DType:
     """The dtype of operands that stand next to each other."""
     joined: DType | None = None
     for v in operands:
-        if isinstance(v, Numbers) or (isinstance(v, Node) and not is_weak(v)):
+        if isinstance(v, PythonNumbers) or (isinstance(v, Node) and not is_weak(v)):
             joined = v.dtype if joined is None else promote(joined, v.dtype)
     for v in operands:
-        if not isinstance(v, Node | Numbers) or (isinstance(v, Node) and is_weak(v)):
+        if not isinstance(v, Node | PythonNumbers) or (isinstance(v, Node) and is_weak(v)):
             joined = number_dtype(v, joined)
     assert joined is not None
     return joined
@@ -158,7 +158,7 @@ def alike(*values: Any, floating: bool = False) -> list[Node]:
     return [n if isinstance(n, Node) else number(n, joined) for n in nodes]
 
 
-def together(*values: Any, floating: bool = False) -> list[Node]:
+def broadcast(*values: Any, floating: bool = False) -> list[Node]:
     """Operands brought to one dtype and one shape."""
     operands = [_operand(v) for v in values]
     joined = joined_dtype(operands)
@@ -172,7 +172,7 @@ def together(*values: Any, floating: bool = False) -> list[Node]:
 
 
 def _cast_to(v: Any, dtype: DType) -> Any:
-    if isinstance(v, Numbers):
+    if isinstance(v, PythonNumbers):
         return v.node(dtype)
     return rounded(v, dtype) if isinstance(v, Node) else v
 
@@ -187,13 +187,13 @@ def _operand(value: Any) -> Any:
     if isinstance(value, Node | bool | int | float | complex | Dim):
         return value
     if isinstance(value, list | tuple) and not holds_arrays(value):
-        return Numbers(value)
+        return PythonNumbers(value)
     if isinstance(value, list | tuple) or hasattr(value, "__array__"):
         return as_node(value)
     raise DTypeError(f"expected a tensor, an array or a number, not {type(value).__name__}")
 
 
-def floating(x: Any) -> Node:
+def promote_to_float(x: Any) -> Node:
     """A node of floating or complex dtype: integers and booleans become float32."""
     x = as_node(x)
     return x if x.dtype.is_inexact else cast(x, float32)

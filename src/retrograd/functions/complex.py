@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import DTypeError
-from retrograd.functions.broadcasting import as_node, together
+from retrograd.functions.broadcasting import as_node, broadcast
 from retrograd.ir import full
 from retrograd.ops import complex as parts
 from retrograd.ops import elementwise as el
@@ -14,7 +14,7 @@ from retrograd.ops import elementwise as el
 ArrayLike = Any
 
 
-@function
+@op_function
 def real(x: ArrayLike, /) -> Any:
     """The real part, of the dtype of the parts; of real numbers themselves.
 
@@ -25,31 +25,31 @@ def real(x: ArrayLike, /) -> Any:
     return parts.real(as_node(x))
 
 
-@function
+@op_function
 def imag(x: ArrayLike, /) -> Any:
     """The imaginary part, of the dtype of the parts; of real numbers zero."""
     return parts.imag(as_node(x))
 
 
-@function
+@op_function
 def conj(x: ArrayLike, /) -> Any:
     """The complex conjugate; of real numbers themselves."""
     return parts.conj(as_node(x))
 
 
-@function
+@op_function
 def angle(x: ArrayLike, /) -> Any:
     """The angle of complex numbers in the plane, in radians from -pi to pi.
 
     `angle(z) = atan2(imag(z), real(z))`. The gradient is `i z / |z|**2`, and 0 at 0.
     """
-    (x,) = together(x, floating=True)
+    (x,) = broadcast(x, floating=True)
     if x.dtype.is_complex:
         return el.atan2(parts.imag(x), parts.real(x))
     return el.atan2(full(0, x.type), x)
 
 
-@function
+@op_function
 def make_complex(real: ArrayLike, imag: ArrayLike, /) -> Any:
     """`real + i imag`, of two real arrays: complex64, or complex128 where one is float64.
 
@@ -57,7 +57,7 @@ def make_complex(real: ArrayLike, imag: ArrayLike, /) -> Any:
     >>> rg.complex(3.0, 4.0).item()
     (3+4j)
     """
-    x, y = together(real, imag, floating=True)
+    x, y = broadcast(real, imag, floating=True)
     if x.dtype.is_complex:
         raise DTypeError(f"complex takes the real and the imaginary part, not {x.dtype} numbers")
     dtype = x.dtype.complex.real

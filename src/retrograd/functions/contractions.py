@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import (
     alike,
@@ -39,7 +39,7 @@ def _operands(what: str, *values: ArrayLike) -> list[Node]:
     return nodes
 
 
-@function
+@op_function
 def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """Matrix product of the last two axes; leading axes are stacks and broadcast.
 
@@ -69,7 +69,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     return DotGeneral((len(lead) + 1,), (len(lead),), batch, batch)(a, b)
 
 
-@function
+@op_function
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
     """Sum of products over axes: the last `axes` of x1 with the first of x2, or two lists."""
     a, b = _operands("tensordot", x1, x2)
@@ -89,7 +89,7 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
     return DotGeneral(i, j)(a, b)
 
 
-@function
+@op_function
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
     """Sum of products along one axis, `sum(conj(x1) * x2)`; the others broadcast.
 
@@ -112,7 +112,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
     return reduce.ReduceSum((at,))(a * b)
 
 
-@function
+@op_function
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """All products of the elements of two vectors."""
     a, b = _operands("outer", x1, x2)
@@ -121,7 +121,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     return DotGeneral((), ())(a, b)
 
 
-@function
+@op_function
 def kron(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """The Kronecker product: x1 with each element replaced by that element times x2.
 
@@ -136,7 +136,7 @@ def kron(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     return reshape(wide_a * wide_b, tuple(p * q for p, q in zip(a.shape, b.shape, strict=True)))
 
 
-@function
+@op_function
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
     """The cross product of vectors of three components along an axis; the others broadcast."""
     a, b = _operands("cross", x1, x2)
@@ -153,7 +153,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
     return turned(a, 1) * turned(b, 2) - turned(a, 2) * turned(b, 1)
 
 
-@function
+@op_function
 def multi_dot(arrays: ArrayLike, /) -> Any:
     """The matrix product of several matrices, in the order that takes the fewest operations. The
     first may be a vector, a row, and the last one, a column."""
@@ -174,7 +174,7 @@ def multi_dot(arrays: ArrayLike, /) -> Any:
     return einsum(f"{','.join(terms)}->{first}{last}", *nodes)
 
 
-@function
+@op_function
 def einsum(subscripts: str, /, *operands: ArrayLike) -> Any:
     """Einstein summation: `einsum("ij,jk->ik", a, b)`.
 

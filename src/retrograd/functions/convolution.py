@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.eager.conversion import promote
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import DTypeError, OptionError, ShapeError
-from retrograd.functions.broadcasting import alike, as_node, floating, integer, number
+from retrograd.functions.broadcasting import alike, as_node, integer, number, promote_to_float
 from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.manipulation import positions
 from retrograd.ir import (
@@ -28,7 +28,7 @@ from retrograd.ops.pool import MaxPool, MaxPoolIndex
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand, pad, reshape
 from retrograd.ops.windows import Windows, full_size, span
-from retrograd.transforms.jit.shape_guards import assume
+from retrograd.transforms.jit.shape_guards import guard
 
 Option = int | Sequence[int]
 
@@ -46,7 +46,7 @@ def per_axis(value: Any, rank: int, what: str, least: int) -> tuple[int, ...]:
     return numbers
 
 
-@function
+@op_function
 def conv(
     x: ArrayLike,
     weight: ArrayLike,
@@ -98,7 +98,7 @@ def conv(
     return _finish("conv", op(given, w), bias, alone)
 
 
-@function
+@op_function
 def conv_transpose(
     x: ArrayLike,
     weight: ArrayLike,
@@ -227,7 +227,7 @@ def _finish(what: str, y: Node, bias: Any, alone: bool) -> Node:
 Sizes = tuple[int, ...]
 
 
-@function
+@op_function
 def max_pool(
     x: ArrayLike,
     /,
@@ -270,7 +270,7 @@ def max_pool(
     return y, _flat(given, el.cast(at, int64), sizes, strides, dilations, low)
 
 
-@function
+@op_function
 def avg_pool(
     x: ArrayLike,
     /,
@@ -291,7 +291,7 @@ def avg_pool(
     >>> rg.avg_pool(rg.reshape(rg.arange(16.0), (1, 1, 4, 4)), 2).tolist()
     [[[[2.5, 4.5], [10.5, 12.5]]]]
     """
-    given = floating(x)
+    given = promote_to_float(x)
     rank = _axes("avg_pool", given, kernel_size)
     sizes = per_axis(kernel_size, rank, "avg_pool: kernel_size", 1)
     if divisor_override == 0:
@@ -349,7 +349,7 @@ def _placed(
             f"with padding {p}; make the window smaller or the padding larger"
         )
         for least_one, most in ((width, d + 2 * p), (1, d)):
-            x = assume(x, least_one, "<=", most, narrow)
+            x = guard(x, least_one, "<=", most, narrow)
         if ceil_mode:
             # The last window begins inside x or its padding in front.
             last = symbolic_min((room + step - 1) // step, (d + p - 1) // step)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.functions.broadcasting import alike, as_node, floating, normal_axis
+from retrograd.functions.broadcasting import alike, as_node, normal_axis, promote_to_float
 from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.searching import flat, known_size, number_of, vector
 from retrograd.ir import Dim, Node, TensorType, as_shape, bool_, full, int64
@@ -42,7 +42,7 @@ def bincount(
     return _counted(x, weights, length)
 
 
-@function
+@op_function
 def _most(x: ArrayLike, /) -> Any:
     x = el.cast(flat(_whole(x, "bincount")), int64)
     # -1 where there is nothing to count.
@@ -57,7 +57,7 @@ def _whole(x: Any, what: str) -> Node:
     return node
 
 
-@function
+@op_function
 def _counted(x: ArrayLike, weights: ArrayLike | None, length: Any, /) -> Any:
     at = el.cast(flat(_whole(x, "bincount")), int64)
     below = el.lt(at, full(0, at.type))
@@ -94,12 +94,12 @@ def histogram(
     return counts, edges
 
 
-@function
+@op_function
 def _histogram(
     x: ArrayLike, bins: ArrayLike, range: Any, weights: ArrayLike | None, density: bool, /
 ) -> Any:
     x = flat(as_node(x))
-    x = floating(x)
+    x = promote_to_float(x)
     if isinstance(bins, int):
         edges = _edges(x, bins, range)
     else:
@@ -183,7 +183,7 @@ def _rows(x: Any, axis: int | None) -> tuple[Node, int]:
     return x, normal_axis(axis, x.type.rank, "repeat")
 
 
-@function
+@op_function
 def _repeated(x: ArrayLike, count: Any, axis: int | None, /) -> Any:
     x, at = _rows(x, axis)
     (count,) = as_shape((count,))
@@ -201,7 +201,7 @@ def _counts(x: Node, repeats: Any, axis: int) -> Node:
     return counts
 
 
-@function
+@op_function
 def _total(x: ArrayLike, repeats: ArrayLike, axis: int | None, /) -> Any:
     rows, at = _rows(x, axis)
     counts = _counts(rows, repeats, at)
@@ -211,7 +211,7 @@ def _total(x: ArrayLike, repeats: ArrayLike, axis: int | None, /) -> Any:
     return el.select(el.gt(bad, full(0, bad.type)), full(-1, total.type), total)
 
 
-@function
+@op_function
 def _spread(x: ArrayLike, repeats: ArrayLike, axis: int | None, size: Any, /) -> Any:
     x, at = _rows(x, axis)
     n, counts = x.shape[at], _counts(x, repeats, at)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.dispatch import function
-from retrograd.eager.lazy_tensor import Array, Lazy, evaluate, is_taped
+from retrograd.eager.dispatch import op_function
+from retrograd.eager.lazy_tensor import Array, LazyTensor, evaluate, is_taped
 from retrograd.errors import DTypeError, OptionError, ShapeError, TraceError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -66,7 +66,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     if isinstance(data, Dim):
         return Tensor(number(data, as_dtype(dtype or int64)))
     if not requires_grad and has_history(data):
-        return _copied(data, dtype) if isinstance(data, Lazy) else _joined(data, dtype)
+        return _copied(data, dtype) if isinstance(data, LazyTensor) else _joined(data, dtype)
     array = np.array(as_array(data, dtype), order="C")
     made = Tensor.of(array)
     return made.requires_grad_() if requires_grad else made
@@ -75,7 +75,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
 def has_history(data: Any) -> bool:
     """Whether there are tensors in nested sequences whose history may be asked for, or which have
     no value: those that are traced."""
-    tensors = [x for x in flat(data) if isinstance(x, Lazy)]
+    tensors = [x for x in flat(data) if isinstance(x, LazyTensor)]
     if not tensors:
         return False
     if any(x._requires_grad or is_weak(x.leaf_or_node) for x in tensors) or is_taped(tensors):
@@ -87,13 +87,13 @@ def has_history(data: Any) -> bool:
     return False
 
 
-@function
+@op_function
 def _copied(x: ArrayLike, dtype: Any) -> Any:
     x = as_node(x)
     return Alias()(x) if dtype is None else rounded(x, as_dtype(dtype))
 
 
-@function
+@op_function
 def _joined(data: ArrayLike, dtype: Any) -> Any:
     return nested(data, None if dtype is None else as_dtype(dtype), even=True)
 
@@ -118,19 +118,19 @@ def asarray(
     (2.0, [1.0, 1.0], [5.0, 1.0])
     """
     _on_cpu(device)
-    if isinstance(obj, Lazy) and (dtype is None or as_dtype(dtype) is obj.dtype) and not copy:
+    if isinstance(obj, LazyTensor) and (dtype is None or as_dtype(dtype) is obj.dtype) and not copy:
         return obj  # type: ignore[return-value]
     if copy or isinstance(obj, Dim) or has_history(obj):
         if copy is False:
             raise ValueError("asarray with copy=False would have to copy here")
         return tensor(obj, dtype)
-    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic | Lazy):
+    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic | LazyTensor):
         obj = imported(obj)
     array = as_array(obj, dtype)
     if copy is False and not (isinstance(obj, np.ndarray) and np.shares_memory(obj, array)):
         raise ValueError("asarray with copy=False would have to copy here")
     made = Tensor.of(array)
-    if not (isinstance(obj, Lazy) or _is_own(array, obj)):
+    if not (isinstance(obj, LazyTensor) or _is_own(array, obj)):
         made.share()
     return made
 
@@ -150,7 +150,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     `BufferError` where the other library cannot export the array.
     """
     _on_cpu(device)
-    if isinstance(x, Lazy):
+    if isinstance(x, LazyTensor):
         return asarray(x, copy=copy)
     if not hasattr(x, "__dlpack__"):
         raise DTypeError(f"from_dlpack takes an array with __dlpack__, not {type(x).__name__}")
@@ -164,7 +164,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     _on_cpu(device)
     if isinstance(fill_value, Dim):
         return Tensor(number(fill_value, as_dtype(dtype or int64), _shape(shape)))
-    if isinstance(fill_value, Lazy):
+    if isinstance(fill_value, LazyTensor):
         return _filled(fill_value, _shape(shape), dtype)
     value = as_array(fill_value, dtype)
     if value.ndim:
@@ -172,7 +172,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     return Tensor(full_node(value, TensorType(as_dtype(value.dtype), _shape(shape))))
 
 
-@function
+@op_function
 def _filled(value: ArrayLike, shape: Shape, dtype: Any) -> Any:
     value = as_node(value)
     if value.shape:
@@ -187,7 +187,7 @@ def _on_cpu(device: Any) -> None:
 
 
 def _shape(shape: Any) -> Shape:
-    return as_shape(shape.value().tolist() if isinstance(shape, Lazy) else shape)
+    return as_shape(shape.value().tolist() if isinstance(shape, LazyTensor) else shape)
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -249,7 +249,9 @@ def arange(
     if by == 0 or not all(isinstance(v, int) or math.isfinite(v) for v in (first, end, by)):
         raise ShapeError(f"arange from {first} to {end} in steps of {by} has no end")
     if not all(isinstance(v, int) for v in (first, end, by)):
-        kind = dtype or _span_dtype(*[v.node if isinstance(v, Lazy) else v for v in (start, step)])
+        kind = dtype or _span_dtype(
+            *[v.node if isinstance(v, LazyTensor) else v for v in (start, step)]
+        )
         return Tensor.of(as_array(_steps(first, end, by), kind))
     numbers = range(first, end, by)
     check_new((max(-((first - end) // by), 0),), 8, "arange")
@@ -269,7 +271,7 @@ def _moving(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     return _paced(start, step, count, dtype)
 
 
-@function
+@op_function
 def _paced(start: ArrayLike, step: ArrayLike, count: int | Dim, dtype: Any) -> Any:
     kind = _span_dtype(start, step) if dtype is None else as_dtype(dtype)
     place = Iota((count,), 0, float64)()
@@ -346,8 +348,10 @@ def linspace(
     numbers have their dtype and gradients in both."""
     _on_cpu(device)
     (count,) = _shape((num,))
-    if isinstance(count, Dim) or isinstance(start, Lazy) or isinstance(stop, Lazy):
-        first, last = (v if isinstance(v, Lazy) else _number(v, "linspace") for v in (start, stop))
+    if isinstance(count, Dim) or isinstance(start, LazyTensor) or isinstance(stop, LazyTensor):
+        first, last = (
+            v if isinstance(v, LazyTensor) else _number(v, "linspace") for v in (start, stop)
+        )
         return _spaced(first, last, count, dtype, endpoint)
     first, last = _number(start, "linspace"), _number(stop, "linspace")
     check_new((count,), 8, "linspace")
@@ -371,7 +375,7 @@ def eye(
     return Tensor.of(np.eye(rows, columns, k, dtype=kind.dtype))
 
 
-@function
+@op_function
 def _spaced(
     start: ArrayLike, stop: ArrayLike, count: int | Dim, dtype: Any, endpoint: bool, /
 ) -> Any:

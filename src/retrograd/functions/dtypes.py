@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from retrograd.eager.conversion import promote
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, OptionError
 from retrograd.functions.broadcasting import number_dtype
 from retrograd.ir import (
@@ -38,7 +38,7 @@ def check_version(version: str | None) -> None:
 
 def _dtype_of(x: Any) -> DType:
     """The dtype that is given, or that of an array."""
-    return x.dtype if isinstance(x, Lazy | Node) else as_dtype(getattr(x, "dtype", x))
+    return x.dtype if isinstance(x, LazyTensor | Node) else as_dtype(getattr(x, "dtype", x))
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.eager.conversion import integer_range
-from retrograd.eager.dispatch import function
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.dispatch import op_function
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, OptionError
 from retrograd.functions.broadcasting import (
     as_node,
+    broadcast,
     broadcast_shapes,
     broadcast_to,
     rounded,
-    together,
 )
 from retrograd.ir import Node, as_dtype, bool_, full
 from retrograd.ops import elementwise as ops
@@ -30,12 +30,12 @@ def _named(
 ) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = name
     call.__doc__ = doc
-    return function(call, numbers)
+    return op_function(call, numbers)
 
 
 def _unary(name: str, doc: str, op: ops.Elementwise, floating: bool = True) -> Callable[..., Any]:
     def call(x: ArrayLike, /) -> Any:
-        return op(*together(x, floating=floating))
+        return op(*broadcast(x, floating=floating))
 
     return _named(call, name, f"{doc}\n\nElementwise; integers are taken as float32." if floating
                   else f"{doc}\n\nElementwise.")  # fmt: skip
@@ -43,7 +43,7 @@ def _unary(name: str, doc: str, op: ops.Elementwise, floating: bool = True) -> C
 
 def _binary(name: str, doc: str, op: ops.Elementwise, floating: bool = False) -> Callable[..., Any]:
     def call(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-        return op(*together(x1, x2, floating=floating))
+        return op(*broadcast(x1, x2, floating=floating))
 
     doc = f"{doc}\n\nElementwise, with broadcasting and dtype promotion."
     return _named(call, name, doc, numbers=True)
@@ -125,7 +125,7 @@ bitwise_invert = _unary("bitwise_invert", "`~x` of booleans or integers.", ops.b
 
 def _rounding(name: str, doc: str, op: ops.Elementwise) -> Callable[..., Any]:
     def call(x: ArrayLike, /) -> Any:
-        (x,) = together(x)
+        (x,) = broadcast(x)
         return op(x) if x.dtype.is_inexact else x
 
     return _named(call, name, f"{doc}\n\nElementwise; its derivative is 0, integers stay as they "
@@ -134,7 +134,7 @@ def _rounding(name: str, doc: str, op: ops.Elementwise) -> Callable[..., Any]:
 
 def _testing(name: str, doc: str, op: ops.Elementwise, join: ops.Elementwise) -> Callable[..., Any]:
     def call(x: ArrayLike, /) -> Any:
-        (x,) = together(x, floating=True)
+        (x,) = broadcast(x, floating=True)
         return join(op(real(x)), op(imag(x))) if x.dtype.is_complex else op(x)
 
     return _named(call, name, f"{doc}\n\nElementwise; integers are taken as float32.")
@@ -151,31 +151,31 @@ ceil = _rounding("ceil", "The smallest integer not below x.", ops.ceil)
 trunc = _rounding("trunc", "The integer part of x.", ops.trunc)
 
 
-@function
+@op_function
 def round(x: ArrayLike, /) -> Any:
     """The nearest integer, ties to even; of complex numbers each part.
 
     Elementwise; its derivative is 0, integers stay as they are.
     """
-    (x,) = together(x)
+    (x,) = broadcast(x)
     if x.dtype.is_complex:
         return complex_(ops.round(real(x)), ops.round(imag(x)))
     return ops.round(x) if x.dtype.is_float else x
 
 
-@function
+@op_function
 def abs(x: ArrayLike, /) -> Any:
     """`|x|`, elementwise; its derivative at 0 is 0. Of complex numbers a real number, without
     overflow; its gradient is `x / |x|`."""
-    (x,) = together(x)
+    (x,) = broadcast(x)
     return ops.hypot(real(x), imag(x)) if x.dtype.is_complex else ops.abs(x)
 
 
-@function
+@op_function
 def sign(x: ArrayLike, /) -> Any:
     """-1, 0 or 1, elementwise; of complex numbers `x / |x|`, 0 at 0, and NaN in both parts where
     one is NaN or both are infinite."""
-    (x,) = together(x)
+    (x,) = broadcast(x)
     if not x.dtype.is_complex:
         return ops.sign(x)
     parts = real(x), imag(x)
@@ -191,23 +191,23 @@ def sign(x: ArrayLike, /) -> Any:
     return complex_(*(ops.select(zeros, zero, p / size) for p in (a, b)))
 
 
-@function
+@op_function
 def positive(x: ArrayLike, /) -> Any:
     """`+x`: the numbers as they are; booleans are refused."""
-    (x,) = together(x)
+    (x,) = broadcast(x)
     if x.dtype is bool_:
         raise DTypeError("booleans have no sign; cast them to a number")
     return x
 
 
-@function
+@op_function
 def square(x: ArrayLike, /) -> Any:
     """`x * x`, elementwise."""
-    (x,) = together(x)
+    (x,) = broadcast(x)
     return ops.mul(x, x)
 
 
-@function
+@op_function
 def pow(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """`x1 ** x2`, elementwise, with broadcasting and dtype promotion.
 
@@ -219,14 +219,14 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         if x2 == 2:
             return ops.mul(x1, x1)
         if x2 == 1:
-            return together(x1, x2)[0]
+            return broadcast(x1, x2)[0]
         if x2 == 0.5:
-            return ops.sqrt(*together(x1, floating=True))
+            return ops.sqrt(*broadcast(x1, floating=True))
         if x2 == -1 and x1.dtype.is_inexact:
             return ops.reciprocal(x1)
         if x1.dtype.is_complex and isinstance(x2, int) and -64 <= x2 <= 64:
             return whole_power(x1, x2)
-    a, b = together(x1, x2)
+    a, b = broadcast(x1, x2)
     if a.dtype.is_complex:
         return complex_power(a, b)
     if a.dtype is bool_:
@@ -255,7 +255,7 @@ def complex_power(a: Node, b: Node) -> Node:
 
 def _logical(name: str, doc: str, op: ops.Elementwise) -> Callable[..., Any]:
     def call(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-        a, b = together(x1, x2)
+        a, b = broadcast(x1, x2)
         return op(ops.cast(a, bool_), ops.cast(b, bool_))
 
     return _named(call, name, f"{doc} What is not zero counts as true.")
@@ -266,13 +266,13 @@ logical_or = _logical("logical_or", "Whether one is true.", ops.bitwise_or)
 logical_xor = _logical("logical_xor", "Whether exactly one is true.", ops.bitwise_xor)
 
 
-@function
+@op_function
 def logical_not(x: ArrayLike, /) -> Any:
     """Whether x is zero or false."""
-    return ops.bitwise_not(ops.cast(together(x)[0], bool_))
+    return ops.bitwise_not(ops.cast(broadcast(x)[0], bool_))
 
 
-@function
+@op_function
 def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """`x1` where the condition is true, `x2` elsewhere, with broadcasting and dtype promotion.
 
@@ -280,19 +280,19 @@ def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Any:
     infinite or NaN.
     """
     c = ops.cast(as_node(condition), bool_)
-    a, b = together(x1, x2)
+    a, b = broadcast(x1, x2)
     shape = broadcast_shapes(c.shape, a.shape)
     return ops.select(*(broadcast_to(n, shape) for n in (c, a, b)))
 
 
-@function
+@op_function
 def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Any:
     """`x` limited to the range from `min` to `max`; None means no limit.
 
     The gradient with respect to x is 0 at the limits and beyond.
     """
     if min is None and max is None:
-        return together(x)[0]
+        return broadcast(x)[0]
     x = as_node(x)
     if x.dtype is bool_:
         raise DTypeError("booleans have no range to clip to; cast them to a number")
@@ -301,7 +301,7 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
             if isinstance(bound, float):
                 raise DTypeError(f"an integer tensor is clipped by integers, not {bound}")
     lowest, highest = (-math.inf, math.inf) if x.dtype.is_float else integer_range(x.dtype)
-    return ops.clamp(*together(x, lowest if min is None else min, highest if max is None else max))
+    return ops.clamp(*broadcast(x, lowest if min is None else min, highest if max is None else max))
 
 
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
@@ -310,7 +310,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None
     `copy=False` a tensor of the dtype is returned itself."""
     if device not in (None, "cpu"):
         raise OptionError(f"tensors are on the CPU, not on device {device!r}")
-    if not copy and isinstance(x, Lazy) and x.dtype is as_dtype(dtype):
+    if not copy and isinstance(x, LazyTensor) and x.dtype is as_dtype(dtype):
         return x
     return _astype(x, dtype)
 
@@ -322,7 +322,7 @@ def _cast(x: ArrayLike, dtype: Any, /) -> Any:
 _astype = _named(_cast, "astype", astype.__doc__ or "")
 
 
-@function
+@op_function
 def stop_gradient(x: ArrayLike, /) -> Any:
     """`x`, taken as a constant by differentiation."""
     return StopGradient()(as_node(x))

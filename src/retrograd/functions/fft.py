@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
-    floating,
     integer,
     listed_axes,
     normal_axis,
     number,
+    promote_to_float,
 )
 from retrograd.functions.creation import asarray
 from retrograd.functions.manipulation import roll
@@ -58,7 +58,7 @@ def _power(norm: str, inverse: bool) -> float:
 
 
 def _complex(x: Node) -> Node:
-    x = floating(x)
+    x = promote_to_float(x)
     return el.cast(x, x.dtype.complex)
 
 
@@ -103,7 +103,7 @@ def _axes(x: Node, s: Any, axes: Any, what: str) -> list[tuple[int, Any]]:
     return list(zip(found, sizes, strict=True))
 
 
-@function
+@op_function
 def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """`y_k = sum_j exp(-2 pi i j k / n) x_j` along an axis, cut or filled with zeros to n.
 
@@ -116,7 +116,7 @@ def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     return _transform(as_node(x), n, axis, norm, False, "fft")
 
 
-@function
+@op_function
 def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """The inverse of `fft`: `x_j = 1/n sum_k exp(2 pi i j k / n) y_k`."""
     return _transform(as_node(x), n, axis, norm, True, "ifft")
@@ -128,19 +128,19 @@ def _several(x: Node, s: Any, axes: Any, norm: str, inverse: bool, what: str) ->
     return x
 
 
-@function
+@op_function
 def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
     """`fft` along several axes, all by default; `s` are the sizes to cut or fill to."""
     return _several(as_node(x), s, axes, norm, False, "fftn")
 
 
-@function
+@op_function
 def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
     """The inverse of `fftn`."""
     return _several(as_node(x), s, axes, norm, True, "ifftn")
 
 
-@function
+@op_function
 def fft2(
     x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
 ) -> Any:
@@ -153,7 +153,7 @@ def fft2(
     return _several(as_node(x), s, axes, norm, False, "fft2")
 
 
-@function
+@op_function
 def ifft2(
     x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
 ) -> Any:
@@ -188,13 +188,13 @@ def _irfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
     return real(_transform(whole, None, axis, norm, True, what))
 
 
-@function
+@op_function
 def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """The first `n // 2 + 1` elements of the `fft` of real numbers; the others are conjugates."""
     return _rfft(as_node(x), n, axis, norm, "rfft")
 
 
-@function
+@op_function
 def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """The inverse of `rfft`, n real numbers; by default twice the size of x less 2."""
     return _irfft(as_node(x), n, axis, norm, "irfft")
@@ -215,19 +215,19 @@ def _several_halves(x: Node, s: Any, axes: Any, norm: str, what: str) -> Node:
     return _irfft(x, n, last, norm, what)
 
 
-@function
+@op_function
 def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
     """`rfft` along the last of the axes, then `fft` along the others."""
     return _several_real(as_node(x), s, axes, norm, "rfftn")
 
 
-@function
+@op_function
 def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
     """The inverse of `rfftn`."""
     return _several_halves(as_node(x), s, axes, norm, "irfftn")
 
 
-@function
+@op_function
 def rfft2(
     x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
 ) -> Any:
@@ -235,7 +235,7 @@ def rfft2(
     return _several_real(as_node(x), s, axes, norm, "rfft2")
 
 
-@function
+@op_function
 def irfft2(
     x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
 ) -> Any:
@@ -246,13 +246,13 @@ def irfft2(
 _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-@function
+@op_function
 def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """The `fft` of what is half of a sequence with `x_-j = conj(x_j)`: n real numbers."""
     return _irfft(conj(_complex(as_node(x))), n, axis, _other(norm), "hfft")
 
 
-@function
+@op_function
 def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """The inverse of `hfft`."""
     return conj(_rfft(as_node(x), n, axis, _other(norm), "ihfft"))
@@ -286,7 +286,7 @@ def _frequencies(f: Any, n: Any, d: Any, dtype: Any, device: Any) -> Tensor:
     return asarray(f(count, float(d)).astype(kind.dtype), device=device)
 
 
-@function
+@op_function
 def _symbolic_frequencies(n: Dim, d: float, half: bool, kind: Any) -> Any:
     """The first half counts up from 0, the second from -n // 2."""
     shape = (n // 2 + 1 if half else n,)

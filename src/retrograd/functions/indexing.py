@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.dispatch import function
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.dispatch import op_function
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, IndexKindError, IndexRangeError, ShapeError, TraceError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -27,7 +27,7 @@ from retrograd.ops.index import Gather
 from retrograd.ops.leaf import Iota, constant
 
 
-@function
+@op_function
 def getitem(x: ArrayLike, key: Any, /) -> Any:
     """`x[key]`: integers, slices, `...`, `None` and integer arrays, as in NumPy. A single boolean
     makes an axis of one element, or of none.
@@ -61,7 +61,7 @@ class Chosen(NamedTuple):
     index: Any
 
 
-def picked(x: Lazy, key: Any) -> Any:
+def picked(x: LazyTensor, key: Any) -> Any:
     """`x[key]` for a key as a user writes it."""
     items = key if isinstance(key, tuple) else (key,)
     if all(k is None or k is Ellipsis or type(k) in (int, slice) for k in items):
@@ -69,7 +69,7 @@ def picked(x: Lazy, key: Any) -> Any:
     return _picked(x, *apart(key, x.shape))
 
 
-def apart(key: Any, shape: Shape) -> tuple[list[Lazy], tuple[Any, ...]]:
+def apart(key: Any, shape: Shape) -> tuple[list[LazyTensor], tuple[Any, ...]]:
     """The index arrays of a key that a user wrote, and the key with something in their places;
     boolean masks as the positions they select."""
     items = key if isinstance(key, tuple) else (key,)
@@ -79,7 +79,7 @@ def apart(key: Any, shape: Shape) -> tuple[list[Lazy], tuple[Any, ...]]:
         locate(error, "x[key]", user_source())
         raise
     given = [k.index if isinstance(k, Chosen) else k for k in plain if _is_given(k)]
-    arrays = [k if isinstance(k, Lazy) else Lazy.handle_class.of(k) for k in given]
+    arrays = [k if isinstance(k, LazyTensor) else LazyTensor.handle_class.of(k) for k in given]
     places = [_CHOICE if isinstance(k, Chosen) else _INDICES for k in plain if _is_given(k)]
     at = iter(places)
     return arrays, tuple([next(at) if _is_given(k) else k for k in plain])
@@ -92,13 +92,13 @@ def together(indices: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([apart[k]() if isinstance(k, str) else k for k in key])
 
 
-@function
+@op_function
 def _picked(x: ArrayLike, indices: ArrayLike, key: Any, /) -> Any:
     return getitem(x, together(indices, key))
 
 
 def _is_given(k: Any) -> bool:
-    return isinstance(k, Lazy | np.ndarray | Chosen)
+    return isinstance(k, LazyTensor | np.ndarray | Chosen)
 
 
 def _takes_axes(k: Any) -> int:
@@ -147,14 +147,14 @@ def _plain_item(k: Any) -> Any:
         return np.array(k)
     if isinstance(k, str):
         raise IndexKindError(f"a string is no index: {k!r:.80}")
-    if isinstance(k, Lazy):
+    if isinstance(k, LazyTensor):
         return _known_mask(k) if k.dtype is bool_ else k
     if isinstance(k, np.ndarray):
         return k if k.dtype == np.bool_ else np.array(as_array(k))
     return k
 
 
-def _known_mask(k: Lazy) -> np.ndarray[Any, Any]:
+def _known_mask(k: LazyTensor) -> np.ndarray[Any, Any]:
     """The values of a mask, which selects as many elements as are true."""
     try:
         return k.value()
@@ -307,7 +307,7 @@ def index_of(indices: ArrayLike, what: str) -> Node:
     return index
 
 
-@function
+@op_function
 def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Any:
     """Elements of x at the given positions along an axis; indices may have any shape."""
     x, index = as_node(x), index_of(indices, "take")
@@ -316,7 +316,7 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Any:
     return Gather(normal_axis(0 if axis is None else axis, x.type.rank, "take"))(x, index)
 
 
-@function
+@op_function
 def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Any:
     """`y[i, j, ...] = x[i, indices[i, j, ...], ...]`: other axes run together and broadcast."""
     x, index = as_node(x), index_of(indices, "take_along_axis")
@@ -340,7 +340,7 @@ def of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
     return el.cast(node, x.dtype)
 
 
-@function
+@op_function
 def one_hot(indices: ArrayLike, num_classes: int | Dim, /, *, dtype: Any = float32) -> Any:
     """1 at the position of each index along a new last axis, 0 elsewhere; an index outside of
     0 to num_classes - 1 gives zeros only."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import broadcasting
 from retrograd.functions.broadcasting import (
@@ -22,10 +22,10 @@ from retrograd.ir import Dim, Node, Shape, TensorType, as_shape, bool_, full, in
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
 from retrograd.ops.leaf import Iota
-from retrograd.transforms.jit.shape_guards import assume
+from retrograd.transforms.jit.shape_guards import guard
 
 
-@function
+@op_function
 def reshape(x: ArrayLike, /, shape: Any, *, copy: bool | None = None) -> Any:
     """The same elements in row-major order under another shape; one size may be -1."""
     x = as_node(x)
@@ -45,7 +45,7 @@ def reshape(x: ArrayLike, /, shape: Any, *, copy: bool | None = None) -> Any:
     return ops.reshape(x, sizes)
 
 
-@function
+@op_function
 def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Any:
     """Reorder axes: axis i of the result is axis `axes[i]` of x."""
     x = as_node(x)
@@ -55,7 +55,7 @@ def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Any:
     return ops.permute(x, perm)
 
 
-@function
+@op_function
 def matrix_transpose(x: ArrayLike, /) -> Any:
     """The last two axes exchanged."""
     x = as_node(x)
@@ -64,7 +64,7 @@ def matrix_transpose(x: ArrayLike, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
-@function
+@op_function
 def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Any:
     """Two axes exchanged."""
     x = as_node(x)
@@ -74,7 +74,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Any:
     return ops.permute(x, order)
 
 
-@function
+@op_function
 def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Any:
     """Axes moved to new positions; the others keep their order."""
     x = as_node(x)
@@ -87,7 +87,7 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Any:
     return ops.permute(x, order)
 
 
-@function
+@op_function
 def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Any:
     """New axes of size 1 at the given positions of the result."""
     x = as_node(x)
@@ -99,7 +99,7 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Any:
     return ops.reshape(x, tuple(1 if i in axes else next(old) for i in range(x.type.rank + n)))
 
 
-@function
+@op_function
 def squeeze(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
     """Drop axes of size 1: those given, which must have that size, or all that have it."""
     x = as_node(x)
@@ -112,13 +112,13 @@ def squeeze(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
     return ops.reshape(x, tuple(d for i, d in enumerate(x.shape) if i not in axes))
 
 
-@function
+@op_function
 def broadcast_to(x: ArrayLike, /, shape: Any) -> Any:
     """x repeated to a shape, following the rules of broadcasting."""
     return broadcasting.broadcast_to(as_node(x), as_shape(shape))
 
 
-@function
+@op_function
 def broadcast_arrays(*arrays: ArrayLike) -> Any:
     """The arrays repeated to their common shape, as a tuple; dtypes stay."""
     nodes = [as_node(a) for a in arrays]
@@ -145,7 +145,7 @@ def _alike(arrays: Sequence[ArrayLike], what: str) -> list[Node]:
     return alike(*arrays)
 
 
-@function
+@op_function
 def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Any:
     """Join arrays along an axis; None flattens them first."""
     nodes = _alike(arrays, "concat")
@@ -154,7 +154,7 @@ def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Any:
     return ops.Concat(normal_axis(axis, nodes[0].type.rank, "concat"))(*nodes)
 
 
-@function
+@op_function
 def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
     """Join arrays of one shape along a new axis."""
     nodes = _alike(arrays, "stack")
@@ -165,7 +165,7 @@ def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
     return ops.Concat(at)(*(expand_dims(n, at) for n in nodes))
 
 
-@function
+@op_function
 def unstack(x: ArrayLike, /, axis: int = 0) -> Any:
     """The slices along an axis, as a tuple. How many there are is part of the program, so that a
     symbolic size is refused: `rg.scan` and `rg.vmap` go along such an axis."""
@@ -175,7 +175,7 @@ def unstack(x: ArrayLike, /, axis: int = 0) -> Any:
     return tuple(squeeze(ops.slice_axis(x, at, i, i + 1), at) for i in range(n))
 
 
-@function
+@op_function
 def split(x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0) -> Any:
     """Parts along an axis, as a tuple: so many equal parts, or parts of the given sizes."""
     x = as_node(x)
@@ -188,7 +188,7 @@ def split(x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0) -> Any:
         uneven = f"split of {n} elements into {count} equal parts"
         if count < 1:
             raise ShapeError(uneven)
-        x = assume(x, n % count, "<=", 0, uneven)
+        x = guard(x, n % count, "<=", 0, uneven)
         sizes = [n // count] * count
         n = n // count * count
     if sum(sizes) != n or any(isinstance(s, int) and s < 0 for s in sizes):
@@ -207,7 +207,7 @@ def _known_size(x: Node, axis: int, what: str) -> int:
     return n
 
 
-@function
+@op_function
 def flip(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
     """The order reversed along the given axes, all by default."""
     x = as_node(x)
@@ -215,7 +215,7 @@ def flip(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
     return ops.Flip(axes)(x) if axes else x
 
 
-@function
+@op_function
 def roll(x: ArrayLike, /, shift: Any, axis: Any = None) -> Any:
     """Elements moved along axes by `shift`, a number for each axis or one for all; those that leave
     come in at the other end. Without an axis, x is rolled as if it were flattened."""
@@ -236,7 +236,7 @@ def roll(x: ArrayLike, /, shift: Any, axis: Any = None) -> Any:
     return x
 
 
-@function
+@op_function
 def tile(x: ArrayLike, repetitions: int | Sequence[int], /) -> Any:
     """x laid side by side the given number of times along each axis."""
     x = as_node(x)
@@ -249,7 +249,7 @@ def tile(x: ArrayLike, repetitions: int | Sequence[int], /) -> Any:
     return ops.reshape(ops.expand(ops.reshape(x, sizes), wide, axes), result)
 
 
-@function
+@op_function
 def pad(x: ArrayLike, /, pad_width: Any, *, value: ArrayLike = 0) -> Any:
     """A constant put around x; `pad_width` is (before, after) for each axis, or one pair or number
     for all."""
@@ -292,19 +292,19 @@ def mask_below(rows: int | Dim, columns: int | Dim, k: int = 0) -> Node:
     return el.le(j - i, full(k, TensorType(int64, (rows, columns))))
 
 
-@function
+@op_function
 def tril(x: ArrayLike, /, *, k: int = 0) -> Any:
     """The lower triangles of matrices, on and below diagonal k; zero elsewhere."""
     return _triangle(x, k, True)
 
 
-@function
+@op_function
 def triu(x: ArrayLike, /, *, k: int = 0) -> Any:
     """The upper triangles of matrices, on and above diagonal k; zero elsewhere."""
     return _triangle(x, k, False)
 
 
-@function
+@op_function
 def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
     """Coordinate arrays of the grid spanned by vectors, as a tuple."""
     if indexing not in ("xy", "ij"):

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.functions.broadcasting import (
     as_node,
-    floating,
     keep_dims,
     normal_axes,
     normal_axis,
+    promote_to_float,
 )
 from retrograd.functions.elementwise import ArrayLike
 from retrograd.ir import (
@@ -49,7 +49,7 @@ def _over(op: Callable[..., Any], x: Node, axis: Axis, keepdims: bool, what: str
     return keep_dims(op(axes)(x) if axes else x, x.shape, axes, keepdims)
 
 
-@function
+@op_function
 def sum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     """Sum over the given axes, all by default. Over no elements it is 0.
 
@@ -67,7 +67,7 @@ def sum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool
     return _over(ops.ReduceSum, x, axis, keepdims, "sum")
 
 
-@function
+@op_function
 def prod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     """Product over the given axes, all by default. Over no elements it is 1.
 
@@ -78,25 +78,25 @@ def prod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: boo
     return _over(ops.ReduceProd, x, axis, keepdims, "prod")
 
 
-@function
+@op_function
 def max(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Maximum over the given axes; NaN if an element is NaN. Ties share the gradient equally."""
     return _over(ops.ReduceMax, as_node(x), axis, keepdims, "max")
 
 
-@function
+@op_function
 def min(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Minimum over the given axes; NaN if an element is NaN. Ties share the gradient equally."""
     return _over(ops.ReduceMin, as_node(x), axis, keepdims, "min")
 
 
-@function
+@op_function
 def any(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Whether an element is true (not zero)."""
     return _over(ops.ReduceAny, el.cast(as_node(x), bool_), axis, keepdims, "any")
 
 
-@function
+@op_function
 def all(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Whether every element is true (not zero)."""
     return _over(ops.ReduceAll, el.cast(as_node(x), bool_), axis, keepdims, "all")
@@ -114,11 +114,11 @@ def count(x: Node, axes: Sequence[int], minus: int | float = 0) -> Node:
     return full(n - minus if n > minus or not minus else math.nan, TensorType(x.dtype, ()))
 
 
-@function
+@op_function
 def mean(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Arithmetic mean over the given axes, all by default; NaN over no elements. The error is that
     of `sum`, divided by n; half precision is rounded after the division."""
-    x = floating(x)
+    x = promote_to_float(x)
     axes = normal_axes(axis, x.type.rank, "mean")
     return keep_dims(mean_over(x, axes), x.shape, axes, keepdims)
 
@@ -141,13 +141,13 @@ def expand_scalar(x: Node, like: Node) -> Node:
     return expand(x, like.shape, tuple(range(like.type.rank)))
 
 
-@function
+@op_function
 def var(
     x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, *, keepdims: bool = False
 ) -> Any:
     """Variance over the given axes: the mean square deviation, divided by `n - correction`; NaN
     where that is not positive. Of complex numbers that of the absolute deviation, a real number."""
-    x = floating(x)
+    x = promote_to_float(x)
     axes, dtype = normal_axes(axis, x.type.rank, "var"), x.dtype.real
     x = widened(x)
     deviation = x - expand(mean_over(x, axes), x.shape, axes)
@@ -158,7 +158,7 @@ def var(
     return keep_dims(result, x.shape, axes, keepdims)
 
 
-@function
+@op_function
 def std(
     x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, *, keepdims: bool = False
 ) -> Any:
@@ -175,10 +175,10 @@ def root(f: Callable[[Node], Node], x: Node) -> Node:
     return el.select(zero, full(0, y.type), y)
 
 
-@function
+@op_function
 def logsumexp(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """`log(sum(exp(x)))` over the given axes without overflow; -inf where all elements are."""
-    return _over(ops.LogSumExp, floating(x), axis, keepdims, "logsumexp")
+    return _over(ops.LogSumExp, promote_to_float(x), axis, keepdims, "logsumexp")
 
 
 def _position(op: type[ops.ArgMax], x: Node, axis: int | None, keepdims: bool, what: str) -> Node:
@@ -190,19 +190,19 @@ def _position(op: type[ops.ArgMax], x: Node, axis: int | None, keepdims: bool, w
     return keep_dims(op(at)(x), shape, (at,), keepdims)
 
 
-@function
+@op_function
 def argmax(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> Any:
     """Index of the first maximum along an axis, or in the flattened array; int64."""
     return _position(ops.ArgMax, as_node(x), axis, keepdims, "argmax")
 
 
-@function
+@op_function
 def argmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> Any:
     """Index of the first minimum along an axis, or in the flattened array; int64."""
     return _position(ops.ArgMin, as_node(x), axis, keepdims, "argmin")
 
 
-@function
+@op_function
 def count_nonzero(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements are not zero along the given axes, all by default; int64. NaN is not zero.
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.eager.conversion import promote
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
     broadcast_to,
-    floating,
     integer,
     normal_axis,
+    promote_to_float,
 )
 from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.reductions import summed
@@ -44,7 +44,7 @@ def _along(
     return Concat(at)(first, y)
 
 
-@function
+@op_function
 def cumulative_sum(
     x: ArrayLike,
     /,
@@ -69,7 +69,7 @@ def cumulative_sum(
     return _along(ops.CumSum, x, axis, include_initial, "cumulative_sum")
 
 
-@function
+@op_function
 def cumulative_prod(
     x: ArrayLike,
     /,
@@ -101,7 +101,7 @@ def _ordered(x: ArrayLike, what: str) -> Node:
     return node
 
 
-@function
+@op_function
 def cummax(x: ArrayLike, /, axis: int | None = None) -> Any:
     """Running maximum along an axis; NaN from the first NaN on. An array with one axis needs none.
 
@@ -114,7 +114,7 @@ def cummax(x: ArrayLike, /, axis: int | None = None) -> Any:
     return _along(ops.CumMax, _ordered(x, "cummax"), axis, what="cummax")
 
 
-@function
+@op_function
 def cummin(x: ArrayLike, /, axis: int | None = None) -> Any:
     """Running minimum along an axis; NaN from the first NaN on. An array with one axis needs none.
 
@@ -127,7 +127,7 @@ def cummin(x: ArrayLike, /, axis: int | None = None) -> Any:
     return _along(ops.CumMin, _ordered(x, "cummin"), axis, what="cummin")
 
 
-@function
+@op_function
 def logcumsumexp(x: ArrayLike, /, axis: int | None = None) -> Any:
     """`log(cumsum(exp(x)))` along an axis without overflow; -inf while all elements are.
 
@@ -135,10 +135,10 @@ def logcumsumexp(x: ArrayLike, /, axis: int | None = None) -> Any:
     >>> bool(abs(rg.logcumsumexp([0.0, 0.0])[1].item() - 0.6931472) < 1e-6)
     True
     """
-    return _along(ops.LogCumSumExp, floating(x), axis, what="logcumsumexp")
+    return _along(ops.LogCumSumExp, promote_to_float(x), axis, what="logcumsumexp")
 
 
-@function
+@op_function
 def diff(
     x: ArrayLike,
     /,

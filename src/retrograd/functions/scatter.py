@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.autodiff import pullback
-from retrograd.eager.dispatch import function
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.dispatch import op_function
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, IndexRangeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -35,7 +35,7 @@ SCATTERS: dict[str, Any] = {
 MEET = {"add": el.add, "multiply": el.mul, "min": el.min, "max": el.max}
 
 
-class At:
+class IndexUpdater:
     """What `x.at` returns: takes a key, and then says what happens there.
 
     Where index arrays name an element more than once, all values take their turn, in order. A
@@ -47,8 +47,8 @@ class At:
         self._x = x
         self._key = key
 
-    def __getitem__(self, key: Any) -> At:
-        return At(self._x, key)
+    def __getitem__(self, key: Any) -> IndexUpdater:
+        return IndexUpdater(self._x, key)
 
     def get(self) -> Any:
         """`x[key]`."""
@@ -77,14 +77,14 @@ class At:
 
     def _updated(self, value: Any, mode: str) -> Any:
         x, key = self._x, self._key
-        if isinstance(key, Lazy) and key.dtype is bool_:
+        if isinstance(key, LazyTensor) and key.dtype is bool_:
             rank = len(value.shape) if hasattr(value, "shape") else np.ndim(value)
             if rank <= len(x.shape) - len(key.shape):
                 return masked(x, key, value, mode)
         return updated(x, *apart(key, x.shape), value, mode)
 
 
-@function
+@op_function
 def updated(
     x: ArrayLike, indices: ArrayLike, key: tuple[Any, ...], value: ArrayLike, mode: str, /
 ) -> Any:
@@ -123,7 +123,7 @@ def _of_numbers(x: Any, mode: str) -> Node:
     return x
 
 
-@function
+@op_function
 def masked(x: ArrayLike, mask: ArrayLike, value: ArrayLike, mode: str, /) -> Any:
     """x where a mask over its first axes is true combined with a value, of the other axes at most:
     that needs no positions."""
@@ -170,7 +170,7 @@ def _scattered(mode: str, x: Any, indices: Any, updates: Any, axis: int, what: s
     return result
 
 
-@function
+@op_function
 def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
     """x with updates added at the given positions along an axis; positions may repeat.
 
@@ -187,7 +187,7 @@ def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
     return _scattered("add", x, indices, updates, axis, "scatter_add")
 
 
-@function
+@op_function
 def scatter_set(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
     """x with elements replaced at the given positions along an axis, as `scatter_add` has them; the
     last update stays where positions repeat, and gets the gradient.
@@ -199,7 +199,7 @@ def scatter_set(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
     return _scattered("set", x, indices, updates, axis, "scatter_set")
 
 
-@function
+@op_function
 def scatter_mul(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
     """x multiplied by updates at the given positions along an axis, as `scatter_add` has them. The
     gradient is exact where updates are zero.
@@ -211,7 +211,7 @@ def scatter_mul(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
     return _scattered("multiply", x, indices, updates, axis, "scatter_mul")
 
 
-@function
+@op_function
 def scatter_min(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
     """x where elements at the given positions are at most the updates, as `scatter_add` has them;
     equal ones share the gradient. NaN if one is NaN.
@@ -223,7 +223,7 @@ def scatter_min(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
     return _scattered("min", x, indices, updates, axis, "scatter_min")
 
 
-@function
+@op_function
 def scatter_max(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
     """x where elements at the given positions are at least the updates, as `scatter_add` has them;
     equal ones share the gradient. NaN if one is NaN.
@@ -235,7 +235,7 @@ def scatter_max(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
     return _scattered("max", x, indices, updates, axis, "scatter_max")
 
 
-@function
+@op_function
 def put_along_axis(
     x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, axis: int = -1, mode: str = "set"
 ) -> Any:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import function
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.dispatch import op_function
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import ShapeError, TraceError
 from retrograd.functions.broadcasting import alike, as_node, integer
 from retrograd.functions.elementwise import ArrayLike
@@ -34,7 +34,7 @@ def known_size(x: Any, what: str, argument: str = "size") -> int:
         f"the size of the result of {what} depends on values, which are not known while a function "
         f"is traced; give {argument}="
     )
-    if not isinstance(x, Lazy):
+    if not isinstance(x, LazyTensor):
         raise TraceError(message)
     try:
         return int(x.value())
@@ -88,7 +88,7 @@ def nonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) ->
     return tuple(_nonzero(x, size, fill_value))
 
 
-@function
+@op_function
 def _nonzero(x: ArrayLike, size: int, fill_value: int, /) -> Any:
     x = as_node(x)
     if x.type.rank == 0:
@@ -112,7 +112,7 @@ def argwhere(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -
     return stack(list(nonzero(x, size=size, fill_value=fill_value)), axis=-1)
 
 
-@function
+@op_function
 def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Any:
     """Whether each element of x1 occurs in x2; with `invert`, whether it does not. NaN does not.
 
@@ -164,7 +164,7 @@ def _ascending(row: Node) -> Node:
     return Gather(0)(by_height, ArgSort(0)(Gather(0)(first, by_height)))
 
 
-@function
+@op_function
 def _groups(x: ArrayLike, /) -> Any:
     """The order of the flattened elements, which of them begin a group of equal ones, and the
     number of groups."""
@@ -179,7 +179,7 @@ def _groups(x: ArrayLike, /) -> Any:
     return order, begins, ReduceSum((0,))(el.cast(begins, int64))
 
 
-@function
+@op_function
 def _unique(x: ArrayLike, order: ArrayLike, begins: ArrayLike, size: int, /) -> Any:
     x, order, begins = as_node(x), as_node(order), as_node(begins)
     row = flat(x)

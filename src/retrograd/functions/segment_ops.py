@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.functions.broadcasting import as_node, floating
+from retrograd.functions.broadcasting import as_node, promote_to_float
 from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.searching import known_size
 from retrograd.ir import DType, Node, TensorType, as_shape, bool_, float32, full, int64
@@ -35,7 +35,7 @@ def _number_of(segment_ids: Any, num_segments: Any, what: str) -> Any:
     return known_size(_greatest(segment_ids), what, "num_segments") + 1
 
 
-@function
+@op_function
 def _greatest(segment_ids: ArrayLike, /) -> Any:
     ids = el.cast(_ids(segment_ids), int64)
     return ReduceMax((0,))(pad(ids, (1,), (0,), value=-1))
@@ -81,7 +81,7 @@ def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     return _segment_sum(data, segment_ids, n)
 
 
-@function
+@op_function
 def _segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /) -> Any:
     return _segments(ScatterAdd, data, segment_ids, num_segments, _zero, "segment_sum")
 
@@ -101,9 +101,9 @@ def segment_mean(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | No
     return _segment_mean(data, segment_ids, n)
 
 
-@function
+@op_function
 def _segment_mean(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /) -> Any:
-    x, ids = floating(data), _ids(segment_ids)
+    x, ids = promote_to_float(data), _ids(segment_ids)
     total = _segments(ScatterAdd, x, ids, num_segments, _zero, "segment_mean")
     (size,) = as_shape((num_segments,))
     counter = TensorType(int64, (size,))
@@ -123,7 +123,7 @@ def segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | No
     return _segment_prod(data, segment_ids, n)
 
 
-@function
+@op_function
 def _segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /) -> Any:
     return _segments(ScatterMul, data, segment_ids, num_segments, lambda _: 1, "segment_prod")
 
@@ -148,7 +148,7 @@ def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     return _segment_max(data, segment_ids, n)
 
 
-@function
+@op_function
 def _segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /) -> Any:
     return _segments(ScatterMax, data, segment_ids, num_segments, _least, "segment_max")
 
@@ -165,7 +165,7 @@ def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     return _segment_min(data, segment_ids, n)
 
 
-@function
+@op_function
 def _segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /) -> Any:
     return _segments(ScatterMin, data, segment_ids, num_segments, _most, "segment_min")
 
@@ -186,9 +186,9 @@ def segment_softmax(
     return _segment_softmax(data, segment_ids, n)
 
 
-@function
+@op_function
 def _segment_softmax(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /) -> Any:
-    x, ids = floating(data), _ids(segment_ids)
+    x, ids = promote_to_float(data), _ids(segment_ids)
     dtype = x.dtype
     x = el.cast(x, float32) if dtype.is_half else x
     top = _segments(ScatterMax, StopGradient()(x), ids, num_segments, _least, "segment_softmax")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     alike,
     as_node,
-    floating,
     integer,
     normal_axes,
     normal_axis,
+    promote_to_float,
 )
 from retrograd.functions.elementwise import ArrayLike
 from retrograd.ir import Dim, Node, TensorType, float64, full, int64, product
@@ -27,7 +27,7 @@ Axis = int | tuple[int, ...] | None
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
-@function
+@op_function
 def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements along an axis in order, NaN at the end.
 
@@ -42,7 +42,7 @@ def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: b
     return Sort(normal_axis(axis, x.type.rank, "sort"), bool(descending))(x)
 
 
-@function
+@op_function
 def argsort(
     x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True
 ) -> Any:
@@ -78,7 +78,7 @@ def topk(
     return TopK(*_topk(x, k, axis, largest))
 
 
-@function
+@op_function
 def _topk(x: ArrayLike, k: int, axis: int, largest: bool, /) -> Any:
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "topk")
@@ -89,7 +89,7 @@ def _topk(x: ArrayLike, k: int, axis: int, largest: bool, /) -> Any:
     return gather_along(x, positions, at), positions
 
 
-@function
+@op_function
 def searchsorted(
     x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None
 ) -> Any:
@@ -113,7 +113,7 @@ def searchsorted(
     return SearchSorted(side == "right", row.type.rank - 1)(row, values)
 
 
-@function
+@op_function
 def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Any:
     """The number of the bin, int64, that each element falls into; `bins` ascend.
 
@@ -127,7 +127,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Any:
 
 
 # -- quantiles -------------------------------------------------------------------------------------
-@function
+@op_function
 def quantile(
     x: ArrayLike,
     q: ArrayLike,
@@ -151,7 +151,7 @@ def quantile(
     """
     if method not in METHODS:
         raise OptionError(f"quantile: method is one of {', '.join(METHODS)}, not {method!r}")
-    x = floating(x)
+    x = promote_to_float(x)
     q = _shares(q)
     axes = normal_axes(axis, x.type.rank, "quantile")
     kept = [i for i in range(x.type.rank) if i not in axes]
@@ -222,7 +222,7 @@ def _mixed(a: Node, b: Node, part: Node) -> Node:
     return el.select(el.lt(part, full(0.5, part.type)), up, down)
 
 
-@function
+@op_function
 def percentile(
     x: ArrayLike,
     q: ArrayLike,
@@ -245,7 +245,7 @@ def percentile(
     return quantile(as_node(x), q, axis, method=method, keepdims=keepdims)
 
 
-@function
+@op_function
 def median(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """The middle of the elements along the given axes; of an even number, the mean of both.
 

@@ -18,11 +18,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import OptionError
 from retrograd.functions.activations import log_sigmoid as log_expit
 from retrograd.functions.activations import log_softmax, softmax
-from retrograd.functions.broadcasting import together
+from retrograd.functions.broadcasting import broadcast
 from retrograd.functions.elementwise import (
     ArrayLike,
     cbrt,
@@ -113,18 +113,18 @@ def _elementwise(op: el.Elementwise, name: str, doc: str) -> Callable[..., Any]:
     if op.arity == 1:
 
         def unary(x: ArrayLike, /) -> Any:
-            return op(*together(x, floating=True))
+            return op(*broadcast(x, floating=True))
 
         call: Callable[..., Any] = unary
     else:
 
         def binary(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-            return op(*together(x1, x2, floating=True))
+            return op(*broadcast(x1, x2, floating=True))
 
         call = binary
     call.__name__ = call.__qualname__ = name
     call.__doc__ = doc
-    return function(call, numbers=op.arity == 2)
+    return op_function(call, numbers=op.arity == 2)
 
 
 # fmt: off
@@ -182,14 +182,14 @@ def _wide(*nodes: Node) -> tuple[Node, ...]:
     return tuple(el.cast(x, float32) if x.dtype.is_half else x for x in nodes)
 
 
-@function
+@op_function
 def polygamma(n: ArrayLike, x: ArrayLike, /) -> Any:
     """The n-th derivative of `digamma` for whole n, `(-1)**(n+1) n! zeta(n + 1, x)` from 1 on.
 
     There is no gradient in n: it is NaN. Within `8 + n` units in the last place for float64.
     """
     if isinstance(n, int):
-        (x,) = together(x, floating=True)
+        (x,) = broadcast(x, floating=True)
         if n < 0:
             raise OptionError(f"polygamma takes orders from 0 on, not {n}")
         if n < 2:
@@ -197,7 +197,7 @@ def polygamma(n: ArrayLike, x: ArrayLike, /) -> Any:
         (y,) = _wide(x)
         value = (-1) ** (n + 1) * math.factorial(n) * ops.zeta(ops.like(n + 1, y), y)
         return el.cast(value, x.dtype)
-    order, x = together(n, x, floating=True)
+    order, x = broadcast(n, x, floating=True)
     k, y = _wide(order, x)
     odd = el.mod(k, full(2, k.type)) > 0.5
     size = ops.gamma(k + 1) * ops.zeta(k + 1, y)
@@ -205,7 +205,7 @@ def polygamma(n: ArrayLike, x: ArrayLike, /) -> Any:
     return el.cast(value, x.dtype)
 
 
-@function
+@op_function
 def zeta(x: ArrayLike, q: ArrayLike | None = None, /) -> Any:
     """Hurwitz' zeta function `sum_k (k + q)**-x` for `x > 1`, Riemann's (`q = 1`) without q.
 
@@ -213,14 +213,14 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None, /) -> Any:
     `x = 1`; below NaN. The gradient in q is exact; that in x is not offered: it is NaN. Within
     `8 + x / 2` units in the last place for float64.
     """
-    s, q = together(x, 1.0 if q is None else q, floating=True)
+    s, q = broadcast(x, 1.0 if q is None else q, floating=True)
     return ops.zeta(s, q)
 
 
-@function
+@op_function
 def gammasgn(x: ArrayLike, /) -> Any:
     """The sign of the gamma function: of the zeros' own sign at 0, NaN at the negative integers."""
-    (x,) = together(x, floating=True)
+    (x,) = broadcast(x, floating=True)
     whole = el.floor(x)
     odd = el.mod(whole, full(2, x.type)) > 0.5
     sign = el.select(odd, full(-1, x.type), full(1, x.type))
@@ -230,11 +230,11 @@ def gammasgn(x: ArrayLike, /) -> Any:
     return el.select(el.is_zero(x), el.sign(el.reciprocal(x)), sign)
 
 
-@function
+@op_function
 def beta(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """`B(x1, x2) = Gamma(x1) Gamma(x2) / Gamma(x1 + x2)`, from `betaln`: for float64 within
     `8 + |log B|` units in the last place."""
-    a, b = together(x1, x2, floating=True)
+    a, b = broadcast(x1, x2, floating=True)
     p, q = _wide(a, b)
     sign = gammasgn(p) * gammasgn(q) * gammasgn(p + q)
     positive = (p > 0) & (q > 0)
@@ -242,11 +242,11 @@ def beta(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     return el.cast(sign * el.exp(ops.betaln(p, q)), a.dtype)
 
 
-@function
+@op_function
 def multigammaln(a: ArrayLike, d: int, /) -> Any:
     """The logarithm of the multivariate gamma function of dimension d, for `a > (d - 1) / 2`:
     `d (d - 1) / 4 log(pi) + sum_{j < d} gammaln(a - j / 2)`."""
-    (a,) = together(a, floating=True)
+    (a,) = broadcast(a, floating=True)
     if d < 1:
         raise OptionError(f"multigammaln takes a dimension from 1 on, not {d}")
     (x,) = _wide(a)
@@ -256,7 +256,7 @@ def multigammaln(a: ArrayLike, d: int, /) -> Any:
     return el.cast(total, a.dtype)
 
 
-@function
+@op_function
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Any:
     """The regularised incomplete beta function
 
@@ -267,20 +267,20 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Any:
     powers of its scores, higher ones are NaN. For float64 within `8 + |log I|` units in the last
     place, or of 1 where it is computed as `1 - I_{1-x}(b, a)`.
     """
-    return ops.betainc(*together(a, b, x, floating=True))
+    return ops.betainc(*broadcast(a, b, x, floating=True))
 
 
-@function
+@op_function
 def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Any:
     """`1 - I_x(a, b) = I_{1-x}(b, a)`; see `betainc`."""
-    a, b, x = together(a, b, x, floating=True)
+    a, b, x = broadcast(a, b, x, floating=True)
     return ops.betainc(b, a, 1 - x)
 
 
-@function
+@op_function
 def log_ndtr(x: ArrayLike, /) -> Any:
     """`log(ndtr(x))`, accurate in both tails, as are its gradients."""
-    (x,) = together(x, floating=True)
+    (x,) = broadcast(x, floating=True)
     (z,) = _wide(x)
     low = z < -1
     t = el.select(low, z, full(-1, z.type)) * -math.sqrt(0.5)
@@ -289,18 +289,18 @@ def log_ndtr(x: ArrayLike, /) -> Any:
     return el.cast(el.select(low, lower, upper), x.dtype)
 
 
-@function
+@op_function
 def kl_div(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """`x1 log(x1 / x2) - x1 + x2` of positive arguments, x2 where x1 is 0 and x2 is not negative,
     inf elsewhere. The loss of that name is `rg.nn.functional.kl_div`."""
-    a, b = together(x1, x2, floating=True)
+    a, b = broadcast(x1, x2, floating=True)
     return ops.rel_entr(a, b) - a + b
 
 
 def _unscaled(op: el.Elementwise, x: ArrayLike, order: int) -> Node:
     """`I_n` from `exp(-|x|) I_n(x)`, times the exponential in two steps as the result may be less
     than that; below 1 by its power series, as derivatives of the product would cancel."""
-    (x,) = together(x, floating=True)
+    (x,) = broadcast(x, floating=True)
     (z,) = _wide(x)
     size = el.abs(z)
     near = size < 1
@@ -317,25 +317,25 @@ def _unscaled(op: el.Elementwise, x: ArrayLike, order: int) -> Node:
     return el.cast(el.select(near, first, op(far) * half * half), x.dtype)
 
 
-@function
+@op_function
 def i0(x: ArrayLike, /) -> Any:
     """The modified Bessel function of the first kind of order 0, from `i0e`."""
     return _unscaled(ops.i0e, x, 0)
 
 
-@function
+@op_function
 def i1(x: ArrayLike, /) -> Any:
     """The modified Bessel function of the first kind of order 1, from `i1e`."""
     return _unscaled(ops.i1e, x, 1)
 
 
 def _decaying(op: el.Elementwise, x: ArrayLike) -> Node:
-    (x,) = together(x, floating=True)
+    (x,) = broadcast(x, floating=True)
     (z,) = _wide(x)
     return el.cast(op(z) * el.exp(-z), x.dtype)
 
 
-@function
+@op_function
 def k0(x: ArrayLike, /) -> Any:
     """The modified Bessel function of the second kind of order 0, from `k0e`; inf at 0, NaN below.
 
@@ -346,17 +346,17 @@ def k0(x: ArrayLike, /) -> Any:
     return _decaying(ops.k0e, x)
 
 
-@function
+@op_function
 def k1(x: ArrayLike, /) -> Any:
     """The modified Bessel function of the second kind of order 1, from `k1e`; inf at 0, NaN
     below."""
     return _decaying(ops.k1e, x)
 
 
-@function
+@op_function
 def sinc(x: ArrayLike, /) -> Any:
     """`sin(pi x) / (pi x)`, 1 at 0; below 1/4 its series, so that gradients hold at 0 too."""
-    (x,) = together(x, floating=True)
+    (x,) = broadcast(x, floating=True)
     (z,) = _wide(x)
     near = el.abs(z) < 0.25
     small = el.select(near, z, full(0, z.type)) * math.pi

@@ -9,7 +9,7 @@ import numpy as np
 
 from retrograd import pytree
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import is_tracing
 from retrograd.errors import CycleError, DTypeError, FormatError, ShapeError
 from retrograd.functions import creation, manipulation
@@ -29,7 +29,7 @@ FIELDS = (
 
 def known(x: Any) -> Array | None:
     """The elements of an array that is at hand; None of one that is being traced."""
-    if isinstance(x, Lazy):
+    if isinstance(x, LazyTensor):
         return x.value() if x.is_computed else None
     return as_array(x)
 
@@ -313,7 +313,7 @@ def _zeros(size: Any) -> Tensor:
 
 def _edges(edges: Any) -> Tensor:
     """Edges as int64 `[2, E]`."""
-    if isinstance(edges, Lazy):
+    if isinstance(edges, LazyTensor):
         if not edges.dtype.is_integer:
             raise DTypeError(f"edges are integers [2, E], not {edges.dtype}")
         found: Any = edges if edges.dtype.name == "int64" else el.astype(edges, "int64")

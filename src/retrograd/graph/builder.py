@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import Lazy, leaf
+from retrograd.eager.lazy_tensor import LazyTensor, leaf
 from retrograd.errors import ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.graph.graph import Graph, closed
@@ -66,7 +66,7 @@ class GraphBuilder:
 
     def output(self, value: Any, name: str = "") -> None:
         """Make a value an output of the graph."""
-        node = value.node if isinstance(value, Lazy) else constant(as_array(value))
+        node = value.node if isinstance(value, LazyTensor) else constant(as_array(value))
         if name:
             node = (Alias()(node) if node.op == "input" else node).renamed(name)
         self._outputs.append(node)

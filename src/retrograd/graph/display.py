@@ -9,7 +9,7 @@ from typing import Any
 
 from retrograd import viz
 from retrograd.files import write_atomically
-from retrograd.gc_paused import uncollected
+from retrograd.gc_paused import gc_paused
 from retrograd.viz import Document
 
 
@@ -19,7 +19,7 @@ def show_page(doc: Document, path: str | os.PathLike[str] | None, open_it: bool)
     Without a path it goes into a fresh directory for temporary files. In a notebook it appears
     below the cell, elsewhere in a browser.
     """
-    with uncollected():
+    with gc_paused():
         html = viz.page(doc)
     if path is None:
         import tempfile

@@ -16,10 +16,10 @@ from retrograd.ir import Graph, Node, TupleType
 from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import real_arrays, real_graph
 from retrograd.runtime.backend import Array, bind
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.schedule.kernel_report import arena_report, kernel_reports
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 from retrograd.viz import Document
 
 
@@ -68,7 +68,7 @@ def _gradient_names(wanted: Sequence[Node], graph: Graph) -> list[str]:
     return [f"∂{x.name or f'%{position.get(x, x.id)}'}" for x in wanted]
 
 
-def explored(
+def explorer_document(
     what: Backward,
     arrays: Sequence[Array] | None = None,
     profile: bool = False,
@@ -147,11 +147,11 @@ def _plain(a: Array) -> Array:
 def add_kernels(doc: Document, graph: Graph, arrays: Sequence[Array] | None) -> None:
     """The kernels the compiler makes of a graph, measured if there are arrays to run it on."""
     if arrays is None:
-        plan = Plan(optimize(real_graph(graph)))
+        plan = KernelPlan(optimize(real_graph(graph)))
         sizes: dict[str, int] | None = None if graph.dim_names else {}
         put_kernels(doc, graph, plan, sizes, None)
         return
-    program = LLVMProgram(real_graph(graph), timed=True, simplify=True)
+    program = Executable(real_graph(graph), timed=True, simplify=True)
     times = program.measure(real_arrays(list(arrays)))
     put_kernels(doc, graph, program.plan, bind(graph.inputs, arrays), times)
 
@@ -159,7 +159,7 @@ def add_kernels(doc: Document, graph: Graph, arrays: Sequence[Array] | None) -> 
 def put_kernels(
     doc: Document,
     graph: Graph,
-    plan: Plan,
+    plan: KernelPlan,
     sizes: Mapping[str, int] | None,
     times: Sequence[float] | None,
 ) -> None:

@@ -13,17 +13,17 @@ from typing import Any
 from retrograd import autodiff, ir, pytree
 from retrograd import viz as drawing
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import Data, Lazy, evaluate, leaf
-from retrograd.eager.leaf import STALE
+from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
+from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import current_backend, tracing
 from retrograd.eager.program_cache import escaped
 from retrograd.errors import ArgumentError, FormatError, ShapeError, TraceError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.functions.broadcasting import as_node
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.gc_paused import uncollected
+from retrograd.gc_paused import gc_paused
 from retrograd.graph.display import show_page
-from retrograd.graph.explorer import Backward, again, explored, with_backward
+from retrograd.graph.explorer import Backward, again, explorer_document, with_backward
 from retrograd.ir import Node, TensorType, as_dtype, substitute
 from retrograd.onnx import offered, to_bytes
 from retrograd.ops.leaf import constant, input_node
@@ -32,13 +32,13 @@ from retrograd.passes.after_autodiff import settled, written
 from retrograd.passes.lowering.complex import real_arrays, real_graph
 from retrograd.runtime.backend import Array, Program, bind
 from retrograd.runtime.backends import compile_graph
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.threads import threads_here
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 from retrograd.schedule.tiling.groups import GRAIN
 from retrograd.shared import contained
 from retrograd.transforms.jit.arguments import argument, argument_names
-from retrograd.transforms.jit.shape_guards import Assumptions
+from retrograd.transforms.jit.shape_guards import ShapeGuards
 
 PLANNED = 20_000  # nodes of graphs whose memory is worth planning only to tell it
 
@@ -85,7 +85,7 @@ class Graph(ir.Graph):
         known = sizes or {}
         if len(self) > PLANNED or not set(self.dim_names) <= set(known):
             return found
-        plan = Plan(optimize(real_graph(self)))
+        plan = KernelPlan(optimize(real_graph(self)))
         shared = plan.threaded and (not self.dim_names or plan.shared_nanoseconds(known) >= GRAIN)
         peak = plan.peak_bytes(known, threads=threads_here() if shared else 1)
         return replace(found, compiled_bytes=peak)
@@ -103,11 +103,11 @@ class Graph(ir.Graph):
         4 kernels for ... nodes; ...
         """
         if not args and not named:
-            return Plan(optimize(real_graph(self))).explain()
+            return KernelPlan(optimize(real_graph(self))).explain()
         arrays = [
             argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
         ]
-        program = LLVMProgram(real_graph(self), timed=True, simplify=True)
+        program = Executable(real_graph(self), timed=True, simplify=True)
         sizes = bind(self.inputs, arrays)
         return program.plan.explain(sizes, program.measure(real_arrays(arrays)))
 
@@ -130,7 +130,7 @@ class Graph(ir.Graph):
             raise ShapeError(f"the graph has no input named {unknown[0]!r}")
         free = [x for x in self.inputs if x.name not in named]
         if len(args) < len(free):
-            free = [x for x in free if not isinstance(x.prim, Data)]
+            free = [x for x in free if not isinstance(x.prim, ConcreteLeaf)]
         if len(args) != len(free):
             names = ", ".join(x.name or "?" for x in free)
             raise ShapeError(f"the graph takes {len(free)} arguments ({names}), not {len(args)}")
@@ -210,7 +210,7 @@ class Graph(ir.Graph):
         >>> g = rg.trace(lambda a, b: rg.relu(a * b), rg.spec(()), rg.spec(()))
         >>> g.to_html(getfixture("tmp_path") / "product.html", inputs=(2.0, 3.0))
         """
-        with uncollected():
+        with gc_paused():
             page = drawing.page(self._page(inputs, gradient, profile, compare))
         write_atomically(path, page.encode(), "page")
 
@@ -231,7 +231,7 @@ class Graph(ir.Graph):
         given: Any = None
         if args or named:
             given = dict(zip(self.inputs, self._matched(args, named), strict=True))
-        with uncollected():
+        with gc_paused():
             doc = self._page(given, gradient, profile, compare)
         return show_page(doc, path, open)
 
@@ -252,7 +252,7 @@ class Graph(ir.Graph):
     ) -> drawing.Document:
         """What the page of `to_html` shows, as dicts and lists that JSON can hold: the format is
         described in `docs/document-format.md`. Options as there."""
-        with uncollected():
+        with gc_paused():
             doc = self._explored(inputs, self._shown(gradient, compare), profile, compare)
             return drawing.completed(doc)
 
@@ -261,7 +261,7 @@ class Graph(ir.Graph):
     ) -> drawing.Document:
         if compare is not None:
             return drawing.compared(drawing.document(self), drawing.document(compare))
-        return explored(what, self._arrays(inputs), profile)
+        return explorer_document(what, self._arrays(inputs), profile)
 
     def _shown(self, gradient: bool, compare: ir.Graph | None) -> Backward:
         if compare is not None:
@@ -273,7 +273,7 @@ class Graph(ir.Graph):
     def _arrays(self, inputs: Any) -> list[Array] | None:
         """Arrays of the inputs, where all are given or have values of their own."""
         if inputs is None:
-            if not self.inputs or not all(isinstance(x.prim, Data) for x in self.inputs):
+            if not self.inputs or not all(isinstance(x.prim, ConcreteLeaf) for x in self.inputs):
                 return None
             values = self._matched((), {})
         elif isinstance(inputs, Mapping) and all(isinstance(k, Node) for k in inputs):
@@ -315,7 +315,7 @@ class Graph(ir.Graph):
 
     def _weights(self) -> dict[Node, Array]:
         """The inputs that have a value of their own."""
-        return {x: x.prim.array for x in self.inputs if isinstance(x.prim, Data)}
+        return {x: x.prim.array for x in self.inputs if isinstance(x.prim, ConcreteLeaf)}
 
     def __copy__(self) -> Graph:
         return self
@@ -324,7 +324,9 @@ class Graph(ir.Graph):
         return self  # nothing in it changes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {i: x.prim.array for i, x in enumerate(self.inputs) if isinstance(x.prim, Data)}
+        values = {
+            i: x.prim.array for i, x in enumerate(self.inputs) if isinstance(x.prim, ConcreteLeaf)
+        }
         return _restored, (str(self), values)
 
 
@@ -359,21 +361,21 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     leaves, structure = pytree.flatten(args)
     names = argument_names(f, args)
     inputs = [input_node(_type_of(x), n) for x, n in zip(leaves, names, strict=True)]
-    assumed = Assumptions(inputs)
+    assumed = ShapeGuards(inputs)
     try:
         result = _traced(f, pytree.unflatten(structure, [Tensor(x) for x in inputs]), assumed)
     finally:
-        STALE.update(inputs)
+        LEAKED.update(inputs)
     outputs, _ = pytree.flatten(result)
     if not outputs:
         raise TraceError(f"nothing to trace: {getattr(f, '__name__', f)} returns {result!r:.80}")
-    nodes = assumed.on([as_node(y.node if isinstance(y, Lazy) else y) for y in outputs])
+    nodes = assumed.on([as_node(y.node if isinstance(y, LazyTensor) else y) for y in outputs])
     name = getattr(f, "__name__", "")
     return closed(inputs, nodes, "" if name == "<lambda>" else name)
 
 
 @contained
-def _traced(f: Callable[..., Any], args: Sequence[Any], assumed: Assumptions) -> Any:
+def _traced(f: Callable[..., Any], args: Sequence[Any], assumed: ShapeGuards) -> Any:
     with tracing(), assumed.watching():
         return f(*args)
 
@@ -394,9 +396,9 @@ def captures(outputs: Sequence[Node], inputs: Sequence[Node]) -> dict[Node, Arra
         node = todo.pop()
         if node in given:
             continue
-        if node in STALE:
+        if node in LEAKED:
             raise TraceError(escaped(node, "in a function that is traced"))
-        if isinstance(node.prim, Data) or (0 <= node.id < start and node.inputs):
+        if isinstance(node.prim, ConcreteLeaf) or (0 <= node.id < start and node.inputs):
             found.append(node)
             continue
         for x in node.inputs:
@@ -411,7 +413,7 @@ def captures(outputs: Sequence[Node], inputs: Sequence[Node]) -> dict[Node, Arra
 def _type_of(x: Any) -> TensorType:
     if isinstance(x, TensorType):
         return x
-    if isinstance(x, Lazy):
+    if isinstance(x, LazyTensor):
         return x._type
     array = as_array(x)
     return TensorType(as_dtype(array.dtype), array.shape)

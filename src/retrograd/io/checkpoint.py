@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.lazy_tensor import Lazy, evaluate
+from retrograd.eager.lazy_tensor import LazyTensor, evaluate
 from retrograd.errors import DTypeError, FormatError, RetrogradError
 from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.functions.tensor.tensor import Tensor
@@ -100,9 +100,10 @@ def _encode(parts: Mapping[str, Any]) -> bytes:
         name: _flat(part.state_dict() if hasattr(part, "state_dict") else part, name, arrays)
         for name, part in parts.items()
     }
-    evaluate([x for x in arrays.values() if isinstance(x, Lazy)])
+    evaluate([x for x in arrays.values() if isinstance(x, LazyTensor)])
     arrays = {
-        k: np.asarray(x.value() if isinstance(x, Lazy) else x, order="C") for k, x in arrays.items()
+        k: np.asarray(x.value() if isinstance(x, LazyTensor) else x, order="C")
+        for k, x in arrays.items()
     }
     header = {
         "kind": "checkpoint",
@@ -167,9 +168,9 @@ def _checksum_of(array: Array) -> int:
 
 def _flat(value: Any, where: str, arrays: dict[str, Any]) -> Any:
     """A value as JSON; tensors and arrays in it are put into `arrays` and referred to."""
-    if isinstance(value, Lazy | np.ndarray | np.generic):
+    if isinstance(value, LazyTensor | np.ndarray | np.generic):
         arrays[where] = value
-        return {"$tensor" if isinstance(value, Lazy) else "$array": where}
+        return {"$tensor" if isinstance(value, LazyTensor) else "$array": where}
     if isinstance(value, Mapping):
         if value and all(type(k) is int for k in value):  # as the state of an optimizer has
             return {

@@ -12,7 +12,7 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from retrograd.eager.dispatch import as_array
-from retrograd.eager.lazy_tensor import Lazy, evaluate
+from retrograd.eager.lazy_tensor import LazyTensor, evaluate
 from retrograd.errors import DTypeError, FormatError
 from retrograd.files import StrPath, read_bytes, write_atomically
 from retrograd.functions.tensor.tensor import Tensor
@@ -57,13 +57,13 @@ def read_metadata(path: StrPath) -> dict[str, str]:
 
 def pack(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:
     """The bytes of a safetensors file."""
-    evaluate([x for x in tensors.values() if isinstance(x, Lazy)])
+    evaluate([x for x in tensors.values() if isinstance(x, LazyTensor)])
     arrays: dict[str, Array] = {}
     for name, value in tensors.items():
         if not isinstance(name, str):
             raise DTypeError(f"tensors are saved under names that are strings, not {name!r}")
         try:
-            array = value.value() if isinstance(value, Lazy) else as_array(value)
+            array = value.value() if isinstance(value, LazyTensor) else as_array(value)
         except DTypeError as error:
             raise DTypeError(f"cannot save {name!r}: {error}") from None
         if array.dtype == complex128.dtype:

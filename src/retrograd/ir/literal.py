@@ -1,7 +1,8 @@
 """Attribute values as text: what stands to the right of `=` in the text of a graph.
 
-`show` and `Reader` are exact inverses on bools, ints, floats, strings, None, dtypes, types, sizes
-(ints and `Dim`s), arrays (to the bit) and tuples of these. Nothing is ever evaluated as Python.
+`show` and `LiteralReader` are exact inverses on bools, ints, floats, strings, None, dtypes, types,
+sizes (ints and `Dim`s), arrays (to the bit) and tuples of these. Nothing is ever evaluated as
+Python.
 
     true  false  none  3  -1.5e-05  inf  "any \\"text\\""      plain values
     N     2*N + 1     (N + 1) // 2                           symbolic sizes
@@ -141,7 +142,7 @@ _DECIMAL = re.compile(r"-?([0-9]{1,400}(\.[0-9]*)?(e[+-]?[0-9]{1,9})?|inf|nan)",
 _INTEGER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
-class Reader:
+class LiteralReader:
     """Reads values from `text` from the position `at` on; `FormatError` says what was expected."""
 
     def __init__(self, text: str, at: int = 0, graphs: Mapping[str, Any] | None = None) -> None:

@@ -30,7 +30,7 @@ from dataclasses import MISSING
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from retrograd.errors import FormatError
-from retrograd.ir.literal import Reader, quote, show, show_type, unquote
+from retrograd.ir.literal import LiteralReader, quote, show, show_type, unquote
 from retrograd.ir.node import Nested, Node, Op
 from retrograd.ir.registry import lookup
 from retrograd.ir.types import TensorType
@@ -161,7 +161,7 @@ def _parse_one(
     cls: Callable[[Sequence[Node], Sequence[Node], str], G],
 ) -> tuple[str, G]:
     """The next graph of a text, and its number, which is empty for the last."""
-    body = _Body(graphs)
+    body = _ParsedBody(graphs)
     header = lines.take(_HEADER, "'graph NAME {'")
     for line in lines:
         found = _NODE.fullmatch(line)
@@ -202,7 +202,7 @@ class _Lines:
         return found
 
 
-class _Body:
+class _ParsedBody:
     """The nodes read so far, by their number in the text."""
 
     def __init__(self, graphs: Mapping[str, Any]) -> None:
@@ -249,7 +249,7 @@ class _Body:
 
 
 def _whole(type: str) -> TensorType:
-    reader = Reader(type)
+    reader = LiteralReader(type)
     result = reader.type()
     if reader.rest.strip():
         raise reader.fail("'='")
@@ -258,7 +258,12 @@ def _whole(type: str) -> TensorType:
 
 def _operation(op: str, result: TensorType, rest: str, graphs: Mapping[str, Any]) -> tuple[Op, str]:
     """The operation and the scope told by a name and what stands behind the inputs."""
-    factory, values, reader, scope = lookup(op), dict[str, Any](), Reader(rest, 0, graphs), ""
+    factory, values, reader, scope = (
+        lookup(op),
+        dict[str, Any](),
+        LiteralReader(rest, 0, graphs),
+        "",
+    )
     fields = getattr(factory, "__dataclass_fields__", {})
     while found := reader.match(_KEY):
         key = found[1]
@@ -296,6 +301,6 @@ def _diagnose(line: str) -> FormatError:
     for expected, pattern in _PARTS:
         found = re.compile(pattern).match(line, at)
         if found is None:
-            return Reader(line, at).fail(expected)
+            return LiteralReader(line, at).fail(expected)
         at = found.end()
     return _expected("'return' and nodes such as %0, %1", line)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import Dim, DType, Node, TensorType, bool_, float32, int64
-from retrograd.onnx.elementwise import FORMULAS, Numbers, nan
+from retrograd.onnx.elementwise import FORMULAS, OnnxNumbers, nan
 from retrograd.onnx.shape import LAST
 from retrograd.onnx.write import values_of
-from retrograd.onnx.writer import Writer, rule
+from retrograd.onnx.writer import OnnxWriter, rule
 
 Typed = tuple[DType, Any]
 
@@ -20,14 +20,14 @@ def _typed(t: TensorType) -> Typed:
     return t.dtype, t.shape
 
 
-def _named(w: Writer, types: Sequence[TensorType], kind: str) -> tuple[list[str], list[Any]]:
+def _named(w: OnnxWriter, types: Sequence[TensorType], kind: str) -> tuple[list[str], list[Any]]:
     """Fresh inputs of a body: their names and declarations."""
     names = [w.shared.name(kind) for _ in types]
     return names, [w.info(n, t.dtype, t.shape) for n, t in zip(names, types, strict=True)]
 
 
 @rule("cond")
-def cond(w: Writer, node: Node, names: list[str]) -> list[str]:
+def cond(w: OnnxWriter, node: Node, names: list[str]) -> list[str]:
     chosen, *operands = names
     branches = []
     for graph in (node.attrs["then"], node.attrs["other"]):
@@ -40,7 +40,7 @@ def cond(w: Writer, node: Node, names: list[str]) -> list[str]:
 
 
 @rule("sized")
-def sized(w: Writer, node: Node, names: list[str]) -> list[str]:
+def sized(w: OnnxWriter, node: Node, names: list[str]) -> list[str]:
     """The body stands where the operation is; its size is the value of the first input."""
     size, *operands = names
     name, before = node.attrs["dim"], w.dims
@@ -55,12 +55,12 @@ Through = Sequence[tuple[str, TensorType]]  # what is gone through, and the type
 
 
 def repeated(
-    w: Writer,
+    w: OnnxWriter,
     length: Dim | int,
     starts: Through,
     through: Through,
     given: Sequence[TensorType],
-    step: Callable[[Writer, list[str], list[str]], list[str]],
+    step: Callable[[OnnxWriter, list[str], list[str]], list[str]],
     reverse: bool = False,
 ) -> list[str]:
     """A `Scan` along the first axis: `step` takes the states and a place of each array, and returns
@@ -89,19 +89,19 @@ def repeated(
     return [*results[: len(states)], *[_turned(w, x) if reverse else x for x in stacked]]
 
 
-def _turned(w: Writer, x: str) -> str:
+def _turned(w: OnnxWriter, x: str) -> str:
     return w.slice(x, (-1,), (LAST,), [0], [-1])
 
 
 @rule("scan")
-def scan(w: Writer, node: Node, names: list[str]) -> list[str]:
+def scan(w: OnnxWriter, node: Node, names: list[str]) -> list[str]:
     p, body = node.attrs, node.attrs["body"]
     if not body.outputs:
         return []
     carries, constants = p["carries"], len(body.inputs) - p["carries"] - p["scanned"]
     pairs = list(zip(names, [x.type for x in body.inputs], strict=True))
 
-    def step(inner: Writer, states: list[str], here: list[str]) -> list[str]:
+    def step(inner: OnnxWriter, states: list[str], here: list[str]) -> list[str]:
         places = here[: p["scanned"]]
         return values_of(inner, body, [*names[:constants], *states, *places])
 
@@ -111,7 +111,7 @@ def scan(w: Writer, node: Node, names: list[str]) -> list[str]:
 
 
 @rule("while_loop")
-def while_loop(w: Writer, node: Node, names: list[str]) -> list[str]:
+def while_loop(w: OnnxWriter, node: Node, names: list[str]) -> list[str]:
     """A loop that takes too many steps ends after `most`: ONNX has no way to refuse."""
     p, body, test = node.attrs, node.attrs["body"], node.attrs["test"]
     constants = len(body.inputs) - p["carries"]
@@ -135,11 +135,15 @@ def while_loop(w: Writer, node: Node, names: list[str]) -> list[str]:
 
 
 # -- running sums and the like ----------------------------------------------------------------
-Step = Callable[..., tuple[list[Numbers], Numbers]]
+Step = Callable[..., tuple[list[OnnxNumbers], OnnxNumbers]]
 
 
 def along(
-    w: Writer, node: Node, inputs: Sequence[Numbers], starts: Sequence[Numbers], step: Step
+    w: OnnxWriter,
+    node: Node,
+    inputs: Sequence[OnnxNumbers],
+    starts: Sequence[OnnxNumbers],
+    step: Step,
 ) -> str:
     """Go through the inputs along the axis: `step` makes the next state, and what is given out, of
     the state and of one place of each input."""
@@ -147,13 +151,13 @@ def along(
     shape = (*node.shape[:axis], *node.shape[axis + 1 :])
     front = [axis, *[i for i in range(rank) if i != axis]]
 
-    def typed(values: Sequence[Numbers], perm: Sequence[int]) -> Through:
+    def typed(values: Sequence[OnnxNumbers], perm: Sequence[int]) -> Through:
         return [(w.transpose(x.name, perm), TensorType(x.dtype, shape)) for x in values]
 
-    def place(inner: Writer, states: list[str], here: list[str]) -> list[str]:
+    def place(inner: OnnxWriter, states: list[str], here: list[str]) -> list[str]:
         kinds = [x.dtype for x in (*starts, *inputs)]
         named = zip([*states, *here], kinds, strict=True)
-        new, y = step(*[Numbers(inner, n, d) for n, d in named])
+        new, y = step(*[OnnxNumbers(inner, n, d) for n, d in named])
         return [*[x.name for x in new], y.name]
 
     begin, through = typed(starts, range(rank - 1)), typed(inputs, front)
@@ -162,15 +166,17 @@ def along(
     return w.transpose(y, [front.index(i) for i in range(rank)])
 
 
-def _filled(w: Writer, node: Node, value: Any, dtype: DType) -> Numbers:
+def _filled(w: OnnxWriter, node: Node, value: Any, dtype: DType) -> OnnxNumbers:
     """One number for each row that is gone through."""
     axis = node.attrs["axis"]
     shape = w.shape((*node.shape[:axis], *node.shape[axis + 1 :]))
-    return Numbers(w, w.emit("Expand", w.constant(np.asarray(value, dtype.dtype)), shape), dtype)
+    return OnnxNumbers(
+        w, w.emit("Expand", w.constant(np.asarray(value, dtype.dtype)), shape), dtype
+    )
 
 
 @rule("cumsum")
-def cumsum(w: Writer, node: Node, names: list[str]) -> str:
+def cumsum(w: OnnxWriter, node: Node, names: list[str]) -> str:
     dtype = node.dtype
     wide = float32 if dtype.is_half else int64 if dtype.is_integer else dtype
     x, axis = w.cast(names[0], dtype, wide), w.constant(np.int64(node.attrs["axis"]))
@@ -178,15 +184,15 @@ def cumsum(w: Writer, node: Node, names: list[str]) -> str:
 
 
 @rule("cumprod", "cummax", "cummin", "logcumsumexp", "linear_scan")
-def running(w: Writer, node: Node, names: list[str]) -> str:
+def running(w: OnnxWriter, node: Node, names: list[str]) -> str:
     dtype = float32 if node.dtype.is_half else node.dtype
-    inputs = [Numbers(w, n, node.dtype).cast(dtype) for n in names]
+    inputs = [OnnxNumbers(w, n, node.dtype).cast(dtype) for n in names]
     ends = (0, 1) if dtype is bool_ else _ends(dtype)
 
-    def linear(y: Numbers, a: Numbers, b: Numbers) -> Numbers:
+    def linear(y: OnnxNumbers, a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
         return y.equals(0).where(y, a * y) + b
 
-    steps: dict[str, tuple[Any, Callable[..., Numbers]]] = {
+    steps: dict[str, tuple[Any, Callable[..., OnnxNumbers]]] = {
         "cumprod": (1, lambda y, x: y * x),
         "cummax": (ends[0], lambda y, x: _spoiled(y.of("Max", x), y, x)),
         "cummin": (ends[1], lambda y, x: _spoiled(y.of("Min", x), y, x)),
@@ -195,7 +201,7 @@ def running(w: Writer, node: Node, names: list[str]) -> str:
     }
     start, f = steps[node.op]
 
-    def step(*values: Numbers) -> tuple[list[Numbers], Numbers]:
+    def step(*values: OnnxNumbers) -> tuple[list[OnnxNumbers], OnnxNumbers]:
         y = f(*values)
         return [y], y
 
@@ -209,26 +215,26 @@ def _ends(dtype: DType) -> tuple[Any, Any]:
     return np.iinfo(dtype.dtype).min, np.iinfo(dtype.dtype).max
 
 
-def _spoiled(y: Numbers, a: Numbers, b: Numbers) -> Numbers:
+def _spoiled(y: OnnxNumbers, a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     """NaN where one of the two is: ONNX leaves open what the extremum of NaN is."""
     return (nan(a) | nan(b)).where(np.nan, y) if y.dtype.kind == "float" else y
 
 
 @rule("cumargmax", "cumargmin")
-def attained(w: Writer, node: Node, names: list[str]) -> str:
+def attained(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """The state is the extremum so far and its place; the first place begins it."""
     before = node.inputs[0].dtype
     dtype = float32 if before.is_half else before
-    x = Numbers(w, names[0], before).cast(dtype)
+    x = OnnxNumbers(w, names[0], before).cast(dtype)
     size, axis = node.shape[node.attrs["axis"]], node.attrs["axis"]
     others = [i for i in range(len(node.shape)) if i != axis]
     counter = w.counter(size)
     if others:
         counter = w.emit("Unsqueeze", counter, w.ints(others))
-    at = Numbers(w, w.emit("Expand", counter, w.shape(node.shape)), int64)
+    at = OnnxNumbers(w, w.emit("Expand", counter, w.shape(node.shape)), int64)
     top = node.op == "cumargmax"
 
-    def step(best: Numbers, place: Numbers, value: Numbers, here: Numbers) -> Any:
+    def step(best: OnnxNumbers, place: OnnxNumbers, value: OnnxNumbers, here: OnnxNumbers) -> Any:
         better = value.above(best) if top else value.below(best)
         if dtype.is_float:
             better = (better | nan(value)) & ~nan(best)

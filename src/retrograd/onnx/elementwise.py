@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import DType, Node, bool_, float32, float64, int64, uint8, uint16, uint32, uint64
-from retrograd.onnx.writer import RULES, Writer, rule
+from retrograd.onnx.writer import RULES, OnnxWriter, rule
 
 # Ops that are an operator of ONNX, for all their dtypes but those that `_widened` names.
 SAME = {
@@ -31,72 +31,74 @@ LOGIC = {"bitwise_and": "And", "bitwise_or": "Or", "bitwise_xor": "Xor", "max": 
 BITS = {"bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor"}
 
 
-class Numbers:
+class OnnxNumbers:
     """Values of one ONNX graph, for formulas to be written with operators."""
 
     __slots__ = ("dtype", "name", "w")
 
-    def __init__(self, w: Writer, name: str, dtype: DType) -> None:
+    def __init__(self, w: OnnxWriter, name: str, dtype: DType) -> None:
         self.w = w
         self.name = name
         self.dtype = dtype
 
-    def of(self, kind: str, *others: Any, dtype: DType | None = None, **attributes: Any) -> Numbers:
+    def of(
+        self, kind: str, *others: Any, dtype: DType | None = None, **attributes: Any
+    ) -> OnnxNumbers:
         """An operator of this and others; plain numbers get this dtype."""
         names = [self.name, *[self.like(x).name for x in others]]
-        return Numbers(self.w, self.w.emit(kind, *names, **attributes), dtype or self.dtype)
+        return OnnxNumbers(self.w, self.w.emit(kind, *names, **attributes), dtype or self.dtype)
 
-    def like(self, x: Any) -> Numbers:
-        if isinstance(x, Numbers):
+    def like(self, x: Any) -> OnnxNumbers:
+        if isinstance(x, OnnxNumbers):
             return x
-        return Numbers(self.w, self.w.constant(np.asarray(x, self.dtype.dtype)), self.dtype)
+        return OnnxNumbers(self.w, self.w.constant(np.asarray(x, self.dtype.dtype)), self.dtype)
 
-    def where(self, yes: Any, no: Any) -> Numbers:
+    def where(self, yes: Any, no: Any) -> OnnxNumbers:
         """Of the two the first where this, which is boolean, holds."""
-        known = yes if isinstance(yes, Numbers) else no
+        known = yes if isinstance(yes, OnnxNumbers) else no
         yes, no = known.like(yes), known.like(no)
         if known.dtype is bool_:  # few engines choose between these
             return (self & yes) | (~self & no)
-        return Numbers(self.w, self.w.emit("Where", self.name, yes.name, no.name), known.dtype)
+        return OnnxNumbers(self.w, self.w.emit("Where", self.name, yes.name, no.name), known.dtype)
 
-    def cast(self, dtype: DType) -> Numbers:
-        return Numbers(self.w, self.w.cast(self.name, self.dtype, dtype), dtype)
+    def cast(self, dtype: DType) -> OnnxNumbers:
+        return OnnxNumbers(self.w, self.w.cast(self.name, self.dtype, dtype), dtype)
 
-    def __add__(self, other: Any) -> Numbers:
+    def __add__(self, other: Any) -> OnnxNumbers:
         return self.of("Add", other)
 
-    def __sub__(self, other: Any) -> Numbers:
+    def __sub__(self, other: Any) -> OnnxNumbers:
         return self.of("Sub", other)
 
-    def __mul__(self, other: Any) -> Numbers:
+    def __mul__(self, other: Any) -> OnnxNumbers:
         return self.of("Mul", other)
 
-    def __truediv__(self, other: Any) -> Numbers:
+    def __truediv__(self, other: Any) -> OnnxNumbers:
         return self.of("Div", other)
 
-    def __neg__(self) -> Numbers:
+    def __neg__(self) -> OnnxNumbers:
         return self.like(0) - self if self.dtype.kind == "uint" else self.of("Neg")
 
-    def __and__(self, other: Any) -> Numbers:
+    def __and__(self, other: Any) -> OnnxNumbers:
         return self.of("And", other)
 
-    def __or__(self, other: Any) -> Numbers:
+    def __or__(self, other: Any) -> OnnxNumbers:
         return self.of("Or", other)
 
-    def __invert__(self) -> Numbers:
+    def __invert__(self) -> OnnxNumbers:
         return self.of("Not")
 
-    def equals(self, other: Any) -> Numbers:
+    def equals(self, other: Any) -> OnnxNumbers:
         return self.of("Equal", other, dtype=bool_)
 
-    def below(self, other: Any) -> Numbers:
+    def below(self, other: Any) -> OnnxNumbers:
         return self.of("Less", other, dtype=bool_)
 
-    def above(self, other: Any) -> Numbers:
+    def above(self, other: Any) -> OnnxNumbers:
         return self.of("Greater", other, dtype=bool_)
 
 
-Formula = Callable[..., Numbers]
+Formula = Callable[..., OnnxNumbers]
 FORMULAS: dict[str, Formula] = {}
 
 
@@ -137,12 +139,12 @@ FORMULAS |= {
 # fmt: on
 
 
-def nan(x: Numbers) -> Numbers:
+def nan(x: OnnxNumbers) -> OnnxNumbers:
     return x.of("IsNaN", dtype=bool_)
 
 
 @formula
-def log1p(x: Numbers) -> Numbers:
+def log1p(x: OnnxNumbers) -> OnnxNumbers:
     """`log(u) * x / (u - 1)` of `u = 1 + x`: the rounding of u cancels (Kahan)."""
     u = x + 1
     rest = u - 1
@@ -151,7 +153,7 @@ def log1p(x: Numbers) -> Numbers:
 
 
 @formula
-def expm1(x: Numbers) -> Numbers:
+def expm1(x: OnnxNumbers) -> OnnxNumbers:
     """`(u - 1) * x / log(u)` of `u = exp(x)`: the rounding of u cancels (Kahan)."""
     u = x.of("Exp")
     rest = u - 1
@@ -161,7 +163,7 @@ def expm1(x: Numbers) -> Numbers:
 
 
 @formula
-def sech2(x: Numbers) -> Numbers:
+def sech2(x: OnnxNumbers) -> OnnxNumbers:
     """`4 t / (1 + t)**2` of `t = exp(-2 |x|)`."""
     t = (x.of("Abs") * -2).of("Exp")
     whole = t + 1
@@ -169,13 +171,13 @@ def sech2(x: Numbers) -> Numbers:
 
 
 @formula
-def signbit(x: Numbers) -> Numbers:
+def signbit(x: OnnxNumbers) -> OnnxNumbers:
     """Of a NaN, ONNX does not tell."""
     return x.below(0) | (x.equals(0) & x.of("Reciprocal").below(0))
 
 
 @formula
-def logaddexp(a: Numbers, b: Numbers) -> Numbers:
+def logaddexp(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     top = a.of("Max", b)
     same = a.equals(b)  # infinities among them
     gap = same.where(0, a - b).of("Abs")
@@ -183,7 +185,7 @@ def logaddexp(a: Numbers, b: Numbers) -> Numbers:
 
 
 @formula
-def hypot(a: Numbers, b: Numbers) -> Numbers:
+def hypot(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     """Scaled by the larger, which nothing overflows then."""
     a, b = a.of("Abs"), b.of("Abs")
     top = a.of("Max", b)
@@ -195,7 +197,7 @@ def hypot(a: Numbers, b: Numbers) -> Numbers:
 
 
 @formula
-def atan2(a: Numbers, b: Numbers) -> Numbers:
+def atan2(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     """By the arc tangent of the smaller part over the larger."""
     steep = a.of("Abs").above(b.of("Abs"))
     low, high = steep.where(b, a).of("Abs"), steep.where(a, b).of("Abs")
@@ -208,14 +210,14 @@ def atan2(a: Numbers, b: Numbers) -> Numbers:
     return signbit(a).where(-t, t)
 
 
-def _divisor(b: Numbers) -> Numbers:
+def _divisor(b: OnnxNumbers) -> OnnxNumbers:
     """An integer to divide by: 0, and -1 of the least integer, are faults of the processor."""
     bad = b.equals(0) | b.equals(-1) if b.dtype.kind == "int" else b.equals(0)
     return bad.where(1, b)
 
 
 @formula
-def floor_div(a: Numbers, b: Numbers) -> Numbers:
+def floor_div(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     """As NumPy has it: the remainder is taken away first, so that the quotient is whole."""
     if a.dtype.kind in ("int", "uint"):
         none, safe = b.equals(0), _divisor(b)
@@ -234,7 +236,7 @@ def floor_div(a: Numbers, b: Numbers) -> Numbers:
 
 
 @formula
-def mod(a: Numbers, b: Numbers) -> Numbers:
+def mod(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     if a.dtype.kind in ("int", "uint"):
         return b.equals(0).where(a, a.of("Mod", _divisor(b)))
     rest = a.of("Mod", b, fmod=1)
@@ -244,7 +246,7 @@ def mod(a: Numbers, b: Numbers) -> Numbers:
 
 
 @formula
-def pow_(a: Numbers, b: Numbers) -> Numbers:
+def pow_(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     if a.dtype.kind == "float":
         return a.of("Pow", b)
     # By squares: an engine may take integers through floating numbers, which would round.
@@ -263,12 +265,12 @@ _UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
 
 
 @formula
-def shift_left(a: Numbers, b: Numbers) -> Numbers:
+def shift_left(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     return _shifted(a, b, "LEFT")
 
 
 @formula
-def shift_right(a: Numbers, b: Numbers) -> Numbers:
+def shift_right(a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     if a.dtype.kind == "uint":
         return _shifted(a, b, "RIGHT")
     negative = a.below(0)  # the bits of `-1 - a` are those of a, each turned
@@ -277,7 +279,7 @@ def shift_right(a: Numbers, b: Numbers) -> Numbers:
     return negative.where(y.of("BitwiseNot"), y)
 
 
-def _shifted(a: Numbers, b: Numbers, direction: str) -> Numbers:
+def _shifted(a: OnnxNumbers, b: OnnxNumbers, direction: str) -> OnnxNumbers:
     """ONNX shifts unsigned numbers, by less than their width."""
     unsigned, width = _UNSIGNED[a.dtype.itemsize], 8 * a.dtype.itemsize
     outside = b.above(width - 1)
@@ -288,7 +290,7 @@ def _shifted(a: Numbers, b: Numbers, direction: str) -> Numbers:
     return outside.where(0, y.cast(a.dtype))
 
 
-def elementwise(w: Writer, node: Node, names: list[str]) -> str:
+def elementwise(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """One op, by its table; the dtypes that ONNX's operator does not take go by way of another."""
     op, dtype = node.op, node.inputs[-1].dtype
     if dtype is bool_ and op in LOGIC:
@@ -302,7 +304,7 @@ def elementwise(w: Writer, node: Node, names: list[str]) -> str:
         return str(w.emit(BITS[op], *names))
     if op == "bitwise_not":
         return str(w.emit("BitwiseNot", *names))
-    inputs = [Numbers(w, n, x.dtype) for n, x in zip(names, node.inputs, strict=True)]
+    inputs = [OnnxNumbers(w, n, x.dtype) for n, x in zip(names, node.inputs, strict=True)]
     if dtype.is_half and op not in ("select", "eq", "ne"):
         inputs = [x.cast(float32) for x in inputs]
     if op in SAME:
@@ -314,10 +316,10 @@ def elementwise(w: Writer, node: Node, names: list[str]) -> str:
 
 
 @rule("cast")
-def cast(w: Writer, node: Node, names: list[str]) -> str:
+def cast(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """ONNX leaves open what becomes of numbers that the integer dtype cannot hold."""
     before, after = node.inputs[0].dtype, node.dtype
-    x = Numbers(w, names[0], before)
+    x = OnnxNumbers(w, names[0], before)
     if after is bool_:
         return (~x.equals(0)).name if before is not bool_ else names[0]
     w.code(after)

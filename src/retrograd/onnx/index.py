@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from retrograd.ir import DType, Node, Shape, bool_, float32, int32, int64, uint8, uint32
-from retrograd.onnx.elementwise import Numbers, nan
+from retrograd.onnx.elementwise import OnnxNumbers, nan
 from retrograd.onnx.shape import expanded, places
-from retrograd.onnx.writer import Writer, rule
+from retrograd.onnx.writer import OnnxWriter, rule
 
 REDUCTIONS = {
     "scatter_add": "add", "scatter_set": "none", "scatter_mul": "mul",
@@ -17,14 +17,14 @@ REDUCTIONS = {
 }  # fmt: skip
 
 
-def _front(w: Writer, x: str, rank: int, shared: int, axis: int) -> str:
+def _front(w: OnnxWriter, x: str, rank: int, shared: int, axis: int) -> str:
     """With the axis moved behind the shared ones."""
     rest = [i for i in range(shared, rank) if i != axis]
     return w.transpose(x, [*range(shared), axis, *rest])
 
 
 @rule("gather")
-def gather(w: Writer, node: Node, names: list[str]) -> str:
+def gather(w: OnnxWriter, node: Node, names: list[str]) -> str:
     x, index = node.inputs
     axis, shared = node.attrs["axis"], node.attrs["shared"]
     at = w.cast(names[1], index.dtype, int64)
@@ -43,7 +43,7 @@ def gather(w: Writer, node: Node, names: list[str]) -> str:
 
 
 @rule(*REDUCTIONS)
-def scatter(w: Writer, node: Node, names: list[str]) -> str:
+def scatter(w: OnnxWriter, node: Node, names: list[str]) -> str:
     x, index, _ = node.inputs
     axis, shared = node.attrs["axis"], node.attrs["shared"]
     dtype, wide = node.dtype, float32 if node.dtype.is_half else node.dtype
@@ -56,7 +56,7 @@ def scatter(w: Writer, node: Node, names: list[str]) -> str:
 
 
 def scattered(
-    w: Writer, reduction: str, x: str, at: str, updates: str,
+    w: OnnxWriter, reduction: str, x: str, at: str, updates: str,
     shape: Shape, index: Shape, axis: int, shared: int,
 ) -> str:  # fmt: skip
     """Updates that meet what is there: `ScatterND` along the first axes."""
@@ -81,7 +81,7 @@ def scattered(
 
 
 @rule("fold")
-def fold(w: Writer, node: Node, names: list[str]) -> str:
+def fold(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """Axis by axis: windows of one axis are added up where they lie."""
     p, x = node.attrs, node.inputs[0]
     rank = len(p["shape"])
@@ -103,25 +103,25 @@ def fold(w: Writer, node: Node, names: list[str]) -> str:
     return w.cast(value, wide, dtype)
 
 
-def _along(x: Numbers, at: Numbers, axis: int, rank: int) -> Numbers:
+def _along(x: OnnxNumbers, at: OnnxNumbers, axis: int, rank: int) -> OnnxNumbers:
     """The elements at given places of each row: the axis is moved to the end and back."""
     w = x.w
     perm = [*[i for i in range(rank) if i != axis], axis]
     back = [perm.index(i) for i in range(rank)]
     places = w.emit("Unsqueeze", w.transpose(at.name, perm), w.ints([rank]))
     y = w.emit("GatherND", w.transpose(x.name, perm), places, batch_dims=rank - 1)
-    return Numbers(w, w.transpose(y, back), x.dtype)
+    return OnnxNumbers(w, w.transpose(y, back), x.dtype)
 
 
-def _order(w: Writer, x: Numbers, axis: int, size: str, largest: bool) -> Numbers:
+def _order(w: OnnxWriter, x: OnnxNumbers, axis: int, size: str, largest: bool) -> OnnxNumbers:
     """The places of the elements in order; equal ones keep theirs."""
     _, at = w.emit("TopK", x.name, size, axis=axis, largest=int(largest), sorted=1, outputs=2)
-    return Numbers(w, at, int64)
+    return OnnxNumbers(w, at, int64)
 
 
 def sorted_places(
-    w: Writer, x: Numbers, axis: int, rank: int, size: str, descending: bool
-) -> Numbers:
+    w: OnnxWriter, x: OnnxNumbers, axis: int, rank: int, size: str, descending: bool
+) -> OnnxNumbers:
     """As `sort` has it: NaN at the end in both directions, which a second pass brings there."""
     if x.dtype is bool_:
         x = x.cast(uint8)
@@ -135,9 +135,9 @@ def sorted_places(
 
 
 @rule("sort", "argsort")
-def sort(w: Writer, node: Node, names: list[str]) -> str:
+def sort(w: OnnxWriter, node: Node, names: list[str]) -> str:
     x, axis = node.inputs[0], node.attrs["axis"]
-    value = Numbers(w, names[0], x.dtype)
+    value = OnnxNumbers(w, names[0], x.dtype)
     size, rank = w.size(x.shape[axis]), x.type.rank
     at = sorted_places(w, value, axis, rank, size, node.attrs["descending"])
     if node.op == "sort":
@@ -147,20 +147,20 @@ def sort(w: Writer, node: Node, names: list[str]) -> str:
 
 
 @rule("searchsorted")
-def searchsorted(w: Writer, node: Node, names: list[str]) -> str:
+def searchsorted(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """By counting, which asks every element."""
     row, values = node.inputs
     shared, own = node.attrs["shared"], values.type.rank - node.attrs["shared"]
     dtype: DType = row.dtype
-    a, b = (Numbers(w, n, dtype) for n in names)
+    a, b = (OnnxNumbers(w, n, dtype) for n in names)
     if dtype is bool_:
         a, b = a.cast(uint8), b.cast(uint8)
     if dtype.is_half:
         a, b = a.cast(float32), b.cast(float32)
     axes: Sequence[int] = range(shared, shared + own)
     if own:
-        a = Numbers(w, w.emit("Unsqueeze", a.name, w.ints(axes)), a.dtype)
-    b = Numbers(w, w.emit("Unsqueeze", b.name, w.ints([values.type.rank])), b.dtype)
+        a = OnnxNumbers(w, w.emit("Unsqueeze", a.name, w.ints(axes)), a.dtype)
+    b = OnnxNumbers(w, w.emit("Unsqueeze", b.name, w.ints([values.type.rank])), b.dtype)
     before = ~b.below(a) if node.attrs["right"] else a.below(b)
     if dtype.is_float:
         last = nan(b) if node.attrs["right"] else nan(b) & ~nan(a)
@@ -169,19 +169,19 @@ def searchsorted(w: Writer, node: Node, names: list[str]) -> str:
 
 
 @rule("random_bits")
-def random_bits(w: Writer, node: Node, names: list[str]) -> str:
+def random_bits(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """Threefry-2x32-20 in int64, of which the low 32 bits count: few engines add uint32."""
     shape: Shape = node.attrs["shape"]
     key, lead = node.inputs[0], node.inputs[0].type.rank - 1
     mask = 2**32 - 1
-    keys = Numbers(w, w.cast(names[0], uint32, int64), int64)
+    keys = OnnxNumbers(w, w.cast(names[0], uint32, int64), int64)
     behind = w.ints(range(lead, lead + len(shape)))
 
-    def half(i: int) -> Numbers:
+    def half(i: int) -> OnnxNumbers:
         k = keys.of("Gather", np.int64(i), axis=lead)
-        return Numbers(w, w.emit("Unsqueeze", k.name, behind), int64) if shape else k
+        return OnnxNumbers(w, w.emit("Unsqueeze", k.name, behind), int64) if shape else k
 
-    def low(x: Numbers) -> Numbers:
+    def low(x: OnnxNumbers) -> OnnxNumbers:
         return x.of("BitwiseAnd", mask)
 
     k0, k1 = half(0), half(1)
@@ -190,7 +190,7 @@ def random_bits(w: Writer, node: Node, names: list[str]) -> str:
     for d in shape:
         size = w.emit("Mul", size, w.scalar(d))
     zero, one = w.constant(np.int64(0)), w.constant(np.int64(1))
-    count = Numbers(w, w.reshape(w.emit("Range", zero, size, one), shape), int64)
+    count = OnnxNumbers(w, w.reshape(w.emit("Range", zero, size, one), shape), int64)
     x0, x1 = low(low(count) + k0), low(count.of("Div", 2**32) + k1)
     for i in range(5):
         for r in ((13, 15, 26, 6), (17, 29, 16, 24))[i % 2]:

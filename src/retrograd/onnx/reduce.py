@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import DType, Node, Shape, bool_, float32, int32, int64, uint8, uint64
-from retrograd.onnx.elementwise import Numbers, nan
+from retrograd.onnx.elementwise import OnnxNumbers, nan
 from retrograd.onnx.shape import framed, windows_of
-from retrograd.onnx.writer import Writer, rule
+from retrograd.onnx.writer import OnnxWriter, rule
 
 
 def _summed(dtype: DType) -> DType:
@@ -31,14 +31,14 @@ def _ordered(dtype: DType) -> DType:
     return int32 if dtype.is_integer and dtype.itemsize == 2 else dtype
 
 
-def _reduced(w: Writer, kind: str, x: str, axes: Sequence[int], keep: int = 0) -> str:
+def _reduced(w: OnnxWriter, kind: str, x: str, axes: Sequence[int], keep: int = 0) -> str:
     if not axes:
         return x
     return str(w.emit(kind, x, w.ints(axes), keepdims=keep))
 
 
 @rule("reduce_sum", "reduce_prod")
-def add_up(w: Writer, node: Node, names: list[str]) -> str:
+def add_up(w: OnnxWriter, node: Node, names: list[str]) -> str:
     kind = "ReduceSum" if node.op == "reduce_sum" else "ReduceProd"
     dtype = node.dtype
     wide = _summed(dtype)
@@ -47,61 +47,61 @@ def add_up(w: Writer, node: Node, names: list[str]) -> str:
 
 
 @rule("reduce_max", "reduce_min")
-def extremum(w: Writer, node: Node, names: list[str]) -> str:
+def extremum(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """A NaN among the elements is the result; ONNX leaves that open."""
     kind = "ReduceMax" if node.op == "reduce_max" else "ReduceMin"
     axes, dtype = node.attrs["axes"], node.dtype
-    x = Numbers(w, names[0], dtype).cast(_ordered(dtype))
-    y = Numbers(w, _reduced(w, kind, x.name, axes), x.dtype)
+    x = OnnxNumbers(w, names[0], dtype).cast(_ordered(dtype))
+    y = OnnxNumbers(w, _reduced(w, kind, x.name, axes), x.dtype)
     if dtype.is_float and axes:
         spoiled = _reduced(w, "ReduceMax", nan(x).cast(uint8).name, axes)
-        y = Numbers(w, spoiled, uint8).cast(bool_).where(math.nan, y)
+        y = OnnxNumbers(w, spoiled, uint8).cast(bool_).where(math.nan, y)
     return y.cast(dtype).name
 
 
 @rule("reduce_any", "reduce_all")
-def logic(w: Writer, node: Node, names: list[str]) -> str:
-    x = Numbers(w, names[0], bool_)
+def logic(w: OnnxWriter, node: Node, names: list[str]) -> str:
+    x = OnnxNumbers(w, names[0], bool_)
     x = x if node.op == "reduce_any" else ~x
     total = _reduced(w, "ReduceSum", x.cast(int64).name, node.attrs["axes"])
-    y = Numbers(w, total, int64).above(0)
+    y = OnnxNumbers(w, total, int64).above(0)
     return y.name if node.op == "reduce_any" else (~y).name
 
 
 @rule("logsumexp")
-def logsumexp(w: Writer, node: Node, names: list[str]) -> str:
+def logsumexp(w: OnnxWriter, node: Node, names: list[str]) -> str:
     axes, dtype = node.attrs["axes"], node.dtype
-    x = Numbers(w, names[0], dtype)
+    x = OnnxNumbers(w, names[0], dtype)
     x = x.cast(float32) if dtype.is_half else x
     if not axes:
         return names[0]
-    top = Numbers(w, _reduced(w, "ReduceMax", x.name, axes, 1), x.dtype)
+    top = OnnxNumbers(w, _reduced(w, "ReduceMax", x.name, axes, 1), x.dtype)
     top = (top.of("IsInf", dtype=bool_) | nan(top)).where(0, top)
-    total = Numbers(w, _reduced(w, "ReduceSum", (x - top).of("Exp").name, axes), x.dtype)
+    total = OnnxNumbers(w, _reduced(w, "ReduceSum", (x - top).of("Exp").name, axes), x.dtype)
     return (
-        (total.of("Log") + Numbers(w, w.emit("Squeeze", top.name, w.ints(axes)), x.dtype))
+        (total.of("Log") + OnnxNumbers(w, w.emit("Squeeze", top.name, w.ints(axes)), x.dtype))
         .cast(dtype)
         .name
     )
 
 
 @rule("argmax", "argmin")
-def argument(w: Writer, node: Node, names: list[str]) -> str:
+def argument(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """The first NaN counts as the extremum: where there is one, the flags are searched instead."""
     kind = "ArgMax" if node.op == "argmax" else "ArgMin"
     axis, dtype = node.attrs["axis"], node.inputs[0].dtype
-    x = Numbers(w, names[0], dtype)
+    x = OnnxNumbers(w, names[0], dtype)
     x = x.cast(uint8) if dtype is bool_ else x.cast(_ordered(dtype))
     y = x.of(kind, axis=axis, keepdims=0, dtype=int64)
     if not dtype.is_float:
         return y.name
     flags = nan(x).cast(int32)
-    spoiled = Numbers(w, _reduced(w, "ReduceMax", flags.name, [axis]), int32).above(0)
+    spoiled = OnnxNumbers(w, _reduced(w, "ReduceMax", flags.name, [axis]), int32).above(0)
     return spoiled.where(flags.of("ArgMax", axis=axis, keepdims=0, dtype=int64), y).name
 
 
 @rule("dot_general")
-def dot_general(w: Writer, node: Node, names: list[str]) -> str:
+def dot_general(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """`MatMul` where one axis is contracted and each side has one of its own, else `Einsum`."""
     a, b = node.inputs
     p = node.attrs
@@ -129,7 +129,7 @@ def dot_general(w: Writer, node: Node, names: list[str]) -> str:
 
 
 @rule("conv")
-def conv(w: Writer, node: Node, names: list[str]) -> str:
+def conv(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """Zeros between and around the elements are put there first: ONNX has them in no `Conv` of its
     own, or only as fixed numbers. Integers are multiplied window by window."""
     p, x = node.attrs, node.inputs[0]
@@ -156,7 +156,7 @@ def conv(w: Writer, node: Node, names: list[str]) -> str:
     return w.cast(y, wide, dtype)
 
 
-def _products(w: Writer, node: Node, x: str, kernel: str) -> str:
+def _products(w: OnnxWriter, node: Node, x: str, kernel: str) -> str:
     """A convolution without padding as a contraction of windows."""
     p, (a, b) = node.attrs, node.inputs
     rank, groups = len(p["strides"]), p["groups"]
@@ -171,7 +171,7 @@ def _products(w: Writer, node: Node, x: str, kernel: str) -> str:
 
 
 @rule("max_pool", "max_pool_index")
-def max_pool(w: Writer, node: Node, names: list[str]) -> str:
+def max_pool(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """`MaxPool`, of which ONNX leaves open what it makes of NaN, where that fits; else windows,
     then their maxima. An element of the padding is less than any other."""
     p, x = node.attrs, node.inputs[0]
@@ -186,26 +186,28 @@ def max_pool(w: Writer, node: Node, names: list[str]) -> str:
     outs: Shape = node.shape[lead:]
     sizes = (*outs, *p["sizes"])
 
-    def windows(value: str, fill: Any, kind: DType) -> Numbers:
+    def windows(value: str, fill: Any, kind: DType) -> OnnxNumbers:
         none = (0,) * lead
         scalar = w.constant(np.asarray(fill, kind.dtype))
         wide = framed(w, value, scalar, x.shape, (*none, *p["low"]), (*none, *p["high"]),
                       (0,) * x.type.rank)  # fmt: skip
         y = windows_of(w, wide, sizes, p["strides"], p["dilations"], lead)
-        return Numbers(w, w.reshape(y, (*node.shape, math.prod(p["sizes"]))), kind)
+        return OnnxNumbers(w, w.reshape(y, (*node.shape, math.prod(p["sizes"]))), kind)
 
-    value = Numbers(w, names[0], x.dtype).cast(dtype)
+    value = OnnxNumbers(w, names[0], x.dtype).cast(dtype)
     y = windows(value.name, least, dtype)
     axis = len(node.shape)
-    top = Numbers(w, _reduced(w, "ReduceMax", y.name, [axis], 1), dtype)
+    top = OnnxNumbers(w, _reduced(w, "ReduceMax", y.name, [axis], 1), dtype)
     best = y.equals(top)
     if dtype.is_float:
         spoiled = nan(y)
-        any_nan = Numbers(w, _reduced(w, "ReduceMax", spoiled.cast(int32).name, [axis], 1), int32)
+        any_nan = OnnxNumbers(
+            w, _reduced(w, "ReduceMax", spoiled.cast(int32).name, [axis], 1), int32
+        )
         top = any_nan.above(0).where(math.nan, top)
         best = any_nan.above(0).where(spoiled, best)
     if node.op == "max_pool":
-        flat = Numbers(w, w.emit("Squeeze", top.name, w.ints([axis])), dtype)
+        flat = OnnxNumbers(w, w.emit("Squeeze", top.name, w.ints([axis])), dtype)
         return flat.cast(x.dtype).name
     ones = w.emit("Expand", w.constant(np.int32(1)), w.shape(x.shape))
     score = best.cast(int32) * windows(ones, 0, int32)

@@ -7,24 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from retrograd.ir import Dim, Node, Shape, int64
-from retrograd.onnx.writer import Writer, rule
+from retrograd.onnx.writer import OnnxWriter, rule
 
 LAST = np.iinfo(np.int64).min  # where a slice that goes backwards ends
 
 
 @rule("stop_gradient", "alias", "region_in", "region_out", "keep", "after", "assume")
-def same(w: Writer, node: Node, names: list[str]) -> str:
+def same(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return names[0]
 
 
 @rule("item")
-def item(w: Writer, node: Node, names: list[str]) -> str:
+def item(w: OnnxWriter, node: Node, names: list[str]) -> str:
     results = w.values[node.inputs[0]]
     return results[node.attrs["index"]]
 
 
 @rule("constant")
-def constant(w: Writer, node: Node, names: list[str]) -> str:
+def constant(w: OnnxWriter, node: Node, names: list[str]) -> str:
     value, shape = node.attrs["value"], node.shape
     w.code(node.dtype)
     if value.shape == shape:
@@ -33,18 +33,18 @@ def constant(w: Writer, node: Node, names: list[str]) -> str:
 
 
 @rule("iota")
-def iota(w: Writer, node: Node, names: list[str]) -> str:
+def iota(w: OnnxWriter, node: Node, names: list[str]) -> str:
     shape, axis = node.shape, node.attrs["axis"]
     counter = w.cast(w.counter(shape[axis]), int64, node.dtype)
     return expanded(w, counter, shape, [i for i in range(len(shape)) if i != axis])
 
 
 @rule("size_of")
-def size_of(w: Writer, node: Node, names: list[str]) -> str:
+def size_of(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.cast(w.scalar(node.attrs["size"]), int64, node.dtype)
 
 
-def expanded(w: Writer, x: str, shape: Shape, axes: Sequence[int]) -> str:
+def expanded(w: OnnxWriter, x: str, shape: Shape, axes: Sequence[int]) -> str:
     """Repeated along new axes."""
     if axes:
         x = w.emit("Unsqueeze", x, w.ints(axes))
@@ -52,22 +52,22 @@ def expanded(w: Writer, x: str, shape: Shape, axes: Sequence[int]) -> str:
 
 
 @rule("expand")
-def expand(w: Writer, node: Node, names: list[str]) -> str:
+def expand(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return expanded(w, names[0], node.shape, node.attrs["axes"])
 
 
 @rule("reshape")
-def reshape(w: Writer, node: Node, names: list[str]) -> str:
+def reshape(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.reshape(names[0], node.shape)
 
 
 @rule("permute")
-def permute(w: Writer, node: Node, names: list[str]) -> str:
+def permute(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.transpose(names[0], node.attrs["perm"])
 
 
 @rule("slice")
-def slice_(w: Writer, node: Node, names: list[str]) -> str:
+def slice_(w: OnnxWriter, node: Node, names: list[str]) -> str:
     starts, steps = node.attrs["starts"], node.attrs["steps"]
     stops = [a + n * s for a, n, s in zip(starts, node.shape, steps, strict=True)]
     whole = zip(starts, stops, steps, node.inputs[0].shape, strict=True)
@@ -79,7 +79,7 @@ def slice_(w: Writer, node: Node, names: list[str]) -> str:
 
 
 @rule("flip")
-def flip(w: Writer, node: Node, names: list[str]) -> str:
+def flip(w: OnnxWriter, node: Node, names: list[str]) -> str:
     axes = node.attrs["axes"]
     if not axes:
         return names[0]
@@ -87,18 +87,24 @@ def flip(w: Writer, node: Node, names: list[str]) -> str:
 
 
 @rule("concat")
-def concat(w: Writer, node: Node, names: list[str]) -> str:
+def concat(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return str(w.emit("Concat", *names, axis=node.attrs["axis"]))
 
 
 @rule("pad")
-def pad(w: Writer, node: Node, names: list[str]) -> str:
+def pad(w: OnnxWriter, node: Node, names: list[str]) -> str:
     a, shape = node.attrs, node.inputs[0].shape
     return framed(w, names[0], names[1], shape, a["low"], a["high"], a["interior"])
 
 
 def framed(
-    w: Writer, x: str, value: str, shape: Shape, low: Shape, high: Shape, interior: Sequence[int]
+    w: OnnxWriter,
+    x: str,
+    value: str,
+    shape: Shape,
+    low: Shape,
+    high: Shape,
+    interior: Sequence[int],
 ) -> str:
     """With so many copies of a scalar around, and between, the elements along each axis; negative
     numbers around take elements away."""
@@ -124,7 +130,7 @@ def _positive(n: Dim | int) -> Dim | int:
 
 
 def _spread(
-    w: Writer, x: str, value: str, sizes: Sequence[Dim | int], axis: int, gap: int
+    w: OnnxWriter, x: str, value: str, sizes: Sequence[Dim | int], axis: int, gap: int
 ) -> tuple[str, Dim | int]:
     """Copies of a scalar between the elements of an axis: a new axis behind it is padded, and the
     copies behind the last element are cut off."""
@@ -140,14 +146,14 @@ def _spread(
 
 
 @rule("windows")
-def windows(w: Writer, node: Node, names: list[str]) -> str:
+def windows(w: OnnxWriter, node: Node, names: list[str]) -> str:
     a, x = node.attrs, node.inputs[0]
     lead = x.type.rank - len(a["sizes"])
     return windows_of(w, names[0], node.shape[lead:], a["strides"], a["dilations"], lead)
 
 
 def windows_of(
-    w: Writer, x: str, sizes: Shape, strides: Sequence[int], dilations: Sequence[int], lead: int
+    w: OnnxWriter, x: str, sizes: Shape, strides: Sequence[int], dilations: Sequence[int], lead: int
 ) -> str:
     """Windows over the axes from `lead` on; `sizes` are how many there are, then how large."""
     rank = len(strides)
@@ -159,7 +165,7 @@ def windows_of(
     return w.transpose(x, [*range(lead), *pairs[0], *pairs[1]])
 
 
-def places(w: Writer, count: Dim | int, size: Dim | int, stride: int, dilation: int) -> str:
+def places(w: OnnxWriter, count: Dim | int, size: Dim | int, stride: int, dilation: int) -> str:
     """`o * stride + k * dilation` as a matrix: what each window along an axis reads."""
     outer = w.emit("Mul", w.counter(count), w.constant(np.int64(stride)))
     inner = w.emit("Mul", w.counter(size), w.constant(np.int64(dilation)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from retrograd.errors import BackendError, RetrogradError
 from retrograd.ir import Dim, Graph, Node
-from retrograd.onnx.writer import IR_VERSION, OPSET, RULES, Shared, Writer
+from retrograd.onnx.writer import IR_VERSION, OPSET, RULES, OnnxWriter, Shared
 
 EMBEDDED = 3_000  # nodes of a graph whose model a page carries
 
@@ -37,7 +37,7 @@ def _named(shared: Shared, x: Node, other: str) -> str:
     return name
 
 
-def values_of(w: Writer, graph: Graph, inputs: Sequence[str]) -> list[str]:
+def values_of(w: OnnxWriter, graph: Graph, inputs: Sequence[str]) -> list[str]:
     """Write the nodes of a graph; the names of its outputs."""
     w.values.update(zip(graph.inputs, inputs, strict=True))
     where = w.where
@@ -72,7 +72,7 @@ def offered(graph: Graph, weights: Mapping[Node, Any]) -> dict[str, str]:
 
 
 def _model(onnx: Any, graph: Graph, weights: Mapping[Node, Any]) -> Any:
-    w = Writer(onnx)
+    w = OnnxWriter(onnx)
     names = [_named(w.shared, x, f"input_{i}") for i, x in enumerate(graph.inputs)]
     ends = [_named(w.shared, y, f"output_{i}") for i, y in enumerate(graph.outputs)]
     infos = []

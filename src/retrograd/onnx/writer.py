@@ -13,7 +13,7 @@ from retrograd.ir import Dim, DType, Node, Shape, float32
 OPSET = 20  # of the default domain: the first with a Gelu, IsNaN and ReduceMax of all dtypes
 IR_VERSION = 10
 
-Rule = Callable[["Writer", Node, list[str]], "str | list[str]"]
+Rule = Callable[["OnnxWriter", Node, list[str]], "str | list[str]"]
 RULES: dict[str, Rule] = {}
 
 
@@ -48,10 +48,10 @@ class Shared:
                 return name
 
 
-class Writer:
+class OnnxWriter:
     """One ONNX graph that grows node by node; a body within another sees the values of that."""
 
-    def __init__(self, onnx: Any, shared: Shared | None = None, outer: Writer | None = None):
+    def __init__(self, onnx: Any, shared: Shared | None = None, outer: OnnxWriter | None = None):
         self.onnx = onnx
         self.shared = shared or Shared()
         self.nodes: list[Any] = []
@@ -75,9 +75,9 @@ class Writer:
         self.nodes.append(made)
         return names[0] if outputs == 1 else names
 
-    def inside(self) -> Writer:
+    def inside(self) -> OnnxWriter:
         """The graph of a body."""
-        return Writer(self.onnx, self.shared, self)
+        return OnnxWriter(self.onnx, self.shared, self)
 
     def body(self, name: str, inputs: Sequence[Any], outputs: Sequence[str], types: Any) -> Any:
         """The graph as an attribute. Its outputs are results of its own nodes."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Node, TensorType, declare
 from retrograd.ir.dim import REMEDY
-from retrograd.ops.identity import Same
+from retrograd.ops.identity import IdentityOp
 
 RELATIONS: dict[str, Callable[[int, int], bool]] = {
     "!=": operator.ne,
@@ -19,7 +19,7 @@ RELATIONS: dict[str, Callable[[int, int], bool]] = {
 
 
 @declare
-class Assume(Same):
+class Assume(IdentityOp):
     """Its input, in a program that is right only for sizes of which `left relation right` holds:
     others are an error, a `ShapeError`, when the program is called. The relation is `!=` or `<=`;
     `why` is the error, to which the values are added."""

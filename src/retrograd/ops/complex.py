@@ -18,7 +18,7 @@ from retrograd.ir import Dim, Node, Op, TensorType, declare, full
 from retrograd.ops.shape import stack_front
 
 
-class Part(Op):
+class ComplexPart(Op):
     """One of the two parts of a complex number."""
 
     arity = 1
@@ -37,7 +37,7 @@ class Part(Op):
 
 
 @declare
-class Real(Part):
+class Real(ComplexPart):
     """The real part of complex numbers."""
 
     name = "real"
@@ -50,7 +50,7 @@ class Real(Part):
 
 
 @declare
-class Imag(Part):
+class Imag(ComplexPart):
     """The imaginary part of complex numbers."""
 
     name = "imag"

@@ -9,11 +9,11 @@ import numpy as np
 
 from retrograd.errors import DTypeError
 from retrograd.ir import Dim, Node, TensorType, declare
-from retrograd.ops.shape import Linear, fail
+from retrograd.ops.shape import LinearOp, fail
 
 
 @declare
-class Fft(Linear):
+class Fft(LinearOp):
     """`y_k = sum_j exp(-2 pi i j k / n) x_j` along an axis of n; `inverse` turns the sign of the
     exponent and does not divide by n.
 

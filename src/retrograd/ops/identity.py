@@ -9,7 +9,7 @@ from retrograd.errors import ShapeError
 from retrograd.ir import Dim, Node, Op, TensorType, TupleType, declare
 
 
-class Same(Op):
+class IdentityOp(Op):
     """An op whose output is its input."""
 
     arity = 1
@@ -25,7 +25,7 @@ class Same(Op):
 
 
 @declare
-class StopGradient(Same):
+class StopGradient(IdentityOp):
     """Its input, taken as constant by differentiation."""
 
     name = "stop_gradient"
@@ -38,7 +38,7 @@ class StopGradient(Same):
 
 
 @declare
-class Alias(Same):
+class Alias(IdentityOp):
     """Its input under another identity: what a transform differentiates with respect to, so that
     the same value reached through a closure counts as constant."""
 

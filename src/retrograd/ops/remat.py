@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.ir import Dim, Node, Op, TensorType, declare
-from retrograd.ops.identity import Same
+from retrograd.ops.identity import IdentityOp
 from retrograd.ops.shape import expand
 
 
-class Mark(Same):
+class Mark(IdentityOp):
     """An op whose output is its input, and the same of tangents."""
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:

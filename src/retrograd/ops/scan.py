@@ -41,7 +41,7 @@ from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.shape import fail, pad, slice_axis, stack_front
 
 
-class Scan(Op):
+class AxisScan(Op):
     """An op along one axis whose result has the shape of its inputs."""
 
     arity = 1
@@ -105,7 +105,7 @@ def shifted(x: Node, axis: int, up: bool, value: float) -> Node:
 
 
 @declare
-class CumSum(Scan):
+class CumSum(AxisScan):
     """Running sum along an axis."""
 
     name = "cumsum"
@@ -124,7 +124,7 @@ class CumSum(Scan):
 
 
 @declare
-class LinearScan(Scan):
+class LinearScan(AxisScan):
     """The recurrence `y[t] = a[t] * y[t-1] + b[t]` along an axis, `y[0] = b[0]`.
 
     A state of exactly zero absorbs its factor: `inf * 0` is 0 there, as it is in all products with
@@ -168,7 +168,7 @@ class LinearScan(Scan):
 
 
 @declare
-class CumProd(Scan):
+class CumProd(AxisScan):
     """Running product along an axis. Its partials are products of the others: zeros are fine."""
 
     name = "cumprod"
@@ -192,7 +192,7 @@ class CumProd(Scan):
 
 
 @declare
-class LogCumSumExp(Scan):
+class LogCumSumExp(AxisScan):
     """`log(cumsum(exp(x)))` along an axis, without overflow.
 
     Its partials are `exp(x[i] - y[t])`, as products of ratios; 0 where all up to there are -inf,
@@ -251,7 +251,7 @@ def steady_top(x: Node, axis: int, reverse: bool) -> Node:
     return CumMax(axis, reverse)(select(is_new, highest, full(-math.inf, x.type)))
 
 
-class Extremes(Scan):
+class Extremes(AxisScan):
     """Running extremum; NaN from the first NaN on. The gradient of each goes to where it was first
     attained."""
 
@@ -293,7 +293,7 @@ class CumMin(Extremes):
         return np.minimum.accumulate(arrays[0], self.axis)
 
 
-class Attained(Scan):
+class Attained(AxisScan):
     """Where a running extremum was first attained, as int64; a NaN counts as one."""
 
     def infer(self, *types: TensorType) -> TensorType:

@@ -28,7 +28,7 @@ from retrograd.ir import (
 )
 
 
-class Linear(Op):
+class LinearOp(Op):
     """A linear op of one input."""
 
     arity = 1
@@ -64,7 +64,7 @@ def gaps(size: int | Dim) -> int | Dim:
 
 
 @declare
-class Expand(Linear):
+class Expand(LinearOp):
     """Repeat along new axes: the result has the given shape, `axes` are the axes that are new."""
 
     name = "expand"
@@ -94,7 +94,7 @@ class Expand(Linear):
 
 
 @declare
-class Reshape(Linear):
+class Reshape(LinearOp):
     """The same elements, in row-major order, under another shape."""
 
     name = "reshape"
@@ -119,7 +119,7 @@ class Reshape(Linear):
 
 
 @declare
-class Permute(Linear):
+class Permute(LinearOp):
     """Reorder axes: axis `i` of the result is axis `perm[i]` of the input."""
 
     name = "permute"
@@ -142,7 +142,7 @@ class Permute(Linear):
 
 
 @declare
-class Slice(Linear):
+class Slice(LinearOp):
     """Elements `start, start + step, ...` below `stop` along each axis; steps are positive.
 
     There are `(stop - start + step - 1) // step` of them. Where that is 0, `stop` may be less than
@@ -265,7 +265,7 @@ class Pad(Op):
 
 
 @declare
-class Flip(Linear):
+class Flip(LinearOp):
     """Reverse the order along the given axes."""
 
     name = "flip"

@@ -28,7 +28,7 @@ from retrograd.ir import Dim, Node, Op, TensorType, declare, int64
 Array = np.ndarray[Any, Any]
 
 
-class Order(NamedTuple):
+class TopologicalOrder(NamedTuple):
     """The parts of the array, by name."""
 
     order: Any
@@ -45,13 +45,13 @@ def order_size(nodes: int | Dim, edges: int | Dim) -> int | Dim:
     return 4 * nodes + 2 * edges + 4
 
 
-def parts(array: Array, nodes: int, edges: int) -> Order:
+def parts(array: Array, nodes: int, edges: int) -> TopologicalOrder:
     """The parts of an array."""
     lengths = (nodes, nodes + 1, nodes + 1, nodes + 1, edges, edges)
     ends = np.cumsum([1, *lengths])
     found = [array[a:b] for a, b in pairwise(ends)]
     order, level, in_start, out_start, in_edge, out_edge = found
-    return Order(order, level, in_start, out_start, in_edge, out_edge, int(array[0]))
+    return TopologicalOrder(order, level, in_start, out_start, in_edge, out_edge, int(array[0]))
 
 
 @declare

@@ -13,7 +13,7 @@ import numpy as np
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare
 from retrograd.ops.numerics.half import in_float32
-from retrograd.ops.shape import Linear, fail
+from retrograd.ops.shape import LinearOp, fail
 
 
 def span(size: int | Dim, dilation: int) -> int | Dim:
@@ -65,7 +65,7 @@ def windows_of(
 
 
 @declare
-class Windows(Linear):
+class Windows(LinearOp):
     """Windows over the last axes: `y[..., o, k] = x[..., o * stride + k * dilation]`.
 
     With one size, stride and dilation for each of D axes, `[..., *S]` gives `[..., *O, *sizes]`,
@@ -99,7 +99,7 @@ class Windows(Linear):
 
 
 @declare
-class Fold(Linear):
+class Fold(LinearOp):
     """Overlap-add, the transpose of `windows`: `y[..., s]` is the sum of all `x[..., o, k]` with
     `s = o * stride + k * dilation`.
 

@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 from retrograd.runtime.disk_cache import current_store, key_of
 
 
-class Object(NamedTuple):
+class ObjectCode(NamedTuple):
     """Object code, and its name in the store."""
 
     key: str
@@ -47,7 +47,7 @@ class Assembler:
         reading that takes longer than linking."""
         return self._target.create_target_machine(jit=True)
 
-    def assemble(self, text: str) -> Object:
+    def assemble(self, text: str) -> ObjectCode:
         """The object code of a module."""
         key = key_of(["object", *self.identity, text])
         store = current_store()
@@ -56,7 +56,7 @@ class Assembler:
             code = self._compile(text)
             if store is not None:
                 store.save(key, code)
-        return Object(key, code)
+        return ObjectCode(key, code)
 
     def _compile(self, text: str) -> bytes:
         if self._machine is None:

@@ -10,8 +10,8 @@ from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import has_complex, on_real, real_arrays, real_graph
 from retrograd.runtime.backend import Array, Backend, Program, bind
 from retrograd.runtime.denormals import flush_subnormals
-from retrograd.runtime.executable import LLVMProgram, start_compiler
-from retrograd.runtime.executors.bytecode import SteppedProgram, is_long
+from retrograd.runtime.executable import Executable, start_compiler
+from retrograd.runtime.executors.bytecode import BytecodeExecutor, is_long
 from retrograd.runtime.executors.nan_observer import (
     CHECKED,
     CheckedProgram,
@@ -22,7 +22,7 @@ from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.executors.tiered import TieredProgram
 from retrograd.runtime.fast_call import MISSED, Pending
 from retrograd.runtime.native.call_trial import caller
-from retrograd.runtime.timed_executable import PROFILED, RUNS, ProfiledProgram, Run
+from retrograd.runtime.timed_executable import PROFILED, RUNS, KernelTimes, ProfiledProgram
 
 __all__ = [
     "CHECKED",
@@ -31,11 +31,11 @@ __all__ = [
     "RUNS",
     "Array",
     "Backend",
-    "LLVMProgram",
+    "Executable",
     "Pending",
     "Program",
     "ReferenceProgram",
-    "Run",
+    "KernelTimes",
     "available",
     "bind",
     "caller",
@@ -53,10 +53,10 @@ __all__ = [
 
 def native(graph: Graph, donate: Collection[int] = ()) -> Program:
     """Native code for a graph: one function, or, where that would take minutes to compile, many
-    small operations one after the other (`SteppedProgram`)."""
+    small operations one after the other (`BytecodeExecutor`)."""
     if is_long(graph):
-        return SteppedProgram(optimize(graph))
-    return LLVMProgram(graph, donate=donate, simplify=True)
+        return BytecodeExecutor(optimize(graph))
+    return Executable(graph, donate=donate, simplify=True)
 
 
 # The reference backend runs a graph as it was written, node by node: it defines the meaning. The
@@ -87,7 +87,7 @@ def find(name: str) -> Backend:
 def compile_graph(graph: Graph, backend: str, donate: Collection[int] = ()) -> Program:
     """A program that runs the graph on the named backend.
 
-    `donate` lists inputs that an `LLVMProgram` may overwrite when it is called by `consume`.
+    `donate` lists inputs that an `Executable` may overwrite when it is called by `consume`.
     """
     if donate and backend == "llvm" and not has_complex(graph):
         return native(graph, donate)

@@ -8,7 +8,7 @@ from retrograd.runtime.backend import Array
 from retrograd.schedule.buffer import ALIGNMENT
 
 
-class Frame:
+class CallFrame:
     """The memory of one call at a time: the block of slots and the arena behind it."""
 
     __slots__ = ("address", "arena", "block", "entry", "entry_at", "stop", "threads")

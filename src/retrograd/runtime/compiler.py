@@ -19,9 +19,9 @@ import llvmlite.binding as llvm
 from retrograd.codegen.gemm import ROUTINES, routine_text
 from retrograd.codegen.libcalls.builder import CBLAS, LAPACK
 from retrograd.codegen.libcalls.python_callback import SYMBOL, python_address
-from retrograd.codegen.target import LEVELS, Machine, level_asked
+from retrograd.codegen.target import LEVELS, Target, level_asked
 from retrograd.errors import BackendError
-from retrograd.runtime.assembler import Assembler, Object
+from retrograd.runtime.assembler import Assembler, ObjectCode
 from retrograd.runtime.disk_cache import current_store
 from retrograd.runtime.native.call_arguments import TEXT as ARGUMENTS
 from retrograd.runtime.native.call_results import TEXT as RESULTS
@@ -35,7 +35,7 @@ from retrograd.runtime.native.ufuncs import FUSED, fused_ufunc
 from retrograd.runtime.native.ufuncs import TEXT as FUSED_TEXT
 from retrograd.runtime.numpy_api import SORT, sort_address
 from retrograd.runtime.openblas import openblas_address
-from retrograd.runtime.thread_pool import Team, current_team
+from retrograd.runtime.thread_pool import ThreadPool, current_team
 from retrograd.shared import lock
 
 DRIVE = "rg_drive"  # what runs programs by their tables
@@ -48,13 +48,13 @@ _LOCK = lock(60)
 lock(70, llvm.ffi.lib._lock._lock)  # which llvmlite takes for each call
 
 
-class Engine:
+class Compiler:
     """One compiler for the CPU at hand, shared by all programs of the process."""
 
     def __init__(self) -> None:
         features = llvm.get_host_cpu_features()
         cpu, flags = llvm.get_host_cpu_name(), features.flatten()
-        self.machine = Machine.of(features)
+        self.machine = Target.of(features)
         if level := level_asked(features):
             self.machine, needed = LEVELS[level]
             features = dict.fromkeys(needed, True)
@@ -71,30 +71,30 @@ class Engine:
         self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
         self._shared(DRIVE)  # all programs call it
 
-    def compile(self, text: str, symbols: list[str]) -> Compiled:
+    def compile(self, text: str, symbols: list[str]) -> LoadedCode:
         """Machine code of a module that defines `run`; `symbols` are the `rg_` names it calls."""
         return self.load(self.assemble(text).code, symbols)
 
-    def assemble(self, text: str, light: bool = False) -> Object:
+    def assemble(self, text: str, light: bool = False) -> ObjectCode:
         """The object code of a module; `light`: of one whose code has little to do."""
         assembler = self._hasty if light else self._assembler
         with _LOCK:
             return assembler.assemble(text + self._half if " half" in text else text)
 
-    def recall(self, key: str, symbols: list[str]) -> Compiled | None:
+    def recall(self, key: str, symbols: list[str]) -> LoadedCode | None:
         """Object code of this name, loaded, if the store still has it."""
         store = current_store()
         code = store.load(key) if store is not None else None
         return None if code is None else self.load(code, symbols)
 
-    def load(self, code: bytes, symbols: list[str]) -> Compiled:
+    def load(self, code: bytes, symbols: list[str]) -> LoadedCode:
         """Object code linked with the functions that it calls."""
         with _LOCK:
             library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run")
             library.add_current_process()
             for name in symbols:
                 library.import_symbol(name, self.address(name))
-            return Compiled(self._assembler.linker(), library, len(code))
+            return LoadedCode(self._assembler.linker(), library, len(code))
 
     def _make_enter(self) -> Enter | None:
         """The native reader of arrays, where Python's objects are laid out as it assumes."""
@@ -160,7 +160,7 @@ class Engine:
             return self._fused[0]
 
     @property
-    def team(self) -> Team:
+    def team(self) -> ThreadPool:
         """The threads that run programs together."""
         return current_team()
 
@@ -187,7 +187,7 @@ def _math() -> ctypes.CDLL:
     return ctypes.CDLL(ctypes.util.find_library("m") or None)
 
 
-class Compiled:
+class LoadedCode:
     """Loaded machine code; unloaded when dropped."""
 
     def __init__(self, linker: Any, library: Any, size: int) -> None:
@@ -203,13 +203,13 @@ def _unload(tracker: Any, linker: Any) -> None:
     linker.close()
 
 
-_ENGINE: Engine | None = None
+_ENGINE: Compiler | None = None
 
 
-def engine() -> Engine:
+def engine() -> Compiler:
     """The engine of this process."""
     global _ENGINE
     with _LOCK:
         if _ENGINE is None:
-            _ENGINE = Engine()
+            _ENGINE = Compiler()
         return _ENGINE

@@ -44,7 +44,7 @@ def key_of(parts: Iterable[str]) -> str:
     return h.hexdigest()
 
 
-class Store:
+class DiskCache:
     """Byte strings under keys, in a directory. No method raises an `OSError`."""
 
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
@@ -114,7 +114,7 @@ def _header(key: str, content: bytes) -> bytes:
     return MAGIC + h.digest()
 
 
-def current_store() -> Store | None:
+def current_store() -> DiskCache | None:
     """The store of this process; None if there is to be none, or can be none.
 
     It lies in the directory that the environment variable RETROGRAD_CACHE_DIR names, else where
@@ -140,7 +140,7 @@ def default_folder() -> str | None:
 
 
 @functools.cache
-def _store(folder: str | None) -> Store | None:
+def _store(folder: str | None) -> DiskCache | None:
     if folder is None:
         return None
     own = Path(folder).absolute() / "compiled"
@@ -149,7 +149,7 @@ def _store(folder: str | None) -> Store | None:
         own.mkdir(mode=0o700, exist_ok=True)
     except OSError:
         pass  # it may be there all the same, on a file system that is read-only
-    return Store(own) if _is_ours(own) else None
+    return DiskCache(own) if _is_ours(own) else None
 
 
 def _is_ours(folder: Path) -> bool:

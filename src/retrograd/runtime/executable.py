@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrograd.codegen.module import Module
+from retrograd.codegen.module import ModuleEmitter
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.passes import prepared
 from retrograd.runtime.backend import Array, bind
-from retrograd.runtime.call_frame import Frame
+from retrograd.runtime.call_frame import CallFrame
 from retrograd.runtime.denormals import exactly
 from retrograd.runtime.disk_cache import current_store
 from retrograd.runtime.errors import answer, failure_of, what_to_ask
-from retrograd.runtime.executable_format import Placement, Recipe, place, recipe_of
+from retrograd.runtime.executable_format import ExecutableRecord, Placement, place, recipe_of
 from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.fingerprint import program_key
 from retrograd.runtime.interrupt import interruptible
@@ -30,22 +30,22 @@ from retrograd.runtime.native.entry import entry_of, expected
 from retrograd.runtime.threads import threads_here
 from retrograd.schedule.buffer import ALIGNMENT
 from retrograd.schedule.cost_model import LONG
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 from retrograd.schedule.tiling.groups import GRAIN
 from retrograd.shared import IMPORTING
 
 if TYPE_CHECKING:
-    from retrograd.runtime.compiler import Compiled, Engine
+    from retrograd.runtime.compiler import Compiler, LoadedCode
 
 KEPT_ARENA = 1 << 18  # bytes that may be kept for sizes not in use
 BRIEF = 30_000  # nanoseconds for which a call may keep other threads of Python waiting
 LAYOUTS = 256  # combinations of symbolic sizes whose memory layout is kept at hand
 
 
-class Shaped:
+class SpecializedExecutable:
     """A program at sizes that are known: shapes, memory, frames ready for use."""
 
-    def __init__(self, program: LLVMProgram, sizes: Mapping[str, int]) -> None:
+    def __init__(self, program: Executable, sizes: Mapping[str, int]) -> None:
         recipe = program.recipe
         self.program = program
         self.placement = recipe.placement or place(program.plan, sizes)
@@ -65,7 +65,7 @@ class Shaped:
         self._fresh = [(k, s, d) for k, (d, s) in enumerate(outputs) if k not in program.donated]
         self._pick = itemgetter(*self._taken) if len(outputs) > 1 and program.donated else None
         own = type(program).allocate
-        self._make_array = np.empty if own is LLVMProgram.allocate else program.allocate
+        self._make_array = np.empty if own is Executable.allocate else program.allocate
         # Arrays of no elements need care.
         self.plain = program.native is not None and all(math.prod(s) for _, s in self.inputs)
         # Whether a native call can run it, see call.py. What needs much memory shares it.
@@ -73,7 +73,7 @@ class Shaped:
         # What becomes known while the program runs is set then.
         known = {**dict.fromkeys(facts.hidden, 1), **sizes}
         self.sizes = [evaluate(d, known) for d in recipe.sizes]
-        self.frames: list[Frame] = []  # a stack; append and pop are atomic
+        self.frames: list[CallFrame] = []  # a stack; append and pop are atomic
 
     def quick(self, arrays: list[Array]) -> list[Array] | None:
         """The results, if the arrays are of these sizes and laid out plainly, and nobody else can
@@ -100,7 +100,7 @@ class Shaped:
 
     def run(self, addresses: bytes, arrays: list[Array]) -> int:
         """Run on inputs and outputs at these addresses; the number of the check that failed, or 0.
-        The outputs' arrays must stay alive, and the inputs', `arrays`; see `LLVMProgram.enter`."""
+        The outputs' arrays must stay alive, and the inputs', `arrays`; see `Executable.enter`."""
         frame = self.frame()
         count = len(self.inputs) + len(self.outputs)
         frame.block[:count] = np.frombuffer(addresses, np.int64, count)
@@ -132,7 +132,7 @@ class Shaped:
         return self._finish(frame, self.program.enter(frame, arrays), arrays, results)
 
     def _finish(
-        self, frame: Frame, failed: int, arrays: list[Array], results: list[Array]
+        self, frame: CallFrame, failed: int, arrays: list[Array], results: list[Array]
     ) -> list[Array]:
         program = self.program
         value = int(frame.block[program.recipe.status]) if failed else 0
@@ -141,7 +141,7 @@ class Shaped:
             raise program.failure(failed - 1, value, arrays)
         return results
 
-    def frame(self) -> Frame:
+    def frame(self) -> CallFrame:
         """A frame nobody uses."""
         try:
             frame = self.frames.pop()
@@ -160,7 +160,7 @@ class Shaped:
         if self.placement.arena + self.program.recipe.facts.scratch > KEPT_ARENA:
             self.frames.clear()
 
-    def frame_in_common(self) -> Frame:
+    def frame_in_common(self) -> CallFrame:
         """A frame for brief runs, of which there is one at a time: its arena is that of all sizes
         of the program, so that it is in the cache. What no run needs of it takes no memory."""
         program = self.program
@@ -169,14 +169,14 @@ class Shaped:
             program.common = program.allocate((size,), np.dtype(np.uint8))
         return self._make(program.common)
 
-    def _make(self, arena: Array | None = None) -> Frame:
+    def _make(self, arena: Array | None = None) -> CallFrame:
         program, recipe, placed = self.program, self.program.recipe, self.placement
         threads = program.threads() if self.shared else 1
         size = placed.arena + recipe.facts.scratch * threads
         if arena is None:
             arena = program.allocate((size + ALIGNMENT,), np.dtype(np.uint8))
         copies = threads if recipe.facts.scratch else 0
-        frame = Frame(recipe.slots * (1 + copies), arena, threads)
+        frame = CallFrame(recipe.slots * (1 + copies), arena, threads)
         for slot, array in enumerate(program.constants, recipe.facts.arguments):
             frame.block[slot] = array.ctypes.data
         temporaries = slice(recipe.first_temporary, recipe.first_cursor)
@@ -191,7 +191,7 @@ class Shaped:
         return frame
 
 
-def start_compiler() -> Engine:
+def start_compiler() -> Compiler:
     """The compiler, ready: for what comes first at a prompt, so that nothing later waits for it."""
     with IMPORTING:  # llvmlite is loaded when first needed, see engine.py
         from retrograd.runtime.compiler import engine
@@ -199,7 +199,7 @@ def start_compiler() -> Engine:
     return engine()
 
 
-class LLVMProgram:
+class Executable:
     """Runs a graph as native code. May be called from several threads at once.
 
     `donate` are inputs whose memory may be taken for outputs by `consume`. `donated` tells which
@@ -218,15 +218,13 @@ class LLVMProgram:
         narrow: bool = False,
     ) -> None:
         if any(node.dtype.is_complex for node in graph.nodes):
-            raise BackendError(
-                "native code has real numbers only: lower complex ones first"
-            )
+            raise BackendError("native code has real numbers only: lower complex ones first")
         self.graph = graph
         self._donate = sorted(donate)
         self._simplify = simplify
         self._light = light
         self._narrow = narrow
-        self._plan: Plan | None = None
+        self._plan: KernelPlan | None = None
         compiler = start_compiler()
         with exactly():
             self.recipe, self._code = self._prepare(compiler, timed)
@@ -235,8 +233,8 @@ class LLVMProgram:
         self.recipe = replace(self.recipe, constants=[])
         self.times = np.zeros(facts.kernels, np.int64) if timed else None
         self._compiler = compiler
-        self._shaped: dict[tuple[int, ...], Shaped] = {}
-        self.last: Shaped | None = None  # the sizes of the latest call
+        self._shaped: dict[tuple[int, ...], SpecializedExecutable] = {}
+        self.last: SpecializedExecutable | None = None  # the sizes of the latest call
         self.common: Array | None = None  # the arena of brief runs
         self.address = self._code.address
         self.native: Any = compiler.enter
@@ -244,9 +242,9 @@ class LLVMProgram:
         self.donated: dict[int, int] = dict(facts.donated)
         self._named = bool(graph.dim_names)
         if not self._named:
-            self.last = self._shaped[()] = Shaped(self, {})
+            self.last = self._shaped[()] = SpecializedExecutable(self, {})
 
-    def _prepare(self, compiler: Engine, timed: bool) -> tuple[Recipe, Compiled]:
+    def _prepare(self, compiler: Compiler, timed: bool) -> tuple[ExecutableRecord, LoadedCode]:
         """Recipe and code: from the store if it has both, otherwise made, and stored."""
         store, key, found = current_store(), None, None
         if store is not None:
@@ -255,7 +253,7 @@ class LLVMProgram:
         if store is not None and key is not None:
             found = store.load(key)
         if found is not None:
-            recipe = Recipe.from_bytes(found)
+            recipe = ExecutableRecord.from_bytes(found)
             code = compiler.recall(recipe.facts.object, recipe.facts.symbols)
             if code is not None:
                 return recipe, code
@@ -264,12 +262,12 @@ class LLVMProgram:
             store.save(key, recipe.to_bytes())
         return recipe, code
 
-    def _make(self, compiler: Engine, timed: bool) -> tuple[Recipe, Compiled]:
+    def _make(self, compiler: Compiler, timed: bool) -> tuple[ExecutableRecord, LoadedCode]:
         plan, static = self.plan, not self.graph.dim_names
         if static:  # sizes beyond all measure cannot even be compiled
             check_memory(plan.least_bytes, lambda: arrays_of(plan, {}), {})
         machine = compiler.machine
-        module = Module(plan, replace(machine, width=1) if self._narrow else machine, timed)
+        module = ModuleEmitter(plan, replace(machine, width=1) if self._narrow else machine, timed)
         made = compiler.assemble(module.text(), self._light)
         recipe = recipe_of(plan, module, made, static)
         if static:
@@ -277,10 +275,10 @@ class LLVMProgram:
         return recipe, compiler.load(made.code, module.symbols)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> KernelPlan:
         """The kernels that the graph became."""
         if self._plan is None:
-            self._plan = Plan(prepared(self.graph, self._simplify), self._donate, self._light)
+            self._plan = KernelPlan(prepared(self.graph, self._simplify), self._donate, self._light)
         return self._plan
 
     @property
@@ -318,7 +316,9 @@ class LLVMProgram:
         results = shaped.quick(arrays)
         return results if results is not None else shaped.slow(arrays)
 
-    def begun(self, frame: Frame, arrays: list[Array], results: list[Array], brief: bool) -> int:
+    def begun(
+        self, frame: CallFrame, arrays: list[Array], results: list[Array], brief: bool
+    ) -> int:
         """Have native code read the arrays, and run where that is brief; less than 0: it did
         nothing. Of donated arrays that it may have overwritten nothing is left in `arrays`."""
         failed = 0
@@ -329,7 +329,7 @@ class LLVMProgram:
             if self.donated and brief and not failed:
                 arrays.clear()
 
-    def enter(self, frame: Frame, arrays: list[Array]) -> int:
+    def enter(self, frame: CallFrame, arrays: list[Array]) -> int:
         """Run on a frame that holds all addresses; the number of the check that failed, or 0.
 
         A long run that is interrupted ends between two kernels or blocks of rows, with all arrays
@@ -352,7 +352,7 @@ class LLVMProgram:
                 arrays.clear()
             raise
 
-    def _run(self, frame: Frame) -> int:
+    def _run(self, frame: CallFrame) -> int:
         if frame.threads == 1:
             return self._code.run(frame.address, 0, 1, 0)
         return self._compiler.team.run(self._code.address, frame.address, frame.threads)
@@ -376,20 +376,20 @@ class LLVMProgram:
         """Memory for an output, or for the arena."""
         return np.empty(shape, dtype)
 
-    def shaped_for(self, arrays: Sequence[Array]) -> Shaped:
+    def shaped_for(self, arrays: Sequence[Array]) -> SpecializedExecutable:
         """Check the arrays against the inputs' types; what calls of such sizes share."""
         sizes = bind(self.graph.inputs, arrays)
         key = tuple(sizes.values())  # bind lists the sizes in the order of the inputs
         found = self._shaped.get(key)
         if found is None:
-            found = Shaped(self, sizes)
+            found = SpecializedExecutable(self, sizes)
             if len(self._shaped) >= LAYOUTS:
                 self._shaped.clear()
             self._shaped[key] = found
         self.turn_to(found)
         return found
 
-    def turn_to(self, shaped: Shaped) -> None:
+    def turn_to(self, shaped: SpecializedExecutable) -> None:
         """Calls go on at these sizes."""
         if self.last is not shaped and self.last is not None:
             self.last.rest()

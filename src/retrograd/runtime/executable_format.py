@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from retrograd.codegen.module import Module
+from retrograd.codegen.module import ModuleEmitter
 from retrograd.ir import BY_CODE, Dim, as_dtype
-from retrograd.ir.literal import Reader, show_size
+from retrograd.ir.literal import LiteralReader, show_size
 from retrograd.runtime.backend import Array
 from retrograd.runtime.native.drive_text import STATUS_SLOTS
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 
 if TYPE_CHECKING:
-    from retrograd.runtime.assembler import Object
+    from retrograd.runtime.assembler import ObjectCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ExecutableLayout:
     """Of a program, what is numbers and names.
 
     The block of slots holds the addresses of inputs, outputs, constants, temporaries and cursors,
@@ -60,10 +60,10 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ExecutableRecord:
     """All that running a program takes, beside the graph and the code."""
 
-    facts: Facts
+    facts: ExecutableLayout
     sizes: list[int | Dim]
     constants: list[Array]
     placement: Placement | None  # None where it depends on the values of the sizes
@@ -99,7 +99,7 @@ class Recipe:
         return b"\n".join([text, b"".join(a.tobytes() for a in self.constants)])
 
     @staticmethod
-    def from_bytes(content: bytes) -> Recipe:
+    def from_bytes(content: bytes) -> ExecutableRecord:
         text, _, data = content.partition(b"\n")
         head = json.loads(text)
         constants = []
@@ -109,15 +109,15 @@ class Recipe:
             count = int(np.prod(shape, dtype=np.int64))
             constants.append(np.frombuffer(data, dtype, count, at).reshape(shape))
             at += count * dtype.itemsize
-        return Recipe(
-            Facts(**head["facts"]),
-            [Reader(d).size() for d in head["sizes"]],
+        return ExecutableRecord(
+            ExecutableLayout(**head["facts"]),
+            [LiteralReader(d).size() for d in head["sizes"]],
             constants,
             head["placement"] and Placement(**head["placement"]),
         )
 
 
-def place(plan: Plan, sizes: Mapping[str, int]) -> Placement:
+def place(plan: KernelPlan, sizes: Mapping[str, int]) -> Placement:
     """The placement of a plan's buffers for these sizes."""
     found, own = plan.layout(sizes), plan.scratch.offsets
     offsets = [
@@ -127,7 +127,7 @@ def place(plan: Plan, sizes: Mapping[str, int]) -> Placement:
     return Placement(found.arena, offsets, peak, *_times(plan, sizes))
 
 
-def _times(plan: Plan, sizes: Mapping[str, int]) -> tuple[float, float]:
+def _times(plan: KernelPlan, sizes: Mapping[str, int]) -> tuple[float, float]:
     """A guess at the time of a call, and at the part that threads may share: one for all sizes
     that are nearest to the same powers of two, because guessing takes longer than a short call."""
     near = {name: 1 << (4 * n // 3).bit_length() - 1 if n else 0 for name, n in sizes.items()}
@@ -137,9 +137,11 @@ def _times(plan: Plan, sizes: Mapping[str, int]) -> tuple[float, float]:
     return plan.times[key]
 
 
-def recipe_of(plan: Plan, module: Module, code: Object, static: bool) -> Recipe:
+def recipe_of(
+    plan: KernelPlan, module: ModuleEmitter, code: ObjectCode, static: bool
+) -> ExecutableRecord:
     """The recipe of a plan that was compiled; `static` if its sizes are all known."""
-    facts = Facts(
+    facts = ExecutableLayout(
         object=code.key,
         symbols=module.symbols,
         functions=len(module.functions),
@@ -156,4 +158,4 @@ def recipe_of(plan: Plan, module: Module, code: Object, static: bool) -> Recipe:
     )
     constants = [np.asarray(b.node.attrs["value"]) for b in plan.constants]
     placement = place(plan, {}) if static else None
-    return Recipe(facts, list(module.slots.sizes), constants, placement)
+    return ExecutableRecord(facts, list(module.slots.sizes), constants, placement)

@@ -1,10 +1,11 @@
 """Repeated calls in native code: from Python's arguments to Python's results in one function.
 
 What a call takes and gives is described by rows of words (`Words`), which the native code follows
-(`call_arguments.py`, `call_results.py`); so there is one piece of code for all functions, compiled
-once. A `Route` belongs to one structure of arguments and offers the native function; its `Way`s are
-the programs for arrays of different shapes. Callers come from `call_trial.py`, which tries the code
-out before anybody may use it.
+(`runtime/native/call_arguments.py`, `runtime/native/call_results.py`); so there is one piece of
+code for all functions, compiled once. A `CallRoute` belongs to one structure of arguments and
+offers the native function; its `CallRecord`s are the programs for arrays of different shapes.
+Callers come from `runtime/native/call_trial.py`, which tries the code out before anybody may use
+it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from retrograd.runtime.native.entry import OWNED, READABLE
 
 if TYPE_CHECKING:
-    from retrograd.runtime.executable import Shaped
+    from retrograd.runtime.executable import SpecializedExecutable
 
 SAME, TUPLE, LIST, DICT, TENSOR, ARRAY, FLOAT, INT, SCALAR = range(9)  # kinds of `Take`
 CONSTANT, INSTANCE = 0, 4  # kinds of `Put`, with TUPLE, LIST, DICT
@@ -115,7 +116,7 @@ class Caller:
         return made
 
 
-class Way:
+class CallRecord:
     """A program at known sizes, as native calls see it.
 
     `numbers` are inputs that come as numbers and not as arrays, `donors` those that are donated,
@@ -125,7 +126,7 @@ class Way:
     """
 
     def __init__(
-        self, shaped: Shaped, numbers: Collection[int], donors: Sequence[int],
+        self, shaped: SpecializedExecutable, numbers: Collection[int], donors: Sequence[int],
         captured: Sequence[Array], puts: Sequence[Put], root: int, owner: object,
         unfinished: bool,
     ) -> None:  # fmt: skip
@@ -184,13 +185,13 @@ class Way:
         self._records = w
 
 
-class Route:
+class CallRoute:
     """Calls with arguments of one structure. `serve(args, kwargs, gone)` is the native function:
     its result, or `MISSED`; donated tensors have `gone` in the place of their array afterwards."""
 
     def __init__(self, caller: Caller, takes: Sequence[Take]) -> None:
         self._words = w = Words()
-        self._ways: list[Way] = []
+        self._ways: list[CallRecord] = []
         steps: list[int] = []
         room, leaves = 2, 0
         for t in takes:
@@ -202,7 +203,7 @@ class Route:
         self._row = w.array([caller.world, w.row([0]), w.row(steps), len(takes), room, leaves])
         self.serve = caller.function(self._row)
 
-    def offer(self, ways: Sequence[Way]) -> None:
+    def offer(self, ways: Sequence[CallRecord]) -> None:
         """These programs are there from now on, and no others."""
         table = Words()
         at = table.row([len(ways), *[way.address for way in ways]])

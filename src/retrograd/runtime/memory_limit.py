@@ -12,7 +12,7 @@ from retrograd.errors import MemoryLimitError
 from retrograd.ir import Node, TupleType, evaluate
 
 if TYPE_CHECKING:
-    from retrograd.schedule.plan import Plan
+    from retrograd.schedule.plan import KernelPlan
 
 try:
     import resource
@@ -60,7 +60,7 @@ def check_result(node: Node, sizes: Mapping[str, int]) -> None:
         check_new(shape, node.dtype.itemsize, f"the result of {node.op}")
 
 
-def arrays_of(plan: Plan, sizes: Mapping[str, int]) -> list[tuple[int, str]]:
+def arrays_of(plan: KernelPlan, sizes: Mapping[str, int]) -> list[tuple[int, str]]:
     """The arrays that a plan makes, outputs under their own names."""
     outputs = zip(plan.outputs, plan.source.outputs, strict=True)
     made = [*outputs, *((b, b.node) for b in plan.temporaries)]

@@ -66,7 +66,7 @@ _RENEW = ctypes.CFUNCTYPE(None)
 _FLUSH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
-class Team:
+class ThreadPool:
     """Worker threads and the memory they meet in. A process needs one: see `current_team`."""
 
     def __init__(self, how: str | None = None) -> None:
@@ -206,13 +206,13 @@ def _seconds_per_pause(pauses: Callable[[int], None]) -> float:
 
 
 _LOCK = lock(65)
-_TEAM: Team | None = None
+_TEAM: ThreadPool | None = None
 
 
-def current_team() -> Team:
+def current_team() -> ThreadPool:
     """The team of this process; the same object, at the same address, in children of fork."""
     global _TEAM
     with _LOCK:
         if _TEAM is None:
-            _TEAM = Team()
+            _TEAM = ThreadPool()
         return _TEAM

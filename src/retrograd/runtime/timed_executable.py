@@ -10,22 +10,22 @@ from typing import Any
 
 from retrograd.ir import Graph
 from retrograd.runtime.backend import Array, bind
-from retrograd.runtime.executable import LLVMProgram
-from retrograd.schedule.plan import Plan
+from retrograd.runtime.executable import Executable
+from retrograd.schedule.plan import KernelPlan
 
 
 @dataclass(frozen=True)
-class Run:
+class KernelTimes:
     """One call of a program: nanoseconds of each kernel of the plan."""
 
-    plan: Plan
+    plan: KernelPlan
     graph: Graph
     sizes: dict[str, int]
     times: list[float]
 
 
 PROFILED = "profiled"  # the name of the backend; no choice of a user
-RUNS: ContextVar[list[Run] | None] = ContextVar("runs", default=None)
+RUNS: ContextVar[list[KernelTimes] | None] = ContextVar("runs", default=None)
 
 
 class ProfiledProgram:
@@ -33,7 +33,7 @@ class ProfiledProgram:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._program = LLVMProgram(graph, timed=True, simplify=True)
+        self._program = Executable(graph, timed=True, simplify=True)
         self._plan = self._program.plan  # a program makes it anew each time it is asked
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
@@ -46,5 +46,7 @@ class ProfiledProgram:
         if runs is not None:
             total = max(int(counted.sum()), 1)
             shares = [float(t) * passed / total for t in counted]
-            runs.append(Run(self._plan, self.graph, bind(self.graph.inputs, arrays), shares))
+            runs.append(
+                KernelTimes(self._plan, self.graph, bind(self.graph.inputs, arrays), shares)
+            )
         return results

@@ -43,7 +43,7 @@ class _Memory:
 _MEMORY = _Memory()
 
 
-class Program:
+class ScalarProgram:
     """Instructions, and where they find what comes from outside."""
 
     def __init__(
@@ -176,4 +176,4 @@ def _runs(places: Any) -> list[tuple[int, int]]:
     return list(zip([0, *cuts], [*cuts, len(places)], strict=True))
 
 
-__all__ = ["Home", "Program"]
+__all__ = ["Home", "ScalarProgram"]

@@ -8,7 +8,7 @@ from typing import Any
 from retrograd.scalar.machine import CUSTOM, FOREIGN
 
 
-class Custom:
+class CustomRow:
     """What a user's own operation was made of, and what sends its gradient back: `backward`, or for
     the result of a compiled function `send`, with `clear` for the leaves behind it."""
 
@@ -28,7 +28,7 @@ class Borrower:
 
     __slots__ = ()
     trace: Any
-    customs: dict[int, Custom]
+    customs: dict[int, CustomRow]
     foreign: dict[int, tuple[Any, int]]
     _imported: dict[tuple[Any, int], int]
     _unread: list[int]
@@ -60,5 +60,5 @@ class Borrower:
         if self.trace is not None:
             self.trace.custom()
         i = int(self._put_given(CUSTOM, data))
-        self.customs[i] = Custom(rows, op, slopes)
+        self.customs[i] = CustomRow(rows, op, slopes)
         return i

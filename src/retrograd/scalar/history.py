@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.scalar.machine import CONSTANT, LEAF, Block, machine
+from retrograd.scalar.machine import CONSTANT, LEAF, TapeMemory, machine
 from retrograd.scalar.machine.opcodes import OPCODES
 from retrograd.scalar.trace_rows import Columns, reached
 
 _OPERATIONS = np.isin(np.arange(256), [o.code for o in OPCODES])
 
 
-class History:
+class RowHistory:
     """The rows that a result was computed from, in order, the result last."""
 
     def __init__(self, columns: Columns, root: int, leaves: Sequence[Any]) -> None:
@@ -68,7 +68,7 @@ class History:
         those of `given`; `instead` has the leaves that came with the call, by the identity of
         those that the function was traced with."""
         n = len(self._op)
-        block = Block()
+        block = TapeMemory()
         block.reserve(n)
         for memory, column in ((block.code, self._op), (block.a, self._a), (block.b, self._b)):
             np.frombuffer(memory, column.dtype)[:n] = column
@@ -86,4 +86,4 @@ class History:
                 leaf.grad += block.grads[k]
 
 
-__all__ = ["History"]
+__all__ = ["RowHistory"]

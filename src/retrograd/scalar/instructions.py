@@ -11,7 +11,7 @@ import numpy as np
 from retrograd.scalar.machine import BY_NAME, CONSTANT, LEAF, OPCODES
 from retrograd.scalar.machine.opcodes import COMPARE, GRADIENT, NUMBER, START, STOP
 from retrograd.scalar.machine.vector_machine import MODES, ONE, WIDE, WORDS, kinds
-from retrograd.scalar.schedule import DOT, MOST, Batch, Schedule, schedule
+from retrograd.scalar.schedule import DOT, MOST, Batch, InstructionSchedule, schedule
 from retrograd.scalar.trace_rows import ARITY, PATHS, Columns, Event
 
 try:
@@ -24,7 +24,7 @@ _NAMES[STOP] = "stop"
 
 
 @dataclass
-class Layout:
+class InstructionLayout:
     """Where rows live, and what is done to them."""
 
     place: Any  # of each row; the last two are those of the constants 1 and 0
@@ -34,21 +34,21 @@ class Layout:
     keep: list[Any]  # what the instructions have addresses of
 
 
-def laid_out(columns: Columns, events: list[Event], wanted: Any) -> Layout:
+def laid_out(columns: Columns, events: list[Event], wanted: Any) -> InstructionLayout:
     """Instructions for rows; `wanted` are those whose value somebody reads in the end."""
     if _schedule is None:
         return by_python(columns, events, wanted)
     return by_c(columns, events, wanted)
 
 
-def by_c(columns: Columns, events: list[Event], wanted: Any) -> Layout:
+def by_c(columns: Columns, events: list[Event], wanted: Any) -> InstructionLayout:
     ends = np.array([(e.root, e.rows) for e in events], np.int64)
     place, places, given, table, pool = _schedule.plan(
         _settings(), columns.code, columns.a, columns.b, columns.numbers, ends,
         np.ascontiguousarray(wanted, np.int64), MOST,
     )  # fmt: skip
     words = np.frombuffer(table, np.int64).reshape(-1, len(WORDS))
-    return Layout(
+    return InstructionLayout(
         np.frombuffer(place, np.int32), places, np.frombuffer(given, np.int32), words, [pool]
     )
 
@@ -68,18 +68,18 @@ def _settings() -> Any:
     return np.concatenate([tables.ravel(), codes, [number[name] for name in names]])
 
 
-def by_python(columns: Columns, events: list[Event], wanted: Any) -> Layout:
+def by_python(columns: Columns, events: list[Event], wanted: Any) -> InstructionLayout:
     """The definition."""
     plan = schedule(columns, events, wanted)
     written = _Instructions(plan)
     written.write(events)
     table = np.array(written.words, np.int64).reshape(-1, len(WORDS))
-    return Layout(plan.place, plan.places, plan.given, table, written.keep)
+    return InstructionLayout(plan.place, plan.places, plan.given, table, written.keep)
 
 
 @dataclass
 class _Instructions:
-    plan: Schedule
+    plan: InstructionSchedule
     words: list[tuple[int, ...]] = field(default_factory=list)
     keep: list[Any] = field(default_factory=list)
 
@@ -169,4 +169,4 @@ def _mode(places: Any) -> str:
     return "c" if np.all(step == 1) else "b" if not step.any() else "x"
 
 
-__all__ = ["Layout", "by_c", "by_python", "laid_out"]
+__all__ = ["InstructionLayout", "by_c", "by_python", "laid_out"]

@@ -11,21 +11,21 @@ import numpy as np
 from retrograd import pytree
 from retrograd.errors import DTypeError, TraceError
 from retrograd.scalar import Value
-from retrograd.scalar.compiled_program import Program
+from retrograd.scalar.compiled_program import ScalarProgram
 from retrograd.scalar.debug import watching
-from retrograd.scalar.history import History
+from retrograd.scalar.history import RowHistory
 from retrograd.scalar.machine.vector_machine import can_run
 from retrograd.scalar.scalar import Scalar
-from retrograd.scalar.tape import LOCK, Closed, current_trace
+from retrograd.scalar.tape import LOCK, TapeClosed, current_trace
 from retrograd.scalar.trace import Trace, tracing
 from retrograd.scalar.trace_rows import plain, settled
-from retrograd.transforms.jit.signature import Static
+from retrograd.transforms.jit.signature import StaticLeaf
 
 CAPACITY = 1 << 28  # bytes of programs kept for each function; what was not used longest goes
 LOOKED_AT = 20_000  # objects that a function is searched for Values through
 
 
-class Compiled:
+class ScalarExecutable:
     """A program with what it takes to call it."""
 
     def __init__(
@@ -50,10 +50,12 @@ class Compiled:
             data[fresh] = grads[fresh] = 0
         rows = [y._row for y, k in zip(out, self.kinds, strict=True) if k == "result"]
         # Numbers are given back as numbers, what depends on leaves as a Value with its history.
-        self.histories = [None if plain(columns, r) else History(columns, r, known) for r in rows]
+        self.histories = [
+            None if plain(columns, r) else RowHistory(columns, r, known) for r in rows
+        ]
         noted = [h.given for h in self.histories if h is not None]
         ends = np.concatenate([[], *noted])
-        self.program = Program(trace, columns, (known, data, grads), rows, ends, arguments)
+        self.program = ScalarProgram(trace, columns, (known, data, grads), rows, ends, arguments)
         cuts = np.cumsum([len(x) for x in noted])[:-1]
         self.noted = np.split(self.program.noted, cuts) if noted else []
         position = {id(x): i for i, x in enumerate(leaves)}
@@ -98,14 +100,14 @@ class Compiled:
                 results.append(self._result(next(found), history, next(noted), instead))
         return pytree.unflatten(self.shape, results)
 
-    def _result(self, x: float, history: History, numbers: Any, instead: dict[int, Any]) -> Any:
+    def _result(self, x: float, history: RowHistory, numbers: Any, instead: dict[int, Any]) -> Any:
         """A Value of an open page, from which a way back goes on to leaves."""
         with LOCK:
             while True:
                 page = self.cls._open_page()
                 try:
                     row = page.custom((), x, "jit", None)
-                except Closed:
+                except TapeClosed:
                     continue
                 made = page.customs[row]
                 made.send = lambda g: history.send_back(g, numbers, instead)
@@ -120,7 +122,7 @@ class Scalars:
         self._f = f
         self._counts = counts
         self._closed: Any = None  # the class of Values that the function closes over; False
-        self._known: dict[Any, Compiled] = {}  # what was used last at the end
+        self._known: dict[Any, ScalarExecutable] = {}  # what was used last at the end
 
     def concern(self, leaves: Sequence[Any], arrays: tuple[type, ...]) -> bool:
         """Whether a call with these arguments is about Values."""
@@ -153,13 +155,13 @@ class Scalars:
         with LOCK:
             found = self._known.pop(key, None)
             if found is None:
-                found = Compiled(self._class_of(leaves), self._f, leaves, structure)
+                found = ScalarExecutable(self._class_of(leaves), self._f, leaves, structure)
                 self._counts["compilations"] += 1
             self._keep(key, found)
         self._counts["calls"] += 1
         return found(leaves)
 
-    def _keep(self, key: Any, made: Compiled) -> None:
+    def _keep(self, key: Any, made: ScalarExecutable) -> None:
         self._known[key] = made
         size = sum([x.nbytes for x in self._known.values()])
         for old in list(self._known)[:-1]:
@@ -182,8 +184,8 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, float | np.floating)
 
 
-def _static(x: Any) -> Static:
-    found = Static(x)
+def _static(x: Any) -> StaticLeaf:
+    found = StaticLeaf(x)
     try:
         hash(found)
     except TypeError:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import retrograd.accelerate._value as _value
-from retrograd.scalar.foreign_rows import Borrower, Custom
+from retrograd.scalar.foreign_rows import Borrower, CustomRow
 from retrograd.scalar.machine import BY_NAME, CONSTANT
 from retrograd.scalar.machine.machine import address
 from retrograd.scalar.operands import number_of
@@ -23,7 +23,7 @@ from retrograd.scalar.tape import (
     OPEN_PAGES,
     STAMPS,
     TRACES,
-    Closed,
+    TapeClosed,
     current_page,
     evaluate,
 )
@@ -41,7 +41,7 @@ class CompiledPage(_value.Page, Borrower):
 
     def __init__(self) -> None:
         self.foreign: dict[int, tuple[Any, int]] = {}
-        self.customs: dict[int, Custom] = {}
+        self.customs: dict[int, CustomRow] = {}
         self.labels: dict[int, str] = {}
         self.lines: dict[int, Any] = {}
         self.handles: dict[int, Any] = {}
@@ -161,7 +161,7 @@ Value = _value.make(
     number_of,
     evaluate,
     refuse,
-    Closed,
+    TapeClosed,
 )
 Value._class = Value
 Value.__doc__ = Scalar.__doc__

@@ -10,7 +10,7 @@ from retrograd.scalar.debug import look, watching
 from retrograd.scalar.machine import NAMES
 from retrograd.scalar.operands import at_line, children_of, number_of
 from retrograd.scalar.scalar import Scalar, combined
-from retrograd.scalar.tape import LOCK, OPEN, Closed, current_trace
+from retrograd.scalar.tape import LOCK, OPEN, TapeClosed, current_trace
 
 
 def record(cls: Any, code: int, *operands: Any) -> Any:
@@ -79,7 +79,7 @@ def put(
             page = cls._open_page()
         try:
             return page, write(page, tuple([_row(cls, page, x) for x in operands]))
-        except Closed:
+        except TapeClosed:
             continue  # two operands of the same open page, which one of them closed
 
 

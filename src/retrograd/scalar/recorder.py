@@ -13,8 +13,8 @@ from retrograd.scalar.tape import (
     LOCK,
     NOWHERE,
     TRACES,
-    Closed,
-    Page,
+    ScalarTape,
+    TapeClosed,
     current_page,
     current_trace,
 )
@@ -54,7 +54,7 @@ def _binary(name: str) -> Callable[[Value, Any], Value]:
             page.a[i] = a
             page.b[i] = b
             page.op[i] = code
-        except Closed:
+        except TapeClosed:
             return record(Value, code, self, other)
         except IndexError:
             page.extend(i, code, a, b)
@@ -83,7 +83,7 @@ def _reflected(name: str) -> Callable[[Value, Any], Value]:
             page.a[i] = a
             page.b[i] = self._row
             page.op[i] = code
-        except Closed:
+        except TapeClosed:
             return record(Value, code, other, self)
         except IndexError:
             page.extend(i, code, a, self._row)
@@ -105,7 +105,7 @@ def _unary(name: str) -> Callable[[Value], Value]:
             page.free = (i := page.free) + 1
             page.a[i] = self._row
             page.op[i] = code
-        except Closed:
+        except TapeClosed:
             return record(Value, code, self)
         except IndexError:
             page.extend(i, code, self._row, 0)
@@ -135,7 +135,7 @@ class Value(Scalar):
         self._page, self._row, self._data = NOWHERE, 0, number
         self._label, self._grad = label, 0.0
 
-    def _set_row(self, page: Page, row: int) -> None:
+    def _set_row(self, page: ScalarTape, row: int) -> None:
         self._page, self._row, self._data = page, row, None
 
     @property
@@ -201,7 +201,7 @@ class Value(Scalar):
     def _is_leaf(self) -> bool:
         return self._data is not None
 
-    _new_page = Page
+    _new_page = ScalarTape
     _new_trace = Trace
     _open_page = staticmethod(current_page)
     _made = staticmethod(lambda page, row: _made(page, row))

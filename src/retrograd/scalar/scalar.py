@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from retrograd.errors import DTypeError, GradientError, TraceError
-from retrograd.gc_paused import uncollected
+from retrograd.gc_paused import gc_paused
 from retrograd.graph.graph import Graph
 from retrograd.scalar.drawing import as_dot, as_graph, as_svg
 from retrograd.scalar.machine import CONSTANT, CUSTOM, FOREIGN, LEAF, OPCODES
@@ -186,7 +186,7 @@ class Scalar(Handle):
         >>> import retrograd as rg
         >>> page = (rg.Value(2.0, label="a") * rg.Value(-3.0, label="b")).show(open=False)
         """
-        with uncollected():
+        with gc_paused():
             graph = self.graph()
         return graph.show(path=path, open=open)
 

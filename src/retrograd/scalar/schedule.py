@@ -43,7 +43,7 @@ class Batch:
 
 
 @dataclass
-class Schedule:
+class InstructionSchedule:
     """Batches in order, and the place of each row that has one. The last two places are those of
     the constants 1 and 0."""
 
@@ -54,7 +54,9 @@ class Schedule:
     ends: list[int]  # for each segment how many places there are up to its end
 
 
-def schedule(columns: Columns, events: Sequence[Event], wanted: Sequence[int]) -> Schedule:
+def schedule(
+    columns: Columns, events: Sequence[Event], wanted: Sequence[int]
+) -> InstructionSchedule:
     """`wanted` are rows whose value somebody reads in the end."""
     n = len(columns.code)
     code, a, b = (x.astype(np.int64) for x in (columns.code, columns.a, columns.b))
@@ -124,7 +126,7 @@ def _copies(code: Rows, a: Rows, b: Rows, arity: Rows, mask: Rows) -> Rows:
     return same
 
 
-def _share(plan: Schedule, wanted: list[int], last: int) -> None:
+def _share(plan: InstructionSchedule, wanted: list[int], last: int) -> None:
     """Let what is computed after the last way back take the places of what nobody reads any more.
 
     Nothing is differentiated there, so a value has to be there only until its last reader.
@@ -254,7 +256,7 @@ def _depth(a: Rows, b: Rows, arity: Rows, inner: Rows) -> Rows:
 def _placed(
     code: Rows, a: Rows, b: Rows, arity: Rows, needed: Rows, segment: Rows, depth: Rows,
     mask: Rows, sums: _Sums,
-) -> Schedule:  # fmt: skip
+) -> InstructionSchedule:  # fmt: skip
     n = len(code)
     rows = np.arange(n)
     size = np.zeros(n, np.int64)  # factors of a contraction
@@ -286,7 +288,9 @@ def _placed(
             batch.init, batch.a, batch.b = batch.init[at], batch.a[at], batch.b[at]
         batches.append(batch)
     counts = np.bincount(segment[busy], minlength=int(segment.max(initial=0)) + 1)
-    return Schedule(batches, place, places, given, (len(given) + np.cumsum(counts)).tolist())
+    return InstructionSchedule(
+        batches, place, places, given, (len(given) + np.cumsum(counts)).tolist()
+    )
 
 
 Contractions = dict[int, tuple[Rows, Rows, Rows, Rows]]

@@ -29,8 +29,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from retrograd.scalar.foreign_rows import Borrower, Custom
-from retrograd.scalar.machine import CONSTANT, CUSTOM, LEAF, UNWRITTEN, Block, machine
+from retrograd.scalar.foreign_rows import Borrower, CustomRow
+from retrograd.scalar.machine import CONSTANT, CUSTOM, LEAF, UNWRITTEN, TapeMemory, machine
 from retrograd.scalar.reclaim import measure
 from retrograd.shared import lock
 
@@ -46,7 +46,7 @@ STAMPS = itertools.count(1)
 OPEN = sys.maxsize  # in place of the stamp of a closed page
 
 
-class Closed(Exception):
+class TapeClosed(Exception):
     """A row was asked of a page that takes none."""
 
 
@@ -54,7 +54,7 @@ class _Shut:
     """The number of the next row of a closed page."""
 
     def __add__(self, one: int) -> int:
-        raise Closed
+        raise TapeClosed
 
 
 class _Room:
@@ -78,8 +78,8 @@ class Handle:
     _row: int
 
 
-class Page(Borrower):
-    """Rows, in lists while they are recorded and in a `Block` once their values are known."""
+class ScalarTape(Borrower):
+    """Rows, in lists while they are recorded and in a `TapeMemory` once their values are known."""
 
     __slots__ = (
         "__weakref__", "_copied", "_given", "_imported", "_unread", "a", "b", "block", "burden",
@@ -92,16 +92,16 @@ class Page(Borrower):
         room = _Room.taken()
         self.op, self.a, self.b = [UNWRITTEN] * room, [0] * room, [0] * room
         self.op[0] = CONSTANT
-        self.block = Block()
+        self.block = TapeMemory()
         self.done = 0  # rows whose value is known
         self._copied = 0  # rows that are in the block
         self._given: dict[int, float] = {}  # values to be put in the block
         self._unread: list[int] = []  # rows of other pages whose value is not in the block
         self.leaves: dict[int, Any] = {}
-        self.foreign: dict[int, tuple[Page, int]] = {}
-        self.customs: dict[int, Custom] = {}
+        self.foreign: dict[int, tuple[ScalarTape, int]] = {}
+        self.customs: dict[int, CustomRow] = {}
         self.constants: dict[float, int] = {}
-        self._imported: dict[tuple[Page, int], int] = {}
+        self._imported: dict[tuple[ScalarTape, int], int] = {}
         self.labels: dict[int, str] = {}
         self.lines: dict[int, Any] = {}  # where rows were recorded, as far as somebody asked
         self.handles: dict[int, Any] = {}  # those that were handed out once
@@ -225,7 +225,7 @@ class Page(Borrower):
         except ValueError:
             return len(self.op) - 1
 
-    def missing(self, i: int) -> list[tuple[Page, int]]:
+    def missing(self, i: int) -> list[tuple[ScalarTape, int]]:
         """The rows of other pages that rows up to `i` read and that have no value yet."""
         found = [self.foreign[r] for r in self._unread if r <= i]
         return [(page, row) for page, row in found if row >= page.done]
@@ -330,7 +330,7 @@ class Page(Borrower):
         grads = block.grads
         return [(i, grads[i]) for i in block.reached[: block.found]]
 
-    def collect(self) -> list[tuple[Page, int, float]]:
+    def collect(self) -> list[tuple[ScalarTape, int, float]]:
         """Add to the gradients of leaves; the rows of other pages that got a cotangent."""
         leaves, foreign = self.leaves, self.foreign
         out = []
@@ -362,9 +362,9 @@ class Page(Borrower):
         before.frombytes(bytes(8 * (len(grads) - len(before))))
         memoryview(grads)[:] = before
 
-    def held(self, pages: Sequence[Page]) -> dict[Page, set[int]] | None:
+    def held(self, pages: Sequence[ScalarTape]) -> dict[ScalarTape, set[int]] | None:
         """The rows of pages that there are handles on; None if a handle is just being made."""
-        found: dict[Page, set[int]] = {p: set() for p in pages}
+        found: dict[ScalarTape, set[int]] = {p: set() for p in pages}
         for x in gc.get_referrers(*pages):
             if isinstance(x, Handle) and x._page in found:
                 row = getattr(x, "_row", None)
@@ -398,7 +398,7 @@ def evaluate(page: Any, i: int) -> None:
 
 
 HERE = threading.local()
-NOWHERE = Page()  # where a leaf is that no open page knows
+NOWHERE = ScalarTape()  # where a leaf is that no open page knows
 NOWHERE.close()
 
 
@@ -419,7 +419,7 @@ def set_current_page(page: Any) -> None:
     HERE.__dict__[type(page).__name__] = weakref.ref(page)
 
 
-def current_page(make: Any = Page) -> Any:
+def current_page(make: Any = ScalarTape) -> Any:
     """The open page of this thread for one of the recorders; only handles keep it."""
     pages = HERE.__dict__
     known = pages.get(make.__name__)

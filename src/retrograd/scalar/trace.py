@@ -25,7 +25,7 @@ from retrograd.scalar.tape import (
     HERE,
     LOCK,
     TRACES,
-    Closed,
+    TapeClosed,
     close_pages,
     current_trace,
     set_current_page,
@@ -97,7 +97,7 @@ class Trace:
     def put(self, code: int, a: int = 0, b: int = 0) -> int:
         try:
             row: int = self.page.put(code, a, b)
-        except Closed:
+        except TapeClosed:
             raise TraceError(
                 "a Value of a jit function was kept beyond the call that traced it; return it, or "
                 "keep it in the `.data` of a leaf"
@@ -205,7 +205,7 @@ class Trace:
         number = number_of(x)
         try:
             return int(self.page.number(number))
-        except Closed:
+        except TapeClosed:
             return self.put(CONSTANT)
 
     # -- numbers ----------------------------------------------------------------------------------

@@ -15,18 +15,18 @@ from retrograd.passes.lowering.libcall import call_kernels
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import Memory, item_types, region_kernel, regions_of
 from retrograd.schedule.fusion import LOOPS, Fusion, is_buffer
-from retrograd.schedule.horizontal_fusion import Group, buffers_read
-from retrograd.schedule.index_maps import Reader
+from retrograd.schedule.horizontal_fusion import FusedMap, buffers_read
+from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import Nest, Store, loops_over, mapping
-from retrograd.schedule.lower import Lowering, is_map
+from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
+from retrograd.schedule.lower import NestBuilder, is_map
 from retrograd.schedule.memory.aliasing import in_place
-from retrograd.schedule.ssa import Body
+from retrograd.schedule.ssa import ScalarBlock
 
 GROUPS = 3  # kernels of one domain that an elementwise node may join
 
 
-class Block:
+class PlanBuilder:
     """The kernels that compute a graph from the buffers of its inputs into those of its outputs.
     `memory` numbers what else they need."""
 
@@ -91,9 +91,9 @@ class Block:
         with which they share work, where what they need is there by then; not past a kernel that is
         in between where memory is short, as all that one kernel writes is there at once."""
         late = any(node.op == "after" for node in self.source.nodes)
-        groups: dict[Shape, list[Group]] = {}
+        groups: dict[Shape, list[FusedMap]] = {}
         made: dict[Buffer, int] = {}
-        lowered: list[Kernel | Group] = []
+        lowered: list[Kernel | FusedMap] = []
         for node in stored:
             if node.op in LOOPS:
                 region = self._region(node)
@@ -110,22 +110,22 @@ class Block:
                 continue
             made[buffer] = len(lowered)
             if is_map(node):
-                home = Group(node.shape, self.buffers, len(lowered))
+                home = FusedMap(node.shape, self.buffers, len(lowered))
                 home.take(node, reads, made)
                 groups[node.shape] = [*near[1 - GROUPS :], home]
                 lowered.append(home)
             elif node.op == "call":
-                fill = Lowering(node, self.buffers, partial(self._scratch, node)).copy_of
+                fill = NestBuilder(node, self.buffers, partial(self._scratch, node)).copy_of
                 kernels = call_kernels(node, self.buffers, self._temporary, fill)
                 lowered += kernels
                 for kernel in kernels:
                     made |= dict.fromkeys(kernel.outs, len(lowered) - 1)
             else:
-                lowering = Lowering(node, self.buffers, partial(self._scratch, node), self.light)
+                lowering = NestBuilder(node, self.buffers, partial(self._scratch, node), self.light)
                 nests = lowering.nests()
                 lowered.append(Kernel([node], nests, [buffer, *lowering.spare]))
         for item in lowered:
-            if isinstance(item, Group):
+            if isinstance(item, FusedMap):
                 outs = [self.buffers[n] for n in item.nodes]
                 item = Kernel(item.nodes, [item.nest()], outs)
             self.kernels.append(item)
@@ -146,7 +146,7 @@ class Block:
     def _inside(
         self, graph: Graph, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
     ) -> list[Kernel]:
-        block = Block(graph, inputs, outputs, self.memory, self.light)
+        block = PlanBuilder(graph, inputs, outputs, self.memory, self.light)
         self.reasons |= block.reasons
         return block.kernels
 
@@ -158,9 +158,9 @@ class Block:
         """Memory that the kernel of a node works in."""
         return self.memory.new("temporary", type, node)
 
-    def _copy(self, node: Node, buffer: Buffer) -> Nest:
-        body = Body()
+    def _copy(self, node: Node, buffer: Buffer) -> LoopNest:
+        body = ScalarBlock()
         loops, index = loops_over(body, node.shape)
-        value = Reader(body, self.buffers).read(node, index)
+        value = IndexMapper(body, self.buffers).read(node, index)
         store = Store(buffer, body.offset(index, node.shape), value)
         return mapping(loops, body, [store])

@@ -21,8 +21,8 @@ from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import Nest
-from retrograd.schedule.ssa import Body
+from retrograd.schedule.loop_nest import LoopNest
+from retrograd.schedule.ssa import ScalarBlock
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Carry:
 
 
 @dataclass(slots=True)
-class Row:
+class SlicedBuffer:
     """A buffer that is gone through row by row, and the cursor on the row at hand."""
 
     whole: Buffer
@@ -62,9 +62,9 @@ class Walk:
     zero: Buffer  # where sums start
     nothing: Buffer  # where the sums of later blocks start
     spare: Buffer  # where sums are in between
-    blocks: list[Buffer]  # the totals of blocks of messages, see `nest.py`
-    by_edge: list[Row]
-    by_node: list[Row]
+    blocks: list[Buffer]  # the totals of blocks of messages, see `loop_nest.py`
+    by_edge: list[SlicedBuffer]
+    by_node: list[SlicedBuffer]
 
     def rename(self, new: Callable[[Any], Any]) -> None:
         self.edges, self.order, self.result = map(new, (self.edges, self.order, self.result))
@@ -73,14 +73,14 @@ class Walk:
 
 
 @dataclass(slots=True)
-class Region:
+class ControlRegion:
     """What a control operation runs. `blocks` are lists of kernels: of a scan and of a `sized` one,
     of a loop the condition and the body, of a choice both branches."""
 
     node: Node
     blocks: list[list[Kernel]] = field(default_factory=list)
     carries: list[Carry] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[SlicedBuffer] = field(default_factory=list)
     condition: Buffer | None = None  # what says which branch, or whether there is another step
     count: Buffer | None = None  # the number of steps, or the size that becomes known
     dynamic: list[Buffer] = field(default_factory=list)  # whose size depends on that
@@ -123,7 +123,7 @@ class Region:
             self.walk.rename(new)
 
 
-def regions_of(kernel: Kernel) -> list[Region]:
+def regions_of(kernel: Kernel) -> list[ControlRegion]:
     return [nest.info["region"] for nest in kernel.nests if nest.kind == "region"]
 
 
@@ -165,7 +165,7 @@ def region_kernel(
     node: Node, given: Sequence[Buffer], results: Sequence[Buffer], memory: Memory, make: Make
 ) -> Kernel:
     """The kernel of a control operation. `make` plans a graph between buffers."""
-    region = Region(node)
+    region = ControlRegion(node)
     prim = node.prim
     if isinstance(prim, Scan):
         _scan(region, prim, given, results, memory, make)
@@ -184,14 +184,14 @@ def region_kernel(
     if region.walk is not None:
         spare += [region.walk.zero, region.walk.nothing, region.walk.spare, *region.walk.blocks]
     outs = [*results, *(b for b in (*inside, *spare) if b.kind == "temporary")]
-    body = Body()
-    nest = Nest("region", [], body)
+    body = ScalarBlock()
+    nest = LoopNest("region", [], body)
     nest.info = {"buffers": list(given), "given": len(given), "region": region}
     return Kernel([node], [nest], list(dict.fromkeys(outs)))
 
 
 def _carries(
-    region: Region,
+    region: ControlRegion,
     firsts: Sequence[Buffer],
     lasts: Sequence[Buffer],
     memory: Memory,
@@ -203,17 +203,17 @@ def _carries(
         region.carries.append(Carry(first, last, spare, into, out))
 
 
-def _rows(region: Region, wholes: Sequence[Buffer], memory: Memory) -> list[Buffer]:
+def _rows(region: ControlRegion, wholes: Sequence[Buffer], memory: Memory) -> list[Buffer]:
     rows = []
     for whole in wholes:
         row = memory.new("cursor", whole.type.with_shape(whole.type.shape[1:]))
-        region.rows.append(Row(whole, row))
+        region.rows.append(SlicedBuffer(whole, row))
         rows.append(row)
     return rows
 
 
 def _scan(
-    region: Region, prim: Scan, given: Sequence[Buffer], results: Sequence[Buffer],
+    region: ControlRegion, prim: Scan, given: Sequence[Buffer], results: Sequence[Buffer],
     memory: Memory, make: Make,
 ) -> None:  # fmt: skip
     constants, carries, xs = prim.parts(given)
@@ -225,7 +225,7 @@ def _scan(
 
 
 def _loop(
-    region: Region, prim: WhileLoop, given: Sequence[Buffer], results: Sequence[Buffer],
+    region: ControlRegion, prim: WhileLoop, given: Sequence[Buffer], results: Sequence[Buffer],
     memory: Memory, make: Make,
 ) -> None:  # fmt: skip
     constants = list(given[: prim.constants])
@@ -240,7 +240,7 @@ def _loop(
 
 
 def _sized(
-    region: Region, prim: Sized, given: Sequence[Buffer], results: Sequence[Buffer],
+    region: ControlRegion, prim: Sized, given: Sequence[Buffer], results: Sequence[Buffer],
     memory: Memory, make: Make,
 ) -> None:  # fmt: skip
     region.count = given[0]
@@ -257,7 +257,7 @@ def _sized(
 
 
 def _walk(
-    region: Region, prim: DagScan, given: Sequence[Buffer], result: Buffer,
+    region: ControlRegion, prim: DagScan, given: Sequence[Buffer], result: Buffer,
     memory: Memory, make: Make,
 ) -> None:  # fmt: skip
     parts = prim.split(given)
@@ -265,7 +265,10 @@ def _walk(
     total, state = message.inputs[0].type, message.inputs[1].type
     numbers = 2 if total.dtype is float64 else 1
     by_edge, by_node = (
-        [Row(b, memory.new("cursor", b.type.with_shape((1, *b.type.shape[1:])))) for b in group]
+        [
+            SlicedBuffer(b, memory.new("cursor", b.type.with_shape((1, *b.type.shape[1:]))))
+            for b in group
+        ]
         for group in (parts.edge, parts.node)
     )
     region.walk = walk = Walk(
@@ -295,7 +298,7 @@ def hidden_names(kernels: Sequence[Kernel]) -> list[str]:
     return list(found)
 
 
-def length_of(region: Region) -> int | Dim | None:
+def length_of(region: ControlRegion) -> int | Dim | None:
     """How often the blocks are run; None where nobody knows."""
     prim = region.node.prim
     if isinstance(prim, Scan):

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 
 from retrograd.ir import Dim, evaluate, product
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.control_regions import Region, length_of
+from retrograd.schedule.control_regions import ControlRegion, length_of
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import INDEXING, Nest, live
+from retrograd.schedule.loop_nest import INDEXING, LoopNest, live
 
 # Nanoseconds of one thread for an element of a vector of floats, by kind of operation; measured on
 # one machine, good enough to tell what is worth sharing.
@@ -31,7 +31,7 @@ FUNCTIONS = frozenset((
 # fmt: on
 
 
-def operations(nest: Nest) -> int | Dim:
+def operations(nest: LoopNest) -> int | Dim:
     """Arithmetic operations of a nest; a multiply-add counts twice."""
     if nest.kind == "gemm":
         return 2 * product((*nest.loops, *(nest.info[s].attr for s in "mnk")))
@@ -46,7 +46,7 @@ def operations(nest: Nest) -> int | Dim:
     return product(nest.loops) * (inner + (nest.kind != "map"))
 
 
-def _repeated(nest: Nest) -> int | Dim:
+def _repeated(nest: LoopNest) -> int | Dim:
     """The operations of what a region runs: of two branches those of both, of a loop of unknown
     length those of `TYPICAL` steps."""
     region = nest.info["region"]
@@ -96,7 +96,7 @@ def nanoseconds(
     return time + BYTE * sum(known(b.bytes, sizes) for b in touched)
 
 
-def _region_nanoseconds(region: Region, sizes: Mapping[str, int] | None) -> float:
+def _region_nanoseconds(region: ControlRegion, sizes: Mapping[str, int] | None) -> float:
     """A guess at the time of what a region runs."""
     if region.walk is not None:
         node, edge = walk_costs(region, sizes)
@@ -107,13 +107,15 @@ def _region_nanoseconds(region: Region, sizes: Mapping[str, int] | None) -> floa
     return steps * (STEP + sum(_block_nanoseconds(region, sizes)))
 
 
-def walk_costs(region: Region, sizes: Mapping[str, int] | None = None) -> tuple[float, float]:
+def walk_costs(
+    region: ControlRegion, sizes: Mapping[str, int] | None = None
+) -> tuple[float, float]:
     """A guess at the time of a node, and of an edge, of a walk through a graph."""
     edge, node = _block_nanoseconds(region, sizes)
     return STEP + node, STEP + edge
 
 
-def _block_nanoseconds(region: Region, sizes: Mapping[str, int] | None) -> list[float]:
+def _block_nanoseconds(region: ControlRegion, sizes: Mapping[str, int] | None) -> list[float]:
     """The time of each block of a region."""
     inner = [k for block in region.blocks for k in block]
     made = {b for k in inner for b in (*k.outs, *k.reads) if b.kind == "cursor"}

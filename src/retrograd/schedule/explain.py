@@ -2,7 +2,8 @@
 
 A line names the results, the loops, and the ops computed in them: those that are not results are
 fused. "At least" is what arithmetic or memory alone would take, whichever is more, at the rates of
-`cost.py`; "stored" says why results are kept in memory rather than computed where they are read.
+`cost_model.py`; "stored" says why results are kept in memory rather than computed where they are
+read.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from retrograd.ir import Dim, Node, evaluate
-from retrograd.passes.lowering.libcall import Call
+from retrograd.passes.lowering.libcall import LibCall
 from retrograd.schedule.cost_model import BYTE, CHEAP, PRODUCT, known, operations, traffic
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.loop_nest import INDEXING, live
-from retrograd.schedule.tiling.groups import Band
+from retrograd.schedule.tiling.groups import TileGroup
 
 
-def describe_band(band: Band) -> str:
+def describe_band(band: TileGroup) -> str:
     """What a band is, in words."""
     what = f"-- {len(band.kernels)} kernels"
     if band.together:
@@ -38,7 +39,7 @@ def describe_band(band: Band) -> str:
     return what
 
 
-class Facts(NamedTuple):
+class KernelFacts(NamedTuple):
     """What a kernel computes and what that takes. Of unknown sizes, counts are `Dim`s."""
 
     ops: dict[str, int]
@@ -55,7 +56,7 @@ class Facts(NamedTuple):
         return not isinstance(self.operations, Dim) and not isinstance(self.bytes, Dim)
 
 
-def facts(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> Facts:
+def facts(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> KernelFacts:
     """The facts on a kernel."""
     ops: dict[str, int] = {}
     work: int | Dim = 0
@@ -72,7 +73,7 @@ def facts(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> Facts:
     least = max(least, known(moved, sizes) * BYTE)
     if sizes is not None:
         work, moved = evaluate(work, sizes), evaluate(moved, sizes)
-    return Facts(ops, work, moved, least)
+    return KernelFacts(ops, work, moved, least)
 
 
 def describe(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> str:
@@ -92,4 +93,4 @@ def results(kernel: Kernel) -> str:
 
 def _op(node: Node) -> str:
     """The op of a node; of a call, the routine."""
-    return node.prim.routine if isinstance(node.prim, Call) else node.op
+    return node.prim.routine if isinstance(node.prim, LibCall) else node.op

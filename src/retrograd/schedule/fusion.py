@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from retrograd.ir import Graph, Node
-from retrograd.passes.lowering.libcall import Call
+from retrograd.passes.lowering.libcall import LibCall
 from retrograd.schedule.index_maps import is_plain_reshape, leaf_value, reshape_root
 from retrograd.schedule.strided_views import reads_windows
 
@@ -62,7 +62,7 @@ CHEAP = frozenset((
 
 
 @dataclass(slots=True)
-class Use:
+class UseInfo:
     """How the users of a node read it."""
 
     homes: set[Node] = field(default_factory=set)  # roots of the kernels that read it
@@ -83,7 +83,7 @@ class Fusion:
         self.reasons: dict[Node, str] = {}
         self._given = set(graph.inputs)
         self._outputs = set(graph.outputs)
-        self._uses: dict[Node, Use] = {}
+        self._uses: dict[Node, UseInfo] = {}
         self._counts: dict[Node, int] = {}
         self._indices: dict[tuple[object, ...], int] = {}
         self._of_nothing = made_of_nothing(graph)
@@ -92,7 +92,7 @@ class Fusion:
         self.stored.reverse()
 
     def _visit(self, node: Node) -> None:
-        use = self._uses.pop(node, None) or Use()
+        use = self._uses.pop(node, None) or UseInfo()
         if node in self._given or is_buffer(node) or node.op == "item":
             return  # an item is where the operation of several results leaves it
         reason = self._reason(node, use)
@@ -100,14 +100,14 @@ class Fusion:
             self.stored.append(node)
             self.reasons[node] = reason
             self._counts[node] = 1
-            use = Use({node}, {self._index(node)})
+            use = UseInfo({node}, {self._index(node)})
         else:
             for home in use.homes:
                 self._counts[home] += 1
         for position, x in enumerate(node.inputs):
             self._pass_on(node, use, position, x)
 
-    def _reason(self, node: Node, use: Use) -> str:
+    def _reason(self, node: Node, use: UseInfo) -> str:
         """Why a node is stored; empty where it is computed where it is read."""
         if node in self._outputs:
             return "an output"
@@ -142,7 +142,7 @@ class Fusion:
             return "read in several ways"
         return "read many times" if use.repeated and node.type.rank > 0 else ""
 
-    def _again(self, node: Node, use: Use) -> bool:
+    def _again(self, node: Node, use: UseInfo) -> bool:
         """Whether to load what a large node is cheaply computed from takes as long as to load it,
         so that it need not be written."""
         few = len(use.indices) <= len(use.homes) <= READERS and not use.repeated
@@ -170,7 +170,7 @@ class Fusion:
         kept = x.op not in VIEWS and x.op != "item" and x not in self._given
         return kept and x.shape == node.shape and x.dtype.itemsize <= node.dtype.itemsize
 
-    def _pass_on(self, node: Node, use: Use, position: int, x: Node) -> None:
+    def _pass_on(self, node: Node, use: UseInfo, position: int, x: Node) -> None:
         """Tell an input how it is read."""
         if node.op == "reshape" and not is_plain_reshape(node):
             # Memory has no shape: the reshape is another view of where its source is stored.
@@ -187,7 +187,7 @@ class Fusion:
             own.operand, own.spread = own.operand or not spread, own.spread or spread
         if node.op in LOOPS:
             own.forced = True
-        if isinstance(node.prim, Call) and (position or not node.prim.fills):
+        if isinstance(node.prim, LibCall) and (position or not node.prim.fills):
             own.forced = True
         if node.op == "random_bits":
             # Computing a key, often from random bits itself, costs hundreds of operations.
@@ -204,8 +204,8 @@ class Fusion:
             own.indices |= use.indices
             own.operand |= use.spread and node.op == "windows"
 
-    def _use(self, x: Node) -> Use:
-        return self._uses.setdefault(x, Use())
+    def _use(self, x: Node) -> UseInfo:
+        return self._uses.setdefault(x, UseInfo())
 
     def _index(self, *key: object) -> int:
         return self._indices.setdefault(key, len(self._indices))

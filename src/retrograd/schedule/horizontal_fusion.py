@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from retrograd.ir import Node, Shape
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.index_maps import Reader, reshape_root
-from retrograd.schedule.loop_nest import INDEXING, Nest, Store, loops_over, mapping
-from retrograd.schedule.ssa import Body, Value
+from retrograd.schedule.index_maps import IndexMapper, reshape_root
+from retrograd.schedule.loop_nest import INDEXING, LoopNest, Store, loops_over, mapping
+from retrograd.schedule.ssa import ScalarBlock, SSAValue
 
 GROUP_VALUES = 400  # values in the body of a group, roughly
 
 
-class Group:
+class FusedMap:
     """Elementwise nests of one domain, grown node by node into one nest with a store for each.
 
     Taking in a node pays where it shares loads or results with those that are there.
@@ -25,11 +25,11 @@ class Group:
         self.stored = stored
         self.nodes: list[Node] = []
         self.stores: list[Store] = []
-        self.body = body = Body()
+        self.body = body = ScalarBlock()
         self._loops, self._index = loops_over(body, domain)
         self._offset = body.offset(self._index, domain)
-        self._reader = Reader(body, stored)
-        self._seen: set[Value] = set()
+        self._reader = IndexMapper(body, stored)
+        self._seen: set[SSAValue] = set()
         self._touched: set[Buffer] = set()
 
     def take(self, node: Node, reads: set[Buffer], made: Mapping[Buffer, int]) -> bool:
@@ -46,7 +46,7 @@ class Group:
             return False
         value = self._reader.compute(node, self._index)
         outs = {s.buffer for s in self.stores}
-        fresh: set[Value] = set()
+        fresh: set[SSAValue] = set()
         shares = value in self._seen
         todo = [value]
         while todo:
@@ -68,7 +68,7 @@ class Group:
         self.stores.append(Store(self.stored[node], self._offset, value))
         return True
 
-    def nest(self) -> Nest:
+    def nest(self) -> LoopNest:
         """The nest of all that was taken."""
         return mapping(self._loops, self.body, self.stores)
 

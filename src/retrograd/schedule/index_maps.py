@@ -1,9 +1,9 @@
 """How each op reads its inputs: every node as a function from an index to a scalar.
 
-`Reader.read(node, index)` gives the value of a node's element inside of a body. Stored nodes are
-loaded; the others are computed from their inputs by the rule of their op: an elementwise op reads
-at the same index, a permutation at the permuted one, and so on. A rule is a generator: it yields
-what it needs, `(node, index, guard)`, and is sent the value. This keeps deep expressions off
+`IndexMapper.read(node, index)` gives the value of a node's element inside of a body. Stored nodes
+are loaded; the others are computed from their inputs by the rule of their op: an elementwise op
+reads at the same index, a permutation at the permuted one, and so on. A rule is a generator: it
+yields what it needs, `(node, index, guard)`, and is sent the value. This keeps deep expressions off
 Python's call stack.
 
 A guard is a condition outside of which the value is not used (next to a padding, say). Loads under
@@ -22,31 +22,31 @@ from retrograd.ir import Dim, Node, int64, uint32
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.random.threefry import PARITY, ROTATIONS
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.ssa import Body, Index, Value
+from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
 
-Request = tuple[Node, Index, "Value | None"]
-Steps = Generator[Request, Value, Value]
-Rule = Callable[["Reader", Node, Index, "Value | None"], Steps]
+Request = tuple[Node, Index, "SSAValue | None"]
+Steps = Generator[Request, SSAValue, SSAValue]
+Rule = Callable[["IndexMapper", Node, Index, "SSAValue | None"], Steps]
 
 
-class Reader:
+class IndexMapper:
     """Reads elements of nodes inside one body."""
 
-    def __init__(self, body: Body, stored: Mapping[Node, Buffer]) -> None:
+    def __init__(self, body: ScalarBlock, stored: Mapping[Node, Buffer]) -> None:
         self.body = body
         self.stored = stored
-        self._known: dict[tuple[Any, ...], Value] = {}
+        self._known: dict[tuple[Any, ...], SSAValue] = {}
 
-    def read(self, node: Node, index: Index, guard: Value | None = None) -> Value:
+    def read(self, node: Node, index: Index, guard: SSAValue | None = None) -> SSAValue:
         """The value of an element."""
         return self._run(self._steps(node, index, guard, load=True))
 
-    def compute(self, node: Node, index: Index) -> Value:
+    def compute(self, node: Node, index: Index) -> SSAValue:
         """The value of an element of a stored node, from its inputs. What is read of it later in
         this body, at the same index, is this value."""
         return self._run(self._steps(node, index, None, load=False))
 
-    def _run(self, first: Steps) -> Value:
+    def _run(self, first: Steps) -> SSAValue:
         stack, sent = [first], None
         while True:
             try:
@@ -61,10 +61,10 @@ class Reader:
             if sent is None:
                 stack.append(self._steps(*request, load=True))
 
-    def _at_hand(self, node: Node, index: Index, guard: Value | None) -> Value | None:
+    def _at_hand(self, node: Node, index: Index, guard: SSAValue | None) -> SSAValue | None:
         return self._known.get((node, *map(id, index), id(guard)))
 
-    def _steps(self, node: Node, index: Index, guard: Value | None, load: bool) -> Steps:
+    def _steps(self, node: Node, index: Index, guard: SSAValue | None, load: bool) -> Steps:
         key = (node, *map(id, index), id(guard))
         zero = self.body.size(0)
         index = tuple([zero if d == 1 else i for i, d in zip(index, node.shape, strict=True)])
@@ -78,7 +78,7 @@ class Reader:
         self._known[key] = value
         return value
 
-    def _load(self, buffer: Buffer, index: Index, node: Node, guard: Value | None) -> Value:
+    def _load(self, buffer: Buffer, index: Index, node: Node, guard: SSAValue | None) -> SSAValue:
         if guard is None:
             offset = self.body.offset(index, node.shape)
         else:
@@ -96,14 +96,14 @@ def rule_of(node: Node) -> Rule:
     return rule
 
 
-def elementwise(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def elementwise(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     args = []
     for x in node.inputs:
         args.append((yield x, index, guard))
     return r.body.make(node.op, args, node.dtype)
 
 
-def store(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def store(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     return (yield node.inputs[0], index, guard)
 
 
@@ -113,40 +113,40 @@ def leaf_value(node: Node) -> Any:
     return value if value.size == 1 else None
 
 
-def constant(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def constant(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     return r.body.const(leaf_value(node).reshape(()), node.dtype)
     yield  # a generator like every rule
 
 
-def iota(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def iota(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     return r.body.make("cast", (index[node.attrs["axis"]],), node.dtype)
     yield
 
 
-def size_of(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def size_of(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     return r.body.make("cast", (r.body.size(node.attrs["size"]),), node.dtype)
     yield
 
 
-def cast(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def cast(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     x = yield node.inputs[0], index, guard
     return r.body.make("cast", (x,), node.dtype)
 
 
-def expand(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def expand(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     new = node.attrs["axes"]
     kept = tuple([i for axis, i in enumerate(index) if axis not in new])
     return (yield node.inputs[0], kept, guard)
 
 
-def permute(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def permute(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     source = list(index)
     for i, p in zip(index, node.attrs["perm"], strict=True):
         source[p] = i
     return (yield node.inputs[0], tuple(source), guard)
 
 
-def slice_(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def slice_(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     b, a = r.body, node.attrs
     source = [
         b.add(b.mul(i, b.size(step)), b.size(start))
@@ -155,7 +155,7 @@ def slice_(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
     return (yield node.inputs[0], tuple(source), guard)
 
 
-def flip(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def flip(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     b, axes = r.body, node.attrs["axes"]
     source = [
         b.sub(b.size(d - 1), i) if axis in axes else i
@@ -164,7 +164,7 @@ def flip(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
     return (yield node.inputs[0], tuple(source), guard)
 
 
-def pad(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def pad(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     (x, fill), b, a = node.inputs, r.body, node.attrs
     source, inside = [], None
     for i, d, low, high, gap in zip(
@@ -188,7 +188,7 @@ def pad(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
     return b.make("select", (inside, value, other), node.dtype)
 
 
-def windows(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def windows(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     b, a = r.body, node.attrs
     rank = len(a["sizes"])
     lead = len(index) - 2 * rank
@@ -202,7 +202,7 @@ def windows(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
     return (yield node.inputs[0], (*index[:lead], *source), guard)
 
 
-def concat(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def concat(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     b, axis = r.body, node.attrs["axis"]
     start: int | Dim = 0
     at, result = index[axis], None
@@ -220,7 +220,7 @@ def concat(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
     return result if result is not None else b.const(0, node.dtype)
 
 
-def gather(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def gather(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     (x, position), a = node.inputs, node.attrs
     axis, shared = a["axis"], a["shared"]
     end = axis + position.type.rank - shared
@@ -230,9 +230,9 @@ def gather(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
     return (yield x, (*index[:axis], at, *index[end:]), guard)
 
 
-def reshape(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def reshape(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     (x,), b = node.inputs, r.body
-    source: list[Value] = []
+    source: list[SSAValue] = []
     for outer, inner in axis_groups(node.shape, x.shape):
         own = [node.shape[i] for i in outer]
         position = b.offset([index[i] for i in outer], own)  # type: ignore[arg-type]
@@ -297,17 +297,17 @@ def reshape_root(node: Node, stop: Container[Node]) -> Node:
     return node
 
 
-def random_bits(r: Reader, node: Node, index: Index, guard: Value | None) -> Steps:
+def random_bits(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     """Threefry-2x32-20 of the key on the element's number; see `retrograd.ops.random.threefry`."""
     (key,), b, shape = node.inputs, r.body, node.attrs["shape"]
     lead, own = index[: key.type.rank - 1], index[key.type.rank - 1 :]
     k0 = yield key, (*lead, b.size(0)), guard
     k1 = yield key, (*lead, b.size(1)), guard
 
-    def do(op: str, x: Value, y: Value) -> Value:
+    def do(op: str, x: SSAValue, y: SSAValue) -> SSAValue:
         return b.make(op, (x, y), uint32)
 
-    def number(n: int) -> Value:
+    def number(n: int) -> SSAValue:
         return b.const(np.uint32(n), uint32)
 
     count = b.offset(own, shape)

@@ -8,8 +8,8 @@ from typing import Any
 
 from retrograd.ir import Node
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.loop_nest import Nest, live
-from retrograd.schedule.ssa import Body, Value
+from retrograd.schedule.loop_nest import LoopNest, live
+from retrograd.schedule.ssa import ScalarBlock, SSAValue
 
 
 @dataclass(slots=True)
@@ -17,7 +17,7 @@ class Kernel:
     """Loop nests that together compute one stored node, or several of one domain."""
 
     nodes: list[Node]
-    nests: list[Nest]
+    nests: list[LoopNest]
     outs: list[Buffer]
     reads: list[Buffer] = field(init=False)  # what the nests read
     again: bool = False  # its results were there before, but were not kept
@@ -42,16 +42,16 @@ def copied(kernel: Kernel, outs: Collection[Buffer]) -> Kernel:
     return Kernel([n for n, _ in pairs], nests, [b for _, b in pairs])
 
 
-def _copied(nest: Nest, outs: Collection[Buffer]) -> Nest:
-    body, new = Body(), dict[Value, Value]()
+def _copied(nest: LoopNest, outs: Collection[Buffer]) -> LoopNest:
+    body, new = ScalarBlock(), dict[SSAValue, SSAValue]()
     for v in nest.body.values:
-        new[v] = Value(v.op, tuple(new[a] for a in v.args), v.dtype, v.attr, v.depth)
+        new[v] = SSAValue(v.op, tuple(new[a] for a in v.args), v.dtype, v.attr, v.depth)
         body.values.append(new[v])
 
     def fresh(item: Any) -> Any:
         if isinstance(item, tuple | list):
             return type(item)(fresh(x) for x in item)
-        return new[item] if isinstance(item, Value) else item
+        return new[item] if isinstance(item, SSAValue) else item
 
     return replace(
         nest,

@@ -10,7 +10,7 @@ from retrograd.ir import Dim, Node, evaluate
 from retrograd.schedule.explain import facts, results
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.memory.arena import layout
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ class ArenaReport:
 
 
 def kernel_reports(
-    plan: Plan, sizes: Mapping[str, int] | None = None, measured: Sequence[float] | None = None
+    plan: KernelPlan,
+    sizes: Mapping[str, int] | None = None,
+    measured: Sequence[float] | None = None,
 ) -> list[KernelReport]:
     """The kernels of a plan, in the order in which they run."""
     found, taken = [], set[Node]()
@@ -65,7 +67,7 @@ def kernel_reports(
     return found
 
 
-def arena_report(plan: Plan, sizes: Mapping[str, int]) -> ArenaReport:
+def arena_report(plan: KernelPlan, sizes: Mapping[str, int]) -> ArenaReport:
     """Memory over the moments of a plan at which temporaries come into use."""
     placed = layout(plan.lifetimes, sizes)
     moments = sorted({life.first for life in plan.lifetimes})  # when something new is written

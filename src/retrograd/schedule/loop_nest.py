@@ -34,7 +34,7 @@ from typing import Any
 
 from retrograd.ir import Dim, DType, Shape, product
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.ssa import Body, Index, Value
+from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
 
 LANES = 16  # partial results of a row reduction
 # Elements of a place from which on threads share the places of a scatter; measured: each looks at
@@ -62,12 +62,12 @@ class Store:
     """Write a value to a buffer."""
 
     buffer: Buffer
-    offset: Value
-    value: Value
+    offset: SSAValue
+    value: SSAValue
 
 
 @dataclass(slots=True)
-class Nest:
+class LoopNest:
     """Loops around a body: first `kept` ones for the results, then those reduced.
 
     | kind | loops | what happens |
@@ -85,7 +85,7 @@ class Nest:
     | search | the values | the place of a value in a sorted row |
     | check | the indices | `stores[0]` takes the position, or the run ends |
     | gemm | the batch | a matrix product |
-    | call | the batch | a call of a routine, see `call.py` |
+    | call | the batch | a call of a routine, see `passes/lowering/libcall.py` |
 
     `vec` is -1 where the order of the iterations matters. Iterations of the loop `tile` may share
     what does not depend on it. `info` holds what only one kind needs.
@@ -93,7 +93,7 @@ class Nest:
 
     kind: str
     loops: list[int | Dim]
-    body: Body
+    body: ScalarBlock
     stores: list[Store] = field(default_factory=list)
     op: str = ""
     accumulator: DType | None = None
@@ -101,7 +101,7 @@ class Nest:
     vec: int = -1
     tile: int = -1
     info: dict[str, Any] = field(default_factory=dict)
-    live: list[Value] | None = None  # once the nest belongs to a kernel, and changes no more
+    live: list[SSAValue] | None = None  # once the nest belongs to a kernel, and changes no more
 
     @property
     def outer(self) -> int | Dim:
@@ -131,18 +131,18 @@ class Nest:
         return buffers[: self.info.get("given", 2)]
 
 
-def roots(nest: Nest) -> list[Value]:
+def roots(nest: LoopNest) -> list[SSAValue]:
     """The values that a nest is there for."""
     found = [v for s in nest.stores for v in (s.offset, s.value)]
     for item in nest.info.values():
-        if isinstance(item, Value):
+        if isinstance(item, SSAValue):
             found.append(item)
         elif isinstance(item, tuple):
-            found.extend(v for v in item if isinstance(v, Value))
+            found.extend(v for v in item if isinstance(v, SSAValue))
     return found
 
 
-def live(nest: Nest) -> list[Value]:
+def live(nest: LoopNest) -> list[SSAValue]:
     """The values of a nest's body that are used, in order."""
     if nest.live is not None:
         return nest.live
@@ -156,7 +156,7 @@ def live(nest: Nest) -> list[Value]:
     return [v for v in nest.body.values if v in seen]
 
 
-def loops_over(body: Body, domain: Shape) -> tuple[list[int | Dim], Index]:
+def loops_over(body: ScalarBlock, domain: Shape) -> tuple[list[int | Dim], Index]:
     """A loop for each axis of the domain that is longer than 1, and the index they make."""
     loops: list[int | Dim] = []
     index = []
@@ -169,15 +169,15 @@ def loops_over(body: Body, domain: Shape) -> tuple[list[int | Dim], Index]:
     return loops, tuple(index)
 
 
-def mapping(loops: list[int | Dim], body: Body, stores: list[Store]) -> Nest:
+def mapping(loops: list[int | Dim], body: ScalarBlock, stores: list[Store]) -> LoopNest:
     """A nest of kind "map", in as few loops as possible."""
-    nest = Nest("map", loops, body, stores, kept=len(loops))
+    nest = LoopNest("map", loops, body, stores, kept=len(loops))
     _collapse(nest)
     nest.kept, nest.vec = len(nest.loops), len(nest.loops) - 1
     return nest
 
 
-def _collapse(nest: Nest) -> None:
+def _collapse(nest: LoopNest) -> None:
     """Make one loop of a nest whose counters serve nothing but one and the same position, which
     counts the iterations. A part of a larger array, as of a concat, has places of another kind."""
     if len(nest.loops) < 2:
@@ -185,7 +185,7 @@ def _collapse(nest: Nest) -> None:
     shared, counters = nest.stores[0].offset, range(len(nest.loops))
     if shared is not nest.body.offset(tuple(map(nest.body.loop, counters)), nest.loops):
         return
-    seen: set[Value] = {shared}
+    seen: set[SSAValue] = {shared}
     todo = [v for s in nest.stores for v in (s.offset, s.value)]
     while todo:
         v = todo.pop()

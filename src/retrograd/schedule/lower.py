@@ -12,13 +12,13 @@ from retrograd.passes.lowering.legalize import CheckIndex
 from retrograd.schedule import lower_scan, lower_sort
 from retrograd.schedule.buffer import Buffer, accumulator_of
 from retrograd.schedule.fusion import CONCAT_PARTS, REDUCTIONS, SCANS, SCATTERS
-from retrograd.schedule.index_maps import Reader
-from retrograd.schedule.loop_nest import Nest, Store, loops_over, mapping
-from retrograd.schedule.ssa import Body, Index, Value
+from retrograd.schedule.index_maps import IndexMapper
+from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
+from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
 from retrograd.schedule.strided_views import Operand, as_product, wants_routine
 
 
-class Lowering:
+class NestBuilder:
     """Makes the nests of one stored node."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Lowering:
         self.spare.append(self._scratch(type))
         return self.spare[-1]
 
-    def nests(self) -> list[Nest]:
+    def nests(self) -> list[LoopNest]:
         node = self.node
         special = SPECIAL.get(node.op)
         if special is not None:
@@ -56,38 +56,38 @@ class Lowering:
     def map(
         self,
         domain: Shape,
-        value: Callable[[Reader, Index], Value],
-        place: Callable[[Body, Index], Value] | None = None,
+        value: Callable[[IndexMapper, Index], SSAValue],
+        place: Callable[[ScalarBlock, Index], SSAValue] | None = None,
         into: Buffer | None = None,
-    ) -> Nest:
-        body = Body()
+    ) -> LoopNest:
+        body = ScalarBlock()
         loops, index = loops_over(body, domain)
         offset = place(body, index) if place else body.offset(index, domain)
-        element = value(Reader(body, self.stored), index)
+        element = value(IndexMapper(body, self.stored), index)
         return mapping(loops, body, [Store(into or self.out, offset, element)])
 
-    def copy_of(self, x: Node) -> Nest:
+    def copy_of(self, x: Node) -> LoopNest:
         """`x`, written to where the result goes."""
         return self.map(x.shape, lambda r, i: r.read(x, i))
 
-    def parts(self) -> list[Nest]:
+    def parts(self) -> list[LoopNest]:
         """A concat copied part by part."""
         axis, found = self.node.attrs["axis"], []
         start: int | Dim = 0
         for x in self.node.inputs:
 
-            def place(b: Body, i: Index, start: int | Dim = start) -> Value:
+            def place(b: ScalarBlock, i: Index, start: int | Dim = start) -> SSAValue:
                 moved = b.add(i[axis], b.size(start))
                 return b.offset((*i[:axis], moved, *i[axis + 1 :]), self.node.shape)
 
-            def value(r: Reader, i: Index, x: Node = x) -> Value:
+            def value(r: IndexMapper, i: Index, x: Node = x) -> SSAValue:
                 return r.read(x, i)
 
             found.append(self.map(x.shape, value, place))
             start = start + x.shape[axis]
         return found
 
-    def check(self) -> list[Nest]:
+    def check(self) -> list[LoopNest]:
         (x,) = self.node.inputs
         nest = self.map(x.shape, lambda r, i: r.read(x, i))
         prim = self.node.prim
@@ -100,22 +100,22 @@ class Lowering:
         self,
         domain: Shape,
         axes: Sequence[int],
-        value: Callable[[Reader, Index], Value],
+        value: Callable[[IndexMapper, Index], SSAValue],
         op: str = "",
-    ) -> Nest:
+    ) -> LoopNest:
         """Reduce `value` over some axes of a domain."""
         wide = [i for i, d in enumerate(domain) if d != 1]
         kept = [i for i in wide if i not in axes]
         reduced = [i for i in wide if i in axes]
         row = not kept or bool(reduced and reduced[-1] > kept[-1])
-        body = Body()
+        body = ScalarBlock()
         counters = {axis: body.loop(k) for k, axis in enumerate((*kept, *reduced))}
         index = tuple(counters.get(i, body.size(0)) for i in range(len(domain)))
         place = tuple(index[i] for i in range(len(domain)) if i not in axes)
         offset = body.offset(place, [d for i, d in enumerate(domain) if i not in axes])
-        element = value(Reader(body, self.stored), index)
+        element = value(IndexMapper(body, self.stored), index)
         loops = [domain[i] for i in (*kept, *reduced)]
-        nest = Nest("row" if row else "column", loops, body, [Store(self.out, offset, element)])
+        nest = LoopNest("row" if row else "column", loops, body, [Store(self.out, offset, element)])
         nest.op, nest.kept = op or self.node.op, len(kept)
         nest.vec = len(loops) - 1 if row else len(kept) - 1
         nest.tile = len(kept) - 1 if row else len(kept) - 2
@@ -123,22 +123,22 @@ class Lowering:
         nest.info["count"] = body.size(product(domain[i] for i in axes))
         return nest
 
-    def extremum(self) -> list[Nest]:
+    def extremum(self) -> list[LoopNest]:
         (x,), axis = self.node.inputs, self.node.attrs["axis"]
-        body = Body()
+        body = ScalarBlock()
         kept = [i for i in range(x.type.rank) if i != axis]
         counters = {i: body.loop(k) for k, i in enumerate((*kept, axis))}
         index = tuple(counters[i] for i in range(x.type.rank))
         offset = body.offset(tuple(counters[i] for i in kept), self.node.shape)
-        element = Reader(body, self.stored).read(x, index)
+        element = IndexMapper(body, self.stored).read(x, index)
         loops = [x.shape[i] for i in (*kept, axis)]
-        nest = Nest("arg", loops, body, [Store(self.out, offset, element)], op=self.node.op)
+        nest = LoopNest("arg", loops, body, [Store(self.out, offset, element)], op=self.node.op)
         nest.kept = len(kept)
         nest.vec = len(kept) - 1 if axis != x.type.rank - 1 else -1
         return [nest]
 
     # -- scatter and contraction --------------------------------------------------------------
-    def scatter(self) -> list[Nest]:
+    def scatter(self) -> list[LoopNest]:
         x, position, updates = self.node.inputs
         axis, shared = self.node.attrs["axis"], self.node.attrs["shared"]
         end = axis + position.type.rank - shared
@@ -157,15 +157,15 @@ class Lowering:
             return [start, *self._in_blocks(nest, place, own, many)]
         return [start, nest]
 
-    def _scattering(self, into: Buffer) -> tuple[Nest, Index, int | Dim]:
+    def _scattering(self, into: Buffer) -> tuple[LoopNest, Index, int | Dim]:
         """Updates that meet what is in a buffer, the place that each belongs to, and how many
         places there are in an iteration that is independent of others."""
         x, position, updates = self.node.inputs
         axis, shared = self.node.attrs["axis"], self.node.attrs["shared"]
         end = axis + position.type.rank - shared
-        body = Body()
+        body = ScalarBlock()
         loops, index = loops_over(body, updates.shape)
-        reader = Reader(body, self.stored)
+        reader = IndexMapper(body, self.stored)
         at = reader.read(position, (*index[:shared], *index[axis:end]))
         if at.dtype is not int64:
             at = body.make("cast", (at,), int64)
@@ -175,7 +175,7 @@ class Lowering:
             update = body.make("cast", (update,), into.type.dtype)
         # Positions along the last axis differ, unless it is the one that is scattered.
         side_by_side = bool(index) and axis != x.type.rank - 1 and updates.shape[-1] != 1
-        nest = Nest("scatter", loops, body, [Store(into, offset, update)])
+        nest = LoopNest("scatter", loops, body, [Store(into, offset, update)])
         nest.vec = len(loops) - 1 if side_by_side else -1
         nest.op = self.node.op
         # What stands before the axis is independent; where nothing does, threads share the places
@@ -186,7 +186,7 @@ class Lowering:
             nest.info["at"], nest.info["places"] = at, x.shape[axis]
         return nest, (*index[:axis], at), product(x.shape[apart + 1 : axis + 1])
 
-    def _in_blocks(self, nest: Nest, place: Index, own: int, many: int | Dim) -> list[Nest]:
+    def _in_blocks(self, nest: LoopNest, place: Index, own: int, many: int | Dim) -> list[LoopNest]:
         """A scatter that adds the updates of a place in blocks: before it, a nest that sets to 0
         how many of a block a place has had, and behind it, one that adds the totals of blocks to
         what is there. `own` loops say which place it is, of `many` in an iteration of the
@@ -202,16 +202,16 @@ class Lowering:
         nest.info["work"] = [(counts, many), *((b, nest.info["each"]) for b in totals)]
         return [zero, nest, self._settling(counts, totals, axis)]
 
-    def _settling(self, counts: Buffer, totals: Sequence[Buffer], axis: int) -> Nest:
+    def _settling(self, counts: Buffer, totals: Sequence[Buffer], axis: int) -> LoopNest:
         """The totals of blocks added to what is there, where there are any."""
-        x, body = self.out.type, Body()
+        x, body = self.out.type, ScalarBlock()
         loops, index = loops_over(body, x.shape)
         kept = sum(d != 1 for d in x.shape[: axis + 1])
         if kept == len(loops):
             loops.append(1)  # so that totals are read within a loop of their own
         at = body.offset(index, x.shape)
         there = body.load(self.out, at, x.dtype)
-        nest = Nest("settle", loops, body, [Store(self.out, at, there)], kept=kept)
+        nest = LoopNest("settle", loops, body, [Store(self.out, at, there)], kept=kept)
         nest.vec = len(loops) - 1 if loops[-1] != 1 else -1
         place = body.offset(index[: axis + 1], counts.type.shape)
         nest.info["count"] = body.load(counts, place, uint8)
@@ -221,14 +221,14 @@ class Lowering:
         )
         return nest
 
-    def contraction(self) -> list[Nest]:
+    def contraction(self) -> list[LoopNest]:
         node = self.node
         large = not self.light and wants_routine(node)
         matrices = as_product(node, self.stored.__contains__) if large else None
         if matrices is not None:
-            body = Body()
+            body = ScalarBlock()
             loops, index = loops_over(body, matrices.batch)
-            nest = Nest("gemm", loops, body)
+            nest = LoopNest("gemm", loops, body)
             nest.info = {s: body.size(getattr(matrices, s)) for s in "mnk"}
             for name in "ab":
                 nest.info[name] = self._operand(body, index, getattr(matrices, name))
@@ -243,13 +243,15 @@ class Lowering:
             return [nest]
         return [self._loops()]
 
-    def _operand(self, body: Body, index: Index, x: Operand) -> tuple[Value, bool, Value]:
+    def _operand(
+        self, body: ScalarBlock, index: Index, x: Operand
+    ) -> tuple[SSAValue, bool, SSAValue]:
         offset = body.size(x.view.offset)
         for i, stride in zip(index, x.batch, strict=True):
             offset = body.add(offset, body.mul(i, body.size(stride)))
         return offset, x.transposed, body.size(x.leading)
 
-    def _loops(self) -> Nest:
+    def _loops(self) -> LoopNest:
         """A contraction as a reduction of products."""
         (a, b), prim = self.node.inputs, self.node.prim
         assert isinstance(prim, DotGeneral)
@@ -270,7 +272,7 @@ class Lowering:
         domain = (*self.node.shape[:split], *loops, *self.node.shape[split:])
         axes = range(split, split + len(loops))
 
-        def value(r: Reader, index: Index) -> Value:
+        def value(r: IndexMapper, index: Index) -> SSAValue:
             out = (*index[:split], *index[split + len(loops) :])
             inner = index[split : split + len(loops)]
             if len(loops) != len(summed):
@@ -287,16 +289,16 @@ class Lowering:
         return self.reduction(domain, axes, value, "dot")
 
 
-SPECIAL: dict[str, Callable[[Lowering], list[Nest]]] = {
-    "argmax": Lowering.extremum,
-    "argmin": Lowering.extremum,
+SPECIAL: dict[str, Callable[[NestBuilder], list[LoopNest]]] = {
+    "argmax": NestBuilder.extremum,
+    "argmin": NestBuilder.extremum,
     **dict.fromkeys(SCANS, lower_scan.scan),
-    **dict.fromkeys(SCATTERS, Lowering.scatter),
+    **dict.fromkeys(SCATTERS, NestBuilder.scatter),
     "sort": lower_sort.sort,
     "argsort": lower_sort.argsort,
     "searchsorted": lower_sort.search,
-    "check_index": Lowering.check,
-    "dot_general": Lowering.contraction,
+    "check_index": NestBuilder.check,
+    "dot_general": NestBuilder.contraction,
 }
 
 
@@ -306,7 +308,7 @@ def _at_most(count: int, updates: Shape) -> bool:
     return isinstance(size, int) and size <= count
 
 
-def _rounded(r: Reader, total: Buffer, x: Node, index: Index) -> Value:
+def _rounded(r: IndexMapper, total: Buffer, x: Node, index: Index) -> SSAValue:
     """An element of a total in float64, in the dtype of x."""
     element = r.body.load(total, r.body.offset(index, x.shape), float64)
     return r.body.make("cast", (element,), x.dtype)

@@ -1,7 +1,7 @@
 """Loop nests of running sums and other scans.
 
-Along rows, what is associative goes in vectors; see `nest.py` for the order. Everything else takes
-one element after the other, vectors of neighbouring columns where there are any.
+Along rows, what is associative goes in vectors; see `loop_nest.py` for the order. Everything else
+takes one element after the other, vectors of neighbouring columns where there are any.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from retrograd.ir import Dim, Node
 from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
 from retrograd.ops.scan import LinearScan, shifted, steady_top
 from retrograd.schedule.buffer import accumulator_of
-from retrograd.schedule.index_maps import Reader
-from retrograd.schedule.loop_nest import Nest, Store
-from retrograd.schedule.ssa import Body
+from retrograd.schedule.index_maps import IndexMapper
+from retrograd.schedule.loop_nest import LoopNest, Store
+from retrograd.schedule.ssa import ScalarBlock
 
 if TYPE_CHECKING:
-    from retrograd.schedule.lower import Lowering
+    from retrograd.schedule.lower import NestBuilder
 
 # What is accumulated, by the reduction of the same name.
 COMBINED = {
@@ -29,21 +29,21 @@ COMBINED = {
 }
 
 
-def scan(lowering: Lowering) -> list[Nest]:
+def scan(lowering: NestBuilder) -> list[LoopNest]:
     node = lowering.node
     x, axis, reverse = node.inputs[-1], node.attrs["axis"], node.attrs["reverse"]
     others = [i for i, d in enumerate(x.shape) if d != 1 and i != axis]
     inner = not others or others[-1] < axis
     along = inner and node.op in COMBINED
-    body = Body()
+    body = ScalarBlock()
     counters = {i: body.loop(k) for k, i in enumerate((*others, axis))}
     if reverse and not along:
         counters[axis] = body.sub(body.size(x.shape[axis] - 1), counters[axis])
     index = tuple(counters.get(i, body.size(0)) for i in range(x.type.rank))
-    reader = Reader(body, lowering.stored)
+    reader = IndexMapper(body, lowering.stored)
     store = Store(lowering.out, body.offset(index, x.shape), reader.read(x, index))
     loops: list[int | Dim] = [x.shape[i] for i in (*others, axis)]
-    nest = Nest("along" if along else "scan", loops, body, [store], kept=len(others))
+    nest = LoopNest("along" if along else "scan", loops, body, [store], kept=len(others))
     nest.op = COMBINED.get(node.op, node.op)
     nest.vec = len(loops) - 1 if along else -1 if inner else len(others) - 1
     nest.accumulator = accumulator_of(x.dtype)

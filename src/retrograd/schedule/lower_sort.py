@@ -5,31 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from retrograd.ir import Dim, TensorType, int64, product
-from retrograd.schedule.index_maps import Reader
-from retrograd.schedule.loop_nest import Nest, Store, loops_over
-from retrograd.schedule.ssa import Body
+from retrograd.schedule.index_maps import IndexMapper
+from retrograd.schedule.loop_nest import LoopNest, Store, loops_over
+from retrograd.schedule.ssa import ScalarBlock
 
 if TYPE_CHECKING:
-    from retrograd.schedule.lower import Lowering
+    from retrograd.schedule.lower import NestBuilder
 
 
-def _rows(lowering: Lowering, kind: str) -> Nest:
+def _rows(lowering: NestBuilder, kind: str) -> LoopNest:
     """A nest with an iteration for each row; its store has the positions of the first element, in
     the result and in the input."""
     node = lowering.node
     (x,) = node.inputs
     n, rows = x.shape[-1], product(x.shape[:-1])
-    body = Body()
+    body = ScalarBlock()
     loops: list[int | Dim] = [] if rows == 1 else [rows]
     row = body.loop(0) if loops else body.size(0)
     place, start = (body.mul(row, body.size(d)) for d in (node.shape[-1], n))
-    nest = Nest(kind, loops, body, [Store(lowering.out, place, start)], kept=len(loops))
+    nest = LoopNest(kind, loops, body, [Store(lowering.out, place, start)], kept=len(loops))
     nest.info = {"n": body.size(n), "count": body.size(node.shape[-1])}
     nest.info["descending"] = node.attrs["descending"]
     return nest
 
 
-def sort(lowering: Lowering) -> list[Nest]:
+def sort(lowering: NestBuilder) -> list[LoopNest]:
     """A copy, sorted in place."""
     (x,) = lowering.node.inputs
     copy = lowering.map(x.shape, lambda r, i: r.read(x, i))
@@ -38,7 +38,7 @@ def sort(lowering: Lowering) -> list[Nest]:
     return [copy, nest]
 
 
-def argsort(lowering: Lowering) -> list[Nest]:
+def argsort(lowering: NestBuilder) -> list[LoopNest]:
     """Words of a key and a position are sorted: in the result itself, where they fit."""
     (x,) = lowering.node.inputs
     nest = _rows(lowering, "argsort")
@@ -55,15 +55,15 @@ def argsort(lowering: Lowering) -> list[Nest]:
     return nests
 
 
-def search(lowering: Lowering) -> list[Nest]:
+def search(lowering: NestBuilder) -> list[LoopNest]:
     """A position for each value."""
     row, values = lowering.node.inputs
     shared = lowering.node.attrs["shared"]
-    body = Body()
+    body = ScalarBlock()
     loops, index = loops_over(body, values.shape)
-    value = Reader(body, lowering.stored).read(values, index)
+    value = IndexMapper(body, lowering.stored).read(values, index)
     store = Store(lowering.out, body.offset(index, values.shape), value)
-    nest = Nest("search", loops, body, [store], kept=len(loops))
+    nest = LoopNest("search", loops, body, [store], kept=len(loops))
     info: dict[str, Any] = {
         "n": body.size(row.shape[-1]),
         "base": body.offset((*index[:shared], body.size(0)), row.shape),

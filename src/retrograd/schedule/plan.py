@@ -12,18 +12,18 @@ from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
 from retrograd.ops.control import Sized, WhileLoop
 from retrograd.ops.leaf import input_node
 from retrograd.schedule.buffer import ALIGNMENT, Buffer
-from retrograd.schedule.build import Block
+from retrograd.schedule.build import PlanBuilder
 from retrograd.schedule.control_regions import Memory, flat, hidden_names, length_of, regions_of
 from retrograd.schedule.cost_model import nanoseconds
 from retrograd.schedule.explain import describe, describe_band
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.memory.aliasing import take_inputs
-from retrograd.schedule.memory.arena import Layout, Lifetime, Time, layout
+from retrograd.schedule.memory.arena import ArenaLayout, Lifetime, Time, layout
 from retrograd.schedule.memory.order import freeing_first
 from retrograd.schedule.memory.prefetch import fetch_ahead
 from retrograd.schedule.memory.workspace import work_bytes
 from retrograd.schedule.shape_checks import Sizes, grows, rounded
-from retrograd.schedule.tiling.groups import WINDOW, Band, make_bands, place_barriers
+from retrograd.schedule.tiling.groups import WINDOW, TileGroup, make_bands, place_barriers
 from retrograd.schedule.tiling.remat import recompute
 
 LAYOUTS = 256  # that are kept
@@ -39,7 +39,7 @@ def may_end(node: Node) -> bool:
     return node.op in CHECKS or bounded or isinstance(prim, Sized)
 
 
-class Plan:
+class KernelPlan:
     """The kernels of a graph, its buffers, and the lifetimes of the temporaries.
 
     `outputs[k]` is the buffer of the graph's k-th output; `constants` are arrays the program keeps.
@@ -56,7 +56,7 @@ class Plan:
         self.inputs = [Buffer("input", k, x.type, x) for k, x in enumerate(graph.inputs)]
         self.outputs = [Buffer("output", k, y.type, y) for k, y in enumerate(graph.outputs)]
         memory = Memory()
-        block = Block(graph, self.inputs, self.outputs, memory, light)
+        block = PlanBuilder(graph, self.inputs, self.outputs, memory, light)
         self.graph = block.graph
         self.reasons = block.reasons
         self.constants, self.temporaries = memory.constants, memory.temporaries
@@ -66,7 +66,7 @@ class Plan:
         if any(node.op == "after" for node in graph.nodes):
             self.kernels, window = freeing_first(self.kernels), 0
         self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
-        alone = [Band([k]) for k in self.kernels]
+        alone = [TileGroup([k]) for k in self.kernels]
         self.bands = alone if light else make_bands(self.kernels, window)
         again = recompute(self.kernels, self.bands, self.temporaries)
         if len(again) > len(self.kernels):
@@ -88,7 +88,7 @@ class Plan:
         self.checks = [n for k in self.every for n in k.nodes if may_end(n)]
         self._sizes = Sizes(graph)
         self._made = [b.bytes for b in self.outputs if b.kind == "output"]
-        self._layouts: dict[tuple[int, ...], Layout] = {}  # of small sizes
+        self._layouts: dict[tuple[int, ...], ArenaLayout] = {}  # of small sizes
         self._grows = all(grows(life.bytes) for life in self.lifetimes)
 
     def _make_work(self) -> Buffer | None:
@@ -103,15 +103,15 @@ class Plan:
         return self.temporaries[-1]
 
     @property
-    def _every_band(self) -> list[Band]:
+    def _every_band(self) -> list[TileGroup]:
         """Those inside of regions included."""
         inner = [b for k in self.every for r in regions_of(k) for block in r.bands for b in block]
         return [*self.bands, *inner]
 
-    def _make_local(self) -> Layout:
+    def _make_local(self) -> ArenaLayout:
         """Find the temporaries of which each thread has a block, and place them in its scratch."""
         every = self._every_band
-        homes: dict[Buffer, Band | None] = {}  # None where several bands touch a buffer
+        homes: dict[Buffer, TileGroup | None] = {}  # None where several bands touch a buffer
         for band in (b for b in every if not b.together):
             for buffer in band.reads | band.writes:
                 homes[buffer] = band if homes.get(buffer, band) is band else None
@@ -140,7 +140,7 @@ class Plan:
             assert isinstance(own_size, int)
             offsets[self.work] = size
             size += own_size
-        return Layout(offsets, size)
+        return ArenaLayout(offsets, size)
 
     def _lifetimes(self) -> list[Lifetime]:
         shared = set(self.temporaries) - self.scratch.offsets.keys() - self._dynamic
@@ -150,7 +150,7 @@ class Plan:
         times = lifetimes(timed, shared.__contains__)
         return [Lifetime(b, first, last, b.bytes) for b, (first, last) in times.items()]
 
-    def layout(self, sizes: Mapping[str, int]) -> Layout:
+    def layout(self, sizes: Mapping[str, int]) -> ArenaLayout:
         """Place the temporaries for the given sizes; raises `ShapeError` where they make no sense
         for an op."""
         self._sizes.check(sizes)
@@ -187,7 +187,7 @@ class Plan:
         return sum(made) + max((evaluate(b.bytes, {}) for b in shared), default=0)
 
     def peak_bytes(
-        self, sizes: Mapping[str, int], placed: Layout | None = None, threads: int = 1
+        self, sizes: Mapping[str, int], placed: ArenaLayout | None = None, threads: int = 1
     ) -> int:
         """Bytes that a call allocates: the arena, the threads' scratch, and the outputs."""
         arena = (placed or self.layout(sizes)).arena + self.scratch.arena * threads + ALIGNMENT
@@ -218,7 +218,7 @@ class Plan:
         return "\n".join(lines)
 
 
-def settle_region(band: Band) -> None:
+def settle_region(band: TileGroup) -> None:
     """Have threads share what a region runs, if that is worth it, or the nodes of a graph, if there
     may be enough of them."""
     if len(band.kernels) != 1:
@@ -239,7 +239,7 @@ def settle_region(band: Band) -> None:
             region.blocks = [[k for b in inside for k in b.kernels] for inside in bands]
 
 
-def own_of_walk(band: Band) -> list[Buffer]:
+def own_of_walk(band: TileGroup) -> list[Buffer]:
     """The memory in which a band that is a walk through a graph computes a node."""
     found = []
     for kernel in band.kernels:

@@ -1,6 +1,6 @@
 """The body of a loop nest: scalar values in single-assignment form.
 
-A `Value` is computed by an instruction from other values. Its `depth` is the number of loops it
+A `SSAValue` is computed by an instruction from other values. Its `depth` is the number of loops it
 needs: a value of depth 0 is computed once, before the nest, one of depth 2 inside the second loop.
 Equal instructions are one value. So sharing and loop-invariant hoisting are done here, for every
 emitter at once.
@@ -30,13 +30,13 @@ from retrograd.ir import Dim, DType, bool_, int64, product
 from retrograd.schedule.buffer import Buffer
 
 
-class Value:
+class SSAValue:
     """One scalar computed in a body."""
 
     __slots__ = ("args", "attr", "depth", "dtype", "op")
 
     def __init__(
-        self, op: str, args: tuple[Value, ...], dtype: DType, attr: Any, depth: int
+        self, op: str, args: tuple[SSAValue, ...], dtype: DType, attr: Any, depth: int
     ) -> None:
         self.op = op
         self.args = args
@@ -48,20 +48,20 @@ class Value:
         return f"{self.op}({', '.join(a.op for a in self.args)}, {self.attr})"
 
 
-Index = tuple[Value, ...]
+Index = tuple[SSAValue, ...]
 
 
-class Body:
+class ScalarBlock:
     """Makes values, each distinct one once, in an order that respects their dependence."""
 
     def __init__(self) -> None:
-        self.values: list[Value] = []
-        self._known: dict[tuple[Any, ...], Value] = {}
-        self._loops: dict[Value, frozenset[int]] = {}
+        self.values: list[SSAValue] = []
+        self._known: dict[tuple[Any, ...], SSAValue] = {}
+        self._loops: dict[SSAValue, frozenset[int]] = {}
 
     def make(
-        self, op: str, args: Sequence[Value], dtype: DType, attr: Any = None, depth: int = 0
-    ) -> Value:
+        self, op: str, args: Sequence[SSAValue], dtype: DType, attr: Any = None, depth: int = 0
+    ) -> SSAValue:
         """The value of an instruction; `depth` is only for those that depend on a loop directly."""
         key = (op, *map(id, args), id(dtype), attr)
         found = self._known.get(key)
@@ -69,45 +69,45 @@ class Body:
             for a in args:
                 if a.depth > depth:
                     depth = a.depth
-            found = Value(op, tuple(args), dtype, attr, depth)
+            found = SSAValue(op, tuple(args), dtype, attr, depth)
             self._known[key] = found
             self.values.append(found)
         return found
 
     # -- leaves -------------------------------------------------------------------------------
-    def loop(self, number: int) -> Value:
+    def loop(self, number: int) -> SSAValue:
         """The counter of a loop, counted from the outermost, 0."""
         return self.make("loop", (), int64, number, number + 1)
 
-    def size(self, size: int | Dim) -> Value:
+    def size(self, size: int | Dim) -> SSAValue:
         return self.make("size", (), int64, size)
 
-    def const(self, value: Any, dtype: DType) -> Value:
+    def const(self, value: Any, dtype: DType) -> SSAValue:
         scalar = np.asarray(value).astype(dtype.dtype)
         key = ("const", dtype, scalar.tobytes())
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Value("const", (), dtype, scalar[()], 0)
+            found = self._known[key] = SSAValue("const", (), dtype, scalar[()], 0)
             self.values.append(found)
         return found
 
-    def load(self, buffer: Buffer, offset: Value, dtype: DType) -> Value:
+    def load(self, buffer: Buffer, offset: SSAValue, dtype: DType) -> SSAValue:
         return self.make("load", (offset,), dtype, buffer)
 
     # -- index arithmetic ---------------------------------------------------------------------
-    def add(self, a: Value, b: Value) -> Value:
+    def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
         if a.op == "size" and b.op == "size":
             return self.size(a.attr + b.attr)
         if is_number(a, 0):
             return b
         return a if is_number(b, 0) else self.make("iadd", (a, b), int64)
 
-    def sub(self, a: Value, b: Value) -> Value:
+    def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
         if a.op == "size" and b.op == "size":
             return self.size(a.attr - b.attr)
         return a if is_number(b, 0) else self.make("isub", (a, b), int64)
 
-    def mul(self, a: Value, b: Value) -> Value:
+    def mul(self, a: SSAValue, b: SSAValue) -> SSAValue:
         if a.op == "size" and b.op == "size":
             return self.size(a.attr * b.attr)
         if is_number(a, 0) or is_number(b, 1):
@@ -116,19 +116,19 @@ class Body:
             return b
         return self.make("imul", (a, b), int64)
 
-    def div(self, a: Value, b: Value) -> Value:
+    def div(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Quotient of a non-negative index by a size."""
         if is_number(b, 1) or is_number(a, 0):
             return a
         return self.make("idiv", (a, b), int64)
 
-    def mod(self, a: Value, b: Value) -> Value:
+    def mod(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Remainder of a non-negative index by a size."""
         if is_number(b, 1) or is_number(a, 0):
             return self.size(0)
         return self.make("imod", (a, b), int64)
 
-    def unravelled(self, position: Value, shape: Sequence[int | Dim]) -> Index:
+    def unravelled(self, position: SSAValue, shape: Sequence[int | Dim]) -> Index:
         """The index of the element at a position in row-major order, which lies within the shape:
         what is left for the first axis needs no remainder."""
         index = []
@@ -139,22 +139,22 @@ class Body:
             index.append(self.size(0) if size == 1 else at)
         return tuple(index)
 
-    def less(self, a: Value, b: Value) -> Value:
+    def less(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.make("ilt", (a, b), bool_)
 
-    def at_least(self, a: Value, b: Value) -> Value:
+    def at_least(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.make("ige", (a, b), bool_)
 
-    def both(self, a: Value | None, b: Value | None) -> Value | None:
+    def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
         """The conjunction of two conditions; None stands for one that always holds."""
         if a is None or b is None or a is b:
             return b if a is None else a
         return self.make("bitwise_and", (a, b), bool_)
 
-    def choose(self, c: Value, a: Value, b: Value) -> Value:
+    def choose(self, c: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.make("isel", (c, a, b), int64)
 
-    def loops_of(self, v: Value) -> frozenset[int]:
+    def loops_of(self, v: SSAValue) -> frozenset[int]:
         """The loops that a value depends on."""
         found = self._loops.get(v)
         if found is None:
@@ -162,7 +162,7 @@ class Body:
             found = self._loops[v] = frozenset(own).union(*map(self.loops_of, v.args))
         return found
 
-    def guarded(self, index: Index, shape: Sequence[int | Dim], guard: Value) -> Value:
+    def guarded(self, index: Index, shape: Sequence[int | Dim], guard: SSAValue) -> SSAValue:
         """The position of an element that exists where a condition holds; elsewhere the position of
         one that does, as near as what the condition has no say in: in the same row, say."""
         loops = self.loops_of(guard)
@@ -171,7 +171,7 @@ class Body:
             near = [self.size(0)] * len(index)
         return self.choose(guard, self.offset(index, shape), self.offset(tuple(near), shape))
 
-    def offset(self, index: Index, shape: Sequence[int | Dim]) -> Value:
+    def offset(self, index: Index, shape: Sequence[int | Dim]) -> SSAValue:
         """The position of an element in row-major order. Outer loops' shares are added first, so
         that they are hoisted out of the inner loops."""
         key = ("offset", *map(id, index), tuple(shape))
@@ -180,7 +180,7 @@ class Body:
             found = self._known[key] = self._offset(index, shape)
         return found
 
-    def _offset(self, index: Index, shape: Sequence[int | Dim]) -> Value:
+    def _offset(self, index: Index, shape: Sequence[int | Dim]) -> SSAValue:
         shares = []
         for axis, i in enumerate(index):
             stride = product(shape[axis + 1 :])
@@ -191,6 +191,6 @@ class Body:
         return total
 
 
-def is_number(v: Value, n: int) -> bool:
+def is_number(v: SSAValue, n: int) -> bool:
     """Whether an index is this number, known at compile time."""
     return v.op == "size" and not isinstance(v.attr, Dim) and v.attr == n

@@ -22,12 +22,12 @@ from retrograd.transforms.custom_rules import implicit_vjp
 from retrograd.transforms.grad import vjp
 from retrograd.transforms.jacobian import jacfwd, jacrev
 from retrograd.transforms.scope import need_function, wanted
-from retrograd.transforms.subgraph import Body, graph_of, results
+from retrograd.transforms.subgraph import TracedSubgraph, graph_of, results
 
 HALVINGS = 1e-6  # the shortest part of a Newton step that is tried
 
 
-class Closed:
+class ClosedFunction:
     """A function of a tree as one of a vector, with what it uses from around it as arguments."""
 
     def __init__(self, f: Callable[[Any], Any], x0: Any, what: str) -> None:
@@ -52,7 +52,7 @@ class Closed:
         self._graph = graph_of(body.inputs, ends, captured, body.name)
         self.around = [Tensor(n, wanted(n)) for n in captured]
 
-    def _traced(self, f: Callable[[Any], Any], x0: Any, what: str) -> Body:
+    def _traced(self, f: Callable[[Any], Any], x0: Any, what: str) -> TracedSubgraph:
         need_function(f, what)
         start, self.back = flat(x0, what)
         self.start = stop_gradient(start)
@@ -61,7 +61,7 @@ class Closed:
         def of_vector(v: Tensor) -> Tensor:
             return flat(f(self.back(v)), f"{what}: what the function returns")[0]
 
-        return Body(of_vector, [([start.node.type], pytree.flatten(start)[1])], what)
+        return TracedSubgraph(of_vector, [([start.node.type], pytree.flatten(start)[1])], what)
 
     def __call__(self, v: Tensor, *around: Tensor) -> Any:
         nodes = [*[a.node for a in around], v.node]
@@ -90,7 +90,7 @@ def root(f: Callable[[Any], Any], x0: Any, *, tol: float | None = None, max_step
     >>> rg.grad(sqrt)(rg.tensor(4.0, rg.float64)).item()
     0.25
     """
-    g = Closed(f, x0, "root")
+    g = ClosedFunction(f, x0, "root")
     limit = _tolerance(tol, g.dtype)
 
     def found(v0: Tensor, *around: Tensor) -> Tensor:
@@ -154,7 +154,7 @@ def fixed_point(
     >>> round(x.item(), 9)
     0.739085133
     """
-    g = Closed(f, x0, "fixed_point")
+    g = ClosedFunction(f, x0, "fixed_point")
     limit = _tolerance(tol, g.dtype)
 
     def found(v0: Tensor, *around: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from retrograd.transforms.control_flow import scan, while_loop
 from retrograd.transforms.custom_rules import implicit_vjp
 from retrograd.transforms.grad import vjp
 from retrograd.transforms.scope import need_arguments, need_function, wanted
-from retrograd.transforms.subgraph import Body, graph_of, results
+from retrograd.transforms.subgraph import TracedSubgraph, graph_of, results
 from retrograd.transforms.vmap import vmap
 
 GRADIENTS = ("discrete", "adjoint")
@@ -181,7 +181,7 @@ class _Field:
 
     def __init__(self, slope: Slope, t: Tensor, y: Tensor) -> None:
         types = [([x.node.type], pytree.flatten(x)[1]) for x in (t, y)]
-        body = Body(slope, types, "odeint")
+        body = TracedSubgraph(slope, types, "odeint")
         ends = body.outputs([body.value], [y.dtype])
         captured = body.captured(ends)
         self._graph = graph_of(body.inputs, ends, captured, "slope")

@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from retrograd.eager.grad_fn import Segment, past_of
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.grad_fn import TapeSegment, past_of
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf_handle
 from retrograd.eager.modes import current_tape
-from retrograd.eager.segments import LOOKS, cut, make_room
+from retrograd.eager.segments import LOOKS, grow_or_split, split
 from retrograd.eager.trace_buffer import CURRENT, remember
 from retrograd.eager.trace_cache import place_of
 from retrograd.ir import Node
 from retrograd.ir.source import user_place
 from retrograd.runtime.backend import Array
 from retrograd.tape.entry import Entry
-from retrograd.tape.entry_layout import Layout, layout_of
+from retrograd.tape.entry_layout import EntryLayout, layout_of
 from retrograd.tape.trace_buffer import TapePage
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Sheet(NamedTuple):
 
     number: int
     page: TapePage
-    layout: Layout
+    layout: EntryLayout
     base: int
     recorded: tuple[int, ...]  # how much was there
     given: list[Node]  # by slot, and constants
@@ -53,10 +53,10 @@ class Pages:
         self.pages: list[TapePage] = []
         self._sheets: list[Sheet] = []
         self._ids: dict[Node, int] = {}  # of arrays
-        self._segments: dict[Segment, Sheet] = {}
+        self._segments: dict[TapeSegment, Sheet] = {}
 
     # -- recording ------------------------------------------------------------------------------
-    def open(self, handles: Sequence[Lazy] = ()) -> TapePage | None:
+    def open(self, handles: Sequence[LazyTensor] = ()) -> TapePage | None:
         """The page on which is recorded now; None where one that is full cannot be computed."""
         tape = self._tape()
         assert tape is not None
@@ -64,11 +64,11 @@ class Pages:
         if page is not None and page.segment is None:
             if not page.open:
                 if page.looks > LOOKS:
-                    if not cut(page, handles):
+                    if not split(page, handles):
                         return None
                 else:
                     page.begin()
-            if page.open and page.made() >= page.limit and not make_room(page, handles):
+            if page.open and page.made() >= page.limit and not grow_or_split(page, handles):
                 return None
         if page is None or page.segment is not None or not page.open:
             page = TapePage(place_of(*user_place()), tape, self)
@@ -176,7 +176,7 @@ class Pages:
         sheet, k = self._at(self._sheets, i)
         return sheet.wanted[k]
 
-    def id_of(self, h: Lazy) -> int:
+    def id_of(self, h: LazyTensor) -> int:
         """The entry of a handle; -1: it has none."""
         sheets = self.sheets()
         form = h._form
@@ -194,7 +194,7 @@ class Pages:
         """Whether gradients can be computed by pages: no operation has several results."""
         return not any(s.layout.several for s in self.sheets())
 
-    def leaves(self) -> dict[int, Lazy] | None:
+    def leaves(self) -> dict[int, LazyTensor] | None:
         """The handles of entries that get gradients from `backward()`. None where it has to go
         further than this tape, or to what has another value by now."""
         found = {}
@@ -210,8 +210,8 @@ class Pages:
         return found
 
     def gradients_of(
-        self, leaves: Mapping[int, Lazy], start: Mapping[int, Array]
-    ) -> list[tuple[Lazy, Array]]:
+        self, leaves: Mapping[int, LazyTensor], start: Mapping[int, Array]
+    ) -> list[tuple[LazyTensor, Array]]:
         """The gradients of some entries, with their handles."""
         found = self.gradients(start)
         return [(h, g) for i, h in leaves.items() if (g := found[i]) is not None]

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from retrograd.autodiff import Cotangents, contributions
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import LOCK
-from retrograd.eager.trace_cache import Form
-from retrograd.eager.trace_program import Plan
+from retrograd.eager.trace_cache import TraceNode
+from retrograd.eager.trace_program import TraceProgram
 from retrograd.ir import Node, Provenance, TupleType, made_by
 from retrograd.ops.complex import conj
 from retrograd.ops.identity import StopGradient
@@ -28,15 +28,15 @@ class Reverse(NamedTuple):
 
     entries: list[int]
     slots: list[int]
-    plan: Plan
+    plan: TraceProgram
 
 
-class Layout:
+class EntryLayout:
     """The entries of a page, numbered from 0. `nodes` are nodes over slots; entries that are given
     have the number of what is given in `slots`, others -1. Parents below 0 are given, and entries
     of earlier pages: -1 is number 0."""
 
-    def __init__(self, page: TapePage, forms: Sequence[Form], new: Sequence[int]) -> None:
+    def __init__(self, page: TapePage, forms: Sequence[TraceNode], new: Sequence[int]) -> None:
         self.place = page.place
         self.nodes: list[Node] = []
         self.slots: list[int] = []
@@ -94,7 +94,7 @@ class Layout:
         flags: tuple[bool, ...],
         seeded: tuple[int, ...],
         incoming: tuple[int, ...],
-        values: Mapping[Form, Any],
+        values: Mapping[TraceNode, Any],
     ) -> Reverse:
         """The program of the gradient from cotangents of the entries `seeded`, added to those of
         the slots `incoming` of earlier pages. It finds them under ("entry", i) and ("slot", k)."""
@@ -112,7 +112,7 @@ class Layout:
         flags: tuple[bool, ...],
         seeded: Sequence[int],
         incoming: Sequence[int],
-        values: Mapping[Form, Any],
+        values: Mapping[TraceNode, Any],
     ) -> Reverse:
         wanted = self.wanted(flags)
         above = {k: x for x, k in self._old.items() if k >= 0 and flags[k]}  # of earlier pages
@@ -136,15 +136,15 @@ class Layout:
         results = [
             StopGradient()(conj(found.of[n])) for n in nodes
         ]  # what is given may be among them
-        return Reverse(entries, slots, Plan(self.place, results, known, patient=True))
+        return Reverse(entries, slots, TraceProgram(self.place, results, known, patient=True))
 
 
-def layout_of(page: TapePage, forms: tuple[Form, ...], new: tuple[int, ...]) -> Layout:
+def layout_of(page: TapePage, forms: tuple[TraceNode, ...], new: tuple[int, ...]) -> EntryLayout:
     """The layout of a page on which these forms are recorded, and these slots are entries."""
     constants = tuple([form for _, form in page.constants])
     key = ("tape", forms, new, tuple(page.entered), len(page.arrays), constants)
-    found: Layout | None = page.place.plans.get(key)
+    found: EntryLayout | None = page.place.plans.get(key)
     if found is None:
         with LOCK:
-            found = page.place.plans[key] = Layout(page, forms, new)
+            found = page.place.plans[key] = EntryLayout(page, forms, new)
     return found

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.grad_fn import past_of
-from retrograd.eager.lazy_tensor import Lazy, leaf
+from retrograd.eager.lazy_tensor import LazyTensor, leaf
 from retrograd.eager.listeners import add_recorder, alive, recorders
 from retrograd.eager.modes import _TAPE
 from retrograd.eager.quick_dispatch import constant
@@ -48,7 +48,7 @@ class Record:
             self.go_on_with_nodes()
         return page
 
-    def page_of(self, handles: Sequence[Lazy], pages: Sequence[Any]) -> TapePage | None:
+    def page_of(self, handles: Sequence[LazyTensor], pages: Sequence[Any]) -> TapePage | None:
         """The page on which an operation on these handles is recorded, of which `pages` are on
         tapes; None where it has to be recorded on nodes, or is refused there."""
         with self.lock:

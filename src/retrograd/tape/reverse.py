@@ -29,14 +29,16 @@ class Step(NamedTuple):
     accumulated: dict[int, Array]  # the gradients of those parents after the addition
 
 
-class Visit(NamedTuple):
+class TapeVisit(NamedTuple):
     """A step in nodes: what is added to which parents."""
 
     entry: Entry
     parts: list[tuple[int, Any]]
 
 
-def walk(entries: Sequence[Entry], ids: Mapping[Node, int], found: Cotangents) -> Iterator[Visit]:
+def walk(
+    entries: Sequence[Entry], ids: Mapping[Node, int], found: Cotangents
+) -> Iterator[TapeVisit]:
     """Go through entries in reverse, from the cotangents `found`, which are added to.
 
     Cotangents in `found` are conjugates of what users get (see `ops/complex.py`). They are complete
@@ -64,7 +66,7 @@ def walk(entries: Sequence[Entry], ids: Mapping[Node, int], found: Cotangents) -
                 if k >= 0 and entries[k].requires_grad:
                     found.add(x, part)
                     parts.append((k, part))
-        yield Visit(entry, parts)
+        yield TapeVisit(entry, parts)
     del held
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from retrograd.autodiff import Cotangents, seeds
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import Lazy, leaf
+from retrograd.eager.lazy_tensor import LazyTensor, leaf
 from retrograd.eager.modes import _TAPE
 from retrograd.eager.trace_buffer import CURRENT, NOWHERE
 from retrograd.errors import DTypeError, GradientError, OptionError, StaleTapeError
@@ -235,7 +235,9 @@ class Tape(Record):
             result[e.id] = g
         return result
 
-    def gradients_of_leaves(self, h: Lazy, seed: Array) -> list[tuple[Lazy, Array]] | None:
+    def gradients_of_leaves(
+        self, h: LazyTensor, seed: Array
+    ) -> list[tuple[LazyTensor, Array]] | None:
         """The gradients of the leaves of a tensor on a page, with their handles; None where they
         have to be found on nodes."""
         with self.lock:
@@ -285,7 +287,7 @@ class Tape(Record):
 
     def _id(self, out: Any) -> int:
         """The id meant by an id or a tensor."""
-        if isinstance(out, Lazy):
+        if isinstance(out, LazyTensor):
             with self.lock:
                 found = -1 if self.pages is None else self.pages.id_of(out)
                 if found >= 0:

@@ -12,13 +12,13 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from retrograd.eager.grad_fn import Segment, past_of, whole
-from retrograd.eager.lazy_tensor import Lazy, evaluate
-from retrograd.eager.leaf import VALUES, Data, leaf_handle
+from retrograd.eager.grad_fn import TapeSegment, full_history, past_of
+from retrograd.eager.lazy_tensor import LazyTensor, evaluate
+from retrograd.eager.leaf import VALUES, ConcreteLeaf, leaf_handle
 from retrograd.eager.modes import TAPED
-from retrograd.eager.segments import cut
-from retrograd.eager.trace_buffer import Page
-from retrograd.eager.trace_cache import Form, Part, Place
+from retrograd.eager.segments import split
+from retrograd.eager.trace_buffer import TraceBuffer
+from retrograd.eager.trace_cache import TraceNode, TracePart, TraceSite
 from retrograd.errors import RetrogradError
 from retrograd.ir import Node
 
@@ -27,23 +27,25 @@ if TYPE_CHECKING:
     from retrograd.tape.recorder import Record
 
 
-class TapePage(Page):
+class TapePage(TraceBuffer):
     """A page of a tape. `entered` are forms of leaves and constants that are entries whether they
     are used or not, each behind the number of forms that were recorded before."""
 
     __slots__ = ("constants", "entered", "flags", "own", "owner", "results", "segment", "tape")
 
-    def __init__(self, place: Place, tape: Record, owner: Pages) -> None:
+    def __init__(self, place: TraceSite, tape: Record, owner: Pages) -> None:
         super().__init__(place)
         self.tape: Callable[[], Record | None] = weakref.ref(tape)
         self.owner: Callable[[], Pages | None] = weakref.ref(owner)
         self.lock = tape.lock  # one for all its pages, since they become nodes together
         self.ordered = True
-        self.entered: list[tuple[int, Form]] = []
-        self.constants: list[tuple[Node, Form]] = []  # that were given, with what they are here
+        self.entered: list[tuple[int, TraceNode]] = []
+        self.constants: list[
+            tuple[Node, TraceNode]
+        ] = []  # that were given, with what they are here
         self.flags: list[bool] = []  # of slots: whether what was given requires a gradient
-        self.segment: Segment | None = None  # what became of it, where it was cut,
-        self.results: Mapping[Form, Node] = {}  # and the leaves that handles stand for since
+        self.segment: TapeSegment | None = None  # what became of it, where it was cut,
+        self.results: Mapping[TraceNode, Node] = {}  # and the leaves that handles stand for since
         self.own: set[Node] = set()  # arrays that are leaves and results of the tape
 
     def is_taped(self) -> bool:
@@ -65,7 +67,7 @@ class TapePage(Page):
         super().end()
         TAPED.discard(self)
 
-    def slot(self, leaf: Node, spent: bool) -> Form:
+    def slot(self, leaf: Node, spent: bool) -> TraceNode:
         with self.lock:
             found = super().slot(leaf, spent)
             if len(self.flags) < len(self.arrays):
@@ -77,7 +79,7 @@ class TapePage(Page):
         """Each constant is an entry of its own."""
         return node.prim, len(self.constants)
 
-    def note(self, node: Node, form: Form) -> None:
+    def note(self, node: Node, form: TraceNode) -> None:
         with self.lock:
             self.slots[node] = form
             self.nodes[form.node] = node
@@ -87,48 +89,48 @@ class TapePage(Page):
         """Arrays, by slot, and then constants."""
         return [*self.arrays, *[node for node, _ in self.constants]]
 
-    def became(self, segment: Segment, leaves: Mapping[Form, Node]) -> None:
+    def became(self, segment: TapeSegment, leaves: Mapping[TraceNode, Node]) -> None:
         self.segment, self.results = segment, leaves
 
-    def enter(self, what: Form) -> None:
+    def enter(self, what: TraceNode) -> None:
         """Note an entry that is there whether it is used or not."""
         self.entered.append((self.made(), what))
 
-    def take_in(self, h: Lazy) -> bool:
+    def take_in(self, h: LazyTensor) -> bool:
         """Have a handle from elsewhere stand for an array, as the entry of what was computed
         elsewhere does; one of an earlier page of the tape goes on here."""
         try:
             if h._form is not None and h._requires_grad:
-                return not h._page.is_taped() and cut(h._page, [h]) and h._form is None
+                return not h._page.is_taped() and split(h._page, [h]) and h._form is None
             if h._form is not None or h._own.inputs:
                 if h._page.is_taped() or h._requires_grad:
                     return False
                 evaluate([h])
         except RetrogradError:
             return False  # it comes up where somebody looks
-        if h._page.ordered and h._page is not self and isinstance(h._own.prim, Data):
+        if h._page.ordered and h._page is not self and isinstance(h._own.prim, ConcreteLeaf):
             h._page = self
             self.own.add(h._own)
         return h._form is None
 
-    def handle_of(self, node: Node) -> Lazy:
+    def handle_of(self, node: Node) -> LazyTensor:
         """A handle on what a node over slots stands for here, which is no entry."""
         form = self.place.form(node)
         if form.slot >= 0:
-            return Lazy.handle_class(self.arrays[form.slot])
-        h = object.__new__(Lazy.handle_class)
+            return LazyTensor.handle_class(self.arrays[form.slot])
+        h = object.__new__(LazyTensor.handle_class)
         h._form, h._page, h._requires_grad = form, self, False
         return h
 
     # -- as nodes -------------------------------------------------------------------------------
-    def together(self) -> list[Page]:
+    def together(self) -> list[TraceBuffer]:
         tape = self.tape()
         if tape is None or not self.ordered:
             return [self]
         current = tape.pages.pages if tape.pages is not None else []
         return [self, *[page for page in current if page is not self]]
 
-    def part(self, held: Sequence[Lazy]) -> Part:
+    def part(self, held: Sequence[LazyTensor]) -> TracePart:
         """All that was recorded."""
         part = super().part(held)
         forms = dict.fromkeys((*self.recorded(), *[f for _, f in self.entered]))
@@ -143,7 +145,7 @@ class TapePage(Page):
         """Nodes of what is on the tape, but not of what was given."""
         slots = {f.node for f in self.slots.values()}
         made = [made for node, made in self.nodes.items() if node not in slots]
-        return made + [whole(x) for x in self.own]
+        return made + [full_history(x) for x in self.own]
 
     def _array(self, k: int) -> Node:
         """The node of what is in a slot."""
@@ -152,13 +154,13 @@ class TapePage(Page):
         owner = self.owner()
         page = None if past is None or owner is None else owner.page_of_segment(past.segment)
         if past is None or page is None:
-            return whole(leaf)
+            return full_history(leaf)
         return page.nodes[past.form.node]  # pages become nodes in their order
 
     def dissolved(self) -> None:
         """It is nodes from here on, and so is the tape."""
         for form, leaf in self.results.items():
-            prim: Data = leaf.prim  # type: ignore[assignment]
+            prim: ConcreteLeaf = leaf.prim  # type: ignore[assignment]
             prim.whole = self.nodes[form.node]
             VALUES[prim.whole] = prim.array
         tape = self.tape()

@@ -10,10 +10,10 @@ from retrograd.api.dashboard import Dashboard
 
 PAUSE = 1.0  # seconds between gradients: they are computed for the page alone
 
-__all__ = ["Dashboard", "Run", "Watcher"]
+__all__ = ["Dashboard", "WatchedRun", "Watcher"]
 
 
-class Run(Protocol):
+class WatchedRun(Protocol):
     """A run in progress, as far as it is shown."""
 
     step: int
@@ -41,7 +41,7 @@ class Watcher:
         """Whether the checkpoint button was pressed since this was last asked."""
         return self._board is not None and self._board.take_checkpoint()
 
-    def update(self, run: Run, loss: float, tokens: int) -> None:
+    def update(self, run: WatchedRun, loss: float, tokens: int) -> None:
         """After each step: its loss and speed, and once in a while gradients and parameters."""
         board, now = self._board, time.monotonic()
         if board is None:

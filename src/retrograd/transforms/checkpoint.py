@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from retrograd import pytree
-from retrograd.eager.lazy_tensor import Lazy, dissolve_pages
+from retrograd.eager.lazy_tensor import LazyTensor, dissolve_pages
 from retrograd.eager.listeners import shown
 from retrograd.eager.modes import restored, unseen
 from retrograd.errors import OptionError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node, full, spec
 from retrograd.ops.remat import Keep, RegionIn, RegionOut
-from retrograd.transforms.remat_budget import FREE, Piece, pieces_within
+from retrograd.transforms.remat_budget import FREE, RematSegment, pieces_within
 from retrograd.transforms.scope import alias, need_function
 
 Policy = str | int | Callable[[Node], bool] | None
@@ -71,7 +71,7 @@ def checkpoint(
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = pytree.flatten((args, kwargs))
         dissolve_pages()  # so that what is recorded from here on is what f does
-        found = [alias(x.node) if isinstance(x, Lazy) else None for x in leaves]
+        found = [alias(x.node) if isinstance(x, LazyTensor) else None for x in leaves]
         new = [
             x if n is None else Tensor(n, x._requires_grad)
             for x, n in zip(leaves, found, strict=True)
@@ -80,7 +80,7 @@ def checkpoint(
         inner_args, inner_kwargs = pytree.unflatten(structure, new)
         with restored(), unseen():  # tapes are shown the region
             ends, shape = pytree.flatten(f(*inner_args, **inner_kwargs))
-        at = [i for i, y in enumerate(ends) if isinstance(y, Lazy)]
+        at = [i for i, y in enumerate(ends) if isinstance(y, LazyTensor)]
         outputs = region([ends[i].node for i in at], start, chosen, sizes or {})
         for i, y in zip(at, outputs, strict=True):
             ends[i] = Tensor(shown(y), ends[i]._requires_grad)
@@ -120,13 +120,13 @@ def region(
     computed again, or is cut into several."""
     inside = _made_since(outputs, start)
     if not isinstance(policy, int):
-        return _marked([Piece(inside, True)], outputs, policy)
+        return _marked([RematSegment(inside, True)], outputs, policy)
     build = functools.partial(_marked, outputs=outputs, keep=None)
     return build(pieces_within(policy, inside, outputs, build, sizes))
 
 
 def _marked(
-    pieces: Sequence[Piece], outputs: Sequence[Node], keep: Callable[[Node], bool] | None
+    pieces: Sequence[RematSegment], outputs: Sequence[Node], keep: Callable[[Node], bool] | None
 ) -> list[Node]:
     """The outputs, computed by pieces of which some are regions."""
     inside = [n for piece in pieces for n in piece.nodes]
@@ -154,7 +154,7 @@ def _made_since(outputs: Sequence[Node], start: int) -> list[Node]:
 
 
 def _rebuilt(
-    piece: Piece, new: Mapping[Node, Node], keep: Callable[[Node], bool] | None
+    piece: RematSegment, new: Mapping[Node, Node], keep: Callable[[Node], bool] | None
 ) -> dict[Node, Node]:
     """What stands inside of a piece for its nodes, and for what enters it."""
     own: dict[Node, Node] = {}

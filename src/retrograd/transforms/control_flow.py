@@ -9,7 +9,7 @@ import numpy as np
 
 from retrograd import pytree
 from retrograd.eager.conversion import promote
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import integer
 from retrograd.functions.tensor.tensor import Tensor
@@ -22,8 +22,8 @@ from retrograd.ops.leaf import Iota
 from retrograd.transforms.scope import need_arguments, need_function, to_node
 from retrograd.transforms.subgraph import (
     REMEDIES,
-    Body,
-    Values,
+    ArgumentNodes,
+    TracedSubgraph,
     at,
     graph_of,
     placed,
@@ -71,12 +71,12 @@ def _scanned(
 ) -> tuple[Any, Any]:  # fmt: skip
     """A `scan`, for the function whose name errors begin with."""
     with placed():
-        state, moving = Values(carry, what), Values(xs, what)
+        state, moving = ArgumentNodes(carry, what), ArgumentNodes(xs, what)
         size = _length(moving, length)
         slices = [x.type.with_shape(x.shape[1:]) for x in moving.nodes]
         for _ in range(ATTEMPTS):
             types = [x.type for x in state.nodes]
-            body = Body(f, [(types, state.structure), (slices, moving.structure)], what)
+            body = TracedSubgraph(f, [(types, state.structure), (slices, moving.structure)], what)
             ends, outs, structure = _pair(body, state, what)
             changed = settle(state, ends, what)
             if not changed:
@@ -95,7 +95,7 @@ def _scanned(
     )
 
 
-def _length(xs: Values, length: int | Dim | None) -> int | Dim:
+def _length(xs: ArgumentNodes, length: int | Dim | None) -> int | Dim:
     """How many steps there are."""
     size = length if length is None or isinstance(length, Dim) else integer(length, "scan: length")
     if isinstance(size, int) and size < 0:
@@ -118,7 +118,9 @@ def _length(xs: Values, length: int | Dim | None) -> int | Dim:
     return size
 
 
-def _pair(body: Body, state: Values, what: str) -> tuple[list[Node], list[Node], Any]:
+def _pair(
+    body: TracedSubgraph, state: ArgumentNodes, what: str
+) -> tuple[list[Node], list[Node], Any]:
     """The carry and the results of a step, as nodes, and the structure of the latter."""
     value = body.value
     if not (isinstance(value, tuple | list) and len(value) == 2):
@@ -134,7 +136,7 @@ def _pair(body: Body, state: Values, what: str) -> tuple[list[Node], list[Node],
     return ends, body.outputs(outs, [None] * len(outs)), shape
 
 
-def settle(state: Values, ends: Sequence[Node], what: str) -> dict[int, DType]:
+def settle(state: ArgumentNodes, ends: Sequence[Node], what: str) -> dict[int, DType]:
     """Check that the carry keeps its types; the dtypes that Python's numbers must start with."""
     changed: dict[int, DType] = {}
     for i, (x, y) in enumerate(zip(state.nodes, ends, strict=True)):
@@ -231,11 +233,11 @@ def while_loop(
     if max_steps is not None and integer(max_steps, "while_loop: max_steps") < 0:
         raise OptionError(f"while_loop: max_steps is {max_steps}; it is not negative")
     with placed():
-        start = Values(state, "while_loop")
+        start = ArgumentNodes(state, "while_loop")
         for _ in range(ATTEMPTS):
             types = [x.type for x in start.nodes]
-            test = Body(cond, [(types, start.structure)], "while_loop")
-            step = Body(body, [(types, start.structure)], "while_loop")
+            test = TracedSubgraph(cond, [(types, start.structure)], "while_loop")
+            step = TracedSubgraph(body, [(types, start.structure)], "while_loop")
             leaves, structure = pytree.flatten(step.value)
             same_structure("while_loop", "what body returned", structure, start.structure)
             ends = step.outputs(leaves, [x.dtype for x in start.nodes])
@@ -295,7 +297,7 @@ def cond(pred: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) ->
         return f(*args) if pred else g(*args)
     with placed():
         condition = _condition(pred, "cond: the predicate")
-        given = Values(args, "cond")
+        given = ArgumentNodes(args, "cond")
         listed = [x.type for x in given.nodes]
         branches = [_Branch(h, (listed, given.structure)) for h in (f, g)]
         same_structure(
@@ -319,7 +321,7 @@ class _Branch:
         leaves, structure = types
         arity = pytree.unflatten(structure, list(leaves))
         parts = [pytree.flatten(a) for a in arity]
-        self.body = Body(f, parts, "cond")
+        self.body = TracedSubgraph(f, parts, "cond")
         self.leaves, self.structure = pytree.flatten(self.body.value)
         self.nodes = self.body.outputs(self.leaves, [None] * len(self.leaves))
 
@@ -328,9 +330,9 @@ def _agree(first: _Branch, second: _Branch) -> None:
     """Bring numbers to the dtype of what the other branch has in their place; then all types must
     be equal."""
     for i, (x, y) in enumerate(zip(first.nodes, second.nodes, strict=True)):
-        if x.dtype is not y.dtype and not isinstance(first.leaves[i], Lazy | np.ndarray):
+        if x.dtype is not y.dtype and not isinstance(first.leaves[i], LazyTensor | np.ndarray):
             first.nodes[i] = first.body.outputs([first.leaves[i]], [y.dtype])[0]
-        elif x.dtype is not y.dtype and not isinstance(second.leaves[i], Lazy | np.ndarray):
+        elif x.dtype is not y.dtype and not isinstance(second.leaves[i], LazyTensor | np.ndarray):
             second.nodes[i] = second.body.outputs([second.leaves[i]], [x.dtype])[0]
         x, y = first.nodes[i], second.nodes[i]
         if x.type != y.type:

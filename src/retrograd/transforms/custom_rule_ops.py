@@ -11,26 +11,26 @@ import numpy as np
 from retrograd import pytree
 from retrograd.autodiff import pullback
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import Lazy, leaf
+from retrograd.eager.lazy_tensor import LazyTensor, leaf
 from retrograd.eager.modes import recording_grad
 from retrograd.errors import GradientError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node, full, reachable
 from retrograd.ops.complex import conj
-from retrograd.ops.control.custom import Rule
+from retrograd.ops.control.custom import CustomRule
 from retrograd.ops.leaf import input_node
 
 Maybe = Sequence[Node | None]
 
 
 @dataclass(frozen=True)
-class Same:
+class ByValue:
     """Something that rules hold, compared by value where that is possible, else by identity."""
 
     value: Any
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Same) or type(self.value) is not type(other.value):
+        if not isinstance(other, ByValue) or type(self.value) is not type(other.value):
             return False
         if self.value is other.value:
             return True
@@ -50,8 +50,8 @@ class Operands:
         self.name, self.what = name, what
         self.fixed = tuple(fixed)
         self.leaves, self.structure = pytree.flatten(moving)
-        self.at = tuple(i for i, x in enumerate(self.leaves) if isinstance(x, Lazy))
-        self.tensors: list[Lazy] = [self.leaves[i] for i in self.at]
+        self.at = tuple(i for i, x in enumerate(self.leaves) if isinstance(x, LazyTensor))
+        self.tensors: list[LazyTensor] = [self.leaves[i] for i in self.at]
         self._nodes: list[Node] | None = None
 
     @property
@@ -76,27 +76,27 @@ def _zero(x: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Form:
+class CallStructure:
     """The structure of arguments or results, with what is no tensor in it."""
 
     structure: Any
-    leaves: tuple[Same, ...]  # for tensors, None
+    leaves: tuple[ByValue, ...]  # for tensors, None
     at: tuple[int, ...]
 
     @staticmethod
-    def of(value: Any) -> Form:
+    def of(value: Any) -> CallStructure:
         leaves, structure = pytree.flatten(value)
-        at = tuple(i for i, x in enumerate(leaves) if isinstance(x, Lazy))
-        rest = tuple(Same(None if isinstance(x, Lazy) else x) for x in leaves)
-        return Form(structure, rest, at)
+        at = tuple(i for i, x in enumerate(leaves) if isinstance(x, LazyTensor))
+        rest = tuple(ByValue(None if isinstance(x, LazyTensor) else x) for x in leaves)
+        return CallStructure(structure, rest, at)
 
     def namer(self, of: str, i: int) -> Callable[[], str]:
         """What tells how a leaf is reached, if somebody asks."""
         return lambda: of + pytree.names(self.structure)[i]
 
-    def still(self) -> Form:
+    def still(self) -> CallStructure:
         """The same with zeros for numbers and arrays that are no tensors: their tangents."""
-        return replace(self, leaves=tuple(Same(_zero(x.value)) for x in self.leaves))
+        return replace(self, leaves=tuple(ByValue(_zero(x.value)) for x in self.leaves))
 
     def filled(self, nodes: Maybe, like: Sequence[Node]) -> Any:
         """The tree with tensors for nodes, and zeros where there is none."""
@@ -109,7 +109,7 @@ class Form:
 
 def _checked(value: Any, like: Node, what: str, name: str, path: Callable[[], str]) -> Node:
     """A cotangent or tangent that a rule returned, as a node of the type it must have."""
-    node = value.node if isinstance(value, Lazy) else None
+    node = value.node if isinstance(value, LazyTensor) else None
     if node is None:
         try:
             node = leaf(as_array(value, like.dtype).copy())
@@ -146,14 +146,14 @@ def _transposed(outputs: Maybe, start: Maybe, wrt: Sequence[Node]) -> list[Node 
 
 
 @dataclass(frozen=True)
-class ReverseRule(Rule):
+class ReverseRule(CustomRule):
     """The rule of `custom_vjp`. Its operands are those of the function, then residuals."""
 
     bwd: Callable[..., Any]
     name: str
-    fixed: tuple[Same, ...]
-    arguments: Form
-    out: Form
+    fixed: tuple[ByValue, ...]
+    arguments: CallStructure
+    out: CallStructure
     residuals: Any  # structure
     # For each leaf of the residuals where it comes from: an operand, a result, or what it is.
     sources: tuple[tuple[str, Any], ...]
@@ -173,18 +173,21 @@ class ReverseRule(Rule):
         sources: list[tuple[str, Any]] = []
         extra = 0
         for x in leaves:
-            if not isinstance(x, Lazy):
-                sources.append(("value", Same(x)))
+            if not isinstance(x, LazyTensor):
+                sources.append(("value", ByValue(x)))
                 continue
             if x.node not in place:
                 place[x.node] = "operand", len(inner) + extra
                 extra += 1
             sources.append(place[x.node])
         return ReverseRule(
-            bwd, operands.name, tuple(map(Same, operands.fixed)),
-            Form(operands.structure, tuple(Same(None) if i in operands.at else Same(x)
-                 for i, x in enumerate(operands.leaves)), operands.at),
-            Form.of(out), structure, tuple(sources), implicit,
+            bwd, operands.name, tuple(map(ByValue, operands.fixed)),
+            CallStructure(
+                operands.structure,
+                tuple(ByValue(None if i in operands.at else x)
+                      for i, x in enumerate(operands.leaves)),
+                operands.at),
+            CallStructure.of(out), structure, tuple(sources), implicit,
         )  # fmt: skip
 
     def saved(
@@ -234,7 +237,7 @@ class ReverseRule(Rule):
 
 
 def _leaves_of(
-    found: Sequence[Any], form: Form, like: Sequence[Node], what: str, name: str
+    found: Sequence[Any], form: CallStructure, like: Sequence[Node], what: str, name: str
 ) -> list[Node | None]:
     """What a rule returned for each tensor of a tree, whose parts may be None for zero."""
     place = {i: k for k, i in enumerate(form.at)}
@@ -258,20 +261,20 @@ def _leaves_of(
 
 
 @dataclass(frozen=True)
-class ForwardRule(Rule):
+class ForwardRule(CustomRule):
     """The rule of `custom_jvp`."""
 
     rule: Callable[..., Any]
     name: str
-    fixed: tuple[Same, ...]
-    arguments: Form
-    out: Form
+    fixed: tuple[ByValue, ...]
+    arguments: CallStructure
+    out: CallStructure
 
     @staticmethod
     def of(rule: Callable[..., Any], operands: Operands, out: Any) -> ForwardRule:
-        arguments = Form.of(operands.filled(operands.nodes))
-        fixed = tuple(map(Same, operands.fixed))
-        return ForwardRule(rule, operands.name, fixed, arguments, Form.of(out))
+        arguments = CallStructure.of(operands.filled(operands.nodes))
+        fixed = tuple(map(ByValue, operands.fixed))
+        return ForwardRule(rule, operands.name, fixed, arguments, CallStructure.of(out))
 
     def jvp(self, tangents: Maybe, ys: Sequence[Node], xs: Sequence[Node]) -> Maybe:
         primals = self.arguments.filled(xs, xs)

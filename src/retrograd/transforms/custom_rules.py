@@ -9,14 +9,14 @@ from contextvars import ContextVar
 from typing import Any
 
 from retrograd import pytree
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.listeners import shown
 from retrograd.eager.modes import Setting, grad_enabled, is_tracing, restored
 from retrograd.errors import GradientError, OptionError
 from retrograd.functions.broadcasting import integer
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node, reachable
-from retrograd.ops.control.custom import Custom, Rule
+from retrograd.ops.control.custom import Custom, CustomRule
 from retrograd.ops.identity import items
 from retrograd.transforms.custom_rule_ops import ForwardRule, Operands, ReverseRule
 from retrograd.transforms.scope import alias, need_function, wanted
@@ -83,12 +83,12 @@ class _Custom:
         raise NotImplementedError
 
     def _finished(
-        self, out: Any, operands: Operands, extra: Sequence[Node], rule: Rule, tracked: bool,
+        self, out: Any, operands: Operands, extra: Sequence[Node], rule: CustomRule, tracked: bool,
         inner: Sequence[Node],
     ) -> Any:  # fmt: skip
         """The results of the function under the rule."""
         ends, shape = pytree.flatten(out)
-        at = [i for i, y in enumerate(ends) if isinstance(y, Lazy)]
+        at = [i for i, y in enumerate(ends) if isinstance(y, LazyTensor)]
         results = [ends[i].node for i in at]
         if not results:
             return out
@@ -174,7 +174,7 @@ class custom_vjp(_Custom):
                 f"{type(found).__name__}"
             )
         out, residuals = found
-        results = [y.node for y in pytree.flatten(out)[0] if isinstance(y, Lazy)]
+        results = [y.node for y in pytree.flatten(out)[0] if isinstance(y, LazyTensor)]
         leaves, structure = pytree.flatten(residuals)
         rule = ReverseRule.of(
             self._bwd, operands, out, leaves, structure, results, inner, self._implicit

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd import pytree
-from retrograd.eager.dispatch import function, wrap
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.dispatch import op_function, wrap
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import traced
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import as_node
@@ -47,7 +47,7 @@ def count_up(size: Any) -> Any:
     return Tensor(Iota((size,), 0, int64)())
 
 
-class Layout(NamedTuple):
+class RowLayout(NamedTuple):
     """How the leaves of a tree lie in a row: their shapes without the rows, and the structure."""
 
     shapes: list[Shape]
@@ -74,7 +74,7 @@ class Layout(NamedTuple):
         return pytree.unflatten(self.structure, [Tensor(x, tracked) for x in leaves])
 
 
-@function
+@op_function
 def dag_order(edges: ArrayLike, /, nodes: Any) -> Any:
     """The order of nodes that edges imply, as `ops.dag` describes it."""
     return DagOrder(nodes)(cast(as_node(edges), int64))
@@ -93,10 +93,10 @@ def dag_scan(
         if len(dtypes) != 1:
             raise DTypeError(f"dag_scan: a state is of one floating dtype, not {dtypes or 'none'}")
         (dtype,) = dtypes
-        layout = Layout([t.shape for t in types], structure)
-        sent = _Body(message, layout, edge, dtype)
+        layout = RowLayout([t.shape for t in types], structure)
+        sent = _TracedRowFunction(message, layout, edge, dtype)
         sums = sent.result
-        made = _Body(cell, sums, x, dtype)
+        made = _TracedRowFunction(cell, sums, x, dtype)
         if (made.result.shapes, made.result.structure) != (layout.shapes, layout.structure):
             raise ShapeError(
                 f"dag_scan: the cell gives a state {_shown(made.result)}, but its states are "
@@ -110,17 +110,17 @@ def dag_scan(
     return pytree.unflatten(layout.structure, found)
 
 
-def _shown(layout: Layout) -> str:
+def _shown(layout: RowLayout) -> str:
     return str(
         pytree.unflatten(layout.structure, [f"[{', '.join(map(str, s))}]" for s in layout.shapes])
     )
 
 
-class _Body:
+class _TracedRowFunction:
     """A function of rows, traced. `rows` are the arrays it uses rows of, `shared` what it took from
     around it: values that do not depend on rows are computed once, outside."""
 
-    def __init__(self, f: Callable[..., Any], first: Layout, rest: Any, dtype: Any) -> None:
+    def __init__(self, f: Callable[..., Any], first: RowLayout, rest: Any, dtype: Any) -> None:
         leaves, structure = pytree.flatten(rest)
         arrays = [to_node(x, "dag_scan") for x in leaves]
         start = input_node(TensorType(dtype, (ROWS, first.width)))
@@ -128,15 +128,17 @@ class _Body:
         rows = pytree.unflatten(structure, list(map(Tensor, given)))
         result = traced(f, first.tree(first.unpack(start)), rows)
         found, form = pytree.flatten(result)
-        nodes = [as_node(y.node if isinstance(y, Lazy) else y) for y in found]
+        nodes = [as_node(y.node if isinstance(y, LazyTensor) else y) for y in found]
         for y in nodes:
             if y.dtype is not dtype or y.type.rank < 1 or y.shape[0] != ROWS:
                 raise ShapeError(
                     f"dag_scan: {getattr(f, '__name__', type(f).__name__)} is given rows of "
                     f"{dtype} and has to give such rows, but gave {y.type} ({ROWS}: rows)"
                 )
-        self.result = Layout([y.shape[1:] for y in nodes], form)
-        self.tracked = any(isinstance(y, Lazy) and y._requires_grad for y in (*found, *leaves))
+        self.result = RowLayout([y.shape[1:] for y in nodes], form)
+        self.tracked = any(
+            isinstance(y, LazyTensor) and y._requires_grad for y in (*found, *leaves)
+        )
         flat = [reshape(y, (ROWS, product(y.shape[1:]))) for y in nodes]
         y = flat[0] if len(flat) == 1 else Concat(1)(*flat)
         inner, outer = _inside(y, [start, *given])

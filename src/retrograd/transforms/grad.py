@@ -12,22 +12,22 @@ from typing import Any
 
 from retrograd import pytree
 from retrograd.autodiff import pullback, seeds
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import GradientError
 from retrograd.functions.tensor.weak_types import wide
 from retrograd.ir import Node
-from retrograd.transforms.grad_cache import fresh, release, settle, slopes
+from retrograd.transforms.grad_cache import cached_gradients, force_arguments, fresh_leaves, release
 from retrograd.transforms.scope import (
     ArgNums,
     argument,
+    call_site,
     called_on,
+    detach_results,
     gradients,
-    here,
     is_tracked,
-    matched,
+    match_cotangents,
     need_arguments,
     need_function,
-    released,
     select,
     stand_in,
     substituted,
@@ -64,9 +64,9 @@ def value_and_grad(
         numbers = select(args, argnums, "grad")
         chosen = tuple(args[i] for i in numbers)
         leaves, structure = pytree.flatten(chosen)
-        plain = settle(leaves)
+        plain = force_arguments(leaves)
         nodes = differentiable(leaves, chosen, "grad")
-        own = fresh(nodes) if plain else None
+        own = fresh_leaves(nodes) if plain else None
         inner = own or [stand_in(n) for n in nodes]
         result = called_on(
             lambda *new, **kwargs: f(*substituted(args, numbers, new), **kwargs),
@@ -75,16 +75,16 @@ def value_and_grad(
         value, aux = with_aux(result, has_aux, "scalar")
         if own:
             release(own)
-            found = None if has_aux else slopes(value, own)
+            found = None if has_aux else cached_gradients(value, own)
             if found is not None:
                 value, grads = found[0], pytree.unflatten(structure, found[1])
                 return value, grads[0] if isinstance(argnums, int) else grads
         y = _scalar(value)
-        with here():
+        with call_site():
             ends = gradients(pullback([y], seeds([y]), [wide(n) for n in inner]), inner, [y])
         tracked = is_tracked([y, *ends])
         grads = pytree.unflatten(structure, tensors(ends, inner, tracked))
-        value, aux = released((value, aux), tracked)
+        value, aux = detach_results((value, aux), tracked)
         return (value, aux) if has_aux else value, grads[0] if isinstance(argnums, int) else grads
 
     return call
@@ -127,7 +127,7 @@ def differentiable(leaves: Sequence[Any], arguments: Any, what: str) -> list[Nod
 
 
 def _scalar(value: Any) -> Node:
-    if isinstance(value, Lazy):
+    if isinstance(value, LazyTensor):
         return value.node
     if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
         raise GradientError(forgotten(value))
@@ -172,7 +172,7 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     tracked = is_tracked(outputs)
 
     def back(cotangent: Any) -> tuple[Any, ...]:
-        start = matched(cotangent, shape, outputs, "cotangent", "output")
+        start = match_cotangents(cotangent, shape, outputs, "cotangent", "output")
         pairs = [(y, g) for y, g in zip(outputs, start, strict=True) if y.dtype.is_inexact]
         ends = [y for y, _ in pairs]
         found = pullback(ends, [g for _, g in pairs], [wide(n) for n in inner])
@@ -181,5 +181,5 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
         slopes: tuple[Any, ...] = pytree.unflatten(structure, tensors(found, inner, again))
         return slopes
 
-    out, aux = released((out, aux), tracked)
+    out, aux = detach_results((out, aux), tracked)
     return (out, back, aux) if has_aux else (out, back)

@@ -10,36 +10,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.eager.lazy_tensor import Lazy, evaluate, is_taped
-from retrograd.eager.leaf import Data, leaf, leaf_handle
+from retrograd.eager.lazy_tensor import LazyTensor, evaluate, is_taped
+from retrograd.eager.leaf import ConcreteLeaf, leaf, leaf_handle
 from retrograd.eager.listeners import sees_all
 from retrograd.eager.modes import current_backend, is_tracing
 from retrograd.eager.program_cache import LOCK
-from retrograd.eager.quick_dispatch import hold
+from retrograd.eager.quick_dispatch import make_handle
 from retrograd.functions.tensor.weak_types import is_weak
 from retrograd.ir import Node, full
 from retrograd.runtime.executors.nan_observer import CHECKED
 from retrograd.transforms.scope import is_differentiating
 
 
-def settle(leaves: Sequence[Any]) -> bool:
+def force_arguments(leaves: Sequence[Any]) -> bool:
     """Have the values of arguments at hand; False where that is not for a transform to do."""
     if is_differentiating() or is_tracing() or current_backend() == CHECKED:
         return False
     if sees_all() or is_taped(leaves):
         return False
-    waiting = [x for x in leaves if isinstance(x, Lazy) and not x.is_computed]
+    waiting = [x for x in leaves if isinstance(x, LazyTensor) and not x.is_computed]
     if any((x._form is None and not is_weak(x._own)) or x._requires_grad for x in waiting):
         return False
     evaluate(waiting)
     return True
 
 
-def fresh(nodes: Sequence[Node]) -> list[Node] | None:
+def fresh_leaves(nodes: Sequence[Node]) -> list[Node] | None:
     """Leaves with the same values and identities of their own, if all are plain constants."""
     for node in nodes:
         prim = node.prim
-        if not isinstance(prim, Data) or prim.past is not None:
+        if not isinstance(prim, ConcreteLeaf) or prim.past is not None:
             return None
         if leaf_handle(node) is not None:
             return None
@@ -52,10 +52,10 @@ def release(nodes: Sequence[Node]) -> None:
         node.prim.handle = None  # type: ignore[attr-defined]
 
 
-def slopes(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]] | None:
+def cached_gradients(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]] | None:
     """The value as a constant and its gradients by the leaves; None where that has to be found out
     on nodes, or said there what is wrong."""
-    if not isinstance(value, Lazy) or value._form is None or not value._requires_grad:
+    if not isinstance(value, LazyTensor) or value._form is None or not value._requires_grad:
         return None
     form, page = value._form, value._page
     if page.is_taped():  # the function uses what is on a tape
@@ -79,10 +79,10 @@ def slopes(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]] | None:
             found = form.differentiated(wanted)
     if not page.open:
         page.reopen()
-    constant, *gradients = [g if g is None else hold(page, g, False) for g in found]
+    constant, *gradients = [g if g is None else make_handle(page, g, False) for g in found]
     by_slot = dict(zip(wanted, gradients, strict=True))
     slopes = [by_slot.get(slots[node]) if node in slots else None for node in inner]
-    zero = Lazy.handle_class
+    zero = LazyTensor.handle_class
     return constant, [
         zero(full(0, node.type)) if g is None else g for g, node in zip(slopes, inner, strict=True)
     ]

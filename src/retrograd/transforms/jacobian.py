@@ -19,13 +19,13 @@ from retrograd.transforms.grad import differentiable, forgotten, grad
 from retrograd.transforms.jvp import jvp
 from retrograd.transforms.scope import (
     ArgNums,
+    call_site,
     called_on,
+    detach_results,
     gradients,
-    here,
     is_tracked,
     need_arguments,
     need_function,
-    released,
     select,
     stand_in,
     substituted,
@@ -106,7 +106,7 @@ def _jacobian(
         outputs = output_nodes(ends, what)
         need_real([*inner, *outputs], what)
         wrt = [x for x in inner if x.dtype.is_inexact]
-        with here():
+        with call_site():
             way, other = (_rows, _columns) if reverse(outputs, wrt) else (_columns, _rows)
             try:
                 blocks = way(outputs, inner)
@@ -124,7 +124,7 @@ def _jacobian(
             inside = pytree.unflatten(structure, [Tensor(b, tracked) for b in filled])
             rows.append(inside[0] if isinstance(argnums, int) else inside)
         jacobian = pytree.unflatten(shape, rows)
-        return (jacobian, released(aux, tracked)) if has_aux else jacobian
+        return (jacobian, detach_results(aux, tracked)) if has_aux else jacobian
 
     return call
 

@@ -15,11 +15,11 @@ from retrograd.ops.leaf import input_node
 from retrograd.transforms.scope import (
     argument,
     called_on,
+    detach_results,
     is_tracked,
-    matched,
+    match_cotangents,
     need_arguments,
     need_function,
-    released,
     stand_in,
     tensors,
     to_node,
@@ -51,7 +51,7 @@ def jvp(
     need_arguments(f, args, "jvp")
     leaves, structure = pytree.flatten(tuple(args))
     nodes = [argument(x, "jvp") for x in leaves]
-    directions = matched(tuple(tangents), structure, nodes, "tangent", "arguments")
+    directions = match_cotangents(tuple(tangents), structure, nodes, "tangent", "arguments")
     inner = [stand_in(n) for n in nodes]
     out, aux = with_aux(called_on(f, structure, inner, {}), has_aux, "out")
     ends, shape = pytree.flatten(out)
@@ -59,7 +59,7 @@ def jvp(
     found = _pushed(outputs, inner, directions)
     tracked = is_tracked([*outputs, *found])
     moved = pytree.unflatten(shape, tensors(found, outputs, tracked))
-    out, aux = released((out, aux), tracked)
+    out, aux = detach_results((out, aux), tracked)
     return (out, moved, aux) if has_aux else (out, moved)
 
 
@@ -94,7 +94,7 @@ def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any
     kept = [Tensor(n, tracked) for n in _read_from_f([t for t in found if t], set(directions))]
 
     def tangent_of(*tangents: Any) -> Any:
-        given = matched(tangents, structure, inner, "tangent", "arguments")
+        given = match_cotangents(tangents, structure, inner, "tangent", "arguments")
         # `kept` are alive, so they are computed once: with the first of these.
         new = dict(zip(directions, given, strict=True)) | {h.node: h.node for h in kept}
         moved = iter(substitute([t for t in found if t is not None], new))
@@ -102,7 +102,7 @@ def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any
         again = is_tracked(results)
         return pytree.unflatten(shape, tensors(results, outputs, again))
 
-    return released(out, tracked), tangent_of
+    return detach_results(out, tracked), tangent_of
 
 
 def _read_from_f(tangents: Sequence[Node], directions: set[Node]) -> list[Node]:

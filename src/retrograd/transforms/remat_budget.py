@@ -14,14 +14,14 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from retrograd.autodiff import pullback
-from retrograd.eager.program_cache import detached
+from retrograd.eager.program_cache import clone_graph
 from retrograd.errors import OptionError
 from retrograd.ir import Dim, Node, evaluate, reachable
 from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.threads import threads_here
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 from retrograd.shared import trim
 from retrograd.transforms.scope import wanted
 
@@ -38,14 +38,14 @@ _FOUND: dict[Any, list[int] | str] = {}
 
 
 @dataclass(frozen=True)
-class Piece:
+class RematSegment:
     """Nodes that follow one another, and whether reverse mode computes them again."""
 
     nodes: Sequence[Node]
     again: bool
 
 
-Build = Callable[[Sequence[Piece]], list[Node]]
+Build = Callable[[Sequence[RematSegment]], list[Node]]
 
 
 def pieces_within(
@@ -54,7 +54,7 @@ def pieces_within(
     outputs: Sequence[Node],
     build: Build,
     sizes: Mapping[str, int],
-) -> list[Piece]:
+) -> list[RematSegment]:
     """The nodes in pieces such that the gradient of the outputs, as it is planned, allocates no
     more than the budget, if that is possible. The last piece is not computed again, as it is needed
     first. `build` makes the outputs anew of pieces.
@@ -63,8 +63,8 @@ def pieces_within(
     compiler take is known from a plan. So cuts are looked for with as many bytes less as the plan
     of the last ones has too many.
     """
-    known = _Costs(inside, outputs, sizes)
-    graph = detached([*known.entering], outputs)
+    known = RematCosts(inside, outputs, sizes)
+    graph = clone_graph([*known.entering], outputs)
     key = graph, budget, tuple(known.wanted), tuple(sorted(sizes.items())), threads_here()
     ends = _FOUND.get(key)
     if ends is None:
@@ -75,12 +75,12 @@ def pieces_within(
     return _pieces(inside, ends)
 
 
-def _pieces(inside: Sequence[Node], cuts: Sequence[int]) -> list[Piece]:
+def _pieces(inside: Sequence[Node], cuts: Sequence[int]) -> list[RematSegment]:
     ends = [0, *cuts, len(inside)]
-    return [Piece(inside[a:b], b < len(inside)) for a, b in pairwise(ends)]
+    return [RematSegment(inside[a:b], b < len(inside)) for a, b in pairwise(ends)]
 
 
-def _search(budget: int, known: _Costs, build: Build) -> list[int] | str:
+def _search(budget: int, known: RematCosts, build: Build) -> list[int] | str:
     """Where to cut; or what to say where nothing is enough."""
     tried: dict[tuple[int, ...], int] = {}  # planned bytes by cuts
 
@@ -117,7 +117,7 @@ def _search(budget: int, known: _Costs, build: Build) -> list[int] | str:
     )
 
 
-class _Costs:
+class RematCosts:
     """What there is to keep of nodes in order."""
 
     def __init__(
@@ -214,15 +214,15 @@ def _wanted(entering: Sequence[Node]) -> list[int]:
     return [i for i in floating if entering[i] in moving] or floating
 
 
-def _peak(outputs: Sequence[Node], known: _Costs) -> int:
+def _peak(outputs: Sequence[Node], known: RematCosts) -> int:
     """What a call of the compiled gradient of the outputs allocates, gradients included."""
     ends = [y for y in dict.fromkeys(outputs) if y.dtype.is_inexact]
     cotangents = [input_node(y.type) for y in ends]
     wrt = [known.entering[i] for i in known.wanted]
     found = pullback(ends, cotangents, wrt, set(known.entering))
     results = [*ends, *(g for g in found if g is not None)]
-    graph = detached([*known.entering, *cotangents], results)
-    plan = Plan(optimize(real_graph(graph)))
+    graph = clone_graph([*known.entering, *cotangents], results)
+    plan = KernelPlan(optimize(real_graph(graph)))
     return plan.peak_bytes(known.known, threads=threads_here() if plan.threaded else 1)
 
 

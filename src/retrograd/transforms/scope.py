@@ -13,7 +13,7 @@ import numpy as np
 
 from retrograd import pytree
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import Lazy, leaf, leaf_handle
+from retrograd.eager.lazy_tensor import LazyTensor, leaf, leaf_handle
 from retrograd.eager.listeners import shown
 from retrograd.eager.modes import (
     _ACTIVE,
@@ -46,7 +46,7 @@ ArgNums = int | Sequence[int]
 
 def to_node(x: Any, what: str) -> Node:
     """The node of a tensor, array or number that a transform works on."""
-    if isinstance(x, Lazy):
+    if isinstance(x, LazyTensor):
         if x._requires_grad:
             dissolve()
         return x.node
@@ -94,7 +94,7 @@ def need_function(f: Any, what: str, remedy: str = "") -> None:
     """`ArgumentError` for what is no function."""
     if callable(f):
         return
-    if not remedy and isinstance(f, Lazy):
+    if not remedy and isinstance(f, LazyTensor):
         remedy = "give the function itself, not what it returns: f instead of f(x)"
     raise ArgumentError(
         f"{what} takes a function, not {f!r:.60} of type {type(f).__name__}"
@@ -170,11 +170,11 @@ def called_on(
         return f(*new, **kwargs)
 
 
-def released(result: Any, tracked: bool) -> Any:
+def detach_results(result: Any, tracked: bool) -> Any:
     """Outputs of the function as the caller sees them: requiring a gradient only if an argument
     did, not because the transform asked for one."""
     return pytree.map(
-        lambda x: Tensor(x.node) if isinstance(x, Lazy) and x._requires_grad > tracked else x,
+        lambda x: Tensor(x.node) if isinstance(x, LazyTensor) and x._requires_grad > tracked else x,
         result,
     )
 
@@ -203,15 +203,23 @@ def matching(value: Any, like: Node, what: Callable[[], str]) -> Node:
     """A cotangent or tangent as a node of the type of what it belongs to."""
     if is_weak(like):
         like = wide(like)
-        if isinstance(value, Lazy) and value.dtype.kind == like.dtype.kind and not value.shape:
+        if (
+            isinstance(value, LazyTensor)
+            and value.dtype.kind == like.dtype.kind
+            and not value.shape
+        ):
             return rounded(value.node, like.dtype)
-    node = value.node if isinstance(value, Lazy) else leaf(np.array(as_array(value, like.dtype)))
+    node = (
+        value.node if isinstance(value, LazyTensor) else leaf(np.array(as_array(value, like.dtype)))
+    )
     if node.type != like.type:
         raise GradientError(f"the {what()} of a {like.type} must be of that type, not {node.type}")
     return node
 
 
-def matched(values: Any, structure: Any, like: Sequence[Node], what: str, whose: str) -> list[Node]:
+def match_cotangents(
+    values: Any, structure: Any, like: Sequence[Node], what: str, whose: str
+) -> list[Node]:
     """The leaves of a tree of cotangents or tangents as nodes; the tree must have a structure."""
     given, other = pytree.flatten(values)
     if other != structure:
@@ -237,6 +245,6 @@ def with_aux(result: Any, has_aux: bool, first: str) -> tuple[Any, Any]:
     return result[0], result[1]
 
 
-def here() -> made_by:
+def call_site() -> made_by:
     """Nodes made inside the block come from the user's line that called the transform."""
     return made_by(Provenance(provenance().scope, user_source(), None))

@@ -7,8 +7,8 @@ from typing import Any
 
 from retrograd import pytree
 from retrograd.eager.dispatch import wrap
-from retrograd.eager.lazy_tensor import Lazy
-from retrograd.eager.leaf import STALE
+from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import grad_enabled, recording_grad, traced
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import as_node, number, rounded
@@ -42,7 +42,7 @@ REMEDIES = {
 WEAK = (bool, int, float, complex)  # a number that takes the dtype of what it meets
 
 
-class Values:
+class ArgumentNodes:
     """A tree of arguments as nodes. `weak` are leaves that were Python's numbers."""
 
     def __init__(self, value: Any, what: str) -> None:
@@ -59,14 +59,16 @@ class Values:
     def cast(self, dtypes: Mapping[int, DType]) -> None:
         for i, dtype in dtypes.items():
             x = self.leaves[i]
-            self.nodes[i] = rounded(x.node, dtype) if isinstance(x, Lazy) else number(x, dtype)
+            self.nodes[i] = (
+                rounded(x.node, dtype) if isinstance(x, LazyTensor) else number(x, dtype)
+            )
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, Lazy) and x._form is None and is_weak(x.node)
+    return isinstance(x, LazyTensor) and x._form is None and is_weak(x.node)
 
 
-class Body:
+class TracedSubgraph:
     """A function called on stand-ins: nodes from `inputs` to `results`, which are the leaves of the
     tree of `structure`. `captured` are values from around it that it uses."""
 
@@ -85,14 +87,14 @@ class Body:
         try:
             self.value = traced(f, *given)
         finally:
-            STALE.update(self.inputs)  # whoever looks at them from now on has kept them
+            LEAKED.update(self.inputs)  # whoever looks at them from now on has kept them
 
     def outputs(self, leaves: Sequence[Any], dtypes: Sequence[DType | None]) -> list[Node]:
         """Results as nodes; numbers take the dtype given."""
         found = []
         for x, dtype in zip(leaves, dtypes, strict=True):
             try:
-                found.append(as_node(x.node if isinstance(x, Lazy) else x, dtype))
+                found.append(as_node(x.node if isinstance(x, LazyTensor) else x, dtype))
             except DTypeError as error:
                 name = self.name and f" {self.name}"
                 raise DTypeError(

@@ -8,8 +8,8 @@ from typing import Any
 
 from retrograd import pytree
 from retrograd.autodiff import batched
-from retrograd.eager.lazy_tensor import Lazy
-from retrograd.eager.leaf import STALE
+from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.leaf import LEAKED
 from retrograd.eager.listeners import shown
 from retrograd.errors import ShapeError
 from retrograd.functions.manipulation import moveaxis
@@ -70,12 +70,12 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
             stack = moveaxis(node, axis % node.type.rank, 0)
             sample = input_node(stack.type.with_shape(stack.shape[1:]))
             samples[sample] = stack
-            inner.append(Tensor(sample, isinstance(x, Lazy) and x._requires_grad))
+            inner.append(Tensor(sample, isinstance(x, LazyTensor) and x._requires_grad))
         size = _size(f, args, spread, list(samples.values()))
         try:
             out = f(*pytree.unflatten(structure, inner), **kwargs)
         finally:
-            STALE.update(samples)
+            LEAKED.update(samples)
         return _collected(out, out_axes, samples, size)
 
     return call
@@ -104,7 +104,7 @@ def _collected(out: Any, out_axes: Any, samples: dict[Node, Node], size: int | D
                     f"{name and ' ' + name}, which has {node.type.rank} axes with theirs"
                 )
             node = moveaxis(node, 0, axis % node.type.rank)
-        results.append(Tensor(shown(node), isinstance(y, Lazy) and y._requires_grad))
+        results.append(Tensor(shown(node), isinstance(y, LazyTensor) and y._requires_grad))
     return pytree.unflatten(shape, results)
 
 

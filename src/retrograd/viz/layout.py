@@ -24,7 +24,7 @@ STUB = 17.0  # height of a stub
 
 
 @dataclass
-class Place:
+class BoxPlace:
     """A box in the picture: its centre and size, and the stubs at its left side."""
 
     x: float = 0.0
@@ -53,7 +53,7 @@ class Wire:
 
 @dataclass(frozen=True)
 class Picture:
-    places: list[Place]
+    places: list[BoxPlace]
     wires: list[Wire]
     bands: list[tuple[float, float]]  # top and bottom
     columns: list[tuple[float, float]]  # left and right
@@ -62,7 +62,7 @@ class Picture:
 
 def layout(boxes: Sequence[Box]) -> Picture:
     """Place the boxes. They come in topological order; only origins may come later."""
-    places = [Place() for _ in boxes]
+    places = [BoxPlace() for _ in boxes]
     band_of = assign_bands(boxes)
     row_of, columns = assign_rows(boxes, band_of)
     crossings = _connect(boxes, places, band_of, row_of, columns)
@@ -83,7 +83,7 @@ def layout(boxes: Sequence[Box]) -> Picture:
 
 def _connect(
     boxes: Sequence[Box],
-    places: list[Place],
+    places: list[BoxPlace],
     band_of: Sequence[int],
     row_of: Sequence[int],
     columns: Sequence[Column],
@@ -111,7 +111,7 @@ def _connect(
 
 def _crossings(
     boxes: Sequence[Box],
-    places: list[Place],
+    places: list[BoxPlace],
     row_of: Sequence[int],
     columns: Sequence[Column],
     crossings: dict[int, list[tuple[int, str]]],
@@ -136,7 +136,7 @@ def _crossings(
 # -- coordinates ----------------------------------------------------------------------------------
 
 
-def _measure(box: Box, place: Place, boxes: Sequence[Box]) -> None:
+def _measure(box: Box, place: BoxPlace, boxes: Sequence[Box]) -> None:
     """The size of a box, of its texts and stubs."""
     longest = max([len(text) for text in box.lines], default=0) * SMALL
     title = len(box.title) * LETTER + 2 * len(box.number) * NUMBER
@@ -158,7 +158,7 @@ def stub_width(box: Box) -> float:
 
 
 def _set_x(
-    boxes: Sequence[Box], places: Sequence[Place], columns: Sequence[Column]
+    boxes: Sequence[Box], places: Sequence[BoxPlace], columns: Sequence[Column]
 ) -> tuple[list[tuple[float, float]], dict[int, float]]:
     """Centres along the rows; left and right end of each column; and the place of every item."""
     extents, everything, left = [], {}, 0.0
@@ -182,7 +182,7 @@ Span = tuple[float, float]
 
 def _set_y(
     boxes: Sequence[Box],
-    places: Sequence[Place],
+    places: Sequence[BoxPlace],
     band_of: Sequence[int],
     columns: Sequence[Column],
 ) -> tuple[list[Span], list[list[Span]]]:
@@ -230,7 +230,7 @@ def _set_y(
 
 def _chain_wires(
     boxes: Sequence[Box],
-    places: Sequence[Place],
+    places: Sequence[BoxPlace],
     columns: Sequence[Column],
     spans: Sequence[Sequence[Span]],
     x: dict[int, float],
@@ -263,7 +263,7 @@ def _chain_wires(
 
 def _crossing_wires(
     boxes: Sequence[Box],
-    places: Sequence[Place],
+    places: Sequence[BoxPlace],
     extents: Sequence[Span],
     drawn: dict[int, list[tuple[int, str]]],
 ) -> list[Wire]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from retrograd.ir import Graph
 from retrograd.viz.document import Document, document
-from retrograd.viz.layout import STUB, Picture, Place, Wire, layout, stub_text, stub_width
+from retrograd.viz.layout import STUB, BoxPlace, Picture, Wire, layout, stub_text, stub_width
 from retrograd.viz.scene import Box, scene
 
 STATIC = Path(__file__).with_name("static")
@@ -163,7 +163,7 @@ class _Drawing:
             f'd="{_curve(wire)}" marker-end="url(#{self.tip})"><title>{shape}</title></path>'
         )
 
-    def _box(self, box: Box, place: Place) -> Iterator[str]:
+    def _box(self, box: Box, place: BoxPlace) -> Iterator[str]:
         kind = f"box f-{box.family} r-{box.role}" + ("" if box.computed else " absent")
         kind += " result" if box.results else ""
         w, h = place.width, place.height
@@ -185,7 +185,7 @@ class _Drawing:
             yield f'<text class="results" x="{w / 2:.1f}" y="{at + 15:.1f}">{text}</text>'
         yield "</g>"
 
-    def _stubs(self, place: Place) -> Iterator[str]:
+    def _stubs(self, place: BoxPlace) -> Iterator[str]:
         """What comes from afar, named at the left side of the box."""
         y = place.height / 2 - STUB * len(place.stubs) / 2
         for source, shape in place.stubs:

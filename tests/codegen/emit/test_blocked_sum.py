@@ -16,9 +16,9 @@ from retrograd.ops.index import ScatterAdd
 from retrograd.ops.leaf import input_node
 from retrograd.ops.numerics.compensated_sum import BLOCK, by_halves, scattered
 from retrograd.ops.scan import CumSum, LinearScan, LogCumSumExp
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.numpy_mirror import ordered
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.reference import ReferenceProgram
 
 Array = np.ndarray[Any, Any]
@@ -58,11 +58,11 @@ def in_every_tier(
     graph: Graph, named: Graph | None, cases: list[list[Array]], monkeypatch: Any
 ) -> list[Array]:
     """The values of a graph, which every tier gives; `named` is the same for sizes with names."""
-    compiled = LLVMProgram(graph)
-    tiers: dict[str, Any] = {"narrow": LLVMProgram(graph, light=True, narrow=True)}
-    tiers["interpreted"] = InterpretedProgram(graph)
+    compiled = Executable(graph)
+    tiers: dict[str, Any] = {"narrow": Executable(graph, light=True, narrow=True)}
+    tiers["interpreted"] = OpByOpExecutor(graph)
     if named is not None:
-        tiers["named"] = LLVMProgram(named)
+        tiers["named"] = Executable(named)
     for arrays in cases:
         expected = compiled(arrays)
         for name, program in tiers.items():

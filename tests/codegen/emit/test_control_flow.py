@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.runtime.executable import LLVMProgram
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
-from retrograd.schedule.plan import Plan
+from retrograd.runtime.executable import Executable
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
+from retrograd.schedule.plan import KernelPlan
 
 RNG = np.random.default_rng(3)
 
@@ -30,7 +30,7 @@ def test_a_hundred_thousand_steps():
     assert found == expected
 
     def plan(n):
-        return Plan(
+        return KernelPlan(
             rg.trace(lambda x: rg.scan(lambda c, _: (c + 1, None), x, length=n)[0], rg.spec(()))
         )
 
@@ -55,13 +55,13 @@ def test_threads_and_tiers_change_no_bit():
         return last.sum() + (a * a).sum() + b.sum()
 
     graph = rg.trace(rg.value_and_grad(loss, argnums=(0, 1)), *map(rg.tensor, args))
-    assert any(band.together for band in Plan(graph.optimize()).bands)
+    assert any(band.together for band in KernelPlan(graph.optimize()).bands)
     results = []
     for threads in (1, 2, 3):
         with rg.num_threads(threads):
-            results.append(LLVMProgram(graph, simplify=True)(args))
-            results.append(LLVMProgram(graph)(args))
-    results.append(InterpretedProgram(graph)(args))
+            results.append(Executable(graph, simplify=True)(args))
+            results.append(Executable(graph)(args))
+    results.append(OpByOpExecutor(graph)(args))
     for found in results[1:]:
         for a, b in zip(found, results[0], strict=True):
             np.testing.assert_array_equal(a, b)

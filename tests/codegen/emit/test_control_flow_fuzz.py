@@ -18,7 +18,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
 from retrograd.runtime import executable as programs
 from retrograd.runtime.backend import Array
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.schedule import loop_nest
 from retrograd.schedule.tiling import groups
 from tests.runtime.fuzz_checks import COUNTS, Threaded, gather_threads
@@ -74,11 +74,11 @@ def test_in_a_scan(start):
             continue
         outer, moving = in_scan(graph, random.Random(seed))
         given, each = stacks(f, moving)
-        plain = LLVMProgram(graph)
+        plain = Executable(graph)
         steps = [plain(arrays) for arrays in each]
         expected = [np.stack(parts) for parts in zip(*steps, strict=True)]
-        equal(LLVMProgram(outer)(given), expected, seed)
-        equal(LLVMProgram(optimize(outer))(given), expected, seed)
+        equal(Executable(outer)(given), expected, seed)
+        equal(Executable(optimize(outer))(given), expected, seed)
 
 
 @pytest.mark.parametrize("start", range(0, 8, 4))
@@ -90,7 +90,7 @@ def test_in_a_scan_that_threads_go_through(start, monkeypatch):
             continue
         outer, moving = in_scan(graph, random.Random(seed))
         given, each = stacks(f, moving)
-        plain = LLVMProgram(graph)
+        plain = Executable(graph)
         steps = [plain(arrays) for arrays in each]
         expected = [np.stack(parts) for parts in zip(*steps, strict=True)]
         with monkeypatch.context() as small:
@@ -113,7 +113,7 @@ def test_in_a_branch_and_in_a_sized_graph(start):
         if not graph.outputs:
             continue
         arrays = f.arrays({})
-        expected = LLVMProgram(graph)(arrays)
+        expected = Executable(graph)(arrays)
         for op, first in (
             (Cond(graph, graph), TensorType(bool_, ())),
             (Sized(graph, "unused"), TensorType(int64, ())),
@@ -121,6 +121,6 @@ def test_in_a_branch_and_in_a_sized_graph(start):
             inputs = [input_node(x.type) for x in graph.inputs]
             choice = input_node(first)
             results: list[Node] = items(op(choice, *inputs))
-            program = LLVMProgram(Graph([choice, *inputs], results))
+            program = Executable(Graph([choice, *inputs], results))
             for value in (0, 1):
                 equal(program([np.asarray(value, first.dtype.dtype), *arrays]), expected, seed)

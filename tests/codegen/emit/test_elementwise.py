@@ -9,7 +9,7 @@ import pytest
 
 from retrograd.codegen import types
 from retrograd.codegen.emit.elementwise import ELEMENTWISE as EMIT
-from retrograd.codegen.op_builder import At
+from retrograd.codegen.op_builder import OpBuilder
 from retrograd.ir import DTYPES, DType, Graph, bool_, int32, int64, spec
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
@@ -35,7 +35,7 @@ def assert_same_bits(y: np.ndarray[Any, Any], r: np.ndarray[Any, Any], what: str
 def _op(name: str) -> Write:
     op = ELEMENTWISE[name]
 
-    def write(at: At, x: list[str]) -> str:
+    def write(at: OpBuilder, x: list[str]) -> str:
         y = EMIT[name](at, *([x[3], *x[:2]] if name == "select" else x[: op.arity]))
         return types.rounded(at.w, y, op.result or at.dtype, at.lanes)
 
@@ -104,20 +104,20 @@ def test_masks_and_gathers(dtype: DType, lanes: int) -> None:
     offsets = np.random.default_rng(1).integers(0, SIZE, SIZE)
     mask = sample((SIZE,), bool_, 5)
 
-    def gathered(at: At, x: list[str]) -> str:
+    def gathered(at: OpBuilder, x: list[str]) -> str:
         wide = types.widened("i64", at.lanes)
         far = at.w.new(f"add {wide} {x[1]}, {types.splat('i64', str(1 << 60), at.lanes)}")
         safe = at.w.new(f"select {at.bool} {x[0]}, {wide} {x[1]}, {wide} {far}")
         return types.gather(at.w, "%p2", safe, dtype, at.lanes, x[0])
 
-    def stored(at: At, x: list[str]) -> str:
+    def stored(at: OpBuilder, x: list[str]) -> str:
         """Through memory on the stack, that keeps what is not written over."""
         room = at.w.reserve(types.memory_type(dtype, at.lanes))
         types.store(at.w, types.literal(1, dtype, at.lanes), room, dtype, at.lanes)
         types.store(at.w, x[2], room, dtype, at.lanes, x[0])
         return types.load(at.w, room, dtype, at.lanes)
 
-    def loaded(at: At, x: list[str]) -> str:
+    def loaded(at: OpBuilder, x: list[str]) -> str:
         room = at.w.reserve(types.memory_type(dtype, at.lanes))
         types.store(at.w, x[2], room, dtype, at.lanes)
         return types.load(at.w, room, dtype, at.lanes, x[0])

@@ -9,7 +9,7 @@ from retrograd.ir import Graph, TensorType
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
 from retrograd.passes.lowering.complex import on_real
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from tests.records.record import Sample, type_of
 from tests.samples import RECORDS
 
@@ -51,5 +51,5 @@ def narrowest(name: str) -> Sample:
 def run(sample: Sample, arrays: list[np.ndarray]) -> np.ndarray:
     types = [type_of(x) for x in arrays]
     inputs = [input_node(TensorType(t.dtype, t.shape)) for t in types]
-    (y,) = on_real(Graph(inputs, [sample.op(*inputs)]), LLVMProgram)(arrays)
+    (y,) = on_real(Graph(inputs, [sample.op(*inputs)]), Executable)(arrays)
     return np.ascontiguousarray(y)

@@ -13,10 +13,10 @@ import pytest
 import retrograd as rg
 from retrograd import gnn
 from retrograd.errors import LoopLimitError
-from retrograd.runtime.executable import LLVMProgram
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executable import Executable
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.schedule.control_regions import regions_of
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 
 RNG = np.random.default_rng(5)
 W = RNG.normal(size=(300, 300)).astype(np.float32) / 16
@@ -88,9 +88,9 @@ def the_same_for_threads_and_tiers(f, differentiated):
     results = []
     for threads in (1, 2, 3):
         with rg.num_threads(threads):
-            program = LLVMProgram(graph, simplify=True)
+            program = Executable(graph, simplify=True)
             results += [program([W, X]), program([W, X])]
-    results.append(InterpretedProgram(graph)([W, X]))
+    results.append(OpByOpExecutor(graph)([W, X]))
     for found in results[1:]:
         for a, b in zip(found, results[0], strict=True):
             np.testing.assert_array_equal(a, b)
@@ -102,13 +102,13 @@ def the_same_for_threads_and_tiers(f, differentiated):
 def test_threads_and_tiers_change_no_bit(f, differentiated):
     graph = the_same_for_threads_and_tiers(f, differentiated)
     wanted = 3 if f is loops_in_a_choice_in_a_scan else 1
-    assert depth(Plan(graph.optimize()).bands) >= wanted
+    assert depth(KernelPlan(graph.optimize()).bands) >= wanted
 
 
 def test_a_gradient_through_steps_whose_number_was_not_known():
     """All that it runs is inside of a region that learns a size."""
     f = rg.grad(lambda w, x: (loop(w, x) ** 2).sum())
-    assert depth(Plan(rg.trace(f, rg.tensor(W), rg.tensor(X)).optimize()).bands) == 2
+    assert depth(KernelPlan(rg.trace(f, rg.tensor(W), rg.tensor(X)).optimize()).bands) == 2
 
 
 def layered(count, width):
@@ -154,7 +154,7 @@ def shared_walks(bands, within=False):
 @pytest.mark.parametrize("differentiated", [False, True])
 def test_threads_share_the_levels_of_walks_in_regions(f, differentiated):
     graph = the_same_for_threads_and_tiers(f, differentiated)
-    assert shared_walks(Plan(graph.optimize()).bands) >= 1 + differentiated
+    assert shared_walks(KernelPlan(graph.optimize()).bands) >= 1 + differentiated
 
 
 def test_checks_that_fail_in_walks_in_regions():

@@ -17,10 +17,10 @@ import retrograd as rg
 from retrograd.ir import Dim, DType, Graph, Node, float32, float64, spec
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral, sums_along
-from retrograd.ops.numerics.summation import PRODUCTS, SUMS, Order, in_blocks
+from retrograd.ops.numerics.summation import PRODUCTS, SUMS, SummationOrder, in_blocks
 from retrograd.ops.reduce import ReduceSum
 from retrograd.runtime.backend import Array
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.numpy_mirror import contracting, ordered
 from retrograd.schedule import strided_views
 from retrograd.schedule.loop_nest import LANES
@@ -29,18 +29,18 @@ from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 
 
-def lengths(order: Order) -> list[int]:
+def lengths(order: SummationOrder) -> list[int]:
     block, group = order.block, order.group
     near = [1, block - 1, block, block + 1, 3 * block + 5, group - 1, group, group + 1]
     return [*near, 2 * group + block, 3 * group + 7]
 
 
-def known(order: Order) -> list[int]:
+def known(order: SummationOrder) -> list[int]:
     """Those that a program is made for."""
     return [order.block - 1, order.block + 1, order.group - 1, 2 * order.group + 3]
 
 
-def long(order: Order) -> list[int]:
+def long(order: SummationOrder) -> list[int]:
     batch = order.batch
     return [batch - 1, batch, batch + 1, 3 * batch + order.group + 70, 5 * batch]
 
@@ -61,7 +61,7 @@ def numbers(shape: Sequence[int], dtype: DType, seed: int = 0) -> Array:
     return (rng.normal(size=shape) * np.exp(rng.normal(size=shape))).astype(dtype.dtype)
 
 
-def chain(terms: Array, order: Order = SUMS) -> Array:
+def chain(terms: Array, order: SummationOrder = SUMS) -> Array:
     """The definition: along the first axis."""
 
     def part(first: int, last: int) -> Array:
@@ -98,7 +98,7 @@ def compiled(
     """Operations on arrays of these shapes, compiled in all ways."""
     inputs = [input_node(spec(tuple(s), dtype)) for s in shapes]
     graph = Graph(inputs, make(inputs))
-    light = [LLVMProgram(graph, light=True, narrow=narrow) for narrow in (False, True)]
+    light = [Executable(graph, light=True, narrow=narrow) for narrow in (False, True)]
     return [GuardedProgram(graph), *light]
 
 
@@ -246,7 +246,7 @@ def test_long_products(k: int) -> None:
     wanted = product_of(a, b)
     for sizes in ((a.shape, b.shape), ((Dim("M"), Dim("K")), (Dim("K"), Dim("N")))):
         nodes = [input_node(spec(s, float32)) for s in sizes]
-        same(LLVMProgram(Graph(nodes, [DotGeneral((1,), (0,))(*nodes)]))([a, b])[0], wanted, k)
+        same(Executable(Graph(nodes, [DotGeneral((1,), (0,))(*nodes)]))([a, b])[0], wanted, k)
 
 
 @pytest.mark.parametrize(("shapes", "axes"), [

@@ -14,7 +14,7 @@ def written(monkeypatch):
     """How many loops were written in that way."""
     found = []
 
-    class Noticed(module.StepWriter):
+    class Noticed(module.RegisterScanEmitter):
         def write_region(self, kernel):
             found.append(kernel)
             return super().write_region(kernel)

@@ -9,7 +9,7 @@ import pytest
 from retrograd.ir import Dim, Graph, float32, float64, spec
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 
 M = Dim("M")
 # Odd ones, some of them on both sides of full tiles and vectors.
@@ -26,7 +26,7 @@ def test_static_and_symbolic(dtype, turned):
         a = input_node(spec((k, m) if turned[0] else (m, k), dtype))
         b = input_node(spec((n, k) if turned[1] else (k, n), dtype))
         axes = ((0,) if turned[0] else (1,)), ((1,) if turned[1] else (0,))
-        return LLVMProgram(Graph([a, b], [DotGeneral(*axes, (), ())(a, b)]))
+        return Executable(Graph([a, b], [DotGeneral(*axes, (), ())(a, b)]))
 
     for m, k, n in SIZES:
         shapes = ((k, m) if turned[0] else (m, k)), ((n, k) if turned[1] else (k, n))
@@ -41,7 +41,7 @@ def test_rows_of_a_stack():
 
     def program(batch, m):
         a, b = input_node(spec((batch, m, 20), float32)), input_node(spec((batch, 20, 9), float32))
-        return LLVMProgram(Graph([a, b], [DotGeneral((2,), (1,), (0,), (0,))(a, b)]))
+        return Executable(Graph([a, b], [DotGeneral((2,), (1,), (0,), (0,))(a, b)]))
 
     named = program(Dim("B"), M)
     for batch, m in ((2, 3), (3, 8), (4, 13)):

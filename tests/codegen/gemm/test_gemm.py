@@ -11,13 +11,13 @@ import pytest
 
 import retrograd as rg
 from retrograd.codegen.gemm import ROUTINES, routine_text
-from retrograd.codegen.target import Machine
+from retrograd.codegen.target import Target
 from retrograd.ir import Dim, Graph, float32, float64, spec
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import Permute, Slice
 from retrograd.runtime import compiler
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.schedule import strided_views
 from retrograd.schedule.loop_nest import COPIES_BYTES
 from retrograd.schedule.tiling import groups
@@ -94,7 +94,7 @@ def test_empty_products(monkeypatch, turned, sizes):
     names = dict(zip("MKN", sizes, strict=True))
     for m, k, n in (sizes, tuple(map(Dim, "MKN"))):
         graph = graph_of(m, k, n, turned, float32)
-        (y,) = LLVMProgram(graph)(draw(graph, names))
+        (y,) = Executable(graph)(draw(graph, names))
         assert y.shape == (sizes[0], sizes[2])
         assert (y == 0).all()
         assert not np.signbit(y).any()
@@ -108,8 +108,8 @@ def test_named_sizes(turned, named):
         m, k, n = (Dim(name) if name in named else d for name, d in zip("MKN", sizes, strict=True))
         graph = graph_of(*sizes, turned, float32)
         arrays = draw(graph)
-        (y,) = LLVMProgram(graph_of(m, k, n, turned, float32))(arrays)
-        np.testing.assert_array_equal(y, LLVMProgram(graph)(arrays)[0], err_msg=str(sizes))
+        (y,) = Executable(graph_of(m, k, n, turned, float32))(arrays)
+        np.testing.assert_array_equal(y, Executable(graph)(arrays)[0], err_msg=str(sizes))
 
 
 @pytest.mark.parametrize("turned", LAYOUTS, ids=str)
@@ -154,7 +154,7 @@ def test_threads(turned, named):
         found = []
         for threads in (1, 2, 3, 5):
             with rg.num_threads(threads):
-                program = LLVMProgram(graph)
+                program = Executable(graph)
                 found.append(program(arrays)[0])
         assert program.plan.threaded
         for y in found[1:]:
@@ -173,7 +173,7 @@ def test_what_is_not_finite_stays_in_its_row_and_column(monkeypatch, turned):
         (b.T if turned[1] else b)[0, 1] = -np.inf
         with np.errstate(invalid="ignore"):
             wanted, _ = expected(arrays, turned)
-        (found,) = LLVMProgram(graph)(arrays)
+        (found,) = Executable(graph)(arrays)
         for test in (np.isnan, np.isposinf, np.isneginf):
             np.testing.assert_array_equal(test(found), test(wanted))
 
@@ -192,15 +192,15 @@ def test_gradients_of_a_large_product():
 def test_other_machines(monkeypatch, width, registers):
     """Tiles of every shape; all of them give the same bits."""
     choose(monkeypatch, routine=True)
-    here, made = compiler.Engine(), compiler.Engine()
-    made.machine = Machine(width, registers, here.machine.fma)
+    here, made = compiler.Compiler(), compiler.Compiler()
+    made.machine = Target(width, registers, here.machine.fma)
     for dtype, turned in itertools.product((float32, float64), LAYOUTS):
         for sizes in [(9, 17, 49), (19, 300, 101)]:
             graph = graph_of(*sizes, turned, dtype)
             arrays, found = draw(graph), []
             for own in (here, made):
                 monkeypatch.setattr(compiler, "_ENGINE", own)
-                found.append(LLVMProgram(graph)(arrays)[0])
+                found.append(Executable(graph)(arrays)[0])
             np.testing.assert_array_equal(found[0], found[1])
 
 
@@ -208,14 +208,14 @@ def test_other_machines(monkeypatch, width, registers):
 @pytest.mark.parametrize("fma", [True, False])
 def test_without_fused_products(name, fma):
     """Whether products are rounded is the machine's choice, and nobody else's."""
-    text = routine_text(Machine(4, 16, fma), name)
+    text = routine_text(Target(4, 16, fma), name)
     assert ("llvm.fma" in text) is fma
     assert ("fmul" in text) is not fma
 
 
 def test_memory_of_threads_is_counted():
     graph = graph_of(256, 256, 256, (False, False), float32)
-    program = LLVMProgram(graph)
+    program = Executable(graph)
     with rg.num_threads(2):
         two = program.predicted_peak
     with rg.num_threads(1):
@@ -224,6 +224,6 @@ def test_memory_of_threads_is_counted():
 
 def test_small_products_take_no_memory():
     """They are done by loops, which read operands where they are."""
-    program = LLVMProgram(graph_of(20, 20, 20, (False, False), float32))
+    program = Executable(graph_of(20, 20, 20, (False, False), float32))
     assert program.recipe.facts.scratch == 0
     assert program.plan.nanoseconds({}) < groups.GRAIN

@@ -12,15 +12,15 @@ import pytest
 
 import retrograd as rg
 from retrograd.codegen.emit.serial_path import limits
-from retrograd.codegen.target import Machine
+from retrograd.codegen.target import Target
 from retrograd.ir import Dim, Graph, float32, float64, spec
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.passes import optimize
 from retrograd.runtime import compiler, executable
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.schedule.control_regions import regions_of
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 from retrograd.schedule.tiling import groups
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import Threaded, gather_threads
@@ -77,7 +77,7 @@ def test_one_program_for_all_sizes(turned: Any, dtype: Any, count: int) -> None:
             a, b = (np.swapaxes(x, -1, -2) if t else x for x, t in zip(arrays, turned, strict=True))
             np.testing.assert_allclose(found, a @ b, rtol=1e-4, atol=1e-4)
             if n != 1 and s:  # without columns the sums of known sizes are taken in another order
-                known = LLVMProgram(product(shapes, turned, dtype))
+                known = Executable(product(shapes, turned, dtype))
                 same(found, known(arrays)[0], (s, m, k, n))
 
 
@@ -88,14 +88,14 @@ def test_stacks_of_views() -> None:
         z = rg.swapaxes(x, 1, 2)  # [S, H, N, D]
         return z @ rg.swapaxes(rg.swapaxes(y, 1, 2), 2, 3), rg.swapaxes(z, 0, 1) @ y[0, 0, :2].T
 
-    named = LLVMProgram(rg.trace(f, *[spec((*map(Dim, "SNH"), 4), float32)] * 2), simplify=True)
+    named = Executable(rg.trace(f, *[spec((*map(Dim, "SNH"), 4), float32)] * 2), simplify=True)
     rng = np.random.default_rng(0)
     for s, n, h in [(1, 4, 3), (3, 17, 3), (2, 5, 4)]:
         arrays = [rng.normal(size=(s, n, h, 4)).astype(np.float32) for _ in range(2)]
         x, y = (a.swapaxes(1, 2) for a in arrays)
         found = named(arrays)
         np.testing.assert_allclose(found[0], x @ y.swapaxes(2, 3), rtol=1e-4, atol=1e-5)
-        known = LLVMProgram(rg.trace(f, *arrays), simplify=True)(arrays)
+        known = Executable(rg.trace(f, *arrays), simplify=True)(arrays)
         for a, b in zip(found, known, strict=True):
             same(a, b, (s, n, h))
 
@@ -103,15 +103,15 @@ def test_stacks_of_views() -> None:
 @pytest.mark.parametrize(("width", "registers"), [(16, 32), (8, 16), (4, 32), (4, 16), (2, 16)])
 def test_other_machines(monkeypatch: pytest.MonkeyPatch, width: int, registers: int) -> None:
     """Tiles of every shape; all of them give the same bits."""
-    here, made = compiler.Engine(), compiler.Engine()
-    made.machine = Machine(width, registers, here.machine.fma)
+    here, made = compiler.Compiler(), compiler.Compiler()
+    made.machine = Target(width, registers, here.machine.fma)
     rng = np.random.default_rng(0)
     for dtype, turned in itertools.product((float32, float64), LAYOUTS):
         graph = product(shapes_of((), map(Dim, "MKN"), turned), turned, dtype)
         own = []
         for one in (here, made):
             monkeypatch.setattr(compiler, "_ENGINE", one)
-            own.append(LLVMProgram(graph))
+            own.append(Executable(graph))
         for m, k, n in [(3, 5, 7), (9, 4, 37), (20, 17, 16)]:
             shapes = shapes_of((), (m, k, n), turned)
             arrays = [rng.normal(size=x).astype(dtype.dtype) for x in shapes]
@@ -139,7 +139,7 @@ def test_blocks_by_bytes(
     monkeypatch.setattr(executable, "GRAIN", 0)
     gather_threads()
     graph = optimize(rg.trace(f, *[spec(tuple(map(Dim, s)), float32) for s in shapes]))
-    assert any(b.many is not None for b in Plan(graph).bands)
+    assert any(b.many is not None for b in KernelPlan(graph).bands)
     named = Threaded(graph, threads)
     rng = np.random.default_rng(0)
     for sizes in [(0, 3, 4, 5), (1, 1, 3, 3), (3, 17, 8, 9), (40, 3, 3, 3), (2, 60, 33, 50)]:
@@ -147,7 +147,7 @@ def test_blocks_by_bytes(
         arrays = [rng.normal(size=[values[d] for d in s]).astype(np.float32) for s in shapes]
         found = named(arrays)
         named.check_guards()
-        known = LLVMProgram(optimize(rg.trace(f, *arrays)))(arrays)
+        known = Executable(optimize(rg.trace(f, *arrays)))(arrays)
         for y, z in zip(found, known, strict=True):
             same(y, z, sizes)
 
@@ -169,7 +169,7 @@ def test_loops_of_few_rows(threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
     shapes = (("B", 16), (16, 16), (8, 16), (5, "B", 8))
     specs = [spec(tuple(Dim(d) if isinstance(d, str) else d for d in s), float32) for s in shapes]
     graph = optimize(rg.trace(f, *specs))
-    plan = Plan(graph)
+    plan = KernelPlan(graph)
     regions = [r for k in plan.kernels for r in regions_of(k)]
     assert any(limits([b for block in r.bands for b in block]) for r in regions if r.bands)
     named = Threaded(graph, threads)
@@ -181,7 +181,7 @@ def test_loops_of_few_rows(threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
         ]
         found = named(arrays)
         named.check_guards()
-        known = LLVMProgram(optimize(rg.trace(f, *arrays)))(arrays)
+        known = Executable(optimize(rg.trace(f, *arrays)))(arrays)
         for y, z in zip(found, known, strict=True):
             if n > 1:
                 same(y, z, n)
@@ -201,6 +201,6 @@ def test_last_lanes_of_rows_of_any_length() -> None:
         arrays = [rng.normal(size=(5, m)).astype(np.float32) for _ in range(2)]
         found = named(arrays)
         named.check_guards()
-        known = LLVMProgram(optimize(rg.trace(f, *arrays)))(arrays)
+        known = Executable(optimize(rg.trace(f, *arrays)))(arrays)
         for y, z in zip(found, known, strict=True):
             same(y, z, m)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.module import heads_of, symbols_of
-from retrograd.codegen.op_builder import At
+from retrograd.codegen.op_builder import OpBuilder
 from retrograd.ir import DType
 from retrograd.runtime.compiler import engine
 
-Write = Callable[[At, list[str]], str]
+Write = Callable[[OpBuilder, list[str]], str]
 
 
 class Functions:
@@ -41,7 +41,7 @@ class Functions:
         self._program = engine().compile(self.text, symbols_of(known))
 
     def _function(self, known: dict[str, None], k: int, write: Write, result: DType) -> str:
-        w = Writer(lambda d: known.update({d: None}))
+        w = FunctionBuilder(lambda d: known.update({d: None}))
         loop = w.open_loop("%n", self.lanes)
 
         def place(name: str, dtype: DType) -> str:
@@ -52,7 +52,7 @@ class Functions:
         names = [
             types.load(w, place(f"%p{i}", d), d, self.lanes) for i, d in enumerate(self.inputs)
         ]
-        y = write(At(w, self.dtype, self.lanes), names)
+        y = write(OpBuilder(w, self.dtype, self.lanes), names)
         types.store(w, y, place("%y", result), result, self.lanes)
         w.close_loop(loop)
         w.line("ret void")
@@ -60,7 +60,7 @@ class Functions:
         return f"define internal void @f{k}({listed}, i64 %n) #0 {{\n{w.text()}\n}}"
 
     def _run(self) -> str:
-        w = Writer(lambda d: None)
+        w = FunctionBuilder(lambda d: None)
 
         def slot(number: int, kind: str) -> str:
             at = w.new(f"getelementptr i64, ptr %block, i64 {number}")

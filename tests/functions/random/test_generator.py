@@ -5,7 +5,7 @@ import pytest
 from scipy import special, stats
 
 import retrograd as rg
-from retrograd.ops.random.sampling import FORMULAS, Arrays, normal
+from retrograd.ops.random.sampling import FORMULAS, NumPySampleMath, normal
 
 
 def draws(g):
@@ -44,7 +44,7 @@ def test_known_values_do_not_change_between_releases():
 
 
 def test_normal_inverts_the_distribution_function():
-    key, m = np.array([3, 5], np.uint32), Arrays()
+    key, m = np.array([3, 5], np.uint32), NumPySampleMath()
     for law, centred, tolerance in (
         ("normal", normal._centred64, 1e-14),
         ("normal32", normal._centred32, 1e-6),

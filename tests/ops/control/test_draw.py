@@ -13,8 +13,8 @@ from retrograd.ops.control import Draw
 from retrograd.ops.leaf import input_node
 from retrograd.ops.random.sampling import FORMULAS
 from retrograd.passes.after_autodiff import settled, written
-from retrograd.runtime.executable import LLVMProgram
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executable import Executable
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.executors.tiered import TieredProgram
 
@@ -58,7 +58,7 @@ def test_bits_are_those_of_what_is_written_out(law):
     for graph, arrays in cases(law):
         expected = ReferenceProgram(written(graph))(arrays)[0].tobytes()
         assert not any(n.op == "draw" for n in written(graph).nodes)
-        for make in (ReferenceProgram, InterpretedProgram):
+        for make in (ReferenceProgram, OpByOpExecutor):
             assert make(graph)(arrays)[0].tobytes() == expected
 
 
@@ -66,7 +66,7 @@ def test_bits_are_those_of_what_is_written_out(law):
 def test_bits_of_compiled_draws(law):
     *_, (graph, arrays) = cases(law)
     expected = ReferenceProgram(graph)(arrays)[0].tobytes()
-    assert LLVMProgram(graph)(arrays)[0].tobytes() == expected
+    assert Executable(graph)(arrays)[0].tobytes() == expected
 
 
 def test_a_draw_is_compiled_when_it_has_come_back_often():

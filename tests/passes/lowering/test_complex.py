@@ -19,11 +19,11 @@ from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import LU, Inv, Solve
 from retrograd.ops.linalg.matrix import MatrixOp
-from retrograd.passes.lowering.complex import PLANEWISE, RULES, paired
+from retrograd.passes.lowering.complex import PLANEWISE, RULES, lower_complex
 from retrograd.passes.lowering.complex_math import FUNCTIONS
 from retrograd.runtime.backend import Array
 from retrograd.runtime.backends import compile_graph, start_graph
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from tests.samples import RECORDS
 
 INVERSE = {"asin": "arcsin", "acos": "arccos", "atan": "arctan",
@@ -60,13 +60,13 @@ def test_an_operation_that_is_not_compiled_is_named() -> None:
     z = input_node(spec((2,), complex64))
     planted = type(z)(lookup("rsqrt")(), (z,), z.type)  # its inference would refuse
     with pytest.raises(BackendError, match="rsqrt of complex"):
-        paired(Graph([z], [planted]))
+        lower_complex(Graph([z], [planted]))
 
 
 def test_native_code_itself_takes_real_numbers() -> None:
     z = input_node(spec((2,), complex64))
     with pytest.raises(BackendError, match="real numbers only"):
-        LLVMProgram(Graph([z], [lookup("neg")()(z)]))
+        Executable(Graph([z], [lookup("neg")()(z)]))
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -292,10 +292,10 @@ def test_matrices_are_not_taken_apart_between_operations() -> None:
     """What one operation leaves in memory the next one reads there."""
     z, b = input_node(spec((4, 4), complex64)), input_node(spec((4, 2), complex64))
     f = LU()(z)
-    graph = paired(Graph([z, b], [Solve()(z, f, b), Inv()(z, f)]))
+    graph = lower_complex(Graph([z, b], [Solve()(z, f, b), Inv()(z, f)]))
     assert sorted(n.op for n in graph.body) == ["paired"] * 3
     swapped = complex_(imag(z), real(z))
-    graph = paired(Graph([z], [Inv()(swapped, LU()(swapped))]))
+    graph = lower_complex(Graph([z], [Inv()(swapped, LU()(swapped))]))
     assert "concat" in [n.op for n in graph.body]
 
 

@@ -18,7 +18,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.pool import MaxPool
 from retrograd.ops.windows import Fold, Windows
 from retrograd.passes import optimize
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 from tests.runtime.agreement import GuardedProgram, assert_same, sample
 
 N, H = Dim("N"), Dim("H")
@@ -132,7 +132,7 @@ def test_windows_and_sums_of_windows(dtype: str) -> None:
 def test_windows_are_not_laid_out() -> None:
     """The kernels of a convolution and its gradients: products, and what they need laid out."""
     graph = with_gradients(conv(), [spec((64, 32, 12, 12)), spec((64, 32, 5, 5))])
-    kernels = [n.op for k in Plan(optimize(graph)).kernels for n in k.nodes]
+    kernels = [n.op for k in KernelPlan(optimize(graph)).kernels for n in k.nodes]
     assert kernels.count("dot_general") == 2  # the gradients
     # g with channels behind, the overlap-add and a few of its terms, a sum of parts
     assert kernels.count("store") == 2
@@ -147,7 +147,7 @@ IN_PLACE = [name for name in CASES if name.startswith("in place") and "apart" no
 def test_products_read_windows_where_they_lie(name: str) -> None:
     op, *shapes = CASES[name]
     x, w = (input_node(spec(tuple(s))) for s in shapes)
-    plan = Plan(optimize(Graph([x, w], [op(x, w)])))
+    plan = KernelPlan(optimize(Graph([x, w], [op(x, w)])))
     assert any("spread" in nest.info for k in plan.kernels for nest in k.nests)
 
 
@@ -163,7 +163,7 @@ def test_few_places_do_not_pay_for_turning_the_weight() -> None:
     x, w = input_node(spec((2, 256, 7, 256))), input_node(spec((256, 256, 3, 3)))
     small = input_node(spec((2, 256, 5, 5)))
     for image, turned in ((x, True), (small, False)):
-        plan = Plan(optimize(Graph([image, w], [conv()(image, w)])))
+        plan = KernelPlan(optimize(Graph([image, w], [conv()(image, w)])))
         assert any("spread" in n.info for k in plan.kernels for n in k.nests) is turned
 
 
@@ -171,7 +171,7 @@ def test_products_that_cannot_list_where_windows_lie_copy_them() -> None:
     """Sizes with names, and too many columns."""
     for shape in (((N, 32, 12, 12), (64, 32, 5, 5)), ((1, 4, 200, 200), (32, 4, 100, 100))):
         x, w = (input_node(spec(s)) for s in shape)
-        plan = Plan(optimize(Graph([x, w], [conv()(x, w)])))
+        plan = KernelPlan(optimize(Graph([x, w], [conv()(x, w)])))
         assert not any("spread" in nest.info for k in plan.kernels for nest in k.nests)
 
 

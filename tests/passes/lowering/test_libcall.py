@@ -36,9 +36,9 @@ from retrograd.ops.linalg.matrix import Given, MatrixOp
 from retrograd.ops.scan import CumSum
 from retrograd.passes.lowering import legalize
 from retrograd.passes.lowering.complex import on_real, real_arrays, real_graph
-from retrograd.passes.lowering.libcall import PYTHON, Call, by_reference
+from retrograd.passes.lowering.libcall import PYTHON, LibCall, by_reference
 from retrograd.runtime.disk_cache import VARIABLE
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
 from tests.runtime.agreement import GuardedProgram, assert_same
 from tests.samples import RECORDS
@@ -63,7 +63,7 @@ def factor(*shape: int | Dim) -> Graph:
 
 
 def test_a_batch_is_shared_by_threads() -> None:
-    program = LLVMProgram(factor(500, 6, 6))
+    program = Executable(factor(500, 6, 6))
     assert program.plan.threaded
     x = positive(500, 6, 6)
     (one,) = program([x])
@@ -101,7 +101,7 @@ def test_each_thread_has_its_workspace(op: Op, named: bool, dtype: str) -> None:
     "shape", [(500, 6, 6), (2, 250, 6, 6), (Dim("B"), 250, Dim("N"), Dim("N"))]
 )
 def test_the_error_names_the_matrix(threads: int, shape: tuple[int | Dim, ...]) -> None:
-    program = LLVMProgram(factor(*shape))
+    program = Executable(factor(*shape))
     known = (2, *shape[1:-2], 6, 6) if isinstance(shape[0], Dim) else shape
     x = positive(*known)  # type: ignore[arg-type]
     x.reshape(-1, 6, 6)[377, 2, 2] = -1
@@ -125,7 +125,7 @@ def test_symbolic_sizes_and_guards() -> None:
 
 def test_a_refused_run_leaves_donated_inputs_alone() -> None:
     x = input_node(spec((3, 3), float64), "x")
-    program = LLVMProgram(Graph([x], [Cholesky()(x)]), donate=[0])
+    program = Executable(Graph([x], [Cholesky()(x)]), donate=[0])
     bad = -positive(3, 3)
     before = bad.copy()
     with pytest.raises(LinAlgError):
@@ -175,7 +175,7 @@ def test_the_same_bits_for_known_and_named_sizes(op: Op, dtype: str) -> None:
     if isinstance(op, TriangularSolve):
         shapes = all_shapes[::2]
     named = [input_node(spec(s, dtype)) for s in shapes]
-    program = on_real(Graph(named, [op(*named)]), LLVMProgram)
+    program = on_real(Graph(named, [op(*named)]), Executable)
     rng = np.random.default_rng(0)
     turn = 1 + 0.5j if dtype.startswith("complex") else 1
     for size in SIZES:
@@ -191,7 +191,7 @@ def test_the_same_bits_for_known_and_named_sizes(op: Op, dtype: str) -> None:
             arrays = [x.astype(dtype) for x in given]
             known = [input_node(spec(x.shape, dtype)) for x in arrays]
             (found,) = program(arrays)
-            (static,) = on_real(Graph(known, [op(*known)]), LLVMProgram)(arrays)
+            (static,) = on_real(Graph(known, [op(*known)]), Executable)(arrays)
             assert found.tobytes() == static.tobytes()
             (expected,) = ReferenceProgram(Graph(known, [op(*known)]))(arrays)
             tolerance = 1e-10 if dtype == "float64" else 1e-3
@@ -210,7 +210,7 @@ def test_pivots_of_equal_and_vanishing_columns() -> None:
         ):
             node = input_node(spec((n, n), float64))
             ((y,), (r,)) = (
-                kind(Graph([node], [LU()(node)]))([x]) for kind in (LLVMProgram, ReferenceProgram)
+                kind(Graph([node], [LU()(node)]))([x]) for kind in (Executable, ReferenceProgram)
             )
             both, order = y[:n].T, y[n].astype(int)
             product = (np.tril(both, -1) + np.eye(n)) @ np.triu(both)
@@ -229,7 +229,7 @@ def test_no_operation_on_matrices_is_left_to_python() -> None:
                 break
             nodes = sample.nodes()
             graph = legalize.legalize(real_graph(Graph(nodes, [sample.op(*nodes)])))
-            calls = [n.prim.routine for n in graph.nodes if isinstance(n.prim, Call)]
+            calls = [n.prim.routine for n in graph.nodes if isinstance(n.prim, LibCall)]
             # What only passes on a value that is computed elsewhere is left out.
             given = isinstance(sample.op, Given) or name in ("det", "logabsdet", "pinv")
             assert calls or given, name
@@ -247,7 +247,7 @@ def test_complex_errors_name_the_matrix(dtype: str) -> None:
         (SVD(), np.inf, r"matrix \[3\]: it holds NaN"),
         (Eig(), np.inf, r"matrix \[3\]: it holds NaN"),
     ):
-        program = on_real(Graph([node], [op(node)]), LLVMProgram)
+        program = on_real(Graph([node], [op(node)]), Executable)
         program([x])
         wrong = x.copy()
         wrong[3, 2, 2] = bad
@@ -275,7 +275,7 @@ def test_python_computes_an_op(python) -> None:
 
 def test_python_computes_for_several_threads(python) -> None:
     x = input_node(spec((400, 300), float64), "x")
-    program = LLVMProgram(Graph([x], [exp(add(exp(add(x, x)), x))]))
+    program = Executable(Graph([x], [exp(add(exp(add(x, x)), x))]))
     array = np.random.default_rng(1).uniform(-1, 0, (400, 300))
     expected = np.exp(np.exp(2 * array) + array)
     with num_threads(3), ThreadPoolExecutor(4) as pool:
@@ -285,7 +285,7 @@ def test_python_computes_for_several_threads(python) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_what_python_raises_is_raised(python, threads: int) -> None:
-    program = LLVMProgram(factor(200, 4, 4))
+    program = Executable(factor(200, 4, 4))
     x = positive(200, 4, 4)
     x[7] = -x[7]
     with num_threads(threads), pytest.raises(LinAlgError, match=r"matrix \[7\].*cholesky\(upper"):
@@ -299,7 +299,7 @@ def test_any_exception_of_a_reference_is_raised(python, monkeypatch) -> None:
     def fails(*_: object) -> None:
         raise Odd("no")
 
-    program = LLVMProgram(factor(2, 3, 3))
+    program = Executable(factor(2, 3, 3))
     monkeypatch.setattr(Cholesky, "reference", fails)
     for _ in range(3):
         with pytest.raises(Odd, match="no"):

@@ -16,7 +16,7 @@ from retrograd.ir import Graph, float32, spec
 from retrograd.ops import elementwise as el
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.executors import background_compiler, tiered
-from retrograd.runtime.executors.background_compiler import AT_MOST, Behind
+from retrograd.runtime.executors.background_compiler import AT_MOST, BackgroundCompiler
 from retrograd.runtime.executors.tiered import TieredProgram
 
 X = np.linspace(-1, 1, 5, dtype=np.float32)
@@ -47,13 +47,13 @@ def program(nodes: int = 1) -> TieredProgram:
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The thread of this test."""
-    found = Behind()
+    found = BackgroundCompiler()
     monkeypatch.setattr(tiered, "BEHIND", found)
     yield found
     found.finish()
 
 
-def test_what_ran_once_is_compiled_while_nobody_waits(own: Behind) -> None:
+def test_what_ran_once_is_compiled_while_nobody_waits(own: BackgroundCompiler) -> None:
     p = program()
     first = p([X])[0].tobytes()
     own.finish()
@@ -63,7 +63,7 @@ def test_what_ran_once_is_compiled_while_nobody_waits(own: Behind) -> None:
 
 
 def test_what_ran_last_comes_first_and_what_fails_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    b = Behind()
+    b = BackgroundCompiler()
     done: list[str] = []
     gate = Slow(done, "gate")
     gate.may.clear()
@@ -80,7 +80,7 @@ def test_what_ran_last_comes_first_and_what_fails_is_left(monkeypatch: pytest.Mo
 
 
 def test_no_more_than_some_wait_and_nothing_lives_for_it() -> None:
-    b = Behind()
+    b = BackgroundCompiler()
     done: list[str] = []
     every = [Slow(done, str(i)) for i in range(AT_MOST + 3)]
     for x in every:
@@ -91,7 +91,7 @@ def test_no_more_than_some_wait_and_nothing_lives_for_it() -> None:
     assert done == [str(i) for i in reversed(range(3, AT_MOST + 2))]
 
 
-def test_it_waits_for_quiet(own: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_waits_for_quiet(own: BackgroundCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_compiler, "QUIET", 3600.0)
     p = program()
     p([X])
@@ -103,7 +103,7 @@ def test_it_waits_for_quiet(own: Behind, monkeypatch: pytest.MonkeyPatch) -> Non
     assert p.is_compiled
 
 
-def test_large_and_rare_programs_are_left_to_those_who_run_them(own: Behind) -> None:
+def test_large_and_rare_programs_are_left_to_those_who_run_them(own: BackgroundCompiler) -> None:
     x = input_node(spec((5,), float32))
     large, rare = program(tiered.BRIEF + 1), TieredProgram(Graph([x], [el.exp(x)]), patient=True)
     for p in (large, rare):
@@ -112,7 +112,9 @@ def test_large_and_rare_programs_are_left_to_those_who_run_them(own: Behind) -> 
     assert own._thread is None
 
 
-def test_a_thread_that_cannot_be_had(own: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_cannot_be_had(
+    own: BackgroundCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def start(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -127,7 +129,7 @@ def test_a_thread_that_cannot_be_had(own: Behind, monkeypatch: pytest.MonkeyPatc
     assert p.is_compiled
 
 
-def test_it_is_compiled_by_whoever_is_first(own: Behind) -> None:
+def test_it_is_compiled_by_whoever_is_first(own: BackgroundCompiler) -> None:
     """Some threads run a program while another one compiles it."""
     p, found = program(8), []
     expected = p([X])[0].tobytes()
@@ -146,7 +148,7 @@ def test_it_is_compiled_by_whoever_is_first(own: Behind) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_there_is_no_thread_while_the_process_forks(
-    own: Behind, monkeypatch: pytest.MonkeyPatch
+    own: BackgroundCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_compiler, "QUIET", 3600.0)
     p = program()

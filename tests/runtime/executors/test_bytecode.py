@@ -17,8 +17,8 @@ from retrograd.ops.shape import reshape
 from retrograd.passes import optimize
 from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executors import bytecode
-from retrograd.runtime.executors.bytecode import SteppedProgram, is_long
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executors.bytecode import BytecodeExecutor, is_long
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.tiered import TieredProgram
 from tests.random_graphs import random_arrays, random_graph
 
@@ -45,8 +45,8 @@ def test_any_graph_gives_the_bits_of_the_interpreter(seed):
         graph = graph.bind(dict.fromkeys(graph.dim_names, 3))
     graph = optimize(graph)
     arrays = random_arrays(graph, seed)
-    expected = InterpretedProgram(graph)(arrays)
-    program = SteppedProgram(graph)
+    expected = OpByOpExecutor(graph)(arrays)
+    program = BytecodeExecutor(graph)
     for _ in range(2):
         found = program(arrays)
         for a, b in zip(found, expected, strict=True):
@@ -59,11 +59,11 @@ def test_a_long_function_and_its_gradient():
     graph = straight(6000)
     assert is_long(graph)
     program = compile_graph(graph, "llvm")
-    assert isinstance(program, SteppedProgram)
+    assert isinstance(program, BytecodeExecutor)
     found = program(numbers())
     reference = compile_graph(graph, "reference")(numbers())
     np.testing.assert_allclose(found, reference, rtol=1e-9)
-    interpreted = InterpretedProgram(optimize(graph))(numbers())
+    interpreted = OpByOpExecutor(optimize(graph))(numbers())
     assert [a.tobytes() for a in found] == [a.tobytes() for a in interpreted]
 
 
@@ -93,20 +93,20 @@ def test_work_that_no_single_function_does_is_done_between_the_others():
     rows = Gather(0)(factor, i)
     graph = Graph([a, i], [el.sin(rows) * 2.0, factor, a, factor])
     arrays = [np.eye(3) * 4 + 0.5, np.array([2, 0])]
-    found = SteppedProgram(graph)(arrays)
+    found = BytecodeExecutor(graph)(arrays)
     lower = np.linalg.cholesky(arrays[0])
     np.testing.assert_allclose(found[0], 2 * np.sin(lower[[2, 0]]), rtol=1e-14)
     np.testing.assert_allclose(found[3], lower, rtol=1e-14)
     assert found[2] is not arrays[0]
     with pytest.raises(IndexError, match="gather"):
-        SteppedProgram(graph)([arrays[0], np.array([2, 5])])
+        BytecodeExecutor(graph)([arrays[0], np.array([2, 5])])
 
 
 def test_arrays_without_elements_or_in_other_orders():
     x, e = input_node(spec((2, 3), float64)), input_node(spec((0, 3), float64))
     graph = Graph([x, e], [reshape(el.exp(x), (6,)), el.exp(e), e])
     given = np.arange(6.0).reshape(3, 2).T
-    found = SteppedProgram(graph)([given, np.zeros((0, 3))])
+    found = BytecodeExecutor(graph)([given, np.zeros((0, 3))])
     np.testing.assert_allclose(found[0], np.exp(given).reshape(6), rtol=1e-15)
     assert found[1].shape == found[2].shape == (0, 3)
 
@@ -116,20 +116,20 @@ def test_memory_of_values_that_are_not_needed_any_more_is_used_again():
     y = x
     for _ in range(1000):
         y = el.sin(y)
-    assert SteppedProgram(Graph([x], [y])).predicted_peak < 10 * 64
+    assert BytecodeExecutor(Graph([x], [y])).predicted_peak < 10 * 64
 
 
 def test_long_tables_are_cut(monkeypatch):
     monkeypatch.setattr(bytecode, "PIECE", 7)
     graph = optimize(straight(40))
-    expected = InterpretedProgram(graph)(numbers())
-    assert [a.tobytes() for a in SteppedProgram(graph)(numbers())] == [
+    expected = OpByOpExecutor(graph)(numbers())
+    assert [a.tobytes() for a in BytecodeExecutor(graph)(numbers())] == [
         a.tobytes() for a in expected
     ]
 
 
 def test_several_threads_at_once():
-    program = SteppedProgram(optimize(straight(3000)))
+    program = BytecodeExecutor(optimize(straight(3000)))
     inputs = [[np.array(0.1 * k), np.array(0.5)] for k in range(8)]
     expected = [[a.tobytes() for a in program(given)] for given in inputs]
     found: list[list[bytes]] = [[]] * 8

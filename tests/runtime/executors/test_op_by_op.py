@@ -19,9 +19,9 @@ from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import on_real
 from retrograd.runtime.backend import Array
 from retrograd.runtime.backends import start_graph
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors import op_kernels
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.tiered import HUGE, PATIENCE, TieredProgram
 from tests.functions.programs import random_program
 from tests.runtime.agreement import sample
@@ -41,8 +41,8 @@ def bits(a: Array) -> Array:
 
 def assert_same_bits(graph: Graph, arrays: Sequence[Array]) -> None:
     graph = optimize(graph)
-    compiled = on_real(graph, LLVMProgram)(arrays)
-    interpreted = on_real(graph, InterpretedProgram)(arrays)
+    compiled = on_real(graph, Executable)(arrays)
+    interpreted = on_real(graph, OpByOpExecutor)(arrays)
     for y, a, b in zip(graph.outputs, compiled, interpreted, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_array_equal(bits(a), bits(b), y.describe())
@@ -71,7 +71,7 @@ def test_symbolic_sizes(name: str) -> None:
         nodes = [input_node(t) for t in case.types]
         named = input_node(spec(tuple(Dim(n) for n in case.sizes[0]), bool_))
         graph = Graph([*nodes, named], [case.op(*nodes)])
-        compiled, interpreted = (on_real(graph, p) for p in (LLVMProgram, InterpretedProgram))
+        compiled, interpreted = (on_real(graph, p) for p in (Executable, OpByOpExecutor))
         for sizes in case.sizes:
             arrays = [case.draw(t.bind(sizes)) for t in [*case.types, named.type]]
             for a, b in zip(compiled(arrays), interpreted(arrays), strict=True):
@@ -104,7 +104,7 @@ def test_random_programs_and_their_gradients(seed: int, monkeypatch: pytest.Monk
         )
         return results()
 
-    for a, b in zip(program(LLVMProgram), program(InterpretedProgram), strict=True):
+    for a, b in zip(program(Executable), program(OpByOpExecutor), strict=True):
         np.testing.assert_array_equal(bits(a), bits(b))
 
 
@@ -303,7 +303,7 @@ def test_huge_graphs_are_run_a_few_times_before_they_are_compiled() -> None:
 
 def test_an_index_out_of_range_names_the_node() -> None:
     x, i = input_node(spec((3,), float32)), input_node(spec((2,), "int64"))
-    program = InterpretedProgram(Graph([x, i], [Gather(0)(x, i)]))
+    program = OpByOpExecutor(Graph([x, i], [Gather(0)(x, i)]))
     with pytest.raises(rg.errors.IndexRangeError, match=r"index 7 on axis 0 of size 3.*gather"):
         program([np.ones(3, np.float32), np.array([0, 7])])
 
@@ -311,7 +311,7 @@ def test_an_index_out_of_range_names_the_node() -> None:
 def test_results_are_fresh_and_writable() -> None:
     x = input_node(spec((2, 3), float32))
     a = np.ones((2, 3), np.float32)
-    first, second = InterpretedProgram(Graph([x], [x, x]))([a])
+    first, second = OpByOpExecutor(Graph([x], [x, x]))([a])
     first[:] = 5
     assert (a == 1).all()
     assert (second == 1).all()
@@ -322,6 +322,6 @@ def test_memory_of_what_is_done_is_let_go() -> None:
     y = x
     for _ in range(5):
         y = y + 1
-    program = InterpretedProgram(Graph([x], [y]))
+    program = OpByOpExecutor(Graph([x], [y]))
     assert sum(len(ends) for *_, ends in program._steps) >= 5  # each value goes with its last use
     assert program([np.zeros(3, np.float32)])[0].tolist() == [5, 5, 5]

@@ -25,10 +25,10 @@ from retrograd.ops.sort import SearchSorted
 from retrograd.passes.lowering.complex import on_real
 from retrograd.runtime import denormals, numpy_api
 from retrograd.runtime.backend import Array
-from retrograd.runtime.executable import LLVMProgram, start_compiler
+from retrograd.runtime.executable import Executable, start_compiler
 from retrograd.runtime.executors import op_kernels
 from retrograd.runtime.executors.numpy_mirror import contracting, formulas, ordered
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from tests.runtime.executors.test_op_by_op import bits
 
 FLOATS = [float32, float64]
@@ -46,13 +46,13 @@ def assert_without_code(op: Op, arrays: Sequence[Array], compiles: bool = False)
     inputs = [input_node(spec(a.shape, a.dtype)) for a in arrays]
     graph = Graph(inputs, [op(*inputs)])
     try:
-        (compiled,) = on_real(graph, LLVMProgram)(arrays)
+        (compiled,) = on_real(graph, Executable)(arrays)
     except RetrogradError as error:
         with pytest.raises(type(error)):
-            on_real(graph, InterpretedProgram)(arrays)
+            on_real(graph, OpByOpExecutor)(arrays)
         return
     before = op_kernels.COMPILED["programs"]
-    (found,) = on_real(graph, InterpretedProgram)(arrays)
+    (found,) = on_real(graph, OpByOpExecutor)(arrays)
     assert (op_kernels.COMPILED["programs"] > before) == compiles
     assert (found.shape, found.dtype) == (compiled.shape, compiled.dtype)
     np.testing.assert_array_equal(bits(found), bits(compiled), graph.outputs[0].describe())
@@ -148,7 +148,7 @@ def test_contractions_rounded_twice_where_compiled_code_does(
     monkeypatch.setattr(contracting, "multiply_add", lambda: contracting._rounded_twice)
     x, y = (np.random.default_rng(k).standard_normal((4, 4)).astype(np.float32) for k in (1, 2))
     inputs = [input_node(spec(a.shape, a.dtype)) for a in (x, y)]
-    found = InterpretedProgram(Graph(inputs, [DotGeneral((1,), (0,))(*inputs)]))([x, y])[0]
+    found = OpByOpExecutor(Graph(inputs, [DotGeneral((1,), (0,))(*inputs)]))([x, y])[0]
     total = np.zeros((4, 4), np.float32)
     for k in range(4):
         total += x[:, k, None] * y[k]
@@ -272,7 +272,7 @@ def built(name: str, a: Array, *more: object, **options: object) -> Node:
 
 
 def value(node: Node, arrays: Sequence[Array]) -> Array:
-    return LLVMProgram(Graph(list(node.inputs), [node]))(arrays)[0]
+    return Executable(Graph(list(node.inputs), [node]))(arrays)[0]
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -374,9 +374,9 @@ def test_short_scans(reverse: bool) -> None:
     inputs = [input_node(spec(a.shape, a.dtype)) for a in arrays]
     graph = Graph(inputs, items(Scan(body, 1, 1, 5, reverse)(*inputs)))
     before = op_kernels.COMPILED["programs"]
-    found = InterpretedProgram(graph)(arrays)
+    found = OpByOpExecutor(graph)(arrays)
     assert op_kernels.COMPILED["programs"] == before
-    for a, b in zip(found, LLVMProgram(graph)(arrays), strict=True):
+    for a, b in zip(found, Executable(graph)(arrays), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_array_equal(bits(a), bits(b))
 
@@ -386,5 +386,5 @@ def test_long_scans_are_compiled() -> None:
     scan = Scan(Graph([state], [el.tanh(state)]), 1, 0, 1000)
     x = input_node(spec((4,), float32))
     before = op_kernels.COMPILED["programs"]
-    InterpretedProgram(Graph([x], items(scan(x))))([np.ones(4, np.float32)])
+    OpByOpExecutor(Graph([x], items(scan(x))))([np.ones(4, np.float32)])
     assert op_kernels.COMPILED["programs"] == before + 1

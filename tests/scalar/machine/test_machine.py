@@ -14,7 +14,7 @@ from retrograd.scalar.machine import (
     CONSTANT,
     OPCODES,
     UNWRITTEN,
-    Block,
+    TapeMemory,
     machine,
     portable,
 )
@@ -40,7 +40,7 @@ ORDINARY = np.random.default_rng(0).normal(0, 3, 30).tolist()
 
 def block_of(rows, values):
     """A block of constants and then operations on them."""
-    block = Block()
+    block = TapeMemory()
     n = len(values) + len(rows)
     block.reserve(n)
     for i, x in enumerate(values):

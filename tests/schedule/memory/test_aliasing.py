@@ -16,7 +16,7 @@ from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import Flip, Permute, expand
 from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.compiler import engine
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from tests.random_graphs import random_arrays, random_graph, same_values
 from tests.runtime.agreement import sample
 
@@ -28,9 +28,9 @@ def x(name="x", shape=(7, 5), dtype=float32):
 def check(graph: Graph, arrays, donated: dict[int, int]) -> None:
     """The program overwrites these inputs for these outputs, with the results of one that does
     not."""
-    program = LLVMProgram(graph, donate=range(len(graph.inputs)))
+    program = Executable(graph, donate=range(len(graph.inputs)))
     assert program.donated == donated
-    expected = LLVMProgram(graph)(arrays)
+    expected = Executable(graph)(arrays)
     own = [a.copy() for a in arrays]
     memory = [a.ctypes.data for a in own]
     results = program.consume(own)
@@ -99,16 +99,16 @@ def test_only_inputs_of_the_same_type_are_taken():
 
 def test_only_what_is_donated_is_taken():
     a, b = x("a"), x("b")
-    program = LLVMProgram(Graph([a, b], [a + b]), donate=[1])
+    program = Executable(Graph([a, b], [a + b]), donate=[1])
     assert program.donated == {0: 1}
-    assert LLVMProgram(Graph([a, b], [a + b])).donated == {}
-    assert program.predicted_peak < LLVMProgram(Graph([a, b], [a + b])).predicted_peak
+    assert Executable(Graph([a, b], [a + b])).donated == {}
+    assert program.predicted_peak < Executable(Graph([a, b], [a + b])).predicted_peak
 
 
 def test_sizes_that_are_named():
     n = Dim("N")
     a, b = x("a", (n, 5)), x("b", (n, 5))
-    program = LLVMProgram(Graph([a, b], [a * b, a - b]), donate=[0, 1])
+    program = Executable(Graph([a, b], [a * b, a - b]), donate=[0, 1])
     assert program.donated == {0: 0, 1: 1}
     for size in (3, 17, 1, 0):
         p, q = sample((size, 5), float32, 1), sample((size, 5), float32, 2)
@@ -120,9 +120,9 @@ def test_sizes_that_are_named():
 def test_additions_at_indices():
     a, ids, u = x("a", (9, 4)), input_node(spec((3,), int64), "ids"), x("u", (3, 4))
     graph = Graph([a, ids, u], [ScatterAdd(0)(a, ids, u)])
-    program = LLVMProgram(graph, donate=[0])
+    program = Executable(graph, donate=[0])
     arrays = [sample((9, 4), float32, 0), np.array([2, 2, 8]), sample((3, 4), float32, 1)]
-    expected = LLVMProgram(graph)(arrays)[0]
+    expected = Executable(graph)(arrays)[0]
     np.testing.assert_array_equal(program.consume([a.copy() for a in arrays])[0], expected)
 
 
@@ -141,7 +141,7 @@ def test_on_several_threads():
 def test_random_graphs(seed):
     graph = random_graph(seed, nodes=30, symbolic=seed % 2 == 1)
     arrays = random_arrays(graph, seed)
-    program = LLVMProgram(graph, donate=range(len(graph.inputs)), simplify=True)
+    program = Executable(graph, donate=range(len(graph.inputs)), simplify=True)
     expected = compile_graph(graph, "llvm")(arrays)
     given = [a.copy() for a in arrays]
     own = [a.copy() for a in arrays]
@@ -153,9 +153,9 @@ def test_random_graphs(seed):
 
 
 # -- what callers see -----------------------------------------------------------------------------
-def doubled(shape=(4,)) -> LLVMProgram:
+def doubled(shape=(4,)) -> Executable:
     a = x("a", shape)
-    return LLVMProgram(Graph([a], [a + a]), donate=[0])
+    return Executable(Graph([a], [a + a]), donate=[0])
 
 
 def test_a_plain_call_changes_nothing():
@@ -208,7 +208,7 @@ def test_memory_of_others_is_copied():
 
 def test_an_array_given_twice_is_copied():
     a, b = x("a", (4,)), x("b", (4,))
-    program = LLVMProgram(Graph([a, b], [a + b, a - b]), donate=[0, 1])
+    program = Executable(Graph([a, b], [a + b, a - b]), donate=[0, 1])
     one = np.ones(4, np.float32)
     arrays = [one, one]
     del one
@@ -228,7 +228,7 @@ def test_layouts_that_are_not_plain():
 def test_an_index_out_of_range_changes_nothing():
     a, ids = x("a", (4,)), input_node(spec((2,), int64), "ids")
     total = ReduceSum((0,))(Gather(0)(a, ids))
-    program = LLVMProgram(Graph([a, ids], [a + expand(total, (4,), (0,)), a * 2.0]), donate=[0])
+    program = Executable(Graph([a, ids], [a + expand(total, (4,), (0,)), a * 2.0]), donate=[0])
     assert program.donated
     arrays = [np.ones(4, np.float32), np.array([0, 9])]
     with pytest.raises(IndexRangeError):

@@ -9,7 +9,7 @@ from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.remat import After
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 
 
 def graph(late: bool) -> Graph:
@@ -26,13 +26,13 @@ def graph(late: bool) -> Graph:
 
 def test_what_frees_memory_runs_as_soon_as_it_can():
     unit = 4096 * 64 * 4
-    late, plain = Plan(graph(True)), Plan(graph(False))
+    late, plain = KernelPlan(graph(True)), KernelPlan(graph(False))
     assert plain.peak_bytes({}) > 9 * unit
     assert late.peak_bytes({}) < 5 * unit
 
 
 def test_the_order_respects_what_kernels_need():
-    plan = Plan(graph(True))
+    plan = KernelPlan(graph(True))
     written = set(plan.inputs) | set(plan.constants)
     for kernel in plan.kernels:
         assert written.issuperset(b for b in kernel.reads if b not in kernel.outs)

@@ -10,8 +10,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.runtime import compiler
-from retrograd.runtime.executable import LLVMProgram
-from retrograd.schedule.plan import Plan
+from retrograd.runtime.executable import Executable
+from retrograd.schedule.plan import KernelPlan
 from retrograd.schedule.tiling.groups import CACHE
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 
@@ -31,19 +31,19 @@ def arrays():
     return [r.normal(size=s).astype(np.float32) for s in shapes]
 
 
-def fetched(plan: Plan):
+def fetched(plan: KernelPlan):
     """What products fetch: input, bytes of a row, and the most bytes."""
     nests = [n for k in plan.kernels for n in k.nests]
     return [(b.number, *sizes) for n in nests for b, *sizes in n.info.get("soon", [])]
 
 
 def test_what_is_updated_in_place_is_fetched_by_row(arrays):
-    plan = Plan(rg.trace(step, *arrays), donate=(0, 1))
+    plan = KernelPlan(rg.trace(step, *arrays), donate=(0, 1))
     assert sorted(fetched(plan)) == [(k, 4 * COLUMNS, CACHE // 2) for k in (0, 1)]
 
 
 def test_nothing_is_fetched_where_results_are_new_arrays(arrays):
-    assert fetched(Plan(rg.trace(step, *arrays))) == []
+    assert fetched(KernelPlan(rg.trace(step, *arrays))) == []
 
 
 def test_what_the_product_reads_itself_is_not_fetched():
@@ -51,7 +51,7 @@ def test_what_the_product_reads_itself_is_not_fetched():
         return w - 0.1 * (w @ x)
 
     x = np.ones((256, 256), np.float32)
-    assert fetched(Plan(rg.trace(f, x, x), donate=(0,))) == []
+    assert fetched(KernelPlan(rg.trace(f, x, x), donate=(0,))) == []
 
 
 def test_what_the_product_makes_is_not_fetched(arrays):
@@ -62,7 +62,7 @@ def test_what_the_product_makes_is_not_fetched(arrays):
         return w + y.sum(0), rg.exp(y)
 
     w = np.ones((1, COLUMNS), np.float32)
-    assert fetched(Plan(rg.trace(f, w, *arrays[2:]), donate=(0,))) == []
+    assert fetched(KernelPlan(rg.trace(f, w, *arrays[2:]), donate=(0,))) == []
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -74,7 +74,7 @@ def test_results_are_those_of_new_arrays(arrays, threads):
     m = 0.9 * m + g.T @ x
     np.testing.assert_allclose(expected[0], w - 0.1 * m, rtol=1e-4, atol=1e-4)
     with rg.num_threads(threads):
-        found = LLVMProgram(graph, donate=(0, 1)).consume([a.copy() for a in arrays])
+        found = Executable(graph, donate=(0, 1)).consume([a.copy() for a in arrays])
     for y, e in zip(found, expected, strict=True):
         assert y.tobytes() == e.tobytes()
 

@@ -15,9 +15,9 @@ import retrograd as rg
 from retrograd.nn import functional as F
 from retrograd.passes import optimize
 from retrograd.runtime.backend import Array
-from retrograd.schedule.loop_nest import Nest, live
-from retrograd.schedule.plan import Plan
-from retrograd.schedule.ssa import Value
+from retrograd.schedule.loop_nest import LoopNest, live
+from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.ssa import SSAValue
 from retrograd.schedule.tiling import groups
 from retrograd.schedule.tiling.affine import Touch, touches
 from tests.runtime.fuzz_checks import COUNTS, Threaded, gather_threads
@@ -43,7 +43,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(groups, name, value)
 
 
-def evaluate(v: Value, counters: tuple[int, ...]) -> Any:
+def evaluate(v: SSAValue, counters: tuple[int, ...]) -> Any:
     if v.op == "size":
         return v.attr
     if v.op == "loop":
@@ -51,7 +51,7 @@ def evaluate(v: Value, counters: tuple[int, ...]) -> Any:
     return OPS[v.op](*(evaluate(a, counters) for a in v.args))
 
 
-def positions(nest: Nest, load: Value) -> dict[int, set[int]]:
+def positions(nest: LoopNest, load: SSAValue) -> dict[int, set[int]]:
     """By the iteration of the outermost loop, where a load reads."""
     found: dict[int, set[int]] = {}
     for counters in itertools.product(*(range(int(n)) for n in nest.loops)):
@@ -59,7 +59,7 @@ def positions(nest: Nest, load: Value) -> dict[int, set[int]]:
     return found
 
 
-def assert_in_rows(plan: Plan) -> int:
+def assert_in_rows(plan: KernelPlan) -> int:
     """How many loads of what exists as blocks are under a condition; all are in their rows."""
     guarded = 0
     for joined in plan.bands:
@@ -127,7 +127,7 @@ def test_a_condition_that_never_holds_reads_nothing_beyond() -> None:
     """Of an array without elements nothing is read but what is in any memory."""
     x = np.zeros((3, 0), np.float32)
     graph = rg.trace(lambda x: rg.pad(x, [(0, 0), (2, 2)]) + 1, x)
-    nests = [n for k in Plan(graph).kernels for n in k.nests]
+    nests = [n for k in KernelPlan(graph).kernels for n in k.nests]
     reads: list[Touch] = [t for nest in nests for t in touches(nest)[0]]
     assert all(t.position is not None and not t.position.steps for t in reads)
     np.testing.assert_array_equal(Threaded(graph, 1)([x])[0], np.ones((3, 4)))

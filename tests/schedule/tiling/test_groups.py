@@ -20,7 +20,7 @@ from retrograd.passes import optimize
 from retrograd.runtime.backend import Array
 from retrograd.schedule import cost_model, strided_views
 from retrograd.schedule.kernel import copied
-from retrograd.schedule.plan import Plan
+from retrograd.schedule.plan import KernelPlan
 from retrograd.schedule.tiling import groups, remat
 from retrograd.schedule.tiling.analysis import Rows, Sums, element
 from tests.runtime.agreement import GuardedProgram
@@ -72,7 +72,7 @@ def given(shape: Sequence[int], width: int, keys: int, seed: int = 0) -> list[Ar
     return [rng.normal(size=s).astype(np.float32) for s in sizes]
 
 
-def inner_bands(plan: Plan) -> list[groups.Band]:
+def inner_bands(plan: KernelPlan) -> list[groups.TileGroup]:
     return [b for b in plan.bands if b.within and b.pieces > 1]
 
 
@@ -104,7 +104,7 @@ def test_against_numpy(queries, keys, width, kind, monkeypatch):
         below = np.tri(queries, keys, dtype=bool)
         allowed = below if mask is None else mask & below
     graph = graph_of(attention(mask, "causal" in kind), arrays)
-    plan = Plan(graph)
+    plan = KernelPlan(graph)
     assert len(inner_bands(plan)) == 2  # one forward, one backward
     assert any(b.summing for b in plan.bands)
     assert any(k.again for k in plan.kernels)
@@ -133,7 +133,7 @@ def test_memory_grows_as_the_sequence_does():
 
 def test_a_large_mask_is_not_stored():
     arrays = given((1, 2, 2048), 8, 2048)
-    plan = Plan(graph_of(attention(causal=True), arrays))
+    plan = KernelPlan(graph_of(attention(causal=True), arrays))
     assert not any(b.type.shape == (2048, 2048) for b in plan.temporaries)
 
 
@@ -147,7 +147,7 @@ def test_explain_says_what_is_cut_and_why_it_is_computed_again():
 
 
 def test_short_sequences_stay_as_they_are():
-    plan = Plan(graph_of(attention(causal=True), given((16, 4, 128), 32, 128)))
+    plan = KernelPlan(graph_of(attention(causal=True), given((16, 4, 128), 32, 128)))
     assert not inner_bands(plan)
     assert not any(k.again for k in plan.kernels)
 
@@ -211,7 +211,7 @@ def test_bits_where_not_everything_goes_row_by_row(tiny, loss, far):
 
 def test_elements_are_what_all_kernels_agree_on():
     """A sum over six rows does not go with blocks of two rows, whoever comes first."""
-    kernels = Plan(graph_of(paired, given((2, 2, 6), 3, 6))).kernels
+    kernels = KernelPlan(graph_of(paired, given((2, 2, 6), 3, 6))).kernels
     pairs = next(k for k in kernels if k.nests[0].loops == [2, 2, 3, 12])
     adding = [k for k in kernels if Sums(k).divides(24, set())]
     assert element([pairs], [], 24) == 2
@@ -223,10 +223,10 @@ def test_nothing_is_computed_again_from_what_was_overwritten(tiny):
     """As a donated input may be, between the kernels that would run a second time."""
     graph = graph_of(attention(), given((2, 2, 6), 3, 6))
 
-    def keeping() -> Plan:
+    def keeping() -> KernelPlan:
         with pytest.MonkeyPatch.context() as usual:
             usual.setattr(cost_model, "FAR", 1 << 60)
-            return Plan(graph)
+            return KernelPlan(graph)
 
     plan = keeping()
     assert len(remat.recompute(plan.kernels, plan.bands, [])) > len(plan.kernels)
@@ -235,7 +235,7 @@ def test_nothing_is_computed_again_from_what_was_overwritten(tiny):
     writer = copied(scores, [])
     writer.outs = scores.reads[:1]
     at = 1 + next(n for n, k in enumerate(plan.kernels) if k.nodes[0].op == "sin")
-    bands = [*plan.bands, groups.Band([writer])]
+    bands = [*plan.bands, groups.TileGroup([writer])]
     overwritten = [*plan.kernels[:at], writer, *plan.kernels[at:]]
     assert len(remat.recompute(overwritten, bands, [])) == len(overwritten)
 
@@ -311,7 +311,7 @@ def test_blocks_of_a_product_that_reads_strips_are_wide(columns, strips):
     shapes = (300, columns), (600, 300), (600, columns)
     arrays = [r.normal(size=s).astype(np.float32) for s in shapes]
     graph = rg.trace(step, *arrays)
-    [joined] = [b for b in Plan(graph).bands if len(b.kernels) > 1]
+    [joined] = [b for b in KernelPlan(graph).bands if len(b.kernels) > 1]
     assert (joined.blocks == 0) is strips
     assert joined.piece == 0
     w, x, g = (a.astype(np.float64) for a in arrays)
@@ -332,7 +332,7 @@ def test_images_go_through_convolutions_a_few_at_a_time():
     shapes = (64, 32, 16, 16), (32, 32, 5, 5), (2048, 10)
     arrays = [(r.normal(size=s) / 10).astype(np.float32) for s in shapes]
     graph = optimize(rg.trace(f, *arrays))
-    bands = [b for b in Plan(graph).bands if b.rows == len(arrays[0])]
+    bands = [b for b in KernelPlan(graph).bands if b.rows == len(arrays[0])]
     assert max(b.block_rows * b.row_bytes(o) for b in bands for o in b.writes) < groups.FULL
     gather_threads()
     results = [Threaded(graph, count)(arrays)[0] for count in COUNTS]

@@ -13,8 +13,8 @@ from retrograd.ir import Dim, float32, spec
 from retrograd.nn import functional as F
 from retrograd.passes import optimize
 from retrograd.runtime import executable
-from retrograd.runtime.executable import LLVMProgram
-from retrograd.schedule.plan import Plan
+from retrograd.runtime.executable import Executable
+from retrograd.schedule.plan import KernelPlan
 from retrograd.schedule.tiling import groups
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 
@@ -46,7 +46,7 @@ def test_blocks_of_any_number_of_rows(
     gather_threads()
     f = rg.value_and_grad(loss, (0, 1))
     graph = optimize(rg.trace(f, spec((N, 40), float32), spec((40,), float32)))
-    bands = [b for b in Plan(graph).bands if b.local and isinstance(b.rows, Dim)]
+    bands = [b for b in KernelPlan(graph).bands if b.local and isinstance(b.rows, Dim)]
     assert bands
     named = Threaded(graph, threads)
     rng = np.random.default_rng(0)
@@ -55,7 +55,7 @@ def test_blocks_of_any_number_of_rows(
         arrays = [rng.normal(size=s).astype(np.float32) for s in ((n, 40), (40,))]
         found = named(arrays)
         named.check_guards()
-        known = LLVMProgram(rg.trace(f, *arrays), simplify=True)(arrays)
+        known = Executable(rg.trace(f, *arrays), simplify=True)(arrays)
         for y, z in zip(found, known, strict=True):
             if n > 1:
                 assert y.tobytes() == z.tobytes(), n
@@ -65,7 +65,7 @@ def test_blocks_of_any_number_of_rows(
 def test_the_largest_block_is_never_larger_than_said() -> None:
     """As the native code cuts: rows // piece blocks, two at least, of two rows."""
     for piece in range(1, 40):
-        most = groups.Band([], N, 0, piece).block_rows
+        most = groups.TileGroup([], N, 0, piece).block_rows
         for rows in range(300):
             blocks = max(rows // piece, min(rows, 2))
             sizes = [rows * (k + 1) // blocks - rows * k // blocks for k in range(blocks)]

@@ -12,7 +12,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import pytree
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.fast_call import MISSED
 
 Pair = collections.namedtuple("Pair", "a b")
@@ -52,13 +52,13 @@ def exchanged(value):
 
 
 def test_a_first_call_does_not_wait_for_what_makes_later_ones_short(monkeypatch):
-    monkeypatch.setattr(LLVMProgram, "is_serving", False)
+    monkeypatch.setattr(Executable, "is_serving", False)
     f = rg.jit(lambda x: x * 2)
     assert f(np.ones(2)).tolist() == [2, 2]
     assert not f._sites
     assert f(np.ones(2)).tolist() == [2, 2]
     assert len(f._sites) == 1
-    monkeypatch.setattr(LLVMProgram, "is_serving", True)
+    monkeypatch.setattr(Executable, "is_serving", True)
     g = rg.jit(lambda x: x * 3)
     assert g(np.ones(2)).tolist() == [3, 3]
     assert len(g._sites) == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.transforms.sparse.known_values import Values
+from retrograd.transforms.sparse.known_values import KnownValues
 
 HALF = np.tril(np.ones((4, 4)))
 EYE = np.eye(4)
@@ -33,7 +33,7 @@ def test_zeros_are_zero(name):
     f, exact = MATRICES[name]
     x = np.random.default_rng(0).uniform(0.5, 1.5, size=4)
     graph = rg.trace(f, x)
-    found = Values({}).support(graph.outputs[0])
+    found = KnownValues({}).support(graph.outputs[0])
     value = graph(x).numpy()
     where = np.ones(value.shape, bool) if found is None else found
     assert not value[~where].any()
@@ -43,6 +43,6 @@ def test_zeros_are_zero(name):
 
 def test_values_of_what_depends_on_nothing():
     graph = rg.trace(lambda x: (x * rg.arange(3), rg.arange(3) * 2), np.ones(3))
-    known = Values({})
+    known = KnownValues({})
     np.testing.assert_array_equal(known(graph.outputs[1]), [0, 2, 4])
     assert known(graph.outputs[0]) is None

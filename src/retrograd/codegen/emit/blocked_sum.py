@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from retrograd.codegen.emit.kernel import KernelWriter
-from retrograd.codegen.emit.loops import Carried, look, looks, over
+from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.loops import Carried, emit_loop, look, looks
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PARTS, PRODUCTS, SUMS
 
@@ -27,7 +27,7 @@ class Chains:
     they begin with."""
 
     def __init__(
-        self, w: KernelWriter, take: Callable[[Carried], Carried], combine: Combine,
+        self, w: KernelEmitter, take: Callable[[Carried], Carried], combine: Combine,
         kinds: list[str], neutral: str,
     ) -> None:  # fmt: skip
         self.w = w
@@ -43,7 +43,7 @@ class Chains:
         known = None if isinstance(size, Dim) else -(-size // self._step(number))
         order = self.order
         if known is not None and known <= order.block:
-            return over(w, number, self._terms(number), self.kinds, start)
+            return emit_loop(w, number, self._terms(number), self.kinds, start)
         if known is not None and known <= order.batch:
             part = order.block if known <= order.group else order.group
             return self._one_by_one(number, part, w.bounds(number), start)
@@ -77,7 +77,7 @@ class Chains:
             if terms == self.order.block:
                 if looks(w, number):
                     look(w)
-                total = over(w, number, self._terms(number), self.kinds, self.neutral)
+                total = emit_loop(w, number, self._terms(number), self.kinds, self.neutral)
             else:
                 total = self._one_by_one(number, terms // PARTS, inside, self.neutral)
         w.close_loop(loop, self._added(loop.values, total))

@@ -3,11 +3,11 @@ in `ops/numerics/compensated_sum.py`, to the bit."""
 
 from __future__ import annotations
 
-from retrograd.codegen.op_builder import At
+from retrograd.codegen.op_builder import OpBuilder
 from retrograd.codegen.types import literal
 
 
-def two_sum(at: At, a: str, b: str) -> tuple[str, str]:
+def two_sum(at: OpBuilder, a: str, b: str) -> tuple[str, str]:
     """The rounded sum, and what was rounded off: NaN where the sum is not finite."""
     total = at.do("fadd", a, b)
     moved = at.do("fsub", total, a)
@@ -15,7 +15,7 @@ def two_sum(at: At, a: str, b: str) -> tuple[str, str]:
     return total, at.do("fadd", kept, at.do("fsub", b, moved))
 
 
-def two_product(at: At, a: str, b: str) -> tuple[str, str]:
+def two_product(at: OpBuilder, a: str, b: str) -> tuple[str, str]:
     """The rounded product, and what was rounded off: NaN from 2^996 on."""
     product = at.do("fmul", a, b)
     (x, y), (u, v) = _halves(at, a), _halves(at, b)
@@ -25,20 +25,20 @@ def two_product(at: At, a: str, b: str) -> tuple[str, str]:
     return product, lost
 
 
-def _halves(at: At, a: str) -> tuple[str, str]:
+def _halves(at: OpBuilder, a: str) -> tuple[str, str]:
     """Two numbers of half as many digits, of which a is the sum."""
     wide = at.do("fmul", a, literal(134217729.0, at.dtype, at.lanes))
     high = at.do("fsub", wide, at.do("fsub", wide, a))
     return high, at.do("fsub", a, high)
 
 
-def more(at: At, total: str, rest: str, x: str) -> tuple[str, str]:
+def more(at: OpBuilder, total: str, rest: str, x: str) -> tuple[str, str]:
     """A total, and what was rounded off, with one more term."""
     total, lost = two_sum(at, total, x)
     return total, at.do("fadd", rest, lost)
 
 
-def settled(at: At, total: str, rest: str) -> str:
+def settled(at: OpBuilder, total: str, rest: str) -> str:
     """The total with what was rounded off on the way: as it is where that is zero, for the sign of
     a zero, and where it is not finite."""
     zero = literal(0.0, at.dtype, at.lanes)

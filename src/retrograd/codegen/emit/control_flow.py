@@ -10,27 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.dag_walk import walk
 from retrograd.ir import Dim
 from retrograd.ir.dim import Quotient
 from retrograd.ops.control import Cond, DagScan, Scan, Sized, WhileLoop
 from retrograd.runtime.native.band_text import STOPPED
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.control_regions import Region, length_of, regions_of
+from retrograd.schedule.control_regions import ControlRegion, length_of, regions_of
 from retrograd.schedule.kernel import Kernel
 
 if TYPE_CHECKING:
-    from retrograd.codegen.module import Module
+    from retrograd.codegen.module import ModuleEmitter
 
 ALIGNMENT = 64
 COPY = "void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
-class RegionWriter(Writer):
+class ControlFlowEmitter(FunctionBuilder):
     """Writes the function of one region. `check` is the number of its own check, or 0."""
 
-    def __init__(self, module: Module, check: int, stoppable: bool) -> None:
+    def __init__(self, module: ModuleEmitter, check: int, stoppable: bool) -> None:
         super().__init__(module.declare)
         self.module = module
         self.check = check
@@ -114,7 +114,7 @@ class RegionWriter(Writer):
         return self.new(f"icmp ne i64 {word}, 0")
 
     # -- loops --------------------------------------------------------------------------------
-    def begin(self, region: Region) -> None:
+    def begin(self, region: ControlRegion) -> None:
         """Carries are where they start."""
         for c in region.carries:
             last = self.load(c.last)
@@ -123,14 +123,14 @@ class RegionWriter(Writer):
             if not c.in_place:
                 self.point(c.out, self.load(c.spare))
 
-    def turn(self, region: Region) -> None:
+    def turn(self, region: ControlRegion) -> None:
         """What came out of a step goes into the next."""
         for c in (c for c in region.carries if not c.in_place):
             into, out = self.load(c.into), self.load(c.out)
             self.point(c.into, out)
             self.point(c.out, into)
 
-    def end(self, region: Region) -> None:
+    def end(self, region: ControlRegion) -> None:
         """Carries are where they are expected."""
         for c in (c for c in region.carries if not c.in_place):
             found, last = self.load(c.into), self.load(c.last)
@@ -141,7 +141,7 @@ class RegionWriter(Writer):
             self.jump(no)
             self.start_block(no)
 
-    def _scan(self, region: Region, prim: Scan) -> None:
+    def _scan(self, region: ControlRegion, prim: Scan) -> None:
         length = length_of(region)
         assert length is not None
         steps = self.size(length)
@@ -165,7 +165,7 @@ class RegionWriter(Writer):
         self.close_loop(loop)
         self.end(region)
 
-    def _walk(self, region: Region, prim: DagScan) -> None:
+    def _walk(self, region: ControlRegion, prim: DagScan) -> None:
         walk(self, region, prim)
 
     def mul(self, a: str, b: str) -> str:
@@ -175,7 +175,7 @@ class RegionWriter(Writer):
         byte = self.new(f"load i8, ptr {self.load(condition)}, align 1")
         return self.new(f"icmp ne i8 {byte}, 0")
 
-    def _while(self, region: Region, prim: WhileLoop) -> None:
+    def _while(self, region: ControlRegion, prim: WhileLoop) -> None:
         assert region.condition is not None
         assert region.count is not None
         test, body = region.blocks
@@ -202,7 +202,7 @@ class RegionWriter(Writer):
         self.line(f"store i64 {steps}, ptr {self.load(region.count)}, align 8")
         self.end(region)
 
-    def _cond(self, region: Region) -> None:
+    def _cond(self, region: ControlRegion) -> None:
         assert region.condition is not None
         labels = [self.label(), self.label()]
         done = self.label()
@@ -214,7 +214,7 @@ class RegionWriter(Writer):
         self.start_block(done)
 
     # -- sizes --------------------------------------------------------------------------------
-    def _sized(self, region: Region, prim: Sized) -> None:
+    def _sized(self, region: ControlRegion, prim: Sized) -> None:
         """Note the size and what depends on it, get memory, run, and give it back."""
         assert region.count is not None
         size = self.new(f"load i64, ptr {self.load(region.count)}, align 8")
@@ -246,7 +246,7 @@ class RegionWriter(Writer):
 
     def prepared(self, kernels: Sequence[Kernel]) -> tuple[str, set[Dim]]:
         """Kernels as a function that runs them, and the sizes that they read from the block."""
-        inner = RegionWriter(self.module, 0, self.stoppable)
+        inner = ControlFlowEmitter(self.module, 0, self.stoppable)
         return self.module.part(inner, kernels), inner.dims
 
     def result_of(self, inside: str) -> str:

@@ -15,30 +15,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.compensated_sum import more, settled
-from retrograd.codegen.op_builder import At
+from retrograd.codegen.op_builder import OpBuilder
 from retrograd.codegen.types import convert, literal, load, memory_type, store
 from retrograd.ir import DType, float64
 from retrograd.ops.control import DagScan
 from retrograd.ops.numerics.compensated_sum import BLOCK
-from retrograd.schedule.control_regions import Region, Row, Walk
+from retrograd.schedule.control_regions import ControlRegion, SlicedBuffer, Walk
 from retrograd.schedule.cost_model import walk_costs
 
 if TYPE_CHECKING:
-    from retrograd.codegen.emit.control_flow import RegionWriter
-    from retrograd.codegen.emit.parallel_control_flow import TeamWriter
+    from retrograd.codegen.emit.control_flow import ControlFlowEmitter
+    from retrograd.codegen.emit.parallel_control_flow import ParallelControlFlowEmitter
 
 FILL = "void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 WIDE = 6_000  # nanoseconds of work in a level from which on threads share it
 
 
-def walk(w: RegionWriter, region: Region, prim: DagScan) -> None:
+def walk(w: ControlFlowEmitter, region: ControlRegion, prim: DagScan) -> None:
     """Write the walk of one thread."""
     nodes(w, region, prim, "0", w.size(prim.nodes))
 
 
-def walk_together(w: TeamWriter, region: Region, prim: DagScan, part: str) -> None:
+def walk_together(
+    w: ParallelControlFlowEmitter, region: ControlRegion, prim: DagScan, part: str
+) -> None:
     """Write the walk of a thread that shares wide levels with others. `part` is a function that
     walks through some nodes, from a place in the order of the walk to another."""
     t = region.walk
@@ -75,7 +77,7 @@ def walk_together(w: TeamWriter, region: Region, prim: DagScan, part: str) -> No
     _walk_alone(w, part, levels.values[0], n)
 
 
-def _alone(w: TeamWriter, part: str, n: str) -> None:
+def _alone(w: ParallelControlFlowEmitter, part: str, n: str) -> None:
     """One thread does not look at levels."""
     alone, many = w.label(), w.label()
     w.branch(w.new("icmp eq i64 %threads, 1"), alone, many)
@@ -84,15 +86,15 @@ def _alone(w: TeamWriter, part: str, n: str) -> None:
     w.start_block(many)
 
 
-def _walk_alone(w: TeamWriter, part: str, first: str, end: str) -> None:
+def _walk_alone(w: ParallelControlFlowEmitter, part: str, first: str, end: str) -> None:
     """Walk through nodes; leave with what is wrong."""
     code = w.new(f"call i64 @{part}(ptr %block, i64 {first}, i64 {end})")
     w.leave_if(w.new(f"icmp ne i64 {code}, 0"), code)
 
 
-def _level(w: TeamWriter, part: str) -> str:
+def _level(w: ParallelControlFlowEmitter, part: str) -> str:
     """The table by which threads share nodes: places in the order, counted from the first one."""
-    inner = Writer(w.declare)
+    inner = FunctionBuilder(w.declare)
     slot = inner.new("load i64, ptr %slots, align 8")
     first_at = inner.new(f"getelementptr i64, ptr %block, i64 {slot}")
     first = inner.new(f"load i64, ptr {first_at}, align 8")
@@ -102,7 +104,7 @@ def _level(w: TeamWriter, part: str) -> str:
     return w.module.level(inner, w.own)
 
 
-def _least_width(w: TeamWriter, region: Region, n: str, e: str) -> str:
+def _least_width(w: ParallelControlFlowEmitter, region: ControlRegion, n: str, e: str) -> str:
     """The nodes of a level from which on threads share it, if they have as many edges as others."""
     each, edge = (max(int(cost), 1) for cost in walk_costs(region))
     work = w.new(f"add i64 {w.mul(n, str(each))}, {w.mul(e, str(edge))}")
@@ -110,7 +112,9 @@ def _least_width(w: TeamWriter, region: Region, n: str, e: str) -> str:
     return w.new(f"add i64 {w.new(f'udiv i64 {w.mul(n, str(WIDE))}, {some}')}, 2")
 
 
-def nodes(w: RegionWriter, region: Region, prim: DagScan, begin: str, until: str) -> None:
+def nodes(
+    w: ControlFlowEmitter, region: ControlRegion, prim: DagScan, begin: str, until: str
+) -> None:
     """Write the walk through the nodes from a place in its order to another."""
     t = region.walk
     assert t is not None
@@ -181,7 +185,7 @@ def nodes(w: RegionWriter, region: Region, prim: DagScan, begin: str, until: str
 class _Blocks:
     """The totals of blocks of messages to a node, number by number; see `schedule/loop_nest.py`."""
 
-    def __init__(self, w: RegionWriter, t: Walk) -> None:
+    def __init__(self, w: ControlFlowEmitter, t: Walk) -> None:
         self.w, self.dtype = w, t.after.type.dtype
         self.count = w.size(t.after.type.size)
         self.totals = [w.load(b) for b in t.blocks]
@@ -226,14 +230,14 @@ class _Blocks:
             place = self._at(block, number, self.dtype)
             x = convert(w, load(w, place, self.dtype), self.dtype, float64)
             state = self._more([self._at(t, number, float64) for t in self.totals], x)
-            total = settled(At(w, float64), *state) if len(state) == 2 else state[0]
+            total = settled(OpBuilder(w, float64), *state) if len(state) == 2 else state[0]
             store(w, convert(w, total, float64, self.dtype), place, self.dtype)
 
         self._each(write)
 
     def _more(self, places: Sequence[str], x: str) -> list[str]:
         """The total, and what was rounded off, with one more block."""
-        at, before = At(self.w, float64), [load(self.w, p, float64) for p in places]
+        at, before = OpBuilder(self.w, float64), [load(self.w, p, float64) for p in places]
         if len(before) == 1:
             return [at.do("fadd", before[0], x)]
         return [*more(at, before[0], before[1], x)]
@@ -242,7 +246,7 @@ class _Blocks:
 class _Rows:
     """An array whose rows a cursor points to."""
 
-    def __init__(self, w: RegionWriter, row: Row) -> None:
+    def __init__(self, w: ControlFlowEmitter, row: SlicedBuffer) -> None:
         self.w, self.cursor = w, row.row
         self.first, self.stride = w.load(row.whole), w.size(row.row.bytes)
 
@@ -250,7 +254,7 @@ class _Rows:
         self.w.point(self.cursor, _byte(self.w, self.first, self.w.mul(number, self.stride)))
 
 
-def _lists(w: RegionWriter, order: str, n: str, e: str, reverse: bool) -> tuple[str, str]:
+def _lists(w: ControlFlowEmitter, order: str, n: str, e: str, reverse: bool) -> tuple[str, str]:
     """Where the edges of nodes start in a list of edges, and the list: those into nodes, or out of
     them."""
     one = w.new(f"add i64 {n}, 1")
@@ -261,13 +265,13 @@ def _lists(w: RegionWriter, order: str, n: str, e: str, reverse: bool) -> tuple[
     return _word(w, order, starts), _word(w, order, listed)
 
 
-def _word(w: RegionWriter, pointer: str, offset: str) -> str:
+def _word(w: ControlFlowEmitter, pointer: str, offset: str) -> str:
     return w.new(f"getelementptr i64, ptr {pointer}, i64 {offset}")
 
 
-def _byte(w: RegionWriter, pointer: str, offset: str) -> str:
+def _byte(w: ControlFlowEmitter, pointer: str, offset: str) -> str:
     return w.new(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
 
-def _read(w: RegionWriter, pointer: str, index: str) -> str:
+def _read(w: ControlFlowEmitter, pointer: str, index: str) -> str:
     return w.new(f"load i64, ptr {_word(w, pointer, index)}, align 8")

@@ -1,9 +1,9 @@
 """Elementwise ops in LLVM: a table from name to the function that writes it.
 
-Each function takes an `At` and the operands' registers and returns the result's. A constant operand
-is a literal in as many lanes as `At` has. Half precision is computed as `float`; the caller rounds
-the result. No fast-math flags: every op is rounded by itself, so results do not depend on what was
-fused. The functions of mathematics are in `mathematics`.
+Each function takes an `OpBuilder` and the operands' registers and returns the result's. A constant
+operand is a literal in as many lanes as `OpBuilder` has. Half precision is computed as `float`; the
+caller rounds the result. No fast-math flags: every op is rounded by itself, so results do not
+depend on what was fused. The functions of mathematics are in `mathematics`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from retrograd.codegen import math as mathematics
-from retrograd.codegen.op_builder import At, Emit, bits_of
+from retrograd.codegen.op_builder import Emit, OpBuilder, bits_of
 from retrograd.ir import bool_, float32
 
 
@@ -34,7 +34,7 @@ def bits(name: str) -> Emit:
 def extreme(name: str) -> Emit:
     """max or min; a NaN is kept."""
 
-    def emit(at: At, a: str, b: str) -> str:
+    def emit(at: OpBuilder, a: str, b: str) -> str:
         if at.float:
             return at.call({"max": "maximum", "min": "minimum"}[name], a, b)
         if at.dtype is bool_:
@@ -47,31 +47,31 @@ def extreme(name: str) -> Emit:
 def absorbing(op: str) -> Emit:
     """A product or quotient that a zero first operand absorbs."""
 
-    def emit(at: At, a: str, b: str) -> str:
+    def emit(at: OpBuilder, a: str, b: str) -> str:
         zero = at.compare("oeq", "eq", a, at.number(0))
         return at.choose(zero, a, at.do(op, a, b))
 
     return emit
 
 
-def zzmul(at: At, a: str, b: str) -> str:
+def zzmul(at: OpBuilder, a: str, b: str) -> str:
     """A product that a zero on either side absorbs."""
     zero = at.number(0)
     product = at.choose(at.compare("oeq", "eq", b, zero), zero, at.do("fmul", a, b))
     return at.choose(at.compare("oeq", "eq", a, zero), zero, product)
 
 
-def neg(at: At, x: str) -> str:
+def neg(at: OpBuilder, x: str) -> str:
     return at.do("fneg", x) if at.float else at.do("sub", at.number(0), x)
 
 
-def absolute(at: At, x: str) -> str:
+def absolute(at: OpBuilder, x: str) -> str:
     if at.float:
         return at.call("fabs", x)
     return at.call("abs", x, extra="i1 false") if at.signed else x
 
 
-def sign(at: At, x: str) -> str:
+def sign(at: OpBuilder, x: str) -> str:
     positive = at.compare("ogt", "gt", x, at.number(0))
     zero = at.compare("oeq", "eq", x, at.number(0))
     if not at.float:
@@ -83,7 +83,7 @@ def sign(at: At, x: str) -> str:
     return at.choose(positive, at.number(1), rest)
 
 
-def sign_bit(at: At, x: str) -> str:
+def sign_bit(at: OpBuilder, x: str) -> str:
     whole, found = bits_of(at, x)
     return whole.compare("", "lt", found, whole.number(0))
 
@@ -99,7 +99,7 @@ STEPS = {
 }
 
 
-def next_after(at: At, a: str, b: str) -> str:
+def next_after(at: OpBuilder, a: str, b: str) -> str:
     step, least = STEPS[at.dtype.name]
     in_float16 = at.dtype.name == "float16"
     at = at.of(float32) if at.dtype.is_half else at
@@ -123,38 +123,38 @@ def next_after(at: At, a: str, b: str) -> str:
     return at.choose(at.compare("uno", "", a, b), at.do("fadd", a, b), moved)
 
 
-def relu(at: At, x: str) -> str:
+def relu(at: OpBuilder, x: str) -> str:
     above = at.compare("ugt", "gt", x, at.number(0))  # a NaN stays
     return at.choose(above, x, at.number(0))
 
 
-def reciprocal(at: At, x: str) -> str:
+def reciprocal(at: OpBuilder, x: str) -> str:
     return at.do("fdiv", at.number(1), x)
 
 
-def clamp(at: At, x: str, low: str, high: str) -> str:
+def clamp(at: OpBuilder, x: str, low: str, high: str) -> str:
     return extreme("min")(at, extreme("max")(at, x, low), high)
 
 
-def is_infinite(at: At, x: str) -> str:
+def is_infinite(at: OpBuilder, x: str) -> str:
     return at.compare("oeq", "", at.call("fabs", x), at.number(math.inf))
 
 
-def is_finite(at: At, x: str) -> str:
+def is_finite(at: OpBuilder, x: str) -> str:
     return at.compare("one", "", at.call("fabs", x), at.number(math.inf))
 
 
-def floor_div(at: At, a: str, b: str) -> str:
+def floor_div(at: OpBuilder, a: str, b: str) -> str:
     return _float_divmod(at, a, b)[0] if at.float else _integer_floor_div(at, a, b)
 
 
-def mod(at: At, a: str, b: str) -> str:
+def mod(at: OpBuilder, a: str, b: str) -> str:
     if at.float:
         return _float_divmod(at, a, b)[1]
     return at.do("sub", a, at.do("mul", _integer_floor_div(at, a, b), b))
 
 
-def _integer_floor_div(at: At, a: str, b: str) -> str:
+def _integer_floor_div(at: OpBuilder, a: str, b: str) -> str:
     """Rounded down; by zero gives zero. The one quotient that overflows wraps."""
     nought, one = at.number(0), at.number(1)
     zero = at.compare("", "eq", b, nought)
@@ -171,7 +171,7 @@ def _integer_floor_div(at: At, a: str, b: str) -> str:
     return at.choose(zero, nought, quotient)
 
 
-def _float_divmod(at: At, a: str, b: str) -> tuple[str, str]:
+def _float_divmod(at: OpBuilder, a: str, b: str) -> tuple[str, str]:
     """NumPy's floor quotient and remainder: the remainder has the sign of the divisor."""
     zero = at.number(0)
     rest = at.libm("fmod", a, b)
@@ -192,7 +192,7 @@ def _float_divmod(at: At, a: str, b: str) -> tuple[str, str]:
     return at.choose(by_zero, exact, whole), at.choose(by_zero, rest, remainder)
 
 
-def power(at: At, a: str, b: str) -> str:
+def power(at: OpBuilder, a: str, b: str) -> str:
     if at.float:
         return mathematics.pow(at, a, b)
     name = f"math.pow.{'s' if at.signed else 'u'}.{at.scalar}"
@@ -203,7 +203,7 @@ def power(at: At, a: str, b: str) -> str:
 def shift(op: str) -> Emit:
     """A shift by the width or more, or by a negative count, moves every bit out."""
 
-    def emit(at: At, a: str, b: str) -> str:
+    def emit(at: OpBuilder, a: str, b: str) -> str:
         name = ("ashr" if at.signed else "lshr") if op == "right" else "shl"
         width = 8 * at.dtype.itemsize
         count = b.removeprefix(f"splat ({at.scalar} ").removesuffix(")")

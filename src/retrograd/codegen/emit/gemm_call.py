@@ -5,22 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from retrograd.codegen.builder import Writer
-from retrograd.codegen.emit.kernel import KernelWriter
+from retrograd.codegen.builder import FunctionBuilder
+from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.lane_strides import steps_of
-from retrograd.codegen.emit.loops import Carried, at_start, walk
+from retrograd.codegen.emit.loops import Carried, at_start, emit_loops
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.codegen.gemm.split_k import join_others, over_part
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.schedule.cost_model import known
-from retrograd.schedule.loop_nest import Nest
+from retrograd.schedule.loop_nest import LoopNest
 from retrograd.schedule.strided_views import FAR, FEW, FEW_FAR, NEAR, SPREAD
 
 LANES = 16  # the most columns of a vector
 
 
-def gemm(w: KernelWriter, nest: Nest) -> None:
+def gemm(w: KernelEmitter, nest: LoopNest) -> None:
     """Calls for the matrices of a stack."""
     w.begin(nest)
     named = any(isinstance(nest.info[s].attr, Dim) for s in "mnk")
@@ -31,7 +31,7 @@ def gemm(w: KernelWriter, nest: Nest) -> None:
 
 
 def _either(
-    w: KernelWriter, condition: str, yes: Callable[..., None], no: Callable[..., None]
+    w: KernelEmitter, condition: str, yes: Callable[..., None], no: Callable[..., None]
 ) -> None:
     first, second, done = w.label(), w.label(), w.label()
     w.branch(condition, first, second)
@@ -44,7 +44,7 @@ def _either(
     w.start_block(done)
 
 
-def _are_few(w: KernelWriter, nest: Nest) -> str:
+def _are_few(w: KernelEmitter, nest: LoopNest) -> str:
     """Whether the matrices are so small that to copy blocks of them, as the routine for large ones
     does, takes more time than it saves; much as `wants_routine` decides where sizes are known."""
     m, n, k = (w.scalar(nest.info[s]) for s in "mnk")
@@ -68,7 +68,7 @@ def _are_few(w: KernelWriter, nest: Nest) -> str:
     return w.new(f"and i1 {few}, {w.new(f'icmp sgt i64 {least}, 0')}")
 
 
-def _small(w: KernelWriter, nest: Nest) -> None:
+def _small(w: KernelEmitter, nest: LoopNest) -> None:
     """A call for all matrices along the last axis of a stack."""
     info = nest.info
     left, right, out = info["buffers"]
@@ -110,10 +110,10 @@ def _small(w: KernelWriter, nest: Nest) -> None:
             call("1")
         return []
 
-    walk(w, 0, last if together else len(nest.loops), inside)
+    emit_loops(w, 0, last if together else len(nest.loops), inside)
 
 
-def _large(w: KernelWriter, nest: Nest) -> None:
+def _large(w: KernelEmitter, nest: LoopNest) -> None:
     """A call for each matrix of a stack."""
     info = nest.info
     m, n, k = (w.scalar(info[s]) for s in "mnk")
@@ -145,17 +145,17 @@ def _large(w: KernelWriter, nest: Nest) -> None:
             _join_others(w, nest, (lo, hi), starts[2])
         return []
 
-    walk(w, 0, len(nest.loops), inside)
+    emit_loops(w, 0, len(nest.loops), inside)
 
 
-def _join_others(w: KernelWriter, nest: Nest, rows: tuple[str, str], start: str) -> None:
+def _join_others(w: KernelEmitter, nest: LoopNest, rows: tuple[str, str], start: str) -> None:
     """Where the group of products that was added to ends, add it to others."""
     m, n, k = (nest.info[s].attr for s in "mnk")
     out, (lo, hi) = nest.info["buffers"][2], rows
     dtype = out.type.dtype
     tile = Tile.of(w.machine, dtype)
     for which in ("keep", "join"):
-        w.declare(over_part(tile, which, lambda: Writer(w.declare)))
+        w.declare(over_part(tile, which, lambda: FunctionBuilder(w.declare)))
     ends, on = w.label(), w.label()
     whole = w.new(f"icmp eq i64 {w.new(f'and i64 {hi}, {PRODUCTS.group - 1}')}, 0")
     ended = w.new(f"icmp eq i64 {hi}, {k}")
@@ -174,7 +174,7 @@ def _join_others(w: KernelWriter, nest: Nest, rows: tuple[str, str], start: str)
 
 
 def _call(
-    w: KernelWriter, nest: Nest, sizes: tuple[str, str, str], starts: list[str], layout: str,
+    w: KernelEmitter, nest: LoopNest, sizes: tuple[str, str, str], starts: list[str], layout: str,
     more: str = "false", soon: str = "null", name: str = "rg_gemm_",
 ) -> None:  # fmt: skip
     """One matrix product: where the matrices start, and the layout of the left one."""
@@ -195,7 +195,7 @@ def _call(
     )
 
 
-def _spread(w: KernelWriter, nest: Nest, lo: str, hi: str) -> None:
+def _spread(w: KernelEmitter, nest: LoopNest, lo: str, hi: str) -> None:
     """The same for a left matrix whose rows and columns are not evenly spaced. Tables of offsets
     are in the memory that the routine would copy such a matrix to: all columns, and some rows."""
     rows, columns = nest.info["spread"]
@@ -215,12 +215,12 @@ def _spread(w: KernelWriter, nest: Nest, lo: str, hi: str) -> None:
         _call(w, nest, (m, n, k), [a, b, y], f"ptr {places}, ptr {steps}", name="rg_gemm_spread_")
         return []
 
-    walk(w, 0, len(nest.loops), inside)
+    emit_loops(w, 0, len(nest.loops), inside)
     w.close_loop(some)
 
 
 def _offsets(
-    w: KernelWriter, axes: Sequence[tuple[int, int]], table: str, first: str, count: str
+    w: KernelEmitter, axes: Sequence[tuple[int, int]], table: str, first: str, count: str
 ) -> None:
     """Write where so many rows lie, from the first one on."""
     loop = w.open_loop(count)
@@ -234,7 +234,7 @@ def _offsets(
     w.close_loop(loop)
 
 
-def _soon(w: KernelWriter, nest: Nest, lo: str, hi: str) -> str:
+def _soon(w: KernelEmitter, nest: LoopNest, lo: str, hi: str) -> str:
     """The table of what the routine is to fetch meanwhile: addresses and bytes, then zeros."""
     listed = nest.info.get("soon", [])
     if not (listed and hi):
@@ -253,7 +253,7 @@ def _soon(w: KernelWriter, nest: Nest, lo: str, hi: str) -> str:
     return table
 
 
-def _strides(w: KernelWriter, nest: Nest, name: str) -> tuple[str, str]:
+def _strides(w: KernelEmitter, nest: LoopNest, name: str) -> tuple[str, str]:
     """From row to row of a matrix, and from column to column."""
     _, turned, leading = nest.info[name]
     lead = w.scalar(leading)

@@ -15,29 +15,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.elementwise import ELEMENTWISE, EXACT
 from retrograd.codegen.emit.lane_strides import depends, steps_of
 from retrograd.codegen.emit.transposed_loads import columns, loop_to_turn
-from retrograd.codegen.op_builder import At
-from retrograd.codegen.target import Machine
+from retrograd.codegen.op_builder import OpBuilder
+from retrograd.codegen.target import Target
 from retrograd.errors import BackendError
 from retrograd.ir import Dim, bool_, int64
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.loop_nest import LANES, Nest, Store, live
-from retrograd.schedule.ssa import Value
+from retrograd.schedule.loop_nest import LANES, LoopNest, Store, live
+from retrograd.schedule.ssa import SSAValue
 from retrograd.schedule.tiling.affine import loops_of
 from retrograd.schedule.tiling.analysis import cut_of, sum_cut
 
-Names = dict[Value, list[str]]  # a name for each copy, or one for all
+Names = dict[SSAValue, list[str]]  # a name for each copy, or one for all
 
 
-class KernelWriter(Writer):
+class KernelEmitter(FunctionBuilder):
     """Writes one kernel. `parameters` are its buffers and sizes in the order of first use. With
     `rows`, the function does only the rows from `%lo` up to `%hi` of so many."""
 
     def __init__(
-        self, declare: Callable[[str], None], machine: Machine, rows: int | Dim = 0,
+        self, declare: Callable[[str], None], machine: Target, rows: int | Dim = 0,
         summing: bool = False, light: bool = False, polls: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(declare, brief=light and machine.width == 1)
@@ -51,7 +51,7 @@ class KernelWriter(Writer):
         self.rows = 1  # of a tile
         self.mask: str | None = None  # lanes that count, where not all do
         # What is read of rows for several steps of a contraction at once, and the step.
-        self.turned: dict[tuple[Value, int], str] | None = None
+        self.turned: dict[tuple[SSAValue, int], str] | None = None
         self.step = ""
         self.even = True  # the rows of a tile follow one another
 
@@ -93,16 +93,16 @@ class KernelWriter(Writer):
         return self.new(f"getelementptr {kind}, ptr {self.parameter(buffer)}, i64 {offset}")
 
     # -- a nest -------------------------------------------------------------------------------
-    def begin(self, nest: Nest) -> None:
+    def begin(self, nest: LoopNest) -> None:
         """Start a nest: find out what its values depend on, write those that need no loop."""
         self.nest, self.copies, self.mask = nest, 1, None
         self.counters: dict[int, list[str]] = {}
         self.in_blocks: set[int] = set()  # loops that go through a part at a time, see summing.py
-        self.levels: list[list[Value]] = [[] for _ in range(len(nest.loops) + 2)]
-        self.uses: dict[Value, int] = {}  # loops a value depends on, as bits
+        self.levels: list[list[SSAValue]] = [[] for _ in range(len(nest.loops) + 2)]
+        self.uses: dict[SSAValue, int] = {}  # loops a value depends on, as bits
         self._scalars: list[Names] = [{}]  # by open loop
         self._vectors: list[Names] = [{}]
-        self._pointers: list[dict[tuple[Buffer, Value], str]] = [{}]
+        self._pointers: list[dict[tuple[Buffer, SSAValue], str]] = [{}]
         for v in live(nest):
             self.levels[v.depth].append(v)
             uses = 1 << v.attr if v.op == "loop" else 0
@@ -120,11 +120,11 @@ class KernelWriter(Writer):
         self.place(0)
         self._cut()
 
-    def varies(self, v: Value) -> bool:
+    def varies(self, v: SSAValue) -> bool:
         """Whether a value differs between lanes."""
         return depends(self.uses[v], self.nest.vec)
 
-    def is_vector(self, v: Value) -> bool:
+    def is_vector(self, v: SSAValue) -> bool:
         """Whether a value is written as a vector."""
         return self.lanes > 1 and self.varies(v) and self.strides[v] is None
 
@@ -228,14 +228,14 @@ class KernelWriter(Writer):
                 for t in range(count):
                     self.vector(v, t)
 
-    def _copied(self, v: Value) -> bool:
+    def _copied(self, v: SSAValue) -> bool:
         return depends(self.uses[v], self.nest.tile)
 
-    def _is_even(self, v: Value) -> bool:
+    def _is_even(self, v: SSAValue) -> bool:
         """Whether a value grows by a known number from row to row of a tile."""
         return self.even and isinstance(self.tile_steps[v], int) and not self.is_vector(v)
 
-    def scalar(self, v: Value, t: int = 0) -> str:
+    def scalar(self, v: SSAValue, t: int = 0) -> str:
         """A value in its first lane."""
         found = _find(self._scalars, v, t)
         if not found and t:
@@ -250,7 +250,7 @@ class KernelWriter(Writer):
             self._scalars[-1].setdefault(v, [""] * self.copies)[t] = found
         return found
 
-    def vector(self, v: Value, t: int = 0) -> str:
+    def vector(self, v: SSAValue, t: int = 0) -> str:
         """A value in all lanes; that is the scalar where there is one lane."""
         if self.lanes == 1:
             return self.scalar(v, t)
@@ -263,7 +263,7 @@ class KernelWriter(Writer):
             names[t] = found
         return found
 
-    def _widened(self, v: Value, t: int) -> str:
+    def _widened(self, v: SSAValue, t: int) -> str:
         if v.op == "const":
             return types.literal(v.attr, v.dtype, self.lanes)
         first = types.broadcast(self, self.scalar(v, t), v.dtype, self.lanes)
@@ -282,10 +282,10 @@ class KernelWriter(Writer):
         kind = types.register_type(int64, self.lanes)
         return self.new(f"mul nsw {kind} {wide}, {self._steps(1)}")
 
-    def get(self, v: Value, t: int, lanes: int) -> str:
+    def get(self, v: SSAValue, t: int, lanes: int) -> str:
         return self.scalar(v, t) if lanes == 1 else self.vector(v, t)
 
-    def _value(self, v: Value, t: int, lanes: int) -> str:
+    def _value(self, v: SSAValue, t: int, lanes: int) -> str:
         core = CORE.get(v.op)
         if core is not None:
             return core(self, v, t, lanes)
@@ -293,14 +293,14 @@ class KernelWriter(Writer):
         if emit is None:
             raise BackendError(f"the llvm backend has no lowering of {v.op!r}")
         # The operands of select differ in dtype; its last ones are like the result.
-        at = At(self, v.args[-1].dtype, lanes)
+        at = OpBuilder(self, v.args[-1].dtype, lanes)
         result = emit(at, *[self.get(a, t, lanes) for a in v.args])
         if v.dtype.is_half and v.op not in EXACT:
             result = types.rounded(self, result, v.dtype, lanes)
         return result
 
     # -- memory -------------------------------------------------------------------------------
-    def pointer(self, buffer: Buffer, position: Value, t: int = 0) -> str:
+    def pointer(self, buffer: Buffer, position: SSAValue, t: int = 0) -> str:
         """The address of an element, in its first lane."""
         step = self.tile_steps[position]
         if t == 0 or not self._copied(position) or not self._is_even(position):
@@ -317,7 +317,7 @@ class KernelWriter(Writer):
         first, kind = self.pointer(buffer, position), types.memory_type(buffer.type.dtype)
         return self.new(f"getelementptr {kind}, ptr {first}, i64 {t * step}")
 
-    def read(self, v: Value, t: int, lanes: int) -> str:
+    def read(self, v: SSAValue, t: int, lanes: int) -> str:
         """A load."""
         (offset,), buffer = v.args, v.attr
         if lanes == 1:
@@ -334,7 +334,7 @@ class KernelWriter(Writer):
         base, at = self.parameter(buffer), self.vector(offset, t)
         return types.gather(self, base, at, v.dtype, lanes, self.mask)
 
-    def _column(self, v: Value, t: int) -> str:
+    def _column(self, v: SSAValue, t: int) -> str:
         """What a load reads at a step of those whose rows are read at once: they are kept where it
         is first written."""
         assert self.turned is not None
@@ -372,7 +372,7 @@ class KernelWriter(Writer):
         self._vectors.pop()
         self._pointers.pop()
 
-    def divisor(self, v: Value) -> str:
+    def divisor(self, v: SSAValue) -> str:
         """A size to divide by. No element of an empty array is used, but one may be computed."""
         return self.at_least_one(self.scalar(v)) if isinstance(v.attr, Dim) else self.scalar(v)
 
@@ -381,7 +381,7 @@ class KernelWriter(Writer):
         return self.new(f"call i64 @llvm.smax.i64(i64 {size}, i64 1)")
 
 
-def _find(scopes: list[Names], v: Value, t: int) -> str:
+def _find(scopes: list[Names], v: SSAValue, t: int) -> str:
     for names in reversed(scopes):
         found = names.get(v)
         if found is not None:
@@ -391,11 +391,11 @@ def _find(scopes: list[Names], v: Value, t: int) -> str:
     return ""
 
 
-Core = Callable[[KernelWriter, Value, int, int], str]
+Core = Callable[[KernelEmitter, SSAValue, int, int], str]
 
 
 def _binary(op: str, fold: Callable[[int, int], int] | None = None) -> Core:
-    def emit(w: KernelWriter, v: Value, t: int, lanes: int) -> str:
+    def emit(w: KernelEmitter, v: SSAValue, t: int, lanes: int) -> str:
         a, b = (w.get(x, t, lanes) for x in v.args)
         if fold is not None and a.isdigit() and b.isdigit():
             return str(fold(int(a), int(b)))
@@ -407,7 +407,7 @@ def _binary(op: str, fold: Callable[[int, int], int] | None = None) -> Core:
 
 
 def _division(op: str) -> Core:
-    def emit(w: KernelWriter, v: Value, t: int, lanes: int) -> str:
+    def emit(w: KernelEmitter, v: SSAValue, t: int, lanes: int) -> str:
         divisor = types.broadcast(w, w.divisor(v.args[1]), int64, lanes)
         a = w.get(v.args[0], t, lanes)
         return w.new(f"{op} {types.register_type(int64, lanes)} {a}, {divisor}")
@@ -415,11 +415,11 @@ def _division(op: str) -> Core:
     return emit
 
 
-def _choose(w: KernelWriter, v: Value, t: int, lanes: int) -> str:
-    return At(w, int64, lanes).choose(*[w.get(x, t, lanes) for x in v.args])
+def _choose(w: KernelEmitter, v: SSAValue, t: int, lanes: int) -> str:
+    return OpBuilder(w, int64, lanes).choose(*[w.get(x, t, lanes) for x in v.args])
 
 
-def _cast(w: KernelWriter, v: Value, t: int, lanes: int) -> str:
+def _cast(w: KernelEmitter, v: SSAValue, t: int, lanes: int) -> str:
     (x,) = v.args
     return types.convert(w, w.get(x, t, lanes), x.dtype, v.dtype, lanes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from retrograd.ir import Dim
-from retrograd.schedule.ssa import Value
+from retrograd.schedule.ssa import SSAValue
 
 LINEAR = frozenset(("loop", "size", "iadd", "isub", "imul"))
 
@@ -15,15 +15,15 @@ def depends(uses: int, loop: int) -> bool:
     return loop >= 0 and bool(uses >> loop & 1)
 
 
-def steps_of(uses: Mapping[Value, int], loop: int) -> dict[Value, int | Dim | None]:
+def steps_of(uses: Mapping[SSAValue, int], loop: int) -> dict[SSAValue, int | Dim | None]:
     """By how much each value grows; None where that differs. Values come after what they use."""
-    found: dict[Value, int | Dim | None] = {}
+    found: dict[SSAValue, int | Dim | None] = {}
     for v, loops in uses.items():
         found[v] = _step(v, found) if depends(loops, loop) else 0
     return found
 
 
-def _step(v: Value, known: Mapping[Value, int | Dim | None]) -> int | Dim | None:
+def _step(v: SSAValue, known: Mapping[SSAValue, int | Dim | None]) -> int | Dim | None:
     if v.op == "loop":
         return 1
     if v.op not in LINEAR:

@@ -1,8 +1,8 @@
 """Walking through the loops of a nest.
 
-`over` opens one loop and lets a function write what is inside. It decides how the iterations are
-gone through: one by one; several lanes at a time (`vec`), with a mask for the last ones; several
-rows at a time (`tile`). Loops may carry values: the function inside gets and returns them.
+`emit_loop` opens one loop and lets a function write what is inside. It decides how the iterations
+are gone through: one by one; several lanes at a time (`vec`), with a mask for the last ones;
+several rows at a time (`tile`). Loops may carry values: the function inside gets and returns them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from retrograd.codegen import types
-from retrograd.codegen.emit.kernel import KernelWriter
+from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.ir import Dim, bool_
 from retrograd.schedule.cost_model import known
 
@@ -21,16 +21,18 @@ ROWS = 8  # the most rows of a tile
 SHORT_TEXT = 80  # values of a nest whose last lanes are written for vectors of two sizes
 
 
-def walk(w: KernelWriter, first: int, last: int, inside: Inside, kinds: Sequence[str] = (),
+def emit_loops(w: KernelEmitter, first: int, last: int, inside: Inside, kinds: Sequence[str] = (),
          values: Carried | None = None) -> Carried:  # fmt: skip
     """All loops from `first` up to, not including, `last`. `kinds` are the types of what is
     carried."""
     if first == last:
         return inside(values or [])
-    return over(w, first, lambda v: walk(w, first + 1, last, inside, kinds, v), kinds, values)
+    return emit_loop(
+        w, first, lambda v: emit_loops(w, first + 1, last, inside, kinds, v), kinds, values
+    )
 
 
-def over(w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str] = (),
+def emit_loop(w: KernelEmitter, number: int, inside: Inside, kinds: Sequence[str] = (),
          values: Carried | None = None) -> Carried:  # fmt: skip
     """One loop of the nest."""
     how = _plain
@@ -39,11 +41,11 @@ def over(w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str] = ()
     elif number == w.nest.tile and w.rows > 1:
         how = _tiled
     elif number == w.turning:
-        how = _turned
+        how = transposed
     return how(w, number, inside, kinds, values or [])
 
 
-def at_start(w: KernelWriter, number: int, inside: Callable[[str], None]) -> None:
+def at_start(w: KernelEmitter, number: int, inside: Callable[[str], None]) -> None:
     """The first pass through a loop alone, for what goes on from there by itself; `inside` is told
     how many there are."""
     start, end = w.bounds(number)
@@ -56,7 +58,7 @@ def at_start(w: KernelWriter, number: int, inside: Callable[[str], None]) -> Non
     _at(w, number, [start], once, [])
 
 
-def _at(w: KernelWriter, number: int, counters: list[str], inside: Inside, v: Carried) -> Carried:
+def _at(w: KernelEmitter, number: int, counters: list[str], inside: Inside, v: Carried) -> Carried:
     """One pass through the inside of a loop."""
     w.counters[number] = counters
     w.enter()
@@ -67,7 +69,7 @@ def _at(w: KernelWriter, number: int, counters: list[str], inside: Inside, v: Ca
 
 
 def _loop(
-    w: KernelWriter, number: int, bounds: tuple[str, str], step: int, inside: Inside,
+    w: KernelEmitter, number: int, bounds: tuple[str, str], step: int, inside: Inside,
     kinds: Sequence[str], values: Carried, place: Callable[[str], str] = str,
 ) -> Carried:  # fmt: skip
     """Iterations at the `place` of each counter."""
@@ -90,7 +92,7 @@ def _loop(
     return outer.values
 
 
-def looks(w: KernelWriter, number: int) -> int:
+def looks(w: KernelEmitter, number: int) -> int:
     """After how many iterations of a loop to look if the run is to stop; 0 if another one does."""
     nest = w.nest
     if not w.polls or nest.kind == "gemm":  # whose routine looks
@@ -105,7 +107,7 @@ def looks(w: KernelWriter, number: int) -> int:
     return max(LOOK // max(inner, 1), 1) if first else 0
 
 
-def look(w: KernelWriter) -> None:
+def look(w: KernelEmitter) -> None:
     """Return, if the run is to stop: whoever called this does not go on."""
     word = w.new("load atomic i64, ptr %stop monotonic, align 8")
     over, on = w.label(), w.label()
@@ -116,7 +118,7 @@ def look(w: KernelWriter) -> None:
 
 
 def _plain(
-    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+    w: KernelEmitter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
 ) -> Carried:
     start, end = w.bounds(number)
     if start == "0" and end == "1":
@@ -125,7 +127,7 @@ def _plain(
 
 
 def _lanes(
-    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+    w: KernelEmitter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
 ) -> Carried:
     """Whole vectors, then what is left, under a mask; all under a mask where the text is to be
     short."""
@@ -164,7 +166,7 @@ def _lanes(
 
 
 def backwards(
-    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+    w: KernelEmitter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
 ) -> Carried:
     """Whole vectors from the end of the loop on, then what is left at its start, under a mask."""
     _, end = w.bounds(number)
@@ -182,7 +184,7 @@ def backwards(
     return _last_lanes(w, number, "0", rest, inside, kinds, values)
 
 
-def _one_lane(w: KernelWriter, number: int, at: str, inside: Inside, values: Carried) -> Carried:
+def _one_lane(w: KernelEmitter, number: int, at: str, inside: Inside, values: Carried) -> Carried:
     """One lane is a scalar. (And LLVM 22 writes too much where a store of one lane narrows.)"""
     lanes, w.lanes = w.lanes, 1
     values = _at(w, number, [at], inside, values)
@@ -191,7 +193,7 @@ def _one_lane(w: KernelWriter, number: int, at: str, inside: Inside, values: Car
 
 
 def _last_lanes(
-    w: KernelWriter, number: int, at: str, rest: str, inside: Inside, kinds: Sequence[str],
+    w: KernelEmitter, number: int, at: str, rest: str, inside: Inside, kinds: Sequence[str],
     values: Carried,
 ) -> Carried:  # fmt: skip
     """The lanes left, if any; a reduction of a known length takes none rather than branch, but for
@@ -219,14 +221,14 @@ def _last_lanes(
     ]
 
 
-def _halves(w: KernelWriter) -> bool:
+def _halves(w: KernelEmitter) -> bool:
     """Whether few lanes are worth a vector of half the size: rows of a named length may be short,
     and what is done with them takes longer in longer vectors."""
     named = isinstance(w.nest.loops[w.nest.vec], Dim)
     return named and w.nest.kind == "map" and w.lanes >= 8 and len(w.uses) <= SHORT_TEXT
 
 
-def _in_fewer_lanes(w: KernelWriter, lanes: int, write: Callable[[], object]) -> None:
+def _in_fewer_lanes(w: KernelEmitter, lanes: int, write: Callable[[], object]) -> None:
     before, known = w.lanes, w._vectors
     w.lanes, w._vectors = lanes, [{} for _ in known]
     write()
@@ -234,7 +236,7 @@ def _in_fewer_lanes(w: KernelWriter, lanes: int, write: Callable[[], object]) ->
 
 
 def _hidden(
-    w: KernelWriter, number: int, at: str, rest: str, inside: Inside, values: Carried
+    w: KernelEmitter, number: int, at: str, rest: str, inside: Inside, values: Carried
 ) -> Carried:
     _hide(w, rest)
     new = _at(w, number, [at], inside, values)
@@ -242,7 +244,7 @@ def _hidden(
     return new
 
 
-def _hide(w: KernelWriter, rest: str) -> None:
+def _hide(w: KernelEmitter, rest: str) -> None:
     """Have only the first lanes count, so many as are left."""
     kind = f"<{w.lanes} x i64>"
     first = w.new(f"insertelement {kind} poison, i64 {rest}, i64 0")
@@ -252,7 +254,7 @@ def _hide(w: KernelWriter, rest: str) -> None:
 
 
 def _tiled(
-    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+    w: KernelEmitter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
 ) -> Carried:
     """Several rows at a time, then those left."""
     start, end = w.bounds(number)
@@ -280,7 +282,7 @@ def _tiled(
     return []
 
 
-def _overlapping(w: KernelWriter, number: int, bounds: tuple[str, str], inside: Inside) -> None:
+def _overlapping(w: KernelEmitter, number: int, bounds: tuple[str, str], inside: Inside) -> None:
     """Whole tiles, of which the last one has rows that another has had; or, of fewer rows than a
     tile, one of them or of half of them. Only for results that do not depend on what was there."""
     start, end = bounds
@@ -313,7 +315,7 @@ def _overlapping(w: KernelWriter, number: int, bounds: tuple[str, str], inside: 
 
 
 def _left_at_once(
-    w: KernelWriter, number: int, start: str, end: str, left: str, rows: int, inside: Inside
+    w: KernelEmitter, number: int, start: str, end: str, left: str, rows: int, inside: Inside
 ) -> None:
     """The rows left as one more tile, in which the last one occurs again: some products are
     computed twice, which takes less time than row by row, where each step waits for the last."""
@@ -333,7 +335,7 @@ def _left_at_once(
     w.start_block(skip)
 
 
-def _left_by_halves(w: KernelWriter, number: int, start: str, left: str, inside: Inside) -> None:
+def _left_by_halves(w: KernelEmitter, number: int, start: str, left: str, inside: Inside) -> None:
     """The rows left in tiles of half the size, a quarter, and so on: what is computed for a row may
     take long, so none is done twice."""
     size = w.rows // 2
@@ -352,7 +354,9 @@ def _left_by_halves(w: KernelWriter, number: int, start: str, left: str, inside:
         size //= 2
 
 
-def _rows(w: KernelWriter, number: int, bounds: tuple[str, str], rows: int, inside: Inside) -> None:
+def _rows(
+    w: KernelEmitter, number: int, bounds: tuple[str, str], rows: int, inside: Inside
+) -> None:
     w.copies = rows
     start, end = bounds
     if start.isdigit() and end.isdigit() and int(end) - int(start) == rows:
@@ -362,8 +366,8 @@ def _rows(w: KernelWriter, number: int, bounds: tuple[str, str], rows: int, insi
     w.copies = 1
 
 
-def _turned(
-    w: KernelWriter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
+def transposed(
+    w: KernelEmitter, number: int, inside: Inside, kinds: Sequence[str], values: Carried
 ) -> Carried:
     """Several steps of a contraction at a time, whose rows are read at once; then those left."""
     start, end = w.bounds(number)
@@ -404,7 +408,7 @@ def _turned(
     return values
 
 
-def masked(w: KernelWriter, kind: str, new: str, old: str) -> str:
+def masked(w: KernelEmitter, kind: str, new: str, old: str) -> str:
     """`new` in the lanes that count, `old` in the others."""
     if w.mask is None:
         return new

@@ -1,32 +1,34 @@
-"""Regions whose kernels threads share, as functions: see `regions.py`."""
+"""Regions whose kernels threads share, as functions: see `control_flow.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from retrograd.codegen.emit.control_flow import RegionWriter
+from retrograd.codegen.emit.control_flow import ControlFlowEmitter
 from retrograd.codegen.emit.dag_walk import nodes, walk_together
-from retrograd.codegen.emit.serial_path import fit, limits_of_region, way_of_region
+from retrograd.codegen.emit.serial_path import limits_of_region, takes_serial_path, way_of_region
 from retrograd.ir import Dim
 from retrograd.ops.control import DagScan
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.control_regions import Region
+from retrograd.schedule.control_regions import ControlRegion
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.tiling.groups import Band
+from retrograd.schedule.tiling.groups import TileGroup
 
 if TYPE_CHECKING:
-    from retrograd.codegen.module import Module
+    from retrograd.codegen.module import ModuleEmitter
 
 TEAM = "ptr %block, i64 %threads, ptr %team"  # what such a region is called with
 DRIVE = "i64 @rg_drive(ptr, i64, ptr, ptr, ptr)"
 
 
-class TeamWriter(RegionWriter):
+class ParallelControlFlowEmitter(ControlFlowEmitter):
     """Writes a region that the caller goes through, and whose bands it shares with the workers of
     the team. Of the buffers in `own` each thread has one, in its scratch memory."""
 
-    def __init__(self, module: Module, check: int, stoppable: bool, own: Sequence[Buffer]) -> None:
+    def __init__(
+        self, module: ModuleEmitter, check: int, stoppable: bool, own: Sequence[Buffer]
+    ) -> None:
         super().__init__(module, check, stoppable)
         self.own = own
 
@@ -34,7 +36,7 @@ class TeamWriter(RegionWriter):
         few, most = self.label(), limits_of_region(kernel)
         if most is not None:
             many = self.label()
-            self.branch(fit(self, most, self._rows), few, many)
+            self.branch(takes_serial_path(self, most, self._rows), few, many)
             self.start_block(many)
         super().write_region(kernel)
         if most is not None:
@@ -69,15 +71,15 @@ class TeamWriter(RegionWriter):
         code = self.result_of(table)
         self.leave_if(self.new(f"icmp ne i64 {code}, 0"), code)
 
-    def _walk(self, region: Region, prim: DagScan) -> None:
-        inner = RegionWriter(self.module, self.check, self.stoppable)
+    def _walk(self, region: ControlRegion, prim: DagScan) -> None:
+        inner = ControlFlowEmitter(self.module, self.check, self.stoppable)
         nodes(inner, region, prim, "%begin", "%until")
         inner.line("ret i64 0")
         self.dims |= inner.dims
         part = self.module.function(inner, "ptr %block, i64 %begin, i64 %until")
         walk_together(self, region, prim, part)
 
-    def _bands_of(self, kernels: Sequence[Kernel]) -> list[Band]:
+    def _bands_of(self, kernels: Sequence[Kernel]) -> list[TileGroup]:
         return next(
             bands
             for bands, block in zip(self.region.bands, self.region.blocks, strict=True)

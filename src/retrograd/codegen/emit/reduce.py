@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from retrograd.codegen import types
 from retrograd.codegen.emit.blocked_sum import Chains
-from retrograd.codegen.emit.kernel import KernelWriter
-from retrograd.codegen.emit.loops import Carried, masked, walk
+from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.loops import Carried, emit_loops, masked
 from retrograd.ir import DType, bool_, int64
-from retrograd.schedule.loop_nest import Nest, Store
-from retrograd.schedule.ssa import Value
+from retrograd.schedule.loop_nest import LoopNest, Store
+from retrograd.schedule.ssa import SSAValue
 
 _COMBINE = {
     "reduce_sum": ("fadd", "add", "add"),
@@ -25,7 +25,7 @@ _CALLED = frozenset(("maximum", "minimum", "smax", "smin", "umax", "umin"))
 class Accumulation:
     """How values of one reduction are combined."""
 
-    def __init__(self, w: KernelWriter, op: str, dtype: DType) -> None:
+    def __init__(self, w: KernelEmitter, op: str, dtype: DType) -> None:
         self.w = w
         self.op = op
         self.dtype = dtype
@@ -55,7 +55,7 @@ class Accumulation:
         self.w.declare(f"{kind} @{name}({kind}, {kind})")
         return self.w.new(f"call {kind} @{name}({kind} {a}, {kind} {b})")
 
-    def take(self, total: str, value: Value, t: int) -> str:
+    def take(self, total: str, value: SSAValue, t: int) -> str:
         """The accumulated value with one more: what a loop carries on."""
         w = self.w
         if self.op != "dot":
@@ -148,7 +148,7 @@ class Accumulation:
         return self.w.new(f"shufflevector {given}, <{self.lanes} x i32> <{listed}>")
 
 
-def mapping(w: KernelWriter, nest: Nest) -> None:
+def mapping(w: KernelEmitter, nest: LoopNest) -> None:
     """Every element by itself."""
     w.begin(nest)
 
@@ -157,10 +157,10 @@ def mapping(w: KernelWriter, nest: Nest) -> None:
             w.write(w.vector(store.value), store)
         return []
 
-    walk(w, 0, len(nest.loops), inside)
+    emit_loops(w, 0, len(nest.loops), inside)
 
 
-def reduction(w: KernelWriter, nest: Nest) -> None:
+def reduction(w: KernelEmitter, nest: LoopNest) -> None:
     """Kept loops around reduced ones; see `schedule/loop_nest.py` for the order."""
     (store,) = nest.stores
     assert nest.accumulator is not None
@@ -181,24 +181,24 @@ def reduction(w: KernelWriter, nest: Nest) -> None:
         if a.adds_floats and not short:
             totals = Chains(w, take, a.combine, kinds, a.neutral).summed(nest.kept, start)
         else:
-            totals = walk(w, nest.kept, len(nest.loops), take, kinds, start)
+            totals = emit_loops(w, nest.kept, len(nest.loops), take, kinds, start)
         if nest.kind == "row":
             totals = a.trees(totals)
         for t, total in enumerate(totals):
             _finish(w, a, store, total, t)
         return []
 
-    walk(w, 0, nest.kept, result)
+    emit_loops(w, 0, nest.kept, result)
 
 
-def _so_far(w: KernelWriter, a: Accumulation, store: Store, t: int) -> str:
+def _so_far(w: KernelEmitter, a: Accumulation, store: Store, t: int) -> str:
     """What earlier rows add up to."""
     pointer = w.address(store.buffer, w.scalar(store.offset, t))
     there = types.load(w, pointer, a.dtype, w.lanes, w.mask)
     return w.new(f"select i1 {w.first}, {a.type} {a.neutral}, {a.type} {there}")
 
 
-def _finish(w: KernelWriter, a: Accumulation, store: Store, total: str, t: int) -> None:
+def _finish(w: KernelEmitter, a: Accumulation, store: Store, total: str, t: int) -> None:
     """Write a reduced value, in the dtype of the buffer."""
     row, dtype = w.nest.kind == "row", store.buffer.type.dtype
     lanes = 1 if row else w.lanes
@@ -210,7 +210,7 @@ def _finish(w: KernelWriter, a: Accumulation, store: Store, total: str, t: int) 
         w.write(value, store, t)
 
 
-def argument(w: KernelWriter, nest: Nest) -> None:
+def argument(w: KernelEmitter, nest: LoopNest) -> None:
     """The position of the first extremum; the first NaN counts as one."""
     (store,), last = nest.stores, len(nest.loops) - 1
     dtype = store.value.dtype
@@ -235,14 +235,14 @@ def argument(w: KernelWriter, nest: Nest) -> None:
         zero = types.literal(0, int64, w.lanes)
         begin = types.literal(0, dtype, w.lanes)
         kinds = [types.register_type(d, w.lanes) for d in (dtype, int64)]
-        at = walk(w, nest.kept, len(nest.loops), step, kinds, [begin, zero])[1]
+        at = emit_loops(w, nest.kept, len(nest.loops), step, kinds, [begin, zero])[1]
         w.write(at, store)
         return []
 
-    walk(w, 0, nest.kept, result)
+    emit_loops(w, 0, nest.kept, result)
 
 
-def better(w: KernelWriter, op: str, dtype: DType, value: str, old: str) -> str:
+def better(w: KernelEmitter, op: str, dtype: DType, value: str, old: str) -> str:
     """Whether a value takes the place of the extremum so far: a NaN does, once."""
     kind, more = types.register_type(dtype, w.lanes), op == "argmax"
     bits = types.register_type(bool_, w.lanes)

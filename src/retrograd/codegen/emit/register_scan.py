@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 
 from retrograd.codegen import types
 from retrograd.codegen.emit import reduce
-from retrograd.codegen.emit.kernel import KernelWriter
+from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.ir import Dim
 from retrograd.ops.control import Scan
 from retrograd.runtime.native.band_text import STOPPED
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.control_regions import Region, length_of, regions_of
+from retrograd.schedule.control_regions import ControlRegion, length_of, regions_of
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.loop_nest import Store
-from retrograd.schedule.ssa import Value
+from retrograd.schedule.ssa import SSAValue
 
 if TYPE_CHECKING:
-    from retrograd.codegen.module import Module
+    from retrograd.codegen.module import ModuleEmitter
 
 
-def of_numbers(region: Region) -> bool:
+def of_numbers(region: ControlRegion) -> bool:
     """Whether a region is a scan of which each step computes single numbers only."""
     if not isinstance(region.node.prim, Scan) or not region.carries:
         return False
@@ -36,10 +36,10 @@ def of_numbers(region: Region) -> bool:
     )
 
 
-class StepWriter(KernelWriter):
+class RegisterScanEmitter(KernelEmitter):
     """Writes the function of such a scan. `dims` are the sizes that it reads from the block."""
 
-    def __init__(self, module: Module, stoppable: bool) -> None:
+    def __init__(self, module: ModuleEmitter, stoppable: bool) -> None:
         super().__init__(module.declare, module.machine, light=module.plan.light)
         self.module = module
         self.stoppable = stoppable
@@ -112,7 +112,7 @@ class StepWriter(KernelWriter):
         at = self.rows_at.get(what) if isinstance(what, Buffer) else None
         return at or super().parameter(what)
 
-    def read(self, v: Value, t: int, lanes: int) -> str:
+    def read(self, v: SSAValue, t: int, lanes: int) -> str:
         return self.known.get(v.attr) or super().read(v, t, lanes)
 
     def write(self, value: str, store: Store, t: int = 0) -> None:

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from retrograd.codegen import types
 from retrograd.codegen.emit.compensated_sum import more, settled, two_product, two_sum
 from retrograd.codegen.emit.elementwise import ELEMENTWISE
-from retrograd.codegen.emit.kernel import KernelWriter
-from retrograd.codegen.emit.loops import Carried, backwards, masked, over, walk
+from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.loops import Carried, backwards, emit_loop, emit_loops, masked
 from retrograd.codegen.emit.reduce import Accumulation, better
-from retrograd.codegen.op_builder import At
+from retrograd.codegen.op_builder import OpBuilder
 from retrograd.ir import float64, int64
-from retrograd.schedule.loop_nest import Nest
-from retrograd.schedule.ssa import Value
+from retrograd.schedule.loop_nest import LoopNest
+from retrograd.schedule.ssa import SSAValue
 
 _EXTREMA = {"cumargmax": "argmax", "cumargmin": "argmin"}
 
 
-def scan(w: KernelWriter, nest: Nest) -> None:
+def scan(w: KernelEmitter, nest: LoopNest) -> None:
     """Along the innermost loop, one element after the other."""
     w.begin(nest)
     if nest.op in _EXTREMA:
@@ -31,12 +31,15 @@ def scan(w: KernelWriter, nest: Nest) -> None:
         _running(w, nest)
 
 
-def _is_float(nest: Nest) -> bool:
+def _is_float(nest: LoopNest) -> bool:
     return nest.accumulator is not None and nest.accumulator.is_float
 
 
 def _through(
-    w: KernelWriter, nest: Nest, count: int, step: Callable[[At, Carried], tuple[Carried, str]]
+    w: KernelEmitter,
+    nest: LoopNest,
+    count: int,
+    step: Callable[[OpBuilder, Carried], tuple[Carried, str]],
 ) -> None:
     """Along the innermost loop with so many numbers of float64 from element to element; a step
     gives the next ones, and the result of its element."""
@@ -44,43 +47,43 @@ def _through(
     dtype = store.buffer.type.dtype
 
     def element(carried: Carried) -> Carried:
-        after, result = step(At(w, float64, w.lanes), carried)
+        after, result = step(OpBuilder(w, float64, w.lanes), carried)
         w.write(types.convert(w, result, float64, dtype, w.lanes), store)
         return after
 
     def row(_: Carried) -> Carried:
         kind = types.register_type(float64, w.lanes)
         nothing = types.literal(-0.0, float64, w.lanes)
-        walk(w, nest.kept, len(nest.loops), element, [kind] * count, [nothing] * count)
+        emit_loops(w, nest.kept, len(nest.loops), element, [kind] * count, [nothing] * count)
         return []
 
-    walk(w, 0, nest.kept, row)
+    emit_loops(w, 0, nest.kept, row)
 
 
-def _wide(w: KernelWriter, v: Value) -> str:
+def _wide(w: KernelEmitter, v: SSAValue) -> str:
     return types.convert(w, w.vector(v), v.dtype, float64, w.lanes)
 
 
-def _is_double(nest: Nest) -> bool:
+def _is_double(nest: LoopNest) -> bool:
     """Whether what a scan has so far takes two numbers of float64."""
     return nest.accumulator is float64
 
 
-def _sums(w: KernelWriter, nest: Nest) -> None:
+def _sums(w: KernelEmitter, nest: LoopNest) -> None:
     value = nest.stores[0].value
 
-    def one(at: At, carried: Carried) -> tuple[Carried, str]:
+    def one(at: OpBuilder, carried: Carried) -> tuple[Carried, str]:
         total = at.do("fadd", carried[0], _wide(w, value))
         return [total], total
 
-    def two(at: At, carried: Carried) -> tuple[Carried, str]:
+    def two(at: OpBuilder, carried: Carried) -> tuple[Carried, str]:
         after = [*more(at, carried[0], carried[1], _wide(w, value))]
         return after, settled(at, *after)
 
     _through(w, nest, *((2, two) if _is_double(nest) else (1, one)))
 
 
-def _running(w: KernelWriter, nest: Nest) -> None:
+def _running(w: KernelEmitter, nest: LoopNest) -> None:
     (store,) = nest.stores
     assert nest.accumulator is not None
     a = Accumulation(w, nest.op, nest.accumulator)
@@ -91,28 +94,28 @@ def _running(w: KernelWriter, nest: Nest) -> None:
         return [total]
 
     def result(_: Carried) -> Carried:
-        walk(w, nest.kept, len(nest.loops), step, [a.type], [a.neutral])
+        emit_loops(w, nest.kept, len(nest.loops), step, [a.type], [a.neutral])
         return []
 
-    walk(w, 0, nest.kept, result)
+    emit_loops(w, 0, nest.kept, result)
 
 
-def _recurrence(w: KernelWriter, nest: Nest) -> None:
+def _recurrence(w: KernelEmitter, nest: LoopNest) -> None:
     (store,), factor = nest.stores, nest.info["factor"]
     if not _is_float(nest):
         _whole_recurrence(w, nest)
         return
 
-    def moved(at: At, by: str, x: str) -> str:
+    def moved(at: OpBuilder, by: str, x: str) -> str:
         """`x` times a factor, which zero absorbs."""
         return ELEMENTWISE["zmul"](at, x, by)
 
-    def one(at: At, carried: Carried) -> tuple[Carried, str]:
+    def one(at: OpBuilder, carried: Carried) -> tuple[Carried, str]:
         state = moved(at, _wide(w, factor), carried[0])
         state = at.do("fadd", state, _wide(w, store.value))
         return [state], state
 
-    def two(at: At, carried: Carried) -> tuple[Carried, str]:
+    def two(at: OpBuilder, carried: Carried) -> tuple[Carried, str]:
         before, rest = carried
         by, zero = _wide(w, factor), types.literal(0.0, float64, w.lanes)
         state, lost = two_sum(at, moved(at, by, before), _wide(w, store.value))
@@ -124,26 +127,26 @@ def _recurrence(w: KernelWriter, nest: Nest) -> None:
     _through(w, nest, *((2, two) if _is_double(nest) else (1, one)))
 
 
-def _whole_recurrence(w: KernelWriter, nest: Nest) -> None:
+def _whole_recurrence(w: KernelEmitter, nest: LoopNest) -> None:
     """Of whole numbers, which wrap."""
     (store,), factor = nest.stores, nest.info["factor"]
     dtype = store.buffer.type.dtype
 
     def step(carried: Carried) -> Carried:
-        at = At(w, dtype, w.lanes)
+        at = OpBuilder(w, dtype, w.lanes)
         state = at.do("add", at.do("mul", carried[0], w.vector(factor)), w.vector(store.value))
         w.write(state, store)
         return [state]
 
     def row(_: Carried) -> Carried:
         kind, nothing = types.register_type(dtype, w.lanes), types.literal(0, dtype, w.lanes)
-        walk(w, nest.kept, len(nest.loops), step, [kind], [nothing])
+        emit_loops(w, nest.kept, len(nest.loops), step, [kind], [nothing])
         return []
 
-    walk(w, 0, nest.kept, row)
+    emit_loops(w, 0, nest.kept, row)
 
 
-def _attained(w: KernelWriter, nest: Nest) -> None:
+def _attained(w: KernelEmitter, nest: LoopNest) -> None:
     (store,), last = nest.stores, len(nest.loops) - 1
     dtype = store.value.dtype
 
@@ -166,13 +169,13 @@ def _attained(w: KernelWriter, nest: Nest) -> None:
     def result(_: Carried) -> Carried:
         kinds = [types.register_type(d, w.lanes) for d in (dtype, int64)]
         starts = [types.literal(0, d, w.lanes) for d in (dtype, int64)]
-        walk(w, nest.kept, len(nest.loops), step, kinds, starts)
+        emit_loops(w, nest.kept, len(nest.loops), step, kinds, starts)
         return []
 
-    walk(w, 0, nest.kept, result)
+    emit_loops(w, 0, nest.kept, result)
 
 
-def along(w: KernelWriter, nest: Nest) -> None:
+def along(w: KernelEmitter, nest: LoopNest) -> None:
     """Along rows, a block of lanes at a time; see `schedule/loop_nest.py` for the order."""
     (store,), reverse = nest.stores, nest.info["reverse"]
     assert nest.accumulator is not None
@@ -191,7 +194,7 @@ def along(w: KernelWriter, nest: Nest) -> None:
             step *= 2
         before = carried[0]
         if precise:
-            double = At(w, float64)
+            double = OpBuilder(w, float64)
             before = settled(double, *carried) if count == 2 else before
             before = types.convert(w, before, float64, a.dtype)
         total = a.combine(types.broadcast(w, before, a.dtype, w.lanes), x)
@@ -208,15 +211,15 @@ def along(w: KernelWriter, nest: Nest) -> None:
         return [double.do("fadd", carried[0], last)]
 
     def row(_: Carried) -> Carried:
-        go = backwards if reverse and w.lanes > 1 else over
+        go = backwards if reverse and w.lanes > 1 else emit_loop
         neutral = types.literal(a.neutral_value(), float64 if precise else a.dtype)
         go(w, nest.kept, block, [kind] * count, [neutral] * count)
         return []
 
-    walk(w, 0, nest.kept, row)
+    emit_loops(w, 0, nest.kept, row)
 
 
-def _moved(w: KernelWriter, a: Accumulation, x: str, step: int, reverse: bool) -> str:
+def _moved(w: KernelEmitter, a: Accumulation, x: str, step: int, reverse: bool) -> str:
     """The lanes moved up by a step, or down; what enters changes nothing."""
     n = w.lanes
     source = range(step, step + n) if reverse else range(-step, n - step)

@@ -5,31 +5,31 @@ from __future__ import annotations
 from retrograd.codegen import types
 from retrograd.codegen.emit.compensated_sum import more, settled
 from retrograd.codegen.emit.elementwise import ELEMENTWISE
-from retrograd.codegen.emit.kernel import KernelWriter
-from retrograd.codegen.emit.loops import Carried, Inside, walk
-from retrograd.codegen.op_builder import At
+from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.loops import Carried, Inside, emit_loops
+from retrograd.codegen.op_builder import OpBuilder
 from retrograd.ir import float64, int64
 from retrograd.ops.numerics.compensated_sum import BLOCK
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.loop_nest import Nest
+from retrograd.schedule.loop_nest import LoopNest
 
 _SOME = -128  # of a block, after one or more that were full
 
 # How an update meets what is there, by the name of the scatter.
-_MEETS = {"scatter_add": "add", "scatter_mul": "mul", "scatter_max": "max", "scatter_min": "min"}
+COMBINE = {"scatter_add": "add", "scatter_mul": "mul", "scatter_max": "max", "scatter_min": "min"}
 
 
-def scatter(w: KernelWriter, nest: Nest) -> None:
+def scatter(w: KernelEmitter, nest: LoopNest) -> None:
     """Let updates meet what is there, one after the other, in row-major order."""
     (store,) = nest.stores
     dtype = store.buffer.type.dtype
 
     def meet(_: Carried) -> Carried:
         value = w.vector(store.value)
-        if nest.op in _MEETS:
+        if nest.op in COMBINE:
             pointer = w.address(store.buffer, w.scalar(store.offset))
             before = types.load(w, pointer, dtype, w.lanes, w.mask)
-            value = ELEMENTWISE[_MEETS[nest.op]](At(w, dtype, w.lanes), before, value)
+            value = ELEMENTWISE[COMBINE[nest.op]](OpBuilder(w, dtype, w.lanes), before, value)
             value = types.rounded(w, value, dtype, w.lanes)
         w.write(value, store)
         return []
@@ -38,19 +38,19 @@ def scatter(w: KernelWriter, nest: Nest) -> None:
     depth = nest.info["at"].depth if w.places[1] else 0
 
     def each(_: Carried) -> Carried:
-        return walk(w, depth, len(nest.loops), meet)
+        return emit_loops(w, depth, len(nest.loops), meet)
 
     _own(w, nest, depth, each)
 
 
-def sums(w: KernelWriter, nest: Nest) -> None:
+def sums(w: KernelEmitter, nest: LoopNest) -> None:
     """Add updates to what is there, in blocks; see `schedule/loop_nest.py` for the order."""
     (store,), depth, last = nest.stores, nest.kept, len(nest.loops)
     dtype = store.buffer.type.dtype
     (counts, _), *totals = nest.info["work"]
 
     def add(_: Carried) -> Carried:
-        at = At(w, dtype, w.lanes)
+        at = OpBuilder(w, dtype, w.lanes)
         pointer = w.address(store.buffer, w.scalar(store.offset))
         before = types.load(w, pointer, dtype, w.lanes, w.mask)
         w.write(at.do("fadd", before, w.vector(store.value)), store)
@@ -61,7 +61,7 @@ def sums(w: KernelWriter, nest: Nest) -> None:
         count = w.new(f"add i8 {w.new(f'load i8, ptr {counter}')}, 1")
         full = w.new(f"icmp eq i8 {w.new(f'and i8 {count}, {BLOCK - 1}')}, 0")
         w.line(f"store i8 {w.new(f'select i1 {full}, i8 {_SOME}, i8 {count}')}, ptr {counter}")
-        walk(w, depth, last, add)
+        emit_loops(w, depth, last, add)
         go, skip = w.label(), w.label()
         w.branch(full, go, skip)
         w.start_block(go)
@@ -71,7 +71,7 @@ def sums(w: KernelWriter, nest: Nest) -> None:
             _carry(w, nest, [b for b, _ in totals], first)
             return []
 
-        walk(w, depth, last, carry)
+        emit_loops(w, depth, last, carry)
         w.jump(skip)
         w.start_block(skip)
         return []
@@ -80,11 +80,11 @@ def sums(w: KernelWriter, nest: Nest) -> None:
     _own(w, nest, depth, each)
 
 
-def _carry(w: KernelWriter, nest: Nest, totals: list[Buffer], first: str) -> None:
+def _carry(w: KernelEmitter, nest: LoopNest, totals: list[Buffer], first: str) -> None:
     """Add a block to the total, of which it is the first one or not, and begin another."""
     (store,) = nest.stores
     dtype, offset = store.buffer.type.dtype, w.scalar(store.offset)
-    at = At(w, float64, w.lanes)
+    at = OpBuilder(w, float64, w.lanes)
     place = w.address(store.buffer, offset)
     block = types.load(w, place, dtype, w.lanes, w.mask)
     block = types.convert(w, block, dtype, float64, w.lanes)
@@ -102,13 +102,13 @@ def _carry(w: KernelWriter, nest: Nest, totals: list[Buffer], first: str) -> Non
     types.store(w, nothing, place, dtype, w.lanes, w.mask)
 
 
-def settle(w: KernelWriter, nest: Nest) -> None:
+def settle(w: KernelEmitter, nest: LoopNest) -> None:
     """Add the totals of blocks to what is there, where there are any."""
     (store,) = nest.stores
     dtype = store.buffer.type.dtype
 
     def add(_: Carried) -> Carried:
-        at = At(w, float64, w.lanes)
+        at = OpBuilder(w, float64, w.lanes)
         block = types.convert(w, w.vector(store.value), dtype, float64, w.lanes)
         before = [w.vector(v) for v in nest.info["totals"]]
         if len(before) == 1:
@@ -122,16 +122,16 @@ def settle(w: KernelWriter, nest: Nest) -> None:
         go, skip = w.label(), w.label()
         w.branch(w.new(f"icmp slt i8 {w.scalar(nest.info['count'])}, 0"), go, skip)
         w.start_block(go)
-        walk(w, nest.kept, len(nest.loops), add)
+        emit_loops(w, nest.kept, len(nest.loops), add)
         w.jump(skip)
         w.start_block(skip)
         return []
 
     w.begin(nest)
-    walk(w, 0, nest.kept, each)
+    emit_loops(w, 0, nest.kept, each)
 
 
-def _own(w: KernelWriter, nest: Nest, depth: int, each: Inside) -> None:
+def _own(w: KernelEmitter, nest: LoopNest, depth: int, each: Inside) -> None:
     """What `each` writes for every position, in so many loops. Where threads share the places, each
     takes the updates of its own."""
     low, high = w.places
@@ -147,10 +147,10 @@ def _own(w: KernelWriter, nest: Nest, depth: int, each: Inside) -> None:
         w.start_block(skip)
         return []
 
-    walk(w, 0, depth, own if high else each)
+    emit_loops(w, 0, depth, own if high else each)
 
 
-def check(w: KernelWriter, nest: Nest) -> None:
+def check(w: KernelEmitter, nest: LoopNest) -> None:
     """Write positions counted from the front. At one out of range, leave the function with its
     value in the status block and 1 as the result: what comes later may read no memory that is not
     there."""
@@ -159,7 +159,7 @@ def check(w: KernelWriter, nest: Nest) -> None:
     dtype = store.value.dtype
 
     def inside(_: Carried) -> Carried:
-        at = At(w, int64, w.lanes)
+        at = OpBuilder(w, int64, w.lanes)
         value = types.convert(w, w.vector(store.value), dtype, int64, w.lanes)
         size = types.broadcast(w, w.scalar(nest.info["size"]), int64, w.lanes)
         place, zero = value, types.splat("i64", "0", w.lanes)
@@ -185,4 +185,4 @@ def check(w: KernelWriter, nest: Nest) -> None:
         w.write(types.convert(w, place, int64, store.buffer.type.dtype, w.lanes), store)
         return []
 
-    walk(w, 0, len(nest.loops), inside)
+    emit_loops(w, 0, len(nest.loops), inside)

@@ -11,22 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from retrograd.codegen.builder import Writer
-from retrograd.codegen.emit.control_flow import RegionWriter
+from retrograd.codegen.builder import FunctionBuilder
+from retrograd.codegen.emit.control_flow import ControlFlowEmitter
 from retrograd.ir import Dim
 from retrograd.ops.control import Scan, WhileLoop
 from retrograd.runtime.native.band_text import STOPPED
 from retrograd.runtime.native.drive_sizes import LONG_ROWS
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.tiling.groups import EACH, Band
+from retrograd.schedule.tiling.groups import EACH, TileGroup
 
 if TYPE_CHECKING:
-    from retrograd.codegen.module import Call, Module
+    from retrograd.codegen.module import KernelCall, ModuleEmitter
 
 MOST = 100  # kernels
 
 
-def limits(bands: Sequence[Band]) -> dict[Dim, int] | None:
+def limits(bands: Sequence[TileGroup]) -> dict[Dim, int] | None:
     """The most rows with which bands can be gone through in one go, by the size that tells, and
     likewise the most blocks; None where that is never, or always, so."""
     found: dict[Dim, int] = {}
@@ -42,7 +42,7 @@ def limits(bands: Sequence[Band]) -> dict[Dim, int] | None:
     return found if found and count <= MOST else None
 
 
-def fit(w: Writer, most: dict[Dim, int], load: Callable[[Dim], str]) -> str:
+def takes_serial_path(w: FunctionBuilder, most: dict[Dim, int], load: Callable[[Dim], str]) -> str:
     """Whether there is one thread, and no size above its limit."""
     condition = w.new("icmp eq i64 %threads, 1")
     for rows, limit in most.items():
@@ -51,10 +51,10 @@ def fit(w: Writer, most: dict[Dim, int], load: Callable[[Dim], str]) -> str:
     return condition
 
 
-class AloneWriter(RegionWriter):
+class SerialEmitter(ControlFlowEmitter):
     """Writes kernels of bands, one after the other, for all rows of each; they have been made."""
 
-    def __init__(self, module: Module, check: int, stoppable: bool) -> None:
+    def __init__(self, module: ModuleEmitter, check: int, stoppable: bool) -> None:
         super().__init__(module, check, stoppable)
 
     def run(self, kernels: Sequence[Kernel]) -> None:
@@ -63,7 +63,7 @@ class AloneWriter(RegionWriter):
             for kernel in band.kernels:
                 self.call(band, self.module.made(kernel), "inner")
 
-    def call(self, band: Band, call: Call, name: str) -> None:
+    def call(self, band: TileGroup, call: KernelCall, name: str) -> None:
         """One kernel, by the data of this name."""
         rows = self.size(band.rows)
         given = f"ptr %block, ptr @{name}{call.number}, i64 0, i64 {rows}"
@@ -75,9 +75,9 @@ class AloneWriter(RegionWriter):
             self.leave_if(self.asked_to_stop(), STOPPED)
 
 
-def way_of_region(module: Module, kernel: Kernel, check: int, stoppable: bool) -> str:
+def way_of_region(module: ModuleEmitter, kernel: Kernel, check: int, stoppable: bool) -> str:
     """The name of a function that goes through a loop so: `f(block)`."""
-    w = AloneWriter(module, check, stoppable)
+    w = SerialEmitter(module, check, stoppable)
     w.write_region(kernel)
     return module.function(w, "ptr %block")
 

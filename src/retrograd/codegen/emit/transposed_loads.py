@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.lane_strides import steps_of
 from retrograd.ir import DType, float32, float64
 
 if TYPE_CHECKING:
-    from retrograd.codegen.emit.kernel import KernelWriter
-    from retrograd.schedule.ssa import Value
+    from retrograd.codegen.emit.kernel import KernelEmitter
+    from retrograd.schedule.ssa import SSAValue
 
 PIECE = 16  # bytes of a part of a vector within which shuffles are fast
 
@@ -28,7 +28,7 @@ def together(dtype: DType, lanes: int) -> int:
     return min(PIECE // dtype.itemsize, lanes)
 
 
-def loop_to_turn(w: KernelWriter) -> tuple[int, int]:
+def loop_to_turn(w: KernelEmitter) -> tuple[int, int]:
     """The loop of a contraction along which what its lanes gather lies side by side, or -1, and how
     many of its steps to take at once."""
     nest, last = w.nest, len(w.nest.loops) - 1
@@ -44,7 +44,7 @@ def loop_to_turn(w: KernelWriter) -> tuple[int, int]:
     return last, together(gathered[0].dtype, w.lanes)
 
 
-def columns(w: KernelWriter, load: Value, row: str) -> list[str]:
+def columns(w: KernelEmitter, load: SSAValue, row: str) -> list[str]:
     """What a load reads at so many steps: vectors of the elements at `row` and at the rows after
     it, then of the elements beside those, and so on. Lanes that do not count have the last row
     that does."""
@@ -56,10 +56,10 @@ def columns(w: KernelWriter, load: Value, row: str) -> list[str]:
         w.new(f"getelementptr {kind}, ptr {row}, i64 {min(lane, last) * apart}")
         for lane in range(w.lanes)
     ]
-    return turned(w, rows, load.dtype)
+    return transpose_in_registers(w, rows, load.dtype)
 
 
-def turned(w: Writer, rows: Sequence[str], dtype: DType) -> list[str]:
+def transpose_in_registers(w: FunctionBuilder, rows: Sequence[str], dtype: DType) -> list[str]:
     """The first elements of rows, one row for each lane, as columns: as many as a piece of a row
     holds. Pieces that are loaded into the places of a vector where they belong need only be turned
     within."""
@@ -93,6 +93,6 @@ def turned(w: Writer, rows: Sequence[str], dtype: DType) -> list[str]:
     return [paired(two, 2, half) for two in (low, high) for half in (0, 1)]
 
 
-def _shuffled(w: Writer, kind: str, a: str, b: str, places: range | list[int]) -> str:
+def _shuffled(w: FunctionBuilder, kind: str, a: str, b: str, places: range | list[int]) -> str:
     listed = ", ".join(f"i32 {i}" for i in places)
     return w.new(f"shufflevector {kind} {a}, {kind} {b}, <{len(places)} x i32> <{listed}>")

@@ -1,12 +1,12 @@
 """The matrix product as a routine that all programs call, made for the machine at hand."""
 
 from retrograd.codegen.gemm import gemm, small
-from retrograd.codegen.target import Machine
+from retrograd.codegen.target import Target
 
 ROUTINES = {**gemm.ROUTINES, **small.SMALL}
 
 
-def routine_text(machine: Machine, name: str) -> str:
+def routine_text(machine: Target, name: str) -> str:
     """The module that defines one of the routines."""
     return (small.small_text if name in small.SMALL else gemm.routine_text)(machine, name)
 

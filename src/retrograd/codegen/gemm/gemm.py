@@ -5,9 +5,9 @@ stop)` sets
 `c[i, j] = sum over p of a[i, p] b[p, j]`, or goes on from what is in c where there is `more`: whole
 blocks of products of the same group. The element `a[i, p]` lies at `i * a_row + p * a_step` and
 `b[p, j]` at `p * b_step + j * b_column`. Of each matrix one of the strides is 1. The products of a
-result are added up in the order of `ops/numerics/summation.py`, as in the loops that `reduce.py`
-writes: to the bit it depends neither on how the work is cut nor on layouts. Where there are more
-products than are a group, a part of c at a time is computed (`groups.py`).
+result are added up in the order of `ops/numerics/summation.py`, as in the loops that
+`emit/reduce.py` writes: to the bit it depends neither on how the work is cut nor on layouts. Where
+there are more products than are a group, a part of c at a time is computed (`split_k.py`).
 
 The work is cut so that what is used again is near. A *tile* of results stays in registers: a few
 rows, and as many columns as a few vectors have. The right matrix is copied, a block at a time, into
@@ -34,12 +34,12 @@ block. There may be none (null).
 from __future__ import annotations
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.gemm import skip_zeros
 from retrograd.codegen.gemm.microkernel import Tile, tile_function
 from retrograd.codegen.gemm.packing import pack_columns, pack_rows
 from retrograd.codegen.gemm.split_k import grouped
-from retrograd.codegen.target import Machine
+from retrograd.codegen.target import Target
 from retrograd.ir import DType, float32, float64
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.schedule.loop_nest import COPIES_BYTES
@@ -62,7 +62,7 @@ LINE = 64  # bytes that are fetched at once
 PAGE = 1024  # bytes between contiguous columns of the left matrix from which on they are copied
 
 
-def routine_text(machine: Machine, name: str) -> str:
+def routine_text(machine: Target, name: str) -> str:
     """The module that defines one of the routines."""
     return _Routine(Tile.of(machine, ROUTINES[name]), "spread" in name).text(name)
 
@@ -78,8 +78,8 @@ class _Routine:
         self.declarations: dict[str, None] = {}
         self.w = self._writer()
 
-    def _writer(self) -> Writer:
-        return Writer(lambda function: self.declarations.update({function: None}))
+    def _writer(self) -> FunctionBuilder:
+        return FunctionBuilder(lambda function: self.declarations.update({function: None}))
 
     def text(self, name: str) -> str:
         """Declarations and functions."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
-from retrograd.codegen.target import Machine
+from retrograd.codegen.builder import FunctionBuilder
+from retrograd.codegen.target import Target
 from retrograd.ir import DType
 from retrograd.ops.numerics.summation import PRODUCTS
 
@@ -23,7 +23,7 @@ class Tile:
     fma: bool
 
     @staticmethod
-    def of(machine: Machine, dtype: DType) -> Tile:
+    def of(machine: Target, dtype: DType) -> Tile:
         """As many results as leave registers for a row of the right matrix and an element of the
         left one, and, where products are rounded, for a product."""
         lanes = max(machine.width * 4 // dtype.itemsize, 2)
@@ -42,17 +42,17 @@ class Tile:
     def vector(self) -> str:
         return types.register_type(self.dtype, self.lanes)
 
-    def at(self, w: Writer, pointer: str, offset: str | int) -> str:
+    def at(self, w: FunctionBuilder, pointer: str, offset: str | int) -> str:
         """The address of an element."""
         return w.new(f"getelementptr {self.scalar}, ptr {pointer}, i64 {offset}")
 
-    def load(self, w: Writer, pointer: str, mask: str | None = None) -> str:
+    def load(self, w: FunctionBuilder, pointer: str, mask: str | None = None) -> str:
         return types.load(w, pointer, self.dtype, self.lanes, mask)
 
-    def store(self, w: Writer, x: str, pointer: str, mask: str | None = None) -> None:
+    def store(self, w: FunctionBuilder, x: str, pointer: str, mask: str | None = None) -> None:
         types.store(w, x, pointer, self.dtype, self.lanes, mask)
 
-    def first_lanes(self, w: Writer, count: str) -> str:
+    def first_lanes(self, w: FunctionBuilder, count: str) -> str:
         """A mask of so many lanes."""
         kind = types.widened("i32", self.lanes)
         short = w.new(f"trunc i64 {count} to i32")
@@ -62,7 +62,7 @@ class Tile:
         steps = "<" + ", ".join(f"i32 {i}" for i in range(self.lanes)) + ">"
         return w.new(f"icmp sgt {kind} {wide}, {steps}")
 
-    def added(self, w: Writer, x: str, y: str, total: str) -> str:
+    def added(self, w: FunctionBuilder, x: str, y: str, total: str) -> str:
         """`total + x * y`, with one rounding where the machine can."""
         kind = self.vector
         if not self.fma:
@@ -80,14 +80,14 @@ PARAMETERS = (
 SPREAD = PARAMETERS.replace("i64 %a_row, i64 %a_step", "ptr %a_row, ptr %a_step")
 
 
-def offset(w: Writer, table: str, number: str) -> str:
+def offset(w: FunctionBuilder, table: str, number: str) -> str:
     """An entry of a table of offsets."""
     entry = w.new(f"load i32, ptr {w.new(f'getelementptr i32, ptr {table}, i64 {number}')}")
     return w.new(f"zext i32 {entry} to i64")
 
 
 def tile_function(
-    tile: Tile, vectors: int, w: Writer, own: bool = False, spread: bool = False
+    tile: Tile, vectors: int, w: FunctionBuilder, own: bool = False, spread: bool = False
 ) -> str:
     """The function `tileN` of N vectors: `%rows` rows of c, the last vector of each only in its
     first `%lanes` lanes, take `%k` products each, after those that they have if there are `%more`.
@@ -131,7 +131,12 @@ def tile_function(
 
 
 def with_earlier(
-    tile: Tile, outs: list[str], masks: list[str | None], totals: list[str], more: str, w: Writer
+    tile: Tile,
+    outs: list[str],
+    masks: list[str | None],
+    totals: list[str],
+    more: str,
+    w: FunctionBuilder,
 ) -> list[str]:
     """The totals added to what is at their places, where there is more. All is read before anything
     is written, as a row may be there twice."""
@@ -151,7 +156,8 @@ def with_earlier(
 
 
 def _steps(
-    tile: Tile, a: list[str], steps: tuple[str, str], at: Sequence[str], vectors: int, w: Writer,
+    tile: Tile, a: list[str], steps: tuple[str, str], at: Sequence[str], vectors: int,
+    w: FunctionBuilder,
     own: bool, spread: bool,
 ) -> list[str]:  # fmt: skip
     """The totals of these steps, and where the next one finds what it reads."""

@@ -7,14 +7,14 @@ and panels lie one after the other. What is beyond the matrix in the last vector
 from __future__ import annotations
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
-from retrograd.codegen.emit.transposed_loads import together, turned
+from retrograd.codegen.builder import FunctionBuilder
+from retrograd.codegen.emit.transposed_loads import together, transpose_in_registers
 from retrograd.codegen.gemm.microkernel import Tile
 
 PARAMETERS = "ptr noalias %to, ptr noalias %from, i64 %width, i64 %depth, i64 %step"
 
 
-def pack_rows(tile: Tile, name: str, vectors: int, w: Writer) -> str:
+def pack_rows(tile: Tile, name: str, vectors: int, w: FunctionBuilder) -> str:
     """A function that copies `%depth` rows of `%width` elements, `%step` apart, into panels of so
     many vectors. Memory is read in the order in which it lies."""
     columns, lanes = vectors * tile.lanes, tile.lanes
@@ -51,7 +51,7 @@ def pack_rows(tile: Tile, name: str, vectors: int, w: Writer) -> str:
     return f"define internal void @{name}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
 
 
-def pack_columns(tile: Tile, w: Writer) -> str:
+def pack_columns(tile: Tile, w: FunctionBuilder) -> str:
     """The function `pack_columns`, which copies `%width` columns of `%depth` elements, `%step`
     apart, into panels as wide as a tile: a few columns at a time are turned in registers."""
     lanes = tile.lanes
@@ -75,7 +75,7 @@ def pack_columns(tile: Tile, w: Writer) -> str:
         column = w.new(f"call i64 @llvm.smin.i64(i64 {column}, i64 {last})")
         columns.append(tile.at(w, "%from", w.new(f"mul i64 {column}, %step")))
     rows = w.open_loop(deep, at_once)
-    found = turned(w, [tile.at(w, c, rows.counter) for c in columns], tile.dtype)
+    found = transpose_in_registers(w, [tile.at(w, c, rows.counter) for c in columns], tile.dtype)
     for i, row in enumerate(found):
         place = w.new(f"mul i64 {w.new(f'add i64 {rows.counter}, {i}')}, {wide}")
         tile.store(w, row, tile.at(w, to, place))
@@ -86,7 +86,7 @@ def pack_columns(tile: Tile, w: Writer) -> str:
     return f"define internal void @pack_columns({PARAMETERS}) #0 {{\n{w.text()}\n}}"
 
 
-def _one_by_one(tile: Tile, to: str, bounds: tuple[str, str, str], w: Writer) -> None:
+def _one_by_one(tile: Tile, to: str, bounds: tuple[str, str, str], w: FunctionBuilder) -> None:
     """The rows that are left, fewer than are made together."""
     first, deep, wide = bounds
     rows = w.open_loop("%depth", 1, deep)

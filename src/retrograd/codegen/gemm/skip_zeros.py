@@ -11,7 +11,7 @@ zero, so nothing but a sum that is -0.
 from __future__ import annotations
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.ops.numerics.summation import PRODUCTS
 
@@ -19,7 +19,9 @@ from retrograd.ops.numerics.summation import PRODUCTS
 STEPS = 8
 
 
-def functions(tile: Tile, writers: tuple[Writer, Writer, Writer, Writer]) -> list[str]:
+def functions(
+    tile: Tile, writers: tuple[FunctionBuilder, FunctionBuilder, FunctionBuilder, FunctionBuilder]
+) -> list[str]:
     """`first_step`, `last_step`, `finite`, `some_steps`."""
     edge, far, finite, steps = writers
     return [
@@ -30,7 +32,7 @@ def functions(tile: Tile, writers: tuple[Writer, Writer, Writer, Writer]) -> lis
     ]
 
 
-def _edge(tile: Tile, w: Writer, name: str, from_end: bool) -> str:
+def _edge(tile: Tile, w: FunctionBuilder, name: str, from_end: bool) -> str:
     """How many steps at the start, or at the end, find zeros in all rows of a tile; a multiple of
     `STEPS`. Either rows or steps lie side by side."""
     bits = f"i{8 * tile.dtype.itemsize}"
@@ -91,7 +93,7 @@ def _edge(tile: Tile, w: Writer, name: str, from_end: bool) -> str:
     return f"define internal i64 @{name}({parameters}) #0 {{\n{w.text()}\n}}"
 
 
-def _finite(tile: Tile, w: Writer) -> str:
+def _finite(tile: Tile, w: FunctionBuilder) -> str:
     """Whether so many vectors hold neither infinities nor NaN: zero times them is zero."""
     zero = types.literal(0.0, tile.dtype, tile.lanes)
     loop = w.open_loop("%vectors", 1, "0", [(tile.vector, zero)])
@@ -105,7 +107,7 @@ def _finite(tile: Tile, w: Writer) -> str:
     return f"define internal i1 @finite(ptr %at, i64 %vectors) #0 {{\n{w.text()}\n}}"
 
 
-def _some_steps(tile: Tile, w: Writer) -> str:
+def _some_steps(tile: Tile, w: FunctionBuilder) -> str:
     """The rows of a tile by all panels, with `%lo` steps at the start and those from `%hi` on of
     products with zeros."""
     panels = w.open_loop("%n", tile.columns)
@@ -135,7 +137,7 @@ def _some_steps(tile: Tile, w: Writer) -> str:
     return f"define internal void @some_steps({parameters}) #0 {{\n{w.text()}\n}}"
 
 
-def _tile_steps(tile: Tile, w: Writer, vectors: int, at: tuple[str, str, str]) -> None:
+def _tile_steps(tile: Tile, w: FunctionBuilder, vectors: int, at: tuple[str, str, str]) -> None:
     """One tile: from `%lo`, unless a sum is -0 there, to `%hi`, or to the end if one is -0 then."""
     b, c, lanes = at
 
@@ -170,7 +172,7 @@ def _tile_steps(tile: Tile, w: Writer, vectors: int, at: tuple[str, str, str]) -
     w.start_block(done)
 
 
-def _holds_minus_zero(tile: Tile, w: Writer, vectors: int, c: str, lanes: str) -> str:
+def _holds_minus_zero(tile: Tile, w: FunctionBuilder, vectors: int, c: str, lanes: str) -> str:
     """Whether any of the results of a tile is -0."""
     bits = f"i{8 * tile.dtype.itemsize}"
     kind = types.widened(bits, tile.lanes)

@@ -12,10 +12,10 @@ them; there are no more.
 from __future__ import annotations
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.gemm.microkernel import Tile, with_earlier
 from retrograd.codegen.gemm.packing import pack_columns
-from retrograd.codegen.target import Machine
+from retrograd.codegen.target import Target
 from retrograd.ir import float32, float64
 from retrograd.ops.numerics.summation import PRODUCTS
 
@@ -33,13 +33,13 @@ PACKED = 1 << 12  # elements of right matrices that are turned over together
 ROWS = 8  # sums side by side that take no longer than one waits for the next product
 
 
-def small_text(machine: Machine, name: str) -> str:
+def small_text(machine: Target, name: str) -> str:
     """The module that defines one of the routines."""
     tile = Tile.of(machine, SMALL[name])
     declared: dict[str, None] = {}
 
-    def writer() -> Writer:
-        return Writer(lambda function: declared.update({function: None}))
+    def writer() -> FunctionBuilder:
+        return FunctionBuilder(lambda function: declared.update({function: None}))
 
     functions = [pack_columns(tile, writer()), _main(tile, name, writer())]
     for vectors, some in ((2, False), (1, False), (1, True)):
@@ -48,7 +48,7 @@ def small_text(machine: Machine, name: str) -> str:
     return "\n".join([*heads, *functions, "attributes #0 = { noinline nounwind }"]) + "\n"
 
 
-def _main(tile: Tile, name: str, w: Writer) -> str:
+def _main(tile: Tile, name: str, w: FunctionBuilder) -> str:
     by_rows = w.new("icmp eq i64 %b_column, 1")
     there, turn = w.label(), w.label()
     w.branch(by_rows, there, turn)
@@ -62,7 +62,7 @@ def _main(tile: Tile, name: str, w: Writer) -> str:
     return f"define void @{name}({PARAMETERS}) #0 {{\n{w.text()}\n}}"
 
 
-def _turned(tile: Tile, w: Writer) -> None:
+def _turned(tile: Tile, w: FunctionBuilder) -> None:
     """As many matrices as have room are turned over, then multiplied."""
     w.declare("i64 @llvm.smin.i64(i64, i64)")
     w.declare("i64 @llvm.smax.i64(i64, i64)")
@@ -92,7 +92,11 @@ def _turned(tile: Tile, w: Writer) -> None:
 
 
 def _strip(
-    tile: Tile, w: Writer, at: tuple[str, tuple[str, str, str], str], count: str, width: str
+    tile: Tile,
+    w: FunctionBuilder,
+    at: tuple[str, tuple[str, str, str], str],
+    count: str,
+    width: str,
 ) -> None:
     """All rows of so many matrices by so many columns: two vectors at a time, then one, then a part
     of one."""
@@ -122,7 +126,7 @@ def _strip(
         w.start_block(on)
 
 
-def _columns(tile: Tile, vectors: int, some: bool, writers: list[Writer]) -> list[str]:
+def _columns(tile: Tile, vectors: int, some: bool, writers: list[FunctionBuilder]) -> list[str]:
     """The function `columnsN`: all rows by N vectors of columns; `some_columns`: by the first
     `%lanes` of one. Where rows are left, the last tile has some that another has had; fewer rows
     than a tile are for functions of their own."""
@@ -150,7 +154,7 @@ def _columns(tile: Tile, vectors: int, some: bool, writers: list[Writer]) -> lis
     return [*found, f"define internal void @{name}({COLUMNS}) #0 {{\n{w.text()}\n}}"]
 
 
-def _tiles(tile: Tile, name: str, vectors: int, some: bool, rows: int, w: Writer) -> str:
+def _tiles(tile: Tile, name: str, vectors: int, some: bool, rows: int, w: FunctionBuilder) -> str:
     """Tiles of so many rows, of which there are as many."""
     last = w.new(f"sub i64 %m, {rows}")
     mask = tile.first_lanes(w, "%lanes") if some else None
@@ -169,7 +173,9 @@ def _tiles(tile: Tile, name: str, vectors: int, some: bool, rows: int, w: Writer
     return f"define internal void @{name}({COLUMNS}) #0 {{\n{w.text()}\n}}"
 
 
-def _few_rows(tile: Tile, name: str, vectors: int, some: bool, count: int, w: Writer) -> str:
+def _few_rows(
+    tile: Tile, name: str, vectors: int, some: bool, count: int, w: FunctionBuilder
+) -> str:
     """At most so many rows: those that are not there are the last one again."""
     mask = tile.first_lanes(w, "%lanes") if some else None
     w.declare("i64 @llvm.smin.i64(i64, i64)")
@@ -189,20 +195,20 @@ def _few_rows(tile: Tile, name: str, vectors: int, some: bool, count: int, w: Wr
     return f"define internal void @{name}({COLUMNS}) #0 {{\n{w.text()}\n}}"
 
 
-def _next(tile: Tile, w: Writer, a: str, b: str, c: str) -> list[str]:
+def _next(tile: Tile, w: FunctionBuilder, a: str, b: str, c: str) -> list[str]:
     return [tile.at(w, x, f"%{s}_next") for x, s in zip((a, b, c), "abc", strict=True)]
 
 
 Place = tuple[str, int]  # how many bytes, and how many times these
 
 
-def _opaque(w: Writer, x: str) -> str:
+def _opaque(w: FunctionBuilder, x: str) -> str:
     """A number of which LLVM does not know how it is related to others: it would make an address of
     another one in each step of a loop."""
     return w.new(f'call i64 asm "", "=r,0"(i64 {x})')
 
 
-def _places(tile: Tile, w: Writer, row: str, count: int) -> list[Place]:
+def _places(tile: Tile, w: FunctionBuilder, row: str, count: int) -> list[Place]:
     """Where rows are that follow one another: a processor adds a register to an address, or two,
     four or eight times that, so that eight rows need four registers."""
     size = w.new(f"mul i64 {row}, {tile.dtype.itemsize}")
@@ -210,13 +216,14 @@ def _places(tile: Tile, w: Writer, row: str, count: int) -> list[Place]:
     return [("0", 1), *((odd[n // (n & -n)], n & -n) for n in range(1, count))]
 
 
-def _row(w: Writer, start: str, place: Place) -> str:
+def _row(w: FunctionBuilder, start: str, place: Place) -> str:
     step, times = place
     return w.new(f"getelementptr i{8 * times}, ptr {start}, i64 {step}")
 
 
 def _rows(
-    tile: Tile, w: Writer, at: tuple[str, str, str], places: tuple[list[Place], list[Place]],
+    tile: Tile, w: FunctionBuilder, at: tuple[str, str, str],
+    places: tuple[list[Place], list[Place]],
     vectors: int, mask: str | None,
 ) -> None:  # fmt: skip
     """A tile of results, from rows of the left matrix and columns of the right one, block after
@@ -240,7 +247,8 @@ def _rows(
 
 
 def _sums(
-    tile: Tile, w: Writer, at: tuple[str, str], places: list[Place], count: str, vectors: int,
+    tile: Tile, w: FunctionBuilder, at: tuple[str, str], places: list[Place], count: str,
+    vectors: int,
     mask: str | None,
 ) -> list[str]:  # fmt: skip
     """What so many steps add up to, and where the next one is."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.ir import DType
 from retrograd.ops.numerics.summation import PARTS, PRODUCTS
@@ -21,7 +21,9 @@ WIDTH = 240  # columns of a part, in tiles of 48, at most
 PART = "ptr noalias %t, ptr noalias %c, i64 %c_row, i64 %rows, i64 %n, i64 %wide"
 
 
-def grouped(tile: Tile, name: str, parameters: str, writer: Callable[[], Writer]) -> list[str]:
+def grouped(
+    tile: Tile, name: str, parameters: str, writer: Callable[[], FunctionBuilder]
+) -> list[str]:
     """The routine for any number of products, and what it calls."""
     w = writer()
     listed = [p.rsplit(" ", 1) for p in parameters.replace(" noalias", "").split(", ")]
@@ -37,7 +39,7 @@ def grouped(tile: Tile, name: str, parameters: str, writer: Callable[[], Writer]
     return [*functions, f"define void @{name}({parameters}) #0 {{\n{w.text()}\n}}"]
 
 
-def _parts(tile: Tile, listed: list[list[str]], w: Writer) -> None:
+def _parts(tile: Tile, listed: list[list[str]], w: FunctionBuilder) -> None:
     """All parts of c, each group by group."""
 
     def least(x: str | int, y: str | int) -> str:
@@ -99,7 +101,12 @@ def _parts(tile: Tile, listed: list[list[str]], w: Writer) -> None:
 
 
 def join_others(
-    w: Writer, dtype: DType, number: str, ended: str, waiting: Callable[[str], str], part: str
+    w: FunctionBuilder,
+    dtype: DType,
+    number: str,
+    ended: str,
+    waiting: Callable[[str], str],
+    part: str,
 ) -> None:
     """What to do with the total of a group: of the group, its number, and whether it is the last
     one; of the tables in which totals are `waiting`, where they are. `part` says where the total
@@ -136,13 +143,13 @@ def join_others(
     only_if(w.new(f"and i1 {not_ended}, {not_full}"), lambda: call("keep", "0"))
 
 
-def _digits(w: Writer, number: str) -> str:
+def _digits(w: FunctionBuilder, number: str) -> str:
     """How many binary digits a number has."""
     w.declare("i64 @llvm.ctlz.i64(i64, i1)")
     return w.new(f"sub i64 64, {w.new(f'call i64 @llvm.ctlz.i64(i64 {number}, i1 false)')}")
 
 
-def over_part(tile: Tile, which: str, writer: Callable[[], Writer]) -> str:
+def over_part(tile: Tile, which: str, writer: Callable[[], FunctionBuilder]) -> str:
     """The function `keep`, which has a part of c wait in a table with rows of `%wide` elements, or
     `join`, which adds it to what waits there, and leaves the sums in c."""
     w = writer()

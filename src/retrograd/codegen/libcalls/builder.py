@@ -1,13 +1,14 @@
 """Routines: functions of LLVM that kernels call for one item of a batch.
 
-A routine's text is written by a function of a `Routine`, a writer that knows how to call Fortran
-and C, and how to go through arrays. It becomes a helper function of the module, one for each dtype:
+A routine's text is written by a function of a `LibCallBuilder`, a writer that knows how to call
+Fortran and C, and how to go through arrays. It becomes a helper function of the module, one for
+each dtype:
 
     i64 @call.cholesky.d(ptr operands..., ptr result, ptr workspace, i64 sizes...)
 
 It returns 0, or a number below 2**31 that says what is wrong.
 
-Most are written for complex numbers by the same functions (`elements.py`).
+Most are written for complex numbers by the same functions (`element_type.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.libcalls.element_type import Elements
 from retrograd.files import sha256
 from retrograd.ir import DType
@@ -30,7 +31,7 @@ Size = int | str  # a number, or the register that holds it
 Step = Callable[[Size, list[str]], list[str]]
 
 
-class Routine(Elements):
+class LibCallBuilder(Elements):
     """Writes a routine's body. `data` are the operands and then the result, `sizes` the sizes:
     numbers where the routine is written for these alone."""
 
@@ -258,11 +259,11 @@ class Routine(Elements):
         self.line(f"call void @{symbol}({', '.join(arguments)})")
 
 
-Emit = Callable[[Routine], None]
+Emit = Callable[[LibCallBuilder], None]
 
 
 def helper(
-    w: Writer, name: str, emit: Emit, dtype: DType, data: int, sizes: Sequence[int | None],
+    w: FunctionBuilder, name: str, emit: Emit, dtype: DType, data: int, sizes: Sequence[int | None],
     key: str = "", paired: bool = False,
 ) -> str:  # fmt: skip
     """The symbol of a routine's function, which becomes known to the module. Sizes that are given
@@ -285,7 +286,7 @@ def _definition(
     paired: bool,
 ) -> Sequence[str]:  # fmt: skip
     known: dict[str, None] = {}
-    w = Routine(lambda text: known.update({text: None}), dtype, data, sizes, key, paired)
+    w = LibCallBuilder(lambda text: known.update({text: None}), dtype, data, sizes, key, paired)
     emit(w)
     parameters = [f"ptr {p}" for p in (*w.data, w.work)]
     parameters += [f"i64 %n{i}" for i in range(len(sizes))]

@@ -5,7 +5,7 @@ What they do to memory that is in rows, where LAPACK's is in columns, is told in
 
 from __future__ import annotations
 
-from retrograd.codegen.libcalls.builder import Emit, Routine, Size
+from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
 from retrograd.ops.linalg.matrix import LEADING, NOT_FINITE
 
 
@@ -13,7 +13,7 @@ def eigen(vectors: bool) -> Emit:
     """Eigenvalues, and of `y[n + 1, n]` the rows behind them as eigenvectors, of the transpose of
     x; sizes: n, elements of workspace, real numbers of workspace."""
 
-    def emit(w: Routine) -> None:
+    def emit(w: LibCallBuilder) -> None:
         n, length, reals = w.sizes
         y, status = w.data[-1], w.status()
         x = w.at(y, n) if vectors else w.data[0]
@@ -37,7 +37,7 @@ def eigen(vectors: bool) -> Emit:
     return emit
 
 
-def orient_rows(w: Routine, x: str, n: Size) -> None:
+def orient_rows(w: LibCallBuilder, x: str, n: Size) -> None:
     """Vectors in rows, each times what `orientation` gives for it."""
     with w.loop(n) as i:
         vector = w.at(x, w.mul(i, n))
@@ -50,7 +50,7 @@ def general(vectors: bool) -> Emit:
     """Eigenvalues of the transpose of `x[n, n]`, and of `y[n + 1, n]` the rows behind them as
     eigenvectors: complex numbers. Sizes: n, elements of workspace."""
 
-    def emit(w: Routine) -> None:
+    def emit(w: LibCallBuilder) -> None:
         (x, y), (n, length) = w.data, w.sizes
         refuse_infinite(w, x, w.mul(n, n))
         status, lead = w.status(), w.least_one(n)
@@ -78,7 +78,7 @@ def general(vectors: bool) -> Emit:
     return emit
 
 
-def _as_complex(w: Routine, y: str, first: str, second: str, n: Size) -> None:
+def _as_complex(w: LibCallBuilder, y: str, first: str, second: str, n: Size) -> None:
     """Complex numbers of their parts."""
     with w.loop(n) as i:
         a, b = w.get(first, i), w.get(second, i)
@@ -86,7 +86,7 @@ def _as_complex(w: Routine, y: str, first: str, second: str, n: Size) -> None:
             w.put(w.joined(a, b), y, i)
 
 
-def _unfold(w: Routine, y: str, found: str, heights: str, n: Size) -> None:
+def _unfold(w: LibCallBuilder, y: str, found: str, heights: str, n: Size) -> None:
     """Complex vectors of the rows of real ones that LAPACK finds: of a pair of conjugate numbers,
     the first of which is above the real axis, they are the parts of the first one's vector."""
     zero = w.number(0)
@@ -105,12 +105,12 @@ def _unfold(w: Routine, y: str, found: str, heights: str, n: Size) -> None:
                 w.put(w.joined(a, b), y, w.add(w.mul(i, n), j))
 
 
-def refuse_infinite(w: Routine, x: str, count: Size) -> None:
+def refuse_infinite(w: LibCallBuilder, x: str, count: Size) -> None:
     """Return where not all elements are finite: no iteration would end well."""
     w.leave_if(infinite(w, x, count), str(NOT_FINITE))
 
 
-def infinite(w: Routine, x: str, count: Size) -> str:
+def infinite(w: LibCallBuilder, x: str, count: Size) -> str:
     """Whether there are NaN or infinities among so many elements."""
 
     def step(i: Size, total: list[str]) -> list[str]:
@@ -122,7 +122,7 @@ def infinite(w: Routine, x: str, count: Size) -> str:
     return w.new(f"fcmp uno {w.real} {size}, {size}")
 
 
-def orientation(w: Routine, vector: str, n: Size) -> str:
+def orientation(w: LibCallBuilder, vector: str, n: Size) -> str:
     """The element of size 1 that makes positive the first component that is at least `LEADING`
     times the largest: 1 or -1 for real vectors."""
     one = w.number(1)
@@ -146,7 +146,7 @@ def orientation(w: Routine, vector: str, n: Size) -> str:
     return w.new(f"select i1 {none}, {w.kind} {one}, {w.kind} {turned}")
 
 
-def svd(w: Routine) -> None:
+def svd(w: LibCallBuilder) -> None:
     """`y[1 + m + n, k]` becomes s, U and V of the transpose of `x[n, m]`; sizes: m, n, k, elements
     of workspace, real numbers of workspace."""
     (x, y), (m, n, k, length, reals) = w.data, w.sizes
@@ -176,7 +176,7 @@ def svd(w: Routine) -> None:
     w.line(f"ret i64 {w.code(status)}")
 
 
-def svdvals(w: Routine) -> None:
+def svdvals(w: LibCallBuilder) -> None:
     """`y[k]` becomes the singular values of `x[n, m]`; sizes as for `svd`."""
     (x, y), (m, n, _, length, reals) = w.data, w.sizes
     refuse_infinite(w, x, w.mul(m, n))

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.ir import DType, float32
 
 
-class Elements(Writer):
+class Elements(FunctionBuilder):
     """A writer that knows what its elements are. Arguments and results are registers."""
 
     def __init__(self, declare: Callable[[str], None], dtype: DType, paired: bool) -> None:

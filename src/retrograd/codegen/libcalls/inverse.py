@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retrograd.codegen.libcalls import small_matrices
-from retrograd.codegen.libcalls.builder import Emit, Routine, Size
+from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
 from retrograd.codegen.libcalls.lapack import (
     GIVEN,
     LEFT,
@@ -24,7 +24,7 @@ BLOCK = 32  # rows of a triangle that LAPACK inverts
 HALVED = 160  # rows from which on triangles are inverted by halves, where numbers are real
 
 
-def inv(w: Routine) -> None:
+def inv(w: LibCallBuilder) -> None:
     """`y = a^-1` by the factors of a; sizes: n."""
     (f, _), (n,) = w.data, w.sizes
     refuse_zeros(w, f, n, w.add(n, 1))
@@ -41,7 +41,7 @@ def inv(w: Routine) -> None:
     )
 
 
-def by_substitution(w: Routine) -> None:
+def by_substitution(w: LibCallBuilder) -> None:
     (f, y), (n,) = w.data, w.sizes
 
     def row(i: Size) -> None:
@@ -56,7 +56,7 @@ def by_substitution(w: Routine) -> None:
     w.line("ret i64 0")
 
 
-def by_lapack(w: Routine) -> None:
+def by_lapack(w: LibCallBuilder) -> None:
     (f, y), (n,) = w.data, w.sizes
     square, status, length = w.mul(n, n), w.status(), w.add(w.mul(n, linalg.BLOCK), 1)
     exchanges = w.at(f, w.add(square, n))
@@ -71,7 +71,7 @@ def by_lapack(w: Routine) -> None:
     w.line("ret i64 0")
 
 
-def by_halves(w: Routine) -> None:
+def by_halves(w: LibCallBuilder) -> None:
     """`U^-1 L^-1`, with columns back in their order. LAPACK's `getri` has products of a matrix and
     a vector in it, which wait for memory; here all are products of matrices."""
     (f, y), (n,) = w.data, w.sizes
@@ -92,7 +92,7 @@ def by_halves(w: Routine) -> None:
     w.line("ret i64 0")
 
 
-def _invert(w: Routine, a: str, n: Size, lower: bool) -> None:
+def _invert(w: LibCallBuilder, a: str, n: Size, lower: bool) -> None:
     """The inverse of a triangle in columns, in its place: blocks on the diagonal, and then what
     joins two that lie side by side, twice as large each time:
     `[[p, 0], [c, q]]^-1 = [[p^-1, 0], [-q^-1 c p^-1, q^-1]]`."""
@@ -129,7 +129,7 @@ def _invert(w: Routine, a: str, n: Size, lower: bool) -> None:
     w.close_loop(doublings, [w.new(f"shl i64 {size}, 1")])
 
 
-def _upper_half(w: Routine, y: str, columns: str, n: Size) -> None:
+def _upper_half(w: LibCallBuilder, y: str, columns: str, n: Size) -> None:
     """The upper half of a matrix in columns, in rows, with zeros below."""
     w.copy_turned(y, columns, n)
     with w.loop(n) as i, w.loop(i) as j:
@@ -137,7 +137,7 @@ def _upper_half(w: Routine, y: str, columns: str, n: Size) -> None:
 
 
 def _multiply(
-    w: Routine, layout: int, side: int, half: int, way: int, unit: int, m: Size, k: Size,
+    w: LibCallBuilder, layout: int, side: int, half: int, way: int, unit: int, m: Size, k: Size,
     factor: float, a: str, lead: Size, y: str,
 ) -> None:  # fmt: skip
     """`y[m, k]` times a triangle and a factor, in its place."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retrograd.codegen.emit.kernel import KernelWriter
-from retrograd.codegen.emit.loops import Carried, walk
+from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.loops import Carried, emit_loops
 from retrograd.codegen.libcalls import (
     eigen_svd,
     inverse,
@@ -19,8 +19,8 @@ from retrograd.codegen.libcalls.builder import Emit, helper
 from retrograd.codegen.libcalls.small_matrices import UNROLLED
 from retrograd.errors import BackendError
 from retrograd.passes.lowering.libcall import PAIRED, PYTHON
-from retrograd.schedule.loop_nest import Nest
-from retrograd.schedule.ssa import Value
+from retrograd.schedule.loop_nest import LoopNest
+from retrograd.schedule.ssa import SSAValue
 
 # What writes the body of a routine's helper function, by the name that `passes/lowering/libcall.py`
 # gives it.
@@ -37,7 +37,7 @@ ROUTINES: dict[str, Emit] = {
 STRAIGHT = {*lapack.STRAIGHT, *inverse.ROUTINES}
 
 
-def call(w: KernelWriter, nest: Nest) -> None:
+def call(w: KernelEmitter, nest: LoopNest) -> None:
     """One call for each item. What a routine returns for an item, if it may refuse one, is kept
     with the item's number; a check follows."""
     info = nest.info
@@ -77,10 +77,10 @@ def call(w: KernelWriter, nest: Nest) -> None:
             w.line(f"store i64 {found}, ptr {w.address(rest[0], item)}, align 8")
         return []
 
-    walk(w, 0, len(nest.loops), inside)
+    emit_loops(w, 0, len(nest.loops), inside)
 
 
-def _known(name: str, sizes: Sequence[Value]) -> list[int | None]:
+def _known(name: str, sizes: Sequence[SSAValue]) -> list[int | None]:
     """The sizes that a routine is written for: small ones, where that makes straight code of it."""
     numbers = [s.attr for s in sizes]
     if name in STRAIGHT and all(isinstance(n, int) and n <= UNROLLED for n in numbers):

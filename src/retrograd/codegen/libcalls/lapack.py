@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 
 from retrograd.codegen.libcalls import small_matrices
-from retrograd.codegen.libcalls.builder import Emit, Routine, Size
+from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
 
 
 def cholesky(upper: bool) -> Emit:
     """`y = factor(y)`, in place; sizes: n."""
 
-    def emit(w: Routine) -> None:
+    def emit(w: LibCallBuilder) -> None:
         (y,), (n,) = w.data, w.sizes
 
         def small() -> None:
@@ -36,7 +36,7 @@ def cholesky(upper: bool) -> Emit:
 def triangular_solve(upper: bool, transpose: bool, unit: bool) -> Emit:
     """`y = a^-1 y` or `a^-T y`, in place; sizes: n, k."""
 
-    def emit(w: Routine) -> None:
+    def emit(w: LibCallBuilder) -> None:
         (a, y), (n, k) = w.data, w.sizes
         if not unit:
             refuse_zeros(w, a, n, w.add(n, 1))
@@ -61,7 +61,7 @@ def triangular_solve(upper: bool, transpose: bool, unit: bool) -> Emit:
     return emit
 
 
-def place(w: Routine, n: Size, turned: bool) -> small_matrices.Place:
+def place(w: LibCallBuilder, n: Size, turned: bool) -> small_matrices.Place:
     """Where the elements of a matrix of n columns, or of its transpose, lie."""
     if turned:
         return lambda i, j: w.add(w.mul(j, n), i)
@@ -76,7 +76,7 @@ GIVEN, UNIT = 131, 132
 
 
 def substitute(
-    w: Routine, a: str, lead: Size, y: str, n: Size, k: Size,
+    w: LibCallBuilder, a: str, lead: Size, y: str, n: Size, k: Size,
     upper: int, transpose: int, unit: int,
 ) -> None:  # fmt: skip
     """`y = a^-1 y` for the triangular matrix `a` with rows of `lead` elements and `y[n, k]`."""
@@ -98,7 +98,7 @@ def substitute(
     w.start_block(done)
 
 
-def refuse_zeros(w: Routine, a: str, n: Size, step: Size) -> None:
+def refuse_zeros(w: LibCallBuilder, a: str, n: Size, step: Size) -> None:
     """Return the position, counted from 1, of the first zero among `a[i * step]`."""
 
     def look(i: Size) -> None:
@@ -107,7 +107,7 @@ def refuse_zeros(w: Routine, a: str, n: Size, step: Size) -> None:
     w.each(0, n, look)
 
 
-def lu(w: Routine) -> None:
+def lu(w: LibCallBuilder) -> None:
     """The transpose of `y[n + 2, m]` holds x, and then L and U; sizes: m, n."""
     (y,), (m, n) = w.data, w.sizes
     order = w.at(y, w.mul(m, n))
@@ -139,7 +139,7 @@ def lu(w: Routine) -> None:
 def solve(transpose: bool) -> Emit:
     """`y = a^-1 y` or `a^-T y` by the factors of a, in place; sizes: n, k."""
 
-    def emit(w: Routine) -> None:
+    def emit(w: LibCallBuilder) -> None:
         (f, y), (n, k) = w.data, w.sizes
         refuse_zeros(w, f, n, w.add(n, 1))
         # In memory lie U^T below the diagonal and on it, L^T above.
@@ -168,7 +168,7 @@ def solve(transpose: bool) -> Emit:
     return emit
 
 
-def exchange_rows(w: Routine, f: str, y: str, n: Size, k: Size, back: bool) -> None:
+def exchange_rows(w: LibCallBuilder, f: str, y: str, n: Size, k: Size, back: bool) -> None:
     """The rows of `y[n, k]` in the order of the factors, or back in their own."""
     exchanges = w.at(f, w.mul(n, w.add(n, 1)))
 
@@ -188,7 +188,7 @@ def exchange_rows(w: Routine, f: str, y: str, n: Size, k: Size, back: bool) -> N
     w.each(0, n, step)
 
 
-def qr(w: Routine) -> None:
+def qr(w: LibCallBuilder) -> None:
     """Rows of `y[n, m + n]` begin with columns of x, then of Q, and end with R; sizes: m, n,
     elements of workspace."""
     (y,), (m, n, length) = w.data, w.sizes
@@ -206,7 +206,7 @@ def qr(w: Routine) -> None:
     w.line("ret i64 0")
 
 
-def complete(w: Routine) -> None:
+def complete(w: LibCallBuilder) -> None:
     """The first k rows of `y[m, m]` hold orthonormal vectors; the others become more of them.
     Sizes: m, k, elements of workspace."""
     (y,), (m, k, length) = w.data, w.sizes

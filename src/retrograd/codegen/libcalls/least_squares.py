@@ -7,7 +7,7 @@ other side, and conjugates of complex numbers go in and come out.
 
 from __future__ import annotations
 
-from retrograd.codegen.libcalls.builder import Emit, Routine, Size
+from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
 from retrograd.codegen.libcalls.eigen_svd import refuse_infinite
 from retrograd.codegen.libcalls.lapack import GIVEN, LOWER, ROWS, substitute
 from retrograd.codegen.libcalls.matrix_functions import ADJOINT, COLUMNS, PLAIN
@@ -17,7 +17,7 @@ FEW = 16  # right sides up to which reflections are applied one by one
 EPSILON = {"s": 2.0**-23, "c": 2.0**-23, "d": 2.0**-52, "z": 2.0**-52}
 
 
-def factors(w: Routine) -> None:
+def factors(w: LibCallBuilder) -> None:
     """`y[n, m + 1]`, whose rows begin with columns of x, becomes factors, for `limit`; sizes: m, n,
     elements of workspace, real numbers of workspace."""
     (limit, y), (m, n, length, reals) = w.data, w.sizes
@@ -69,7 +69,7 @@ def factors(w: Routine) -> None:
     w.line("ret i64 0")
 
 
-def _is_far(w: Routine, size: str, inverse: str, relative: str) -> str:
+def _is_far(w: LibCallBuilder, size: str, inverse: str, relative: str) -> str:
     """Whether `1 / inverse` is larger than the part `relative` of `size`, by a margin."""
     eps = w.real_number(EPSILON[w.letter])
     below = w.new(f"fcmp olt {w.real} {relative}, {eps}")
@@ -78,7 +78,7 @@ def _is_far(w: Routine, size: str, inverse: str, relative: str) -> str:
     return w.new(f"fcmp olt {w.real} {part}, {w.real_number(1)}")
 
 
-def _take_triangle(w: Routine, r: str, y: str, lead: Size, n: Size) -> None:
+def _take_triangle(w: LibCallBuilder, r: str, y: str, lead: Size, n: Size) -> None:
     """R as columns with zeros below the diagonal."""
     with w.loop(n) as j:
         column, end = w.at(r, w.mul(j, n)), w.add(j, 1)
@@ -87,7 +87,7 @@ def _take_triangle(w: Routine, r: str, y: str, lead: Size, n: Size) -> None:
             w.put(w.number(0), column, i)
 
 
-def _norm(w: Routine, x: str, n: Size) -> str:
+def _norm(w: LibCallBuilder, x: str, n: Size) -> str:
     """The Frobenius norm of a square matrix."""
 
     def step(i: Size, total: list[str]) -> list[str]:
@@ -99,7 +99,7 @@ def _norm(w: Routine, x: str, n: Size) -> str:
     return w.root(w.fold(0, w.mul(n, n), [(w.real, w.real_number(0))], step)[0])
 
 
-def _closer(w: Routine, r: str, size: str, n: Size, square: str, fourth: str) -> str:
+def _closer(w: LibCallBuilder, r: str, size: str, n: Size, square: str, fourth: str) -> str:
     """The norm `norm((R^H R)^2)^(1/4)`, hardly more than the largest singular value, of R, which is
     divided by `size`."""
     some = w.new(f"fcmp one {w.real} {size}, {w.real_number(0)}")
@@ -111,7 +111,7 @@ def _closer(w: Routine, r: str, size: str, n: Size, square: str, fourth: str) ->
     return w.on_reals("fmul", size, w.root(w.root(_norm(w, fourth, n))))
 
 
-def _invert(w: Routine, u: str, s: str, relative: str, m: Size, n: Size) -> None:
+def _invert(w: LibCallBuilder, u: str, s: str, relative: str, m: Size, n: Size) -> None:
     """The columns of `u` divided by their singular values, but for those that count as zero."""
     limit = w.on_reals("fmul", relative, w.get(s, 0, w.real))
     zero, one = w.real_number(0), w.real_number(1)
@@ -126,7 +126,7 @@ def _invert(w: Routine, u: str, s: str, relative: str, m: Size, n: Size) -> None
 
 
 def _product(
-    w: Routine, order: int, first: int, sizes: tuple[Size, Size, Size],
+    w: LibCallBuilder, order: int, first: int, sizes: tuple[Size, Size, Size],
     a: tuple[str, Size], b: tuple[str, Size], y: tuple[str, Size],
 ) -> None:  # fmt: skip
     """`y[m, n] = a b` over k, for sizes (m, n, k) and matrices with their leading sizes."""
@@ -138,14 +138,14 @@ def _product(
             f"ptr {pb}", lb, w.factor(0), f"ptr {py}", ly)  # fmt: skip
 
 
-def _conjugate(w: Routine, x: str, count: Size) -> None:
+def _conjugate(w: LibCallBuilder, x: str, count: Size) -> None:
     if w.paired:
         with w.loop(count) as i:
             w.put(w.conj(w.get(x, i)), x, i)
 
 
 def _reflect(
-    w: Routine, f: str, b: str, sizes: tuple[Size, ...], last: str, space: str, back: bool
+    w: LibCallBuilder, f: str, b: str, sizes: tuple[Size, ...], last: str, space: str, back: bool
 ) -> None:
     """`b[m, k]` becomes the conjugate of `Q^H` times its conjugate, or of Q times it if `back`."""
     m, n, k, length = sizes
@@ -159,13 +159,13 @@ def _reflect(
               w.least_one(k), f"ptr {space}", room, f"ptr {status}")  # fmt: skip
 
 
-def _inverted(w: Routine, f: str, m: Size, n: Size) -> str:
+def _inverted(w: LibCallBuilder, f: str, m: Size, n: Size) -> str:
     """Whether factors are the pseudo-inverse."""
     mark = w.real_part(w.get(f, m))
     return w.new(f"fcmp uno {w.real} {mark}, {mark}")
 
 
-def solution(w: Routine) -> None:
+def solution(w: LibCallBuilder) -> None:
     """`y[n, k]` becomes `x^+ b` by the factors f; `b[m, k]` is overwritten. Sizes: m, n, k,
     elements of workspace."""
     (b, f, y), (m, n, k, length) = w.data, w.sizes
@@ -183,7 +183,7 @@ def solution(w: Routine) -> None:
     w.line("ret i64 0")
 
 
-def adjoint_solution(w: Routine) -> None:
+def adjoint_solution(w: LibCallBuilder) -> None:
     """`y[m, k]`, of which n rows are b and the others zero, becomes `(x^H)^+ b` by the factors f.
     Sizes: m, n, k, elements of workspace."""
     (f, y), (m, n, k, length) = w.data, w.sizes

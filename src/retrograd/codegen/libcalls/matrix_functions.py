@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrograd.codegen.libcalls.builder import Emit, Routine, Size
+from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
 from retrograd.codegen.libcalls.eigen_svd import infinite
 from retrograd.ops.linalg.expm import PADE, REACH
 
@@ -18,7 +18,7 @@ RATIO = {"s": 2.0**-6, "c": 2.0**-6, "d": 2.0**-13, "z": 2.0**-13}
 
 
 def gemm(
-    w: Routine, y: str, a: str, b: str, n: Size, first: int = PLAIN, second: int = PLAIN
+    w: LibCallBuilder, y: str, a: str, b: str, n: Size, first: int = PLAIN, second: int = PLAIN
 ) -> None:
     """`y = a b` for matrices in columns, or for their adjoints."""
     size, lead = f"i32 {w.narrow(n)}", f"i32 {w.narrow(w.least_one(n))}"
@@ -27,7 +27,7 @@ def gemm(
             lead)  # fmt: skip
 
 
-def combine(w: Routine, y: str, count: Size, terms: list[tuple[float, str]]) -> None:
+def combine(w: LibCallBuilder, y: str, count: Size, terms: list[tuple[float, str]]) -> None:
     """`y = sum(factor * matrix)`."""
     with w.loop(count) as i:
         total = ""
@@ -37,12 +37,12 @@ def combine(w: Routine, y: str, count: Size, terms: list[tuple[float, str]]) -> 
         w.put(total, y, i)
 
 
-def fill(w: Routine, y: str, count: Size, value: float) -> None:
+def fill(w: LibCallBuilder, y: str, count: Size, value: float) -> None:
     with w.loop(count) as i:
         w.put(w.number(value), y, i)
 
 
-def expm(w: Routine) -> None:
+def expm(w: LibCallBuilder) -> None:
     """`y = exp(y)`, in place; sizes: n."""
     (y,), (n,) = w.data, w.sizes
     square = w.mul(n, n)
@@ -79,7 +79,7 @@ def expm(w: Routine) -> None:
     w.line("ret i64 0")
 
 
-def _norm(w: Routine, y: str, n: Size) -> str:
+def _norm(w: LibCallBuilder, y: str, n: Size) -> str:
     """The largest sum of magnitudes along a row of memory; NaN if there is one."""
     rows = w.open_loop(str(n), 1, "0", [(w.real, w.real_number(0))])
     row = w.at(y, w.mul(rows.counter, n))
@@ -96,7 +96,7 @@ def _norm(w: Routine, y: str, n: Size) -> str:
     return rows.values[0]
 
 
-def _halvings(w: Routine, norm: str) -> tuple[str, str]:
+def _halvings(w: LibCallBuilder, norm: str) -> tuple[str, str]:
     """How often a norm has to be halved to be within reach, and the factor that does so."""
     half, one = w.real_number(0.5), w.real_number(1)
     kinds = [(w.real, norm), (w.real, one), ("i64", "0")]
@@ -109,7 +109,7 @@ def _halvings(w: Routine, norm: str) -> tuple[str, str]:
     return loop.values[2], loop.values[1]
 
 
-def cofactor(w: Routine) -> None:
+def cofactor(w: LibCallBuilder) -> None:
     """`y = det(y) y^-T`, in place, by another way where y has no inverse to speak of; sizes: n,
     elements of workspace, real numbers of workspace."""
     (y,), (n, length, reals) = w.data, w.sizes
@@ -146,7 +146,7 @@ def cofactor(w: Routine) -> None:
     w.either(good, inverse, singular)
 
 
-def cofactor_slope(w: Routine) -> None:
+def cofactor_slope(w: LibCallBuilder) -> None:
     """The derivative of the cofactors of x along t, as `ops/linalg/determinant.py` has it; sizes as
     for `cofactor`. x is overwritten."""
     (x, t, y), (n, length, reals) = w.data, w.sizes
@@ -167,7 +167,7 @@ def cofactor_slope(w: Routine) -> None:
     w.line("ret i64 0")
 
 
-def _slope_between(w: Routine, y: str, p: str, room: Decomposition, n: Size) -> None:
+def _slope_between(w: LibCallBuilder, y: str, p: str, room: Decomposition, n: Size) -> None:
     """`y = diag(q diag(p)) - q * p^T`, with `q[i, j]` the product of all singular values but the
     i-th and the j-th, 0 for i = j; in columns."""
     with w.loop(n) as i:
@@ -190,7 +190,7 @@ def _slope_between(w: Routine, y: str, p: str, room: Decomposition, n: Size) -> 
 class Decomposition:
     """The singular values and vectors of a square matrix in columns, in a routine's workspace."""
 
-    def __init__(self, w: Routine, n: Size, length: Size, reals: Size) -> None:
+    def __init__(self, w: LibCallBuilder, n: Size, length: Size, reals: Size) -> None:
         self.w, self.n, self.length = w, n, length
         self.square = w.mul(n, n)
         each = w.words(self.square)
@@ -237,7 +237,7 @@ class Decomposition:
         return w.fold(0, self.n, [(w.real, w.real_number(1))], step)[0]
 
 
-def _determinant(w: Routine, a: str, pivots: str, n: Size) -> tuple[str, str]:
+def _determinant(w: LibCallBuilder, a: str, pivots: str, n: Size) -> tuple[str, str]:
     """The determinant by factors, and the least pivot's part of the largest one."""
 
     def step(i: Size, total: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.codegen.libcalls.builder import Routine
+from retrograd.codegen.libcalls.builder import LibCallBuilder
 from retrograd.ir import Graph, TensorType
 from retrograd.shared import trim
 
@@ -30,7 +30,7 @@ _FAILURES: dict[int, BaseException] = {}
 _NUMBERS = itertools.count(1)
 
 
-def call(w: Routine) -> None:
+def call(w: LibCallBuilder) -> None:
     """Write the routine that calls back."""
     text = w.key.encode()
     size = len(text)

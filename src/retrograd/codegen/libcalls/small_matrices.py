@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retrograd.codegen.libcalls.builder import Routine, Size
+from retrograd.codegen.libcalls.builder import LibCallBuilder, Size
 
 UNROLLED = 6  # up to this size, where it is known, code is straight
 FACTORED, SOLVED = 16, 12  # up to these sizes, calling LAPACK takes longer
@@ -17,14 +17,14 @@ FACTORED, SOLVED = 16, 12  # up to these sizes, calling LAPACK takes longer
 Place = Callable[[Size, Size], Size]  # where in memory an element lies
 
 
-def is_small(w: Routine, limit: int, size: Size) -> bool | str:
+def is_small(w: LibCallBuilder, limit: int, size: Size) -> bool | str:
     """Whether a size is within a limit: known, or a condition."""
     if isinstance(size, int):
         return size <= limit
     return w.new(f"icmp ule i64 {size}, {limit}")
 
 
-def cholesky(w: Routine, y: str, n: Size, at: Place) -> None:
+def cholesky(w: LibCallBuilder, y: str, n: Size, at: Place) -> None:
     """The lower half of `y`, in place; leaves with the order of the minor that is not positive.
     Where `at` turns a complex `y`, what it turns to is conjugated: the lower half of `y^T`."""
 
@@ -48,7 +48,7 @@ def cholesky(w: Routine, y: str, n: Size, at: Place) -> None:
     w.each(0, n, column)
 
 
-def lu(w: Routine, y: str, m: Size, n: Size, order: str, exchanges: str) -> None:
+def lu(w: LibCallBuilder, y: str, m: Size, n: Size, order: str, exchanges: str) -> None:
     """The factors of a matrix whose columns are rows of `y`, in place, with the exchanges."""
 
     def at(i: Size, j: Size) -> Size:
@@ -89,7 +89,7 @@ def lu(w: Routine, y: str, m: Size, n: Size, order: str, exchanges: str) -> None
 
 
 def substitute(
-    w: Routine, a: str, at: Place, y: str, n: Size, k: Size, backward: bool, unit: bool
+    w: LibCallBuilder, a: str, at: Place, y: str, n: Size, k: Size, backward: bool, unit: bool
 ) -> None:
     """`y = a^-1 y` for a triangular matrix and `y[n, k]`: the lower half of `a`, or the upper one
     from the last row to the first."""

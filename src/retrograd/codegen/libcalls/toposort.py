@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from retrograd.codegen.libcalls.builder import Emit, Routine, Size
+from retrograd.codegen.libcalls.builder import Emit, LibCallBuilder, Size
 from retrograd.passes.lowering.linalg import ORDER
 
 WRONG = "1"  # an edge to nowhere, or a cycle: `ops.dag` finds out which
 
 
-def order(w: Routine) -> None:
+def order(w: LibCallBuilder) -> None:
     """What `ops/toposort.py` describes, by counting, and then taking nodes whose predecessors are
     all taken, level after level; sizes: nodes n, edges e. Linear in both."""
     (edges, y), (n, e) = w.data, w.sizes
@@ -31,7 +31,7 @@ def order(w: Routine) -> None:
     w.line("ret i64 0")
 
 
-def _count(w: Routine, n: Size, e: Size, ends: tuple[tuple[str, str, str], ...]) -> None:
+def _count(w: LibCallBuilder, n: Size, e: Size, ends: tuple[tuple[str, str, str], ...]) -> None:
     """How many edges each node has, into and out of it."""
     with w.loop(n) as v:
         for _, start, _ in ends:
@@ -44,7 +44,7 @@ def _count(w: Routine, n: Size, e: Size, ends: tuple[tuple[str, str, str], ...])
             w.put(w.new(f"add i64 {w.get(start, v)}, 1"), start, v)
 
 
-def _sort(w: Routine, n: Size, e: Size, ends: tuple[tuple[str, str, str], ...]) -> None:
+def _sort(w: LibCallBuilder, n: Size, e: Size, ends: tuple[tuple[str, str, str], ...]) -> None:
     """Counts become the places behind each node's edges, and while the edges are put there, from
     the last to the first, where they start."""
     loop = w.open_loop(str(n), 1, "0", [("i64", "0")] * len(ends))
@@ -65,7 +65,7 @@ def _sort(w: Routine, n: Size, e: Size, ends: tuple[tuple[str, str, str], ...]) 
             w.put(str(at), listed, place)
 
 
-def _begin(w: Routine, n: Size, into: str, placed: str) -> str:
+def _begin(w: LibCallBuilder, n: Size, into: str, placed: str) -> str:
     """Place the nodes without predecessors; for the others, how many edges they wait for. Returns
     how many were placed."""
     loop = w.open_loop(str(n), 1, "0", [("i64", "0")])
@@ -79,7 +79,7 @@ def _begin(w: Routine, n: Size, into: str, placed: str) -> str:
 
 
 def _levels(
-    w: Routine, ready: str, placed: str, level: str, out_of: str, out_edge: str, target: str,
+    w: LibCallBuilder, ready: str, placed: str, level: str, out_of: str, out_edge: str, target: str,
     n: Size,
 ) -> str:  # fmt: skip
     """Place all others, a level at a time, and note the level of each; returns the number of
@@ -116,7 +116,7 @@ def _levels(
     return w.new(f"load i64, ptr {number}")
 
 
-def _sort_levels(w: Routine, n: Size, levels: str, placed: str, level: str) -> None:
+def _sort_levels(w: LibCallBuilder, n: Size, levels: str, placed: str, level: str) -> None:
     """The nodes of each level by number: those that are close to one another in memory come one
     after the other."""
     with w.loop(n) as v:  # where a level starts moves on to where the next one does

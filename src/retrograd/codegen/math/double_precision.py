@@ -11,7 +11,7 @@ from retrograd.codegen.math import exponential, logarithm, power, trigonometric
 from retrograd.codegen.math.exponential import excess_rest
 from retrograd.codegen.math.logarithm import log_rest
 from retrograd.codegen.math.term import SINGLE, Term, choose, formula, polynomial
-from retrograd.codegen.op_builder import At, Emit, outlined
+from retrograd.codegen.op_builder import Emit, OpBuilder, outlined
 from retrograd.ir import float64, int64
 
 # sin(pi r) / r in r^2 for |r| <= 1/2, to 2^-54
@@ -28,7 +28,7 @@ def special(name: str, body: Body) -> Emit:
     """A formula of doubles as an op: a function of the module, by way of which the smaller dtypes
     go as well."""
 
-    def of_doubles(at: At, *args: str) -> str:
+    def of_doubles(at: OpBuilder, *args: str) -> str:
         return body(*(Term(at, a) for a in args)).name
 
     double = outlined(name, of_doubles)

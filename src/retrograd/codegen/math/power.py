@@ -19,7 +19,7 @@ from retrograd.codegen.math.term import (
     formula,
     polynomial,
 )
-from retrograd.codegen.op_builder import At, Emit, outlined
+from retrograd.codegen.op_builder import Emit, OpBuilder, outlined
 
 # fmt: off
 # log2(1 + f) / f from sqrt(1/2) - 1 to sqrt(2) - 1, to 2^-38
@@ -153,7 +153,7 @@ def _pow(x: Term, y: Term) -> Term:
 _any_pow = outlined("pow", _pow)
 
 
-def pow(at: At, x: str, y: str) -> str:
+def pow(at: OpBuilder, x: str, y: str) -> str:
     for value, emit in _CONSTANT.items():
         if y == at.number(value):
             return emit(at, x)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.math.term import Term, choose, either, fma
-from retrograd.codegen.op_builder import At, Emit, one_by_one
+from retrograd.codegen.op_builder import Emit, OpBuilder, one_by_one
 from retrograd.ir import float32, float64, int64
 
 _HALF_PI = {
@@ -107,14 +107,14 @@ def _table() -> str:
 _TABLE = _table()
 
 
-def _far(name: str, emit: Callable[[Writer], str]) -> Emit:
+def _far(name: str, emit: Callable[[FunctionBuilder], str]) -> Emit:
     """What is made of the words of `a`, as a function of doubles that is called."""
-    w = Writer(lambda _: None)
+    w = FunctionBuilder(lambda _: None)
     w.line(f"ret double {emit(w)}")
     head = f"define internal double @math.{name}(double %a) noinline nounwind"
     text = f"{head} {{\n{w.text()}\n}}"
 
-    def call(at: At, a: str) -> str:
+    def call(at: OpBuilder, a: str) -> str:
         for known in (_TABLE, _PRODUCT, "i64 @llvm.ctlz.i64(i64, i1)", _FMA, text):
             at.w.declare(known)
         wide = a if at.type == "double" else at.cast("fpext", a, float64)
@@ -124,7 +124,7 @@ def _far(name: str, emit: Callable[[Writer], str]) -> Emit:
     return one_by_one(name, call)
 
 
-def _product(w: Writer) -> list[str]:
+def _product(w: FunctionBuilder) -> list[str]:
     """`2/pi a` modulo 4, of a large positive number: three words, the lowest first."""
     room = w.reserve("[3 x i64]", align=8)
     w.line(f"call void @math.product(double %a, ptr {room})")
@@ -132,15 +132,15 @@ def _product(w: Writer) -> list[str]:
     return [w.new(f"load i64, ptr {place}, align 8") for place in places]
 
 
-def _turns(w: Writer) -> str:
+def _turns(w: FunctionBuilder) -> str:
     """The last two bits of `n`, as a number."""
     up = w.new(f"add i64 {_product(w)[2]}, {1 << (_FRACTION - 129)}")
     return w.new(f"uitofp i64 {w.new(f'lshr i64 {up}, {_FRACTION - 128}')} to double")
 
 
-def _rest(w: Writer) -> str:
+def _rest(w: FunctionBuilder) -> str:
     """`r`: the fraction as a sum of two doubles, times pi/2."""
-    whole, double = At(w, int64), At(w, float64)
+    whole, double = OpBuilder(w, int64), OpBuilder(w, float64)
     words = [Term(whole, word) for word in _product(w)]
     words[2] = words[2] << 2 >> 2  # the fraction, from -1/2 to 1/2
     negative = words[2] < 0

@@ -1,8 +1,9 @@
 """Formulas over LLVM registers, written as formulas.
 
-A `Term` is a register of floats, integers or conditions, in as many lanes as its `At` has. Its
-operators write one instruction each, rounded by itself: `x * y + z` is a product and a sum; a fused
-one is written `fma(x, y, z)`. Python's numbers in a formula are constants of the term's dtype.
+A `Term` is a register of floats, integers or conditions, in as many lanes as its `OpBuilder` has.
+Its operators write one instruction each, rounded by itself: `x * y + z` is a product and a sum; a
+fused one is written `fma(x, y, z)`. Python's numbers in a formula are constants of the term's
+dtype.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from retrograd.codegen.op_builder import At, Emit
+from retrograd.codegen.op_builder import Emit, OpBuilder
 from retrograd.ir import DType, bool_, float32, float64, int32, int64
 
 
@@ -37,7 +38,7 @@ class Term:
 
     __slots__ = ("at", "name")
 
-    def __init__(self, at: At, name: str) -> None:
+    def __init__(self, at: OpBuilder, name: str) -> None:
         self.at = at
         self.name = name
 
@@ -216,7 +217,10 @@ def quartic(x: Term, c: Sequence[float]) -> Term:
 
 
 def either(
-    at: At, condition: str, yes: Callable[[], Sequence[Term]], no: Callable[[], Sequence[Term]]
+    at: OpBuilder,
+    condition: str,
+    yes: Callable[[], Sequence[Term]],
+    no: Callable[[], Sequence[Term]],
 ) -> list[Term]:
     """What one of the two writes, of which only that one is computed; `condition` is of one bit,
     results are of the type that `at` has."""
@@ -234,7 +238,7 @@ def bits_of(value: float, form: Format) -> int:
 def formula(f: Callable[..., Term]) -> Emit:
     """A function of terms as what writes an op. Half precision is computed as float32."""
 
-    def emit(at: At, *args: str) -> str:
+    def emit(at: OpBuilder, *args: str) -> str:
         if at.dtype.is_half:
             at = at.of(float32)
         return f(*(Term(at, a) for a in args)).name

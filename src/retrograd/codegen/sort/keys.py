@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.sort.radix import align, element
 from retrograd.ir import DType, bfloat16, float16, float32, float64
 
@@ -14,7 +14,9 @@ _INFINITY = {float16: 0x7C00, bfloat16: 0x7F80, float32: 0x7F800000, float64: 0x
 class Keys:
     """How the numbers of a dtype become unsigned keys, in one lane or several."""
 
-    def __init__(self, w: Writer, dtype: DType, descending: bool = False, lanes: int = 1) -> None:
+    def __init__(
+        self, w: FunctionBuilder, dtype: DType, descending: bool = False, lanes: int = 1
+    ) -> None:
         self.w = w
         self.dtype = dtype
         self.lanes = lanes

@@ -1,4 +1,4 @@
-"""Functions that sort words, as LLVM text; `sorting.py` says how numbers become words.
+"""Functions that sort words, as LLVM text; `sort.py` says how numbers become words.
 
 A word is an unsigned integer. NumPy sorts those of 32 and 64 bits; others are sorted by insertion
 where there are few, else by radix from the lowest digit to the highest, which skips digits in which
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.runtime.numpy_api import DTYPES, SORT
 
 INSERTION = 40  # words up to which insertion is faster than radix
@@ -17,7 +17,7 @@ DIGIT = 8  # bits
 DIGITS = 1 << DIGIT
 
 
-def sorted_by_numpy(w: Writer, kind: str, count: str) -> bool:
+def sorted_by_numpy(w: FunctionBuilder, kind: str, count: str) -> bool:
     """Sort numbers at `a` in place, where NumPy does that for their dtype."""
     symbol = f"{SORT}{kind}"
     if symbol not in DTYPES:
@@ -35,11 +35,11 @@ def sorter(bits: int, low: int) -> tuple[str, ...]:
     name = f"sort.u{bits}.{low}"
     found: dict[str, None] = {}
 
-    def define(own: str, parameters: str, w: Writer) -> None:
+    def define(own: str, parameters: str, w: FunctionBuilder) -> None:
         head = f"define internal void @{name}{own}({parameters}) noinline nounwind"
         found[f"{head} {{\n{w.text()}\n}}"] = None
 
-    w = Writer(lambda text: found.setdefault(text))
+    w = FunctionBuilder(lambda text: found.setdefault(text))
     if not sorted_by_numpy(w, f"u{bits}", "%n"):
         few, many = w.label(), w.label()
         w.branch(w.new(f"icmp sle i64 %n, {INSERTION}"), few, many)
@@ -55,9 +55,9 @@ def sorter(bits: int, low: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _insertion(bits: int) -> Writer:
+def _insertion(bits: int) -> FunctionBuilder:
     """Each word moves in front of those before it that are greater."""
-    w, kind = Writer(lambda _: None), f"i{bits}"
+    w, kind = FunctionBuilder(lambda _: None), f"i{bits}"
     loop = w.open_loop("%n", 1, "1")
     word = w.new(f"load {kind}, ptr {element(w, kind, '%a', loop.counter)}, align {align(bits)}")
     settle(w, bits, loop.counter, word)
@@ -66,7 +66,7 @@ def _insertion(bits: int) -> Writer:
     return w
 
 
-def settle(w: Writer, bits: int, end: str, word: str) -> None:
+def settle(w: FunctionBuilder, bits: int, end: str, word: str) -> None:
     """Put a word among the sorted ones at `a` in front of an end: those greater move up by one."""
     kind, before = f"i{bits}", w.block
     head, check, move, done = (w.label() for _ in range(4))
@@ -86,8 +86,8 @@ def settle(w: Writer, bits: int, end: str, word: str) -> None:
     w.line(f"store {kind} {word}, ptr {element(w, kind, '%a', at)}, align {align(bits)}")
 
 
-def _radix(bits: int, low: int) -> Writer:
-    w, kind = Writer(lambda _: None), f"i{bits}"
+def _radix(bits: int, low: int) -> FunctionBuilder:
+    w, kind = FunctionBuilder(lambda _: None), f"i{bits}"
     passes = (bits - low) // DIGIT
     table = w.reserve(f"[{passes * DIGITS} x i64]")
     loop = w.open_loop(str(passes * DIGITS), 8)
@@ -118,7 +118,7 @@ def _radix(bits: int, low: int) -> Writer:
 
 
 def _pass(
-    w: Writer, bits: int, low: int, p: int, table: str, here: str, there: str
+    w: FunctionBuilder, bits: int, low: int, p: int, table: str, here: str, there: str
 ) -> tuple[str, str]:
     """Move the words to their places by one digit, unless they agree in it; returns where they are
     then, and the other memory."""
@@ -150,7 +150,7 @@ def _pass(
     return now[0], now[1]
 
 
-def _digit(w: Writer, bits: int, word: str, shift: int) -> str:
+def _digit(w: FunctionBuilder, bits: int, word: str, shift: int) -> str:
     """A digit of a word, as i64."""
     kind = f"i{bits}"
     if shift:
@@ -162,12 +162,12 @@ def _digit(w: Writer, bits: int, word: str, shift: int) -> str:
     return w.new(f"and i64 {word}, {DIGITS - 1}")
 
 
-def _counter(w: Writer, table: str, p: int, digit: str) -> str:
+def _counter(w: FunctionBuilder, table: str, p: int, digit: str) -> str:
     row = w.new(f"getelementptr i64, ptr {table}, i64 {p * DIGITS}")
     return w.new(f"getelementptr i64, ptr {row}, i64 {digit}")
 
 
-def element(w: Writer, kind: str, base: str, at: str) -> str:
+def element(w: FunctionBuilder, kind: str, base: str, at: str) -> str:
     """The address of an element."""
     return w.new(f"getelementptr {kind}, ptr {base}, i64 {at}")
 

@@ -12,20 +12,20 @@ from __future__ import annotations
 from functools import cache
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
-from retrograd.codegen.emit.kernel import KernelWriter
-from retrograd.codegen.emit.loops import Carried, walk
+from retrograd.codegen.builder import FunctionBuilder
+from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.emit.loops import Carried, emit_loops
 from retrograd.codegen.sort.keys import Keys
 from retrograd.codegen.sort.radix import element, sorted_by_numpy, sorter
 from retrograd.codegen.sort.top_k import half_of, is_few, selector, word_of
 from retrograd.ir import DType, bfloat16, float16, int64
-from retrograd.schedule.loop_nest import Nest
+from retrograd.schedule.loop_nest import LoopNest
 
 WIDTH = 8  # elements of a vector
 
 
 # -- values ----------------------------------------------------------------------------------------
-def sort(w: KernelWriter, nest: Nest) -> None:
+def sort(w: KernelEmitter, nest: LoopNest) -> None:
     """Sort rows in place."""
     (store,), (spare,) = nest.stores, nest.info["work"]
     dtype = store.buffer.type.dtype
@@ -40,7 +40,7 @@ def sort(w: KernelWriter, nest: Nest) -> None:
         w.line(f"call void @{name}({places}, i64 {w.scalar(nest.info['n'])})")
         return []
 
-    walk(w, 0, len(nest.loops), row)
+    emit_loops(w, 0, len(nest.loops), row)
 
 
 @cache
@@ -50,7 +50,7 @@ def row_sorter(dtype: DType, descending: bool) -> tuple[str, tuple[str, ...]]:
     bits = 8 * dtype.itemsize
     name = f"sort.{dtype.code}.{'down' if descending else 'up'}"
     found: dict[str, None] = {}
-    w, count = Writer(lambda text: found.setdefault(text)), "%n"
+    w, count = FunctionBuilder(lambda text: found.setdefault(text)), "%n"
     if dtype.is_float:
         w.declare(_setting_aside(dtype, descending))
         w.declare(_putting_back(dtype))
@@ -87,7 +87,7 @@ def row_sorter(dtype: DType, descending: bool) -> tuple[str, tuple[str, ...]]:
     return name, (*found, f"{head} {{\n{w.text()}\n}}")
 
 
-def _each(w: Writer, dtype: DType, count: str, turned: bool) -> None:
+def _each(w: FunctionBuilder, dtype: DType, count: str, turned: bool) -> None:
     """Turn the first elements into keys, or back."""
     if not dtype.is_float and dtype.kind != "int":
         return
@@ -100,7 +100,7 @@ def _each(w: Writer, dtype: DType, count: str, turned: bool) -> None:
         w.close_loop(loop)
 
 
-def _reverse(w: Writer, dtype: DType, count: str) -> None:
+def _reverse(w: FunctionBuilder, dtype: DType, count: str) -> None:
     """The first elements in the opposite order: vectors from both ends, then what is between."""
     half = w.new(f"lshr i64 {count}, 1")
     whole = w.new(f"and i64 {half}, {-WIDTH}")
@@ -115,7 +115,7 @@ def _reverse(w: Writer, dtype: DType, count: str) -> None:
         w.close_loop(loop)
 
 
-def _special(w: Writer, dtype: DType) -> str:
+def _special(w: FunctionBuilder, dtype: DType) -> str:
     """Whether there is a NaN or a negative zero."""
     whole = w.new(f"and i64 %n, {-WIDTH}")
     found = ""
@@ -140,7 +140,7 @@ def _special(w: Writer, dtype: DType) -> str:
 def _setting_aside(dtype: DType, descending: bool) -> str:
     """Zeros and NaN are moved to the end of the row, each in their order. Returns how many elements
     are left, and how many of these come before zero."""
-    w = Writer(lambda _: None)
+    w = FunctionBuilder(lambda _: None)
     keys = Keys(w, dtype)
     # Zeros go to b from the front, NaN behind them in a second walk.
     counters = [("i64", "0")] * 3
@@ -184,7 +184,7 @@ def _setting_aside(dtype: DType, descending: bool) -> str:
 @cache
 def _putting_back(dtype: DType) -> str:
     """Zeros are moved from behind the first `kept` elements to behind the first `front` ones."""
-    w = Writer(lambda _: None)
+    w = FunctionBuilder(lambda _: None)
     keys = Keys(w, dtype)
     loop = w.open_loop("%n", 1, "%kept", [("i64", "0")])
     x = keys.load("%a", loop.counter)
@@ -207,7 +207,7 @@ def _putting_back(dtype: DType) -> str:
 
 
 # -- positions -------------------------------------------------------------------------------------
-def argsort(w: KernelWriter, nest: Nest) -> None:
+def argsort(w: KernelEmitter, nest: LoopNest) -> None:
     """Write the positions of a row's elements in order. Words are two halves: key and position."""
     (store,), info = nest.stores, nest.info
     (source,), work = info["buffers"], info["work"]
@@ -260,10 +260,10 @@ def argsort(w: KernelWriter, nest: Nest) -> None:
         w.close_loop(loop)
         return []
 
-    walk(w, 0, len(nest.loops), row)
+    emit_loops(w, 0, len(nest.loops), row)
 
 
-def _words(w: Writer, keys: Keys, x: str, a: str, n: str) -> None:
+def _words(w: FunctionBuilder, keys: Keys, x: str, a: str, n: str) -> None:
     """Write to `a` the words of the `n` elements at `x`."""
     bits = 2 * half_of(keys)
     whole = w.new(f"and i64 {n}, {-WIDTH}")
@@ -279,7 +279,7 @@ def _words(w: Writer, keys: Keys, x: str, a: str, n: str) -> None:
         w.close_loop(loop)
 
 
-def search(w: KernelWriter, nest: Nest) -> None:
+def search(w: KernelEmitter, nest: LoopNest) -> None:
     """By halves: as many steps for each value, whatever it is."""
     (store,), info = nest.stores, nest.info
     (source,) = info["buffers"]
@@ -295,10 +295,10 @@ def search(w: KernelWriter, nest: Nest) -> None:
         w.line(f"store i64 {found}, ptr {w.address(store.buffer, w.scalar(store.offset))}, align 8")
         return []
 
-    walk(w, 0, len(nest.loops), one)
+    emit_loops(w, 0, len(nest.loops), one)
 
 
-def _halving(w: Writer, keys: Keys, base: str, n: str, value: str, before: str) -> str:
+def _halving(w: FunctionBuilder, keys: Keys, base: str, n: str, value: str, before: str) -> str:
     """How many of `n` keys come before a value. What is left halves until it is one."""
     name, start = w.label(), w.block
     first = w.new(f"add i64 {n}, 1")  # the answers that are left
@@ -319,7 +319,7 @@ def _halving(w: Writer, keys: Keys, base: str, n: str, value: str, before: str) 
     return f"%{name}.at"
 
 
-def _bits(w: Writer, x: str, dtype: DType) -> str:
+def _bits(w: FunctionBuilder, x: str, dtype: DType) -> str:
     """The bits that a register has in memory."""
     kind, memory = types.register_type(dtype), types.memory_type(dtype)
     if not dtype.is_float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 
 from retrograd.codegen import types
-from retrograd.codegen.builder import Writer
+from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.sort.keys import Keys
 from retrograd.codegen.sort.radix import element, settle
 from retrograd.ir import DType
@@ -28,7 +28,7 @@ def half_of(keys: Keys) -> int:
     return max(32, keys.bits)
 
 
-def word_of(w: Writer, keys: Keys, key: str, position: str) -> str:
+def word_of(w: FunctionBuilder, keys: Keys, key: str, position: str) -> str:
     """A key and the position below it, in as many lanes as the keys have."""
     half = half_of(keys)
     kind = types.widened(f"i{2 * half}", keys.lanes)
@@ -39,13 +39,13 @@ def word_of(w: Writer, keys: Keys, key: str, position: str) -> str:
     return w.new(f"or {kind} {w.new(f'shl {kind} {wide}, {shift}')}, {position}")
 
 
-def _room(w: Writer, count: str) -> str:
+def _room(w: FunctionBuilder, count: str) -> str:
     alone = w.new(f"icmp sle i64 {count}, {ALONE}")
     one, many = w.new(f"add nsw i64 {count}, 1"), w.new(f"mul nsw i64 {count}, {ROOM}")
     return w.new(f"select i1 {alone}, i64 {one}, i64 {many}")
 
 
-def is_few(w: Writer, keys: Keys, n: str, count: str) -> str:
+def is_few(w: FunctionBuilder, keys: Keys, n: str, count: str) -> str:
     """Whether so few elements of a row are wanted that they are selected."""
     w.declare("i64 @llvm.smax.i64(i64, i64)")
     room = w.new(f"mul nsw i64 {_room(w, count)}, {WORTH}")
@@ -63,7 +63,7 @@ def selector(name: str, dtype: DType, descending: bool) -> tuple[str, ...]:
     found: dict[str, None] = {}
     arrays, state = "ptr %x, ptr %a, ptr %b", "ptr %have, ptr %limit"
 
-    def define(own: str, parameters: str, w: Writer) -> None:
+    def define(own: str, parameters: str, w: FunctionBuilder) -> None:
         head = f"define internal void @{name}{own}({parameters}) noinline nounwind"
         found[f"{head} {{\n{w.text()}\n}}"] = None
 
@@ -76,13 +76,13 @@ def selector(name: str, dtype: DType, descending: bool) -> tuple[str, ...]:
         ),
         (".best", f"ptr %a, ptr %b, i64 %count, {state}", _best),
     ):
-        w = Writer(lambda text: found.setdefault(text))
+        w = FunctionBuilder(lambda text: found.setdefault(text))
         write(w, name, Keys(w, dtype, descending), Keys(w, dtype, descending, LANES))
         define(own, parameters, w)
     return tuple(found)
 
 
-def _select(w: Writer, name: str, keys: Keys, wide: Keys) -> None:
+def _select(w: FunctionBuilder, name: str, keys: Keys, wide: Keys) -> None:
     """The first elements fill the room, the others follow in vectors."""
     kind = f"i{keys.bits}"
     have, limit = w.reserve("i64", 8), w.reserve(kind, 8)
@@ -122,7 +122,7 @@ def _select(w: Writer, name: str, keys: Keys, wide: Keys) -> None:
     w.line("ret void")
 
 
-def _take(w: Writer, name: str, keys: Keys, wide: Keys) -> None:
+def _take(w: FunctionBuilder, name: str, keys: Keys, wide: Keys) -> None:
     """Of the elements whose bits are on, those that are less than the limit join the candidates."""
     kind, words, flags = f"i{keys.bits}", f"i{2 * half_of(keys)}", f"i{LANES}"
     room = _room(w, "%count")
@@ -163,7 +163,7 @@ def _take(w: Writer, name: str, keys: Keys, wide: Keys) -> None:
     w.line("ret void")
 
 
-def _best(w: Writer, name: str, keys: Keys, wide: Keys) -> None:
+def _best(w: FunctionBuilder, name: str, keys: Keys, wide: Keys) -> None:
     """The best candidates stay, in order."""
     half = half_of(keys)
     have = w.new("load i64, ptr %have, align 8")
@@ -173,7 +173,7 @@ def _best(w: Writer, name: str, keys: Keys, wide: Keys) -> None:
     w.line("ret void")
 
 
-def _limit(w: Writer, keys: Keys) -> None:
+def _limit(w: FunctionBuilder, keys: Keys) -> None:
     """The last of the best is the new limit. An element as great would come behind it: its position
     is greater."""
     half = half_of(keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import OptionError
 from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.linalg.operands import matrices
@@ -65,7 +65,7 @@ class LUFactors(NamedTuple):
     permutation: Any
 
 
-@function
+@op_function
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Any:
     """The lower triangle L with `L L^H = x`, or with `upper` its conjugate transpose.
 
@@ -81,7 +81,7 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Any:
     return ops.Cholesky(bool(upper))(x)
 
 
-@function
+@op_function
 def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
     """Orthonormal columns Q and an upper triangle R with `Q R = x`, as (Q, R).
 
@@ -107,7 +107,7 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
     return QRResult(q, r)
 
 
-@function
+@op_function
 def lu(x: ArrayLike, /) -> Any:
     """A permutation P, a unit lower triangle L and an upper triangle U with `P L U = x`.
 
@@ -134,7 +134,7 @@ def _permutation(order: Node, x: Node) -> Node:
     return cast(hit, x.dtype)
 
 
-@function
+@op_function
 def lu_factor(x: ArrayLike, /) -> Any:
     """L and U of square matrices in one matrix, for `lu_solve`; with the permutation p for which
     `x[p] = L U`, where SciPy lists the exchanges that lead to it."""
@@ -143,7 +143,7 @@ def lu_factor(x: ArrayLike, /) -> Any:
     return LUFactors(matrix.transpose(matrix.rows(y, 0, x.shape[-1])), elimination.order(y))
 
 
-@function
+@op_function
 def eigh(x: ArrayLike, /) -> Any:
     """Eigenvalues, in ascending order, and orthonormal eigenvectors of symmetric and hermitian
     matrices.
@@ -176,7 +176,7 @@ def eigh(x: ArrayLike, /) -> Any:
     return EighResult(real(w), v)
 
 
-@function
+@op_function
 def eigvalsh(x: ArrayLike, /) -> Any:
     """The eigenvalues of symmetric or hermitian matrices `[..., n, n]`, real numbers in ascending
     order; see `eigh`, also for derivatives where eigenvalues are equal."""
@@ -184,7 +184,7 @@ def eigvalsh(x: ArrayLike, /) -> Any:
     return ops.Eigvalsh()(x)
 
 
-@function
+@op_function
 def eig(x: ArrayLike, /) -> Any:
     """Eigenvalues and eigenvectors of square matrices, complex numbers: `x V = V diag(w)`.
 
@@ -207,7 +207,7 @@ def eig(x: ArrayLike, /) -> Any:
     return EigResult(w, v)
 
 
-@function
+@op_function
 def eigvals(x: ArrayLike, /) -> Any:
     """The eigenvalues of square matrices `[..., n, n]`, complex numbers `[..., n]`; see `eig`."""
     return ops.Eigvals()(_not_half(*matrices("eigvals", x)))
@@ -218,7 +218,7 @@ def _not_half(x: Node) -> Node:
     return cast(x, float32) if x.dtype.is_half else x
 
 
-@function
+@op_function
 def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
     """`U diag(S) Vh = x`: orthonormal columns U and rows Vh, and singular values, which descend.
     They are real numbers.
@@ -246,7 +246,7 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
     return SVDResult(u, real(s), matrix.adjoint(v))
 
 
-@function
+@op_function
 def svdvals(x: ArrayLike, /) -> Any:
     """The singular values of matrices `[..., m, n]`, `[..., min(m, n)]`, descending; see `svd` for
     derivatives where some are equal."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import ShapeError
 from retrograd.functions.broadcasting import as_node, integer, number
 from retrograd.functions.elementwise import ArrayLike
@@ -43,7 +43,7 @@ def _pivots(what: str, x: Node) -> tuple[Node, Node]:
     return matrix.diagonal_of(matrix.rows(y, 0, x.shape[-1])), parity
 
 
-@function
+@op_function
 def det(x: ArrayLike, /) -> Any:
     """The determinants of square matrices `[..., n, n]`, `[...]`.
 
@@ -55,7 +55,7 @@ def det(x: ArrayLike, /) -> Any:
     return ops.Det()(x, parity * ReduceProd((pivots.type.rank - 1,))(pivots))
 
 
-@function
+@op_function
 def slogdet(x: ArrayLike, /) -> Any:
     """The sign of the determinant and the logarithm of its magnitude: (sign, logabsdet). Of a
     complex matrix the sign is a complex number of magnitude 1.
@@ -75,7 +75,7 @@ def slogdet(x: ArrayLike, /) -> Any:
     return SlogdetResult(select(zero, cast(none, whole.dtype), turned), real(whole))
 
 
-@function
+@op_function
 def cond(x: ArrayLike, /, p: int | float | str | None = None) -> Any:
     """The condition number of matrices: `norm(x) norm(x^-1)` in the norm p of `matrix_norm`; the
     ratio of the largest and the least singular value by default."""
@@ -88,7 +88,7 @@ def cond(x: ArrayLike, /, p: int | float | str | None = None) -> Any:
     return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
 
 
-@function
+@op_function
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
     """The diagonals of the matrices `[..., m, n]`; those above for positive offsets."""
     x = as_node(x)
@@ -103,13 +103,13 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
     return Gather(x.type.rank - 2)(flat, places)
 
 
-@function
+@op_function
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of the diagonals of matrices; of integers in 64 bits, unless a dtype is given."""
     return total(diagonal(as_node(x), offset=offset), axis=-1, dtype=dtype)
 
 
-@function
+@op_function
 def diag(x: ArrayLike, /, k: int = 0) -> Any:
     """A square matrix with the vector x as its k-th diagonal, or the k-th diagonal of a matrix."""
     x, k = as_node(x), integer(k, "diag: the diagonal")

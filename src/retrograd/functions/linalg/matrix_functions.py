@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd import pytree
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import as_node, broadcast_to
 from retrograd.functions.elementwise import ArrayLike
@@ -20,7 +20,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import matrix
 from retrograd.ops.linalg import polar as factors
 from retrograd.transforms.scope import to_node
-from retrograd.transforms.subgraph import Body, placed, results
+from retrograd.transforms.subgraph import TracedSubgraph, placed, results
 
 NUMBERS: dict[str, Callable[..., Node]] = {
     "sqrtmh": el.sqrt,
@@ -99,7 +99,7 @@ def funmh(x: ArrayLike, f: Callable[[Any], Any]) -> Any:
 def _traced(f: Callable[[Any], Any], dtype: DType) -> tuple[Graph, Sequence[Node]]:
     """A function of one number as a graph, and what it uses from around it."""
     number = TensorType(dtype, ())
-    body = Body(f, [([number], pytree.flatten(0.0)[1])], "funmh")
+    body = TracedSubgraph(f, [([number], pytree.flatten(0.0)[1])], "funmh")
     (y,) = body.outputs([body.value], [dtype])
     if y.shape != ():
         raise ShapeError(f"funmh: the function returned {y.type} for a number, not a number")
@@ -119,7 +119,7 @@ def _traced(f: Callable[[Any], Any], dtype: DType) -> tuple[Graph, Sequence[Node
     return Graph([*body.inputs, *extra], outputs, body.name), captured
 
 
-@function
+@op_function
 def sqrtmh(x: ArrayLike, /) -> Any:
     """The square root of symmetric or hermitian matrices `[..., n, n]` without negative
     eigenvalues: the hermitian y without negative eigenvalues for which `y y = x`.
@@ -135,27 +135,27 @@ def sqrtmh(x: ArrayLike, /) -> Any:
     return _function("sqrtmh", x, clipped=True)
 
 
-@function
+@op_function
 def invsqrtmh(x: ArrayLike, /) -> Any:
     """The inverse of the square root of positive definite matrices: `y y x = I`. See `funmh`."""
     return _function("invsqrtmh", x)
 
 
-@function
+@op_function
 def logmh(x: ArrayLike, /) -> Any:
     """The logarithm of positive definite matrices: the hermitian y with `expm(y) = x`. See
     `funmh`."""
     return _function("logmh", x)
 
 
-@function
+@op_function
 def expmh(x: ArrayLike, /) -> Any:
     """The exponential of symmetric or hermitian matrices, as `expm`, by eigenvalues. See
     `funmh`."""
     return _function("expmh", x)
 
 
-@function
+@op_function
 def powmh(x: ArrayLike, p: ArrayLike, /) -> Any:
     """The power `x^p` of positive definite matrices, for a real p, which may be one number for each
     matrix `[...]`; of others where the eigenvalues have such a power. See `funmh`.
@@ -168,14 +168,14 @@ def powmh(x: ArrayLike, p: ArrayLike, /) -> Any:
     return _function("powmh", x, as_node(p, _number_of(x)))
 
 
-@function
+@op_function
 def absmh(x: ArrayLike, /) -> Any:
     """The absolute value of symmetric or hermitian matrices: the square root of `x x`. See
     `funmh`."""
     return _function("absmh", x)
 
 
-@function
+@op_function
 def signmh(x: ArrayLike, /) -> Any:
     """The sign of symmetric or hermitian matrices: the difference of the projections on the spaces
     of positive and of negative eigenvalues. See `funmh`."""
@@ -189,7 +189,7 @@ class PolarResult(NamedTuple):
     P: Any
 
 
-@function
+@op_function
 def polar(x: ArrayLike, /, *, side: str = "right") -> Any:
     """The polar decomposition `x = U P` of matrices `[..., m, n]`, with `side="left"` `x = P U`.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
-    floating,
     keep_dims,
     normal_axes,
     normal_axis,
+    promote_to_float,
 )
 from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.elementwise import abs as magnitude
@@ -29,7 +29,7 @@ from retrograd.ops.shape import permute, reshape
 INFINITY = float("inf")
 
 
-@function
+@op_function
 def vector_norm(
     x: ArrayLike, /, *, axis: Any = None, keepdims: bool = False, ord: int | float = 2
 ) -> Any:
@@ -40,7 +40,7 @@ def vector_norm(
     others have the derivatives that there are, to every order for even `ord`. Of complex numbers it
     is a real number.
     """
-    x = floating(x)
+    x = promote_to_float(x)
     axes = normal_axes(axis, x.type.rank, "vector_norm")
     norm = el.cast(_norm(widened(x), axes, ord), x.dtype.real)
     return keep_dims(norm, x.shape, axes, keepdims)
@@ -86,7 +86,7 @@ def euclidean(x: Node, axes: tuple[int, ...]) -> Node:
     return scale * root(el.sqrt, reduce.ReduceSum(axes)(total))
 
 
-@function
+@op_function
 def matrix_norm(
     x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str | None = "fro"
 ) -> Any:
@@ -100,7 +100,7 @@ def matrix_norm(
     | 1, -1 | the same along a column |
     | 2, -2 | the largest, the least singular value |
     """
-    x = floating(x)
+    x = promote_to_float(x)
     n = x.type.rank
     if n < 2:
         raise ShapeError(f"matrix_norm takes matrices, or stacks of them, not {x.type}")
@@ -136,7 +136,7 @@ def _extreme(x: Node, largest: bool) -> Node:
     return (reduce.ReduceMax if largest else reduce.ReduceMin)(axes)(x)
 
 
-@function
+@op_function
 def norm(
     x: ArrayLike, /, ord: int | float | str | None = None, axis: Any = None, keepdims: bool = False
 ) -> Any:

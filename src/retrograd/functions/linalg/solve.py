@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import as_node, broadcast_to, integer, number
 from retrograd.functions.elementwise import ArrayLike
@@ -57,7 +57,7 @@ def _solved(a: Node, b: Node) -> Node:
     return ops.Solve()(*lead)
 
 
-@function
+@op_function
 def solve(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """The solution y of `x1 y = x2`.
 
@@ -73,7 +73,7 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     return _like_given(_solved(a, _right_side("solve", a, b)), b)
 
 
-@function
+@op_function
 def inv(x: ArrayLike, /) -> Any:
     """The inverse of square matrices; `LinAlgError` names one that is singular."""
     (x,) = matrices("inv", x)
@@ -81,7 +81,7 @@ def inv(x: ArrayLike, /) -> Any:
     return ops.Inv()(x, ops.LU()(x))
 
 
-@function
+@op_function
 def solve_triangular(
     a: ArrayLike, b: ArrayLike, /, *, trans: int = 0, lower: bool = False,
     unit_diagonal: bool = False,
@@ -99,7 +99,7 @@ def solve_triangular(
     return _like_given(op(*stacked_alike(conj(x) if trans == 2 else x, right)), y)
 
 
-@function
+@op_function
 def cho_solve(c: ArrayLike, b: ArrayLike, /, *, lower: bool = True) -> Any:
     """The solution y of `a y = b` by the Cholesky factor c of a, `a = c c^H`; `a = c^H c` for an
     upper triangle, with `lower=False`."""
@@ -110,7 +110,7 @@ def cho_solve(c: ArrayLike, b: ArrayLike, /, *, lower: bool = True) -> Any:
     return _like_given(ops.TriangularSolve(not lower, lower)(conj(x) if lower else x, first), y)
 
 
-@function
+@op_function
 def lu_solve(lu_and_permutation: ArrayLike, b: ArrayLike, /) -> Any:
     """The solution y of `a y = b` by the factors `lu_factor(a)`."""
     factors, order = lu_and_permutation
@@ -125,7 +125,7 @@ def lu_solve(lu_and_permutation: ArrayLike, b: ArrayLike, /) -> Any:
     return _like_given(lu.UPPER(x, first), y)
 
 
-@function
+@op_function
 def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     """The Moore-Penrose pseudo-inverse of matrices `[..., m, n]`, `[..., n, m]`.
 
@@ -165,7 +165,7 @@ def _relative(x: Node, rtol: Any) -> Node:
     return cast(as_node(rtol, real_dtype), real_dtype)
 
 
-@function
+@op_function
 def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     """How many singular values exceed `rtol` times the largest, by default `max(m, n) eps`."""
     (x,) = matrices("matrix_rank", x)
@@ -173,7 +173,7 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     return ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol)), int64))
 
 
-@function
+@op_function
 def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
     """The y for which the sum of the squares of `a y - b` is least, and of these the smallest one.
 
@@ -221,7 +221,7 @@ def _limit(x: Node, rtol: Any) -> Node:
     return reshape(broadcast_to(factor, lead), (*lead, 1, 1))
 
 
-@function
+@op_function
 def expm(x: ArrayLike, /) -> Any:
     """The exponential `I + x + x^2 / 2 + ...` of square matrices `[..., n, n]`.
 
@@ -232,7 +232,7 @@ def expm(x: ArrayLike, /) -> Any:
     return ops.Expm()(_square("expm", x))
 
 
-@function
+@op_function
 def matrix_power(x: ArrayLike, n: int, /) -> Any:
     """The n-th power of square matrices; of the inverse, where n is negative."""
     (x,) = matrices("matrix_power", x)

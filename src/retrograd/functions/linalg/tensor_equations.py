@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import ShapeError
 from retrograd.functions.broadcasting import alike, as_node, integer, normal_axes
 from retrograd.functions.elementwise import ArrayLike
@@ -17,7 +17,7 @@ from retrograd.ops.scan import CumProd
 from retrograd.ops.shape import Concat, expand, pad, permute, reshape
 
 
-@function
+@op_function
 def tensorsolve(a: ArrayLike, b: ArrayLike, /, *, axes: Any = None) -> Any:
     """The x with `tensordot(a, x, x.ndim) = b`.
 
@@ -43,7 +43,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, *, axes: Any = None) -> Any:
     return reshape(solve(reshape(x, (rows, rows)), reshape(y, (rows,))), into)
 
 
-@function
+@op_function
 def tensorinv(a: ArrayLike, /, *, ind: int = 2) -> Any:
     """The inverse of `x -> tensordot(a, x, ...)`: an array of the last axes of a, and then its
     first `ind`; `tensordot(tensorinv(a, ind=ind), b, ind) = tensorsolve(a, b)`."""
@@ -59,7 +59,7 @@ def tensorinv(a: ArrayLike, /, *, ind: int = 2) -> Any:
     return reshape(inv(reshape(x, (rows, rows))), (*sizes[k:], *sizes[:k]))
 
 
-@function
+@op_function
 def vander(x: ArrayLike, /, *, N: int | None = None) -> Any:
     """The Vandermonde matrices of vectors `x[..., n]`: `y[..., i, j] = x[..., i]**j` for j up to N,
     n by default.
@@ -85,7 +85,7 @@ def _extent(n: Any) -> int | Dim:
     return n if isinstance(n, Dim) else integer(n, "vander: N")
 
 
-@function
+@op_function
 def block_diag(*arrays: ArrayLike) -> Any:
     """A matrix with these along its diagonal, zeros elsewhere; vectors are rows.
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.eager.modes import current_trace
 from retrograd.errors import ShapeError
 from retrograd.functions.activations import softmax
 from retrograd.functions.broadcasting import (
     alike,
+    broadcast,
     broadcast_shapes,
     broadcast_to,
     normal_axis,
     number,
-    together,
 )
 from retrograd.functions.contractions import matmul
 from retrograd.functions.creation import arange
@@ -60,7 +60,7 @@ def normal(key: Node, shape: Any, dtype: DType) -> Node:
 
 def given(shape: Any, *parameters: ArrayLike) -> tuple[list[Node], list[Node], Any]:
     """Parameters in the shape of the result, in their dtype; and as constants in doubles."""
-    nodes = together(*parameters, floating=True)
+    nodes = broadcast(*parameters, floating=True)
     size = nodes[0].shape if shape is None else as_shape(shape)
     if broadcast_shapes(nodes[0].shape, size) != size:
         broadcast_to(nodes[0], size)  # raises
@@ -78,21 +78,21 @@ def _located(draw: Node, loc: Node, scale: Node) -> Node:
 
 
 # -- location and scale --------------------------------------------------------------------------
-@function
+@op_function
 def located(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, name: str, shape: Any) -> Any:
     """A distribution of location and scale."""
     (at, by), _, size = given(shape, loc, scale)
     return _located(draw(name, key, size), at, by)
 
 
-@function
+@op_function
 def cauchy(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Any) -> Any:
     """The quotient of two normal numbers."""
     (at, by), _, size = given(shape, loc, scale)
     return _located(draw("cauchy", key, size), at, by)
 
 
-@function
+@op_function
 def lognormal(key: ArrayLike, mean: ArrayLike, std: ArrayLike, shape: Any) -> Any:
     """`exp(mean + std z)`"""
     (at, by), (m, s), size = given(shape, mean, std)
@@ -101,7 +101,7 @@ def lognormal(key: ArrayLike, mean: ArrayLike, std: ArrayLike, shape: Any) -> An
     return implicit_gradients.implicit_exp(at + by * el.cast(z, at.dtype), value)
 
 
-@function
+@op_function
 def truncated_normal(
     key: ArrayLike, mean: ArrayLike, std: ArrayLike, low: float, high: float, shape: Any
 ) -> Any:
@@ -111,7 +111,7 @@ def truncated_normal(
 
 
 # -- gamma and what is made of it ----------------------------------------------------------------
-@function
+@op_function
 def gamma(key: ArrayLike, a: ArrayLike, scale: ArrayLike, shape: Any) -> Any:
     """Of shape `a`, times a scale."""
     (p, s), (wide, _), size = given(shape, a, scale)
@@ -119,7 +119,7 @@ def gamma(key: ArrayLike, a: ArrayLike, scale: ArrayLike, shape: Any) -> Any:
     return implicit_gradients.implicit_gamma(p, el.cast(drawn, p.dtype)) * s
 
 
-@function
+@op_function
 def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any) -> Any:
     """`X / (X + Y)` of gamma samples, in logarithms."""
     (p, q), (wide_p, wide_q), size = given(shape, a, b)
@@ -127,7 +127,7 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any) -> Any:
     return implicit_gradients.implicit_beta(p, q, el.cast(drawn, p.dtype))
 
 
-@function
+@op_function
 def dirichlet(key: ArrayLike, a: ArrayLike, shape: Any) -> Any:
     """Gamma samples divided by their sum, along the last axis."""
     (p,), (wide,), size = given(shape, a)
@@ -172,13 +172,13 @@ def _total_of_named(x: Node, n: int | Dim) -> Node:
     return reshape(slice_axis(total.node, axis, 0, 1), x.shape[:axis])
 
 
-@function
+@op_function
 def chi2(key: ArrayLike, df: ArrayLike, shape: Any) -> Any:
     """Twice a gamma sample of half the degrees."""
-    return 2.0 * gamma(key, 0.5 * together(df, floating=True)[0], 1.0, shape)
+    return 2.0 * gamma(key, 0.5 * broadcast(df, floating=True)[0], 1.0, shape)
 
 
-@function
+@op_function
 def gumbel_softmax(key: ArrayLike, logits: ArrayLike, tau: ArrayLike, hard: bool, axis: int) -> Any:
     """Of the logits plus Gumbel noise; with `hard` straight through."""
     (x,), _, size = given(None, logits)
@@ -191,7 +191,7 @@ def gumbel_softmax(key: ArrayLike, logits: ArrayLike, tau: ArrayLike, hard: bool
     return one + (y - StopGradient()(y))
 
 
-@function
+@op_function
 def multivariate_normal(key: ArrayLike, mean: ArrayLike, scale_tril: ArrayLike, shape: Any) -> Any:
     """`mean + L z`"""
     m, factor = alike(mean, scale_tril, floating=True)
@@ -207,7 +207,7 @@ def multivariate_normal(key: ArrayLike, mean: ArrayLike, scale_tril: ArrayLike, 
     return reshape(moved, size) + broadcast_to(m, size)
 
 
-@function
+@op_function
 def student_t(key: ArrayLike, df: ArrayLike, shape: Any) -> Any:
     """A normal number divided by the root of the mean of `df` squares of others."""
     (p,), (wide,), size = given(shape, df)
@@ -218,7 +218,7 @@ def student_t(key: ArrayLike, df: ArrayLike, shape: Any) -> Any:
     return el.cast(normal(two, size, float64), p.dtype) * el.sqrt(half / g)
 
 
-@function
+@op_function
 def von_mises(key: ArrayLike, mean: ArrayLike, k: ArrayLike, shape: Any) -> Any:
     """About a mean."""
     (m, p), (_, wide), size = given(shape, mean, k)

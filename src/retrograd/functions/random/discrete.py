@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.errors import ShapeError
-from retrograd.functions.broadcasting import as_node, broadcast_to, together
+from retrograd.functions.broadcasting import as_node, broadcast, broadcast_to
 from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.random.continuous import draw, given
 from retrograd.ir import as_shape, float64, full, int64
@@ -16,31 +16,31 @@ from retrograd.ops.scan import CumSum
 from retrograd.ops.shape import expand, reshape, slice_axis
 
 
-@function
+@op_function
 def geometric(key: ArrayLike, p: ArrayLike, shape: Any) -> Any:
     """How many trials up to the first success, from 1 on."""
     _, wide, size = given(shape, p)
     return el.cast(draw("geometric", key, size, *wide), int64)
 
 
-@function
+@op_function
 def poisson(key: ArrayLike, rate: ArrayLike, shape: Any) -> Any:
     """Counts of events of a rate."""
     _, wide, size = given(shape, rate)
     return el.cast(draw("poisson", key, size, *wide), int64)
 
 
-@function
+@op_function
 def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Any) -> Any:
     """Counts of successes in n trials."""
     _, wide, size = given(shape, el.cast(as_node(n), float64), p)
     return el.cast(draw("binomial", key, size, *wide), int64)
 
 
-@function
+@op_function
 def by_probability(key: ArrayLike, p: ArrayLike, shape: Any) -> Any:
     """Numbers of the elements of p, drawn with these probabilities, by inversion."""
-    (wide,) = (el.cast(together(p, floating=True)[0], float64),)
+    (wide,) = (el.cast(broadcast(p, floating=True)[0], float64),)
     if wide.type.rank != 1 or wide.shape[0] == 0:
         raise ShapeError(f"choice: the probabilities are a vector, not of shape {wide.shape}")
     total = CumSum(0)(wide)
@@ -54,9 +54,9 @@ def by_probability(key: ArrayLike, p: ArrayLike, shape: Any) -> Any:
     return el.min(count, full(wide.shape[0] - 1, count.type))
 
 
-@function
+@op_function
 def races(key: ArrayLike, p: ArrayLike) -> Any:
     """Exponential times of rates p: the first to arrive are a sample without replacement (P. S.
     Efraimidis, P. G. Spirakis, 2006)."""
-    rates = el.cast(together(p, floating=True)[0], float64)
+    rates = el.cast(broadcast(p, floating=True)[0], float64)
     return draw("exponential", key, rates.shape) / rates

@@ -8,7 +8,7 @@ import numpy as np
 
 from retrograd import pytree
 from retrograd.eager.conversion import integer_range
-from retrograd.eager.dispatch import function
+from retrograd.eager.dispatch import op_function
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.eager.modes import current_trace
 from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
@@ -251,7 +251,7 @@ def _unit(key: Node, shape: Any, kind: Any) -> Node:
     return (high * 2.0**26 + low) * 2.0**-53
 
 
-@function
+@op_function
 def _order(key: ArrayLike, n: int | Dim) -> Any:
     """The numbers below n, sorted by random words of 64 bits."""
     bits = el.cast(RandomBits((n, 2))(key), uint64)
@@ -259,22 +259,22 @@ def _order(key: ArrayLike, n: int | Dim) -> Any:
     return argsort(el.bitwise_or(low, el.shift_left(high, full(32, high.type))))
 
 
-@function
+@op_function
 def _bits(key: ArrayLike, shape: Any) -> Any:
     return RandomBits(shape)(key)
 
 
-@function
+@op_function
 def _uniform(key: ArrayLike, shape: Any, kind: Any) -> Any:
     return el.cast(_unit(key, shape, kind), kind)
 
 
-@function
+@op_function
 def _normal(key: ArrayLike, shape: Any, kind: Any) -> Any:
     return normal(key, shape, kind)
 
 
-@function
+@op_function
 def _bernoulli(key: ArrayLike, p: ArrayLike, shape: Any) -> Any:
     p = as_node(p)
     p = p if p.dtype.is_float else el.cast(p, float32)
@@ -282,7 +282,7 @@ def _bernoulli(key: ArrayLike, p: ArrayLike, shape: Any) -> Any:
     return el.lt(_unit(key, size, float32), el.cast(broadcast_to(p, size), float32))
 
 
-@function
+@op_function
 def _categorical(key: ArrayLike, logits: ArrayLike, axis: int) -> Any:
     logits = as_node(logits)
     u = _unit(key, logits.shape, logits.dtype) + 2.0**-25

@@ -16,7 +16,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, GradientError, OptionError
 from retrograd.runtime.backend import Array
 
@@ -60,7 +60,7 @@ def _dtype_of(capsule: Any) -> _DType:
 
 
 def exported(
-    x: Lazy, stream: Any, max_version: tuple[int, int] | None, device: Any, copy: bool | None
+    x: LazyTensor, stream: Any, max_version: tuple[int, int] | None, device: Any, copy: bool | None
 ) -> Any:
     """A capsule with the value of a tensor. See `Tensor.__dlpack__`."""
     if stream is not None:
@@ -84,7 +84,7 @@ def exported(
     return capsule
 
 
-def refuse_tracked(x: Lazy) -> None:
+def refuse_tracked(x: LazyTensor) -> None:
     """`GradientError` where a gradient may be asked for through a tensor, which would be lost."""
     if x._requires_grad:
         raise GradientError(

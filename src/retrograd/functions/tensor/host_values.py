@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.lazy_tensor import Array, Lazy
+from retrograd.eager.lazy_tensor import Array, LazyTensor
 from retrograd.eager.modes import active, grad_enabled
 from retrograd.errors import GradientError, HistoryWarning
 from retrograd.ir import Node
 
 
-def is_sought(x: Lazy) -> bool:
+def is_sought(x: LazyTensor) -> bool:
     """Whether a transform around here differentiates a tensor."""
     sought = active()
     if not (sought and x._requires_grad and grad_enabled()):
@@ -36,7 +36,7 @@ def is_sought(x: Lazy) -> bool:
     return False
 
 
-def number_of(x: Lazy, how: str) -> Array:
+def number_of(x: LazyTensor, how: str) -> Array:
     """The value of a tensor for Python. Outside of transforms those that require a gradient may
     leave, too: a loss is printed and logged."""
     if is_sought(x):
@@ -44,7 +44,7 @@ def number_of(x: Lazy, how: str) -> Array:
     return x.value()
 
 
-def scalar_of(x: Lazy, how: str) -> Array:
+def scalar_of(x: LazyTensor, how: str) -> Array:
     """The value of a tensor for `float()` and its like, which Python's arithmetic asks for, too:
     nothing can tell later that the number came from a tensor, so there is a warning."""
     found = number_of(x, how)
@@ -53,7 +53,7 @@ def scalar_of(x: Lazy, how: str) -> Array:
     return found
 
 
-def array_of(x: Lazy, how: str) -> Array:
+def array_of(x: LazyTensor, how: str) -> Array:
     """The value of a tensor for NumPy, read-only. Outside of transforms those that require a
     gradient may leave, too, to be looked at, but not come back: see `returned`."""
     found = number_of(x, how)

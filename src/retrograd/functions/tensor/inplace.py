@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import GIVEN, active, grad_enabled, is_tracing
 from retrograd.errors import DTypeError, GradientError, ShapeError, TraceError
 
 
-def change(x: Lazy, operation: Callable[..., Any], other: Any) -> Any:
+def change(x: LazyTensor, operation: Callable[..., Any], other: Any) -> Any:
     """What the name that stands for x stands for after the in-place form of an operation."""
     if not x.is_source or x._own in active():  # computed, or the argument of a transform
         return operation(x, other)
@@ -41,7 +41,7 @@ def change(x: Lazy, operation: Callable[..., Any], other: Any) -> Any:
     return with_other
 
 
-def _fitting(x: Lazy, new: Lazy) -> Lazy:
+def _fitting(x: LazyTensor, new: LazyTensor) -> LazyTensor:
     """A result of the shape and dtype of what it takes the place of."""
     if new.shape != x.shape:
         raise ShapeError(

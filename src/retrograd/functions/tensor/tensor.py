@@ -11,13 +11,13 @@ import numpy as np
 from retrograd.eager.backward import backward
 from retrograd.eager.dispatch import operator, reflected
 from retrograd.eager.fast_path import install
-from retrograd.eager.lazy_tensor import Array, Lazy, leaf
+from retrograd.eager.lazy_tensor import Array, LazyTensor, leaf
 from retrograd.eager.listeners import on_tape
 from retrograd.eager.modes import _GRAD
 from retrograd.eager.program_cache import GRADIENTS
 from retrograd.eager.retain_grad import is_retained, retain, warn_of_no_leaf
-from retrograd.eager.trace_buffer import CURRENT, Page
-from retrograd.eager.trace_cache import Form
+from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
+from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import DTypeError, GradientError, OptionError, ShapeError, TraceError
 from retrograd.functions import (
     activations,
@@ -57,7 +57,7 @@ def _comparison(f: Callable[..., Any]) -> Callable[..., Any]:
     return compare
 
 
-class Tensor(Lazy):
+class Tensor(LazyTensor):
     """An array with a history. Made by `rg.tensor`, and by operations on tensors.
 
     Operations check shapes and dtypes at once; numbers are computed when somebody looks at them,
@@ -289,7 +289,7 @@ class Tensor(Lazy):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        Lazy.__init__(self, leaf(state["array"], state["name"]), state["requires_grad"])
+        LazyTensor.__init__(self, leaf(state["array"], state["name"]), state["requires_grad"])
         self._grad = state["grad"]
         for name, value in state["attributes"].items():
             setattr(self, name, value)
@@ -438,9 +438,9 @@ class Tensor(Lazy):
         )
 
     @property
-    def at(self) -> scatter.At:
+    def at(self) -> scatter.IndexUpdater:
         """`x.at[key].set(value)` and `x.at[key].add(value)`: a changed copy of x."""
-        return scatter.At(self)
+        return scatter.IndexUpdater(self)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The namespace of the array API: the package itself. It has what the versions of the
@@ -449,5 +449,5 @@ class Tensor(Lazy):
         return sys.modules["retrograd"]
 
 
-Lazy.handle_class = Tensor
-install(Tensor, Page, Form, DType, CURRENT, _GRAD.get)
+LazyTensor.handle_class = Tensor
+install(Tensor, TraceBuffer, TraceNode, DType, CURRENT, _GRAD.get)

@@ -23,7 +23,7 @@ from retrograd.nn.functional.conv_pool import (
     sizes_of,
     windows_of,
 )
-from retrograd.transforms.jit.shape_guards import assume
+from retrograd.transforms.jit.shape_guards import guard
 
 Function = Callable[..., Any]
 
@@ -38,7 +38,7 @@ def _adaptive_max_pool(rank: int) -> Function:
         shape = x.shape[x.ndim - rank :]
         for n in shape:
             none = f"{name}: there is no maximum of an axis without elements, {list(shape)}"
-            x = assume(x, 1, "<=", n, none)
+            x = guard(x, 1, "<=", n, none)
         sizes = [n if s is None else s for s, n in zip(given, shape, strict=True)]
         return _pooled(x, shape, sizes, return_indices)
 
@@ -157,7 +157,7 @@ def _columns(
     )
     none = f"{what}: windows of {options[0]} do not fit into {tuple(size)}"
     for n in count:
-        x = assume(x, 1, "<=", n, none)
+        x = guard(x, 1, "<=", n, none)
     return x, *options, count
 
 

@@ -15,7 +15,7 @@ from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, DType, provenance
 from retrograd.ir.source import located
 from retrograd.runtime.memory_limit import check_new
-from retrograd.transforms.jit.shape_guards import assume
+from retrograd.transforms.jit.shape_guards import guard
 
 Function = Callable[..., Tensor]
 LARGEST = 1 << 16  # sizes up to which a fraction of them is looked at
@@ -57,7 +57,7 @@ def ratio(a: int | Dim, b: int | Dim) -> Any:
 def divided(x: Tensor, axis: int, by: int, why: str) -> Tensor:
     """x, of whose axis the size divides by a number, and is written as a multiple of it."""
     n = x.shape[axis]
-    x = assume(x, n % by, "<=", 0, why)
+    x = guard(x, n % by, "<=", 0, why)
     if n // by * by == n:
         return x
     return x[(slice(None),) * (axis % x.ndim) + (slice(0, n // by * by),)]
@@ -224,7 +224,7 @@ def need_sizes(what: str, x: Tensor, sizes: Sequence[Any], rank: int) -> Tensor:
         )
     for size in sizes:
         if isinstance(size, Dim):
-            x = assume(x, 1, "<=", size, f"{what}: output_size is at least 1, not {size}")
+            x = guard(x, 1, "<=", size, f"{what}: output_size is at least 1, not {size}")
     return x
 
 
@@ -270,7 +270,7 @@ def continued(x: Tensor, widths: Sequence[tuple[int, int]], mode: str) -> Tensor
         most = {"reflect": n - 1, "circular": n, "replicate": None}[mode]
         if most is not None:
             wide = max(low, high)
-            x = assume(
+            x = guard(
                 x, wide, "<=", most,
                 f"padding_mode={mode!r} continues an axis of {n} elements by at most {most}, not "
                 f"by {wide}; make the padding smaller",

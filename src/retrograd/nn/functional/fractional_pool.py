@@ -16,7 +16,7 @@ from retrograd.nn import init
 from retrograd.nn.functional.conv_pool import arrays_of, conv1d, ratio, scaled
 from retrograd.nn.functional.linear import linear
 from retrograd.nn.functional.losses import cross_entropy
-from retrograd.transforms.jit.shape_guards import assume
+from retrograd.transforms.jit.shape_guards import guard
 
 
 def _tuple(value: Any, rank: int, what: str) -> tuple[Any, ...]:
@@ -63,7 +63,7 @@ def _fractional(
     for n, k, c in zip(sizes, windows, counts, strict=True):
         none = f"{what}: windows {windows} do not fit {counts} times into {list(sizes)}"
         for least, most in ((1, c), (1, k), (c + k - 1, n)):
-            x = assume(x, least, "<=", most, none)
+            x = guard(x, least, "<=", most, none)
     if samples is None:
         drawn = (generator or init.default_generator()).uniform((*x.shape[:2], rank))
         samples = drawn

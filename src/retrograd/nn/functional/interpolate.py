@@ -26,7 +26,7 @@ from retrograd.nn.functional.conv_pool import (
     ratio,
     scaled,
 )
-from retrograd.transforms.jit.shape_guards import assume
+from retrograd.transforms.jit.shape_guards import guard
 
 CUBIC = -0.75  # the free parameter of the cubic kernel (Keys 1981), as in most libraries; -1/2 with
 CUBIC_ANTIALIAS = -0.5  # antialiasing
@@ -376,7 +376,7 @@ def _cut(x: Tensor, pairs: Sequence[tuple[int, int]]) -> Tensor:
     sizes = x.shape[x.ndim - len(pairs) :]
     for n, (a, b) in zip(sizes, pairs, strict=True):
         many = f"pad: {(a, b)} cuts off more than there is of an axis of {n}"
-        x = assume(x, -min(a, 0) - min(b, 0), "<=", n, many)
+        x = guard(x, -min(a, 0) - min(b, 0), "<=", n, many)
     ends = zip(sizes, pairs, strict=True)
     return x[(..., *(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in ends))]
 

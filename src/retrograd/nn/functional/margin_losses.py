@@ -16,7 +16,7 @@ from retrograd.ir.source import located
 from retrograd.nn.functional.conv_pool import arrays_of, values_of
 from retrograd.nn.functional.losses import as_floats, pair, positive, reduced
 from retrograd.nn.functional.normalization import pairwise_distance
-from retrograd.transforms.jit.shape_guards import assume
+from retrograd.transforms.jit.shape_guards import guard
 
 
 @located
@@ -280,7 +280,7 @@ def _lengths(
         return x, rg.clip(given, 0, most)
     if (known < 0).any():
         raise ShapeError(f"{none}{known.tolist()}")
-    return assume(x, _longest(known), "<=", most, f"{none}{known.tolist()}"), known
+    return guard(x, _longest(known), "<=", most, f"{none}{known.tolist()}"), known
 
 
 def _padded(given: Tensor, sizes: Any, samples: int | Dim) -> Any:

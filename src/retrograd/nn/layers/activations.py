@@ -10,12 +10,12 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import product
 from retrograd.nn import functional, init
-from retrograd.nn.module.functional_module import Applied, InPlace
+from retrograd.nn.module.functional_module import FunctionalModule, InPlace
 from retrograd.nn.module.module import Module
 from retrograd.nn.module.parameter import Parameter
 
 
-class CELU(Applied):
+class CELU(FunctionalModule):
     """`max(x, 0) + min(alpha (exp(x / alpha) - 1), 0)`."""
 
     function = staticmethod(functional.celu)
@@ -24,7 +24,7 @@ class CELU(Applied):
         super().__init__(alpha=alpha, inplace=inplace)
 
 
-class ELU(Applied):
+class ELU(FunctionalModule):
     """x above 0, `alpha (exp(x) - 1)` below."""
 
     function = staticmethod(functional.elu)
@@ -33,7 +33,7 @@ class ELU(Applied):
         super().__init__(alpha=alpha, inplace=inplace)
 
 
-class GLU(Applied):
+class GLU(FunctionalModule):
     """One half of an axis times the sigmoid of the other."""
 
     function = staticmethod(functional.glu)
@@ -42,7 +42,7 @@ class GLU(Applied):
         super().__init__(dim=dim)
 
 
-class Hardshrink(Applied):
+class Hardshrink(FunctionalModule):
     """x where `|x|` is larger than lambd, else 0."""
 
     function = staticmethod(functional.hardshrink)
@@ -63,7 +63,7 @@ class Hardswish(InPlace):
     function = staticmethod(functional.hardswish)
 
 
-class Hardtanh(Applied):
+class Hardtanh(FunctionalModule):
     """x between two limits."""
 
     function = staticmethod(functional.hardtanh)
@@ -72,7 +72,7 @@ class Hardtanh(Applied):
         super().__init__(min_val=min_val, max_val=max_val, inplace=inplace)
 
 
-class LeakyReLU(Applied):
+class LeakyReLU(FunctionalModule):
     """x above 0, `negative_slope x` below."""
 
     function = staticmethod(functional.leaky_relu)
@@ -81,13 +81,13 @@ class LeakyReLU(Applied):
         super().__init__(negative_slope=negative_slope, inplace=inplace)
 
 
-class LogSigmoid(Applied):
+class LogSigmoid(FunctionalModule):
     """`log(sigmoid(x))`, without overflow."""
 
     function = staticmethod(functional.logsigmoid)
 
 
-class LogSoftmax(Applied):
+class LogSoftmax(FunctionalModule):
     """The logarithm of the softmax along an axis."""
 
     function = staticmethod(functional.log_softmax)
@@ -114,7 +114,7 @@ class SELU(InPlace):
     function = staticmethod(functional.selu)
 
 
-class Softmax(Applied):
+class Softmax(FunctionalModule):
     """`exp(x)` divided by its sum along an axis."""
 
     function = staticmethod(functional.softmax)
@@ -123,7 +123,7 @@ class Softmax(Applied):
         super().__init__(dim=dim)
 
 
-class Softmin(Applied):
+class Softmin(FunctionalModule):
     """The softmax of `-x` along an axis."""
 
     function = staticmethod(functional.softmin)
@@ -132,7 +132,7 @@ class Softmin(Applied):
         super().__init__(dim=dim)
 
 
-class Softplus(Applied):
+class Softplus(FunctionalModule):
     """`log(1 + exp(beta x)) / beta`, x itself where `beta x` is beyond the threshold."""
 
     function = staticmethod(functional.softplus)
@@ -141,7 +141,7 @@ class Softplus(Applied):
         super().__init__(beta=beta, threshold=threshold)
 
 
-class Softshrink(Applied):
+class Softshrink(FunctionalModule):
     """x moved by lambd towards 0, at most to it."""
 
     function = staticmethod(functional.softshrink)
@@ -150,19 +150,19 @@ class Softshrink(Applied):
         super().__init__(lambd=lambd)
 
 
-class Softsign(Applied):
+class Softsign(FunctionalModule):
     """`x / (1 + |x|)`."""
 
     function = staticmethod(functional.softsign)
 
 
-class Tanhshrink(Applied):
+class Tanhshrink(FunctionalModule):
     """`x - tanh(x)`."""
 
     function = staticmethod(functional.tanhshrink)
 
 
-class Threshold(Applied):
+class Threshold(FunctionalModule):
     """x above the threshold, `value` elsewhere."""
 
     function = staticmethod(functional.threshold)
@@ -235,7 +235,7 @@ class ReLU(InPlace):
     function = staticmethod(functional.relu)
 
 
-class GELU(Applied):
+class GELU(FunctionalModule):
     """`x Phi(x)`; see `functional.gelu`."""
 
     function = staticmethod(functional.gelu)
@@ -244,13 +244,13 @@ class GELU(Applied):
         super().__init__(approximate=approximate)
 
 
-class Tanh(Applied):
+class Tanh(FunctionalModule):
     """The hyperbolic tangent."""
 
     function = staticmethod(functional.tanh)
 
 
-class Sigmoid(Applied):
+class Sigmoid(FunctionalModule):
     """`1 / (1 + exp(-x))`."""
 
     function = staticmethod(functional.sigmoid)

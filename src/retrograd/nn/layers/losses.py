@@ -13,11 +13,11 @@ from retrograd.nn import functional
 from retrograd.nn.containers import ModuleList, Sequential
 from retrograd.nn.functional.losses import from_front
 from retrograd.nn.layers.linear import Linear
-from retrograd.nn.module.functional_module import Applied
+from retrograd.nn.module.functional_module import FunctionalModule
 from retrograd.nn.module.module import Module
 
 
-class Loss(Applied):
+class Loss(FunctionalModule):
     """A loss with its options. Weights are buffers."""
 
     hidden = ("weight", "pos_weight", "distance_function")

@@ -7,10 +7,10 @@ from typing import Any
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn import functional, init
-from retrograd.nn.module.functional_module import Applied
+from retrograd.nn.module.functional_module import FunctionalModule
 
 
-class _MaxPool(Applied):
+class _MaxPool(FunctionalModule):
     hidden = ("return_indices",)
 
     def __init__(
@@ -28,7 +28,7 @@ class _MaxPool(Applied):
         )  # fmt: skip
 
 
-class _AvgPool(Applied):
+class _AvgPool(FunctionalModule):
     hidden = ("ceil_mode", "count_include_pad", "divisor_override")
 
     def __init__(
@@ -47,19 +47,19 @@ class _AvgPool(Applied):
         )  # fmt: skip
 
 
-class _AdaptiveAvgPool(Applied):
+class _AdaptiveAvgPool(FunctionalModule):
     def __init__(self, output_size: Any) -> None:
         super().__init__(output_size=output_size)
 
 
-class _AdaptiveMaxPool(Applied):
+class _AdaptiveMaxPool(FunctionalModule):
     hidden = ("return_indices",)
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size=output_size, return_indices=return_indices)
 
 
-class _LPPool(Applied):
+class _LPPool(FunctionalModule):
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> None:
@@ -68,7 +68,7 @@ class _LPPool(Applied):
         )
 
 
-class _MaxUnpool(Applied):
+class _MaxUnpool(FunctionalModule):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         stride = kernel_size if stride is None else stride
         super().__init__(kernel_size=kernel_size, stride=stride, padding=padding)
@@ -78,7 +78,7 @@ class _MaxUnpool(Applied):
         return found
 
 
-class _FractionalMaxPool(Applied):
+class _FractionalMaxPool(FunctionalModule):
     hidden = ("return_indices", "generator")
 
     def __init__(

@@ -17,7 +17,7 @@ from retrograd.nn.module.module import Module, shown
 from retrograd.nn.module.parameter import Parameter
 from retrograd.nn.utils import rnn
 from retrograd.nn.utils.rnn import PackedSequence
-from retrograd.transforms.jit.shape_guards import assume
+from retrograd.transforms.jit.shape_guards import guard
 
 State = tuple[Tensor, ...]
 
@@ -138,7 +138,7 @@ class _Recurrent(Module):
             return rnn.run(step, x, sizes, state, bool(end))
         length = x.shape[0]
         none = f"{self.kind}: sequences have at least one element, not {length}"
-        x = self._mapped(assume(x, 1, "<=", length, none), layer, end)
+        x = self._mapped(guard(x, 1, "<=", length, none), layer, end)
         if isinstance(length, Dim):
 
             def step_on(before: State, row: Tensor) -> tuple[State, Tensor]:

@@ -9,11 +9,11 @@ from retrograd.errors import ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import as_shape, product
 from retrograd.nn import functional
-from retrograd.nn.module.functional_module import Applied
+from retrograd.nn.module.functional_module import FunctionalModule
 from retrograd.nn.module.module import Module
 
 
-class Fold(Applied):
+class Fold(FunctionalModule):
     """Windows put back where they were, added up; see `functional.fold`."""
 
     function = staticmethod(functional.fold)
@@ -35,7 +35,7 @@ class Fold(Applied):
         )
 
 
-class Unfold(Applied):
+class Unfold(FunctionalModule):
     """Windows as columns; see `functional.unfold`."""
 
     function = staticmethod(functional.unfold)
@@ -46,7 +46,7 @@ class Unfold(Applied):
         super().__init__(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
-class PixelShuffle(Applied):
+class PixelShuffle(FunctionalModule):
     """`[..., C r^2, H, W]` to `[..., C, H r, W r]`; see `functional.pixel_shuffle`."""
 
     function = staticmethod(functional.pixel_shuffle)
@@ -55,7 +55,7 @@ class PixelShuffle(Applied):
         super().__init__(upscale_factor=upscale_factor)
 
 
-class PixelUnshuffle(Applied):
+class PixelUnshuffle(FunctionalModule):
     """`[..., C, H r, W r]` to `[..., C r^2, H, W]`; see `functional.pixel_unshuffle`."""
 
     function = staticmethod(functional.pixel_unshuffle)
@@ -64,7 +64,7 @@ class PixelUnshuffle(Applied):
         super().__init__(downscale_factor=downscale_factor)
 
 
-class ChannelShuffle(Applied):
+class ChannelShuffle(FunctionalModule):
     """The channels of several groups in turn; see `functional.channel_shuffle`."""
 
     function = staticmethod(functional.channel_shuffle)
@@ -73,7 +73,7 @@ class ChannelShuffle(Applied):
         super().__init__(groups=groups)
 
 
-class LocalResponseNorm(Applied):
+class LocalResponseNorm(FunctionalModule):
     """Divided by what channels around hold; see `functional.local_response_norm`."""
 
     function = staticmethod(functional.local_response_norm)
@@ -175,7 +175,7 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class CosineSimilarity(Applied):
+class CosineSimilarity(FunctionalModule):
     """The cosine of the angle between vectors along an axis."""
 
     function = staticmethod(functional.cosine_similarity)
@@ -184,7 +184,7 @@ class CosineSimilarity(Applied):
         super().__init__(dim=dim, eps=eps)
 
 
-class PairwiseDistance(Applied):
+class PairwiseDistance(FunctionalModule):
     """The p-norm of the difference of vectors, along the last axis."""
 
     function = staticmethod(functional.pairwise_distance)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from retrograd.nn.module.module import Module, shown
 
 
-class Applied(Module):
+class FunctionalModule(Module):
     """Applies a `function` to what it is called with. The parameters of `__init__` are options of
     the function and attributes, all of which are shown but those `hidden`."""
 
@@ -39,7 +39,7 @@ class Applied(Module):
         return shown(self, *(name for name in self._options if name not in self.hidden))
 
 
-class InPlace(Applied):
+class InPlace(FunctionalModule):
     """One whose only option is PyTorch's `inplace`, which changes nothing: compiled programs reuse
     memory by themselves."""
 

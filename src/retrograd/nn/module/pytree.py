@@ -131,7 +131,7 @@ class Static:
         return repr(self.value)
 
 
-class Leaf(NamedTuple):
+class ParameterLeaf(NamedTuple):
     """A parameter."""
 
     at: int
@@ -152,7 +152,7 @@ class Items(NamedTuple):
     values: tuple[Any, ...]
 
 
-class Object(NamedTuple):
+class ModuleNode(NamedTuple):
     """A module: its class and attributes. The number tells it from others of its kind."""
 
     cls: type
@@ -186,7 +186,7 @@ class _Splitter:
         if isinstance(value, _ATOMS):
             return Static(value)
         if isinstance(value, Parameter):
-            return Leaf(self.child(value, path), value.trainable)
+            return ParameterLeaf(self.child(value, path), value.trainable)
         if isinstance(value, Composite):
             return self.module(value, path)
         if type(value) in (list, tuple):
@@ -201,7 +201,7 @@ class _Splitter:
             return Subtree(self.child(value, path))
         return Static(value)
 
-    def module(self, module: Composite, path: str) -> Object | Again:
+    def module(self, module: Composite, path: str) -> ModuleNode | Again:
         if id(module) in self.modules:
             return Again(self.modules[id(module)])
         refuse_unfinished(module, path)
@@ -211,7 +211,7 @@ class _Splitter:
         values = [
             self.split(v, path if k == inline else f"{path}.{k}") for k, v in attributes.items()
         ]
-        return Object(type(module), number, tuple(attributes), tuple(values))
+        return ModuleNode(type(module), number, tuple(attributes), tuple(values))
 
 
 def split(module: Composite) -> tuple[list[Any], Any, list[str]]:
@@ -231,7 +231,7 @@ def join(plan: Any, children: Any) -> Any:
         match part:
             case Static():
                 return part.value
-            case Leaf():
+            case ParameterLeaf():
                 found = leaves[part.at]
                 if isinstance(found, Tensor) and not isinstance(found, Parameter):
                     found = Parameter.standing_for(found, part.trainable)

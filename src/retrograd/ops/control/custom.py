@@ -19,7 +19,7 @@ Nodes = Sequence[Node]
 Maybe = Sequence[Node | None]
 
 
-class Rule:
+class CustomRule:
     """What differentiation is told of a function `y = f(x)`. A value: equal rules are the same."""
 
     @property
@@ -38,10 +38,10 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Batched(Rule):
+class Batched(CustomRule):
     """The rule of each sample, for stacks of `size` samples of all results and some operands."""
 
-    rule: Rule
+    rule: CustomRule
     size: int | Dim
     flags: tuple[bool, ...]
 
@@ -112,7 +112,7 @@ class Custom(Op):
     name = "custom"
     label: str
     count: int
-    rule: Rule | None = None
+    rule: CustomRule | None = None
 
     @property
     def remark(self) -> str:  # type: ignore[override]
@@ -130,7 +130,7 @@ class Custom(Op):
     def reference(self, *arrays: Any) -> Any:
         return list(arrays[self.count :])
 
-    def _known(self) -> Rule:
+    def _known(self) -> CustomRule:
         if self.rule is None:
             raise GradientError(
                 f"the derivatives of {self.label} are rules in Python, which the text of a graph "

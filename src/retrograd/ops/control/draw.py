@@ -15,9 +15,9 @@ from retrograd.autodiff import batched as stacked
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, declare, float64, uint32
 from retrograd.ops.leaf import input_node
-from retrograd.ops.random.sampling import FORMULAS, Arrays, Formula, Nodes
+from retrograd.ops.random.sampling import FORMULAS, GraphSampleMath, NumPySampleMath, SampleFormula
 
-_ARRAYS, _NODES = Arrays(), Nodes()
+_ARRAYS, _NODES = NumPySampleMath(), GraphSampleMath()
 
 
 @declare
@@ -35,7 +35,7 @@ class Draw(Op):
     settings: tuple[float, ...] = ()
 
     @property
-    def formula(self) -> Formula:
+    def formula(self) -> SampleFormula:
         """How samples are computed."""
         return FORMULAS[self.law]
 

@@ -208,4 +208,5 @@ def substituted(size: Any, sizes: Mapping[str, Size]) -> Any:
 def _atom(atom: str | Quotient, sizes: Mapping[str, Size]) -> Size:
     if isinstance(atom, str):
         return sizes.get(atom, Dim(atom))
-    return substituted(atom.numerator, sizes) // substituted(atom.denominator, sizes)
+    size: Size = substituted(atom.numerator, sizes) // substituted(atom.denominator, sizes)
+    return size

@@ -1,13 +1,13 @@
 """The order in which floats are added up, such that every sum, however long, is as accurate as one
 in pairs: its error grows with the logarithm of its length.
 
-The terms of a sum are a *chain*. They are added one after the other in blocks (`Order.block`); so
-are the totals of blocks, as many as make a group (`PARTS`), and those of groups, as many as make a
-batch. Batches are added in pairs, and pairs again, until one total is left: what has no partner
-waits for the next round. So a chain no longer than a block is a plain loop, and no rounding error
-is carried through more than `block + 2 PARTS + log2 n` additions. A chain is cut by its length
-alone. What is not there is as if it were -0.0, which changes nothing it is added to, so parts that
-are shorter than the others need no rule of their own.
+The terms of a sum are a *chain*. They are added one after the other in blocks
+(`SummationOrder.block`); so are the totals of blocks, as many as make a group (`PARTS`), and those
+of groups, as many as make a batch. Batches are added in pairs, and pairs again, until one total is
+left: what has no partner waits for the next round. So a chain no longer than a block is a plain
+loop, and no rounding error is carried through more than `block + 2 PARTS + log2 n` additions. A
+chain is cut by its length alone. What is not there is as if it were -0.0, which changes nothing it
+is added to, so parts that are shorter than the others need no rule of their own.
 
 What the chains of an operation are is said in `schedule/loop_nest.py`. NumPy's meaning of an
 operation keeps to no order, but to the same bound: `total` and `in_halves`.
@@ -28,7 +28,7 @@ PARTS = 64  # totals that are added one after the other
 
 
 @dataclass(frozen=True)
-class Order:
+class SummationOrder:
     """How chains are cut: how many terms a block has, a group, a batch."""
 
     block: int
@@ -42,10 +42,10 @@ class Order:
         return PARTS * self.group
 
 
-SUMS = Order(64)
+SUMS = SummationOrder(64)
 # Of contractions with columns, whose blocks are added up in registers: to have them leave those for
 # memory takes a few percent of the time.
-PRODUCTS = Order(128)
+PRODUCTS = SummationOrder(128)
 
 
 def in_pairs(totals: list[Any]) -> Any:
@@ -56,7 +56,7 @@ def in_pairs(totals: list[Any]) -> Any:
     return totals[0]
 
 
-def in_blocks(order: Order, count: int, part: Callable[[int, int], Any]) -> Any:
+def in_blocks(order: SummationOrder, count: int, part: Callable[[int, int], Any]) -> Any:
     """The total of a chain of `count` terms, at least one, of which `part(first, last)` adds up
     some, one after the other."""
 

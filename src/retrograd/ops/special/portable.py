@@ -21,7 +21,7 @@ from retrograd.ops.special.reference import in_double
 _LN2 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)  # the first has 32 bits
 
 
-class Numbers(Protocol):
+class PortableMath(Protocol):
     """What the formulas ask of numbers, beside their operators."""
 
     def choose(self, c: Any, a: Any, b: Any) -> Any: ...
@@ -30,7 +30,7 @@ class Numbers(Protocol):
         """To the nearest integer, ties to even."""
 
 
-class Arrays:
+class NumPyPortableMath:
     """NumPy's doubles."""
 
     choose, sqrt, round = staticmethod(np.where), staticmethod(np.sqrt), staticmethod(np.rint)
@@ -44,13 +44,13 @@ def polynomial(coefficients: Sequence[float], x: Any) -> Any:
     return total
 
 
-def log(m: Numbers, x: Any) -> Any:
+def log(m: PortableMath, x: Any) -> Any:
     """`log(x)` for finite `x >= 2**-1022`; others give something: scaled to `[sqrt(1/2), sqrt(2)]`
     by exact products, then `2 atanh((x - 1) / (x + 1))` by its series."""
     return _log_of_scaled(m, *_scaled(m, x))
 
 
-def _scaled(m: Numbers, x: Any) -> tuple[Any, Any]:
+def _scaled(m: PortableMath, x: Any) -> tuple[Any, Any]:
     """x between 1 and 2, and how many doublings it was away from there."""
     up = x * 0.0
     for shift in (512, 256, 128, 64, 32, 16, 8, 4, 2, 1):
@@ -60,7 +60,7 @@ def _scaled(m: Numbers, x: Any) -> tuple[Any, Any]:
     return x, up
 
 
-def _log_of_scaled(m: Numbers, x: Any, up: Any) -> Any:
+def _log_of_scaled(m: PortableMath, x: Any, up: Any) -> Any:
     large = x > math.sqrt(2)
     x, up = m.choose(large, x * 0.5, x), m.choose(large, up + 1.0, up)
     s = (x - 1.0) / (x + 1.0)
@@ -68,12 +68,12 @@ def _log_of_scaled(m: Numbers, x: Any, up: Any) -> Any:
     return up * _LN2[0] + (s * 2.0 * series + up * _LN2[1])
 
 
-def exp(m: Numbers, x: Any) -> Any:
+def exp(m: PortableMath, x: Any) -> Any:
     """`exp(x)`; 0 below -746, infinite above 710."""
     return _doubled(m, *_exp_of_rest(m, x))
 
 
-def _exp_of_rest(m: Numbers, x: Any) -> tuple[Any, Any]:
+def _exp_of_rest(m: PortableMath, x: Any) -> tuple[Any, Any]:
     """The exponential as a number about 1 that is to be doubled so often."""
     x = m.choose(x < -746.0, x * 0.0 - 746.0, m.choose(x > 711.0, x * 0.0 + 711.0, x))
     n = m.round(x * (1 / math.log(2)))
@@ -81,7 +81,7 @@ def _exp_of_rest(m: Numbers, x: Any) -> tuple[Any, Any]:
     return polynomial([1 / math.factorial(k) for k in range(15)], r), n
 
 
-def _doubled(m: Numbers, y: Any, n: Any) -> Any:
+def _doubled(m: PortableMath, y: Any, n: Any) -> Any:
     up, size = n > 0.0, abs(n)
     for shift in (512, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1):
         more = size >= float(shift)
@@ -93,20 +93,20 @@ def _doubled(m: Numbers, y: Any, n: Any) -> Any:
 def log_of_arrays(x: Any) -> Any:
     """`log` for NumPy, which knows exponents: the same bits sooner."""
     if not np.all((x >= 2.0**-1022) & (x < np.inf)):
-        return log(Arrays(), x)
+        return log(NumPyPortableMath(), x)
     half, up = np.frexp(x)
-    return _log_of_scaled(Arrays(), half * 2.0, up - 1.0)
+    return _log_of_scaled(NumPyPortableMath(), half * 2.0, up - 1.0)
 
 
 def exp_of_arrays(x: Any) -> Any:
     """`exp` for NumPy; the same where no product is rounded."""
-    y, n = _exp_of_rest(Arrays(), x)
+    y, n = _exp_of_rest(NumPyPortableMath(), x)
     if not np.all(abs(n) <= 1000.0):
-        return _doubled(Arrays(), y, n)
+        return _doubled(NumPyPortableMath(), y, n)
     return np.ldexp(y, n.astype(np.int32))
 
 
-def atan(m: Numbers, t: Any) -> Any:
+def atan(m: PortableMath, t: Any) -> Any:
     """For `t >= 0`: by halves, then the series."""
     one = t * 0.0 + 1.0
     large = t > 1.0
@@ -117,7 +117,7 @@ def atan(m: Numbers, t: Any) -> Any:
     return m.choose(large, math.pi / 2 - y, y)
 
 
-def log_factorial(m: Numbers, k: Any) -> Any:
+def log_factorial(m: PortableMath, k: Any) -> Any:
     """`log(k!)` for `k >= 0`: Stirling's formula, ten steps up."""
     return _by_stirling(k, lambda x: log(m, x))
 
@@ -138,7 +138,7 @@ def _by_stirling(k: Any, log: Callable[[Any], Any]) -> Any:
     return y - log(product)
 
 
-FORMULAS: dict[str, Callable[[Numbers, Any], Any]] = {
+FORMULAS: dict[str, Callable[[PortableMath, Any], Any]] = {
     "portable_log": log,
     "portable_exp": exp,
     "portable_atan": atan,
@@ -148,7 +148,7 @@ FORMULAS: dict[str, Callable[[Numbers, Any], Any]] = {
 
 def atan_of_arrays(t: Any) -> Any:
     """`atan` for NumPy."""
-    return atan(Arrays(), t)
+    return atan(NumPyPortableMath(), t)
 
 
 # fmt: off

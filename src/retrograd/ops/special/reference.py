@@ -50,7 +50,7 @@ def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
     return total
 
 
-class Arrays:
+class NumPyIncompleteMath:
     """NumPy's doubles, as the formulas of `incomplete` want them."""
 
     exp, expm1, log, log1p, sqrt, sin = np.exp, np.expm1, np.log, np.log1p, np.sqrt, np.sin
@@ -107,7 +107,7 @@ class Arrays:
 
 def from_formula(name: str) -> Meaning:
     formula = incomplete.FUNCTIONS[name]
-    return in_double(lambda *arrays: formula(Arrays(), *arrays))
+    return in_double(lambda *arrays: formula(NumPyIncompleteMath(), *arrays))
 
 
 @in_double
@@ -136,7 +136,7 @@ def betaln(a: Any, b: Any) -> Any:
     low, high = np.where(a < b, a, b), np.where(a < b, b, a)
     good = (low > 0) & (low + high < np.inf)
     u, v = np.where(good, low, 1.0), np.where(good, high, 1.0)
-    c, m = u + v, Arrays()
+    c, m = u + v, NumPyIncompleteMath()
     y = (0.5 - v) * np.log1p(u / v) + (u - 0.5) * np.log(u) - u * np.log(c)
     y = y + 0.5 * math.log(2 * math.pi) + (m.stirling(u) - m.stirling(c) + m.stirling(v))
     w = lgamma(a) + lgamma(b) - lgamma(a + b)

@@ -50,7 +50,7 @@ def type_of_pairs(type: TensorType) -> TensorType:
     return TensorType(type.dtype.real, (*type.shape, 2)) if type.dtype.is_complex else type
 
 
-def paired(graph: Graph) -> Graph:
+def lower_complex(graph: Graph) -> Graph:
     """The graph on real numbers."""
     graph = settled(graph)
     found: dict[Node, Parts] = {}
@@ -83,7 +83,7 @@ def _held(node: Node, parts: Sequence[Parts]) -> Parts:
     if node.op == "item":
         item = node.prim(*given)
         return _apart(item) if node.dtype.is_complex else item
-    held = {k: paired(g) for k, g in node.attrs.items() if isinstance(g, Graph)}
+    held = {k: lower_complex(g) for k, g in node.attrs.items() if isinstance(g, Graph)}
     new: Node = dataclasses.replace(node.prim, **held)(*given)  # type: ignore[type-var]
     return new
 
@@ -190,7 +190,8 @@ def _cast(node: Node, parts: Sequence[Parts]) -> Parts:
         return x, full(0, x.type)
     if node.dtype.is_complex:
         return e.cast(z[0], node.dtype.real), e.cast(z[1], node.dtype.real)
-    return e.cast(z[0], node.dtype) | e.cast(z[1], node.dtype)
+    boolean: Node = e.cast(z[0], node.dtype) | e.cast(z[1], node.dtype)
+    return boolean
 
 
 def _product_over(node: Node, parts: Sequence[Parts]) -> Pair:
@@ -288,7 +289,7 @@ def has_complex(graph: Graph) -> bool:
 
 def real_graph(graph: Graph) -> Graph:
     """The graph on pairs of real numbers; itself where there is nothing complex."""
-    return paired(graph) if has_complex(graph) else graph
+    return lower_complex(graph) if has_complex(graph) else graph
 
 
 def real_arrays(arrays: Sequence[Array]) -> list[Array]:
@@ -306,7 +307,7 @@ class PairedProgram:
 
     def __init__(self, graph: Graph, make: Callable[[Graph], Program]) -> None:
         self.graph = graph
-        self.inner = make(paired(graph))
+        self.inner = make(lower_complex(graph))
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         bind(self.graph.inputs, arrays)

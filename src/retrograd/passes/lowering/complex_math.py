@@ -21,7 +21,8 @@ Pair = tuple[Node, Node]
 
 def is_negative(x: Node) -> Node:
     """Whether the sign of `x` is negative, that of a zero included."""
-    return (x < 0) | (e.eq(x, full(0, x.type)) & (1 / x < 0))
+    negative: Node = (x < 0) | (e.eq(x, full(0, x.type)) & (1 / x < 0))
+    return negative
 
 
 def with_sign(size: Node, x: Node) -> Node:
@@ -30,7 +31,8 @@ def with_sign(size: Node, x: Node) -> Node:
 
 
 def is_zero(z: Pair) -> Node:
-    return e.is_zero(z[0]) & e.is_zero(z[1])
+    zero: Node = e.is_zero(z[0]) & e.is_zero(z[1])
+    return zero
 
 
 def choose(c: Node, a: Pair, b: Pair) -> Pair:
@@ -217,12 +219,14 @@ def _minus_and_plus(z: Pair) -> tuple[Pair, Pair]:
 
 
 def _infinite(z: Pair) -> Node:
-    return e.isinf(z[0]) | e.isinf(z[1])
+    infinite: Node = e.isinf(z[0]) | e.isinf(z[1])
+    return infinite
 
 
 def _unknown_height(z: Pair) -> Node:
     """Whether the number is on the imaginary axis, where is NaN."""
-    return e.is_zero(z[0]) & e.isnan(z[1])
+    unknown: Node = e.is_zero(z[0]) & e.isnan(z[1])
+    return unknown
 
 
 def asin(z: Pair) -> Pair:

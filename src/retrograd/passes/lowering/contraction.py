@@ -11,7 +11,7 @@ from retrograd.ops.shape import permute
 from retrograd.schedule.strided_views import as_product, wants_routine
 
 
-class Store(Op):
+class Materialize(Op):
     """Its input, written to memory. Exists only inside of plans."""
 
     name = "store"
@@ -36,13 +36,13 @@ def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
     n, k = len(prim.a_batch), len(prim.a_contract)
     a_free, b_free = prim.free_axes(a.type.rank, b.type.rank)
     batch, first = tuple(range(n)), tuple(range(n, n + k))
-    b = Store()(permute(b, (*prim.b_batch, *prim.b_contract, *b_free)))
+    b = Materialize()(permute(b, (*prim.b_batch, *prim.b_contract, *b_free)))
     if any(b.shape[n + k + j] != 1 for j in range(len(b_free))):
-        a = Store()(permute(a, (*prim.a_batch, *a_free, *prim.a_contract)))
+        a = Materialize()(permute(a, (*prim.a_batch, *a_free, *prim.a_contract)))
         return DotGeneral(tuple(range(a.type.rank - k, a.type.rank)), first, batch, batch)(a, b)
     # Where b has no columns, the last axis of a decides how sums are taken: it is still one of
     # rows, or there would be no need of the routine.
-    a = Store()(permute(a, (*prim.a_batch, *prim.a_contract, *a_free)))
+    a = Materialize()(permute(a, (*prim.a_batch, *prim.a_contract, *a_free)))
     return DotGeneral(first, first, batch, batch)(a, b)
 
 

@@ -27,7 +27,7 @@ from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import Flip, Slice, expand, inverse, permute, reshape
 from retrograd.ops.windows import span
-from retrograd.passes.lowering.contraction import Store, in_memory
+from retrograd.passes.lowering.contraction import Materialize, in_memory
 from retrograd.passes.lowering.overlap_add import added, folded, unrolls
 from retrograd.passes.lowering.windows import (
     UNROLLED,
@@ -86,8 +86,8 @@ def _fewer(these: Shape, those: Shape) -> bool:
 
 def multiplied(dot: Callable[[Node, Node], Node], a: Node, b: Node) -> Node:
     """A contraction whose operands are copied where they could not be read."""
-    for left in (a, Store()(a)):
-        for right in (b, Store()(b)):
+    for left in (a, Materialize()(a)):
+        for right in (b, Materialize()(b)):
             y = dot(left, right)
             if not wants_routine(y) or as_product(y, in_memory) is not None:
                 return y
@@ -98,7 +98,7 @@ def multiplied(dot: Callable[[Node, Node], Node], a: Node, b: Node) -> Node:
 def gathered(op: Conv, x: Node, w: Node, shape: Shape, known: dict[Any, Node]) -> Node:
     """Lay out the windows of x, multiply by the weight."""
     wide = framed(x, op.low, op.high, op.x_dilation)
-    source = kept(x, known) if wide is x else Store()(wide)
+    source = kept(x, known) if wide is x else Materialize()(wide)
     kernel, places = w.shape[2:], shape[2:]
     windows = windows_over(source, kernel, op.strides, op.w_dilation)
     plain = windows.op == "reshape"
@@ -160,7 +160,7 @@ def _by_samples(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) 
         (0, lead + 1, *range(1, lead + 1), *inner, *range(first, first + rank)),
     )
     if not plain:
-        columns = Store()(columns)
+        columns = Materialize()(columns)
     columns = merged(columns, (*(1,) * (lead + 1), 1 + len(kernel), rank))
     matrix = merged(split(w, 0, (groups, kernels)), (*(1,) * lead, 1 + rank))
     y = _each_sample(matrix, columns, 2)  # [n, block, g, o, p]
@@ -207,7 +207,7 @@ def _by_rows(windows: Node, plain: bool, w: Node, blocks: Blocks, rank: int) -> 
     if parts:
         return _by_parts(rows, plain, w, parts, rank)
     if not plain:
-        rows = Store()(rows)
+        rows = Materialize()(rows)
     rows = split(rows, 1 + rank, (groups, channels))
     matrix = split(w, 0, (groups, kernels))
     lead = 0 if groups == 1 else 1
@@ -247,7 +247,7 @@ def _by_parts(rows: Node, plain: bool, w: Node, parts: int, rank: int) -> Node:
     y = DotGeneral(a, b, (1 + rank,), (0,))(left, right)  # [part, n, *p, o]
     if not plain and not reads_windows(y):
         inner = (parts, product(inner[1:]))  # both lie in memory
-        left = reshape(Store()(rows), (product((n, *places)), *inner))
+        left = reshape(Materialize()(rows), (product((n, *places)), *inner))
         right = reshape(right, (*inner, kernels))
         y = multiplied(DotGeneral((2,), (1,), (1,), (0,)), left, right)
     elif plain:
@@ -261,7 +261,7 @@ def _by_parts(rows: Node, plain: bool, w: Node, parts: int, rank: int) -> Node:
 
 def _columns(w: Node) -> Node:
     """The weight as `[c, *k, o]`, in memory."""
-    return Store()(permute(w, (*range(1, w.type.rank), 0)))
+    return Materialize()(permute(w, (*range(1, w.type.rank), 0)))
 
 
 def _by_places(windows: Node, w: Node, rank: int) -> Node | None:
@@ -333,7 +333,7 @@ def unrolled(op: Conv, x: Node, w: Node, shape: Shape) -> Node:
     groups, own = op.groups, op.per_group(w.shape[0])
     source = framed(x, op.low, op.high, op.x_dilation)
     if source is not x:
-        source = Store()(source)
+        source = Materialize()(source)
     domain = (shape[0], groups, own, *shape[2:])
     others = (0, *range(3, len(domain)))
     total = None
@@ -352,7 +352,7 @@ def correlated(op: Conv, x: Node, w: Node, shape: Shape) -> Node:
     groups, own, channels = op.groups, op.per_group(w.shape[0]), w.shape[1]
     kernel, places, rank = w.shape[2:], shape[2:], op.rank
     given = reshape(reshape_root(x, ()), (groups, channels, *x.shape[2:]))
-    source = Store()(framed(given, op.low, op.high, op.x_dilation))
+    source = Materialize()(framed(given, op.low, op.high, op.x_dilation))
     windows = windows_over(source, kernel, op.strides, op.w_dilation)  # [g, c, *p, *k]
     windows = permute(windows, (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank)))
     domain = (groups, own, *places, channels, *kernel)

@@ -28,7 +28,7 @@ from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
 from retrograd.ops.shape import expand, inverse, permute
 from retrograd.passes.after_autodiff import settled, written
 from retrograd.passes.lowering import linalg
-from retrograd.passes.lowering.contraction import Store, contraction
+from retrograd.passes.lowering.contraction import Materialize, contraction
 from retrograd.passes.lowering.conv import convolution
 from retrograd.passes.lowering.libcall import by_reference
 from retrograd.passes.lowering.linalg import ordered_nodes
@@ -113,7 +113,7 @@ def searched(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node
     if row.op != "input":
         stored = known.get(("row", row))
         if stored is None:
-            stored = known["row", row] = Store()(row)
+            stored = known["row", row] = Materialize()(row)
         row = stored
     return node.with_inputs((row, values))
 
@@ -130,7 +130,7 @@ def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     for x in inputs:
         if x.op in LEAVES and not is_buffer(x):
             if ("held", x) not in known:
-                known["held", x] = Store()(x)
+                known["held", x] = Materialize()(x)
             x = known["held", x]
         stored.append(x)
     same = all(a is b for a, b in zip(stored, node.inputs, strict=True))

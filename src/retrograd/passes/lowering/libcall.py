@@ -1,7 +1,7 @@
 """Calls of routines: work that is done by a function instead of generated loops.
 
 A routine is LAPACK's, a helper written by the emitter, or, as the last resort, an op's reference in
-Python. `Call` stands for it in a plan. A graph never holds one: rules of `legalize.py` put it in
+Python. `LibCall` stands for it in a plan. A graph never holds one: rules of `legalize.py` put it in
 the place of an op, with what prepares its operands and what reads its result as ordinary nodes
 around it, which are fused as always.
 """
@@ -14,12 +14,12 @@ from typing import Any
 from retrograd.ir import Dim, Graph, Node, Op, Shape, TensorType, float64, int64, product
 from retrograd.ops.leaf import input_node
 from retrograd.passes.lowering.complex_linalg import PairedFft
-from retrograd.passes.lowering.contraction import Store
+from retrograd.passes.lowering.contraction import Materialize
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import Nest, loops_over, mapping
+from retrograd.schedule.loop_nest import LoopNest, loops_over, mapping
 from retrograd.schedule.loop_nest import Store as Write
-from retrograd.schedule.ssa import Body, Value
+from retrograd.schedule.ssa import ScalarBlock, SSAValue
 
 Size = int | Dim
 PYTHON = "python:"  # the name of a routine that is a reference: this, and the graph of one op
@@ -27,7 +27,7 @@ PAIRED = "paired:"  # what the names of routines for complex numbers begin with
 BY_REFERENCE = 1_000_000  # multiply-adds in whose time Python is called
 
 
-class Call(Op):
+class LibCall(Op):
     """A routine applied to each item of a batch: `result[b] = routine(operands[b], *sizes)`.
 
     The first `batch` axes of the result and of every operand are the batch. Operands lie in memory,
@@ -61,7 +61,7 @@ class Call(Op):
         return self.result
 
 
-class Aside(Op):
+class SideOutput(Op):
     """What a call has beside its result: workspace, or what each item was refused for."""
 
     name = "call_aside"
@@ -81,7 +81,7 @@ class CheckCall(Op):
     name = "check_call"
     arity = 1
 
-    def __init__(self, call: Call, batch: Shape) -> None:
+    def __init__(self, call: LibCall, batch: Shape) -> None:
         self.routine = call.routine
         self.target = call.target
         self.batch_shape = batch
@@ -98,7 +98,7 @@ def by_reference(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> 
     end = prim.on_parts(*given) if isinstance(prim, PairedFft) else prim(*given)
     graph = Graph(given, [end])
     sizes = [Dim(name) for name in graph.dim_names]
-    call = Call(
+    call = LibCall(
         f"{PYTHON}{graph}", node.type, sizes, node, fills=False, cost=BY_REFERENCE, refuses=True
     )
     return call(*[in_memory(x) for x in inputs])
@@ -106,7 +106,7 @@ def by_reference(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> 
 
 def owned(x: Node) -> Node:
     """A copy of a value for one call, which may overwrite it."""
-    return Store()(x)
+    return Materialize()(x)
 
 
 def in_memory(x: Node) -> Node:
@@ -115,25 +115,25 @@ def in_memory(x: Node) -> Node:
 
 
 def call_kernels(node: Node, stored: Mapping[Node, Buffer], new: Callable[[Node], Buffer],
-                 fill: Callable[[Node], Nest]) -> list[Kernel]:  # fmt: skip
+                 fill: Callable[[Node], LoopNest]) -> list[Kernel]:  # fmt: skip
     """The kernel of a call, and the one that checks it. `new` makes a temporary for a node, `fill`
     the nest that writes a node where the call's result goes."""
     prim = node.prim
-    assert isinstance(prim, Call)
+    assert isinstance(prim, LibCall)
     batch = node.shape[: prim.batch_rank]
     items = product(batch)
     operands = node.inputs[1:] if prim.fills else node.inputs
     asides = []
     if prim.work != 0:
-        asides.append(Aside(TensorType(float64, (items, prim.work)))(node))
+        asides.append(SideOutput(TensorType(float64, (items, prim.work)))(node))
     if prim.refuses:
-        asides.append(Aside(TensorType(int64, (items,)))(node))
+        asides.append(SideOutput(TensorType(int64, (items,)))(node))
     out, extra = stored[node], [new(a) for a in asides]
-    body = Body()
+    body = ScalarBlock()
     loops: list[Size] = [] if items == 1 else [items]
-    nest = Nest("call", loops, body)
+    nest = LoopNest("call", loops, body)
 
-    def place(shape: Shape) -> Value:
+    def place(shape: Shape) -> SSAValue:
         each = product(shape[prim.batch_rank :])
         return body.mul(body.loop(0), body.size(each)) if loops else body.size(0)
 
@@ -156,7 +156,7 @@ def call_kernels(node: Node, stored: Mapping[Node, Buffer], new: Callable[[Node]
 
 
 def _check(check: CheckCall, codes: Node, buffer: Buffer) -> Kernel:
-    body = Body()
+    body = ScalarBlock()
     loops, index = loops_over(body, codes.shape)
     place = body.offset(index, codes.shape)
     code = body.make("load", (place,), int64, buffer)

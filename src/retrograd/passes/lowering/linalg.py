@@ -16,7 +16,7 @@ from retrograd.ops.elementwise import cast, eq, le, select
 from retrograd.ops.leaf import Iota
 from retrograd.ops.shape import pad, permute, slice_axis
 from retrograd.passes.lowering.complex_linalg import Paired
-from retrograd.passes.lowering.libcall import PAIRED, Call, in_memory, owned
+from retrograd.passes.lowering.libcall import PAIRED, LibCall, in_memory, owned
 from retrograd.schedule.buffer import accumulator_of
 
 Size = int | Dim
@@ -74,14 +74,14 @@ class Matrices:
     def call(
         self, name: str, result: TensorType, sizes: Sequence[Size], x: Node, *,
         work: Work | None = None, multiplications: Size, fills: bool = True, refuses: bool = False,
-    ) -> Call:  # fmt: skip
+    ) -> LibCall:  # fmt: skip
         """A routine for matrices stacked as those of x. The lengths of its workspace, which it
         cannot know itself, are more sizes."""
         cost = SLOW * multiplications * (4 if self.complex else 1) + OVERHEAD
         words: Size = 0
         if work is not None:
             words = work.elements * (2 if self.complex else 1) + work.words
-        return Call(
+        return LibCall(
             PAIRED + name if self.complex else name, result, sizes, self.node,
             batch=self.rank(x) - 2, fills=fills, refuses=refuses, cost=cost, work=words,
         )  # fmt: skip
@@ -366,7 +366,7 @@ def ordered_nodes(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) ->
     """The order of nodes, for each graph of a stack."""
     (edges,), n = inputs, node.attrs["nodes"]
     e = edges.shape[-1]
-    call = Call(
+    call = LibCall(
         ORDER, node.type, [n, e], node, batch=edges.type.rank - 2, fills=False, work=n,
         cost=EACH * (n + e), refuses=True,
     )  # fmt: skip

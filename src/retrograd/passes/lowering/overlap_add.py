@@ -19,8 +19,8 @@ from retrograd.ops.index import ScatterAdd
 from retrograd.ops.leaf import Iota, SizeOf
 from retrograd.ops.shape import Concat, expand, permute, reshape
 from retrograd.ops.windows import Fold, span
-from retrograd.passes.lowering.contraction import Store
-from retrograd.passes.lowering.slice_sinking import picked
+from retrograd.passes.lowering.contraction import Materialize
+from retrograd.passes.lowering.slice_sinking import sink_slice
 from retrograd.passes.lowering.windows import framed, reordered, typed
 from retrograd.schedule.buffer import accumulator_of
 
@@ -50,7 +50,7 @@ def folded(
         return _tiled(x, shape, strides, dilations)
     if unrolls(sizes, strides):
         inner = tuple(range(at + rank, at + 2 * rank))
-        parts = [picked(x, inner, place, known) for place in _every(sizes)]
+        parts = [sink_slice(x, inner, place, known) for place in _every(sizes)]
         return added(parts, sizes, shape, strides, dilations)
     # Rows of the result are the innermost loop: updates are ordered place by place.
     first = (*range(at), *range(at + rank, at + 2 * rank), *range(at, at + rank))
@@ -97,7 +97,7 @@ def added(
         found[rest] = found[rest] + moved if rest in found else moved
     nothing = full(0, TensorType(like.dtype, (*like.shape[:at], *lengths)))
     stored = {  # too much to compute again for each reader
-        rest: Store()(cast(found[rest], like.dtype)) if rest in found else nothing
+        rest: Materialize()(cast(found[rest], like.dtype)) if rest in found else nothing
         for rest in _every(tuple(strides))
     }
     y = _interleaved(stored, strides)
@@ -120,7 +120,7 @@ def _interleaved(parts: dict[tuple[int, ...], Node], strides: Sequence[int]) -> 
     shape = rows[0].shape
     axis = len(shape) - len(strides)
     wide = [reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :])) for x in rows]
-    y = Store()(Concat(axis + 1)(*wide))
+    y = Materialize()(Concat(axis + 1)(*wide))
     return reshape(y, (*shape[:axis], shape[axis] * first, *shape[axis + 1 :]))
 
 

@@ -19,7 +19,7 @@ DEPTH = 5  # nodes that are looked through: few, as each is made again for each 
 Places = tuple[int, ...]
 
 
-def picked(
+def sink_slice(
     x: Node, axes: Places, place: Places, known: dict[Any, Node], depth: int = DEPTH
 ) -> Node:
     """x at one place along some axes, which are dropped: what is below it at that place, where
@@ -46,7 +46,7 @@ def _pick_permuted(
     x: Node, axes: Places, place: Places, known: dict[Any, Node], depth: int
 ) -> Node | None:
     perm = x.attrs["perm"]
-    y = picked(x.inputs[0], tuple(perm[a] for a in axes), place, known, depth)
+    y = sink_slice(x.inputs[0], tuple(perm[a] for a in axes), place, known, depth)
     left = [p for a, p in enumerate(perm) if a not in axes]
     rest = sorted(left)
     return permute(y, [rest.index(p) for p in left])
@@ -60,7 +60,7 @@ def _pick_expanded(
     below = [(old.index(a), i) for a, i in zip(axes, place, strict=True) if a in old]
     y = x.inputs[0]
     if below:
-        y = picked(y, tuple(a for a, _ in below), tuple(i for _, i in below), known, depth)
+        y = sink_slice(y, tuple(a for a, _ in below), tuple(i for _, i in below), known, depth)
     left = [i for i in range(x.type.rank) if i not in axes]
     shape = _without(x.shape, axes)
     return expand(y, shape, [k for k, i in enumerate(left) if i in new])
@@ -69,7 +69,7 @@ def _pick_expanded(
 def _pick_elementwise(
     x: Node, axes: Places, place: Places, known: dict[Any, Node], depth: int
 ) -> Node | None:
-    args = [picked(a, axes, place, known, depth) for a in x.inputs]
+    args = [sink_slice(a, axes, place, known, depth) for a in x.inputs]
     return typed(x.prim, args, x.type.with_shape(args[0].shape))
 
 
@@ -104,7 +104,7 @@ def _pick_reshaped(
     for size, i in zip(sizes, place, strict=True):
         assert isinstance(size, int)
         flat = flat * size + i
-    return picked(y, (lead,), (flat,), known, depth)
+    return sink_slice(y, (lead,), (flat,), known, depth)
 
 
 Rule = Callable[[Node, Places, Places, dict[Any, Node], int], Node | None]

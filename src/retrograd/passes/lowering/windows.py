@@ -18,7 +18,7 @@ from retrograd.ops.pool import MaxPool, MaxPoolIndex, Pooling, least
 from retrograd.ops.reduce import ArgMax, ReduceMax
 from retrograd.ops.shape import Pad, Slice, expand, permute, reshape
 from retrograd.ops.windows import Windows, count, full_size, span
-from retrograd.passes.lowering.contraction import Store
+from retrograd.passes.lowering.contraction import Materialize
 from retrograd.schedule.buffer import accumulator_of
 from retrograd.schedule.fusion import SCATTERS
 
@@ -40,7 +40,7 @@ def kept(x: Node, known: dict[Any, Node]) -> Node:
         return x
     found = known.get(("kept", x))
     if found is None:
-        found = known["kept", x] = Store()(x)
+        found = known["kept", x] = Materialize()(x)
     return found
 
 
@@ -145,7 +145,7 @@ def _small(sizes: Shape) -> bool:
 def _frame(op: Pooling, x: Node, value: Any) -> Node:
     """x with its padding, in memory if it has any: what is read many times without conditions."""
     y = framed(x, op.low, op.high, (1,) * op.rank, value)
-    return y if y is x else Store()(y)
+    return y if y is x else Materialize()(y)
 
 
 def max_pool(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
@@ -192,7 +192,7 @@ def max_pool_index(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -
             found = bitwise_or(found, here)
         best = select(better, value, best)
         index = select(better, full(k, node.type), index)
-    return Store()(index)  # a gradient reads it once for each place in the window
+    return Materialize()(index)  # a gradient reads it once for each place in the window
 
 
 def _position(op: MaxPoolIndex, x: Node, inside: Node | None, type: TensorType) -> Node:

@@ -31,7 +31,7 @@ class Waiting(Protocol):
     def compile(self) -> object: ...
 
 
-class Behind:
+class BackgroundCompiler:
     """The programs that wait, and the thread that compiles them while there are any; nothing of
     either unless `used`."""
 
@@ -102,5 +102,5 @@ class Behind:
         self._changed.release()
 
 
-BEHIND = Behind(os.environ.get(VARIABLE) != "0")
+BEHIND = BackgroundCompiler(os.environ.get(VARIABLE) != "0")
 at_fork(before=BEHIND.before_fork, after=BEHIND.after_fork)

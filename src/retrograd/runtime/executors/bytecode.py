@@ -64,7 +64,7 @@ class Alone:
         return computed(self.node, self.compute, given, {})
 
 
-class SteppedProgram:
+class BytecodeExecutor:
     """Runs a graph, for which `is_long` holds, operation by operation. May be called from several
     threads at once; each call works on one thread."""
 

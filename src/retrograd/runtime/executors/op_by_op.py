@@ -29,7 +29,7 @@ from retrograd.runtime.memory_limit import check_memory
 from retrograd.schedule.fusion import LOOPS
 
 
-class InterpretedProgram:
+class OpByOpExecutor:
     """Runs a graph node by node; costs next to nothing to make."""
 
     def __init__(self, graph: Graph) -> None:
@@ -85,7 +85,7 @@ class InterpretedProgram:
 
 def looped(node: Node, given: list[Array]) -> list[Array]:
     if not has_code(node, "") and can_step(node):
-        return stepped(node, InterpretedProgram(node.attrs["body"]), given)
+        return stepped(node, OpByOpExecutor(node.attrs["body"]), given)
     return run_region(node, given)
 
 

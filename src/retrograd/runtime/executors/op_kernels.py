@@ -6,7 +6,7 @@ compiled for operands of so many axes, each of a size with a name of its own, ex
 the operation pairs, and those of matrices that are equally long, have one name. Where attributes
 hold sizes, it is compiled for these.
 
-Code for operands of few elements is made in a fraction of the time, see `LLVMProgram`: what is
+Code for operands of few elements is made in a fraction of the time, see `Executable`: what is
 typed at a prompt is mostly small, and waits for the compiler. Larger operands that come later are
 computed by that code, too, until better code would have paid; the bits are the same.
 """
@@ -36,13 +36,13 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ArgMax, Reduction
-from retrograd.ops.scan import Scan
+from retrograd.ops.scan import AxisScan
 from retrograd.ops.sort import SearchSorted, Sort
 from retrograd.ops.special.portable import FORMULAS
 from retrograd.ops.toposort import order_size
 from retrograd.passes.lowering.complex_linalg import Paired
 from retrograd.runtime.backend import Array, Program
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.numpy_mirror.contracting import contracted
 from retrograd.runtime.executors.numpy_mirror.facts import once
 from retrograd.runtime.executors.numpy_mirror.formulas import written
@@ -81,7 +81,7 @@ _LOCK = lock(40)
 
 FULL = float("inf")  # work: loops run more than once
 HEAVY = (Conv, MatrixOp, Paired)
-_FREE = (Reduction, ArgMax, Scan, Sort)  # no attribute holds a size
+_FREE = (Reduction, ArgMax, AxisScan, Sort)  # no attribute holds a size
 
 
 def run(node: Node, arrays: list[Array]) -> Array:
@@ -276,7 +276,7 @@ def _program(node: Node, kind: str, work: float, key: Any = None) -> Program:
     """The code for a node; `work` is what it has to do now."""
     key = key or _key(node, kind)
     found = _PROGRAMS.get(key)
-    if found is not None and not _outgrown(found, work):
+    if found is not None and not tier_up(found, work):
         return found.program
     with _LOCK:
         now = _PROGRAMS.get(key)
@@ -291,7 +291,7 @@ def _level(work: float) -> int:
     return sum([work > most for most, _ in LEVELS])
 
 
-def _outgrown(code: Code, work: float) -> bool:
+def tier_up(code: Code, work: float) -> bool:
     """Whether better code would pay by now."""
     if code.level == len(LEVELS) or work <= LEVELS[code.level][0]:
         return False
@@ -304,5 +304,5 @@ def _compiled(node: Node, kind: str, level: int) -> Code:
     result = node.prim(*inputs[: len(node.inputs)])
     outputs = items(result) if isinstance(result.type, TupleType) else [result]
     COMPILED["programs"] += 1
-    program = LLVMProgram(Graph(inputs, outputs), light=level < len(LEVELS), narrow=level == 0)
+    program = Executable(Graph(inputs, outputs), light=level < len(LEVELS), narrow=level == 0)
     return Code(program, level)

@@ -11,7 +11,7 @@ from retrograd.ir import Dim, Node, TensorType, bool_, evaluate, spec
 from retrograd.ops.index import Scatter
 from retrograd.ops.linalg import Inv, LeastFactors, LeastSquares, Solve
 from retrograd.ops.matmul import DotGeneral
-from retrograd.ops.scan import Scan
+from retrograd.ops.scan import AxisScan
 from retrograd.ops.sort import SearchSorted
 from retrograd.passes.lowering.complex_linalg import Paired
 from retrograd.runtime.backend import Array
@@ -94,6 +94,6 @@ def types_of(node: Node, kind: str) -> list[TensorType]:
         sizes[2] = [*x[: prim.axis], *index[prim.shared :], *x[prim.axis + 1 :]]
     if isinstance(prim, SearchSorted):
         sizes[1][: prim.shared] = sizes[0][: prim.shared]
-    if isinstance(prim, Scan):
+    if isinstance(prim, AxisScan):
         sizes[1:] = [sizes[0]] * (len(sizes) - 1)
     return [t.with_shape(tuple(s)) for t, s in zip(types, sizes, strict=True)]

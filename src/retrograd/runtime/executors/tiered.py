@@ -11,10 +11,10 @@ from retrograd.ops.control.draw import Draw
 from retrograd.ops.conv import Conv
 from retrograd.ops.matmul import DotGeneral
 from retrograd.runtime.backend import Array, Program
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.background_compiler import BEHIND
-from retrograd.runtime.executors.bytecode import SteppedProgram, is_long
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executors.bytecode import BytecodeExecutor, is_long
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.op_kernels import COMPILED
 from retrograd.shared import own_lock
 
@@ -36,7 +36,7 @@ NODE = 15e-6  # seconds of interpreting that count as a node
 
 class TieredProgram:
     """Interprets a graph the first time, and compiles it when it has been run often enough; a small
-    one as soon as nobody waits, see `behind.py`.
+    one as soon as nobody waits, see `background_compiler.py`.
 
     The bits of the results are the same, so nobody can tell, but by the time it takes.
     """
@@ -55,23 +55,23 @@ class TieredProgram:
         self._spent = 0.0  # in nodes
         self._again = False
         self._lock = own_lock()
-        self._compiled: LLVMProgram | SteppedProgram | None = None
+        self._compiled: Executable | BytecodeExecutor | None = None
         self._first: Program | None = None
         if self._cost > self._patience:
             self.compile()
         else:
-            self._first = InterpretedProgram(graph)
+            self._first = OpByOpExecutor(graph)
 
     @property
     def is_compiled(self) -> bool:
         """Whether it runs as native code now."""
         return self._compiled is not None
 
-    def compile(self) -> LLVMProgram | SteppedProgram:
+    def compile(self) -> Executable | BytecodeExecutor:
         """The native code, made now if there is none yet."""
         with self._lock:
             if self._compiled is None:
-                make = SteppedProgram if self._long else LLVMProgram
+                make = BytecodeExecutor if self._long else Executable
                 self._compiled = make(self.graph)
                 self._first = None
             return self._compiled

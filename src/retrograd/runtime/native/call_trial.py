@@ -22,11 +22,11 @@ from retrograd.runtime.fast_call import (
     TUPLE,
     Array,
     Caller,
+    CallRecord,
+    CallRoute,
     Pending,
     Put,
-    Route,
     Take,
-    Way,
 )
 
 
@@ -79,7 +79,10 @@ def works(caller: Caller, slot: str) -> bool:
     puts.append(Put(DICT, {"u": None, "v": None}, (1, 4), ("v", "u")))
     trial: Any = _Trial()
     owner = object()
-    way, route = Way(trial, (2, 3, 4), (0,), (), puts, 5, owner, False), Route(caller, takes)
+    way, route = (
+        CallRecord(trial, (2, 3, 4), (0,), (), puts, 5, owner, False),
+        CallRoute(caller, takes),
+    )
     way.arrange(())
     route.offer([way])
     for _ in range(3):

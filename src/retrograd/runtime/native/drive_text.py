@@ -2,9 +2,10 @@
 
 `rg_drive(block, threads, team, table, kernels)` is the same for all programs: what differs between
 them is data, so that a program of many kernels takes no longer to compile than the kernels that
-differ. `table` is a row of 8-byte words, written by `driver.py`; `kernels` are the addresses of the
-kernels. The caller goes through the table alone. Operations up to the next one that is not of kind
-1 or 2 are an *epoch*, which it shares with the workers of the team if there are bands in it.
+differ. `table` is a row of 8-byte words, written by `codegen/launch_table.py`; `kernels` are the
+addresses of the kernels. The caller goes through the table alone. Operations up to the next one
+that is not of kind 1 or 2 are an *epoch*, which it shares with the workers of the team if there are
+bands in it.
 
 The first words of a table:
 

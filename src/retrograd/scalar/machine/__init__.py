@@ -18,7 +18,7 @@ from retrograd.scalar.machine.opcodes import (
     UNWRITTEN,
     Opcode,
 )
-from retrograd.scalar.machine.tape_memory import Block
+from retrograd.scalar.machine.tape_memory import TapeMemory
 
 __all__ = [
     "BY_NAME",
@@ -29,7 +29,7 @@ __all__ = [
     "NAMES",
     "OPCODES",
     "UNWRITTEN",
-    "Block",
+    "TapeMemory",
     "Opcode",
     "is_native",
     "machine",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
-from retrograd.scalar.machine.formulas import Formula, Step, place
+from retrograd.scalar.machine.formulas import FormulaStep, OpcodeFormula, place
 
 CALLED = {"exp": 1, "log": 1, "sin": 1, "cos": 1, "cosh": 1, "tanh": 1, "pow": 2}
 _PLAIN = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -53,14 +53,14 @@ class Text:
         self.line(f"{name} = {text}")
         return name
 
-    def evaluate(self, formula: Formula, given: Mapping[str, str]) -> list[str | None]:
+    def evaluate(self, formula: OpcodeFormula, given: Mapping[str, str]) -> list[str | None]:
         """The registers of a formula's results, from those of what is given."""
         known: dict[int, str] = {place(name): register for name, register in given.items()}
         for i, step in enumerate(formula.steps):
             known[i] = self._step(step, [known[k] for k in step.args], formula)
         return [None if r is None else known[r] for r in formula.results]
 
-    def _step(self, step: Step, x: Sequence[str], formula: Formula) -> str:
+    def _step(self, step: FormulaStep, x: Sequence[str], formula: OpcodeFormula) -> str:
         if step.op == "constant":
             return literal(step.value)
         if step.op in _PLAIN:

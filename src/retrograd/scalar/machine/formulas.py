@@ -19,7 +19,7 @@ GIVEN = ("g", "y", "a", "b")
 
 
 @dataclass(frozen=True)
-class Step:
+class FormulaStep:
     """One operation on earlier steps. Arguments are numbers of steps; -1 to -4 stand for `b`, `a`,
     `y` and `g`. A constant has its value and no arguments."""
 
@@ -30,10 +30,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Formula:
+class OpcodeFormula:
     """Steps, and which of them are the results; None for an operand that gets nothing."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[FormulaStep, ...]
     results: tuple[int | None, ...]
 
 
@@ -43,14 +43,14 @@ def place(name: str) -> int:
 
 
 @cache
-def forward(opcode: Opcode) -> Formula:
+def forward(opcode: Opcode) -> OpcodeFormula:
     """The value of a row, from `a` and `b`."""
     x = _inputs()
     return _formula([opcode.prim(*[x[n] for n in "ab"[: opcode.arity]])], x)
 
 
 @cache
-def backward(opcode: Opcode) -> Formula:
+def backward(opcode: Opcode) -> OpcodeFormula:
     """What a row contributes to the cotangents of its operands."""
     x = _inputs()
     operands = [x[n] for n in "ab"[: opcode.arity]]
@@ -62,10 +62,10 @@ def _inputs() -> dict[str, Node]:
     return {name: input_node(TensorType(float64, ()), name) for name in GIVEN}
 
 
-def _formula(results: list[Node | None], given: dict[str, Node]) -> Formula:
+def _formula(results: list[Node | None], given: dict[str, Node]) -> OpcodeFormula:
     places: dict[Node, int] = {x: place(name) for name, x in given.items()}
-    known: dict[Step, int] = {}
-    steps: list[Step] = []
+    known: dict[FormulaStep, int] = {}
+    steps: list[FormulaStep] = []
     for node in _in_order([r for r in results if r is not None]):
         if node not in places:
             step = _step(node, places)
@@ -73,7 +73,7 @@ def _formula(results: list[Node | None], given: dict[str, Node]) -> Formula:
                 known[step] = len(steps)
                 steps.append(step)
             places[node] = known[step]
-    return Formula(tuple(steps), tuple([None if r is None else places[r] for r in results]))
+    return OpcodeFormula(tuple(steps), tuple([None if r is None else places[r] for r in results]))
 
 
 def _in_order(ends: list[Node]) -> list[Node]:
@@ -86,11 +86,13 @@ def _in_order(ends: list[Node]) -> list[Node]:
     return sorted(found, key=lambda n: n.id)
 
 
-def _step(node: Node, places: dict[Node, int]) -> Step:
+def _step(node: Node, places: dict[Node, int]) -> FormulaStep:
     if node.op == "constant":
         prim: Any = node.prim
-        return Step("constant", (), float(prim.value))
-    return Step(node.op, tuple([places[x] for x in node.inputs]), boolean=node.dtype is bool_)
+        return FormulaStep("constant", (), float(prim.value))
+    return FormulaStep(
+        node.op, tuple([places[x] for x in node.inputs]), boolean=node.dtype is bool_
+    )
 
 
-__all__ = ["GIVEN", "OPCODES", "Formula", "Step", "backward", "forward", "place"]
+__all__ = ["GIVEN", "OPCODES", "OpcodeFormula", "FormulaStep", "backward", "forward", "place"]

@@ -10,21 +10,21 @@ from retrograd.errors import BackendError
 from retrograd.scalar.machine import portable
 from retrograd.scalar.machine.arithmetic import symbols
 from retrograd.scalar.machine.machine_text import machine_text
-from retrograd.scalar.machine.tape_memory import Block
+from retrograd.scalar.machine.tape_memory import TapeMemory
 from retrograd.shared import IMPORTING, lock
 
 # run(block, from, to, way); with the interpreter's lock, since other threads may add rows.
 PROTOTYPE = ctypes.PYFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
 )
-Run = Callable[[Block, int, int, int], int]
+Run = Callable[[TapeMemory, int, int, int], int]
 _LOCK = lock(50)
 _MACHINE: Run | None = None
 _NATIVE: Any = None  # the code lives as long as this
 
 
 def machine() -> Run:
-    """`run(block, from, to, way)`; see `text.py`."""
+    """`run(block, from, to, way)`; see `machine_text.py`."""
     global _MACHINE, _NATIVE
     if _MACHINE is None:
         with _LOCK:

@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.scalar.machine.formulas import GIVEN, Formula, backward, forward
+from retrograd.scalar.machine.formulas import GIVEN, OpcodeFormula, backward, forward
 from retrograd.scalar.machine.opcodes import CUSTOM, OPCODES, UNWRITTEN
-from retrograd.scalar.machine.tape_memory import Block
+from retrograd.scalar.machine.tape_memory import TapeMemory
 
 Numbers = list[Any]
 _FORWARD = {o.code: (o.arity, forward(o)) for o in OPCODES}
 _BACKWARD = {o.code: (o.arity, backward(o)) for o in OPCODES}
 
 
-def run(block: Block, start: int, end: int, way: int) -> int:
-    """What `text.py` says."""
+def run(block: TapeMemory, start: int, end: int, way: int) -> int:
+    """What `machine_text.py` says."""
     return _back(block, start, end) if way else _on(block, start, end)
 
 
@@ -27,7 +27,7 @@ def derivatives(code: int, y: float, *operands: float) -> list[float]:
     return [0.0 if r is None else r for r in _evaluate(formula, [1.0, y, *given])]
 
 
-def _on(block: Block, start: int, end: int) -> int:
+def _on(block: TapeMemory, start: int, end: int) -> int:
     code, values = block.code, block.values
     for i in range(start, end):
         op = code[i]
@@ -41,7 +41,7 @@ def _on(block: Block, start: int, end: int) -> int:
     return end
 
 
-def _back(block: Block, start: int, end: int) -> int:
+def _back(block: TapeMemory, start: int, end: int) -> int:
     code, values, grads, stamps, epoch = (
         block.code, block.values, block.grads, block.stamps, block.epoch,
     )  # fmt: skip
@@ -73,7 +73,7 @@ def _back(block: Block, start: int, end: int) -> int:
     return coming
 
 
-def _evaluate(formula: Formula, given: Sequence[float]) -> Numbers:
+def _evaluate(formula: OpcodeFormula, given: Sequence[float]) -> Numbers:
     """The results of a formula; `given` in the order of `GIVEN`."""
     known: Numbers = []
     for step in formula.steps:

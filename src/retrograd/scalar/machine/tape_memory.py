@@ -9,7 +9,7 @@ FIELDS = ("code", "a", "b", "values", "grads", "stamps", "reached", "found", "co
 LEAST = 64  # rows
 
 
-class Block:
+class TapeMemory:
     """Rows as arrays: opcodes, operands, values; and, once there is a backward pass, cotangents
     with the number of the pass that wrote them, and the given rows that were reached."""
 

@@ -1,4 +1,4 @@
-"""What runs the instructions of `batch_text.py`."""
+"""What runs the instructions of `vector_machine_text.py`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ An output of a loop that takes long has memory of its own, unless it is very lar
 be stopped until the loop is done, with all inputs as they were.
 
 From then on there is one buffer for both, so what orders kernels by the buffers they touch, such as
-`band.py`, keeps the order.
+`schedule/tiling/groups.py`, keeps the order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import flat, regions_of
 from retrograd.schedule.cost_model import LONG, nanoseconds
 from retrograd.schedule.kernel import Kernel, rename
-from retrograd.schedule.loop_nest import Nest, live
+from retrograd.schedule.loop_nest import LoopNest, live
 
 LARGE = 1 << 28  # bytes that a long loop does not keep twice
 
@@ -152,13 +152,13 @@ def _updates(kernel: Kernel, x: Buffer, y: Buffer) -> bool:
     return bool(reading) and reading == writing[:1] and _follows(nests[reading[0]], x, y)
 
 
-def reads(nest: Nest, x: Buffer) -> bool:
+def reads(nest: LoopNest, x: Buffer) -> bool:
     """Whether a nest reads a buffer."""
     loaded = any(v.op == "load" and v.attr is x for v in live(nest))
     return loaded or x in nest.operands
 
 
-def _follows(nest: Nest, x: Buffer, y: Buffer) -> bool:
+def _follows(nest: LoopNest, x: Buffer, y: Buffer) -> bool:
     """Whether a nest reads of `x` nothing but, in each iteration, the element of `y` that it writes
     at the end of this iteration."""
     read = {v.args[0] for v in live(nest) if v.op == "load" and v.attr is x}

@@ -13,7 +13,7 @@ Time = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ArenaLayout:
     """Offsets of the temporaries in bytes, and the size of the arena."""
 
     offsets: dict[Buffer, int]
@@ -32,7 +32,7 @@ class Lifetime:
     bytes: int | Dim
 
 
-def layout(lifetimes: Sequence[Lifetime], sizes: Mapping[str, int]) -> Layout:
+def layout(lifetimes: Sequence[Lifetime], sizes: Mapping[str, int]) -> ArenaLayout:
     """Place temporaries, given in the order of their first time, for the given sizes.
 
     Each takes the smallest gap that fits, or extends the arena. One that is read for the last time
@@ -60,7 +60,7 @@ def layout(lifetimes: Sequence[Lifetime], sizes: Mapping[str, int]) -> Layout:
             end = offset + size
         offsets[life.buffer] = offset
         bisect.insort(ending, (life.last, offset, size))
-    return Layout(offsets, end)
+    return ArenaLayout(offsets, end)
 
 
 def _free(gaps: list[tuple[int, int]], offset: int, size: int) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.tiling.analysis import Rows
-from retrograd.schedule.tiling.groups import CACHE, Band
+from retrograd.schedule.tiling.groups import CACHE, TileGroup
 
 LEAST = 256  # bytes of a row for which it is worth it
 
 
-def fetch_ahead(band: Band) -> None:
+def fetch_ahead(band: TileGroup) -> None:
     """Note in the products of a band, as `soon`, which buffers they are to fetch: of each the bytes
     of a row of the band, and how many bytes at most, for all together to fit into the cache."""
     if not isinstance(band.rows, int) or band.rows == 0 or band.within or band.together:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS
-from retrograd.schedule.loop_nest import COPIES_BYTES, TOTALS_BYTES, Nest
-from retrograd.schedule.tiling.groups import Band
+from retrograd.schedule.loop_nest import COPIES_BYTES, TOTALS_BYTES, LoopNest
+from retrograd.schedule.tiling.groups import TileGroup
 
 
 def waiting(k: int) -> int:
@@ -17,7 +17,7 @@ def waiting(k: int) -> int:
     return 1 + ((k - 1) // PRODUCTS.batch).bit_length()
 
 
-def work_bytes(products: Sequence[Nest], bands: Iterable[Band]) -> int:
+def work_bytes(products: Sequence[LoopNest], bands: Iterable[TileGroup]) -> int:
     """Bytes that a thread needs to work in, for the matrix products of a plan. Those that are added
     up over the rows of a band get an area of their own, for totals of all that they compute."""
     sizes = [n.info["k"].attr for n in products]

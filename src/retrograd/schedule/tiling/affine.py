@@ -8,19 +8,21 @@ from math import prod
 
 from retrograd.ir import Dim
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.loop_nest import SCATTERING, Nest, live
-from retrograd.schedule.ssa import Value
+from retrograd.schedule.loop_nest import SCATTERING, LoopNest, live
+from retrograd.schedule.ssa import SSAValue
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class AffineIndex:
     """`start + sum(counter * steps[loop])`."""
 
     start: int | Dim
     steps: dict[int, int | Dim]
 
 
-def linear(v: Value, known: dict[Value, Linear | None] | None = None) -> Linear | None:
+def linear(
+    v: SSAValue, known: dict[SSAValue, AffineIndex | None] | None = None
+) -> AffineIndex | None:
     """A position as a linear function with known factors, or None."""
     known = {} if known is None else known
     if v not in known:
@@ -28,11 +30,11 @@ def linear(v: Value, known: dict[Value, Linear | None] | None = None) -> Linear 
     return known[v]
 
 
-def _linear(v: Value, known: dict[Value, Linear | None]) -> Linear | None:
+def _linear(v: SSAValue, known: dict[SSAValue, AffineIndex | None]) -> AffineIndex | None:
     if v.op == "loop":
-        return Linear(0, {v.attr: 1})
+        return AffineIndex(0, {v.attr: 1})
     if v.op == "size":
-        return Linear(v.attr, {})
+        return AffineIndex(v.attr, {})
     if v.op not in ("iadd", "isub", "imul"):
         return None
     a, b = (linear(x, known) for x in v.args)
@@ -42,16 +44,18 @@ def _linear(v: Value, known: dict[Value, Linear | None]) -> Linear | None:
         if a.steps and b.steps:
             return None
         many, one = (a, b) if a.steps else (b, a)
-        return Linear(many.start * one.start, {k: s * one.start for k, s in many.steps.items()})
+        return AffineIndex(
+            many.start * one.start, {k: s * one.start for k, s in many.steps.items()}
+        )
     sign = 1 if v.op == "iadd" else -1
     steps = dict(a.steps)
     for k, s in b.steps.items():
         steps[k] = steps.get(k, 0) + sign * s
-    return Linear(a.start + sign * b.start, steps)
+    return AffineIndex(a.start + sign * b.start, steps)
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class RowSlice:
     """How a nest goes through rows: the loops `outer`, then `loop`, counted as one, `times` of
     their iterations for each row."""
 
@@ -70,12 +74,12 @@ class Touch:
     Only where the counters of loops are in their `ranges` anything is touched."""
 
     buffer: Buffer
-    position: Linear | None
+    position: AffineIndex | None
     extra: int | Dim = 1
     group: int = 1
     ranges: Ranges = field(default_factory=dict)
 
-    def within(self, loops: Sequence[int | Dim], cut: Cut, share: int | Dim) -> bool:
+    def within(self, loops: Sequence[int | Dim], cut: RowSlice, share: int | Dim) -> bool:
         """Whether row `r` of a nest stays within elements `r * share` to `(r+1) * share`."""
         if self.position is None:
             return False
@@ -102,7 +106,7 @@ class Touch:
         end = high + step * (cut.times - 1) + self.extra
         return step * cut.times == share and not_negative(low) and not_negative(share - end)
 
-    def _within_group(self, loops: Sequence[int | Dim], cut: Cut, share: int | Dim) -> bool:
+    def _within_group(self, loops: Sequence[int | Dim], cut: RowSlice, share: int | Dim) -> bool:
         """The same where the steps of the position are from group to group."""
         assert self.position is not None
         start, step = self.position.start, self.position.steps.get(cut.loop, 0)
@@ -120,7 +124,7 @@ def not_negative(size: int | Dim) -> bool:
     return size >= 0
 
 
-def loops_of(nest: Nest, summed: bool = False) -> list[int | Dim]:
+def loops_of(nest: LoopNest, summed: bool = False) -> list[int | Dim]:
     """The loops of a nest; of a matrix product those over the batch, then that over the rows of the
     result, or, with `summed`, that over the products that are added; of a scatter whose places
     threads share, the places."""
@@ -132,7 +136,7 @@ def loops_of(nest: Nest, summed: bool = False) -> list[int | Dim]:
     return loops
 
 
-def touches(nest: Nest, summed: bool = False) -> tuple[list[Touch], list[Touch]]:
+def touches(nest: LoopNest, summed: bool = False) -> tuple[list[Touch], list[Touch]]:
     """What the iterations of `loops_of` a nest read and write."""
     if nest.kind == "gemm":
         return _of_product(nest, summed)
@@ -142,14 +146,14 @@ def touches(nest: Nest, summed: bool = False) -> tuple[list[Touch], list[Touch]]
         return _of_scatter(nest)
     if nest.kind in ("sort", "argsort"):
         return _of_rows(nest)
-    known: dict[Value, Linear | None] = {}
+    known: dict[SSAValue, AffineIndex | None] = {}
     reads = [t for v in live(nest) if v.op == "load" for t in _of_load(v, nest.loops, known)]
     reads += [Touch(buffer, None) for buffer in nest.info.get("buffers", ())]
     return reads, [Touch(s.buffer, linear(s.offset, known)) for s in nest.stores]
 
 
 def _of_load(
-    load: Value, loops: Sequence[int | Dim], known: dict[Value, Linear | None]
+    load: SSAValue, loops: Sequence[int | Dim], known: dict[SSAValue, AffineIndex | None]
 ) -> list[Touch]:
     """What a load touches; one under a condition, also what it reads where that does not hold."""
     (position,), buffer = load.args, load.attr
@@ -164,7 +168,7 @@ def _of_load(
 
 
 def _ranges(
-    guard: Value, loops: Sequence[int | Dim], known: dict[Value, Linear | None]
+    guard: SSAValue, loops: Sequence[int | Dim], known: dict[SSAValue, AffineIndex | None]
 ) -> dict[int, tuple[int, int | None]]:
     """Between which counters of loops a condition can hold, as far as comparisons of one counter
     say it."""
@@ -192,7 +196,7 @@ def _ranges(
     return found
 
 
-def _of_product(nest: Nest, summed: bool) -> tuple[list[Touch], list[Touch]]:
+def _of_product(nest: LoopNest, summed: bool) -> tuple[list[Touch], list[Touch]]:
     info = nest.info
     m, n, k = (info[s].attr for s in "mnk")
     left, right, out = info["buffers"]
@@ -212,7 +216,7 @@ def _of_product(nest: Nest, summed: bool) -> tuple[list[Touch], list[Touch]]:
     return [own, _along(nest, right, b, 0, whole)], [_along(nest, out, info["y"], n, n)]
 
 
-def _of_spread(nest: Nest, buffer: Buffer, start: Value) -> Touch:
+def _of_spread(nest: LoopNest, buffer: Buffer, start: SSAValue) -> Touch:
     """How a product reads a left matrix whose rows are not evenly spaced: those of one iteration of
     their outermost axis, of one image that is, are a group."""
     rows, columns = nest.info["spread"]
@@ -226,20 +230,22 @@ def _of_spread(nest: Nest, buffer: Buffer, start: Value) -> Touch:
     return replace(touch, group=prod(size for size, _ in inner))
 
 
-def _along(nest: Nest, buffer: Buffer, start: Value, step: int | Dim, extra: int | Dim) -> Touch:
+def _along(
+    nest: LoopNest, buffer: Buffer, start: SSAValue, step: int | Dim, extra: int | Dim
+) -> Touch:
     """An access of a product: by a position in each matrix, and by a step along the last loop."""
     form = linear(start)
     if form is None:
         return Touch(buffer, None)
-    return Touch(buffer, Linear(form.start, {**form.steps, len(nest.loops): step}), extra)
+    return Touch(buffer, AffineIndex(form.start, {**form.steps, len(nest.loops): step}), extra)
 
 
 def _row(buffer: Buffer, size: int | Dim) -> Touch:
     """An access to so many elements in each iteration of the first loop."""
-    return Touch(buffer, Linear(0, {0: size}), size)
+    return Touch(buffer, AffineIndex(0, {0: size}), size)
 
 
-def _of_rows(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+def _of_rows(nest: LoopNest) -> tuple[list[Touch], list[Touch]]:
     """The accesses of sorting: a row of each buffer."""
     n = nest.info["n"].attr
     rows = nest.outer if nest.loops else 1
@@ -248,7 +254,7 @@ def _of_rows(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     return [_row(b, n) for b in nest.info.get("buffers", ())], own
 
 
-def _of_scatter(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+def _of_scatter(nest: LoopNest) -> tuple[list[Touch], list[Touch]]:
     """The accesses of a scatter, whose positions are not known: what belongs to an iteration, or,
     where threads share the places that are written, to a place."""
     (store,), each = nest.stores, nest.info["each"]
@@ -259,7 +265,7 @@ def _of_scatter(nest: Nest) -> tuple[list[Touch], list[Touch]]:
     return [*reads, *own], own
 
 
-def _of_call(nest: Nest) -> tuple[list[Touch], list[Touch]]:
+def _of_call(nest: LoopNest) -> tuple[list[Touch], list[Touch]]:
     """The accesses of a routine, which touches of every buffer what belongs to the item at hand."""
     found = []
     for buffer in nest.info["buffers"]:

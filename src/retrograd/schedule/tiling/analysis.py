@@ -2,7 +2,7 @@
 
 Of a buffer of `n` elements that kernels touch row by row, row `r` of `N` has the elements from
 `r * n/N` to `(r+1) * n/N`. A nest goes through its rows in its outermost loop, or in several outer
-loops counted as one (a `Cut`). In the latter case a block of rows must not reach beyond one
+loops counted as one (a `RowSlice`). In the latter case a block of rows must not reach beyond one
 iteration of the loops before the last of them. Rows between which that holds are an *element*:
 those of one head of attention, say.
 
@@ -22,8 +22,8 @@ from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS, SUMS
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import Nest
-from retrograd.schedule.tiling.affine import Cut, Touch, loops_of, touches
+from retrograd.schedule.loop_nest import LoopNest
+from retrograd.schedule.tiling.affine import RowSlice, Touch, loops_of, touches
 
 CHAINS = 2  # elements from which on sums over rows go element by element: one is for one thread
 
@@ -34,8 +34,8 @@ class Rows:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.reads: list[tuple[Nest, Touch]] = []
-        self.writes: list[tuple[Nest, Touch]] = []
+        self.reads: list[tuple[LoopNest, Touch]] = []
+        self.writes: list[tuple[LoopNest, Touch]] = []
         self.count: int | Dim = 0
         if any(nest.outer == 0 for nest in kernel.nests):
             return
@@ -105,7 +105,7 @@ class Sums:
         elements = prod(_numbers(loops, cut.outer))
         if elements < CHAINS:
             return False
-        whole = Cut(cut.outer[:-1], cut.outer[-1])
+        whole = RowSlice(cut.outer[:-1], cut.outer[-1])
         if not all(t.within(loops, whole, share(t.buffer, elements)) for t in self.writes):
             return False
         own = [t for t in self.reads if t.buffer in written]
@@ -120,7 +120,7 @@ class Sums:
         return [n for n in found if n]
 
 
-def _adds_terms(nest: Nest) -> bool:
+def _adds_terms(nest: LoopNest) -> bool:
     """Whether a nest can take up its sums where it left them, to the bit."""
     loops = loops_of(nest, summed=True)
     if any(isinstance(d, Dim) for d in loops):
@@ -136,13 +136,13 @@ def _adds_terms(nest: Nest) -> bool:
     )
 
 
-def _terms(nest: Nest) -> int:
+def _terms(nest: LoopNest) -> int:
     size = loops_of(nest, summed=True)[_kept(nest)]
     assert isinstance(size, int)
     return size
 
 
-def _kept(nest: Nest) -> int:
+def _kept(nest: LoopNest) -> int:
     return len(nest.loops) if nest.kind == "gemm" else nest.kept
 
 
@@ -150,11 +150,11 @@ def _numbers(loops: Sequence[int | Dim], which: Sequence[int]) -> list[int]:
     return [d for d in (loops[k] for k in which) if isinstance(d, int)]
 
 
-def cut_of(nest: Nest, rows: int | Dim) -> Cut | None:
+def cut_of(nest: LoopNest, rows: int | Dim) -> RowSlice | None:
     """How a nest goes through so many rows, with as few loops as possible."""
     loops, length = loops_of(nest), nest.outer
     if isinstance(rows, Dim) or isinstance(length, Dim) or length % rows == 0:
-        return Cut((), 0, length // rows) if length != 0 else None
+        return RowSlice((), 0, length // rows) if length != 0 else None
     total: int = length
     for k in range(1, _kept(nest) + (nest.kind == "gemm")):
         size = loops[k]
@@ -162,17 +162,17 @@ def cut_of(nest: Nest, rows: int | Dim) -> Cut | None:
             return None
         total *= size
         if total % rows == 0:
-            return Cut(tuple(range(k)), k, total // rows)
+            return RowSlice(tuple(range(k)), k, total // rows)
     return None
 
 
-def sum_cut(nest: Nest, rows: int) -> Cut | None:
+def sum_cut(nest: LoopNest, rows: int) -> RowSlice | None:
     """How the terms of a nest's sums are so many rows."""
     loops, kept = loops_of(nest, summed=True), _kept(nest)
     for j in range(1, kept + 1):
         total = prod(_numbers(loops, (*range(j), kept)))
         if total and total % rows == 0:
-            return Cut(tuple(range(j)), kept, total // rows)
+            return RowSlice(tuple(range(j)), kept, total // rows)
     return None
 
 
@@ -200,9 +200,9 @@ def element(kernels: Sequence[Kernel], summing: Sequence[Kernel], rows: int) -> 
     return found if chain in (0, found) else 0
 
 
-def _by_outer(nest: Nest, touch: Touch) -> bool:
+def _by_outer(nest: LoopNest, touch: Touch) -> bool:
     length = nest.outer
-    return touch.within(loops_of(nest), Cut((), 0), share(touch.buffer, length))
+    return touch.within(loops_of(nest), RowSlice((), 0), share(touch.buffer, length))
 
 
 def share(buffer: Buffer, rows: int | Dim) -> int | Dim:

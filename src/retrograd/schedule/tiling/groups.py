@@ -8,8 +8,8 @@ block of it.
 
 Rows are first taken to be iterations of outermost loops. Where such a row is itself more than the
 cache can hold, as that of the scores of attention is for long sequences, rows are iterations of
-several loops (`rows.py`), and the blocks are cut within `elements`; sums over such rows are taken
-block after block, all of an element by one thread.
+several loops (`analysis.py`), and the blocks are cut within `elements`; sums over such rows are
+taken block after block, all of an element by one thread.
 
 A kernel that has no rows, or too little work to share, is a band by itself, run by one thread.
 Between bands of which one needs the other's results, all blocks have to be finished: `epochs` count
@@ -28,12 +28,12 @@ from retrograd.ops.numerics.summation import PRODUCTS, SUMS
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.cost_model import known, nanoseconds
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import Nest
+from retrograd.schedule.loop_nest import LoopNest
 from retrograd.schedule.tiling.analysis import Rows
 from retrograd.schedule.tiling.partition import (
     Inside,
-    Joint,
     Outermost,
+    RowPartition,
     enough,
     families,
     is_large,
@@ -54,7 +54,7 @@ WINDOW = 40  # kernels that may be overtaken by one that joins a band
 
 
 @dataclass(slots=True)
-class Band:
+class TileGroup:
     """Kernels in order. `rows` is 0 where one thread runs them as they are. `blocks` is 0 where
     it depends on sizes that are not known: then about `piece` rows are a block; if that is 0 too,
     each thread takes one block, or a few, as of a matrix product by itself, which goes through its
@@ -152,17 +152,17 @@ class Band:
         return {b for k in self.kernels for b in k.outs}
 
 
-def make_bands(kernels: Sequence[Kernel], window: int = WINDOW) -> list[Band]:
+def make_bands(kernels: Sequence[Kernel], window: int = WINDOW) -> list[TileGroup]:
     """Kernels, in order, as bands, in an order that respects what they need of each other. One that
     joins a band overtakes at most so many others (`window`)."""
     cost = {id(k): nanoseconds(k) for k in kernels}
     if sum(cost.values()) < GRAIN:
-        return [Band([k]) for k in kernels]
+        return [TileGroup([k]) for k in kernels]
     rows = {id(k): Rows(k) for k in kernels}
     family = families(kernels, rows, ROW)
     deep = _deep(kernels, rows, family, window)
     left = list(kernels)
-    bands: list[Band] = []
+    bands: list[TileGroup] = []
     while left:
         first = left.pop(0)
         inside = Inside(rows, family, LEAST_ROWS, ROW)
@@ -197,17 +197,17 @@ def _deep(
 
 
 def _grow(
-    joint: Joint, first: Kernel, left: list[Kernel], window: int
-) -> tuple[Band, list[Kernel]]:
+    joint: RowPartition, first: Kernel, left: list[Kernel], window: int
+) -> tuple[TileGroup, list[Kernel]]:
     """A band of a kernel and later ones that join it; and those that do not."""
-    band = Band([first], joint.rows)
+    band = TileGroup([first], joint.rows)
     if enough(joint.rows, LEAST_ROWS):
         left = _join(joint, band, left, window)
     band.rows, band.within, band.summing = joint.rows, joint.within, joint.summing
     return band, left
 
 
-def _join(joint: Joint, band: Band, left: list[Kernel], window: int) -> list[Kernel]:
+def _join(joint: RowPartition, band: TileGroup, left: list[Kernel], window: int) -> list[Kernel]:
     """Let later kernels join; returns those that do not."""
     written = set(band.kernels[0].outs)
     read = set(band.kernels[0].reads)
@@ -241,7 +241,7 @@ def _join(joint: Joint, band: Band, left: list[Kernel], window: int) -> list[Ker
     return passed
 
 
-def _fits(band: Band, kernel: Kernel) -> bool:
+def _fits(band: TileGroup, kernel: Kernel) -> bool:
     """Whether blocks with rows enough for the products of a band, and of one more kernel, still fit
     into the cache. One image's patches may fill it, and a product of matrices wants 32 images."""
     if not isinstance(band.rows, int) or not band.rows:
@@ -252,7 +252,7 @@ def _fits(band: Band, kernel: Kernel) -> bool:
     return rows <= 1 or rows * max(sizes, default=0) <= FULL
 
 
-def _settle(band: Band, cost: float) -> None:
+def _settle(band: TileGroup, cost: float) -> None:
     """Decide whether threads share a band, and into how many blocks its rows are cut."""
     if band.rows == 0 or cost < GRAIN:
         band.rows = 0
@@ -285,7 +285,7 @@ def _settle(band: Band, cost: float) -> None:
     band.blocks = blocks
 
 
-def _in_strips(product: Nest) -> bool:
+def _in_strips(product: LoopNest) -> bool:
     """Whether blocks of a product read strips of a large matrix, a few numbers of each of its rows:
     the wider the better, since each lies in a page of its own."""
     m, n, k = (product.info[s].attr for s in "mnk")
@@ -295,7 +295,7 @@ def _in_strips(product: Nest) -> bool:
     return turned and n <= NARROW and m * k * product.info["buffers"][0].type.dtype.itemsize > CACHE
 
 
-def _rows_inside(band: Band) -> int:
+def _rows_inside(band: TileGroup) -> int:
     """Rows of a block of an element: such that the largest of what they write stays in the cache,
     with what is made of it next, but products have rows enough."""
     assert isinstance(band.rows, int)
@@ -304,7 +304,7 @@ def _rows_inside(band: Band) -> int:
     return max(CACHE // max(row, 1), PRODUCT_ROWS)
 
 
-def _piece(band: Band, touched: int | Dim) -> int:
+def _piece(band: TileGroup, touched: int | Dim) -> int:
     """Rows that fit into the cache, of what is touched row by row: where they are many, what is the
     same for all is little."""
     rows, size = known(band.rows), known(touched)
@@ -321,7 +321,7 @@ def _most_blocks(most: int, kernels: Sequence[Kernel]) -> int:
     return most
 
 
-def place_barriers(bands: Sequence[Band]) -> None:
+def place_barriers(bands: Sequence[TileGroup]) -> None:
     """Number the epochs of the bands."""
     epoch = 0
     # What was written and read since the latest barrier: by bands that threads share, and by all. A

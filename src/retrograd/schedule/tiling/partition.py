@@ -12,7 +12,7 @@ from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.tiling.analysis import Rows, Sums, common, element
 
 
-class Joint(Protocol):
+class RowPartition(Protocol):
     """Kernels of a band so far. `rows` of them, in elements of `within` rows, over which the
     kernels in `summing` add up."""
 

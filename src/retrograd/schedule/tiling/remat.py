@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.cost_model import BYTE, is_far, known, nanoseconds, traffic
 from retrograd.schedule.kernel import Kernel, copied, rename
-from retrograd.schedule.tiling.groups import Band
+from retrograd.schedule.tiling.groups import TileGroup
 
 WORTH = 8
 GAIN = 2
@@ -30,7 +30,7 @@ KINDS = frozenset(("map", "row", "column", "gemm"))  # of nests that may be run 
 
 
 def recompute(
-    kernels: Sequence[Kernel], bands: Sequence[Band], temporaries: list[Buffer]
+    kernels: Sequence[Kernel], bands: Sequence[TileGroup], temporaries: list[Buffer]
 ) -> list[Kernel]:
     """The kernels in order, with those that are run again. New buffers are added to
     `temporaries`."""

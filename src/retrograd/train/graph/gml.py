@@ -17,7 +17,7 @@ TOKEN = re.compile(r'"[^"]*"|[\[\]]|[^\s\[\]"]+|"')
 DEEPEST = 100  # lists within lists: NetworkX reads them by calls within calls
 
 
-class Entry(NamedTuple):
+class GmlEntry(NamedTuple):
     """A node or an edge: the line where it begins, and what it says, as it is written."""
 
     kind: str
@@ -62,15 +62,15 @@ def check_gml(path: Path, content: bytes) -> bool:
     return any("label" in n.says for n in nodes)
 
 
-def _entries(path: Path, content: bytes) -> tuple[dict[str, str], list[Entry]]:
+def _entries(path: Path, content: bytes) -> tuple[dict[str, str], list[GmlEntry]]:
     """What the graph says of itself, its nodes and its edges."""
     header: dict[str, str] = {}
-    found: list[Entry] = []
-    inside: list[Entry] = []  # lists that are not closed yet
+    found: list[GmlEntry] = []
+    inside: list[GmlEntry] = []  # lists that are not closed yet
     key = ""
     for line, token in _tokens(content):
         if token == "[":
-            inside.append(Entry(key, line, {}))
+            inside.append(GmlEntry(key, line, {}))
             if len(inside) > DEEPEST:
                 raise FormatError(f"{path}, line {line}: more than {DEEPEST} lists within lists")
             if len(inside) == 2 and inside[0].kind == "graph" and key in ("node", "edge"):

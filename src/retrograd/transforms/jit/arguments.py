@@ -10,7 +10,7 @@ import numpy as np
 
 from retrograd import pytree
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError
 from retrograd.ir import Node
 from retrograd.runtime.backend import Array
@@ -18,7 +18,7 @@ from retrograd.runtime.backend import Array
 
 def argument(x: Node, value: Any) -> Array:
     """A value as an array of an input's dtype. Python numbers are converted, arrays must match."""
-    if isinstance(value, Lazy):
+    if isinstance(value, LazyTensor):
         return value.value()
     if isinstance(value, np.ndarray):
         return value

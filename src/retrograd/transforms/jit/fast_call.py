@@ -15,27 +15,27 @@ from typing import Any
 import numpy as np
 
 from retrograd import pytree
-from retrograd.eager.bare_tensor import Gone, is_ready, ready, strip
-from retrograd.eager.grad_fn import Past, Run, past_of
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.bare_tensor import Donated, dehydrate, is_ready, ready
+from retrograd.eager.grad_fn import GradFn, JitCall, past_of
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.errors import HistoryWarning
 from retrograd.ir import Graph, Node
 from retrograd.runtime import fast_call as native
 from retrograd.runtime.backend import Array, Program, bind
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.native.call_trial import caller
 from retrograd.transforms.jit.pytree_codec import (
     NUMBERS,
     Fixed,
     bare,
+    flatten_program,
     is_plain,
     prepared,
-    putting,
-    taking,
     taking_leaves,
+    unflatten_program,
 )
-from retrograd.transforms.jit.signature import Static
+from retrograd.transforms.jit.signature import StaticLeaf
 
 SEVERAL = 16  # of these, from which on a new one is remembered when it comes a second time
 SHAPES = 256  # combinations of shapes that a site tells apart
@@ -45,7 +45,7 @@ DEEP = 100  # calls in a row, each with results of the one before, of whose memo
 COMPUTED = object()  # stands for a result that is computed
 
 
-class Call:
+class FlatArguments:
     """Arguments of one call, taken apart."""
 
     __slots__ = ("arrays", "donated", "keys", "leaves", "structure")
@@ -54,7 +54,7 @@ class Call:
         self.leaves, self.structure = pytree.flatten(arguments)
         self.keys: list[Any] = []  # of the leaves: what a program depends on
         self.donated = [False] * len(self.leaves)
-        self.arrays: list[Array] = []  # of the leaves that are not `Static`
+        self.arrays: list[Array] = []  # of the leaves that are not `StaticLeaf`
 
     @property
     def given(self) -> list[tuple[Any, bool]]:
@@ -62,7 +62,7 @@ class Call:
         return [
             (x, gone)
             for x, key, gone in zip(self.leaves, self.keys, self.donated, strict=True)
-            if not isinstance(key, Static)
+            if not isinstance(key, StaticLeaf)
         ]
 
     @property
@@ -76,18 +76,18 @@ _CALLERS: dict[int, native.Caller | None] = {}  # by the address of the code
 
 def caller_of(program: Program) -> native.Caller | None:
     """What calls a program natively, where there is such a thing."""
-    address = program.serving if isinstance(program, LLVMProgram) else 0
+    address = program.serving if isinstance(program, Executable) else 0
     if address and address not in _CALLERS:
-        _CALLERS[address] = caller(address, Lazy.handle_class, "_ready", "_form")
+        _CALLERS[address] = caller(address, LazyTensor.handle_class, "_ready", "_form")
     return _CALLERS.get(address)
 
 
 def is_serving(program: Program) -> bool:
     """Whether what calls programs natively is there, so that to ask for it takes no time."""
-    return isinstance(program, LLVMProgram) and program.is_serving
+    return isinstance(program, Executable) and program.is_serving
 
 
-class Traced:
+class CompiledFunction:
     """One compiled signature: program, what it takes from around it, structure of the result."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Traced:
         self.graph = graph  # as it was traced
         self.program = program
         self.captured = list(captured)  # arrays, or handles on leaves, whose value may be replaced
-        self.needs_grad = any(isinstance(c, Lazy) for c in captured)
+        self.needs_grad = any(isinstance(c, LazyTensor) for c in captured)
         self.structure = structure
         self._reach: list[int] | None = None
         self.fixed = fixed  # results that are no tensors, by position; others are `COMPUTED`
@@ -130,52 +130,52 @@ class Traced:
         self._reach = [found.get(y, 0) for y in self.graph.outputs]
         return self._reach
 
-    def run_with_past(self, call: Call, name: str) -> Any:
+    def run_with_past(self, call: FlatArguments, name: str) -> Any:
         """The result of a call, where tensors that a gradient may be asked for know what they are
         computed from; none of that is given away. `MISSED` where nobody can ask."""
         given = [*call.given, *[(c, False) for c in self.captured]]
         asking = sum(
             1 << i
             for i, (x, gone) in enumerate(given)
-            if isinstance(x, Lazy) and x._requires_grad and not gone
+            if isinstance(x, LazyTensor) and x._requires_grad and not gone
         )
         asked = [bool(reached & asking) for reached in self._reached]
         if not any(asked):
             return native.MISSED
         arrays = call.arrays + self._around()
         nodes = [_operand(x, a) for (x, _), a in zip(given, arrays, strict=True)]
-        past = Run(self.graph, nodes, bind(self.graph.inputs, arrays))
+        past = JitCall(self.graph, nodes, bind(self.graph.inputs, arrays))
         if past.depth == DEEP:
             warnings.warn(_deep(name), HistoryWarning, stacklevel=4)
         made = []
         for k, (array, yes) in enumerate(zip(self.program(arrays), asked, strict=True)):
             if yes:
                 node = leaf(array)
-                node.prim.past = Past(past, k)  # type: ignore[attr-defined]
-                made.append(Lazy.handle_class(node, True))
+                node.prim.past = GradFn(past, k)  # type: ignore[attr-defined]
+                made.append(LazyTensor.handle_class(node, True))
             else:
                 made.append(bare(array))
         return self.build(made)
 
     def _around(self) -> list[Array]:
         """The values of what the function takes from around it."""
-        return [c.value() if isinstance(c, Lazy) else c for c in self.captured]
+        return [c.value() if isinstance(c, LazyTensor) else c for c in self.captured]
 
-    def run(self, call: Call, gone: Gone) -> Any:
+    def run(self, call: FlatArguments, gone: Donated) -> Any:
         """The result of a call, whose donated tensors are gone afterwards, unless it fails."""
         arrays = call.arrays
         arrays += self._around()
         handles = given_away(call)
         try:
             for _, h in handles:  # first, so that nothing but the call has their arrays
-                strip(h)
+                dehydrate(h)
                 h._ready = gone
-            if isinstance(self.program, LLVMProgram):
+            if isinstance(self.program, Executable):
                 results = self.program.consume(arrays)
             else:
                 results = self.program(arrays)
         except BaseException:
-            if arrays:  # not interrupted too late, see `LLVMProgram.enter`
+            if arrays:  # not interrupted too late, see `Executable.enter`
                 for i, h in handles:
                     h._ready = arrays[i]
             raise
@@ -185,7 +185,7 @@ class Traced:
 def _operand(x: Any, array: Array) -> Node:
     """The node of an argument. Of what is computed by compiled functions that is a leaf, which
     knows the rest."""
-    if not isinstance(x, Lazy):
+    if not isinstance(x, LazyTensor):
         return leaf(np.array(array) if isinstance(x, np.ndarray) else array)
     if x._form is None and past_of(x._own) is not None:
         return x.leaf_or_node
@@ -206,36 +206,36 @@ def at_hand(arguments: Any) -> bool:
     could."""
     found = False
     for x in pytree.flatten(arguments)[0]:
-        if isinstance(x, Lazy) and not is_ready(x):
+        if isinstance(x, LazyTensor) and not is_ready(x):
             found |= ready(x)
     return found
 
 
-def given_away(call: Call) -> list[tuple[int, Lazy]]:
+def given_away(call: FlatArguments) -> list[tuple[int, LazyTensor]]:
     """The donated tensors, with the numbers of their arrays. Those that may want a gradient stay,
     and what is no tensor is the user's: the call gets a copy."""
     handles = []
     for i, x in call.donors:
-        if not isinstance(x, Lazy):
+        if not isinstance(x, LazyTensor):
             call.arrays[i] = np.array(call.arrays[i])
         elif ready(x):
             handles.append((i, x))
     return handles
 
 
-class Entry:
+class CacheEntry:
     """A program at known sizes, as a site calls it."""
 
     __slots__ = ("_donors", "_joins", "_shaped", "traced", "way")
 
-    def __init__(self, traced: Traced, shaped: Any, site: Site) -> None:
+    def __init__(self, traced: CompiledFunction, shaped: Any, site: CallSite) -> None:
         joins = not is_plain(traced.structure)
         listed = pytree.flatten([0] * len(traced.fixed))[1] if joins else traced.structure
-        puts, root = putting(listed, traced.fixed, COMPUTED)
+        puts, root = unflatten_program(listed, traced.fixed, COMPUTED)
         donors = [i for i, _ in site.donors]
         self.traced = traced
         self._shaped, self._joins, self._donors = shaped, joins, site.donors
-        self.way = native.Way(
+        self.way = native.CallRecord(
             shaped, site.numbers, donors, traced.captured, puts, root, self, joins
         )
 
@@ -253,27 +253,29 @@ class Entry:
         try:
             failed = self._shaped.run(addresses, held)
         finally:
-            if failed and held:  # not interrupted too late, see `LLVMProgram.enter`
+            if failed and held:  # not interrupted too late, see `Executable.enter`
                 leaves = pytree.flatten(arguments)[0]
                 for i, at in self._donors:
-                    if isinstance(leaves[at], Lazy):
+                    if isinstance(leaves[at], LazyTensor):
                         leaves[at]._ready = arrays[i]
         return not failed
 
 
-class Site:
+class CallSite:
     """Calls with arguments of one structure and kinds of leaves.
 
     `serve(args, kwargs, gone)` is a native function for whole calls, see `runtime/fast_call.py`:
     what it returns is `MISSED` where it does not know the program, and may be pending, see
-    `Entry.finish`.
+    `CacheEntry.finish`.
     """
 
     __slots__ = (
         "_entries", "_met", "_route", "_structure", "_tasks", "_vary", "donors", "numbers", "serve",
     )  # fmt: skip
 
-    def __init__(self, native_caller: native.Caller, call: Call, kinds: Sequence[Any]) -> None:
+    def __init__(
+        self, native_caller: native.Caller, call: FlatArguments, kinds: Sequence[Any]
+    ) -> None:
         self._structure = call.structure
         leaves = list(zip(kinds, call.donated, strict=True))
         # What has to be done in Python before: position, class, function. See `prepared`.
@@ -283,7 +285,7 @@ class Site:
             if (f := prepared(k, gone)) is not None
         ]
         for at, _, f in self._tasks:
-            leaves[at] = (np.ndarray, False) if f is np.array else (Lazy.handle_class, True)
+            leaves[at] = (np.ndarray, False) if f is np.array else (LazyTensor.handle_class, True)
         given = [(at, *x) for at, x in enumerate(leaves) if not isinstance(x[0], Fixed)]
         # Which inputs come as numbers, and which are donated, with the position among the leaves.
         self.numbers = {i for i, (_, kind, _) in enumerate(given) if kind in NUMBERS}
@@ -291,12 +293,12 @@ class Site:
             (i, at) for i, (at, _, gone) in enumerate(given) if gone and i not in self.numbers
         ]
         if not self._tasks and is_plain(call.structure):
-            self._route = native.Route(native_caller, taking(call.structure, leaves))
+            self._route = native.CallRoute(native_caller, flatten_program(call.structure, leaves))
             self.serve = self._route.serve
         else:
-            self._route = native.Route(native_caller, taking_leaves(leaves))
+            self._route = native.CallRoute(native_caller, taking_leaves(leaves))
             self.serve = self._prepare
-        self._entries: dict[tuple[Any, ...], Entry] = {}  # by all shapes
+        self._entries: dict[tuple[Any, ...], CacheEntry] = {}  # by all shapes
         self._met: dict[tuple[Any, ...], None] = {}  # shapes that came once
         self._vary: set[int] = set()  # arrays whose shapes are not always the same
 
@@ -311,10 +313,10 @@ class Site:
             leaves[at] = f(leaves[at])
         return self._route.serve(leaves, None, gone)
 
-    def learn(self, traced: Traced, call: Call) -> None:
+    def learn(self, traced: CompiledFunction, call: FlatArguments) -> None:
         """Remember the program of a call."""
         program = traced.program
-        if not isinstance(program, LLVMProgram):
+        if not isinstance(program, Executable):
             return
         shapes = tuple([a.shape for a in call.arrays])
         known = self._entries.get(shapes)
@@ -331,7 +333,7 @@ class Site:
             return
         if len(self._entries) >= SHAPES:
             self._entries = {}
-        self._entries[shapes] = Entry(traced, shaped, self)
+        self._entries[shapes] = CacheEntry(traced, shaped, self)
         ways = [e.way for e in self._entries.values()]
         first = next(iter(self._entries))
         vary = {i for i, (a, b) in enumerate(zip(first, shapes, strict=True)) if a != b}

@@ -13,10 +13,10 @@ import numpy as np
 
 from retrograd import pytree
 from retrograd.eager import lazy_tensor, listeners
-from retrograd.eager.bare_tensor import Gone
+from retrograd.eager.bare_tensor import Donated
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import Lazy, detached, evaluate, is_taped, leaf_handle
-from retrograd.eager.leaf import STALE, live
+from retrograd.eager.lazy_tensor import LazyTensor, clone_graph, evaluate, is_taped, leaf_handle
+from retrograd.eager.leaf import LEAKED, live
 from retrograd.eager.modes import (
     _BACKEND,
     _TAPE,
@@ -32,7 +32,7 @@ from retrograd.errors import ArgumentError, DTypeError, TraceError
 from retrograd.functions.broadcasting import as_node
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.functions.tensor.weak_types import weak, wide
-from retrograd.gc_paused import uncollected
+from retrograd.gc_paused import gc_paused
 from retrograd.graph.graph import captures
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ir.source import user_place
@@ -46,19 +46,19 @@ from retrograd.shared import contained, own_lock
 from retrograd.transforms.jit.arguments import leaf_names, positional
 from retrograd.transforms.jit.fast_call import (
     COMPUTED,
-    Call,
-    Site,
-    Traced,
+    CallSite,
+    CompiledFunction,
+    FlatArguments,
     at_hand,
     caller_of,
     is_serving,
 )
 from retrograd.transforms.jit.pytree_codec import LARGEST, Fixed
-from retrograd.transforms.jit.recompile_log import History
-from retrograd.transforms.jit.shape_guards import Assumptions
+from retrograd.transforms.jit.recompile_log import RecompileLog
+from retrograd.transforms.jit.shape_guards import ShapeGuards
 from retrograd.transforms.jit.signature import (
     CONSTANT,
-    Static,
+    StaticLeaf,
     by_identity,
     is_large,
     listed,
@@ -104,19 +104,19 @@ class Jit:
         self._f = f
         self._shapes = {k: parse_spec(v) for k, v in shapes.items()}
         need_names(list(self._shapes.values()))
-        self._traces: dict[Any, Traced] = {}  # in the order of their making
+        self._traces: dict[Any, CompiledFunction] = {}  # in the order of their making
         self._lock = own_lock()
         self._counts = {"calls": 0, "compilations": 0}
-        self._history = History(explain)
+        self._history = RecompileLog(explain)
         self._name = getattr(f, "__name__", type(f).__name__)
         self._names, self._rest = positional(f)
         self._static = self._parameters(static)
         self._donate = self._parameters([donate] if isinstance(donate, int | str) else donate)
         self._check_names([x for x in self._donate if isinstance(x, str)])
-        self._sites: tuple[Site, ...] = ()  # where the latest calls were, the last one first
-        self._all_sites: dict[Any, Site] = {}
+        self._sites: tuple[CallSite, ...] = ()  # where the latest calls were, the last one first
+        self._all_sites: dict[Any, CallSite] = {}
         self._scalars = Scalars(f, self._counts)
-        self._gone = Gone(self._name, None, 0)
+        self._gone = Donated(self._name, None, 0)
         self._differentiates = False  # by a transform, as far as is known
 
     def _parameters(self, donate: Sequence[int | str]) -> frozenset[int | str]:
@@ -176,7 +176,7 @@ class Jit:
                 return result
         return self._call(args, kwargs)
 
-    def _served(self, args: tuple[Any, ...], kwargs: dict[str, Any], gone: Gone | None) -> Any:
+    def _served(self, args: tuple[Any, ...], kwargs: dict[str, Any], gone: Donated | None) -> Any:
         """The result of a call like an earlier one, or `MISSED`."""
         for site in self._sites:
             result = site.serve(args, kwargs, gone)
@@ -188,10 +188,10 @@ class Jit:
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that is not recognised at once."""
-        call = Call((args, kwargs))
-        if self._scalars.concern(call.leaves, (Lazy, np.ndarray)) and not is_tracing():
+        call = FlatArguments((args, kwargs))
+        if self._scalars.concern(call.leaves, (LazyTensor, np.ndarray)) and not is_tracing():
             return self._scalars(args, kwargs, call.leaves, call.structure)
-        tensors = [x for x in call.leaves if isinstance(x, Lazy)]
+        tensors = [x for x in call.leaves if isinstance(x, LazyTensor)]
         asks = grad_enabled() and any(x._requires_grad for x in tensors)
         if is_tracing() or is_taped(call.leaves) or (asks and not self._compiles_all()):
             return self._recorded(args, kwargs, tensors)
@@ -228,7 +228,9 @@ class Jit:
         For others it is better to record them, so that `backward()` is one program with them."""
         return self._differentiates and current_backend() != CHECKED
 
-    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any], own: list[Lazy]) -> Any:
+    def _recorded(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], own: list[LazyTensor]
+    ) -> Any:
         """A call that becomes part of what is being recorded."""
         before = derivatives()
         with given(x._own for x in own if x.is_source):
@@ -236,14 +238,14 @@ class Jit:
         self._differentiates |= derivatives() != before
         return result
 
-    def _gone_here(self, code: CodeType | None, lasti: int) -> Gone:
+    def _gone_here(self, code: CodeType | None, lasti: int) -> Donated:
         """What tensors hold that are donated by this line; the same as last time, in a loop."""
         gone = self._gone
         if gone.code is not code or gone.lasti != lasti:
-            gone = self._gone = Gone(self._name, code, lasti)
+            gone = self._gone = Donated(self._name, code, lasti)
         return gone
 
-    def _traced(self, call: Call) -> tuple[Traced, bool]:
+    def _traced(self, call: FlatArguments) -> tuple[CompiledFunction, bool]:
         """The program for the signature of a call, and whether it was there."""
         signature = (call.structure, tuple(call.keys), current_backend())
         traced = self._traces.get(signature)
@@ -255,7 +257,7 @@ class Jit:
                 if traced is None:
                     names = leaf_names(self._f, call.leaves, call.structure)
                     self._history.compiling(self._name, signature, names)
-                    with uncollected():
+                    with gc_paused():
                         traced = self._trace(call, names)
                     if len(self._traces) >= CAPACITY:
                         del self._traces[next(iter(self._traces))]
@@ -263,7 +265,7 @@ class Jit:
                     self._counts["compilations"] += 1
         return traced, known
 
-    def _learn(self, traced: Traced, call: Call) -> None:
+    def _learn(self, traced: CompiledFunction, call: FlatArguments) -> None:
         """See to it that the next call like this one is recognised."""
         caller = caller_of(traced.program)
         if traced.needs_grad or caller is None or len(call.leaves) > LARGEST:
@@ -271,12 +273,12 @@ class Jit:
         if any(map(lazy_tensor.is_weak, call.leaves)):
             return
         pairs = list(zip(call.leaves, call.keys, strict=True))
-        kinds = [Fixed(k.value) if isinstance(k, Static) else type(x) for x, k in pairs]
-        key = (call.structure, *[k if isinstance(k, Static) else type(x) for x, k in pairs])
+        kinds = [Fixed(k.value) if isinstance(k, StaticLeaf) else type(x) for x, k in pairs]
+        key = (call.structure, *[k if isinstance(k, StaticLeaf) else type(x) for x, k in pairs])
         with self._lock:
             site = self._all_sites.get(key)
             if site is None:
-                site = Site(caller, call, kinds)
+                site = CallSite(caller, call, kinds)
                 if len(self._all_sites) >= CAPACITY:
                     self._all_sites.clear()
                 self._all_sites[key] = site
@@ -317,17 +319,17 @@ class Jit:
     def _classify(self, x: Any, label: str, spec: Any, arrays: list[Array]) -> Any:
         """The key of a leaf; the values of arrays and numbers are collected on the way."""
         if label.startswith(STATIC) or isinstance(x, (*CONSTANT, Jit)):
-            return self._checked(Static(x), label)
+            return self._checked(StaticLeaf(x), label)
         if isinstance(x, int | float) and not isinstance(x, np.generic):
             if is_large(x):
-                return Static(x)
+                return StaticLeaf(x)
             number = "int64" if isinstance(x, int) else "float64"
             arrays.append(as_array(x, number))
             return number
         if lazy_tensor.is_weak(x):  # as a Python number
             arrays.append(lazy_tensor.exact_value(x))
             return wide(x.node).dtype.name
-        if isinstance(x, Lazy):
+        if isinstance(x, LazyTensor):
             array, kind = x.value(), x._type
         elif isinstance(x, np.ndarray | np.generic):
             array = as_array(x)
@@ -339,11 +341,11 @@ class Jit:
                     "array, number or tree of these; make its class a dataclass or an nn.Module, "
                     "or name the argument in static_argnames, if what it holds never changes"
                 )
-            return self._checked(Static(x), label)
+            return self._checked(StaticLeaf(x), label)
         arrays.append(array)
         return kind if spec is None else symbolic(kind, spec, label)
 
-    def _checked(self, static: Static, label: str) -> Static:
+    def _checked(self, static: StaticLeaf, label: str) -> StaticLeaf:
         try:
             hash(static)
         except TypeError:
@@ -355,11 +357,11 @@ class Jit:
         return static
 
     @contained
-    def _trace(self, call: Call, names: Sequence[str]) -> Traced:
+    def _trace(self, call: FlatArguments, names: Sequence[str]) -> CompiledFunction:
         new: list[Any] = []
         inputs: list[Node] = []
         for key, name in zip(call.keys, names, strict=True):
-            if isinstance(key, Static):
+            if isinstance(key, StaticLeaf):
                 new.append(key.value)
                 continue
             if isinstance(key, str):
@@ -369,16 +371,16 @@ class Jit:
             inputs.append(node)
             new.append(Tensor(weak(node) if isinstance(key, str) else node))
         args, kwargs = pytree.unflatten(call.structure, new)
-        assumed = Assumptions(inputs)
+        assumed = ShapeGuards(inputs)
         try:
             with tracing(), assumed.watching():
                 result = self._f(*args, **kwargs)
         finally:
-            STALE.update(inputs)
+            LEAKED.update(inputs)
         out, shape = pytree.flatten(result)
-        is_array = [isinstance(y, Lazy | np.ndarray | np.generic | Dim) for y in out]
+        is_array = [isinstance(y, LazyTensor | np.ndarray | np.generic | Dim) for y in out]
         outputs = assumed.on([
-            as_node(y.node if isinstance(y, Lazy) else y)
+            as_node(y.node if isinstance(y, LazyTensor) else y)
             for y, a in zip(out, is_array, strict=True)
             if a
         ])  # fmt: skip
@@ -386,11 +388,11 @@ class Jit:
         captured = [
             h if (h := leaf_handle(n)) is not None else live(n, a) for n, a in taken.items()
         ]
-        graph = detached([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))
-        donors = [i for i, x in call.donors if isinstance(x, Lazy | np.ndarray | np.generic)]
+        graph = clone_graph([*inputs, *taken], outputs, name=getattr(self._f, "__name__", ""))
+        donors = [i for i, x in call.donors if isinstance(x, LazyTensor | np.ndarray | np.generic)]
         program = compile_graph(graph, current_backend(), donors)
         fixed = [COMPUTED if a else y for y, a in zip(out, is_array, strict=True)]
-        return Traced(program, captured, shape, fixed, graph)
+        return CompiledFunction(program, captured, shape, fixed, graph)
 
 
 def jit(

@@ -1,10 +1,10 @@
 """Taking arguments apart and putting results together, as steps that native code follows.
 
-`taking` lists the steps that find the leaves of arguments of one structure, checking on the way
-that it is this structure; `putting` those that make a result. They do for one structure what
-`tree.flatten` and `tree.unflatten` do for all, without asking at every node what it is. Tuples,
-named tuples, lists, dicts and None are walked; where there is anything else (modules, dataclasses,
-...), the steps are those for a list of the leaves, and `tree` does the rest.
+`flatten_program` lists the steps that find the leaves of arguments of one structure, checking on
+the way that it is this structure; `unflatten_program` those that make a result. They do for one
+structure what `tree.flatten` and `tree.unflatten` do for all, without asking at every node what it
+is. Tuples, named tuples, lists, dicts and None are walked; where there is anything else (modules,
+dataclasses, ...), the steps are those for a list of the leaves, and `tree` does the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from optree import PyTreeKind
 
 from retrograd import pytree
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.runtime import fast_call
 from retrograd.runtime.backend import Array
 
@@ -56,7 +56,7 @@ def _is_record(cls: Any) -> bool:
     return cls.__new__.__module__.startswith("namedtuple_") and cls.__init__ is object.__init__
 
 
-def taking(structure: Any, kinds: Sequence[tuple[Any, bool]]) -> list[fast_call.Take]:
+def flatten_program(structure: Any, kinds: Sequence[tuple[Any, bool]]) -> list[fast_call.Take]:
     """The steps for `(args, kwargs)` of a plain structure. Of the leaves, `kinds` has the classes,
     or a `Fixed`, and whether they are donated."""
     steps: list[fast_call.Take] = []
@@ -93,7 +93,7 @@ def taking_leaves(kinds: Sequence[tuple[Any, bool]]) -> list[fast_call.Take]:
 def _leaf(x: int, kind: Any, gone: bool) -> fast_call.Take:
     if isinstance(kind, Fixed):
         return fast_call.Take(fast_call.SAME, x, kind.value)
-    if issubclass(kind, Lazy):
+    if issubclass(kind, LazyTensor):
         return fast_call.Take(fast_call.TENSOR, x, kind, gone)
     return fast_call.Take(NUMBERS.get(kind, fast_call.ARRAY), x, kind)
 
@@ -105,7 +105,7 @@ class Putting(NamedTuple):
     root: int
 
 
-def putting(structure: Any, fixed: Sequence[Any], computed: object) -> Putting:
+def unflatten_program(structure: Any, fixed: Sequence[Any], computed: object) -> Putting:
     """The steps for a plain structure. Its leaves are the outputs of the program where `fixed` has
     the mark `computed`, otherwise what stands there."""
     count = sum(y is computed for y in fixed)
@@ -141,20 +141,20 @@ def prepared(kind: Any, gone: bool) -> Callable[[Any], Any] | None:
 
     A donated array that is no tensor's is copied: it stays the user's.
     """
-    if isinstance(kind, Fixed) or issubclass(kind, Lazy) or kind in NUMBERS:
+    if isinstance(kind, Fixed) or issubclass(kind, LazyTensor) or kind in NUMBERS:
         return None
     if gone:
         return _copied
     return None if kind is np.ndarray or kind in SCALARS else np.array
 
 
-def _copied(x: Any) -> Lazy:
+def _copied(x: Any) -> LazyTensor:
     """A tensor with a copy of what is no tensor."""
     return bare(np.array(x))
 
 
-def bare(array: Array) -> Lazy:
+def bare(array: Array) -> LazyTensor:
     """A tensor that is no more than this array."""
-    made = object.__new__(Lazy.handle_class)
+    made = object.__new__(LazyTensor.handle_class)
     made._ready = array
     return made

@@ -10,14 +10,14 @@ from typing import Any
 from retrograd.errors import RecompilationWarning
 from retrograd.ir import TensorType
 from retrograd.ir.source import user_source
-from retrograd.transforms.jit.signature import Static
+from retrograd.transforms.jit.signature import StaticLeaf
 
 REMEMBERED = 64  # signatures and reasons; older ones are forgotten
 NAMED = 3  # differences that a reason lists
 STORM = 8  # compilations after which one more is warned of, once
 
 
-class History:
+class RecompileLog:
     """The signatures a function was compiled for, and for each but the first how it differs from
     the one before that is most like it."""
 
@@ -82,12 +82,12 @@ def _difference(old: Any, new: Any, name: str) -> str:
             sizes = zip(old.shape, new.shape, strict=True)
             spec = " ".join("N" if a != b else str(a) for a, b in sizes)
             text += f' (shapes={{"{name}": "{spec}"}} would serve both)'
-    elif isinstance(old, Static) and isinstance(new, Static):
+    elif isinstance(old, StaticLeaf) and isinstance(new, StaticLeaf):
         text += " (a static value: each is compiled)"
     return text
 
 
 def _shown(key: Any) -> str:
-    if isinstance(key, Static):
+    if isinstance(key, StaticLeaf):
         return f"the value {key.value!r:.60}"
     return f"a Python {'int' if key == 'int64' else 'float'}" if isinstance(key, str) else str(key)

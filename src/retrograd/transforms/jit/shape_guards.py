@@ -21,7 +21,7 @@ from retrograd.ops.assume import RELATIONS, Assume
 OURS = f"{__name__.partition('.')[0]}."
 
 
-class Assumptions:
+class ShapeGuards:
     """What a trace takes for granted of the sizes of its inputs."""
 
     def __init__(self, inputs: Iterable[Node]) -> None:
@@ -52,7 +52,7 @@ class Assumptions:
         if assumed.dim_names <= self._names:
             self._found[assumed] = None
             return True
-        return isinstance(self._around, Assumptions) and self._around.take(assumed)
+        return isinstance(self._around, ShapeGuards) and self._around.take(assumed)
 
     def on(self, outputs: Sequence[Node]) -> list[Node]:
         """The results of the trace, in a program that checks what was assumed."""
@@ -81,7 +81,7 @@ def _may_equal(left: Dim, right: Any) -> bool:
     return not any(end is not None and end > 0 for end in ends)
 
 
-def assume(x: Any, left: int | Dim, relation: str, right: int | Dim, why: str) -> Any:
+def guard(x: Any, left: int | Dim, relation: str, right: int | Dim, why: str) -> Any:
     """A node or tensor x, for sizes of which a relation holds: `ShapeError` that says why where
     it does not, now if that is known, else in the call."""
     if isinstance(left, Dim) or isinstance(right, Dim):
@@ -91,7 +91,7 @@ def assume(x: Any, left: int | Dim, relation: str, right: int | Dim, why: str) -
         source = user_source()
         op = Assume(left, relation, right, why if source is None else f"{why} (at {source})")
         around = COMPARED.get()
-        if isinstance(around, Assumptions) and around.take(op):
+        if isinstance(around, ShapeGuards) and around.take(op):
             return x
         return type(x)(op(x.node)) if not isinstance(x, Node) else op(x)
     if not RELATIONS[relation](left, right):

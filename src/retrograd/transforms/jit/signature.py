@@ -12,10 +12,10 @@ import numpy as np
 from retrograd import pytree
 from retrograd.eager.conversion import as_array
 from retrograd.eager.fast_path import FUNCTIONS
-from retrograd.eager.lazy_tensor import Lazy
+from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import ArgumentError, DTypeError, FormatError, ShapeError
 from retrograd.ir import Dim, TensorType, solve
-from retrograd.ir.literal import Reader
+from retrograd.ir.literal import LiteralReader
 
 # What is part of the signature without being asked to. Functions are compared by identity.
 CONSTANT = (
@@ -45,11 +45,11 @@ def is_large(x: Any) -> bool:
 def refuse_large(leaves: Sequence[Any]) -> None:
     """Say that such an int does not fit, where nothing has another dtype that might hold it."""
     large = [x for x in leaves if is_large(x)]
-    if large and not any(isinstance(x, Lazy | np.ndarray | np.generic) for x in leaves):
+    if large and not any(isinstance(x, LazyTensor | np.ndarray | np.generic) for x in leaves):
         as_array(large[0])
 
 
-class Static:
+class StaticLeaf:
     """A leaf that is part of the signature: a new value is a new trace."""
 
     __slots__ = ("value",)
@@ -59,7 +59,7 @@ class Static:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Static)
+            isinstance(other, StaticLeaf)
             and type(self.value) is type(other.value)
             and bool(self.value == other.value)
         )
@@ -96,7 +96,7 @@ def _size(word: Any) -> int | Dim | None:
         return word
     if word == "_":
         return None
-    reader = Reader(word)
+    reader = LiteralReader(word)
     try:
         size = reader.size()
         if reader.rest.strip():

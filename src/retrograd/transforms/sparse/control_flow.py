@@ -22,7 +22,7 @@ from retrograd.ops.linalg.lu import Inv, Solve
 from retrograd.ops.linalg.triangular import TriangularSolve
 from retrograd.runtime.backend import Array
 from retrograd.transforms.sparse.indexing import gather, scatter
-from retrograd.transforms.sparse.known_values import Values, size_of
+from retrograd.transforms.sparse.known_values import KnownValues, size_of
 from retrograd.transforms.sparse.linear_systems import inverted, system
 from retrograd.transforms.sparse.pattern import RULES, Pattern, everything, walked
 
@@ -32,7 +32,7 @@ ROUNDS = 64  # of additions to what is carried; each adds to some element
 Found = Sequence[Pattern | None]
 
 
-def patterns(outputs: Sequence[Node], inputs: Sequence[Node], values: Values) -> list[Pattern]:
+def patterns(outputs: Sequence[Node], inputs: Sequence[Node], values: KnownValues) -> list[Pattern]:
     """A pattern for each output; columns are the elements of the inputs, one after the other."""
     from scipy import sparse
 
@@ -52,11 +52,11 @@ def through(graph: Graph, operands: Found, values: Sequence[Array | None]) -> li
     its inputs that are known."""
     given = dict(zip(graph.inputs, operands, strict=True))
     pairs = zip(graph.inputs, values, strict=True)
-    known = Values({x: v for x, v in pairs if v is not None})
+    known = KnownValues({x: v for x, v in pairs if v is not None})
     return walked(graph.outputs, given, known)
 
 
-def custom(node: Node, operands: Found, values: Values) -> Any:
+def custom(node: Node, operands: Found, values: KnownValues) -> Any:
     """By the derivative that was given: the pattern of tangents of the results, which are linear in
     those of the operands. If it is that of what is computed, the pattern of the latter."""
     op = node.prim
@@ -82,7 +82,7 @@ def custom(node: Node, operands: Found, values: Values) -> Any:
     return moved or [None] * len(items(node))
 
 
-def scan(node: Node, operands: Found, values: Values) -> Any:
+def scan(node: Node, operands: Found, values: KnownValues) -> Any:
     op = node.prim
     assert isinstance(op, Scan)
     if not isinstance(op.length, int):
@@ -119,7 +119,7 @@ def _long(node: Node, op: Scan, operands: Found, numbers: Sequence[Array | None]
     known = [*fixed, *[None] * (op.carries + op.scanned)]
     found = _settled(op.body, constants, carry, slices, known, op.carries)
     if found is None:
-        return everything(node, operands, Values({}))
+        return everything(node, operands, KnownValues({}))
     carry, outs = found
     width = _columns(operands)
     ys = [
@@ -129,7 +129,7 @@ def _long(node: Node, op: Scan, operands: Found, numbers: Sequence[Array | None]
     return [*carry, *ys]
 
 
-def while_loop(node: Node, operands: Found, values: Values) -> Any:
+def while_loop(node: Node, operands: Found, values: KnownValues) -> Any:
     op = node.prim
     assert isinstance(op, WhileLoop)
     count = op.constants
@@ -154,7 +154,7 @@ def _settled(
     return None
 
 
-def sized(node: Node, operands: Found, values: Values) -> Any:
+def sized(node: Node, operands: Found, values: KnownValues) -> Any:
     """An array with a row for each of nobody knows how many steps is looked at as one row, which
     stands for all of them; so loops over these settle, and what is done row by row is done once."""
     op = node.prim
@@ -175,14 +175,14 @@ def sized(node: Node, operands: Found, values: Values) -> Any:
             known[here] = None  # of one step; there are others
         if several and isinstance(here.prim, Scan):
             given = [found[i] for i in here.inputs]
-            numbers = [Values(known)(i) for i in here.inputs]
+            numbers = [KnownValues(known)(i) for i in here.inputs]
             moving = any(p is not None for p in given)
             found[here] = _long(here, here.prim, given, numbers) if moving else None
-        walked([here], found, Values(known))
+        walked([here], found, KnownValues(known))
     return [found[one[y]] for y in op.body.outputs]
 
 
-def cond(node: Node, operands: Found, values: Values) -> Any:
+def cond(node: Node, operands: Found, values: KnownValues) -> Any:
     """That of the branch that is chosen, if that is known, otherwise of both."""
     op = node.prim
     assert isinstance(op, Cond)

@@ -10,11 +10,11 @@ import numpy as np
 from retrograd.ir import Node
 from retrograd.ops.index import Gather
 from retrograd.runtime.backend import Array
-from retrograd.transforms.sparse.known_values import Values, shape_of, size_of
+from retrograd.transforms.sparse.known_values import KnownValues, shape_of, size_of
 from retrograd.transforms.sparse.pattern import Pattern, joined, lines_of, moved, union
 
 
-def gather(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def gather(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on the one at its position, or on its line if that is not known."""
     x, index = node.inputs
     if operands[0] is None or values(index) is not None:
@@ -28,7 +28,7 @@ def _positions(index: Node, known: Array | None) -> Array:
     return np.zeros(shape_of(index), np.int64) if known is None else known
 
 
-def scatter(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def scatter(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """What was there, and updates at their positions, or in their line if these are not known."""
     x, index, _ = node.inputs
     prim: Any = node.prim

@@ -30,7 +30,7 @@ def size_of(node: Node) -> int:
     return int(np.prod(shape_of(node), dtype=np.int64))
 
 
-class Values:
+class KnownValues:
     """Values of nodes, given some; None stands for those of which nobody knows."""
 
     def __init__(self, given: Mapping[Node, Array | None]) -> None:

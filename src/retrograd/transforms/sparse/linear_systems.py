@@ -17,7 +17,7 @@ import numpy as np
 from retrograd.ir import Node
 from retrograd.ops.linalg.triangular import TriangularSolve
 from retrograd.runtime.backend import Array
-from retrograd.transforms.sparse.known_values import Values, shape_of
+from retrograd.transforms.sparse.known_values import KnownValues, shape_of
 from retrograd.transforms.sparse.pattern import Pattern, joined, lines_of, matrices
 
 MOST = 20_000_000  # elements of what takes patterns of right sides to those of solutions
@@ -47,7 +47,7 @@ def inverse(where: Array) -> Pattern | None:
     return sparse.csr_array(ways[:, unknown])
 
 
-def _inverses(a: Node, values: Values, half: Any = None) -> list[Pattern] | None:
+def _inverses(a: Node, values: KnownValues, half: Any = None) -> list[Pattern] | None:
     """The inverses of the matrices of a stack; None if one is full."""
     support = values.support(a)
     shape = shape_of(a)
@@ -63,7 +63,7 @@ def _inverses(a: Node, values: Values, half: Any = None) -> list[Pattern] | None
     return ways if len(ways) == len(found) else None
 
 
-def system(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def system(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Of `a y = b`, `dy = a^-1 (db - da y)`."""
     from scipy import sparse
 
@@ -90,7 +90,7 @@ def system(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pa
     return sparse.csr_array(link.astype(bool) @ moved)
 
 
-def inverted(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def inverted(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """`d(a^-1) = -a^-1 da a^-1`."""
     from scipy import sparse
 

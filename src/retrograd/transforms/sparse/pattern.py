@@ -20,19 +20,21 @@ from retrograd.ops.identity import Item
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import LogSumExp, Reduction
-from retrograd.ops.scan import Scan
+from retrograd.ops.scan import AxisScan
 from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
 from retrograd.ops.sort import Sort
 from retrograd.ops.windows import Windows, windows_of
 from retrograd.runtime.backend import Array
-from retrograd.transforms.sparse.known_values import Values, shape_of, size_of
+from retrograd.transforms.sparse.known_values import KnownValues, shape_of, size_of
 
 Pattern = Any  # a SciPy CSR array of booleans
-Rule = Callable[[Node, Sequence[Pattern | None], Values], Pattern]
+Rule = Callable[[Node, Sequence[Pattern | None], KnownValues], Pattern]
 MOST_PRODUCTS = 20_000_000  # of a contraction whose products are looked at one by one
 
 
-def walked(outputs: Sequence[Node], found: dict[Node, Any], values: Values) -> list[Pattern | None]:
+def walked(
+    outputs: Sequence[Node], found: dict[Node, Any], values: KnownValues
+) -> list[Pattern | None]:
     """The patterns of outputs, None where they depend on nothing, given those of what they are
     computed from, which is added to. That of a node of several results is a list of theirs."""
     for node in reachable(outputs, found.keys()):
@@ -66,7 +68,7 @@ def union(present: Sequence[Pattern]) -> Pattern:
     return total
 
 
-def everything(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def everything(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Every element depends on all that the operands depend on."""
     from scipy import sparse
 
@@ -82,7 +84,7 @@ def everything(node: Node, operands: Sequence[Pattern | None], values: Values) -
     return total[np.zeros(count, np.int64)]
 
 
-def elementwise(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def elementwise(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on the same element of the operands; not where it is multiplied by what
     is zero there."""
     if node.op not in ("mul", "zmul"):
@@ -105,7 +107,7 @@ def _only(p: Pattern, rows: Array) -> Pattern:
     return sparse.csr_array(sparse.dia_array((rows[None], [0]), shape=(len(rows),) * 2) @ p)
 
 
-def select(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def select(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Of a known condition the branch that is taken."""
     condition = values(node.inputs[0])
     branches = operands[1:]
@@ -117,7 +119,7 @@ def select(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pa
     )
 
 
-def moved(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def moved(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Rows of the operands in another order, found by moving their numbers. The same operation on
     an array of numbers says which row each element comes from."""
     from scipy import sparse
@@ -154,12 +156,12 @@ def lines_of(shape: tuple[int, ...], axes: Sequence[int]) -> Array:
     return np.broadcast_to(np.arange(int(np.prod(kept))).reshape(kept), shape)
 
 
-def reduction(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def reduction(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     (p,) = operands
     return joined(lines_of(shape_of(node.inputs[0]), node.attrs["axes"]), size_of(node), p)
 
 
-def along(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def along(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on the whole line along the axis."""
     line = lines_of(shape_of(node), (node.attrs["axis"],))
     count = int(line.max()) + 1 if line.size else 0
@@ -167,7 +169,7 @@ def along(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pat
     return joined(line, count, total)[line.reshape(-1)]
 
 
-def running(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def running(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on those of its line up to its own place."""
     from scipy import sparse
 
@@ -182,7 +184,7 @@ def running(node: Node, operands: Sequence[Pattern | None], values: Values) -> P
     return sparse.csr_array(link @ union([p for p in operands if p is not None]))
 
 
-def contraction(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def contraction(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on a row of one factor and a column of the other; where the other factor
     is zero anyway is left out."""
     prim: Any = node.prim
@@ -222,7 +224,7 @@ def contraction(node: Node, operands: Sequence[Pattern | None], values: Values) 
     return union(parts)
 
 
-def convolution(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def convolution(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on the window of x that it sees, in its group of channels, and on the
     kernel of its channel; of a factor that is known, its zeros are left out."""
     prim: Any = node.prim
@@ -256,7 +258,7 @@ def convolution(node: Node, operands: Sequence[Pattern | None], values: Values) 
     return union(parts)
 
 
-def matrices(node: Node, operands: Sequence[Pattern | None], values: Values) -> Pattern:
+def matrices(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each matrix of a stack depends on those in its place."""
     lead = shape_of(node.inputs[0])[:-2]
     nodes = (node, *node.inputs)
@@ -327,7 +329,7 @@ RULES: dict[type, Rule] = {
     Windows: moved,
     Reduction: reduction,
     LogSumExp: reduction,
-    Scan: running,
+    AxisScan: running,
     Sort: along,
     DotGeneral: contraction,
     Conv: convolution,

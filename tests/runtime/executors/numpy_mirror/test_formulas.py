@@ -18,7 +18,7 @@ from retrograd.ops.reduce import LogSumExp
 from retrograd.ops.scan import LogCumSumExp
 from retrograd.runtime import denormals
 from retrograd.runtime.backend import Array
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors import op_kernels
 from retrograd.runtime.executors.numpy_mirror import formulas, listing, ordered
 from retrograd.runtime.executors.numpy_mirror.instructions import (
@@ -27,7 +27,7 @@ from retrograd.runtime.executors.numpy_mirror.instructions import (
     function,
     operation,
 )
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from tests.runtime.executors.test_op_by_op import assert_same_bits, bits
 
 COUNT = 240
@@ -76,7 +76,7 @@ def test_every_formula(name: str, dtype: DType) -> None:
     node = node_of(name, dtype)
     assert node is not None
     arrays = [arguments(dtype, k) for k in range(len(node.inputs))]
-    (compiled,) = LLVMProgram(Graph(list(node.inputs), [node]))(arrays)
+    (compiled,) = Executable(Graph(list(node.inputs), [node]))(arrays)
     formula, done = formulas.formula(name, dtype, len(arrays)), 0
     for start in range(0, COUNT, 5):  # few at a time: one that is not known stops all
         part = slice(start, start + 5)
@@ -94,15 +94,15 @@ def test_nothing_is_compiled() -> None:
     graph = Graph([x], [ELEMENTWISE[n](x) for n in names])
     given = np.linspace(0.1, 3, 15, dtype=np.float32).reshape(3, 5)
     before = op_kernels.COMPILED["programs"]
-    found = InterpretedProgram(graph)([given])
+    found = OpByOpExecutor(graph)([given])
     assert op_kernels.COMPILED["programs"] == before
-    for a, b in zip(found, LLVMProgram(graph)([given]), strict=True):
+    for a, b in zip(found, Executable(graph)([given]), strict=True):
         np.testing.assert_array_equal(bits(a), bits(b))
 
 
 def test_what_is_not_known_is_compiled_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
     x = input_node(spec((3,), float32))
-    program = InterpretedProgram(Graph([x], [ELEMENTWISE["sin"](x)]))
+    program = OpByOpExecutor(Graph([x], [ELEMENTWISE["sin"](x)]))
     program([np.array([1, 2, 1e30], np.float32)])  # reduced by integers of 192 bits
     asked: list[object] = []
     monkeypatch.setattr(formulas.Formula, "__call__", lambda self, arrays: asked.append(arrays))

@@ -10,12 +10,12 @@ import pytest
 
 from retrograd.codegen.math.double_precision import loop
 from retrograd.codegen.math.term import Term, choose, either, formula
-from retrograd.codegen.op_builder import At, Emit
+from retrograd.codegen.op_builder import Emit, OpBuilder
 from retrograd.ir import Node, bool_, float32, float64, int64, spec
 from retrograd.ops.elementwise import exp
 from retrograd.ops.leaf import input_node
 from retrograd.ops.special.incomplete.quadrature import PANELS, Panels, one_by_one
-from retrograd.ops.special.reference import Arrays
+from retrograd.ops.special.reference import NumPyIncompleteMath
 from retrograd.runtime.executors.numpy_mirror import facts
 from retrograd.runtime.executors.numpy_mirror.instructions import Unknown
 from retrograd.runtime.executors.numpy_mirror.listing import (
@@ -100,7 +100,7 @@ def test_only_the_way_that_is_taken_is_computed() -> None:
 def test_functions_are_listed_once_and_keep_nothing() -> None:
     asked = []
 
-    def body(at: At, x: str) -> str:
+    def body(at: OpBuilder, x: str) -> str:
         asked.append(x)
         return at.do("fmul", x, x)
 
@@ -130,7 +130,7 @@ def test_integrals_at_all_places_at_once(shape: tuple[int, ...]) -> None:
     places = panels.places(half)
     assert places.shape == (panels.count, *shape)
     found = [panels.total(zero, v) for v in point(places)]
-    for a, b in zip(found, one_by_one(Arrays(), half, zero, point, 2), strict=True):
+    for a, b in zip(found, one_by_one(NumPyIncompleteMath(), half, zero, point, 2), strict=True):
         np.testing.assert_array_equal(a, b)
 
 

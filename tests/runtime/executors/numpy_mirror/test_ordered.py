@@ -23,10 +23,10 @@ from retrograd.ops.reduce import (
     Reduction,
 )
 from retrograd.ops.scan import CumProd, CumSum
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors import op_kernels
 from retrograd.runtime.executors.numpy_mirror import ordered
-from retrograd.runtime.executors.op_by_op import InterpretedProgram
+from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from tests.runtime.executors.test_op_by_op import assert_same_bits, bits
 
 SHAPES = (
@@ -51,7 +51,7 @@ def test_sums_and_products(shape, dtype, monkeypatch) -> None:
     rank = len(shape)
     axes = [a for n in range(1, rank + 1) for a in itertools.combinations(range(rank), n)]
     outputs: list[Node] = [op(a)(x) for a in axes for op in (ReduceSum, ReduceProd)]
-    program = LLVMProgram(Graph([x], outputs))
+    program = Executable(Graph([x], outputs))
     for seed in range(3):
         given = numbers(shape, dtype, seed)
         for y, compiled in zip(outputs, program([given]), strict=True):
@@ -101,7 +101,7 @@ def test_nothing_is_compiled_for_them() -> None:
     outputs = [ReduceSum((1,))(x), ReduceMax((0,))(x), ELEMENTWISE["relu"](x)]
     outputs += [CumSum(0)(k), ELEMENTWISE["mod"](k, k)]
     before = op_kernels.COMPILED["programs"]
-    InterpretedProgram(Graph([x, k], outputs))([np.ones((3, 5), np.float32), np.arange(4)])
+    OpByOpExecutor(Graph([x, k], outputs))([np.ones((3, 5), np.float32), np.arange(4)])
     assert op_kernels.COMPILED["programs"] == before
 
 
@@ -122,5 +122,5 @@ def test_extremes_where_subnormal_numbers_are_flushed() -> None:
     with rg.flush_subnormals():
         node = input_node(spec((3,), float32))
         graph = Graph([node], [ReduceMax((0,))(node), ELEMENTWISE["relu"](node)])
-        for a, b in zip(LLVMProgram(graph)([x]), InterpretedProgram(graph)([x]), strict=True):
+        for a, b in zip(Executable(graph)([x]), OpByOpExecutor(graph)([x]), strict=True):
             np.testing.assert_array_equal(bits(a), bits(b))

@@ -12,12 +12,12 @@ from retrograd.ir import DType, float32, float64
 from retrograd.ops.random.sampling import continuous as c
 from retrograd.ops.random.sampling import discrete as n
 from retrograd.ops.random.sampling import normal
-from retrograd.ops.random.sampling.numbers import Arrays, Nodes, Numbers
+from retrograd.ops.random.sampling.numbers import GraphSampleMath, NumPySampleMath, SampleMath
 
-__all__ = ["FORMULAS", "Arrays", "Formula", "Nodes", "Numbers"]
+__all__ = ["FORMULAS", "NumPySampleMath", "SampleFormula", "GraphSampleMath", "SampleMath"]
 
 
-class Formula(NamedTuple):
+class SampleFormula(NamedTuple):
     """How samples are drawn: `draw(m, key, shape, *parameters, *settings)`."""
 
     draw: Callable[..., Any]
@@ -27,21 +27,21 @@ class Formula(NamedTuple):
     dtype: DType = float64
 
 
-FORMULAS: dict[str, Formula] = {
-    "normal": Formula(normal.normal),
-    "normal32": Formula(normal.normal32, dtype=float32),
-    "unit": Formula(c.unit),
-    "exponential": Formula(c.exponential),
-    "laplace": Formula(c.laplace),
-    "logistic": Formula(c.logistic),
-    "gumbel": Formula(c.gumbel),
-    "cauchy": Formula(c.cauchy),
-    "truncated_normal": Formula(c.truncated_normal, settings=2),
-    "gamma": Formula(c.gamma, 1, proposals=c.OF_GAMMA),
-    "log_gamma": Formula(c.log_gamma, 1, proposals=c.OF_GAMMA),
-    "beta": Formula(c.beta, 2, proposals=2 * c.OF_GAMMA),
-    "von_mises": Formula(c.von_mises, 1, proposals=c.PROPOSALS),
-    "geometric": Formula(n.geometric, 1),
-    "poisson": Formula(n.poisson, 1, proposals=c.PROPOSALS),
-    "binomial": Formula(n.binomial, 2, proposals=c.PROPOSALS),
+FORMULAS: dict[str, SampleFormula] = {
+    "normal": SampleFormula(normal.normal),
+    "normal32": SampleFormula(normal.normal32, dtype=float32),
+    "unit": SampleFormula(c.unit),
+    "exponential": SampleFormula(c.exponential),
+    "laplace": SampleFormula(c.laplace),
+    "logistic": SampleFormula(c.logistic),
+    "gumbel": SampleFormula(c.gumbel),
+    "cauchy": SampleFormula(c.cauchy),
+    "truncated_normal": SampleFormula(c.truncated_normal, settings=2),
+    "gamma": SampleFormula(c.gamma, 1, proposals=c.OF_GAMMA),
+    "log_gamma": SampleFormula(c.log_gamma, 1, proposals=c.OF_GAMMA),
+    "beta": SampleFormula(c.beta, 2, proposals=2 * c.OF_GAMMA),
+    "von_mises": SampleFormula(c.von_mises, 1, proposals=c.PROPOSALS),
+    "geometric": SampleFormula(n.geometric, 1),
+    "poisson": SampleFormula(n.poisson, 1, proposals=c.PROPOSALS),
+    "binomial": SampleFormula(n.binomial, 2, proposals=c.PROPOSALS),
 }

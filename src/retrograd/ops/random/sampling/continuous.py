@@ -11,60 +11,60 @@ from typing import Any
 
 from retrograd.ir import float64
 from retrograd.ops.random.sampling.normal import PPND16_TERMS, normal, quantile
-from retrograd.ops.random.sampling.numbers import Numbers
+from retrograd.ops.random.sampling.numbers import SampleMath
 from retrograd.ops.special.asymptotic_series import PPND16
 
 PROPOSALS = 32  # acceptance is at least 0.66
 OF_GAMMA = 12  # proposals, which are accepted with probability 0.95 and more
 
 
-def keys(m: Numbers, key: Any, count: int) -> list[Any]:
+def keys(m: SampleMath, key: Any, count: int) -> list[Any]:
     """Independent keys made from one."""
     return m.rows(m.bits(key, (count, 2)))
 
 
-def unit(m: Numbers, key: Any, shape: Any) -> Any:
+def unit(m: SampleMath, key: Any, shape: Any) -> Any:
     """Uniform on odd multiples of 2**-53 in (0, 1)."""
     high, low = (m.cast(m.right(x, 6), float64) for x in m.rows(m.bits(key, (2, *shape))))
     return ((high * 2.0**26 + low) + 0.5) * 2.0**-52
 
 
-def minus_log(m: Numbers, x: Any) -> Any:
+def minus_log(m: SampleMath, x: Any) -> Any:
     return -m.log(x)
 
 
-def _nan_unless(m: Numbers, c: Any, x: Any) -> Any:
+def _nan_unless(m: SampleMath, c: Any, x: Any) -> Any:
     """x where the parameters are in their range, NaN elsewhere."""
     return m.choose(c, x, math.nan)
 
 
 # -- by inversion --------------------------------------------------------------------------------
-def exponential(m: Numbers, key: Any, shape: Any) -> Any:
+def exponential(m: SampleMath, key: Any, shape: Any) -> Any:
     return minus_log(m, unit(m, key, shape))
 
 
-def laplace(m: Numbers, key: Any, shape: Any) -> Any:
+def laplace(m: SampleMath, key: Any, shape: Any) -> Any:
     q = unit(m, key, shape) - 0.5
     size = minus_log(m, 1.0 - 2.0 * m.abs(q))
     return m.choose(q < 0, -size, size)
 
 
-def logistic(m: Numbers, key: Any, shape: Any) -> Any:
+def logistic(m: SampleMath, key: Any, shape: Any) -> Any:
     u = unit(m, key, shape)
     return minus_log(m, 1.0 - u) - minus_log(m, u)
 
 
-def gumbel(m: Numbers, key: Any, shape: Any) -> Any:
+def gumbel(m: SampleMath, key: Any, shape: Any) -> Any:
     return -m.log(exponential(m, key, shape))
 
 
-def cauchy(m: Numbers, key: Any, shape: Any) -> Any:
+def cauchy(m: SampleMath, key: Any, shape: Any) -> Any:
     """The quotient of two normal numbers."""
     a, b = (normal(m, k, shape) for k in keys(m, key, 2))
     return a / b
 
 
-def truncated_normal(m: Numbers, key: Any, shape: Any, low: float, high: float) -> Any:
+def truncated_normal(m: SampleMath, key: Any, shape: Any, low: float, high: float) -> Any:
     """Between two bounds, on the side of the tail."""
     mirrored = low > 0
     a, b = (-high, -low) if mirrored else (low, high)
@@ -76,7 +76,7 @@ def truncated_normal(m: Numbers, key: Any, shape: Any, low: float, high: float) 
 
 
 # -- by rejection --------------------------------------------------------------------------------
-def _gamma(m: Numbers, key: Any, shape: Any, a: Any) -> tuple[Any, Any, Any]:
+def _gamma(m: SampleMath, key: Any, shape: Any, a: Any) -> tuple[Any, Any, Any]:
     """Gamma samples by G. Marsaglia and W. W. Tsang, "A simple method for generating gamma
     variables", ACM TOMS 26 (2000), as `d v exp(boost)`; gives `(d, v, boost)`."""
     small = a < 1.0
@@ -96,18 +96,18 @@ def _gamma(m: Numbers, key: Any, shape: Any, a: Any) -> tuple[Any, Any, Any]:
     return d, v, m.choose(small, -boost, 0.0)
 
 
-def gamma(m: Numbers, key: Any, shape: Any, a: Any) -> Any:
+def gamma(m: SampleMath, key: Any, shape: Any, a: Any) -> Any:
     d, v, boost = _gamma(m, key, shape, a)
     return _nan_unless(m, a > 0.0, d * v * m.exp(boost))
 
 
-def log_gamma(m: Numbers, key: Any, shape: Any, a: Any) -> Any:
+def log_gamma(m: SampleMath, key: Any, shape: Any, a: Any) -> Any:
     """Logarithms of gamma samples, which may be smaller than a number can be."""
     d, v, boost = _gamma(m, key, shape, a)
     return _nan_unless(m, a > 0.0, m.log(d) + m.log(v) + boost)
 
 
-def beta(m: Numbers, key: Any, shape: Any, a: Any, b: Any) -> Any:
+def beta(m: SampleMath, key: Any, shape: Any, a: Any, b: Any) -> Any:
     """`X / (X + Y)` of gamma samples, in logarithms."""
     one, two = keys(m, key, 2)
     gap = log_gamma(m, two, shape, b) - log_gamma(m, one, shape, a)
@@ -115,7 +115,7 @@ def beta(m: Numbers, key: Any, shape: Any, a: Any, b: Any) -> Any:
     return m.choose(gap > 0, e, 1.0) / (1.0 + e)
 
 
-def von_mises(m: Numbers, key: Any, shape: Any, k: Any) -> Any:
+def von_mises(m: SampleMath, key: Any, shape: Any, k: Any) -> Any:
     """By D. J. Best and N. I. Fisher, "Efficient simulation of the von Mises distribution", Applied
     Statistics 28 (1979)."""
     every = (PROPOSALS, *shape)

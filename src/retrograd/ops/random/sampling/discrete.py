@@ -7,17 +7,17 @@ from typing import Any
 
 from retrograd.ir import float64
 from retrograd.ops.random.sampling.continuous import PROPOSALS, keys, minus_log, unit
-from retrograd.ops.random.sampling.numbers import Numbers
+from retrograd.ops.random.sampling.numbers import SampleMath
 
 TERMS = 64  # of a sum of probabilities
 
 
-def _unless(m: Numbers, c: Any, count: Any) -> Any:
+def _unless(m: SampleMath, c: Any, count: Any) -> Any:
     return m.choose(c, count, -1.0)
 
 
 def _by_inversion(
-    m: Numbers, u: Any, first: Any, ratio: Callable[[Any, float], Any], terms: int
+    m: SampleMath, u: Any, first: Any, ratio: Callable[[Any, float], Any], terms: int
 ) -> Any:
     """The least k with `u < P(0) + ... + P(k)`, with `P(k) = ratio(P(k - 1), k)`."""
     total, term, count = first, first, m.constant(0.0, u)
@@ -28,7 +28,7 @@ def _by_inversion(
     return count
 
 
-def geometric(m: Numbers, key: Any, shape: Any, p: Any) -> Any:
+def geometric(m: SampleMath, key: Any, shape: Any, p: Any) -> Any:
     """How many trials up to the first success, from 1 on."""
     certain = p >= 1.0
     q = m.choose(certain, 0.5, 1.0 - p)
@@ -37,7 +37,7 @@ def geometric(m: Numbers, key: Any, shape: Any, p: Any) -> Any:
     return _unless(m, (p > 0.0) & (p <= 1.0), m.choose(certain, 1.0, count))
 
 
-def poisson(m: Numbers, key: Any, shape: Any, rate: Any) -> Any:
+def poisson(m: SampleMath, key: Any, shape: Any, rate: Any) -> Any:
     """By inversion below 10; else by transformed rejection (W. Hoermann, "The transformed rejection
     method for generating Poisson random variables", 1993)."""
     large = rate >= 10.0
@@ -64,7 +64,7 @@ def poisson(m: Numbers, key: Any, shape: Any, rate: Any) -> Any:
     return _unless(m, rate >= 0.0, m.choose(large, drawn, small))
 
 
-def binomial(m: Numbers, key: Any, shape: Any, trials: Any, chance: Any) -> Any:
+def binomial(m: SampleMath, key: Any, shape: Any, trials: Any, chance: Any) -> Any:
     """By inversion where the mean is below 10; else by transformed rejection (W. Hoermann, "The
     generation of binomial random variates", 1993). Of the rarer of success and failure."""
     flipped = chance > 0.5
@@ -89,7 +89,7 @@ def binomial(m: Numbers, key: Any, shape: Any, trials: Any, chance: Any) -> Any:
     return _unless(m, possible, m.choose(flipped, trials - count, count))
 
 
-def _large_binomial(m: Numbers, k1: Any, k2: Any, shape: Any, n: Any, p: Any) -> Any:
+def _large_binomial(m: SampleMath, k1: Any, k2: Any, shape: Any, n: Any, p: Any) -> Any:
     n, p = m.several(n, PROPOSALS), m.several(p, PROPOSALS)
     root = m.sqrt(n * p * (1.0 - p))
     b = 1.15 + 2.53 * root

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.ir import float32, float64, int32, int64
-from retrograd.ops.random.sampling.numbers import Numbers
+from retrograd.ops.random.sampling.numbers import SampleMath
 from retrograd.ops.special.asymptotic_series import PPND16
 
 # Numerator and denominator coefficients, constant term first, for the centre |u - 1/2| <= 0.425,
@@ -38,18 +38,18 @@ PPND7 = (
 PPND16_TERMS, PPND7_TERMS = 12, 6  # of the logarithm
 
 
-def normal(m: Numbers, key: Any, shape: Any) -> Any:
+def normal(m: SampleMath, key: Any, shape: Any) -> Any:
     """In double precision."""
     return quantile(m, _centred64(m, key, shape), PPND16, PPND16_TERMS)
 
 
-def normal32(m: Numbers, key: Any, shape: Any) -> Any:
+def normal32(m: SampleMath, key: Any, shape: Any) -> Any:
     """In single precision."""
     return quantile(m, _centred32(m, key, shape), PPND7, PPND7_TERMS)
 
 
 def quantile(
-    m: Numbers,
+    m: SampleMath,
     q: Any,
     table: Sequence[Sequence[Sequence[float]]],
     terms: int,
@@ -65,24 +65,24 @@ def quantile(
     return m.choose(size <= 0.425, central, tail)
 
 
-def _centred32(m: Numbers, key: Any, shape: Any) -> Any:
+def _centred32(m: SampleMath, key: Any, shape: Any) -> Any:
     """Uniform on the odd multiples of 2**-25 in (-1/2, 1/2)."""
     whole = m.cast(m.right(m.bits(key, shape), 8), int32) - 2**23
     return (m.cast(whole, float32) + 0.5) * 2.0**-24
 
 
-def _centred64(m: Numbers, key: Any, shape: Any) -> Any:
+def _centred64(m: SampleMath, key: Any, shape: Any) -> Any:
     """Uniform on the odd multiples of 2**-53 in (-1/2, 1/2)."""
     high, low = (m.cast(x, int64) for x in m.rows(m.bits(key, (2, *shape))))
     whole = (m.left(high, 20) | m.right(low, 12)) - 2**51
     return (m.cast(whole, float64) + 0.5) * 2.0**-52
 
 
-def _ratio(m: Numbers, table: Sequence[Sequence[float]], x: Any) -> Any:
+def _ratio(m: SampleMath, table: Sequence[Sequence[float]], x: Any) -> Any:
     return _polynomial(m, table[0], x) / _polynomial(m, table[1], x)
 
 
-def _polynomial(m: Numbers, coefficients: Sequence[float], x: Any) -> Any:
+def _polynomial(m: SampleMath, coefficients: Sequence[float], x: Any) -> Any:
     """The constant coefficient first; by Horner's rule."""
     total = m.constant(coefficients[-1], x)
     for c in reversed(coefficients[:-1]):
@@ -90,7 +90,7 @@ def _polynomial(m: Numbers, coefficients: Sequence[float], x: Any) -> Any:
     return total
 
 
-def _minus_log(m: Numbers, p: Any, terms: int) -> Any:
+def _minus_log(m: SampleMath, p: Any, terms: int) -> Any:
     """`-log(p)` for 2**-63 < p < 1: scale to [1/2, 1) by exact products, then the series of
     `log(m) = log(c) + 2 atanh((m - c) / (m + c))` around `c = sqrt(1/2)`."""
     exponent = m.constant(0, p)

@@ -19,7 +19,7 @@ from retrograd.ops.shape import expand, permute, reshape, slice_axis
 from retrograd.ops.special import portable
 
 
-class Numbers(Protocol):
+class SampleMath(Protocol):
     """What the formulas ask of numbers, beside their operators. Where one of two is a Python
     number, it is taken in the dtype of the other."""
 
@@ -54,7 +54,7 @@ class Numbers(Protocol):
         """Along axis 0, the first value that is accepted; of none, the first."""
 
 
-class Arrays:
+class NumPySampleMath:
     """NumPy's."""
 
     choose = staticmethod(np.where)
@@ -101,7 +101,7 @@ class Arrays:
         return np.take_along_axis(values, first[None], 0)[0]
 
 
-class Nodes:
+class GraphSampleMath:
     """Of a graph; they have the shapes of their operations."""
 
     abs, floor, sqrt, is_zero = el.abs, el.floor, el.sqrt, staticmethod(el.is_zero)

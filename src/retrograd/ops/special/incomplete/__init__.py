@@ -1,8 +1,8 @@
 """The incomplete gamma and beta functions and their derivatives, for any kind of numbers.
 
-The formulas are written once, on a `Maths` of the numbers at hand: NumPy's arrays here, registers
-of a compiler there. Each distribution function is an integral of its density on a logarithmic scale
-from `x` away from the bulk, where the density decays to nothing without turning:
+The formulas are written once, on a `IncompleteMath` of the numbers at hand: NumPy's arrays here,
+registers of a compiler there. Each distribution function is an integral of its density on a
+logarithmic scale from `x` away from the bulk, where the density decays to nothing without turning:
 
     P(a, x) = D int exp(-|a - x| w - x (exp(-w) - 1 + w)) dw,      D = x^a exp(-x) / Gamma(a),
 
@@ -20,9 +20,9 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.ops.special.incomplete import beta, gamma, von_mises
-from retrograd.ops.special.incomplete.quadrature import Maths
+from retrograd.ops.special.incomplete.quadrature import IncompleteMath
 
-__all__ = ["FUNCTIONS", "Maths"]
+__all__ = ["FUNCTIONS", "IncompleteMath"]
 
 # By the names of the ops: `_dx` is the derivative in `x`, `_daa` the second in `a`.
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -10,7 +10,7 @@ from retrograd.ops.special.incomplete.quadrature import (
     CLOSE,
     DECAY,
     RAISED,
-    Maths,
+    IncompleteMath,
     chosen,
     equal,
     integrals,
@@ -20,7 +20,7 @@ from retrograd.ops.special.incomplete.quadrature import (
 )
 
 
-def beta_density(m: Maths, a: Any, b: Any, x: Any, y: Any) -> Any:
+def beta_density(m: IncompleteMath, a: Any, b: Any, x: Any, y: Any) -> Any:
     """`D = x^a y^b / B(a, b)` of `y = 1 - x`"""
     c = a + b
     lack = a * y - b * x
@@ -38,7 +38,7 @@ def beta_density(m: Maths, a: Any, b: Any, x: Any, y: Any) -> Any:
     return m.exp(exponent) * m.sqrt(a * (b / c) * (0.5 / math.pi))
 
 
-def beta_tails(m: Maths, a: Any, b: Any, x: Any, order: str) -> tuple[Any, Any]:
+def beta_tails(m: IncompleteMath, a: Any, b: Any, x: Any, order: str) -> tuple[Any, Any]:
     """Whether the tail is the right one, and the tail, or a derivative: "" or some of "ab".
 
     For finite positive `a` and `b`, and `x` between 0 and 1.
@@ -86,7 +86,7 @@ def beta_tails(m: Maths, a: Any, b: Any, x: Any, order: str) -> tuple[Any, Any]:
 
 
 def _beta_moment(
-    m: Maths, p: Any, q: Any, x: Any, y: Any, lack: Any, moments: Any, order: str
+    m: IncompleteMath, p: Any, q: Any, x: Any, y: Any, lack: Any, moments: Any, order: str
 ) -> Any:
     if not order:
         return moments[0]
@@ -109,7 +109,7 @@ def _beta_moment(
     return (square + m.trigamma(c)) * moments[0] + mixed + moments[slot[order]]
 
 
-def _beta_width(m: Maths, p: Any, q: Any, x: Any, y: Any, lack: Any) -> Any:
+def _beta_width(m: IncompleteMath, p: Any, q: Any, x: Any, y: Any, lack: Any) -> Any:
     """Where the integrand has decayed: by Newton's method, from a bound above for the concave
     exponent, or from a guess from which the next step is one."""
     c = p + q
@@ -131,7 +131,7 @@ def _beta_width(m: Maths, p: Any, q: Any, x: Any, y: Any, lack: Any) -> Any:
     return width
 
 
-def _beta_terms(m: Maths, p: Any, q: Any, x: Any, y: Any, order: str) -> tuple[Any, Any]:
+def _beta_terms(m: IncompleteMath, p: Any, q: Any, x: Any, y: Any, order: str) -> tuple[Any, Any]:
     """The sum of the 16 terms, in units of the density, or its derivative; and the last term.
 
     Besides the term, the loop carries the logarithmic derivatives in the parameters of `order`, and
@@ -173,7 +173,7 @@ def _beta_terms(m: Maths, p: Any, q: Any, x: Any, y: Any, order: str) -> tuple[A
     return total, term
 
 
-def _beta_arguments(m: Maths, a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any]:
+def _beta_arguments(m: IncompleteMath, a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any]:
     good = (a > 0.0) & (a < math.inf) & (b > 0.0) & (b < math.inf) & (x > 0.0) & (x < 1.0)
     one = a * 0.0 + 1.0
     a = m.choose(a < 1e-300, one * 1e-300, a)
@@ -181,7 +181,7 @@ def _beta_arguments(m: Maths, a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, An
     return good, m.choose(good, a, one), m.choose(good, b, one), m.choose(good, x, one * 0.5)
 
 
-def betainc(m: Maths, a: Any, b: Any, x: Any) -> Any:
+def betainc(m: IncompleteMath, a: Any, b: Any, x: Any) -> Any:
     good, p, q, v = _beta_arguments(m, a, b, x)
     right, tail = beta_tails(m, p, q, v, "")
     tail = least(m, tail, tail * 0.0 + 1.0)
@@ -195,7 +195,7 @@ def betainc(m: Maths, a: Any, b: Any, x: Any) -> Any:
     )  # fmt: skip
 
 
-def betainc_dx(m: Maths, a: Any, b: Any, x: Any) -> Any:
+def betainc_dx(m: IncompleteMath, a: Any, b: Any, x: Any) -> Any:
     good, p, q, v = _beta_arguments(m, a, b, x)
     y = beta_density(m, p, q, v, 1.0 - v) / v / (1.0 - v)
     start, end = equal(x, 0.0) & (b > 0.0), equal(x, 1.0) & (a > 0.0)
@@ -210,7 +210,7 @@ def betainc_dx(m: Maths, a: Any, b: Any, x: Any) -> Any:
 
 
 def _beta_derivative(order: str) -> Callable[..., Any]:
-    def derivative(m: Maths, a: Any, b: Any, x: Any) -> Any:
+    def derivative(m: IncompleteMath, a: Any, b: Any, x: Any) -> Any:
         good, p, q, v = _beta_arguments(m, a, b, x)
         right, tail = beta_tails(m, p, q, v, order)
         ends = (equal(x, 0.0) | equal(x, 1.0)) & (a > 0.0) & (b > 0.0)

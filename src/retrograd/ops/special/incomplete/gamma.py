@@ -10,7 +10,7 @@ from retrograd.ops.special.incomplete.quadrature import (
     CLOSE,
     DECAY,
     RAISED,
-    Maths,
+    IncompleteMath,
     chosen,
     equal,
     integrals,
@@ -20,7 +20,7 @@ from retrograd.ops.special.incomplete.quadrature import (
 )
 
 
-def _gamma_exponent(m: Maths, a: Any, x: Any) -> Any:
+def _gamma_exponent(m: IncompleteMath, a: Any, x: Any) -> Any:
     """`a log(x / a) - x + a`: how far the density is below its peak."""
     far = x - a
     mu = far / a
@@ -29,13 +29,13 @@ def _gamma_exponent(m: Maths, a: Any, x: Any) -> Any:
     return m.choose(near, a * m.log1p_rest(inside), a * (m.log(x) - m.log(a)) - far)
 
 
-def gamma_density(m: Maths, a: Any, x: Any) -> Any:
+def gamma_density(m: IncompleteMath, a: Any, x: Any) -> Any:
     """`D = x^a exp(-x) / Gamma(a)`"""
     exponent = _gamma_exponent(m, a, x) - m.stirling(a)
     return m.exp(exponent) * m.sqrt(a * (0.5 / math.pi))
 
 
-def gamma_tails(m: Maths, a: Any, x: Any, order: int) -> tuple[Any, Any]:
+def gamma_tails(m: IncompleteMath, a: Any, x: Any, order: int) -> tuple[Any, Any]:
     """Whether the tail is `Q`, and the tail, `P` or `Q`, or its derivative of the order in `a`.
 
     For finite positive `a` and `x`; the derivatives up to the second.
@@ -72,7 +72,7 @@ def gamma_tails(m: Maths, a: Any, x: Any, order: int) -> tuple[Any, Any]:
     return right, density * (part + scale * second)
 
 
-def _gamma_terms(m: Maths, a: Any, x: Any, order: int) -> tuple[Any, Any]:
+def _gamma_terms(m: IncompleteMath, a: Any, x: Any, order: int) -> tuple[Any, Any]:
     """The sum of the 16 terms, in units of the density, or its derivative; and the last term."""
     kappa = m.log(x) - m.digamma(a + 1.0) if order else None
     spread = m.trigamma(a + 1.0) if order == 2 else None
@@ -96,7 +96,7 @@ def _gamma_terms(m: Maths, a: Any, x: Any, order: int) -> tuple[Any, Any]:
     return total, term
 
 
-def gamma_small(m: Maths, a: Any, x: Any) -> Any:
+def gamma_small(m: IncompleteMath, a: Any, x: Any) -> Any:
     """`Q(a, x)` for `a < 1/2` and `x < 0.1`, relatively accurate, from the series of
     `1 - Gamma(a + 1) x^-a P(a, x)` in powers of `x`."""
     log_power = a * m.log(x) - (m.log_gamma_near_two(a) - m.log1p(a))
@@ -110,7 +110,7 @@ def gamma_small(m: Maths, a: Any, x: Any) -> Any:
     return -m.expm1(log_power) - m.exp(log_power) * a * total
 
 
-def _gamma_arguments(m: Maths, a: Any, x: Any) -> tuple[Any, Any, Any]:
+def _gamma_arguments(m: IncompleteMath, a: Any, x: Any) -> tuple[Any, Any, Any]:
     """Whether both arguments are positive and finite; both, or ones in place of others."""
     good = (a > 0.0) & (a < math.inf) & (x > 0.0) & (x < math.inf)
     one = a * 0.0 + 1.0
@@ -128,14 +128,14 @@ def _gamma_edges(a: Any, x: Any, below: float, above: float) -> tuple[tuple[Any,
     )
 
 
-def gammainc(m: Maths, a: Any, x: Any) -> Any:
+def gammainc(m: IncompleteMath, a: Any, x: Any) -> Any:
     good, u, v = _gamma_arguments(m, a, x)
     right, tail = gamma_tails(m, u, v, 0)
     tail = least(m, tail, tail * 0.0 + 1.0)
     return chosen(m, good, m.choose(right, 1.0 - tail, tail), *_gamma_edges(a, x, 0.0, 1.0))
 
 
-def gammaincc(m: Maths, a: Any, x: Any) -> Any:
+def gammaincc(m: IncompleteMath, a: Any, x: Any) -> Any:
     good, u, v = _gamma_arguments(m, a, x)
     right, tail = gamma_tails(m, u, v, 0)
     tail = least(m, tail, tail * 0.0 + 1.0)
@@ -145,7 +145,7 @@ def gammaincc(m: Maths, a: Any, x: Any) -> Any:
     return chosen(m, good, y, *_gamma_edges(a, x, 1.0, 0.0))
 
 
-def gammainc_dx(m: Maths, a: Any, x: Any) -> Any:
+def gammainc_dx(m: IncompleteMath, a: Any, x: Any) -> Any:
     good, u, v = _gamma_arguments(m, a, x)
     zero = equal(x, 0.0)
     return chosen(
@@ -156,7 +156,7 @@ def gammainc_dx(m: Maths, a: Any, x: Any) -> Any:
 
 
 def _gamma_derivative(order: int) -> Callable[..., Any]:
-    def derivative(m: Maths, a: Any, x: Any) -> Any:
+    def derivative(m: IncompleteMath, a: Any, x: Any) -> Any:
         good, u, v = _gamma_arguments(m, a, x)
         right, tail = gamma_tails(m, u, v, order)
         ends = (equal(x, 0.0) | equal(x, math.inf)) & (a > 0.0)

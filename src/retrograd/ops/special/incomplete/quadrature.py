@@ -25,7 +25,7 @@ CLOSE = 0.1  # so near to the end, in units of the density's scale there, it is 
 Point = Callable[[Any], tuple[Any, ...]]
 
 
-class Maths(Protocol):
+class IncompleteMath(Protocol):
     """What the formulas ask of numbers in double precision, beside their operators."""
 
     def exp(self, x: Any) -> Any: ...
@@ -63,17 +63,17 @@ class Maths(Protocol):
         """The state after `count` times `state = body(*state)`."""
 
 
-def least(m: Maths, a: Any, b: Any) -> Any:
+def least(m: IncompleteMath, a: Any, b: Any) -> Any:
     return m.choose(a < b, a, b)
 
 
-def integrals(m: Maths, width: Any, point: Point, count: int) -> Any:
+def integrals(m: IncompleteMath, width: Any, point: Point, count: int) -> Any:
     """The integrals from 0 to `width` of the numbers that `point` gives at a place."""
     half = width * (0.5 / PANELS)
     return [s * half for s in m.sums(half, width * 0.0, point, count)]
 
 
-def one_by_one(m: Maths, half: Any, zero: Any, point: Point, count: int) -> Any:
+def one_by_one(m: IncompleteMath, half: Any, zero: Any, point: Point, count: int) -> Any:
     """The weighted sums of the numbers at the places of all panels, each of twice `half`."""
 
     def panel(centre: Any, *sums: Any) -> tuple[Any, ...]:
@@ -108,13 +108,13 @@ class Panels:
         return np.add.accumulate(np.concatenate([zero[None], weighted]))[-1]
 
 
-def log_ratio(m: Maths, excess: Any, x: Any, a: Any) -> Any:
+def log_ratio(m: IncompleteMath, excess: Any, x: Any, a: Any) -> Any:
     """`log(x / a)` of `excess = x - a`"""
     near = (x < a + a) & (a < x + x)
     return m.choose(near, m.log1p(m.choose(near, excess / a, a * 0.0)), m.log(x) - m.log(a))
 
 
-def squared_score(m: Maths, kappa: Any, rest: Any, a: Any) -> Any:
+def squared_score(m: IncompleteMath, kappa: Any, rest: Any, a: Any) -> Any:
     """`kappa^2 - psi'(a)` of `kappa = rest - psi(a)`; for `a < 1` by way of `a + 1`: squares of
     `1 / a` cancel."""
     inverse = 1.0 / a
@@ -127,7 +127,7 @@ def equal(x: Any, value: float) -> Any:
     return (x <= value) & (x >= value)
 
 
-def chosen(m: Maths, good: Any, y: Any, *cases: tuple[Any, float]) -> Any:
+def chosen(m: IncompleteMath, good: Any, y: Any, *cases: tuple[Any, float]) -> Any:
     """`y` where it is good, else the value of the first case that holds, else NaN."""
     rest = y * 0.0 + math.nan
     for c, value in reversed(cases):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from retrograd.ops.special.incomplete.quadrature import Maths, chosen, integrals, least
+from retrograd.ops.special.incomplete.quadrature import IncompleteMath, chosen, integrals, least
 
 
-def von_mises_slope(m: Maths, k: Any, x: Any) -> Any:
+def von_mises_slope(m: IncompleteMath, k: Any, x: Any) -> Any:
     """`-(dF / dk) / (dF / dx)` of the distribution function F of the density
     `exp(k cos x) / (2 pi I_0(k))` on `[-pi, pi]`: what keeps `F(x; k)` as k changes. It is
 

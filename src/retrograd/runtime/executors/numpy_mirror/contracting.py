@@ -14,7 +14,7 @@ import numpy as np
 
 from retrograd.ir import Node
 from retrograd.ops.matmul import sums_along
-from retrograd.ops.numerics.summation import PRODUCTS, SUMS, Order, in_blocks
+from retrograd.ops.numerics.summation import PRODUCTS, SUMS, SummationOrder, in_blocks
 from retrograd.runtime.backend import Array
 from retrograd.runtime.denormals import may_flush
 from retrograd.runtime.executable import start_compiler
@@ -82,7 +82,7 @@ def _rounded_twice(a: Any, b: Any, total: Any, out: Any) -> Any:
     return np.add(total, a * b, out)
 
 
-def _in_blocks(order: Order, add: Do, x: Array, y: Array) -> Array:
+def _in_blocks(order: SummationOrder, add: Do, x: Array, y: Array) -> Array:
     """The sum of products along the first axis, in the order of `ops/numerics/summation.py`."""
 
     def part(first: int, last: int) -> Array:

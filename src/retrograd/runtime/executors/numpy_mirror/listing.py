@@ -1,10 +1,10 @@
 """Formulas of mathematics as lists of what NumPy has to do, each step for all elements at once.
 
-A formula is written on an `At`, whatever that writes. The one here makes no text: a register is a
-place in a list of values, and an instruction a function of NumPy with the places of its operands.
-So an operation is listed in the time of its instructions, of which each takes a microsecond, and
-run in that of its functions. The bits are those of compiled code, in which the number of lanes does
-not matter: here there are as many as elements.
+A formula is written on an `OpBuilder`, whatever that writes. The one here makes no text: a register
+is a place in a list of values, and an instruction a function of NumPy with the places of its
+operands. So an operation is listed in the time of its instructions, of which each takes a
+microsecond, and run in that of its functions. The bits are those of compiled code, in which the
+number of lanes does not matter: here there are as many as elements.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.codegen.op_builder import At, Emit, Rule
+from retrograd.codegen.op_builder import Emit, OpBuilder, QuadratureRule
 from retrograd.codegen.types import register_type
 from retrograd.ir import DType, bool_
 from retrograd.runtime.executors.numpy_mirror import instructions
@@ -184,7 +184,7 @@ def constant(value: float, dtype: DType) -> Any:
         return np.asarray(dtype.dtype.type(value))
 
 
-class Listing(At):
+class Listing(OpBuilder):
     """Where a formula is listed."""
 
     w: Any
@@ -251,7 +251,7 @@ class Listing(At):
         f = listed(name, body, self.dtype, len(args))
         return self.w.add(f, *args, calls=f.calls, passes=f.passes)
 
-    def integrals(self, rule: Rule, half: Any, zero: Any, point: Any) -> Any:
+    def integrals(self, rule: QuadratureRule, half: Any, zero: Any, point: Any) -> Any:
         w = self.w
         place = w.add(rule.places, half)
         w.width *= rule.count

@@ -13,7 +13,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.passes.lowering import linalg
 from retrograd.passes.lowering.complex_linalg import Paired
-from retrograd.passes.lowering.libcall import Call
+from retrograd.passes.lowering.libcall import LibCall
 from retrograd.runtime.backend import Array
 from retrograd.runtime.denormals import may_flush
 from retrograd.runtime.executors.numpy_mirror import least, routines, spectra
@@ -40,7 +40,7 @@ def factored(node: Node, arrays: list[Array]) -> Array | None:
     values: dict[Node, Array] = dict(zip(inputs, arrays, strict=True))
     for x in Graph(inputs, [end]).body:
         given = [values[y] for y in x.inputs]
-        if isinstance(x.prim, Call):
+        if isinstance(x.prim, LibCall):
             found = _called(x.prim, given, node)
             if found is None:
                 return None
@@ -52,7 +52,7 @@ def factored(node: Node, arrays: list[Array]) -> Array | None:
     return values[end]
 
 
-def _called(call: Call, given: list[Array], node: Node) -> Array | None:
+def _called(call: LibCall, given: list[Array], node: Node) -> Array | None:
     """The result of a call; None where a matrix is refused, or Python shall not do it."""
     routine = ROUTINES.get(call.routine)
     n = call.batch_rank

@@ -8,7 +8,7 @@ import numpy as np
 
 from retrograd.ir import Node
 from retrograd.ops.numerics.compensated_sum import cumulative
-from retrograd.ops.scan import CumMax, CumMin, CumProd, CumSum, LinearScan, Scan
+from retrograd.ops.scan import AxisScan, CumMax, CumMin, CumProd, CumSum, LinearScan
 from retrograd.runtime.backend import Array
 from retrograd.runtime.denormals import may_flush
 from retrograd.runtime.executors.numpy_mirror.ordered import (
@@ -25,7 +25,7 @@ from retrograd.schedule.loop_nest import LANES
 def scanned(node: Node, arrays: list[Array]) -> Array | None:
     """The value of a scan, if NumPy has it and shall compute it."""
     prim, x = node.prim, arrays[-1]
-    if not isinstance(prim, Scan) or node.dtype.name not in WIDE or may_flush():
+    if not isinstance(prim, AxisScan) or node.dtype.name not in WIDE or may_flush():
         return None
     steps = x.shape[prim.axis] if isinstance(prim, LinearScan) else LANES
     if not affords(node, x.size * AT + steps * CALL):

@@ -1,7 +1,7 @@
 """Jacobians and Hessians of which most elements are zero, as SciPy matrices.
 
 What may be nonzero is read off the graph (`pattern.py`), columns that do not meet are computed in
-one product (`colouring.py`), and the products of all colours in one program.
+one product (`coloring.py`), and the products of all colours in one program.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from retrograd import pytree
 from retrograd.autodiff import batched, pullback, pushforward, seeds
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import Lazy, leaf_handle
-from retrograd.eager.leaf import STALE
+from retrograd.eager.lazy_tensor import LazyTensor, leaf_handle
+from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import current_backend, is_tracing, traced
 from retrograd.errors import GradientError, OptionError, ShapeError, TraceError
 from retrograd.functions.tensor.tensor import Tensor
@@ -31,7 +31,7 @@ from retrograd.transforms.jacobian import need_real, output_nodes
 from retrograd.transforms.scope import ArgNums, need_function, select
 from retrograd.transforms.sparse.coloring import column_colours, star_colours, star_elements
 from retrograd.transforms.sparse.control_flow import patterns
-from retrograd.transforms.sparse.known_values import Values
+from retrograd.transforms.sparse.known_values import KnownValues
 
 REMEMBERED = 16  # patterns of one function, by types of arguments and values of integer ones
 
@@ -57,7 +57,7 @@ class Compressed:
 
         if self._program is None:
             return sparse.coo_array(self._shape)
-        given = [c.value() if isinstance(c, Lazy) else c for c in self._captured]
+        given = [c.value() if isinstance(c, LazyTensor) else c for c in self._captured]
         blocks = [a.reshape(a.shape[0], -1) for a in self._program([*arrays, *given])]
         products = np.concatenate(blocks, axis=1)  # by colour, then by element
         values = products[self._colour, self._at]
@@ -128,7 +128,7 @@ def _array(x: Any, what: str) -> Array:
             f"{what} with sparse=True gives a matrix of SciPy, which cannot be part of a function "
             "that is traced; call it outside of jit and trace, or leave sparse out"
         )
-    return x.value() if isinstance(x, Lazy) else as_array(x)
+    return x.value() if isinstance(x, LazyTensor) else as_array(x)
 
 
 def _chosen(args: Sequence[Any], kwargs: Any, numbers: Sequence[int]) -> list[bool]:
@@ -152,7 +152,7 @@ def _traced(
         args, kwargs = pytree.unflatten(structure, [Tensor(n) for n in nodes])
         result = traced(f, *args, **kwargs)
     finally:
-        STALE.update(n for n, s in zip(nodes, fixed, strict=True) if not s)
+        LEAKED.update(n for n, s in zip(nodes, fixed, strict=True) if not s)
     outputs = output_nodes(pytree.flatten(result)[0], what)
     inputs = [n for n, s in zip(nodes, fixed, strict=True) if not s]
     wrt = [n for n, c in zip(nodes, chosen, strict=True) if c]
@@ -173,7 +173,7 @@ def _compressed_jacobian(
 ) -> Compressed:
     from scipy import sparse
 
-    found = patterns(outputs, wrt, Values(taken))
+    found = patterns(outputs, wrt, KnownValues(taken))
     whole = sparse.csr_array(sparse.vstack(found, format="csr"))
     shape = (whole.shape[0], whole.shape[1])
     if whole.nnz == 0:
@@ -196,7 +196,7 @@ def _compressed_hessian(
     gradient = pullback(outputs, seeds(outputs), wrt)
     ends = [g for g in gradient if g is not None]
     size = sum(_size(x) for x in wrt)
-    found = iter(patterns(ends, wrt, Values(taken)))
+    found = iter(patterns(ends, wrt, KnownValues(taken)))
     rows = [
         sparse.csr_array((_size(x), size), dtype=bool) if g is None else next(found)
         for x, g in zip(wrt, gradient, strict=True)

@@ -6,7 +6,7 @@ from scipy import optimize
 from scipy import sparse as sp
 
 import retrograd as rg
-from retrograd.transforms.sparse import jacobian
+from retrograd.transforms.sparse import sparse_jacobian
 
 X = np.linspace(-1, 1, 40)
 
@@ -26,7 +26,7 @@ def test_formats(form):
 
 def test_it_takes_few_passes(monkeypatch):
     sizes = []
-    real = jacobian._directions
+    real = sparse_jacobian._directions
 
     def counting(nodes, colours):
         sizes.append(int(colours.max()) + 1)
@@ -57,7 +57,7 @@ def test_trees_are_laid_out_leaf_after_leaf():
 
 def test_values_change_and_the_pattern_is_remembered(monkeypatch):
     calls = []
-    real = jacobian.patterns
+    real = sparse_jacobian.patterns
 
     def counting(*args):
         calls.append(1)
