@@ -32,7 +32,7 @@ def test_it_takes_few_passes(monkeypatch):
         sizes.append(int(colours.max()) + 1)
         return real(nodes, colours)
 
-    monkeypatch.setattr(jacobian, "_directions", counting)
+    monkeypatch.setattr(sparse_jacobian, "_directions", counting)
     rg.jacobian(lambda x: x[1:] * x[:-1], sparse=True)(X)
     rg.hessian(rosenbrock, sparse=True)(X)
     rg.jacobian(lambda x: x.reshape(2, 20).sum(axis=1), sparse=True)(X)  # two rows: reverse mode
@@ -63,7 +63,7 @@ def test_values_change_and_the_pattern_is_remembered(monkeypatch):
         calls.append(1)
         return real(*args)
 
-    monkeypatch.setattr(jacobian, "patterns", counting)
+    monkeypatch.setattr(sparse_jacobian, "patterns", counting)
     weight = rg.tensor(2.0, requires_grad=True, dtype="float64")
     jac = rg.jacobian(lambda x, i: rg.take(x, i) ** 2 * weight, sparse=True)
     for scale in (1.0, 3.0):
