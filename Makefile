@@ -59,7 +59,7 @@ ui:
 	cd src/retrograd/viz/ui && npm ci --no-audit --no-fund && npm run build
 
 bench: $(BASE)
-	$(BIN)/retrograd bench $(BENCH)
+	$(BIN)/python -m benchmarks $(BENCH)
 
 env: $(DEV)
 

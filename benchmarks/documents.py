@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
+from benchmarks.workloads import scalar_gpt
 from retrograd.scalar import RECORDERS, instructions, trace_rows
-from retrograd_bench.workloads import scalar_gpt
 
 LENGTHS = (4, 5, 5, 6, 6, 6, 6, 7, 7, 8)  # letters of first names, as often as they have so many
 WIDTH, LETTERS = 16, 26

@@ -20,8 +20,8 @@ from playwright.sync_api import sync_playwright
 
 import retrograd as rg
 from benchmarks.documents import documents, weights
+from benchmarks.workloads import scalar_gpt
 from retrograd.train.gpt import GPT, GPTConfig, token_loss
-from retrograd_bench.workloads import scalar_gpt
 from tests.viz.browsing import chromium_path
 
 WHOLE = """async () => {

@@ -14,8 +14,8 @@ import re
 from typing import Any
 
 import retrograd as rg
-from retrograd_bench.catalog import find
-from retrograd_bench.limits import timed_programs
+from benchmarks.harness.catalog import find
+from benchmarks.harness.limits import timed_programs
 
 
 def main() -> None:

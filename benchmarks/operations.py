@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
-from retrograd_bench.operations import Case, cases, installed
-from retrograd_bench.results import write_table
-from retrograd_bench.table import duration, ratio
+from benchmarks.harness.operations import Case, cases, installed
+from benchmarks.harness.results import write_table
+from benchmarks.harness.table import duration, ratio
 
 AIM = 1.5  # times the best of the others
 RESULTS = Path(__file__).with_name("RESULTS.md")

@@ -62,7 +62,7 @@ def main() -> None:
     first = time.process_time()
     print(f"import {1e3 * (imported - begin):.0f} ms, x + 1 {1e3 * (first - imported):.0f} ms")
 
-    from retrograd_bench.calls import Arrays, calls
+    from benchmarks.calls import Arrays, calls
 
     arrays = Arrays(options.size, options.backward)
     if options.alone:
@@ -101,7 +101,7 @@ def main() -> None:
 
 def use(call: Callable[[], Any], arrays: Any) -> None:
     """Compute a call and, given the arrays that it takes, the gradient of the sum."""
-    from retrograd_bench.calls import compute, differentiate
+    from benchmarks.calls import compute, differentiate
 
     result = call()
     compute(result)

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
+from benchmarks.harness.results import write_table
+from benchmarks.harness.table import duration
+from benchmarks.named import Case, Values, cases
 from retrograd.ir import Dim, Graph, spec
 from retrograd.runtime.executable import Executable
-from retrograd_bench.named import Case, Values, cases
-from retrograd_bench.results import write_table
-from retrograd_bench.table import duration
 
 AIM = 1.3
 ROUNDS, BATCH = 20, 50e-6  # measurements at least, and seconds that each of them takes

@@ -38,9 +38,8 @@ PUBLIC = [
     "micrograd", "nn", "optim", "io", "data", "gnn", "solvers", "testing", "train", "cli",
     "__main__",
 ]  # fmt: skip
-# A package beside this one: a peer is measured in a process that has not imported retrograd.
-BENCH = SOURCE.parent / "retrograd_bench"
-BENCH_FILES = sorted(BENCH.rglob("*.py"))
+# Beside the sources: a peer is measured in a process that has not imported retrograd.
+BENCH_FILES = sorted((SOURCE.parents[1] / "benchmarks").rglob("*.py"))
 # The only imports inside functions: what they bring in is large and not needed by every program.
 LAZY = {"llvmlite", "networkx", "onnx", "scipy", "rich", "typer"}
 
@@ -70,7 +69,7 @@ def test_imports_point_one_way(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for name, _ in imports(tree):
         parts = name.split(".")
-        assert parts[0] != "retrograd_bench" or here == "cli", f"{here} imports {name}"
+        assert parts[0] != "benchmarks", f"{here} imports {name}"
         if parts[0] != "retrograd":
             continue
         there = parts[1] if len(parts) > 1 else ""
@@ -104,11 +103,11 @@ def test_imports_stand_at_the_top(path):
 def test_benchmarks_import_what_they_measure_inside_functions():
     """So that the memory and the import time of a peer are its own."""
     code = (
-        "import sys, retrograd_bench.worker, retrograd_bench.run;"
+        "import sys, benchmarks.harness.worker, benchmarks.harness.run;"
         "measured = {'retrograd', 'torch', 'jax', 'autograd', 'micrograd'} & set(sys.modules);"
         "assert not measured, measured"
     )
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parents[1])}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from benchmarks.calls import Arrays, calls, compute, differentiate, listed
 from retrograd.runtime import denormals
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors import op_kernels, tiered
 from retrograd.runtime.executors.numpy_mirror import ordered
-from retrograd_bench.calls import Arrays, calls, compute, differentiate, listed
 
 SIZES = (5, 7)
 NAMES = sorted(calls(Arrays(SIZES[0])))

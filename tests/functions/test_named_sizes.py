@@ -10,8 +10,8 @@ import pytest
 
 import retrograd as rg
 import retrograd.nn.functional as F
+from benchmarks.calls import Arrays, calls, listed
 from retrograd import pytree
-from retrograd_bench.calls import Arrays, calls, listed
 
 SHAPES = {
     "x": "N N+2", "y": "N N+2", "row": "N+2", "m": "N N", "spd": "N N", "i": "N N+2", "rows": "N+1",

@@ -429,7 +429,7 @@ def test_bounds_that_are_tensors_and_those_that_are_not_keep_some():
 
 
 MEMORY = """
-from retrograd_bench.worker import peak_memory
+from benchmarks.harness.worker import peak_memory
 import numpy as np
 import retrograd as rg
 

@@ -28,7 +28,8 @@ app.add_typer(train.app, name="train")
 app.command("sample")(sample.sample)
 app.command("check")(check.check)
 app.command("info")(info.info)
-app.command("bench")(bench.bench)
+OTHERS = {"allow_extra_args": True, "ignore_unknown_options": True}
+app.command("bench", add_help_option=False, context_settings=OTHERS)(bench.bench)
 app.command("view")(view.view)
 
 

@@ -1,4 +1,4 @@
-"""Derivatives of any call of `retrograd_bench.calls` by finite differences, at points of zeros,
+"""Derivatives of any call of `benchmarks.calls` by finite differences, at points of zeros,
 ties and equal coordinates."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import retrograd as rg
-from retrograd_bench.calls import Arrays, Call
+from benchmarks.calls import Arrays, Call
 
 Array = np.ndarray[Any, Any]
 Calls = Callable[[Arrays], dict[str, Call]]

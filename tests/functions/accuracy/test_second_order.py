@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from benchmarks.calls import Arrays, Call, calls, listed
 from retrograd.nn import functional as F
-from retrograd_bench.calls import Arrays, Call, calls, listed
 from tests.functions.accuracy.curvature import VALUES, study
 
 EXCEPTIONS = {
