@@ -9,8 +9,9 @@ BASE  := $(VENV)/.installed
 TEST  := $(VENV)/.installed-test
 DEV   := $(VENV)/.installed-dev
 TORCH := $(VENV)/.installed-torch
-# More workers than this cost more to start than they save.
-PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+# More workers than this cost more to start than they save. Byte code is kept whatever the environment
+# says: every worker, and every process that a test starts, imports the package.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -19,8 +20,8 @@ PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 help:
 	@echo 'make demo        train the GPT on the bundled names, print samples, draw its gradient'
-	@echo 'make test        the tests, without the slow ones'
-	@echo 'make test-all    the slow tests too'
+	@echo 'make test        the tests in brief: a sample of each sweep, no slow ones'
+	@echo 'make test-all    every test: whole sweeps, and the slow ones'
 	@echo 'make test-torch  install PyTorch (large), then the tests that compare with it'
 	@echo 'make lint        ruff check, ruff format --check, mypy'
 	@echo 'make format      mend what ruff can mend'
@@ -35,7 +36,7 @@ demo: $(BASE)
 	$(BIN)/retrograd train gpt --out demo/gpt --drawing demo/gradient.html
 
 test: $(TEST)
-	$(PYTEST) -m 'not slow' --durations=10
+	$(PYTEST) --sample -m 'not slow and not torch' --durations=10
 
 test-all: $(TEST)
 	$(PYTEST) --durations=20

@@ -9,18 +9,12 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import sampling
+
 # Also of processes that tests start. Tests of the cache name a directory of their own.
 os.environ["RETROGRAD_CACHE_DIR"] = "off"
 # What is compiled when does not depend on the clock, but in tests of that.
 os.environ.setdefault("RETROGRAD_BACKGROUND", "0")
-
-settings.register_profile(
-    "steady",
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.load_profile("steady")
 
 COMPILED = [f"retrograd.accelerate.{name}" for name in ("_tensor", "_value", "_schedule")]
 
@@ -31,6 +25,11 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         choices=("python", "compiled"),
         help="record tensors and values by plain Python, as where no C compiler was, or by the "
         "compiled extensions; without this, by what there is",
+    )
+    parser.addoption(
+        "--sample",
+        action="store_true",
+        help="run a sample of each sweep, chosen with a fixed seed, instead of the whole",
     )
     # Here, as other conftests, which are read next, import retrograd.
     config = pluginmanager.get_plugin("pytestconfig")
@@ -50,8 +49,25 @@ def _chosen(config: pytest.Config) -> str | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    sampling.is_sampling = config.getoption("--sample")
+    settings.register_profile(
+        "steady",
+        sampling.examples(100),
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    settings.load_profile("steady")
     if (chosen := config.getoption("--recorder")) is not None:
         assert chosen == _chosen(config)
         if chosen == "compiled":
             for name in COMPILED:
                 importlib.import_module(name)
+
+
+@pytest.hookimpl(trylast=True)  # what -m and -k leave out is in no sample
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if sampling.is_sampling:
+        left_out = sampling.left_out(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]

@@ -63,6 +63,7 @@ def of_a_class_of_ones_own():
     [record, with_its_own_backward, looked_at, of_a_class_of_ones_own],
     ids=lambda f: f.__name__,
 )
+@pytest.mark.sample(2)
 def test_everything_is_collected(f):
     f()
     before, references = pages(), sys.getrefcount(Value)

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrograd.autodiff import batch, gradient, pullback, pushforward, tangent
 from retrograd.ir import Graph, Node, full, verify
 from retrograd.ops.leaf import constant
 from retrograd.verify.rules import compare, difference, run
+from tests.sampling import examples
 from tests.smooth_graphs import smooth_arrays, smooth_graph
 
 seeds = st.integers(0, 10**6)
-few = settings(max_examples=60)
+few = examples(60)
 
 
 def scalar(seed: int) -> tuple[Graph, list[Any], list[Any]]:
@@ -80,7 +81,7 @@ def test_array_outputs(seed: int) -> None:
     compare("<v, J t>", pushed[0] + np.sum(v * pushed[1]), dot(pulled, ts), 1e-10)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(seeds)
 def test_a_batched_gradient_is_a_loop(seed: int) -> None:
     graph, xs, _ = scalar(seed)
@@ -98,7 +99,7 @@ def test_a_batched_gradient_is_a_loop(seed: int) -> None:
             compare(f"sample {k}", a[k], b, 1e-11)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(seeds)
 def test_third_order(seed: int) -> None:
     """The derivative of the curvature t' H t along t, against finite differences."""

@@ -101,6 +101,7 @@ def test_results_keep_other_workloads_and_what_was_written_by_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command.limits, "answer", lambda *given: "slow kernels.")
     assert run("W1", "--write").exit_code == 2  # there is no such directory
     (tmp_path / "benchmarks").mkdir()
     document = tmp_path / "benchmarks" / "RESULTS.md"
@@ -111,4 +112,5 @@ def test_results_keep_other_workloads_and_what_was_written_by_hand(
     assert text.index("### W1\n") < text.index("### W2\n") < text.index(BY_HAND)
     assert text.endswith("The cat sat on the machine.\n")
     assert "- processor: " in text
+    assert "What limits `retrograd`: slow kernels." in text
     assert "| retrograd | 1.00 ms | 1.00 |" in text

@@ -49,6 +49,7 @@ def test_moons(peer: str) -> None:
 
 
 @pytest.mark.parametrize("peer", ["retrograd", "retrograd-eager", "retrograd-scan"])
+@pytest.mark.sample(1)
 def test_microgpt_is_the_model_in_scalars(peer: str) -> None:
     expected = list(session_of("W1", "python").losses)
     assert first(session_of("W1", peer), len(expected)) == pytest.approx(expected, rel=1e-5)

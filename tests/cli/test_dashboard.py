@@ -66,6 +66,7 @@ def run(tmp_path, recipe):
     process.communicate()
 
 
+@pytest.mark.sample(1)
 def test_a_run_is_shown_saves_when_asked_and_stops_when_asked(run, recipe, tmp_path):
     weight = RECIPES[recipe][1]
     url = ""

@@ -54,15 +54,17 @@ def lines(graph: Graph) -> int:
 
 
 @pytest.mark.parametrize("rows", [32, 4096, Dim("N")], ids=["small", "threaded", "symbolic"])
+@pytest.mark.sample(1)
 def test_what_is_compiled_does_not_grow_with_equal_layers(rows):
     """They share kernels, and the function that runs these is a table."""
-    few, many = layers(40, rows), layers(160, rows)
+    few, many = layers(20, rows), layers(80, rows)
     assert len(KernelPlan(many).kernels) > 3 * len(KernelPlan(few).kernels)
     assert lines(many) < 1.1 * lines(few)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("rows", [2, 2048])
+@pytest.mark.sample(2)
 def test_many_kernels_are_run_in_order(rows, threads):
     graph = layers(40, rows)
     plan = KernelPlan(graph)
@@ -90,6 +92,7 @@ def test_threads_keep_their_rows_of_local_buffers_apart():
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.sample(8)
 def test_kernels_that_are_alike_are_written_alike(monkeypatch, seed):
     """The text of a module is the same whether they are recognised before or after writing."""
     f = Fuzz(seed, symbolic=seed % 3 == 2, rows=seed % 2 == 0)
@@ -263,6 +266,7 @@ def test_numbers_of_bands_begin_anew_after_the_last():
 
 
 @pytest.mark.parametrize("bands", [1 << 30, 1 << 31, (1 << 31) + 12345, 1 << 32, 3 << 31])
+@pytest.mark.sample(1)
 def test_threads_that_were_not_needed_for_very_long(bands):
     """Their words are not taken for those of newer bands."""
     graph = layers(3, 4096, 64)
@@ -338,6 +342,7 @@ def test_blocks_of_a_band(rows, blocks, element, chain, told, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.sample(1)
 def test_each_thread_looks_at_the_positions_of_a_scatter_once(threads):
     """However many places it has: every block of them goes through all positions."""
     x, v = (input_node(spec((n, 64), float32)) for n in (100_000, 1000))

@@ -19,6 +19,7 @@ from retrograd.eager import segments, trace_buffer
 from retrograd.eager.program_cache import PROGRAMS
 from retrograd.eager.trace_cache import PLACES
 from retrograd.runtime.executors import tiered
+from tests.sampling import sampled
 
 ROOT = Path(__file__).parents[2]
 STEPS = 5
@@ -34,7 +35,8 @@ UNLIKE: dict[str, dict[str, Any]] = {  # the run that nothing is done to, and th
 def learned(folder: Path, disk: bool = True, **options: Any) -> dict[str, list[str]]:
     """What models have learned after each step, by a process of its own."""
     how = {
-        "models": ["mlp", "cnn", "gpt"], "start": 0, "stop": STEPS, "folder": str(folder),
+        "models": sampled(["mlp", "cnn", "gpt"], 1), "start": 0, "stop": STEPS,
+        "folder": str(folder),
         "save": [], "look": False, "tier": "as it comes", "threads": 1, "full": 0, **options,
     }  # fmt: skip
     (folder / "disk").mkdir(mode=0o700, exist_ok=True)
@@ -126,6 +128,7 @@ def fresh(cost: int | None = None, full: int = 0) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seed", range(24))
+@pytest.mark.sample(4)
 def test_nothing_but_the_program_counts(seed):
     steps = steps_of(seed)
     expected = computed(steps)  # after all that came before it from this line
@@ -151,6 +154,7 @@ CONTRACTIONS = [
 
 @pytest.mark.parametrize("sizes", [(1, 37, 5), (5, 37, 1), (7, 33, 9), (1, 40, 1)], ids=str)
 @pytest.mark.parametrize("f", CONTRACTIONS)
+@pytest.mark.sample(5)
 def test_a_look_at_what_is_transposed_changes_no_sum(f, sizes):
     """In which order a product with one column is added up depends on the axes it is written with;
     simplification that left out a transpose would change it."""

@@ -58,6 +58,7 @@ def test_every_public_function_is_called():
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sample(100)
 def test_the_first_use_compiles_nothing(name, compiled):
     compute(calls(Arrays(3))[name]())
     assert not compiled
@@ -65,6 +66,7 @@ def test_the_first_use_compiles_nothing(name, compiled):
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sample(100)
 def test_a_shape_never_seen_compiles_nothing(name, compiled):
     if "conv" in name:
         multiply_matrices()
@@ -80,6 +82,7 @@ def test_a_shape_never_seen_compiles_nothing(name, compiled):
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 @pytest.mark.parametrize("name", ["lstsq", "lu", "matrix_rank", "pinv", "qr", "svd"])
+@pytest.mark.sample(3)
 def test_a_matrix_of_other_sizes_compiles_nothing(name, dtype, compiled):
     """But for which of them is the smaller one."""
     for shapes in (((5, 3), (7, 4), (9, 2)), ((3, 5), (4, 9), (2, 7)), ((4, 4), (6, 6))):

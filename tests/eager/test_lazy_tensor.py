@@ -43,6 +43,7 @@ def gradients(seed: int, look: float) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("seed", range(25))
+@pytest.mark.sample(6)
 def test_looking_along_the_way_changes_nothing(seed):
     with rg.backend("reference"):
         expected = gradients(seed, 0.0)
@@ -176,6 +177,7 @@ def test_switching_gradients_on_a_result(look):
         lambda x: x.sum(axis=()),
     ],
 )
+@pytest.mark.sample(6)
 def test_functions_that_return_what_they_are_given_leave_the_gradient_to_the_leaf(same, look):
     x = leaf()
     y = same(x)

@@ -29,7 +29,9 @@ def resident() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-@pytest.mark.parametrize(("backend", "steps"), [("llvm", 2000), ("reference", 500)])
+@pytest.mark.parametrize(
+    ("backend", "steps"), [("llvm", 2000), pytest.param("reference", 500, marks=pytest.mark.slow)]
+)
 def test_a_training_loop_keeps_nothing(backend, steps):
     rng = np.random.default_rng(0)
     w = rg.tensor(rng.normal(size=(4, 2)).astype(np.float32), requires_grad=True)

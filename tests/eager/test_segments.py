@@ -82,6 +82,7 @@ def losses(seed: int, dtype: Any, look: float = 0.0) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.sample(6)
 def test_segments_give_the_bits_of_one_program(seed):
     dtype = np.float32 if seed % 2 else np.float64
     with never():
@@ -113,6 +114,7 @@ def network(steps: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("n", CUTS)
+@pytest.mark.sample(2)
 def test_training_gives_the_bits_of_one_program(n):
     with never():
         expected = network(3)

@@ -337,6 +337,7 @@ def test_a_running_total_does_not_grow():
 # -- nodes are asked for --------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("when", ["some", "all", "graph"])
+@pytest.mark.sample(6)
 def test_asking_for_nodes_changes_nothing(seed, when):
     def gradients(ask: bool) -> list[np.ndarray]:
         rng = np.random.default_rng(seed)

@@ -101,6 +101,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.sample(10)
 def test_gradients_are_those_of_pytorch(name: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     f = FUNCTIONS[name]
@@ -229,6 +230,7 @@ PLANE = numbers(4, 6, seed=4)
         ("irfftn", PLANE, {}), ("irfftn", PLANE, {"s": (4, 9), "axes": (0, 1)}),
     ],
 )  # fmt: skip
+@pytest.mark.sample(40)
 def test_fourier_transforms_are_those_of_numpy(name, array, options, norm) -> None:
     found = getattr(rg.fft, name)(rg.tensor(array), norm=norm, **options).numpy()
     expected = getattr(np.fft, name)(array, norm=norm, **options)

@@ -74,6 +74,7 @@ def test_unary_within_one(name):
 
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize(("x", "y"), [(A, B), (C, A), (A[:, :1], B), (A, 0.5), (2.0, B)])
+@pytest.mark.sample(30)
 def test_binary_with_broadcasting(name, x, y):
     one, two = (np.float32(v) for v in (x, y))
     same(getattr(rg, name)(rg.asarray(x), rg.asarray(y)), BINARY[name](one, two), 1e-5)
@@ -95,6 +96,7 @@ def test_pow_with_numbers(x2):
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (-1, -2, -3)])
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all"])
+@pytest.mark.sample(30)
 def test_reductions(name, axis, keepdims):
     x = C > 0.2 if name in ("any", "all") else C
     expected = getattr(np, name)(x, axis=axis, keepdims=keepdims)

@@ -22,6 +22,7 @@ def every_argument(p: Program) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.sample(20)
 def test_every_value_is_that_of_numpy(seed, backend):
     p = random_program(seed)
     with rg.backend(backend):
@@ -42,6 +43,7 @@ def test_float32_programs_agree_on_both_backends(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.sample(8)
 def test_compiled_and_written_programs_are_the_same(seed):
     p = random_program(seed)
     expected = p.values(p.inputs, tensors=False)[-1]
@@ -55,6 +57,7 @@ def test_compiled_and_written_programs_are_the_same(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.sample(6)
 def test_every_way_to_a_gradient_agrees(seed):
     p = random_program(seed)
     n = every_argument(p)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import retrograd as rg
+from tests.sampling import examples
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5)
 FLOATS = st.floats(-4, 4, width=32)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_against_numpy(data):
     x = data.draw(hnp.arrays(np.float64, SHAPES, elements=FLOATS))
@@ -97,7 +98,7 @@ def test_a_tie_goes_to_the_first():
     assert leaf.grad.tolist() == [1, 3, 0, 0]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_diff_against_numpy(data):
     x = data.draw(hnp.arrays(np.int64, SHAPES, elements=st.integers(-9, 9)))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import retrograd as rg
+from tests.sampling import examples
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5)
 FEW = st.sampled_from([0.0, -0.0, 1.0, 2.0, np.nan, np.inf])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_positions(data):
     x = data.draw(hnp.arrays(np.float32, SHAPES, elements=FEW))
@@ -46,7 +47,7 @@ def test_positions_of_a_given_number():
     assert gradient(rg.tensor([1.0, 2.0, 0.0, 3.0])).tolist() == [0, 4, 0, 6]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_distinct_elements(data):
     x = data.draw(hnp.arrays(np.float64, SHAPES, elements=FEW))
@@ -75,7 +76,7 @@ def test_a_given_number_of_distinct_elements():
     assert g(np.array([5, 1, 5, 3])).values.tolist() == [1, 3]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_membership(data):
     x = data.draw(hnp.arrays(np.float64, SHAPES, elements=FEW))
@@ -85,7 +86,7 @@ def test_membership(data):
         np.testing.assert_array_equal(found, np.isin(x, y, invert=invert))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_counts(data):
     x = data.draw(hnp.arrays(np.uint8, st.integers(0, 20), elements=st.integers(0, 9)))
@@ -97,7 +98,7 @@ def test_counts(data):
     np.testing.assert_array_equal(fixed, np.bincount(x, minlength=10))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_histogram(data):
     x = data.draw(hnp.arrays(np.float64, st.integers(0, 30), elements=st.floats(-3, 3, width=16)))
@@ -115,7 +116,7 @@ def test_histogram(data):
         np.testing.assert_allclose(density, wanted, rtol=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_repetitions(data):
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))

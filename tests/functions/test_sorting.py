@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import retrograd as rg
+from tests.sampling import examples
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5)
 SPECIAL = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, np.inf, -np.inf, np.nan, 1e-40])
@@ -21,7 +22,7 @@ def stable_descending(x, axis):
     return np.argsort(keys, axis, kind="stable")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_against_numpy(data):
     x = data.draw(hnp.arrays(np.float32, SHAPES, elements=SPECIAL))
@@ -36,6 +37,7 @@ def test_against_numpy(data):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [0, 1, 2, 39, 40, 41, 300, 5000])
+@pytest.mark.sample(20)
 def test_every_length(dtype, n):
     rng = np.random.default_rng(n)
     if np.dtype(dtype).kind == "f":
@@ -102,7 +104,7 @@ def test_searchsorted(side):
         np.testing.assert_array_equal(found, np.digitize(points, bins, right))
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.data())
 def test_quantile_against_numpy(data):
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=5))

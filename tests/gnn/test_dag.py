@@ -204,6 +204,7 @@ def layers(width: int, count: int, seed: int) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("kind", list(CELLS))
+@pytest.mark.sample(1)
 def test_wide_levels_are_shared_by_threads(kind: str) -> None:
     cell = CELLS[kind]()
     step = rg.jit(

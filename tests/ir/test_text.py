@@ -3,7 +3,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import retrograd.ops.elementwise as e
@@ -15,6 +15,7 @@ from retrograd.ops.matmul import matmul
 from retrograd.ops.reduce import ReduceSum
 from tests.random_graphs import random_graph
 from tests.samples import RECORDS
+from tests.sampling import examples
 
 TEXT = """\
 graph loss {
@@ -192,7 +193,7 @@ def test_damage_is_told_with_its_line(text, match):
 CHARACTERS = "\n\"'%()[]{}=,:@#-+*/._ \t\\`09azNf32é\x00\u2028"
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))
 def test_any_damage_parses_or_is_a_format_error(seed, graph):
     rng = random.Random(seed)

@@ -27,6 +27,7 @@ def make_mlp():
     ],
     ids=["sgd", "adam", "adamw"],
 )
+@pytest.mark.sample(1)
 def test_xor(make):
     model = make_mlp()
     opt = make(model)

@@ -258,10 +258,10 @@ def test_explain_and_peak() -> None:
 
 def test_llvmlite_is_imported_by_the_first_program() -> None:
     code = (
-        "import sys; from retrograd.runtime.executable import LLVMProgram;"
+        "import sys; from retrograd.runtime.executable import Executable;"
         "assert 'llvmlite' not in sys.modules;"
         "from retrograd.ir import *; from retrograd.ops.leaf import input_node;"
-        "x = input_node(spec((2,))); LLVMProgram(Graph([x], [-x]));"
+        "x = input_node(spec((2,))); Executable(Graph([x], [-x]));"
         "assert 'llvmlite' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -273,6 +273,7 @@ def test_donated_tensors_after_an_interrupt(monkeypatch, late):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("last", [False, True])  # whether something is overwritten after the loop
 @pytest.mark.parametrize("size", [100, 20_000])  # the steps of the second are shared by threads
+@pytest.mark.sample(3)
 def test_a_long_loop_over_donated_memory_stops(monkeypatch, size, threads, last):
     """And what it was given is as it was, by the long way and by the short one."""
     steps = 10_000_000 if size == 100 else 100_000  # which would take a second and more

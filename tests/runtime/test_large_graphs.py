@@ -28,6 +28,7 @@ def no_store(request, monkeypatch):
         monkeypatch.setattr(groups, "GRAIN", 0)
 
 
+@pytest.mark.sample(1)
 def test_thousands_of_slices_of_slices():
     x = y = given(LONG + 20)
     for _ in range(LONG):
@@ -35,6 +36,7 @@ def test_thousands_of_slices_of_slices():
     assert_same(Graph([x], [y]), [np.arange(LONG + 20, dtype=np.float32)])
 
 
+@pytest.mark.sample(1)
 def test_thousands_of_paddings_and_turns():
     x = y = given(8, 8)
     one = constant(np.float32(1))
@@ -46,6 +48,7 @@ def test_thousands_of_paddings_and_turns():
 
 
 @pytest.mark.parametrize("rows", [3, Dim("N")], ids=str)
+@pytest.mark.sample(2)
 def test_deep_chains(rows):
     x = y = given(rows)
     for k in range(2 * LONG):
@@ -53,6 +56,7 @@ def test_deep_chains(rows):
     assert_same(Graph([x], [y]), [np.full(3, 0.1, np.float32)])
 
 
+@pytest.mark.sample(1)
 def test_many_inputs_and_outputs():
     inputs = [given(7) for _ in range(500)]
     outputs = [add(inputs[k % 500], sin(inputs[k * 7 % 500])) for k in range(1000)]
@@ -64,6 +68,7 @@ def test_many_inputs_and_outputs():
 
 
 @pytest.mark.parametrize("rows", [64, Dim("N")], ids=str)
+@pytest.mark.sample(1)
 def test_bands_do_not_grow_without_end(rows):
     """LLVM takes more than linear time for a long function."""
     x, w = given(rows, 64), given(64, 64)

@@ -52,6 +52,7 @@ def no_store(monkeypatch):
 
 
 @pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.sample(1)
 def test_the_predicted_peak_is_what_a_call_allocates(monkeypatch, count):
     monkeypatch.setattr(groups, "GRAIN", 0)
     monkeypatch.setattr(groups, "LEAST_ROWS", 1)
@@ -180,7 +181,7 @@ def test_the_number_of_threads_of_the_latest_call_counts(monkeypatch):
 INTERRUPTED = """
 import signal, sys, time
 import numpy as np
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from retrograd.ir import Dim, Graph, float32, spec
 from retrograd.ops.elementwise import tanh
 from retrograd.ops.leaf import input_node
@@ -207,6 +208,7 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal to a process of its own")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("rows", ["1600", 'Dim("N")'], ids=["static", "symbolic"])
+@pytest.mark.sample(1)
 def test_ctrl_c_ends_a_long_program(rows, threads):
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED.format(rows=rows, threads=threads)],

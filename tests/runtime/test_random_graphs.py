@@ -14,6 +14,7 @@ BLOCK = 10  # graphs in one test
 
 @pytest.mark.parametrize("block", range(8))
 @pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
+@pytest.mark.sample(4)
 def test_random_graphs(block: int, symbolic: bool) -> None:
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
         b = Builder(seed, float64 if seed % 3 else float32, symbolic)
@@ -26,6 +27,7 @@ def test_random_graphs(block: int, symbolic: bool) -> None:
 
 
 @pytest.mark.parametrize("block", range(3))
+@pytest.mark.sample(1)
 def test_gradients_of_random_graphs(block: int) -> None:
     for seed in range(1000 + block * BLOCK, 1000 + (block + 1) * BLOCK):
         b = Builder(seed, float64, symbolic=seed % 2 == 0)

@@ -10,6 +10,7 @@ from retrograd.passes.lowering.complex import on_real
 from retrograd.runtime.backend import Array
 from tests.runtime.agreement import ULPS, GuardedProgram, assert_same
 from tests.samples import RECORDS
+from tests.sampling import sampled
 
 
 @pytest.mark.parametrize("name", [n for n in RECORDS if n != "input"])
@@ -19,7 +20,7 @@ def test_samples(name: str) -> None:
     inputs: list[Node] = []
     outputs: list[Node] = []
     arrays: list[Array] = []
-    for sample in record.samples():
+    for sample in sampled(record.samples(), 3, name):
         nodes = sample.nodes()
         inputs += nodes
         outputs.append(sample.op(*nodes))
@@ -30,8 +31,9 @@ def test_samples(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n, r in RECORDS.items() if r.symbolic])
+@pytest.mark.sample(70)
 def test_symbolic_sizes(name: str) -> None:
-    for case in RECORDS[name].symbolic:
+    for case in sampled(RECORDS[name].symbolic, 1, name):
         nodes = [input_node(t) for t in case.types]
         # An input that tells all the sizes, even those that occur in attributes only.
         named = input_node(spec(tuple(Dim(n) for n in case.sizes[0]), bool_))

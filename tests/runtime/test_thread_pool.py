@@ -59,6 +59,7 @@ def script(code: str, *options: str) -> str:
 
 
 @pytest.mark.parametrize("threads", COUNTS)
+@pytest.mark.sample(3)
 def test_threads_meet_thousands_of_times(made, threads):
     assert made.wrong("meet", 3000, threads) == 0
 
@@ -70,6 +71,7 @@ def test_whoever_comes_takes_what_is_left(made, threads):
 
 
 @pytest.mark.parametrize("threads", COUNTS)
+@pytest.mark.sample(3)
 def test_the_caller_learns_the_largest_result(made, threads):
     assert made.wrong("poll", 3000, threads) == 0
 
@@ -318,6 +320,7 @@ def test_idle_workers_use_no_processor_time(made):
 
 @pytest.mark.parametrize("options", [(), ("-X", "dev")], ids=["plain", "dev"])
 @pytest.mark.parametrize("nap", [0, 0.01], ids=["spinning", "asleep"])
+@pytest.mark.sample(2)
 def test_a_process_ends_as_it_should(options, nap):
     said = script(
         f"""

@@ -77,10 +77,10 @@ def test_all_is_as_without(Value):
     with rg.debug():
         assert program(Value(2.0), Value(-0.5)) == plain
         total = Value(0.0)
-        for _ in range(3000):
+        for _ in range(1200):  # deeper than any recursion
             total = total + 1.0
         total.backward()
-    assert total.data == 3000.0
+    assert total.data == 1200.0
 
 
 def test_editing_a_result_names_its_line(Value):

@@ -70,6 +70,7 @@ WAYS: dict[str, tuple[Callable[[Any, int], Any], int]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample(3)
 def test_nothing_is_lost(way):
     f, times = WAYS[way]
     w = rg.tensor([1.0, 2.0], requires_grad=True)

@@ -38,6 +38,7 @@ def _networkx() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.sample(1)
 def test_karate_club_from_two_labels_of_each_club(seed: int) -> None:
     outcome = train(karate(), GraphConfig(per_class=2, pick="degree", seed=seed))
     assert outcome.train.sum() == 4
@@ -76,6 +77,7 @@ LONG = GraphConfig(per_class=2, dropout=0.4, hidden=8, steps=30, checkpoint_ever
 
 
 @pytest.mark.parametrize("conv", ["gcn", "gat"])
+@pytest.mark.sample(1)
 def test_a_resumed_run_ends_with_the_same_bytes(tmp_path: Path, conv: str) -> None:
     config = replace(LONG, conv=conv)
     whole = train(karate(), config, out=tmp_path / "whole")

@@ -47,7 +47,7 @@ def test_the_default_is_microgpt() -> None:
     assert abs(weights.mean()) < 0.004
 
 
-@pytest.mark.parametrize("backend", ["llvm", "reference"])
+@pytest.mark.parametrize("backend", ["llvm", pytest.param("reference", marks=pytest.mark.slow)])
 def test_losses_are_those_of_the_reference_step_by_step(backend: str) -> None:
     with rg.backend(backend):
         trainer, reference = pair(steps=1000, dtype="float64")

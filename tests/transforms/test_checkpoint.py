@@ -46,6 +46,7 @@ POLICIES = {
 
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.sample(4)
 def test_gradients_are_those_without(policy, backend):
     wrapped = lambda ws, x: loss(ws, x, POLICIES[policy])
     with rg.backend(backend):
@@ -119,6 +120,7 @@ def peak(f, *specs):
     return rg.trace(f, *specs).stats().compiled_bytes
 
 
+@pytest.mark.slow
 def test_the_planned_peak_is_a_small_part():
     """200 layers: at least 8 times less."""
     width, batch, depth = 64, 4096, 200
@@ -217,6 +219,7 @@ def test_cuts_are_looked_for_once():
 
 
 @pytest.mark.parametrize("seed", range(25))
+@pytest.mark.sample(5)
 def test_random_functions_under_random_policies(seed):
     """Pieces may be cut anywhere, and anything may be kept."""
     with rg.backend("llvm" if seed < 3 else "reference"):

@@ -185,6 +185,7 @@ def agrees(name: str, seed: int, orders: int) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.sample(10)
 def test_compositions(name):
     agrees(name, 1, 2)
 
@@ -208,6 +209,7 @@ def test_third_derivatives_are_differences_of_second_ones(name):
 
 
 @pytest.mark.parametrize("name", ["scan", "cond_in_scan", "solve", "scan_complex", "while"])
+@pytest.mark.sample(2)
 def test_laws(name):
     f, x = FUNCTIONS[name], np.random.default_rng(3).normal(size=N)
     loss = lambda x: (f(x) * V[0]).sum()

@@ -53,6 +53,7 @@ def close(found, expected, tolerance=1e-9):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.sample(1)
 def test_a_network_of_100_steps_is_what_it_is_unrolled(backend, reverse):
     both = [
         rg.jit(rg.value_and_grad(f, argnums=(0, 1, 2)))
@@ -80,6 +81,7 @@ def test_a_network_of_100_steps_against_torch():
 
 @pytest.mark.parametrize("checkpoint", [1, 3, 7, 50, 100, 1000, "log"])
 @pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.sample(4)
 def test_checkpoints_change_nothing(checkpoint, reverse):
     f = rg.grad(rnn, argnums=(0, 1, 2))
     plain = f(W, U, XS, reverse=reverse)
@@ -391,6 +393,7 @@ def test_graphs_are_printed_read_drawn_and_counted(tmp_path):
 
 
 @pytest.mark.parametrize("checkpoint", [3, 64, "log"])
+@pytest.mark.sample(1)
 def test_while_loops_that_keep_some_of_their_states(checkpoint):
     def f(x, n, checkpoint=checkpoint):
         _, y, _ = rg.while_loop(

@@ -108,6 +108,7 @@ def close(found, expected, tolerance=1e-9):
 
 
 @pytest.mark.parametrize("seed", range(24))
+@pytest.mark.sample(3)
 def test_the_order_of_transforms_does_not_matter(seed):
     f = random_function(seed)
     point = np.random.default_rng(seed).normal(size=N) * 0.5
@@ -136,6 +137,7 @@ def test_the_order_of_transforms_does_not_matter(seed):
 
 
 @pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.sample(3)
 def test_third_derivatives(seed):
     """Reverse over forward over reverse against differences of the second derivative."""
     f = random_function(seed, depth=2)

@@ -67,6 +67,7 @@ def equal(found: list[Array], expected: list[Array], seed: int) -> None:
 
 
 @pytest.mark.parametrize("start", range(0, 20, 10))
+@pytest.mark.sample(1)
 def test_in_a_scan(start):
     for seed in range(start, start + 10):
         f, graph = inner_graph(seed)
@@ -82,6 +83,7 @@ def test_in_a_scan(start):
 
 
 @pytest.mark.parametrize("start", range(0, 8, 4))
+@pytest.mark.sample(1)
 def test_in_a_scan_that_threads_go_through(start, monkeypatch):
     gather_threads()
     for seed in range(start, start + 4):
@@ -107,6 +109,7 @@ def test_in_a_scan_that_threads_go_through(start, monkeypatch):
 
 
 @pytest.mark.parametrize("start", [0, 5])
+@pytest.mark.sample(1)
 def test_in_a_branch_and_in_a_sized_graph(start):
     for seed in range(start, start + 5):
         f, graph = inner_graph(seed)

@@ -43,6 +43,7 @@ def _op(name: str) -> Write:
 
 
 @pytest.mark.parametrize("dtype", REALS, ids=str)
+@pytest.mark.sample(3)
 def test_elementwise(dtype: DType) -> None:
     """Every op of the table, on special and on moderate values."""
     # What is not in the emitter's table is a call of the reference, see
@@ -62,6 +63,7 @@ def test_elementwise(dtype: DType) -> None:
 
 
 @pytest.mark.parametrize("source", REALS, ids=str)
+@pytest.mark.sample(4)
 def test_cast(source: DType) -> None:
     def to(dtype: DType) -> tuple[Write, DType]:
         return lambda at, x: types.convert(at.w, x[0], source, dtype, at.lanes), dtype
@@ -98,6 +100,7 @@ def test_constants(lanes: int) -> None:
 
 @pytest.mark.parametrize("lanes", WIDTHS)
 @pytest.mark.parametrize("dtype", REALS, ids=str)
+@pytest.mark.sample(20)
 def test_masks_and_gathers(dtype: DType, lanes: int) -> None:
     """Masked elements are not touched: the pointers used here lie outside of any memory."""
     base = sample((SIZE,), dtype, 3)
@@ -133,6 +136,7 @@ def test_masks_and_gathers(dtype: DType, lanes: int) -> None:
 
 @pytest.mark.parametrize("dtype", [d for d in REALS if d is not bool_], ids=str)
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
+@pytest.mark.sample(6)
 def test_running_extrema_of_whole_vectors_and_a_rest(dtype: DType, reverse: bool) -> None:
     """What is written for the lanes left over is what belongs there, and nothing beside it."""
     for n in (1, 2, 15, 16, 17, 18, 32, 33, 49):

@@ -62,6 +62,7 @@ OSCILLATING = {"digamma", "j0", "j1", "y0", "y1", "bessel_j", *incomplete.FUNCTI
 
 
 @pytest.mark.parametrize("dtype", REALS, ids=str)
+@pytest.mark.sample(4)
 def test_elementwise(dtype: DType) -> None:
     """All elementwise ops of a dtype in one graph: special values, then moderate ones."""
     inputs = [input_node(spec((61,), dtype), f"x{i}") for i in range(3)]
@@ -100,6 +101,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, int8, int32, uint64, bool_], ids=str)
+@pytest.mark.sample(3)
 def test_reductions(dtype: DType) -> None:
     for shape, axes in SHAPES:
         x = input_node(spec(shape, dtype), "x")
@@ -192,6 +194,7 @@ def test_concat_of_many_parts_that_are_the_same_everywhere(rows, axis):
 
 @pytest.mark.parametrize("dtype", [float32, float16, bfloat16, int64, int8], ids=str)
 @pytest.mark.parametrize("index_type", [int64, int8, uint8, uint64], ids=str)
+@pytest.mark.sample(6)
 def test_gather_and_scatter(dtype: DType, index_type: DType) -> None:
     cases = [((5,), (7,), 0, 0), ((5, 3), (2, 2), 0, 0), ((4, 5), (3,), 1, 0),
              ((2, 5, 3), (2, 4), 1, 1), ((5,), (), 0, 0), ((5,), (0,), 0, 0),
@@ -210,6 +213,7 @@ def test_gather_and_scatter(dtype: DType, index_type: DType) -> None:
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d is not bool_], ids=str)
+@pytest.mark.sample(5)
 def test_contractions(dtype: DType) -> None:
     cases = [
         ((3, 4), (4, 5), (1,), (0,), (), ()), ((4, 3), (4, 5), (0,), (0,), (), ()),

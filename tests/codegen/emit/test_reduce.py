@@ -143,6 +143,7 @@ def test_long_columns_and_rows(n: int) -> None:
 @pytest.mark.parametrize("shape", [
     (70, 3, 66), (4200, 2, 3), (66, 1, 1100), (2, 4100, 1, 17),
 ], ids=str)  # fmt: skip
+@pytest.mark.sample(1)
 def test_several_axes_are_taken_one_by_one(shape: tuple[int, ...]) -> None:
     """The terms of a loop are the sums of those inside; the lanes of a row are kept to the end."""
     x, rank = numbers(shape, float32), len(shape)
@@ -225,6 +226,7 @@ def test_products(dtype: DType) -> None:
 
 
 @pytest.mark.parametrize("k", [3 * PRODUCTS.block + 5, PRODUCTS.group + 1])
+@pytest.mark.sample(1)
 def test_products_by_loops_and_by_the_routine(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = numbers((70, k), float32), numbers((k, 33), float32, 1)
     wanted = product_of(a, b)

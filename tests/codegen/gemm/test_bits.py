@@ -18,6 +18,7 @@ SIZES = [(1, 5, 9), (5, 17, 3), (8, 64, 10), (33, 40, 50), (70, 60, 200)]
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True)])
+@pytest.mark.sample(2)
 def test_static_and_symbolic(dtype, turned):
     """All layouts of `a[m, k] @ b[k, n]`, the rows named or not."""
     rng = np.random.default_rng(0)

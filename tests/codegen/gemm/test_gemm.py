@@ -70,6 +70,7 @@ def expected(arrays, turned):
 
 @pytest.mark.parametrize("turned", LAYOUTS, ids=str)
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+@pytest.mark.sample(2)
 def test_products_of_many_sizes(monkeypatch, turned, dtype):
     """Right, inside of their memory, and to the bit what loops give."""
     for m, k, n in SIZES:
@@ -102,6 +103,7 @@ def test_empty_products(monkeypatch, turned, sizes):
 
 @pytest.mark.parametrize("turned", LAYOUTS, ids=str)
 @pytest.mark.parametrize("named", ["M", "K", "N", "MKN"])
+@pytest.mark.sample(4)
 def test_named_sizes(turned, named):
     """The bits do not tell whether sizes were known; both ways are taken in the order that pays."""
     for sizes in [(3, 17, 9), (33, 40, 50), (70, 300, 130)]:
@@ -147,6 +149,7 @@ def test_views_of_memory(monkeypatch):
 
 @pytest.mark.parametrize("turned", LAYOUTS, ids=str)
 @pytest.mark.parametrize("named", [False, True], ids=["static", "symbolic"])
+@pytest.mark.sample(2)
 def test_threads(turned, named):
     for m, k, n in [(130, 300, 400), (333, 257, 129), (64, 512, 512), (3100, 200, 150)]:
         graph = graph_of(Dim("M") if named else m, k, n, turned, float32)
@@ -189,6 +192,7 @@ def test_gradients_of_a_large_product():
 
 # -- machines -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("width", "registers"), [(16, 32), (8, 16), (4, 32), (4, 16), (2, 16)])
+@pytest.mark.sample(1)
 def test_other_machines(monkeypatch, width, registers):
     """Tiles of every shape; all of them give the same bits."""
     choose(monkeypatch, routine=True)

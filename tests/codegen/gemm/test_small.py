@@ -63,6 +63,7 @@ def same(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], what: object
 @pytest.mark.parametrize("turned", LAYOUTS, ids=str)
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
 @pytest.mark.parametrize("count", [1, 3], ids=["one", "stack"])
+@pytest.mark.sample(4)
 def test_one_program_for_all_sizes(turned: Any, dtype: Any, count: int) -> None:
     """One program, to the bit what programs of known sizes give."""
     batch = () if count == 1 else (Dim("S"),)
@@ -101,6 +102,7 @@ def test_stacks_of_views() -> None:
 
 
 @pytest.mark.parametrize(("width", "registers"), [(16, 32), (8, 16), (4, 32), (4, 16), (2, 16)])
+@pytest.mark.sample(1)
 def test_other_machines(monkeypatch: pytest.MonkeyPatch, width: int, registers: int) -> None:
     """Tiles of every shape; all of them give the same bits."""
     here, made = compiler.Compiler(), compiler.Compiler()

@@ -171,6 +171,7 @@ def unary_results(dtype: DType) -> tuple[Array, dict[str, Array]]:
 @needs_long_doubles
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", [name for name in UNARY if UNARY[name][0]])
+@pytest.mark.sample(12)
 def test_dense(name: str, dtype: DType) -> None:
     exact, _, bound = UNARY[name]
     assert exact is not None
@@ -201,6 +202,7 @@ def test_where_hyperbolic_formulas_change(name: str, dtype: DType) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", UNARY)
+@pytest.mark.sample(16)
 def test_against_mpmath(name: str, dtype: DType) -> None:
     """A few arguments of each kind; more where no long double knows the function."""
     dense, exact, bound = UNARY[name]
@@ -351,6 +353,7 @@ def test_special_values(dtype: DType) -> None:
 
 @needs_long_doubles
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.sample(1)
 def test_constant_powers(dtype: DType) -> None:
     """Exponents known when the program is compiled, for some of which there is a shorter way."""
     exponents = (0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, 4.0, -2.0, 2.5)

@@ -146,6 +146,7 @@ def assert_close(
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", UNARY)
+@pytest.mark.sample(10)
 def test_unary(name: str, dtype: DType) -> None:
     exact, x, bound, least = UNARY[name]
     assert_close(name.split()[0], exact, (x,), lambda *_: bound, dtype, least)
@@ -192,6 +193,7 @@ BINARY: dict[str, tuple[Any, tuple[Array, ...], Callable[..., float], Any]] = {
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", BINARY)
+@pytest.mark.sample(5)
 def test_several_arguments(name: str, dtype: DType) -> None:
     exact, arrays, bound, least = BINARY[name]
     assert_close(name, exact, arrays, bound, dtype, least)
@@ -215,6 +217,7 @@ DERIVATIVES = {
 
 
 @pytest.mark.parametrize("name", DERIVATIVES)
+@pytest.mark.sample(3)
 def test_derivatives_in_parameters(name: str) -> None:
     """Over five orders of magnitude of the parameters, and on both sides of the mean."""
     f, orders = DERIVATIVES[name]
@@ -252,6 +255,7 @@ EDGES = (0.0, -0.0, 1.0, 0.5, 2.0, -1.0, -1.5, 1e4, 1e-4, INF, -INF, NAN)
 @pytest.mark.parametrize(
     "name", [*dict.fromkeys(n.split()[0] for n in UNARY), *BINARY, "gammainc_dx", "betainc_dx"]
 )
+@pytest.mark.sample(10)
 def test_edges_agree_with_the_meaning(name: str) -> None:
     """Poles, zeros, infinities, NaN: as NumPy's meaning has them, signs of infinities included."""
     arity = len(OPS[name].derivatives)

@@ -41,6 +41,7 @@ def marked(r, x):
 @pytest.mark.parametrize(
     "dtype", ["float16", "float32", "float64", "int8", "int32", "uint32", "int64", "uint64"]
 )
+@pytest.mark.sample(5)
 def test_patterns(dtype, descending):
     x = input_node(spec((Dim("N"),), dtype))
     graph = Graph([x], [Sort(0, descending)(x), ArgSort(0, descending)(x)])
@@ -62,6 +63,7 @@ def test_patterns(dtype, descending):
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint32", "int64"])
 @pytest.mark.parametrize("count", [0, 1, 24, 25, 130])
+@pytest.mark.sample(15)
 def test_the_first_places(count, dtype, descending):
     x = input_node(spec((2, Dim("N")), dtype))
     program = GuardedProgram(Graph([x], [ArgSort(1, descending, count)(x)]))

@@ -82,6 +82,7 @@ def check(name: str, n: int, kind: str, ids: str, dtype: Any, jit: bool, threads
 
 
 @pytest.mark.parametrize("name", SUMS)
+@pytest.mark.sample(4)
 def test_sums_of_segments(name: str) -> None:
     """Of a few lengths; one after the other in float32, they would err by hundreds of these
     units."""

@@ -139,6 +139,7 @@ CHECKS = [check_reductions, check_products, check_losses]
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("run", [compiled, eager, by_reference])
+@pytest.mark.sample(3)
 def test_constants_and_random_numbers(check: Any, run: Any) -> None:
     check("0.1", 1 << 16, run)
 

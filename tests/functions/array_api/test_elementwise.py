@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import retrograd as rg
@@ -26,6 +26,7 @@ from tests.functions.array_api.inputs import (
     inputs,
 )
 from tests.functions.array_api.test_names import SECTIONS
+from tests.sampling import examples
 
 BACKENDS = st.sampled_from(["reference", "llvm"])
 BITS = ("bool", *INTEGERS)
@@ -115,7 +116,7 @@ def arguments(draw: Draw, name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
-@settings(max_examples=30)
+@examples(30)
 @given(data=st.data(), backend=BACKENDS)
 def test_function(name: str, data: st.DataObject, backend: str) -> None:
     xs = data.draw(arguments(name))
@@ -128,7 +129,7 @@ def test_function(name: str, data: st.DataObject, backend: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in OPERATORS if n in BINARY])
-@settings(max_examples=15)
+@examples(15)
 @given(data=st.data(), backend=BACKENDS)
 def test_operators_with_numbers(name: str, data: st.DataObject, backend: str) -> None:
     """A Python number has the dtype of the array, on either side."""
@@ -145,7 +146,7 @@ def test_operators_with_numbers(name: str, data: st.DataObject, backend: str) ->
         compare(OPERATORS[name](number, x.tensor()), right, x, 4096)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data(), backend=BACKENDS)
 def test_clip(data: st.DataObject, backend: str) -> None:
     x = data.draw(inputs(REAL, wild=True))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import retrograd as rg
@@ -28,6 +28,7 @@ from tests.functions.array_api.inputs import (
     shapes,
 )
 from tests.functions.array_api.test_names import SECTIONS
+from tests.sampling import examples
 
 BACKENDS = st.sampled_from(["reference", "llvm"])
 # What is called with the namespace and the arrays, and the arguments, drawn.
@@ -461,7 +462,7 @@ def test_every_function_is_tested() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=30)
+@examples(30)
 @given(data=st.data(), backend=BACKENDS)
 def test_function(name: str, data: st.DataObject, backend: str) -> None:
     call, xs = data.draw(st.composite(CASES[name])(name))

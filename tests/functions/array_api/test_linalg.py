@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import retrograd as rg
@@ -24,6 +24,7 @@ from tests.functions.array_api.inputs import (
     shapes,
 )
 from tests.functions.array_api.test_names import SECTIONS
+from tests.sampling import examples
 
 BACKENDS = st.sampled_from(["reference", "llvm"])
 BATCHES = shapes(0, 2, (0, 1, 2))
@@ -75,7 +76,7 @@ PLAIN: dict[str, tuple[str, dict[str, list[Any]]]] = {
 
 
 @pytest.mark.parametrize("name", PLAIN)
-@settings(max_examples=30)
+@examples(30)
 @given(data=st.data(), backend=BACKENDS)
 def test_function_of_matrices(name: str, data: st.DataObject, backend: str) -> None:
     kind, choices = PLAIN[name]
@@ -87,7 +88,7 @@ def test_function_of_matrices(name: str, data: st.DataObject, backend: str) -> N
     check(lambda: getattr(rg.linalg, name)(rg.asarray(x), **keys), right, (name, x, keys), backend)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(x=matrices(), k=st.integers(-3, 5), upper=st.booleans(), backend=BACKENDS)
 def test_powers_and_factors(x: Array, k: int, upper: bool, backend: str) -> None:
     check(
@@ -99,7 +100,7 @@ def test_powers_and_factors(x: Array, k: int, upper: bool, backend: str) -> None
         compare(factor.mT.conj() @ factor if upper else factor @ factor.mT.conj(), spd, x, 4096)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(x=matrices("any"), data=st.data(), backend=BACKENDS)
 def test_orthogonal_factors(x: Array, data: st.DataObject, backend: str) -> None:
     """`x` is their product, with factors whose columns are orthonormal, of NumPy's shapes."""
@@ -122,7 +123,7 @@ def test_orthogonal_factors(x: Array, data: st.DataObject, backend: str) -> None
         compare((u[..., :k] * rg.expand_dims(s, axis=-2)) @ vh[..., :k, :], x, x, 4096)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(x=matrices("positive"), backend=BACKENDS)
 def test_eigenvectors(x: Array, backend: str) -> None:
     with rg.backend(backend):
@@ -131,7 +132,7 @@ def test_eigenvectors(x: Array, backend: str) -> None:
         compare(rg.asarray(x) @ v, (v * rg.expand_dims(w, axis=-2)).numpy(), x, 4096)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data(), backend=BACKENDS)
 def test_solve(data: st.DataObject, backend: str) -> None:
     a = data.draw(matrices())
@@ -145,7 +146,7 @@ def test_solve(data: st.DataObject, backend: str) -> None:
     check(lambda: rg.linalg.solve(rg.asarray(a), rg.asarray(b)), right, (a, b), backend)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data(), backend=BACKENDS)
 def test_vectors(data: st.DataObject, backend: str) -> None:
     x = data.draw(inputs(FLOATING, shapes(1, sizes=(1, 2, 3))))
@@ -159,7 +160,7 @@ def test_vectors(data: st.DataObject, backend: str) -> None:
     check(lambda: rg.linalg.outer(one.tensor(), two.tensor()), right, (one, two), backend)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data(), backend=BACKENDS)
 def test_cross(data: st.DataObject, backend: str) -> None:
     dtype = data.draw(st.sampled_from(NUMERIC))
@@ -172,7 +173,7 @@ def test_cross(data: st.DataObject, backend: str) -> None:
 
 
 @pytest.mark.parametrize("ord", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
-@settings(max_examples=15)
+@examples(15)
 @given(x=matrices("any"), backend=BACKENDS)
 def test_norms_of_matrices(ord: Any, x: Array, backend: str) -> None:
     if 0 in x.shape[-2:]:
@@ -193,7 +194,7 @@ def taken(name: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", ONE)
-@settings(max_examples=30)
+@examples(30)
 @given(data=st.data(), backend=BACKENDS)
 def test_transforms(name: str, data: st.DataObject, backend: str) -> None:
     x = data.draw(inputs(taken(name), shapes(1, sizes=(2, 3, 4, 5))))
@@ -210,7 +211,7 @@ def test_transforms(name: str, data: st.DataObject, backend: str) -> None:
 
 
 @pytest.mark.parametrize("name", MANY)
-@settings(max_examples=30)
+@examples(30)
 @given(data=st.data(), backend=BACKENDS)
 def test_transforms_of_several_axes(name: str, data: st.DataObject, backend: str) -> None:
     x = data.draw(inputs(taken(name), shapes(1, sizes=(2, 3, 4))))
@@ -223,7 +224,7 @@ def test_transforms_of_several_axes(name: str, data: st.DataObject, backend: str
 
 
 @pytest.mark.parametrize("name", SHIFTS)
-@settings(max_examples=30)
+@examples(30)
 @given(data=st.data(), backend=BACKENDS)
 def test_shifts(name: str, data: st.DataObject, backend: str) -> None:
     x = data.draw(inputs(FLOATING, shapes(1)))  # NumPy rolls no numbers

@@ -102,6 +102,7 @@ def by_svd(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @pytest.mark.parametrize("f", [rg.sqrt, rg.log, rg.exp], ids=["sqrt", "log", "exp"])
 @pytest.mark.parametrize("by", [by_eigh, by_eig, by_svd])
+@pytest.mark.sample(4)
 def test_functions_by_vectors_of_equal_values_have_no_derivative(by: Any, f: Any) -> None:
     """What f is near the equal values is not known where vectors turn: NaN, in both modes, and for
     the second derivative; and for others what it is."""
@@ -156,6 +157,7 @@ def test_projections_by_singular_values() -> None:
 
 
 @pytest.mark.parametrize("values", [[3, 1, 0], [1, 0, 0], [0, 0, 0]])
+@pytest.mark.sample(2)
 def test_products_by_singular_values(values: Any) -> None:
     """`V s^2 V^H = x^H x`, with values of zero as well."""
 
@@ -169,6 +171,7 @@ def test_products_by_singular_values(values: Any) -> None:
 
 @pytest.mark.parametrize("f", [L.eigh, L.svd, L.eig], ids=["eigh", "svd", "eig"])
 @pytest.mark.parametrize("x", [np.eye(3) + 0j, np.zeros((3, 3), complex)])
+@pytest.mark.sample(4)
 def test_single_vectors_of_equal_values_have_no_derivative(f: Any, x: Array) -> None:
     c = rg.asarray(draw(3, 3))
 
@@ -224,6 +227,7 @@ def test_least_squares_of_lower_rank(rank: int) -> None:
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.sample(2)
 def test_determinants_of_singular_matrices(rank: int) -> None:
     """They are polynomials, with derivatives of every order that is taken here."""
 
@@ -246,6 +250,7 @@ def test_determinants_of_singular_matrices(rank: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("n", [3, 14, 20])
+@pytest.mark.sample(4)
 def test_matrices_without_an_inverse(n: int, dtype: str) -> None:
     """Each is named, and none gives numbers."""
     x = (draw(2, n, n) + n * np.eye(n)).astype(dtype)
@@ -281,6 +286,7 @@ ALL |= {
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.sample(18)
 def test_empty_arrays(name: str, dtype: str) -> None:
     """Of 0x0 matrices, and of stacks of none: shapes and dtypes are those of others."""
     f = ALL[name]

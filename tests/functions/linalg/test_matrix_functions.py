@@ -123,6 +123,7 @@ def eye(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", IDENTITIES)
+@pytest.mark.sample(3)
 def test_to_third_order(name: str) -> None:
     with rg.backend("reference"):
         same(*IDENTITIES[name], POINTS["complex"], tolerance=1e-10)
@@ -165,6 +166,7 @@ def test_compiled(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(4, 2), (2, 4), (2, 3, 2)])
+@pytest.mark.sample(1)
 def test_polar_against_scipy(shape: tuple[int, ...], backend: str) -> None:
     x = draw(*shape, complex=True)
     for side in ("right", "left"):

@@ -164,6 +164,7 @@ def test_every_function_is_called():
 
 
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.sample(60)
 def test_results(name):
     f = numpys(name)
     for call in CALLS[name]:

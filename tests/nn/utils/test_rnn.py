@@ -86,6 +86,7 @@ def test_a_packed_sequence_is_a_tree_with_one_leaf() -> None:
 
 
 @pytest.mark.parametrize(("kind", "options"), KINDS)
+@pytest.mark.sample(2)
 def test_recurrent_layers_against_each_sequence_alone(kind: str, options: dict[str, Any]) -> None:
     layer = getattr(nn, kind)(3, 4, **options, dtype=rg.float64)
     given = sequences(3)
@@ -101,6 +102,7 @@ def test_recurrent_layers_against_each_sequence_alone(kind: str, options: dict[s
 
 @pytest.mark.parametrize("sorted_", [False, True])
 @pytest.mark.parametrize(("kind", "options"), KINDS)
+@pytest.mark.sample(4)
 def test_against_torch(kind: str, options: dict[str, Any], sorted_: bool) -> None:
     """Outputs, last states, and the gradients of inputs, first states and parameters."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")

@@ -57,6 +57,7 @@ def one_by_one(f, x, k, c):
 @pytest.mark.parametrize("counts", COUNTS)
 @pytest.mark.parametrize("name", DERIVATIVES)
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.sample(4)
 def test_each_sample_has_the_derivative_of_its_own_steps(backend, name, counts):
     f = DERIVATIVES[name](repeated)
     x, k, c = data(counts)
@@ -70,6 +71,7 @@ def test_each_sample_has_the_derivative_of_its_own_steps(backend, name, counts):
 
 
 @pytest.mark.parametrize("counts", ["alike", "one long"])
+@pytest.mark.sample(1)
 def test_derivatives_of_a_batch_of_derivatives(counts):
     x, k, c = data(counts)
     for f in (rg.grad(repeated), rg.grad(loop_in_loop)):

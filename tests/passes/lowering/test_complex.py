@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import mpmath
@@ -147,34 +148,35 @@ def fits(found: float, text: str, sign: int = 1) -> bool:
     return math.isclose(found, wanted, rel_tol=1e-15)
 
 
-def at(name: str, z: complex, backend: str) -> complex:
-    array = np.array([z])
+def at(name: str, points: Sequence[complex], backend: str) -> list[complex]:
+    array = np.array(points)
     found = compiled(name, array) if backend == "llvm" else expected(name, array)
-    return complex(found[0])
+    return [complex(w) for w in found]
 
 
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("name", TABLE)
 def test_special_values_of_the_standard(name: str, backend: str) -> None:
+    cases = []
     for row in TABLE[name]:
         x, y, re, im = row.split()
         z = complex(value(x), value(y))
-        cases = [(z, 1, 1), (z.conjugate(), 1, -1)]
+        cases += [(z, re, im, 1, 1), (z.conjugate(), re, im, 1, -1)]
         if name in ODD_FUNCTIONS:
-            cases += [(-z, -1, -1), (-z.conjugate(), -1, 1)]
-        for w, s, t in cases:
-            found = at(name, w, backend)
-            good = fits(found.real, re, s) and fits(found.imag, im, t)
-            assert good, f"{name}({w}) = {found}, not {s} * {re} + {t} * {im} i"
+            cases += [(-z, re, im, -1, -1), (-z.conjugate(), re, im, -1, 1)]
+    results = at(name, [case[0] for case in cases], backend)
+    for (w, re, im, s, t), found in zip(cases, results, strict=True):
+        good = fits(found.real, re, s) and fits(found.imag, im, t)
+        assert good, f"{name}({w}) = {found}, not {s} * {re} + {t} * {im} i"
 
 
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("name", TURNED)
 def test_functions_that_are_others_of_a_turned_number(name: str, backend: str) -> None:
     factor, other = TURNED[name]
-    for z in GRID:
-        found = at(name, complex(z), backend)
-        turned = at(other, complex(-z.imag, z.real), backend)
+    results = at(name, [complex(z) for z in GRID], backend)
+    others = at(other, [complex(-z.imag, z.real) for z in GRID], backend)
+    for z, found, turned in zip(GRID, results, others, strict=True):
         right = turned if factor == 1 else complex(turned.imag, -turned.real)
         for p, q in ((found.real, right.real), (found.imag, right.imag)):
             open_sign = math.isnan(right.real) or math.isnan(right.imag) or q == 0
@@ -187,6 +189,7 @@ def test_functions_that_are_others_of_a_turned_number(name: str, backend: str) -
 
 @pytest.mark.parametrize("dtype", [complex64, complex128], ids=str)
 @pytest.mark.parametrize("name", UNARY)
+@pytest.mark.sample(14)
 def test_accuracy(name: str, dtype) -> None:
     """Each result, as a number, within some units of rounding of the true value, over wide ranges
     of both parts; near zeros and branch points of a function too."""
@@ -259,6 +262,7 @@ def test_division_by_zero() -> None:
 @pytest.mark.parametrize(
     "n", [1, 2, 3, 7, 16, 60, 96, 97, 100, 101, 128, 194, 1000, 1009, 4096, 30030]
 )
+@pytest.mark.sample(6)
 def test_transforms_of_all_kinds_of_sizes(n: int) -> None:
     rng = np.random.default_rng(n)
     for dtype, tolerance in ((np.complex64, 2e-6), (np.complex128, 4e-15)):

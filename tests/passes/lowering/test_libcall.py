@@ -81,6 +81,7 @@ WORKING = [
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("op", WORKING, ids=str)
+@pytest.mark.sample(8)
 def test_each_thread_has_its_workspace(op: Op, named: bool, dtype: str) -> None:
     shape = (Dim("B"), Dim("N"), Dim("N")) if named else (300, 20, 20)
     x = input_node(spec(shape, dtype))
@@ -135,10 +136,10 @@ def test_a_refused_run_leaves_donated_inputs_alone() -> None:
 
 STORED = """
 import numpy as np
-from retrograd.runtime.executable import LLVMProgram
+from retrograd.runtime.executable import Executable
 from tests.passes.lowering.test_libcall import factor, positive
 x = positive(5, 4, 4)
-program = LLVMProgram(factor(5, 4, 4))
+program = Executable(factor(5, 4, 4))
 np.testing.assert_allclose(program([x])[0], np.exp(np.linalg.cholesky(2 * x)))
 x[2] = -x[2]
 try:
@@ -167,6 +168,7 @@ FACTORS = [
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex64"])
 @pytest.mark.parametrize("op", FACTORS, ids=str)
+@pytest.mark.sample(8)
 def test_the_same_bits_for_known_and_named_sizes(op: Op, dtype: str) -> None:
     """Small matrices get code of their own where their sizes are known."""
     n, k = Dim("N"), Dim("K")

@@ -39,6 +39,7 @@ def numbers() -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.sample(15)
 def test_any_graph_gives_the_bits_of_the_interpreter(seed):
     graph = random_graph(seed)
     if graph.dim_names:
@@ -55,8 +56,15 @@ def test_any_graph_gives_the_bits_of_the_interpreter(seed):
             assert a.tobytes() == b.tobytes() or np.isnan(np.asarray(b, np.float64)).any()
 
 
+@pytest.fixture
+def short(monkeypatch):
+    """Have a tenth of the operations make a program long."""
+    monkeypatch.setattr(bytecode, "MANY", bytecode.MANY // 10)
+
+
+@pytest.mark.usefixtures("short")
 def test_a_long_function_and_its_gradient():
-    graph = straight(6000)
+    graph = straight(600)
     assert is_long(graph)
     program = compile_graph(graph, "llvm")
     assert isinstance(program, BytecodeExecutor)
@@ -67,9 +75,10 @@ def test_a_long_function_and_its_gradient():
     assert [a.tobytes() for a in found] == [a.tobytes() for a in interpreted]
 
 
+@pytest.mark.usefixtures("short")
 def test_jit_and_eager_evaluation_of_long_functions_agree():
     choose = random.Random(1)
-    steps = [choose.randrange(3) for _ in range(6000)]
+    steps = [choose.randrange(3) for _ in range(600)]
 
     def f(x):
         y = x
@@ -160,8 +169,9 @@ def test_what_is_compiled_into_one_function_all_the_same():
     assert not is_long(straight(100))
 
 
+@pytest.mark.usefixtures("short")
 def test_a_long_program_that_returns_runs_in_steps():
-    program = TieredProgram(optimize(straight(8000)))
+    program = TieredProgram(optimize(straight(800)))
     first = program(numbers())
     assert not program.is_compiled
     again = program(numbers())

@@ -27,6 +27,7 @@ from tests.functions.programs import random_program
 from tests.runtime.agreement import sample
 from tests.runtime.random_graphs import Builder
 from tests.samples import RECORDS
+from tests.sampling import sampled
 
 
 def bits(a: Array) -> Array:
@@ -57,7 +58,7 @@ def assert_same_bits_of_samples(name: str) -> None:
     inputs: list[Node] = []
     outputs: list[Node] = []
     arrays: list[Array] = []
-    for one in RECORDS[name].samples():
+    for one in sampled(RECORDS[name].samples(), 2, name):
         nodes = one.nodes()
         inputs += nodes
         outputs.append(one.op(*nodes))
@@ -66,8 +67,9 @@ def assert_same_bits_of_samples(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n, r in RECORDS.items() if r.symbolic])
+@pytest.mark.sample(70)
 def test_symbolic_sizes(name: str) -> None:
-    for case in RECORDS[name].symbolic:
+    for case in sampled(RECORDS[name].symbolic, 1, name):
         nodes = [input_node(t) for t in case.types]
         named = input_node(spec(tuple(Dim(n) for n in case.sizes[0]), bool_))
         graph = Graph([*nodes, named], [case.op(*nodes)])
@@ -79,6 +81,7 @@ def test_symbolic_sizes(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.sample(4)
 def test_random_graphs(seed: int) -> None:
     dtype = (float32, float64, bfloat16)[seed % 3]
     b = Builder(seed, dtype, symbolic=False)
@@ -87,6 +90,7 @@ def test_random_graphs(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.sample(4)
 def test_random_programs_and_their_gradients(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def results() -> list[Array]:
         p = random_program(seed, np.float32)
@@ -112,6 +116,7 @@ def test_random_programs_and_their_gradients(seed: int, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     "shape", [(1,), (3,), (17,), (1000,), (3, 130), (130, 3), (5, 6, 7), (40, 33, 2)]
 )
+@pytest.mark.sample(5)
 def test_sums_of_many_sizes(shape: tuple[int, ...], dtype) -> None:
     x = input_node(spec(shape, dtype))
     axes = [tuple(a for a in range(len(shape)) if k >> a & 1) for k in range(1, 1 << len(shape))]
@@ -125,6 +130,7 @@ def test_sums_of_many_sizes(shape: tuple[int, ...], dtype) -> None:
 @pytest.mark.parametrize(
     ("n", "k", "m"), [(1, 3, 1), (4, 4, 4), (8, 16, 3), (33, 50, 21), (1, 300, 1), (64, 64, 64)]
 )
+@pytest.mark.sample(4)
 def test_products_of_many_sizes(n: int, k: int, m: int, dtype) -> None:
     a, b = input_node(spec((n, k), dtype)), input_node(spec((k, m), dtype))
     dot = rg.ops.matmul.DotGeneral((1,), (0,))
@@ -136,6 +142,7 @@ def test_products_of_many_sizes(n: int, k: int, m: int, dtype) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.sample(6)
 def test_products_of_matrices_and_vectors_in_every_layout(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dtype = (float32, float64)[seed % 2]
@@ -195,6 +202,7 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("level")
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.sample(5, per="level")
 def test_contractions_of_many_axes(seed: int) -> None:
     nodes, y, arrays = random_contraction(seed)
     if max(a.size for a in arrays) < 10**6 and y.type.size < 10**6:
@@ -209,6 +217,7 @@ def test_samples_on_every_level(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.sample(6)
 def test_convolution_and_pooling_with_gradients(seed: int) -> None:
     draw, rng = random.Random(seed), np.random.default_rng(seed)
     rank, dtype = draw.choice([1, 2, 2, 3]), draw.choice([np.float32, np.float64, np.float16])

@@ -203,6 +203,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 1.5, math.inf, -math.inf, math.nan, 1e-40, -1e-
 @pytest.mark.parametrize("dtype", [float32, float64, int32, int64], ids=str)
 @pytest.mark.parametrize("kind", [ScatterAdd, ScatterMul, ScatterMax, ScatterMin])
 @pytest.mark.parametrize("axes", [(0, 0), (1, 0), (1, 1), (2, 1)], ids=str)
+@pytest.mark.sample(16)
 def test_scatters(axes: tuple[int, int], kind: type[Scatter], dtype) -> None:
     axis, shared = axes
     op = kind(axis, shared)
@@ -246,6 +247,7 @@ def test_searches_in_what_is_not_sorted_are_compiled() -> None:
     [((5,), 0), ((70,), 0), ((3, 33), 1), ((33, 3), 0), ((4, 17, 1), 1), ((2, 3, 4), 1)],
     ids=str,
 )  # fmt: skip
+@pytest.mark.sample(30)
 def test_scans(name: str, shape: tuple[int, ...], axis: int, reverse: bool, dtype) -> None:
     rng = np.random.default_rng(axis)
     op = lookup(name)(axis, reverse)
@@ -277,6 +279,7 @@ def value(node: Node, arrays: Sequence[Array]) -> Array:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("n", SIZES)
+@pytest.mark.sample(5)
 def test_factors_and_what_is_solved_by_them(n: int, dtype) -> None:
     a, b = matrices((n, n), dtype), matrices((n, 3), dtype, 2)
     assert_without_code(lookup("lu")(), [a])
@@ -298,6 +301,7 @@ def test_factors_and_what_is_solved_by_them(n: int, dtype) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("shape", [*[(n, n) for n in SIZES], (2, 5, 3), (30, 4)], ids=str)
+@pytest.mark.sample(6)
 def test_orthogonal_factors(shape: tuple[int, ...], dtype) -> None:
     a = matrices(shape, dtype)
     for name in ("qr", "svd", "svdvals"):
@@ -308,6 +312,7 @@ def test_orthogonal_factors(shape: tuple[int, ...], dtype) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (2, 7, 7), (40, 20)], ids=str)
+@pytest.mark.sample(3)
 def test_least_squares(shape: tuple[int, ...], dtype) -> None:
     a, limit = matrices(shape, dtype), np.full((*shape[:-2], 1, 1), 1e-5, dtype.dtype)
     assert_without_code(lookup("least_factors")(), [a, limit])
@@ -332,6 +337,7 @@ def test_least_squares_of_what_may_lack_rank_are_compiled() -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("n", SIZES)
+@pytest.mark.sample(5)
 def test_spectra(n: int, dtype) -> None:
     a = matrices((2, n, n), dtype)
     for name in ("eigh", "eigvalsh", "eig", "eigvals"):

@@ -89,6 +89,7 @@ def by_the_rules(o, a, b, g):
 
 
 @pytest.mark.parametrize("o", OPCODES, ids=lambda o: o.name)
+@pytest.mark.sample(6)
 def test_a_row_does_what_the_table_says(o):
     for a in SPECIAL + ORDINARY:
         for b in [0.5, *SPECIAL] if o.arity == 2 else [0.5]:
@@ -115,6 +116,7 @@ def test_a_square_adds_both_of_its_contributions():
 
 @pytest.mark.skipif(not is_native(), reason="LLVM cannot be had here")
 @pytest.mark.parametrize("o", OPCODES, ids=lambda o: o.name)
+@pytest.mark.sample(6)
 def test_native_code_and_python_agree_to_the_bit(o):
     for a in SPECIAL + ORDINARY:
         for b in SPECIAL + ORDINARY[:5] if o.arity == 2 else [0.5]:

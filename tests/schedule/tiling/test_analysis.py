@@ -84,6 +84,7 @@ def padded(x: Any, widths: list[tuple[int, int]], library: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.sample(3)
 def test_random_paddings(seed: int, tiny: None) -> None:
     r = np.random.default_rng(seed)
     shape = tuple(int(n) for n in r.integers(2, 19, 3))
@@ -101,6 +102,7 @@ def test_random_paddings(seed: int, tiny: None) -> None:
 
 
 @pytest.mark.parametrize(("size", "kernel"), [(7, 3), (11, 3)])
+@pytest.mark.sample(1)
 def test_gradients_of_convolutions_by_pieces_of_images(size: int, kernel: int, tiny: None) -> None:
     """What the kernels contribute to the gradient of an input is never there as a whole."""
 

@@ -197,6 +197,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("name", SIZES)
+@pytest.mark.sample(4)
 def test_symbolic_sizes_are_worth_what_definite_sizes_are(name):
     f = SIZES[name]
     g = rg.jit(f, shapes={"x": "N"})

@@ -45,6 +45,7 @@ def numbers(shape: tuple[int, ...], dtype, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.sample(10)
 def test_sums_and_products(shape, dtype, monkeypatch) -> None:
     monkeypatch.setattr(ordered, "_DONE", OrderedDict())
     x = input_node(spec(shape, dtype))
