@@ -1,6 +1,6 @@
 """Neural networks: modules, layers, losses, initial values."""
 
-from retrograd.eager.sparse_grad import RowSparse
+from retrograd.functions.tensor.sparse_grad import RowSparse
 from retrograd.nn import functional, init, utils
 from retrograd.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from retrograd.nn.functional import losses

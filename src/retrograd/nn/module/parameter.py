@@ -10,7 +10,7 @@ from retrograd.eager.bare_tensor import is_bare
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.eager.program_cache import GRADIENTS
-from retrograd.eager.sparse_grad import Found, RowSparse, gathered
+from retrograd.functions.tensor.sparse_grad import Found, RowSparse, gathered
 from retrograd.errors import GradientError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node

@@ -10,7 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn, optim
-from retrograd.eager.sparse_grad import EmbeddingLeaf, RowSparse
+from retrograd.functions.tensor.sparse_grad import EmbeddingLeaf, RowSparse
 from retrograd.errors import IndexRangeError, ShapeError
 
 OPTIMIZERS: dict[str, Any] = {
