@@ -16,7 +16,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-torch lint format docs ui bench env clean distclean
+.PHONY: help demo test test-all test-torch lint format docs ui native bench env clean distclean
 
 help:
 	@echo 'make demo        train the GPT on the bundled names, print samples, draw its gradient'
@@ -27,6 +27,7 @@ help:
 	@echo 'make format      mend what ruff can mend'
 	@echo 'make docs        docs/operations.md, made anew from the operations'
 	@echo 'make ui          the explorer, built anew from its TypeScript; needs Node'
+	@echo 'make native      the native runtime, compiled anew from its C for all platforms'
 	@echo 'make bench       every workload beside the peers that are installed; BENCH="W1 --threads 1"'
 	@echo 'make env         only the environment, with everything a developer needs'
 	@echo 'make clean       remove caches, builds and the output of the demo'
@@ -58,6 +59,9 @@ docs: $(BASE)
 
 ui:
 	cd src/retrograd/viz/ui && npm ci --no-audit --no-fund && npm run build
+
+native: $(DEV)
+	$(BIN)/python -m scripts.native
 
 bench: $(BASE)
 	$(BIN)/python -m benchmarks $(BENCH)

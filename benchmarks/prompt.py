@@ -136,8 +136,10 @@ def alone(name: str) -> float:
 
 def apart(run: Callable[[], Any]) -> float:
     """Milliseconds of the processor that a call takes in a process of its own; NaN if it fails."""
+    from retrograd.codegen.gemm import ROUTINES, routine_text
     from retrograd.runtime.compiler import engine
-    from retrograd.runtime.native.drive_text import TEXT
+
+    text = routine_text(engine().machine, min(ROUTINES))
 
     reading, writing = os.pipe()
     child = os.fork()
@@ -147,7 +149,7 @@ def apart(run: Callable[[], Any]) -> float:
             # What the parent did for `x + 1` once more, so that the memory it used is our own:
             # a process that was not forked need not copy it.
             for _ in range(2):
-                engine()._hasty._compile(TEXT)
+                engine()._hasty._compile(text)
             start = time.process_time()
             run()
             taken = 1e3 * (time.process_time() - start)

@@ -16,7 +16,9 @@ os.environ["RETROGRAD_CACHE_DIR"] = "off"
 # What is compiled when does not depend on the clock, but in tests of that.
 os.environ.setdefault("RETROGRAD_BACKGROUND", "0")
 
-COMPILED = [f"retrograd.accelerate.{name}" for name in ("_tensor", "_value", "_schedule")]
+COMPILED = [
+    f"retrograd.accelerate.{name}" for name in ("_fast_call", "_tensor", "_value", "_schedule")
+]
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

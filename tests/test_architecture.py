@@ -36,14 +36,8 @@ LEVELS = [
 ]  # fmt: skip
 # Imports that still point back, each to be resolved; one that is resolved must leave the list.
 BACKWARD = {
-    ("codegen.emit.control_flow", "runtime.native.band_text"),
-    ("codegen.emit.register_scan", "runtime.native.band_text"),
-    ("codegen.emit.serial_path", "runtime.native.band_text"),
-    ("codegen.emit.serial_path", "runtime.native.drive_sizes"),
     ("codegen.gemm.packing", "codegen.emit.transposed_loads"),
     ("codegen.launch_table", "codegen.emit.serial_path"),
-    ("codegen.launch_table", "runtime.native.drive_sizes"),
-    ("codegen.launch_table", "runtime.native.drive_text"),
     ("codegen.module", "codegen.emit.control_flow"),
     ("codegen.module", "codegen.emit.gemm_call"),
     ("codegen.module", "codegen.emit.kernel"),
@@ -56,7 +50,6 @@ BACKWARD = {
     ("codegen.module", "codegen.sort.sort"),
     ("codegen.module", "runtime.compiler"),
     ("codegen.module", "runtime.denormals"),
-    ("codegen.module", "runtime.native.drive_text"),
     ("codegen.sort.radix", "runtime.numpy_api"),
     ("eager.backward", "functions.elementwise"),
     ("eager.call_cache", "functions.tensor.host_values"),
@@ -65,8 +58,6 @@ BACKWARD = {
     ("eager.dispatch", "functions.tensor.weak_types"),
     ("eager.lazy_tensor", "functions.tensor.weak_types"),
     ("eager.leaf", "functions.tensor.weak_types"),
-    ("functions.tensor.sparse_grad", "functions.manipulation"),
-    ("functions.tensor.sparse_grad", "functions.tensor.tensor"),
     ("functions.broadcasting", "functions.tensor.weak_types"),
     ("functions.convolution", "transforms.jit.shape_guards"),
     ("functions.creation", "functions.tensor.dlpack"),
@@ -101,9 +92,6 @@ BACKWARD = {
     ("runtime.backends", "runtime.executors.reference"),
     ("runtime.backends", "runtime.executors.tiered"),
     ("runtime.executable", "runtime.executors.reference"),
-    ("runtime.native.call_symbols", "runtime.numpy_api"),
-    ("runtime.native.call_trial", "runtime.fast_call"),
-    ("runtime.native.team_text", "runtime.threads"),
     ("runtime.native.ufuncs", "runtime.numpy_api"),
     ("schedule.build", "schedule.memory.aliasing"),
     ("schedule.explain", "schedule.tiling.groups"),
@@ -129,6 +117,7 @@ CIRCLES: list[set[str]] = [
     {"ir.graph", "ir.stats", "ir.text", "ir.verify"},
     {"ops.control.residuals", "ops.control.scan"},
     {"passes.lowering.legalize", "schedule.lower", "schedule.lower_scan", "schedule.lower_sort"},
+    {"runtime.executable", "runtime.fast_call"},
     {"tape.buffered", "tape.entry", "tape.entry_layout", "tape.recorder", "tape.trace_buffer"},
 ]  # fmt: skip
 MOST = 20  # files of Python in a folder, `__init__.py` included

@@ -10,6 +10,7 @@ import pytest
 from retrograd import num_threads
 from retrograd.autodiff import gradient
 from retrograd.codegen.kernel_key import KernelKey, UnknownMeaning
+from retrograd.codegen.launch_layout import END, TILES
 from retrograd.codegen.module import ModuleEmitter
 from retrograd.ir import Dim, Graph, Node, float32, int64, spec
 from retrograd.ops.elementwise import div, mul, tanh
@@ -22,8 +23,8 @@ from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.compiler import engine
 from retrograd.runtime.executable import Executable
-from retrograd.runtime.native.drive_text import BAND, END
-from retrograd.runtime.native.team_text import BANDS, CLAIM, PLACES, SHARE, THREAD_BYTES
+from retrograd.runtime.native import addresses
+from retrograd.runtime.native.layout import CLAIM, GROUPS, SHARE, WORKER_BYTES, WORKERS
 from retrograd.runtime.thread_pool import current_team
 from retrograd.schedule.plan import KernelPlan
 from retrograd.schedule.tiling.groups import EACH
@@ -146,12 +147,12 @@ class BandRun:
         self._kernels = np.array([ctypes.cast(self._called, ctypes.c_void_p).value], np.int64)
         table = [-1, -1, 0, 0, 0]
         for k in range(bands):  # each with ten times as many rows as the one before
-            table += [BAND, 12, rows * 10**k, blocks, element, 1, chain, 0, 0, 0, 0, 0]
+            table += [TILES, 12, rows * 10**k, blocks, element, 1, chain, 0, 0, 0, 0, 0]
         self._table = np.array([*table, END, 2], np.int64)
         self._memory = np.zeros(1, np.int64)
-        self.team = np.zeros((PLACES + THREAD_BYTES * threads) // 8, np.int64)
+        self.team = np.zeros((WORKERS + WORKER_BYTES * threads) // 8, np.int64)
         self.team[SHARE // 8] = ctypes.cast(self._shared, ctypes.c_void_p).value or 0
-        self.team[BANDS // 8] = 1
+        self.team[GROUPS // 8] = 1
 
     def _kernel(self, block: int, slots: int, lo: int, hi: int) -> int:
         self.found.append((self._who[-1], lo, hi))
@@ -171,13 +172,13 @@ class BandRun:
 
     def run(self) -> int:
         self.found.clear()
-        run = DRIVE(engine()._shared("rg_drive"))
+        run = DRIVE(addresses()["rg_drive"])
         data = [x.ctypes.data for x in (self.team, self._table, self._kernels)]
         return run(self._memory.ctypes.data, self._threads, *data)
 
     def left(self, thread: int) -> tuple[int, int, int]:
         """What the word of a thread says: the number of the band, the first and the end."""
-        word = int(self.team[(PLACES + THREAD_BYTES * thread + CLAIM) // 8]) & (1 << 64) - 1
+        word = int(self.team[(WORKERS + WORKER_BYTES * thread + CLAIM) // 8]) & (1 << 64) - 1
         return word >> 32, word & 65535, word >> 16 & 65535
 
     def parts(self) -> list[tuple[int, int]]:
@@ -192,7 +193,7 @@ class BandRun:
 
             self.act = look
             self.order = [thread]
-            number = int(self.team[BANDS // 8])
+            number = int(self.team[GROUPS // 8])
             assert self.run() == 0
             if seen and seen[0][0] == number:  # else there is nothing to begin with
                 found.append((seen[0][1] - 1, seen[0][2]))
@@ -255,9 +256,9 @@ def test_a_thread_that_comes_late(call):
 def test_numbers_of_bands_begin_anew_after_the_last():
     """They are 32 bits of a word; nothing is done twice or left out when they are used up."""
     band = BandRun(64, 8, 0, 1, 2, bands=2)
-    band.team[BANDS // 8] = (1 << 32) - 5
+    band.team[GROUPS // 8] = (1 << 32) - 5
     for thread in range(2):
-        band.team[(PLACES + THREAD_BYTES * thread + CLAIM) // 8] = -6 << 32
+        band.team[(WORKERS + WORKER_BYTES * thread + CLAIM) // 8] = -6 << 32
     for order in ([0], [1], [0, 1], [1, 0], [0], [1]):
         band.order = order
         assert band.run() == 0
@@ -273,7 +274,7 @@ def test_threads_that_were_not_needed_for_very_long(bands):
     program, team = Executable(graph), current_team()
     with num_threads(3):
         program(samples(graph))
-    team._words[BANDS // 8] += bands
+    team.words(GROUPS)[0] += bands
     for k in range(3):
         arrays = [a * np.float32(1 + k / 7) for a in samples(graph)]
         with num_threads(1):

@@ -8,7 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.runtime.backends import compile_graph
-from retrograd.runtime.native.team_system import flushes
+from retrograd.runtime.denormals import flushes
 
 pytestmark = pytest.mark.skipif(not flushes(), reason="this processor has no such mode")
 TINY = np.float32(1e-30)

@@ -1,4 +1,4 @@
-"""Whole calls in native code: references are counted exactly, and what fails has done nothing."""
+"""Whole calls in C: references are counted exactly, and what fails has done nothing."""
 
 from __future__ import annotations
 
@@ -15,18 +15,14 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.runtime.compiler import engine
+from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.runtime import fast_call
 from retrograd.runtime.fast_call import MISSED
-from retrograd.runtime.native.call_trial import caller
-from retrograd.runtime.native.shorthand import expanded
-from retrograd.transforms.jit import fast_call
 from retrograd.transforms.jit.pytree_codec import bare
 
-
-@pytest.fixture(autouse=True)
-def _native():
-    if not engine().serving:
-        pytest.skip("this Python lays out its objects in another way")
+pytestmark = pytest.mark.skipif(
+    not fast_call.serves(LazyTensor.handle_class), reason="no C compiler was found at installation"
+)
 
 
 def step(state, x, scale, sizes):
@@ -310,37 +306,22 @@ def test_without_memory():
     assert all(t._ready is gone for t in leaves)
 
 
-def test_where_there_is_no_native_code(monkeypatch):
-    monkeypatch.setattr(
-        fast_call, "_CALLERS", dict.fromkeys(fast_call._CALLERS | {engine().serving: 0})
-    )
+def test_where_there_is_no_compiler(monkeypatch):
+    monkeypatch.setattr(fast_call, "compiled", None)
     f = rg.jit(step, donate=0)
     p, _, _ = trained(f, 5)
     assert not f._sites
     assert [t.tolist() for t in p.values()] == [[i - 2.5] * 3 for i in range(3)]
 
 
-def test_a_slot_that_cannot_be_found():
+def test_classes_of_tensors_that_are_not_compiled():
     class Told:
-        __slots__ = ("_own", "form")
+        __slots__ = ("_form", "_ready")
 
-        @property
-        def held(self):
-            return None
-
-        @held.setter
-        def held(self, value):
-            pass
-
-    assert caller(engine().serving, Told, "held", "form") is None
-
-
-def test_shorthand():
-    text = "define void @f(ptr %p, i64 %n) {\nstart:\n  for %k %n\n  %x = get i64 %p %k\n"
-    text += "  %none = icmp eq i64 %x, 0\n  skip %none\n  put i64 1 %p %k\n  end\n  ret void\n}\n"
-    long = expanded(text)
-    assert "get" not in long.replace("getelementptr", "")
-    assert long.count("phi i64") == 1
+    assert not fast_call.serves(Told)
+    with pytest.raises(TypeError, match="a class of tensors"):
+        fast_call.CallRoute([fast_call.Take(fast_call.TENSOR, 0, Told)])
+    assert fast_call.serves(LazyTensor.handle_class)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals here")

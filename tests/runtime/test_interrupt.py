@@ -15,6 +15,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import num_threads
+from retrograd.codegen.launch_layout import STOPPED
 from retrograd.errors import DonatedError
 from retrograd.ir import Graph, Node, spec
 from retrograd.ops.elementwise import tanh
@@ -24,7 +25,6 @@ from retrograd.ops.shape import expand
 from retrograd.runtime import executable as program_module
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.interrupt import interruptible
-from retrograd.runtime.native.band_text import STOPPED
 from retrograd.schedule.memory import aliasing
 from tests.runtime.thread_programs import PATIENCE, programs, wait_for
 

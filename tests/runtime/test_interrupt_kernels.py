@@ -10,10 +10,10 @@ import pytest
 
 import retrograd as rg
 from retrograd import num_threads
+from retrograd.codegen.launch_layout import STOPPED
 from retrograd.ir import Dim, TensorType, int64, spec
 from retrograd.runtime import executable as program_module
 from retrograd.runtime.executable import Executable
-from retrograd.runtime.native.band_text import STOPPED
 
 N = 20_000_000
 

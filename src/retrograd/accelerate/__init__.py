@@ -7,7 +7,7 @@ run on both.
 
 from importlib import import_module
 
-NAMES = ("schedule", "tensor", "value")
+NAMES = ("fast_call", "schedule", "tensor", "value")
 
 
 def is_compiled(name: str) -> bool:

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <structmember.h>
 
+#include "handle.h"
+
 /* Part of the stable ABI from 3.12 on, and the same since 3.9. */
 #ifndef Py_TPFLAGS_HAVE_VECTORCALL
 #define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
@@ -26,17 +28,6 @@ typedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t, PyObj
 #define TYPE(object) Py_TYPE((PyObject *)(object)) /* the headers' own does not convert */
 #define LARGEST 9007199254740992LL /* 2**53, as in recall.py */
 #define SPARE 256                  /* freed handles that are kept for new ones */
-
-typedef struct Links {
-    struct Links *previous, *next;
-} Links;
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *form, *page, *own, *ready, *requires_grad, *grad, *root; /* NULL: not set */
-    Links links; /* among the handles of a page; NULL: on none */
-    PyObject *weak;
-} Handle;
 
 typedef struct Form {
     PyObject_HEAD

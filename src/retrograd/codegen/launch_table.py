@@ -5,8 +5,8 @@ belongs to thread `b * threads / blocks`, roughly, unless another one has nothin
 it is begun, and takes it over. The other kernels are run by the caller. It goes on to the next
 epoch when all blocks are finished, and nobody has met with an index check that failed.
 
-All this is written down in a table, which `rg_drive` follows: see `runtime/native/drive_text.py`. A
-short program for one thread calls its kernels itself.
+All this is written down in a table, which `rg_drive` follows: see `launch_layout.py`. A short
+program for one thread calls its kernels itself.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING
 
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.serial_path import SerialEmitter, limits, takes_serial_path
-from retrograd.ir import Dim
-from retrograd.runtime.native.drive_sizes import counted
-from retrograd.runtime.native.drive_text import (
-    BAND,
+from retrograd.codegen.launch_layout import (
+    BARRIER,
     CALLS,
+    COMMIT,
     END,
     FIRST_AT,
-    KEEP,
-    MEET,
     NODES_AT,
+    OP_WORDS,
+    REGION,
     STOP_AT,
-    TOGETHER,
+    TILES,
+    counted,
 )
+from retrograd.ir import Dim
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.cost_model import LONG, nanoseconds
 from retrograd.schedule.kernel import Kernel
@@ -159,7 +160,7 @@ class LaunchTable:
         table = self._head(stops, times)
         for number, operations in enumerate(self._epochs(bands, calls)):
             if number:
-                table += _operation(MEET, [])
+                table += _operation(BARRIER, [])
             for operation in operations:
                 table += operation
         return table + _operation(END, [])
@@ -170,7 +171,7 @@ class LaunchTable:
         status = self.module.slots.status
         own = [word for b in local for word in (self.module.slots.of(b), 0)]
         cut = [-1 - (status + NODES_AT), 0, 0, 1, 1, len(local)]
-        band = _operation(BAND, [*cut, *own, function, 0, 0, 1, status + FIRST_AT])
+        band = _operation(TILES, [*cut, *own, function, 0, 0, 1, status + FIRST_AT])
         return self._head(stops, -1) + band + _operation(END, [])
 
     def _head(self, stops: bool, times: int) -> list[int]:
@@ -187,15 +188,15 @@ class LaunchTable:
             found: list[list[int]] = []
             for (shared, over), group in groupby(inside, self._kind):
                 if over:
-                    found.append(_operation(KEEP, []))
+                    found.append(_operation(COMMIT, []))
                 if shared:
                     for band, own, _ in group:
                         if band.together:
                             loop = own[0].number
                             place = len(self.module.functions) + self.module.loops.index(loop)
-                            found.append(_operation(TOGETHER, [place, loop]))
+                            found.append(_operation(REGION, [place, loop]))
                         else:
-                            found.append(_operation(BAND, self._band(band, own)))
+                            found.append(_operation(TILES, self._band(band, own)))
                 else:
                     listed = [call for _, own, _ in group for call in own]
                     found.append(_operation(CALLS, self._calls(listed)))
@@ -242,7 +243,7 @@ class LaunchTable:
 
 
 def _operation(number: int, rest: Sequence[int]) -> list[int]:
-    return [number, len(rest) + 2, *rest]
+    return [number, len(rest) + OP_WORDS, *rest]
 
 
 def words(name: str, values: Sequence[int]) -> str:

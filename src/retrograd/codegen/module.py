@@ -19,6 +19,7 @@ from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.emit.parallel_control_flow import TEAM, ParallelControlFlowEmitter
 from retrograd.codegen.emit.register_scan import RegisterScanEmitter, of_numbers
 from retrograd.codegen.kernel_key import KernelKey
+from retrograd.codegen.launch_layout import FIRST_AT, NODES_AT, STATUS_SLOTS, STOP_AT
 from retrograd.codegen.launch_table import (
     DRIVE,
     LaunchTable,
@@ -33,7 +34,6 @@ from retrograd.codegen.target import Target
 from retrograd.ir import Dim, Graph, Node
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.denormals import exactly
-from retrograd.runtime.native.drive_text import FIRST_AT, NODES_AT, STATUS_SLOTS, STOP_AT
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import regions_of
 from retrograd.schedule.kernel import Kernel
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from retrograd.runtime.compiler import Compiler, LoadedCode
 
 
-ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see drive_text.py
+ARGUMENTS = "ptr %block, ptr %slots, i64 %lo, i64 %hi"  # of a kernel, see launch_layout.py
 ATTRIBUTES = """attributes #0 = { noinline nounwind }
 attributes #1 = { nounwind willreturn memory(none) }"""
 NESTS: dict[str, Callable[[KernelEmitter, LoopNest], None]] = {

@@ -9,8 +9,8 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import pytree
-from retrograd.functions.tensor.sparse_grad import RowSparse
 from retrograd.errors import GradientError, NonFiniteError, OptionError, ShapeError
+from retrograd.functions.tensor.sparse_grad import RowSparse
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn.module.module import Module
 

@@ -12,10 +12,10 @@ from retrograd.eager.call_cache import replayed
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import Array, evaluate
 from retrograd.eager.modes import no_grad
-from retrograd.functions.tensor.sparse_grad import RowSparse, with_rows
 from retrograd.errors import FormatError, GradientError, OptionError, ShapeError
 from retrograd.functions.creation import asarray, full_like
 from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.sparse_grad import RowSparse, with_rows
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import float64
 from retrograd.optim.parameters import (

@@ -21,7 +21,6 @@ from retrograd.runtime.executors.nan_observer import (
 from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.executors.tiered import TieredProgram
 from retrograd.runtime.fast_call import MISSED, Pending
-from retrograd.runtime.native.call_trial import caller
 from retrograd.runtime.timed_executable import PROFILED, RUNS, KernelTimes, ProfiledProgram
 
 __all__ = [
@@ -38,7 +37,6 @@ __all__ = [
     "KernelTimes",
     "available",
     "bind",
-    "caller",
     "check_given",
     "checked",
     "compile_graph",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from retrograd.runtime.backend import Array
@@ -11,15 +13,14 @@ from retrograd.schedule.buffer import ALIGNMENT
 class CallFrame:
     """The memory of one call at a time: the block of slots and the arena behind it."""
 
-    __slots__ = ("address", "arena", "block", "entry", "entry_at", "stop", "threads")
+    __slots__ = ("address", "arena", "block", "entry", "stop", "threads")
 
     def __init__(self, count: int, arena: Array, threads: int) -> None:
         self.threads = threads
         self.arena = arena
         self.block = np.zeros(count, np.int64)  # and the copies that threads need of it
         self.address = self.block.ctypes.data
-        self.entry = self.block  # what the native entry is told, see `entry_of`
-        self.entry_at = 0
+        self.entry: Any = None  # what reads arrays and runs the program, see `entry_of`
         self.stop = 0  # the address of the word that ends a long run
 
     @property

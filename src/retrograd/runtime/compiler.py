@@ -11,7 +11,7 @@ import ctypes.util
 import functools
 import hashlib  # noqa: F401 - `files` does under the lock below, where nothing may be half imported
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -23,14 +23,7 @@ from retrograd.codegen.target import LEVELS, Target, level_asked
 from retrograd.errors import BackendError
 from retrograd.runtime.assembler import Assembler, ObjectCode
 from retrograd.runtime.disk_cache import current_store
-from retrograd.runtime.native.call_arguments import TEXT as ARGUMENTS
-from retrograd.runtime.native.call_results import TEXT as RESULTS
-from retrograd.runtime.native.call_symbols import DECLARATIONS, python_symbols
-from retrograd.runtime.native.drive_text import TEXT as DRIVE_TEXT
-from retrograd.runtime.native.entry import ENTER, PROTOTYPE, TEXT, Enter, usable, works
-from retrograd.runtime.native.half import TEXT as HALF
-from retrograd.runtime.native.half import lacking
-from retrograd.runtime.native.shorthand import expanded
+from retrograd.runtime.native import HALF, addresses
 from retrograd.runtime.native.ufuncs import FUSED, fused_ufunc
 from retrograd.runtime.native.ufuncs import TEXT as FUSED_TEXT
 from retrograd.runtime.numpy_api import SORT, sort_address
@@ -59,17 +52,17 @@ class Compiler:
             self.machine, needed = LEVELS[level]
             features = dict.fromkeys(needed, True)
             cpu, flags = level, ""
-        self._half = HALF if lacking(llvm.get_process_triple(), features) else ""
+        self._native = addresses()
+        # Programs call these conversions where the CPU has no instructions for them.
+        lacking = not features.get("f16c")
+        self._half = {name: self._native[name] for name in HALF if lacking and name in self._native}
         self._kept: list[Any] = []  # loaded code, and its linkers
         self._assembler = Assembler(cpu, flags)
         # Without optimisation code is made in a fourth of the time, and takes a few times longer.
         self._hasty = Assembler(cpu, flags, opt=0, near=True)
         self.identity = self._assembler.identity
-        self._serving: int | None = None  # until somebody asks, as `_fused`
-        self._fused: tuple[Any] | None = None
-        self.enter = self._make_enter()
+        self._fused: tuple[Any] | None = None  # until somebody asks
         self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
-        self._shared(DRIVE)  # all programs call it
 
     def compile(self, text: str, symbols: list[str]) -> LoadedCode:
         """Machine code of a module that defines `run`; `symbols` are the `rg_` names it calls."""
@@ -79,7 +72,7 @@ class Compiler:
         """The object code of a module; `light`: of one whose code has little to do."""
         assembler = self._hasty if light else self._assembler
         with _LOCK:
-            return assembler.assemble(text + self._half if " half" in text else text)
+            return assembler.assemble(text)
 
     def recall(self, key: str, symbols: list[str]) -> LoadedCode | None:
         """Object code of this name, loaded, if the store still has it."""
@@ -94,41 +87,17 @@ class Compiler:
             library.add_current_process()
             for name in symbols:
                 library.import_symbol(name, self.address(name))
+            for name, address in self._half.items():
+                library.import_symbol(name, address)
             return LoadedCode(self._assembler.linker(), library, len(code))
 
-    def _make_enter(self) -> Enter | None:
-        """The native reader of arrays, where Python's objects are laid out as it assumes."""
-        if not usable():
-            return None
-        entry = self._linked(TEXT, ("bind", "enter"), {})
-        return ENTER(entry["enter"]) if works(PROTOTYPE(entry["bind"])) else None
-
-    @property
-    def serving(self) -> int:
-        """The address of what does whole calls, 0 where that is not possible. Only functions that
-        are called again need it, so it is not compiled for the first result at a prompt."""
-        with _LOCK:
-            if self._serving is None:
-                symbols = python_symbols() if self.enter is not None else {}
-                found = 0
-                if symbols:
-                    text = DECLARATIONS + expanded(ARGUMENTS + RESULTS)
-                    found = self._linked(text, ("serving",), symbols)["serving"]
-                self._serving = found
-            return self._serving
-
-    @property
-    def is_serving(self) -> bool:
-        """Whether `serving` has been compiled."""
-        return self._serving is not None
-
-    def _linked(self, text: str, names: Sequence[str], symbols: Mapping[str, int]) -> Any:
+    def _linked(self, text: str, names: Sequence[str]) -> Any:
         """Functions of a module, by name, for as long as there is this engine."""
         library = llvm.JITLibraryBuilder().add_object_img(self._assembler.assemble(text).code)
+        if not self.machine.fma:
+            library.add_current_process()  # where what rounds once is a function
         for name in names:
             library.export_symbol(name)
-        for name, address in symbols.items():
-            library.import_symbol(name, address)
         linker = self._assembler.linker()
         tracker = library.link(linker, names[-1])
         self._kept.append((tracker, linker))
@@ -137,14 +106,9 @@ class Compiler:
     def _shared(self, name: str) -> int:
         """The address of a routine that programs share, compiled when one first calls it."""
         if name not in self._routines:
-            assembler, text = self._assembler, ""
-            if name == DRIVE:  # programs take no longer for it
-                assembler, text = self._hasty, DRIVE_TEXT + FUSED_TEXT
-            code = assembler.assemble(text or routine_text(self.machine, name)).code
+            code = self._assembler.assemble(routine_text(self.machine, name)).code
             linker = self._assembler.linker()
             library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
-            for other in FUSED if name == DRIVE else ():
-                library.export_symbol(other)
             if not self.machine.fma:
                 library.add_current_process()  # where what rounds once is a function
             self._routines[name] = library.link(linker, name), linker
@@ -155,8 +119,7 @@ class Compiler:
         """`fused(a, b, c)` is `a * b + c` of arrays, rounded once; None where there is no such."""
         with _LOCK:
             if self._fused is None:
-                self._shared(DRIVE)
-                self._fused = (fused_ufunc(self._routines[DRIVE][0]),)
+                self._fused = (fused_ufunc(self._linked(FUSED_TEXT, FUSED)),)
             return self._fused[0]
 
     @property
@@ -166,7 +129,9 @@ class Compiler:
 
     def address(self, name: str) -> int:
         """The address of a function that programs call, by the name that they call it by."""
-        if name == DRIVE or name in ROUTINES:
+        if name == DRIVE:
+            return self._native[name]
+        if name in ROUTINES:
             return self._shared(name)
         if name.startswith((CBLAS, LAPACK)):
             return openblas_address(name)

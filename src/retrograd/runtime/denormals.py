@@ -6,14 +6,19 @@ take it over from the thread that they work for.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from retrograd.errors import BackendError
-from retrograd.runtime.native.team_system import flushes
 from retrograd.shared import IMPORTING
 
 _used = False  # whether any thread ever left the usual mode
+
+
+def flushes(machine: str = platform.machine()) -> bool:
+    """Whether a kind of processor can flush them."""
+    return machine.lower() in ("x86_64", "amd64", "aarch64", "arm64")
 
 
 def flush_subnormals(on: bool) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from retrograd.codegen.launch_layout import STOP_AT
 from retrograd.codegen.module import ModuleEmitter
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
@@ -22,11 +23,10 @@ from retrograd.runtime.disk_cache import current_store
 from retrograd.runtime.errors import answer, failure_of, what_to_ask
 from retrograd.runtime.executable_format import ExecutableRecord, Placement, place, recipe_of
 from retrograd.runtime.executors.reference import ReferenceProgram
+from retrograd.runtime.fast_call import entry_of, is_unshared, specs_of
 from retrograd.runtime.fingerprint import program_key
 from retrograd.runtime.interrupt import interruptible
 from retrograd.runtime.memory_limit import arrays_of, check_memory
-from retrograd.runtime.native.drive_text import STOP_AT
-from retrograd.runtime.native.entry import entry_of, expected
 from retrograd.runtime.threads import threads_here
 from retrograd.schedule.buffer import ALIGNMENT
 from retrograd.schedule.cost_model import LONG
@@ -59,16 +59,16 @@ class SpecializedExecutable:
         self.outputs = outputs = [_known(y.type, sizes) for y in program.graph.outputs]
         # A donated input is overwritten if nothing but the two lists of the call refers to it.
         most = dict.fromkeys(program.donated.values(), 2)
-        self.expected, self.results = expected(self.inputs, most), expected(outputs)
+        self.expected, self.results = specs_of(self.inputs, most), specs_of(outputs)
         # Which inputs become outputs, and what has to be allocated.
         self._taken = [program.donated.get(k, 0) for k in range(len(outputs))]
         self._fresh = [(k, s, d) for k, (d, s) in enumerate(outputs) if k not in program.donated]
         self._pick = itemgetter(*self._taken) if len(outputs) > 1 and program.donated else None
         own = type(program).allocate
         self._make_array = np.empty if own is Executable.allocate else program.allocate
-        # Arrays of no elements need care.
-        self.plain = program.native is not None and all(math.prod(s) for _, s in self.inputs)
-        # Whether a native call can run it, see call.py. What needs much memory shares it.
+        # Whether C can read the arrays; those of no elements need care.
+        self.plain = self.expected is not None and all(math.prod(s) for _, s in self.inputs)
+        # Whether a call in C can run it, see call.py. What needs much memory shares it.
         self.at_once = self.brief and self.placement.arena <= KEPT_ARENA
         # What becomes known while the program runs is set then.
         known = {**dict.fromkeys(facts.hidden, 1), **sizes}
@@ -81,11 +81,7 @@ class SpecializedExecutable:
         program = self.program
         if not self.plain or len(arrays) != program.count:
             return None
-        make = self._make_array
-        if not program.donated:
-            results = [make(s, d) for _, s, d in self._fresh]
-        else:
-            results = self._outputs(arrays)
+        results = self._outputs(arrays)
         frame = self.frame()
         failed = program.begun(frame, arrays, results, self.brief)
         if failed < 0:
@@ -111,6 +107,9 @@ class SpecializedExecutable:
 
     def _outputs(self, arrays: list[Array]) -> list[Array]:
         """Arrays for the outputs."""
+        if not self.program.donated:
+            make = self._make_array
+            return [make(s, d) for _, s, d in self._fresh]
         pick = self._pick
         results = [arrays[j] for j in self._taken] if pick is None else list(pick(arrays))
         for k, shape, dtype in self._fresh:
@@ -183,9 +182,8 @@ class SpecializedExecutable:
         frame.block[temporaries] = np.array(placed.offsets, np.int64) + frame.start
         frame.block[recipe.first_size : recipe.status] = self.sizes
         frame.block[recipe.status + 1] = 0 if program.times is None else program.times.ctypes.data
-        taken, made = (self.expected, len(self.inputs)), (self.results, len(self._taken))
-        frame.entry = entry_of(frame.address, taken, made, program.address if self.brief else 0)
-        frame.entry_at = frame.entry.ctypes.data
+        run = program.address if self.brief else 0
+        frame.entry = entry_of(frame.address, self.expected, self.results, run)
         frame.block[recipe.status + STOP_AT] = stop = frame.address + 8 * (recipe.status + 2)
         frame.stop = stop if self.long else 0
         return frame
@@ -237,7 +235,6 @@ class Executable:
         self.last: SpecializedExecutable | None = None  # the sizes of the latest call
         self.common: Array | None = None  # the arena of brief runs
         self.address = self._code.address
-        self.native: Any = compiler.enter
         self.count = len(graph.inputs)
         self.donated: dict[int, int] = dict(facts.donated)
         self._named = bool(graph.dim_names)
@@ -282,16 +279,6 @@ class Executable:
         return self._plan
 
     @property
-    def serving(self) -> int:
-        """The address of what does whole calls, or 0; see call.py."""
-        return self._compiler.serving
-
-    @property
-    def is_serving(self) -> bool:
-        """Whether `serving` is known."""
-        return self._compiler.is_serving
-
-    @property
     def functions(self) -> int:
         """How many kernels differ."""
         return self.recipe.facts.functions
@@ -312,18 +299,19 @@ class Executable:
             return results
         shaped = self.shaped_for(arrays)
         for j in self.donated.values():
-            arrays[j] = np.array(arrays[j], order="C")
+            if not is_unshared(arrays, j):
+                arrays[j] = np.array(arrays[j], order="C")
         results = shaped.quick(arrays)
         return results if results is not None else shaped.slow(arrays)
 
     def begun(
         self, frame: CallFrame, arrays: list[Array], results: list[Array], brief: bool
     ) -> int:
-        """Have native code read the arrays, and run where that is brief; less than 0: it did
+        """Have C read the arrays, and run the program where that is brief; less than 0: it did
         nothing. Of donated arrays that it may have overwritten nothing is left in `arrays`."""
         failed = 0
         try:
-            failed = self.native(arrays, results, frame.entry_at)
+            failed = frame.entry.enter(arrays, results)
             return failed
         finally:  # also of who is interrupted, who cannot tell
             if self.donated and brief and not failed:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from retrograd.codegen.launch_layout import STATUS_SLOTS
 from retrograd.codegen.module import ModuleEmitter
 from retrograd.ir import BY_CODE, Dim, as_dtype
 from retrograd.ir.literal import LiteralReader, show_size
 from retrograd.runtime.backend import Array
-from retrograd.runtime.native.drive_text import STATUS_SLOTS
 from retrograd.schedule.plan import KernelPlan
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ DTYPES = {
     for bits in (32, 64)
 }
 KNOWN = 0x2000000  # the version of the interface: that of NumPy 2
-_VERSION, _ARRAY, _NEW_ARRAY, _OF_DTYPE = 0, 2, 94, 365  # places in NumPy's table
+_VERSION, _OF_DTYPE = 0, 365  # places in NumPy's table
 _UFUNC = 1  # in the other table: what makes a function of elements
 _SORT = 21 + 12  # the place of sorting in a dtype's: behind casts to 21 dtypes, and 12 others
 _SORTER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)
@@ -44,12 +44,6 @@ def _table(name: str = "_ARRAY_API") -> Any:
 def _is_known() -> bool:
     """Whether functions are where they are looked for."""
     return bool(ctypes.CFUNCTYPE(ctypes.c_uint)(_table()[_VERSION])() == KNOWN)
-
-
-def new_array_address() -> int:
-    """Where `PyArray_NewFromDescr` is, 0 where it is not known."""
-    table = _table()
-    return int(table[_NEW_ARRAY] or 0) if table[_ARRAY] == id(np.ndarray) else 0
 
 
 def make_ufunc(name: str, loops: Sequence[tuple[int, Any]], count: int) -> Any:

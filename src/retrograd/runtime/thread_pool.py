@@ -1,7 +1,7 @@
 """The team: threads that run one program together.
 
-A program is called on the caller's thread alone: `i64 run(ptr block, i64 0, i64 threads, ptr
-team)`. What is to be shared it hands to
+The native half is `runtime/native/thread_pool.c`. A program is called on the caller's thread alone:
+`i64 run(ptr block, i64 0, i64 threads, ptr team)`. What is to be shared it hands to
 
 - `i64 rg_share(ptr team, ptr work, ptr argument, i64 threads)`, with the team and the threads that
   it was given: `i64 work(ptr argument, i64 thread, i64 threads, ptr team)` is called by the caller,
@@ -27,26 +27,16 @@ from __future__ import annotations
 
 import ctypes
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
-from retrograd.runtime.assembler import Assembler
 from retrograd.runtime.interrupt import interruptible
-from retrograd.runtime.native.team_system import parking
-from retrograd.runtime.native.team_text import (
-    BANDS,
-    SHARE,
-    SWEPT,
-    TEAM_BYTES,
-    THREAD_BYTES,
-    team_text,
-)
+from retrograd.runtime.native import addresses, layout
+from retrograd.runtime.native.os_functions import os_functions, parking
 from retrograd.runtime.threads import MOST_THREADS, allowed_processors, placing, processors
 from retrograd.shared import at_fork, lock, own_lock
 
@@ -54,15 +44,14 @@ from retrograd.shared import at_fork, lock, own_lock
 # which gives the processor away, and about what blocks of rows differ by.
 PATIENCE = 200e-6
 HASTE = 2e-6  # the same where threads outnumber processors, or others need them
-ALIGNMENT = 128
+POOL_BYTES = layout.WORKERS + MOST_THREADS * layout.WORKER_BYTES
 
 _LAUNCH = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
 )
-_DISPATCH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _PAUSES = ctypes.CFUNCTYPE(None, ctypes.c_int64)
-_RENEW = ctypes.CFUNCTYPE(None)
+_RESET = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _FLUSH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
@@ -70,18 +59,17 @@ class ThreadPool:
     """Worker threads and the memory they meet in. A process needs one: see `current_team`."""
 
     def __init__(self, how: str | None = None) -> None:
-        code = _native(team_text(how or parking()))
+        code = addresses()
         self.symbols = {"rg_share": code["rg_share"]}
-        self.dispatch = _DISPATCH(code["dispatch"])
-        self._launch = _LAUNCH(code["launch"])
-        self._work = _WORK(code["work"])
-        self._renew = _RENEW(code["renew"])
-        self.flush = _FLUSH(code["flush"])
-        self._memory = np.zeros(TEAM_BYTES + ALIGNMENT, np.uint8)
-        self.address = -(-self._memory.ctypes.data // ALIGNMENT) * ALIGNMENT
-        self._words = (ctypes.c_int64 * 128).from_address(self.address)
+        self._launch = _LAUNCH(code["rg_launch"])
+        self._work = _WORK(code["rg_worker"])
+        self._native_reset = _RESET(code["rg_reset"])
+        self.flush = _FLUSH(code["rg_flush"])
+        self._os = os_functions(how or parking())
+        self._memory = np.zeros(POOL_BYTES + layout.ALIGNMENT, np.uint8)
+        self.address = -(-self._memory.ctypes.data // layout.ALIGNMENT) * layout.ALIGNMENT
         self._asked = 1  # threads that workers have been started for, the caller included
-        self._pause = _seconds_per_pause(_PAUSES(code["pauses"]))
+        self._pause = _seconds_per_pause(_PAUSES(code["rg_pauses"]))
         self._reset()
         at_fork(in_child=self._reset)
 
@@ -105,7 +93,11 @@ class ThreadPool:
     @property
     def threads(self) -> int:
         """How many threads a launch can have by now, the caller's included."""
-        return 1 + int(self._words[16])
+        return 1 + int(self.words(layout.ARRIVED)[0])
+
+    def words(self, at: int, count: int = 1) -> Any:
+        """Words of the memory they meet in, see `layout.py`."""
+        return (ctypes.c_int64 * count).from_address(self.address + at)
 
     def prepare(self, threads: int) -> None:
         """Have workers for so many threads started; they arrive in a moment."""
@@ -120,8 +112,8 @@ class ThreadPool:
         """
         threads = min(threads, MOST_THREADS)
         with self._hiring:
-            self._words[64:80] = list(_mask(allowed_processors()))
-            self._words[38] = placing()
+            self.words(layout.ALLOWED, 16)[:] = _mask(allowed_processors())
+            self.words(layout.PIN)[0] = placing()
             for number in range(self._asked, threads):
                 # Not tried again where it fails: every call would pay for a refusal.
                 self._asked = number + 1
@@ -140,12 +132,12 @@ class ThreadPool:
     def _reset(self) -> None:
         """A team without workers: at the beginning, and in a child of fork, which has no threads
         but the one that forked. Addresses stay what they are."""
-        ctypes.memset(self.address, 0, 1024 + THREAD_BYTES * self.threads)
-        self._renew()
+        ctypes.memset(self.address, 0, layout.WORKERS + layout.WORKER_BYTES * self.threads)
         patience, haste = (max(1, round(t / self._pause)) for t in (PATIENCE, HASTE))
-        self._words[32:36] = [patience, haste, processors(), patience]
-        self._words[SHARE // 8] = self.symbols["rg_share"]
-        self._words[BANDS // 8] = self._words[SWEPT // 8] = 1
+        self.words(layout.PATIENCE, 3)[:] = [patience, haste, processors()]
+        self.words(layout.CAPACITY)[0] = MOST_THREADS
+        self.words(layout.OS, len(self._os))[:] = self._os
+        self._native_reset(self.address)
         self._hiring = own_lock()
         self._asked = 1
 
@@ -164,35 +156,6 @@ def _mask(cpus: set[int]) -> list[int]:
     """1,024 bits, in words, of which those of the processors are set."""
     words = [sum(1 << cpu % 64 for cpu in cpus if cpu // 64 == k) for k in range(16)]
     return [w - (w >> 63 << 64) for w in words]  # the words are signed
-
-
-def _native(text: str) -> dict[str, int]:
-    """Link a module into the process for good; the addresses of its functions."""
-    # opt=0: a fifth of the time to compile, and waiting is none the faster for better code.
-    assembler = Assembler(llvm.get_host_cpu_name(), "", opt=0)
-    linker = assembler.linker()
-    library = llvm.JITLibraryBuilder().add_object_img(assembler.assemble(text).code)
-    library.add_current_process()
-    names = ("rg_share", "dispatch", "launch", "work", "pauses", "renew", "flush")
-    for name in names:
-        library.export_symbol(name)
-    for name, address in _imports():
-        library.import_symbol(name, address)
-    tracker = library.link(linker, "team")
-    found = {name: int(tracker[name]) for name in names}
-    # Workers are in there when the interpreter shuts down and disposes of what it holds.
-    tracker.detach()
-    linker.detach()
-    return found
-
-
-def _imports() -> list[tuple[str, int]]:
-    """Functions that Windows keeps where the linker does not look."""
-    if sys.platform != "win32":
-        return []
-    names = ("WaitOnAddress", "WakeByAddressSingle")
-    kernel = ctypes.WinDLL("kernelbase")
-    return [(n, ctypes.cast(getattr(kernel, n), ctypes.c_void_p).value or 0) for n in names]
 
 
 def _seconds_per_pause(pauses: Callable[[int], None]) -> float:

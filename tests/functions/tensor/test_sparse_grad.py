@@ -10,8 +10,8 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn, optim
-from retrograd.functions.tensor.sparse_grad import EmbeddingLeaf, RowSparse
 from retrograd.errors import IndexRangeError, ShapeError
+from retrograd.functions.tensor.sparse_grad import EmbeddingLeaf, RowSparse
 
 OPTIMIZERS: dict[str, Any] = {
     "SGD": lambda m: optim.SGD(m, lr=0.1),

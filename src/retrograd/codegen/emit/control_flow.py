@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.dag_walk import walk
+from retrograd.codegen.launch_layout import STOPPED
 from retrograd.ir import Dim
 from retrograd.ir.dim import Quotient
 from retrograd.ops.control import Cond, DagScan, Scan, Sized, WhileLoop
-from retrograd.runtime.native.band_text import STOPPED
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import ControlRegion, length_of, regions_of
 from retrograd.schedule.kernel import Kernel

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from retrograd.codegen import types
 from retrograd.codegen.emit import reduce
 from retrograd.codegen.emit.kernel import KernelEmitter
+from retrograd.codegen.launch_layout import STOPPED
 from retrograd.ir import Dim
 from retrograd.ops.control import Scan
-from retrograd.runtime.native.band_text import STOPPED
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import ControlRegion, length_of, regions_of
 from retrograd.schedule.kernel import Kernel

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.control_flow import ControlFlowEmitter
+from retrograd.codegen.launch_layout import LONG_ROWS, STOPPED
 from retrograd.ir import Dim
 from retrograd.ops.control import Scan, WhileLoop
-from retrograd.runtime.native.band_text import STOPPED
-from retrograd.runtime.native.drive_sizes import LONG_ROWS
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.tiling.groups import EACH, TileGroup
 

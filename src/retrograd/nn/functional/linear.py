@@ -11,9 +11,9 @@ from ml_dtypes import finfo
 import retrograd as rg
 from retrograd.eager.listeners import recorders
 from retrograd.eager.modes import is_tracing
-from retrograd.functions.tensor.sparse_grad import look_up
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.random.generator import Generator
+from retrograd.functions.tensor.sparse_grad import look_up
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, provenance
 from retrograd.ir.source import located

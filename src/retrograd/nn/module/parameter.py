@@ -10,8 +10,8 @@ from retrograd.eager.bare_tensor import is_bare
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.eager.program_cache import GRADIENTS
-from retrograd.functions.tensor.sparse_grad import Found, RowSparse, gathered
 from retrograd.errors import GradientError, ShapeError
+from retrograd.functions.tensor.sparse_grad import Found, RowSparse, gathered
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node
 from retrograd.shared import assign

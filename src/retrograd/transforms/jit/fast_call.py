@@ -1,7 +1,7 @@
 """Calls of compiled functions: from arguments to results by the shortest way.
 
 A call that is like an earlier one (the same structure of arguments, the same kinds of leaves, the
-same shapes) needs no look at types or signatures: its *site* has a native function that finds the
+same shapes) needs no look at types or signatures: its *site* has a function in C that finds the
 arrays, and for their shapes the program, runs it and makes the result. Where anything is different,
 nothing was done, and `jit` goes the long way.
 """
@@ -24,7 +24,6 @@ from retrograd.ir import Graph, Node
 from retrograd.runtime import fast_call as native
 from retrograd.runtime.backend import Array, Program, bind
 from retrograd.runtime.executable import Executable
-from retrograd.runtime.native.call_trial import caller
 from retrograd.transforms.jit.pytree_codec import (
     NUMBERS,
     Fixed,
@@ -71,20 +70,9 @@ class FlatArguments:
         return [(i, x) for i, (x, gone) in enumerate(self.given) if gone]
 
 
-_CALLERS: dict[int, native.Caller | None] = {}  # by the address of the code
-
-
-def caller_of(program: Program) -> native.Caller | None:
-    """What calls a program natively, where there is such a thing."""
-    address = program.serving if isinstance(program, Executable) else 0
-    if address and address not in _CALLERS:
-        _CALLERS[address] = caller(address, LazyTensor.handle_class, "_ready", "_form")
-    return _CALLERS.get(address)
-
-
-def is_serving(program: Program) -> bool:
-    """Whether what calls programs natively is there, so that to ask for it takes no time."""
-    return isinstance(program, Executable) and program.is_serving
+def is_served(program: Program) -> bool:
+    """Whether there is the short way to call a program, in C."""
+    return isinstance(program, Executable) and native.serves(LazyTensor.handle_class)
 
 
 class CompiledFunction:
@@ -226,7 +214,7 @@ def given_away(call: FlatArguments) -> list[tuple[int, LazyTensor]]:
 class CacheEntry:
     """A program at known sizes, as a site calls it."""
 
-    __slots__ = ("_donors", "_joins", "_shaped", "traced", "way")
+    __slots__ = ("_donors", "_joins", "_shaped", "record", "traced")
 
     def __init__(self, traced: CompiledFunction, shaped: Any, site: CallSite) -> None:
         joins = not is_plain(traced.structure)
@@ -235,7 +223,7 @@ class CacheEntry:
         donors = [i for i, _ in site.donors]
         self.traced = traced
         self._shaped, self._joins, self._donors = shaped, joins, site.donors
-        self.way = native.CallRecord(
+        self.record = native.CallRecord(
             shaped, site.numbers, donors, traced.captured, puts, root, self, joins
         )
 
@@ -264,8 +252,8 @@ class CacheEntry:
 class CallSite:
     """Calls with arguments of one structure and kinds of leaves.
 
-    `serve(args, kwargs, gone)` is a native function for whole calls, see `runtime/fast_call.py`:
-    what it returns is `MISSED` where it does not know the program, and may be pending, see
+    `serve(args, kwargs, gone)` is a function for whole calls, see `runtime/fast_call.py`: what it
+    returns is `MISSED` where it does not know the program, and may be pending, see
     `CacheEntry.finish`.
     """
 
@@ -273,9 +261,7 @@ class CallSite:
         "_entries", "_met", "_route", "_structure", "_tasks", "_vary", "donors", "numbers", "serve",
     )  # fmt: skip
 
-    def __init__(
-        self, native_caller: native.Caller, call: FlatArguments, kinds: Sequence[Any]
-    ) -> None:
+    def __init__(self, call: FlatArguments, kinds: Sequence[Any]) -> None:
         self._structure = call.structure
         leaves = list(zip(kinds, call.donated, strict=True))
         # What has to be done in Python before: position, class, function. See `prepared`.
@@ -293,10 +279,10 @@ class CallSite:
             (i, at) for i, (at, _, gone) in enumerate(given) if gone and i not in self.numbers
         ]
         if not self._tasks and is_plain(call.structure):
-            self._route = native.CallRoute(native_caller, flatten_program(call.structure, leaves))
+            self._route = native.CallRoute(flatten_program(call.structure, leaves))
             self.serve = self._route.serve
         else:
-            self._route = native.CallRoute(native_caller, taking_leaves(leaves))
+            self._route = native.CallRoute(taking_leaves(leaves))
             self.serve = self._prepare
         self._entries: dict[tuple[Any, ...], CacheEntry] = {}  # by all shapes
         self._met: dict[tuple[Any, ...], None] = {}  # shapes that came once
@@ -334,13 +320,13 @@ class CallSite:
         if len(self._entries) >= SHAPES:
             self._entries = {}
         self._entries[shapes] = CacheEntry(traced, shaped, self)
-        ways = [e.way for e in self._entries.values()]
+        records = [e.record for e in self._entries.values()]
         first = next(iter(self._entries))
         vary = {i for i, (a, b) in enumerate(zip(first, shapes, strict=True)) if a != b}
-        if len(ways) == 1 or not vary <= self._vary:
-            self._vary = vary if len(ways) == 1 else self._vary | vary
-            for way in ways:
-                way.arrange(self._vary)
+        if len(records) == 1 or not vary <= self._vary:
+            self._vary = vary if len(records) == 1 else self._vary | vary
+            for record in records:
+                record.arrange(self._vary)
         else:
-            self._entries[shapes].way.arrange(self._vary)
-        self._route.offer(ways)
+            self._entries[shapes].record.arrange(self._vary)
+        self._route.offer(records)

@@ -50,8 +50,7 @@ from retrograd.transforms.jit.fast_call import (
     CompiledFunction,
     FlatArguments,
     at_hand,
-    caller_of,
-    is_serving,
+    is_served,
 )
 from retrograd.transforms.jit.pytree_codec import LARGEST, Fixed
 from retrograd.transforms.jit.recompile_log import RecompileLog
@@ -210,7 +209,7 @@ class Jit:
         refuse_large(call.leaves)
         for x, label, spec in zip(call.leaves, labels, specs, strict=True):
             call.keys.append(self._classify(x, label, spec, call.arrays))
-        traced, known = self._traced(call)
+        traced = self._traced(call)
         if traced.needs_grad and grad_enabled():  # it closes over tensors that want a gradient
             if is_taped(traced.captured) or not self._compiles_all():
                 return self._recorded(args, kwargs, tensors)
@@ -218,7 +217,7 @@ class Jit:
         self._counts["calls"] += 1
         if asks and (result := traced.run_with_past(call, self._name)) is not MISSED:
             return result
-        if not asks and (known or is_serving(traced.program)):  # that takes a while the first time
+        if not asks:
             self._learn(traced, call)
         return traced.run(call, self._gone_here(*user_place()))
 
@@ -245,12 +244,11 @@ class Jit:
             gone = self._gone = Donated(self._name, code, lasti)
         return gone
 
-    def _traced(self, call: FlatArguments) -> tuple[CompiledFunction, bool]:
-        """The program for the signature of a call, and whether it was there."""
+    def _traced(self, call: FlatArguments) -> CompiledFunction:
+        """The program for the signature of a call."""
         signature = (call.structure, tuple(call.keys), current_backend())
         traced = self._traces.get(signature)
-        known = traced is not None
-        JIT["hits" if known else "misses"] += 1
+        JIT["misses" if traced is None else "hits"] += 1
         if traced is None:
             with self._lock:
                 traced = self._traces.get(signature)
@@ -263,12 +261,11 @@ class Jit:
                         del self._traces[next(iter(self._traces))]
                     self._traces[signature] = traced
                     self._counts["compilations"] += 1
-        return traced, known
+        return traced
 
     def _learn(self, traced: CompiledFunction, call: FlatArguments) -> None:
         """See to it that the next call like this one is recognised."""
-        caller = caller_of(traced.program)
-        if traced.needs_grad or caller is None or len(call.leaves) > LARGEST:
+        if traced.needs_grad or not is_served(traced.program) or len(call.leaves) > LARGEST:
             return
         if any(map(lazy_tensor.is_weak, call.leaves)):
             return
@@ -278,7 +275,7 @@ class Jit:
         with self._lock:
             site = self._all_sites.get(key)
             if site is None:
-                site = CallSite(caller, call, kinds)
+                site = CallSite(call, kinds)
                 if len(self._all_sites) >= CAPACITY:
                     self._all_sites.clear()
                 self._all_sites[key] = site

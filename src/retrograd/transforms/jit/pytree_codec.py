@@ -1,4 +1,4 @@
-"""Taking arguments apart and putting results together, as steps that native code follows.
+"""Taking arguments apart and putting results together, as steps that `fast_call.c` follows.
 
 `flatten_program` lists the steps that find the leaves of arguments of one structure, checking on
 the way that it is this structure; `unflatten_program` those that make a result. They do for one
@@ -78,7 +78,7 @@ def flatten_program(structure: Any, kinds: Sequence[tuple[Any, bool]]) -> list[f
             if node.kind == PyTreeKind.DICT:
                 at = pytree.unflatten(node.one_level(), order) if n else {}
                 keys, order = list(at), sorted(order, key=list(at.values()).__getitem__)
-            steps.append(fast_call.Take(KINDS[node.kind], x, node.type, n, keys))
+            steps.append(fast_call.Take(KINDS[node.kind], x, node.type, n, keys=tuple(keys)))
             todo += [(c, free + i) for c, i in zip(node.children(), order, strict=True)][::-1]
             free += n
     return steps
@@ -94,7 +94,7 @@ def _leaf(x: int, kind: Any, gone: bool) -> fast_call.Take:
     if isinstance(kind, Fixed):
         return fast_call.Take(fast_call.SAME, x, kind.value)
     if issubclass(kind, LazyTensor):
-        return fast_call.Take(fast_call.TENSOR, x, kind, gone)
+        return fast_call.Take(fast_call.TENSOR, x, kind, gone=gone)
     return fast_call.Take(NUMBERS.get(kind, fast_call.ARRAY), x, kind)
 
 
@@ -133,7 +133,7 @@ def _put(structure: Any, leaves: Iterator[int], step: Callable[..., int]) -> int
         return step(KINDS[structure.kind], None, parts)
     # The structure lists keys sorted; the dict has them in the order of the traced result.
     order = pytree.unflatten(structure.one_level(), parts) if parts else {}
-    return step(fast_call.DICT, dict.fromkeys(order), list(order.values()), list(order))
+    return step(fast_call.DICT, dict.fromkeys(order), list(order.values()), tuple(order))
 
 
 def prepared(kind: Any, gone: bool) -> Callable[[Any], Any] | None:

@@ -1,0 +1,97 @@
+"""`fast_call.c` by itself: arrays are compared as they should be, and wrong descriptions refused.
+Calls are the same where there is no compiler."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrograd.runtime import fast_call
+from retrograd.runtime.fast_call import OWNED, READABLE
+
+compiled: Any = fast_call.compiled
+ROOT = Path(__file__).resolve().parents[2]
+needs_c = pytest.mark.skipif(compiled is None, reason="no C compiler was found at installation")
+F32 = np.dtype(np.float32)
+
+
+def entry(frame: np.ndarray, flags: int = READABLE, most: int = sys.maxsize):
+    """One that takes an array of shape (4, 6), and gives none."""
+    specs = compiled.ArraySpecs([(0, F32, (4, 6), flags, most)])
+    return compiled.Entry(specs, compiled.ArraySpecs([]), frame.ctypes.data, 0)
+
+
+@needs_c
+def test_arrays_are_told_apart():
+    frame = np.zeros(1, np.int64)
+    base = np.zeros((4, 6), np.float32)
+    cases: list[tuple[Any, bool]] = [
+        (base, True), (base + 1, True), (base[:2], False), (base.T, False),
+        (base.astype(np.float64), False), (np.asfortranarray(base), False),
+        (base[..., None], False), (base.view(np.recarray), False), (base.astype(">f4"), False),
+        (None, False), (1.0, False), ([base], False),
+    ]  # fmt: skip
+    for array, fits in cases:
+        frame[0] = 0
+        assert entry(frame).enter([array], []) == (0 if fits else -1)
+        assert frame[0] == (array.ctypes.data if fits else 0)
+    assert entry(frame).enter([base, base], []) == -1
+    assert entry(frame).enter([base], [base]) == -1
+
+
+@needs_c
+def test_who_else_has_an_array_and_whose_memory_it_is():
+    frame = np.zeros(1, np.int64)
+    strict = entry(frame, OWNED, 1)
+
+    def fits(arrays) -> bool:
+        return strict.enter(arrays, []) == 0
+
+    def make():
+        return np.zeros((4, 6), np.float32)
+
+    shared, locked = make(), [make()]
+    locked[0].flags.writeable = False
+    assert fits([make()])
+    assert not fits([shared])
+    assert not fits([np.zeros((8, 6), np.float32)[:4]])
+    assert not fits(locked)
+
+
+@needs_c
+@pytest.mark.parametrize("wrong", [
+    lambda: compiled.ArraySpecs([(0, "float32", (4,), 0, 0)]),
+    lambda: compiled.ArraySpecs([(0, F32, ("a",), 0, 0)]),
+    lambda: compiled.ArraySpecs([(0, F32)]),
+    lambda: compiled.ArraySpecs(3),
+    lambda: compiled.Entry(1, 2, 3, 4),
+    lambda: compiled.CallRoute([(0, 1)]),
+    lambda: compiled.CallRoute([(1, 0, tuple, 2, False, [])]),
+    lambda: compiled.CallRoute([]).offer([]),
+    lambda: compiled.CallRoute([]).offer((1,)),
+    lambda: compiled.CallRoute([]).offer((compiled.CallRecord(0, [], [], [], [], 0, 0, 0, 0),)),
+    lambda: compiled.CallRoute([]).serve((), {}),
+    lambda: compiled.CallRecord(0, [], [("float32", 0, ())], [], [], 0, 0, 0, 0),
+    lambda: compiled.CallRecord(0, [], [], [(0, 1, (), [])], [], 0, 0, 0, 0),
+    lambda: compiled.CallRecord(0, [], [], [], [(0,)], 0, 0, 0, 0),
+    lambda: compiled.CallRecord(0, [], [], [], [], 0, 0, 0, 0).arrange(None),
+    lambda: compiled.install(int, None),
+])  # fmt: skip
+def test_wrong_descriptions_are_refused(wrong):
+    with pytest.raises(TypeError):
+        wrong()
+
+
+@pytest.mark.slow
+@needs_c
+def test_tests_of_calls_pass_without_a_compiler():
+    files = ("frontend/test_jit_calls", "frontend/test_jit_donation", "backends/test_donation")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--recorder", "python", "-p", "no:cacheprovider",
+         "-p", "no:xdist", *[f"tests/{f}.py" for f in files]],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
