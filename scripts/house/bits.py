@@ -33,7 +33,8 @@ TWINS = (
     (": gradient jit", ": gradient jit named"),
     (": jit, 1 threads", ": jit, 2 threads"),
     (": gradient jit, 1 threads", ": gradient jit, 2 threads"),
-    (" eager", " scan"),
+    (" eager", " scan"),  # training
+    (" jit", " jit, 2 threads"),
 )
 
 

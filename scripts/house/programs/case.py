@@ -109,10 +109,12 @@ def compiled(case: Case, f: Callable[..., Any], named: bool = False) -> Way:
 
 
 def backward(case: Case) -> Any:
+    """The loss and its gradients; zeros for what it does not depend on, as compiled ones have."""
     arguments = case.tensors(requires_grad=True)
     value = loss(case)(*arguments)
     value.backward()
-    return [value, *(arguments[i].grad for i in case.by())]
+    by = [arguments[i] for i in case.by()]
+    return [value, *(rg.zeros_like(x) if x.grad is None else x.grad for x in by)]
 
 
 def referred(way: Way) -> Any:

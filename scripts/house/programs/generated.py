@@ -41,7 +41,8 @@ def run(program: list[Step], dtype: str) -> Callable[..., Any]:
         values = [rg.astype(x, dtype) for x in (a, b, a * row)]
         for step in program:
             values.append(rg.astype(step.f(*(values[i] for i in step.inputs)), dtype))
-        return [rg.astype(y, "float32" if "16" in dtype else dtype) for y in values[-3:]]
+        results = [*values[-2:], sum(values[1:], values[0])]
+        return [rg.astype(y, "float32" if "16" in dtype else dtype) for y in results]
 
     return f
 
