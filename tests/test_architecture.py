@@ -25,7 +25,7 @@ LEVELS = [
     "schedule", "schedule.tiling", "schedule.memory",
     "codegen", "codegen.math", "codegen.gemm", "codegen.emit", "codegen.sort", "codegen.libcalls",
     "runtime.native", "runtime", "runtime.executors.numpy_mirror", "runtime.executors",
-    "onnx", "viz",
+    "onnx", "viz", "inspect",
     "eager", "functions", "functions.tensor", "functions.linalg", "functions.random",
     "graph", "transforms", "transforms.jit", "transforms.sparse", "tape", "scalar.machine",
     "scalar", "api",

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 # Where the workloads of a checkout may be.
-PLACES = ("retrograd_bench", "benchmarks", "benchmarks.retrograd_bench")
+PLACES = ("benchmarks.harness", "retrograd_bench")
 AGAIN = 40  # calls of what was called before
 WARM = 0.5  # seconds of steps before any that counts
 PAUSE = 0.3  # seconds in which what is prepared in the background gets ready
