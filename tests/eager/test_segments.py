@@ -39,7 +39,7 @@ def cut_after(n: int) -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trace_buffer, "FULL", n)
         patch.setattr(segments, "LONGEST", n)
-        patch.setattr(segments, "cut", watched)
+        patch.setattr(segments, "split", watched)
         PLACES.clear()
         trace_buffer.CURRENT.page.close()
         yield found
@@ -495,7 +495,7 @@ def test_a_wrong_order_of_additions_is_noticed(monkeypatch):
         expected = run()
     with cut_after(3):
         same(run(), expected)
-    monkeypatch.setattr(segment_backward, "_through", wrong)
+    monkeypatch.setattr(segment_backward, "backward_segment", wrong)
     with cut_after(3), pytest.raises(AssertionError):
         same(run(), expected)
 

@@ -255,7 +255,7 @@ def test_names_and_lines_in_errors_are_those_of_this_time():
         messages.append((str(first.value), str(second.value)))
     assert messages[0] == messages[1]
     assert messages[0][0] != messages[0][1]  # the line differs
-    assert "test_pages.py" in messages[0][0]
+    assert "test_trace_cache.py" in messages[0][0]
 
 
 def test_no_grad_cuts_what_is_looked_up():

@@ -57,7 +57,7 @@ def work(monkeypatch):
 
         monkeypatch.setattr(owner, name, call)
 
-    noted(sys.modules[Executable.__module__], "Plan")
+    noted(sys.modules[Executable.__module__], "KernelPlan")
     noted(type(engine()._assembler), "_compile")
     return done
 
@@ -296,21 +296,21 @@ def test_processes_may_start_together(tmp_path):
 def test_a_known_graph_is_neither_planned_nor_compiled(folder, work):
     inputs = arrays((4, 3), (3, 5))
     first = Executable(small(), simplify=True)(inputs)
-    assert work == ["Plan", "_compile"]
+    assert work == ["KernelPlan", "_compile"]
     again = Executable(small(), simplify=True)
     for a, b in zip(first, again(inputs), strict=True):
         assert a.tobytes() == b.tobytes()
-    assert work == ["Plan", "_compile"]
+    assert work == ["KernelPlan", "_compile"]
     assert "dot_general" in again.explain()
     assert again.peak_bytes({}) == again.predicted_peak
-    assert work == ["Plan", "_compile", "Plan"]
+    assert work == ["KernelPlan", "_compile", "KernelPlan"]
 
 
 def test_what_differs_is_compiled_again(folder, work, monkeypatch):
     def made(*args, **options):
-        before = work.count("Plan")
+        before = work.count("KernelPlan")
         Executable(*args, **options)
-        return work.count("Plan") - before
+        return work.count("KernelPlan") - before
 
     graph = small()
     assert made(graph) == 1
@@ -356,11 +356,11 @@ def test_code_that_is_lost_is_compiled_again(folder, work, which, harm):
     path = folder / (key if which == "object" else next(n for n in names if n != key))
     path.write_bytes(path.read_bytes()[:-9]) if harm == "damaged" else path.unlink()
     again = Executable(small())(inputs)
-    assert work.count("Plan") == 2
+    assert work.count("KernelPlan") == 2
     for a, b in zip(first, again, strict=True):
         assert a.tobytes() == b.tobytes()
     Executable(small())
-    assert work.count("Plan") == 2
+    assert work.count("KernelPlan") == 2
 
 
 def test_a_cache_directory_that_vanishes_is_no_error(folder):
@@ -391,7 +391,7 @@ def test_constants(folder, work, dtype):
     x = input_node(spec((3,)), "x")
     graph = Graph([x], [constant(values), constant(none), exp(x)])
     first, again = (Executable(graph)(arrays((3,))) for _ in range(2))
-    assert work.count("Plan") == 1
+    assert work.count("KernelPlan") == 1
     for a, b in zip(first, again, strict=True):
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
     assert again[0].tobytes() == values.tobytes()
@@ -405,7 +405,7 @@ def test_an_index_out_of_range_names_the_node_of_this_process(folder, work):
     inputs = [*arrays((5, 2)), np.array([0, 7, 1])]
     for count in (1, 2):
         program = Executable(graph("picked"))
-        assert work.count("Plan") == count
+        assert work.count("KernelPlan") == count
         with pytest.raises(rg.IndexRangeError, match=r"index 7 on axis 0 of size 5.*picked"):
             program(inputs)
 
@@ -419,7 +419,7 @@ def test_donated_inputs(folder, work):
         listed = arrays((50,))
         at = listed[0].ctypes.data
         assert program.consume(listed)[0].ctypes.data == at
-    assert work.count("Plan") == 1
+    assert work.count("KernelPlan") == 1
 
 
 def test_nothing_is_kept_of_graphs_that_are_not_known_by_their_text(folder, monkeypatch):

@@ -373,7 +373,7 @@ def test_a_refusal_names_operation_value_and_line(Value, name, use):
     x = Value(2.0, label="rate")
     y = x * 3
     y.label = "rate"
-    with pytest.raises(rg.DTypeError, match=rf"asked for {name} with .*'rate'.*test_value.py:\d+"):
+    with pytest.raises(rg.DTypeError, match=rf"asked for {name} with .*'rate'.*test_scalar.py:\d+"):
         use(x, y)
     assert x * 2 + 1 > 4  # and all goes on
 
@@ -381,7 +381,7 @@ def test_a_refusal_names_operation_value_and_line(Value, name, use):
 def test_the_data_of_a_result_cannot_be_set(Value):
     y = Value(1.0, label="x") * 2
     y.label = "twice"
-    said = r"Value\(data=2.0.*'twice'.*computed by \*.*test_value.py:\d+.*y.data = 3.0"
+    said = r"Value\(data=2.0.*'twice'.*computed by \*.*test_scalar.py:\d+.*y.data = 3.0"
     with pytest.raises(rg.GradientError, match=said):
         y.data = 3.0
     with pytest.raises(rg.GradientError, match="gradient of its own"):

@@ -304,7 +304,7 @@ def test_a_tape_holds_the_results_and_not_the_steps():
 def test_python_choices_in_a_body_say_what_to_use():
     with pytest.raises(TraceError, match=r"rg\.cond") as caught:
         rg.scan(lambda c, x: (c if c > 0 else -c, x), 1.0, rg.ones(3))
-    assert "test_control.py" in str(caught.value)
+    assert "test_control_flow.py" in str(caught.value)
     with pytest.raises(TraceError, match="traced"):
         rg.while_loop(lambda s: bool(s < 3), lambda s: s + 1, rg.tensor(0))
 
@@ -356,7 +356,7 @@ def test_refuses(call, error, words):
     with pytest.raises(error, match=words) as caught:
         call()
     if error is not OptionError:
-        assert "test_control.py" in str(caught.value) or "structure" in str(caught.value)
+        assert "test_control_flow.py" in str(caught.value) or "structure" in str(caught.value)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -365,10 +365,10 @@ def test_a_loop_without_end(backend):
         f = rg.jit(lambda x: rg.while_loop(lambda y: y > 0, lambda y: y + 1, x, max_steps=1000))
         with pytest.raises(LoopLimitError, match="after 1000 steps") as caught:
             f(rg.tensor(1.0)).item()
-        assert "test_control.py" in str(caught.value)
+        assert "test_control_flow.py" in str(caught.value)
         assert f(rg.tensor(-1.0)).item() == -1
         endless = lambda x: rg.while_loop(lambda y: y > 0, lambda y: y + 1, x, max_steps=9)
-        with pytest.raises(LoopLimitError, match=r"test_control\.py"):
+        with pytest.raises(LoopLimitError, match=r"test_control_flow\.py"):
             endless(rg.tensor(1.0)).item()
         exact = rg.while_loop(lambda y: y < 3, lambda y: y + 1, rg.tensor(0.0), max_steps=3)
         assert exact.item() == 3

@@ -24,7 +24,7 @@ def ways(monkeypatch):
         return result
 
     slopes = grad.cached_gradients
-    monkeypatch.setattr(grad, "slopes", noted)
+    monkeypatch.setattr(grad, "cached_gradients", noted)
     return found
 
 

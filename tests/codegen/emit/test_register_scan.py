@@ -19,7 +19,7 @@ def written(monkeypatch):
             found.append(kernel)
             return super().write_region(kernel)
 
-    monkeypatch.setattr(module, "StepWriter", Noticed)
+    monkeypatch.setattr(module, "RegisterScanEmitter", Noticed)
     return found
 
 

@@ -81,7 +81,7 @@ def test_refused(case: int) -> None:
     call, error, message = CASES[case]
     with pytest.raises(error, match=message) as caught:
         call()
-    assert "test_functional_errors.py" in str(caught.value), "the user's line"
+    assert "test_errors.py" in str(caught.value), "the user's line"
 
 
 def test_dropout_variants() -> None:

@@ -135,7 +135,7 @@ def test_using_a_donated_tensor(use, looked, calls):
     if looked:
         x.tolist()
     step(x)
-    with pytest.raises(rg.DonatedError, match=r"donated to .*test_jit_donation.py.*return"):
+    with pytest.raises(rg.DonatedError, match=r"donated to .*test_donation.py.*return"):
         use(x)
 
 

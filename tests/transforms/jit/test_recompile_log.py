@@ -96,7 +96,7 @@ def test_why_something_is_compiled_again():
         strict=True,
     ):
         assert words in text
-        assert "test_jit_shapes.py" in text
+        assert "test_recompile_log.py" in text
 
 
 def test_it_warns_if_asked_to():

@@ -27,7 +27,7 @@ def test_a_call_that_does_not_fit_says_where_what_was_compared(backend):
             assert f(rg.ones((n, 3))).tolist() == [[2.0] * 3] * n
         for _ in range(3):
             with pytest.raises(
-                rg.ShapeError, match=r"N != 5.*test_assuming.py:\d+ in branch.*N = 5"
+                rg.ShapeError, match=r"N != 5.*test_shape_guards.py:\d+ in branch.*N = 5"
             ):
                 f(rg.ones((5, 3)))
         assert f(rg.ones((8, 3))).sum().item() == 48

@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.transforms.jacobian import dense_hessian, dense_jacobian
 from retrograd.transforms.scope import ArgNums
-from retrograd.transforms.sparse.sparse_jacobian import sparse_form, sparse_hessian, sparse_jacobian
+from retrograd.transforms.sparse.derivatives import sparse_form, sparse_hessian, sparse_jacobian
 
 __all__ = ["hessian", "jacobian"]
 
