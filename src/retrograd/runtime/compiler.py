@@ -93,7 +93,7 @@ class Compiler:
 
     def _linked(self, text: str, names: Sequence[str]) -> Any:
         """Functions of a module, by name, for as long as there is this engine."""
-        library = llvm.JITLibraryBuilder().add_object_img(self._assembler.assemble(text).code)
+        library = llvm.JITLibraryBuilder().add_object_img(self._hasty.assemble(text).code)
         if not self.machine.fma:
             library.add_current_process()  # where what rounds once is a function
         for name in names:
