@@ -16,12 +16,14 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-torch lint format docs ui native bench env clean distclean
+.PHONY: help demo test test-all test-exhaustive test-torch lint format docs ui native bench env \
+	clean distclean
 
 help:
 	@echo 'make demo        train the GPT on the bundled names, print samples, draw its gradient'
 	@echo 'make test        the tests in brief: a sample of each sweep, no slow ones'
 	@echo 'make test-all    every test: whole sweeps, and the slow ones'
+	@echo 'make test-exhaustive  what takes hours: more seeds, more sizes'
 	@echo 'make test-torch  install PyTorch (large), then the tests that compare with it'
 	@echo 'make lint        ruff check, ruff format --check, mypy'
 	@echo 'make format      mend what ruff can mend'
@@ -40,7 +42,10 @@ test: $(TEST)
 	$(PYTEST) --sample -m 'not slow and not torch' --durations=10
 
 test-all: $(TEST)
-	$(PYTEST) --durations=20
+	$(PYTEST) -m 'not exhaustive' --durations=20
+
+test-exhaustive: $(TEST)
+	$(PYTEST) -m exhaustive --durations=20
 
 test-torch: $(TORCH)
 	$(PYTEST) -m torch

@@ -1,6 +1,7 @@
 """Settings of all tests: hypothesis reproducible, so that a failure in CI is one at home; nothing
 compiled is taken from, or left in, the user's cache; records are made in Python or in C."""
 
+import gc
 import importlib
 import itertools
 import os
@@ -73,3 +74,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = sampling.left_out(items)
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_collection_finish() -> None:
+    """What stands until the end, modules and thousands of items, is not looked through by every
+    collection of garbage."""
+    gc.collect()
+    gc.freeze()

@@ -65,7 +65,7 @@ def test_both_recorders_give_the_same_bits_errors_forms_and_programs():
     )
     assert there.stderr == ""
     assert there.stdout.splitlines() == here.splitlines()
-    assert len(here.splitlines()) > 90
+    assert len(here.splitlines()) > 50
 
 
 @needs_both
@@ -76,7 +76,7 @@ def test_tests_of_recording_pass_in_python():
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--recorder", "python", "-p", "no:cacheprovider",
          "-p", "no:xdist", "-k", names, *["--sample", "-m", "not slow"] * sampling.is_sampling,
-         *sampled(files, 3, "files")],
+         *sampled(files, 2, "files")],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
@@ -217,7 +217,7 @@ def work(k):
 """
 
 
-@pytest.mark.parametrize("times", [20, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [20, pytest.param(300, marks=pytest.mark.slow)])
 def test_threads_may_record_for_the_first_time_what_others_do(times):
     """Lines that were never run, so that all that is remembered of them is made meanwhile."""
     e = np.exp([0.5, 1.5])
@@ -321,12 +321,12 @@ def test_tensors_held_by_deep_structures_are_freed_one_by_one():
 def test_long_chains_are_freed_without_recursion():
     x = rg.tensor([1.0])
     first = last = x * 1.5
-    for _ in range(300_000):
+    for _ in range(60_000):
         new = object.__new__(rg.Tensor)
         last._grad = new
         last = new
     del first, last, new
-    many = [x * 1.5 for _ in range(300_000)]
+    many = [x * 1.5 for _ in range(60_000)]
     del many
     assert (x * 1.5).tolist() == [1.5]
 

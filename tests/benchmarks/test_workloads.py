@@ -65,6 +65,7 @@ def test_mlp_begins_with_the_loss_of_its_weights() -> None:
 
 @pytest.mark.parametrize("peer", ["retrograd", "torch_geometric"])
 @pytest.mark.parametrize("workload", ["W6-dense", "W6-sparse"])
+@pytest.mark.sample(1)
 def test_gcn_begins_with_the_loss_of_its_weights(workload: str, peer: str) -> None:
     d, p = gcn.data(), [w.astype(float) for w in gcn.weights()]
 

@@ -36,8 +36,8 @@ def learned(folder: Path, disk: bool = True, **options: Any) -> dict[str, list[s
     """What models have learned after each step, by a process of its own."""
     how = {
         "models": sampled(["mlp", "cnn", "gpt"], 1), "start": 0, "stop": STEPS,
-        "folder": str(folder),
-        "save": [], "look": False, "tier": "as it comes", "threads": 1, "full": 0, **options,
+        "folder": str(folder), "save": [], "look": False, "tier": "as it comes", "threads": 1,
+        "full": 0, **options,
     }  # fmt: skip
     (folder / "disk").mkdir(mode=0o700, exist_ok=True)
     done = subprocess.run(

@@ -58,7 +58,7 @@ def test_every_public_function_is_called():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sample(100)
+@pytest.mark.sample(60)
 def test_the_first_use_compiles_nothing(name, compiled):
     compute(calls(Arrays(3))[name]())
     assert not compiled
@@ -66,7 +66,7 @@ def test_the_first_use_compiles_nothing(name, compiled):
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sample(100)
+@pytest.mark.sample(60)
 def test_a_shape_never_seen_compiles_nothing(name, compiled):
     if "conv" in name:
         multiply_matrices()

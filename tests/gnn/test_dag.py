@@ -79,6 +79,7 @@ CELLS = {
 
 
 @pytest.mark.parametrize("kind", list(CELLS))
+@pytest.mark.sample(1)
 def test_cells_against_finite_differences(kind: str) -> None:
     rng = np.random.default_rng(4)
     cell = CELLS[kind]()

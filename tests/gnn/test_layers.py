@@ -232,7 +232,7 @@ WIDE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", list(WIDE))
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_no_bit_depends_on_the_order_of_a_batch_or_on_threads(kind: str) -> None:
     """Features, gradients of inputs and weights, and readouts; with graphs sorted by what they
     are, gradients of parameters too."""

@@ -64,7 +64,7 @@ def beyond(name, graph, arrays):
 
 
 @pytest.mark.parametrize("name", sorted(set(RECORDS) & set(RULES)))
-@pytest.mark.sample(50)
+@pytest.mark.sample(25)
 def test_every_op_agrees_with_the_reference(name):
     done = 0
     for sample in RECORDS[name].samples():

@@ -71,7 +71,7 @@ def updates(count: int, rows: int | Dim) -> Graph:
 
 @pytest.mark.parametrize("rows", [4, 4096, Dim("N")], ids=["small", "threaded", "symbolic"])
 @pytest.mark.parametrize("make", [chain, backwards, training, updates])
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_compiling_is_linear(make, rows):
     """Optimising, planning, deciding what threads share, placing memory, writing the text."""
 

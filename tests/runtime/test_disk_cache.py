@@ -282,6 +282,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert run("off") == (first, compiled)
 
 
+@pytest.mark.slow
 def test_processes_may_start_together(tmp_path):
     found = []
     threads = [threading.Thread(target=lambda: found.append(run(tmp_path))) for _ in range(3)]
@@ -471,6 +472,7 @@ print(f(np.arange(3.0)).item())
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits a process of its own")
 @pytest.mark.parametrize("trouble", ["full", "a file", "nowhere"])
+@pytest.mark.sample(1)
 def test_a_process_that_cannot_keep_anything_compiles(tmp_path, trouble):
     """With a disk that takes no more, and with a cache that cannot be a directory."""
     folder = tmp_path / "cache"

@@ -173,6 +173,7 @@ def test_a_graph_may_start_at_inner_nodes() -> None:
     assert_same(Graph([flat], [exp(y), y]), [sample((6,), float32)])
 
 
+@pytest.mark.slow
 def test_deep_chains_need_no_recursion() -> None:
     x = input_node(spec((3,)), "x")
     y: Node = x

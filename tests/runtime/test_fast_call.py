@@ -72,6 +72,7 @@ def served(f, *args):
 
 
 @pytest.mark.parametrize("donate", [(), (0,)])
+@pytest.mark.sample(1)
 def test_references(donate):
     f = rg.jit(step, donate=donate)
     x, scale = np.ones(3, np.float32), 12345.678

@@ -48,7 +48,7 @@ def test_thousands_of_paddings_and_turns():
 
 
 @pytest.mark.parametrize("rows", [3, Dim("N")], ids=str)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_deep_chains(rows):
     x = y = given(rows)
     for k in range(2 * LONG):

@@ -14,7 +14,7 @@ BLOCK = 10  # graphs in one test
 
 @pytest.mark.parametrize("block", range(8))
 @pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_random_graphs(block: int, symbolic: bool) -> None:
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
         b = Builder(seed, float64 if seed % 3 else float32, symbolic)

@@ -15,23 +15,27 @@ from tests.sampling import sampled
 
 @pytest.mark.parametrize("name", [n for n in RECORDS if n != "input"])
 def test_samples(name: str) -> None:
+    check_samples(name)
+
+
+def check_samples(name: str, slack: float = 1.0) -> None:
     """All samples of a record in one graph: one compilation, and nodes that do not mix up."""
     record = RECORDS[name]
     inputs: list[Node] = []
     outputs: list[Node] = []
     arrays: list[Array] = []
-    for sample in sampled(record.samples(), 3, name):
+    for sample in sampled(record.samples(), 2, name):
         nodes = sample.nodes()
         inputs += nodes
         outputs.append(sample.op(*nodes))
         arrays += sample.inputs
     ulps = max(4 * record.ulps, 16)
     # Near a zero, as y1 has one at 2.197, the reference itself is only absolutely right.
-    assert_same(Graph(inputs, outputs), arrays, ulps, scale=record.absolute / ulps)
+    assert_same(Graph(inputs, outputs), arrays, ulps, scale=slack * record.absolute / ulps)
 
 
 @pytest.mark.parametrize("name", [n for n, r in RECORDS.items() if r.symbolic])
-@pytest.mark.sample(70)
+@pytest.mark.sample(25)
 def test_symbolic_sizes(name: str) -> None:
     for case in sampled(RECORDS[name].symbolic, 1, name):
         nodes = [input_node(t) for t in case.types]

@@ -315,7 +315,7 @@ def test_idle_workers_use_no_processor_time(made):
 
 @pytest.mark.parametrize("options", [(), ("-X", "dev")], ids=["plain", "dev"])
 @pytest.mark.parametrize("nap", [0, 0.01], ids=["spinning", "asleep"])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_a_process_ends_as_it_should(options, nap):
     said = script(
         f"""

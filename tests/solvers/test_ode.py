@@ -68,6 +68,7 @@ def test_gradients_in_everything():
     np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_second_derivatives_and_forward_mode():
     f = lambda a: decay(a, np.array(1.5), np.array(2.0))
     a = np.array(0.7)
@@ -77,6 +78,7 @@ def test_second_derivatives_and_forward_mode():
     assert rg.jit(rg.grad(f))(a).item() == pytest.approx(rg.grad(f)(a).item(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_modes_agree_where_the_solution_is_inexact():
     """Both are derivatives of the steps that were made."""
 
@@ -100,6 +102,7 @@ def hunt(p, y0, ts, gradient):
 
 
 @pytest.mark.parametrize("gradient", ["discrete", "adjoint"])
+@pytest.mark.sample(1)
 def test_gradients_against_differences(gradient):
     args = np.array([1.5, 1.0, 3.0]), np.array([1.0, 0.5]), np.array([0.0, 0.5, 1.2, 2.0])
     found = rg.grad(hunt, argnums=(0, 1, 2))(*args, gradient)
@@ -122,6 +125,7 @@ def test_the_adjoint_of_trees_of_samples_and_of_nothing():
     assert still(np.array(2.0)).item() == 1
 
 
+@pytest.mark.slow
 def test_samples_have_steps_of_their_own():
     rates = np.array([0.1, 1.0, 30.0])
     solve = lambda a: rg.odeint(lambda t, y: -a * y, np.array(1.0), [0.0, 1.0])[-1]

@@ -11,6 +11,7 @@ from retrograd import shared
 
 SCRIPT = Path(__file__).with_name("forking.py")
 SOURCE = Path(shared.__file__).parents[1]
+KINDS = ("compile", "backward", "team", "eager", "value")  # of work
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 
@@ -31,7 +32,9 @@ def test_children_of_a_process_at_work():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["compile", "backward", "team", "eager", "value", "all"])
+@pytest.mark.parametrize(
+    "kind", ["all", *[pytest.param(k, marks=pytest.mark.exhaustive) for k in KINDS]]
+)
 @pytest.mark.parametrize("background", ["0", "1"])
 def test_many_children(kind, background, tmp_path):
     said = ends_of(kind, 25, 7, RETROGRAD_BACKGROUND=background, RETROGRAD_CACHE_DIR=str(tmp_path))

@@ -271,7 +271,7 @@ def sweep(make: Callable[[], Case], samples: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("make", CASES)
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_interrupts(make):
     make().after()  # once, so that most of what follows is known
     sweep(make, 12, 0)
@@ -281,6 +281,12 @@ def test_interrupts(make):
 @pytest.mark.parametrize("make", CASES)
 def test_many_interrupts(make):
     sweep(make, 150, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("make", CASES)
+def test_interrupts_nearly_everywhere(make):
     make().after()
     sweep(make, 3000, 2)
 

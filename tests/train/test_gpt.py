@@ -96,6 +96,7 @@ def test_the_validation_loss_is_the_mean_over_all_tokens_held_out() -> None:
 
 # -- training --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.sample(1)
 def test_it_learns(tmp_path: Path, batch: int) -> None:
     outcome = train(DOCUMENTS, tmp_path, steps=120, batch=batch, held_out=0.0, **SMALL)
     assert outcome.validation_loss is None
@@ -105,6 +106,7 @@ def test_it_learns(tmp_path: Path, batch: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.sample(1)
 def test_a_stopped_and_resumed_run_ends_with_the_same_bytes(tmp_path: Path, number: int) -> None:
     options = {**SMALL, "steps": 12, "checkpoint_every": 4}
     whole = train(DOCUMENTS, tmp_path / "whole", **options)

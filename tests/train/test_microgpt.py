@@ -56,6 +56,7 @@ def test_losses_are_those_of_the_reference_step_by_step(backend: str) -> None:
             assert trainer.advance()[0] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_weights_after_some_steps_are_those_of_the_reference() -> None:
     trainer, reference = pair(steps=4, dtype="float64")
     for step in range(4):

@@ -166,6 +166,7 @@ def test_policies_there_are_not(policy):
         rg.checkpoint(lambda x: x, policy=policy)
 
 
+@pytest.mark.slow
 def test_a_budget_is_kept_by_the_gradient_of_a_part():
     """Whatever is around: what the part adds to the peak is within its budget."""
     w, x, unit = rg.spec((32, 32)), rg.spec((1024, 32)), 4 * 32 * 1024
@@ -191,6 +192,7 @@ def test_a_budget_counts_gradients_of_what_is_differentiated():
         rg.trace(rg.grad(f), ws, x)
 
 
+@pytest.mark.slow
 def test_budgets_for_named_sizes():
     f = rg.checkpoint(lambda x: rg.exp(rg.sin(x)), policy=1000)
     with pytest.raises(rg.OptionError, match=r'sizes=\{"N": ...\}'):
@@ -219,7 +221,7 @@ def test_cuts_are_looked_for_once():
 
 
 @pytest.mark.parametrize("seed", range(25))
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 def test_random_functions_under_random_policies(seed):
     """Pieces may be cut anywhere, and anything may be kept."""
     with rg.backend("llvm" if seed < 3 else "reference"):
@@ -295,6 +297,7 @@ def elementwise_loss(kind, group, wrap):
 
 @pytest.mark.parametrize("kind", ELEMENTWISE)
 @pytest.mark.parametrize("depth", [16, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.sample(1)
 def test_the_peak_of_elementwise_layers_falls(kind, depth):
     """Groups of sqrt(n) layers: what enters them, and the inside of one with its gradients."""
     shape, x = ELEMENTWISE[kind][0], rg.spec((256, 256))
@@ -310,6 +313,7 @@ def test_the_peak_of_elementwise_layers_falls(kind, depth):
 
 
 @pytest.mark.parametrize("kind", ELEMENTWISE)
+@pytest.mark.sample(1)
 def test_the_bits_of_elementwise_layers(kind):
     shape = ELEMENTWISE[kind][0]
     ps = [tuple(RNG.normal(size=(2, *shape)).astype(np.float32)) for _ in range(6)]

@@ -61,6 +61,7 @@ def test_what_the_optimizer_did():
     assert len(kept) == len(document(graph.optimize())["nodes"])
 
 
+@pytest.mark.slow
 def test_linear_in_size():
     one, two = graphs.chain(20_000), graphs.chain(20_001)
     found, _ = changes(one, two)

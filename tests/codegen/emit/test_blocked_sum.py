@@ -73,6 +73,7 @@ def in_every_tier(
 
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
+@pytest.mark.sample(1)
 def test_scatters(dtype: DType, monkeypatch: Any) -> None:
     nodes: list[Node] = []
     others: list[Node] = []
@@ -156,6 +157,7 @@ def test_scans(dtype: DType, monkeypatch: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
+@pytest.mark.sample(1)
 def test_threads(dtype: DType) -> None:
     """Large enough for threads to share it."""
     rng = np.random.default_rng(0)

@@ -84,6 +84,7 @@ def test_in_a_scan(start):
 
 @pytest.mark.parametrize("start", range(0, 8, 4))
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_in_a_scan_that_threads_go_through(start, monkeypatch):
     gather_threads()
     for seed in range(start, start + 4):

@@ -43,7 +43,7 @@ def _op(name: str) -> Write:
 
 
 @pytest.mark.parametrize("dtype", REALS, ids=str)
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_elementwise(dtype: DType) -> None:
     """Every op of the table, on special and on moderate values."""
     # What is not in the emitter's table is a call of the reference, see

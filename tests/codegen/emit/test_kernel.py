@@ -62,7 +62,7 @@ OSCILLATING = {"digamma", "j0", "j1", "y0", "y1", "bessel_j", *incomplete.FUNCTI
 
 
 @pytest.mark.parametrize("dtype", REALS, ids=str)
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_elementwise(dtype: DType) -> None:
     """All elementwise ops of a dtype in one graph: special values, then moderate ones."""
     inputs = [input_node(spec((61,), dtype), f"x{i}") for i in range(3)]
@@ -101,7 +101,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, int8, int32, uint64, bool_], ids=str)
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_reductions(dtype: DType) -> None:
     for shape, axes in SHAPES:
         x = input_node(spec(shape, dtype), "x")

@@ -99,7 +99,7 @@ def the_same_for_threads_and_tiers(f, differentiated):
 
 @pytest.mark.parametrize("f", FORMS)
 @pytest.mark.parametrize("differentiated", [False, True])
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_threads_and_tiers_change_no_bit(f, differentiated):
     graph = the_same_for_threads_and_tiers(f, differentiated)
     wanted = 3 if f is loops_in_a_choice_in_a_scan else 1
@@ -153,7 +153,7 @@ def shared_walks(bands, within=False):
 
 @pytest.mark.parametrize("f", [walks_in_a_scan, walks_in_a_loop, a_walk_in_a_choice])
 @pytest.mark.parametrize("differentiated", [False, True])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_threads_share_the_levels_of_walks_in_regions(f, differentiated):
     graph = the_same_for_threads_and_tiers(f, differentiated)
     assert shared_walks(KernelPlan(graph.optimize()).bands) >= 1 + differentiated

@@ -205,6 +205,7 @@ def multiplied(v: list[Node]) -> list[Node]:
 
 
 @pytest.mark.parametrize("dtype", [float32, pytest.param(float64, marks=pytest.mark.slow)], ids=str)
+@pytest.mark.slow
 def test_products(dtype: DType) -> None:
     """By loops, by either routine, and by NumPy; of any layout."""
     m, k, n = map(Dim, "MKN")
@@ -280,6 +281,7 @@ def test_contractions_over_two_axes(shapes: Any, axes: tuple[int, int]) -> None:
             same(p([a, b])[0], wanted, sizes)
 
 
+@pytest.mark.slow
 def test_sums_that_bands_take_up_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over rows of an element, from where the block before left them: beyond a group of products,
     with totals that wait. Bits are those of the same kernels one after the other."""

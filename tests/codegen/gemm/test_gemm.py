@@ -70,7 +70,7 @@ def expected(arrays, turned):
 
 @pytest.mark.parametrize("turned", LAYOUTS, ids=str)
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_products_of_many_sizes(monkeypatch, turned, dtype):
     """Right, inside of their memory, and to the bit what loops give."""
     for m, k, n in SIZES:

@@ -63,7 +63,7 @@ def same(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], what: object
 @pytest.mark.parametrize("turned", LAYOUTS, ids=str)
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
 @pytest.mark.parametrize("count", [1, 3], ids=["one", "stack"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_one_program_for_all_sizes(turned: Any, dtype: Any, count: int) -> None:
     """One program, to the bit what programs of known sizes give."""
     batch = () if count == 1 else (Dim("S"),)
@@ -132,6 +132,7 @@ def rowwise(x: Any, y: Any) -> Any:
 @pytest.mark.parametrize(
     ("f", "shapes"), [(stacked, ("SNK", "SKM")), (rowwise, ("SNK", "SNK"))], ids=["stack", "rows"]
 )
+@pytest.mark.sample(1)
 def test_blocks_by_bytes(
     f: Any, shapes: tuple[str, str], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +156,7 @@ def test_blocks_by_bytes(
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.slow
 def test_loops_of_few_rows(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop whose rows have a name: one thread goes through few of them in one go."""
     monkeypatch.setattr(executable, "GRAIN", 0)

@@ -171,7 +171,7 @@ def unary_results(dtype: DType) -> tuple[Array, dict[str, Array]]:
 @needs_long_doubles
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", [name for name in UNARY if UNARY[name][0]])
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 def test_dense(name: str, dtype: DType) -> None:
     exact, _, bound = UNARY[name]
     assert exact is not None

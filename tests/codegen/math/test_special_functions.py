@@ -193,7 +193,7 @@ BINARY: dict[str, tuple[Any, tuple[Array, ...], Callable[..., float], Any]] = {
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", BINARY)
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 def test_several_arguments(name: str, dtype: DType) -> None:
     exact, arrays, bound, least = BINARY[name]
     assert_close(name, exact, arrays, bound, dtype, least)

@@ -148,7 +148,7 @@ def test_constants_and_random_numbers(check: Any, run: Any) -> None:
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("run", [compiled, eager, by_reference])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", [20, 23, 26])
+@pytest.mark.parametrize("size", [20, 23, pytest.param(26, marks=pytest.mark.exhaustive)])
 def test_up_to_many_millions(check: Any, run: Any, kind: str, size: int) -> None:
     with rg.num_threads(1 + size % 2):
         check(kind, 1 << size, run)

@@ -286,7 +286,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Array]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 def test_derivatives(name: str) -> None:
     """First order of the value, second of the gradient; forward mode beside reverse."""
     f, x = FUNCTIONS[name]
@@ -311,7 +311,7 @@ THIRD = ["det", "inv", "qr tall", "svd wide", "eigh", "lu tall", "expm", "pinv t
 
 
 @pytest.mark.parametrize("name", THIRD)
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_third_derivatives(name: str) -> None:
     """Along a line, by reverse mode three times."""
     f, x = FUNCTIONS[name]

@@ -123,7 +123,7 @@ def eye(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", IDENTITIES)
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_to_third_order(name: str) -> None:
     with rg.backend("reference"):
         same(*IDENTITIES[name], POINTS["complex"], tolerance=1e-10)
@@ -381,6 +381,7 @@ SYMMETRIC: dict[str, tuple[F, F, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
+@pytest.mark.sample(3)
 def test_hessians_of_symmetric_functions(name: str, backend: str) -> None:
     f, g, points = SYMMETRIC[name]
     for point in points:

@@ -189,7 +189,7 @@ def test_functions_that_are_others_of_a_turned_number(name: str, backend: str) -
 
 @pytest.mark.parametrize("dtype", [complex64, complex128], ids=str)
 @pytest.mark.parametrize("name", UNARY)
-@pytest.mark.sample(14)
+@pytest.mark.sample(7)
 def test_accuracy(name: str, dtype) -> None:
     """Each result, as a number, within some units of rounding of the true value, over wide ranges
     of both parts; near zeros and branch points of a function too."""
@@ -262,7 +262,7 @@ def test_division_by_zero() -> None:
 @pytest.mark.parametrize(
     "n", [1, 2, 3, 7, 16, 60, 96, 97, 100, 101, 128, 194, 1000, 1009, 4096, 30030]
 )
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_transforms_of_all_kinds_of_sizes(n: int) -> None:
     rng = np.random.default_rng(n)
     for dtype, tolerance in ((np.complex64, 2e-6), (np.complex128, 4e-15)):
@@ -303,6 +303,7 @@ def test_matrices_are_not_taken_apart_between_operations() -> None:
     assert "concat" in [n.op for n in graph.body]
 
 
+@pytest.mark.slow
 def test_graphs_inside_of_operations_run_on_pairs_too() -> None:
     """Loops and choices with complex numbers inside, among the carries, or nowhere else."""
     rng = np.random.default_rng(0)

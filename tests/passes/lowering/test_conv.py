@@ -84,7 +84,7 @@ def with_gradients(op: Op, types: Sequence[Any]) -> Graph:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sample(20)
+@pytest.mark.sample(10)
 def test_convolution_and_both_gradients(name: str, dtype: str) -> None:
     op, *shapes = CASES[name]
     graph = with_gradients(op, [spec(tuple(s), dtype) for s in shapes])

@@ -81,7 +81,7 @@ WORKING = [
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("op", WORKING, ids=str)
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 def test_each_thread_has_its_workspace(op: Op, named: bool, dtype: str) -> None:
     shape = (Dim("B"), Dim("N"), Dim("N")) if named else (300, 20, 20)
     x = input_node(spec(shape, dtype))
@@ -149,6 +149,7 @@ except np.linalg.LinAlgError as error:
 """
 
 
+@pytest.mark.slow
 def test_another_process_finds_routines_by_name(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     outputs = [
@@ -168,7 +169,7 @@ FACTORS = [
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex64"])
 @pytest.mark.parametrize("op", FACTORS, ids=str)
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 def test_the_same_bits_for_known_and_named_sizes(op: Op, dtype: str) -> None:
     """Small matrices get code of their own where their sizes are known."""
     n, k = Dim("N"), Dim("K")

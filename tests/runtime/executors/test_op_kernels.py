@@ -247,7 +247,7 @@ def test_searches_in_what_is_not_sorted_are_compiled() -> None:
     [((5,), 0), ((70,), 0), ((3, 33), 1), ((33, 3), 0), ((4, 17, 1), 1), ((2, 3, 4), 1)],
     ids=str,
 )  # fmt: skip
-@pytest.mark.sample(30)
+@pytest.mark.sample(15)
 def test_scans(name: str, shape: tuple[int, ...], axis: int, reverse: bool, dtype) -> None:
     rng = np.random.default_rng(axis)
     op = lookup(name)(axis, reverse)
@@ -279,7 +279,7 @@ def value(node: Node, arrays: Sequence[Array]) -> Array:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 def test_factors_and_what_is_solved_by_them(n: int, dtype) -> None:
     a, b = matrices((n, n), dtype), matrices((n, 3), dtype, 2)
     assert_without_code(lookup("lu")(), [a])
@@ -337,7 +337,7 @@ def test_least_squares_of_what_may_lack_rank_are_compiled() -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 def test_spectra(n: int, dtype) -> None:
     a = matrices((2, n, n), dtype)
     for name in ("eigh", "eigvalsh", "eig", "eigvals"):

@@ -93,7 +93,7 @@ def masked(rows: int, keys: int) -> Array:
     (409, 409, 13, "causal"), (401, 403, 16, "plain"), (412, 397, 7, "boolean"),
     (409, 409, 8, "boolean and causal"), (403, 401, 5, "added"),
 ])  # fmt: skip
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_against_numpy(queries, keys, width, kind, monkeypatch):
     monkeypatch.setattr(cost_model, "FAR", 1 << 20)
     arrays = given((2, 2, queries), width, keys)
@@ -203,7 +203,7 @@ def finished(q: Any, k: Any, v: Any) -> Any:
 
 @pytest.mark.parametrize("loss", [turned, paired, finished])
 @pytest.mark.parametrize("far", [8, 1 << 30])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_bits_where_not_everything_goes_row_by_row(tiny, loss, far):
     tiny.setattr(groups, "CACHE", 8)
     tiny.setattr(cost_model, "FAR", far)
@@ -247,7 +247,7 @@ SHAPES = [((3, 5), 4, 7), ((2, 3, 9), 3, 11), ((2, 17), 16, 33), ((2, 2, 6), 1, 
 
 @pytest.mark.parametrize(("shape", "width", "keys"), SHAPES, ids=str)
 @pytest.mark.parametrize(("cache", "causal"), [(8, True), (100, False)])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_bits_are_those_of_kernels_in_turn(tiny, shape, width, keys, cache, causal):
     tiny.setattr(groups, "CACHE", cache)
     arrays = given(shape, width, keys)

@@ -37,7 +37,7 @@ def perceptron(x: Any, w: Any) -> Any:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("loss", [layer_norm, attention, perceptron])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_blocks_of_any_number_of_rows(
     loss: Callable[..., Any], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

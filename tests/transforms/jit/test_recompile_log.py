@@ -163,6 +163,7 @@ def test_sizes_are_read_off_sums_and_products():
         g(np.ones(1))
 
 
+@pytest.mark.slow
 def test_factors_of_matrices_of_any_two_sizes():
     la = rg.linalg
 

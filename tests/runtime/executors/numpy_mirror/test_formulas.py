@@ -72,7 +72,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=str)
-@pytest.mark.sample(60)
+@pytest.mark.sample(40)
 def test_every_formula(name: str, dtype: DType) -> None:
     node = node_of(name, dtype)
     assert node is not None
