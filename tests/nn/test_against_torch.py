@@ -69,8 +69,28 @@ def test_attention(kind):
         f = lambda m, x, y: m(x, y)
         compare(f, lambda m, x, y: m(x, y, y)[0], ours, theirs, X, other)
         return
-    mask = torch.tensor(~CAUSAL) if kind == "causal" else None  # there, true means hidden
+    mask = torch.tensor(~CAUSAL) if kind == "causal" else None
     compare(lambda m, x: m(x), lambda m, x: m(x, x, x, attn_mask=mask)[0], ours, theirs, X)
+
+
+@pytest.mark.parametrize("name", ["MultiHeadAttention", "MultiheadAttention"])
+@pytest.mark.parametrize("given", [["key_padding_mask"], ["attn_mask"], None])
+def test_masks_of_attention(name, given):
+    """Boolean masks are true where a query must not look, in both layers."""
+    theirs = torch.nn.MultiheadAttention(6, 3, batch_first=True).double()
+    options = {"batch_first": True} if name == "MultiheadAttention" else {}
+    ours = getattr(nn, name)(6, 3, **options).to(rg.float64)
+    ours.load_state_dict(theirs.state_dict())
+    padding = np.array([[False, False, True, False, True], [False, True, False, False, False]])
+    masks = {"key_padding_mask": padding, "attn_mask": ~CAUSAL}
+    masks = {n: masks[n] for n in given or masks}
+
+    def own(m, x):
+        y = m(x, x, x, **masks)
+        return y[0] if isinstance(y, tuple) else y
+
+    other = {n: torch.tensor(m) for n, m in masks.items()}
+    compare(own, lambda m, x: m(x, x, x, **other)[0], ours, theirs, X)
 
 
 def test_default_values_are_in_the_same_range():

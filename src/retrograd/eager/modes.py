@@ -170,6 +170,11 @@ def backend(name: str) -> Setting:
     """Evaluate on the named backend inside the block; `BackendError` if it is not available.
 
     A value is computed where it is looked at, by the backend selected there.
+
+    >>> import retrograd as rg
+    >>> with rg.backend("reference"):
+    ...     print(rg.add(1.0, 2.0).item())
+    3.0
     """
     find(name)
     return Setting(_BACKEND, name)

@@ -30,6 +30,14 @@ def softmax(x: ArrayLike, /, axis: int = -1) -> Any:
     """`exp(x) / sum(exp(x))` along an axis, without overflow.
 
     The largest element is subtracted first. A row of -inf throughout gives NaN, as 0/0 must.
+
+    The shape and, if floating, the dtype of x; integers are taken as float32. The vjp of a
+    cotangent g is `y (g - sum(g y))`. `AxisError` for an axis that x does not have, `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.softmax([0.0, 1.0]).tolist()
+    [0.2689, 0.7311]
     """
     x = promote_to_float(x)
     axes, dtype = (normal_axis(axis, x.type.rank, "softmax"),), x.dtype
@@ -46,6 +54,13 @@ def log_softmax(x: ArrayLike, /, axis: int = -1) -> Any:
     """`x - logsumexp(x)` along an axis.
 
     The largest element is subtracted first, so that digits are not lost beside large ones.
+
+    The shape and, if floating, the dtype of x; integers are taken as float32. `AxisError` for an
+    axis that x does not have, `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.log_softmax([0.0, 1.0]).tolist()
+    [-1.3133, -0.3133]
     """
     x = promote_to_float(x)
     axes = (normal_axis(axis, x.type.rank, "log_softmax"),)
@@ -63,6 +78,13 @@ def gelu(x: ArrayLike, /, approximate: str = "none") -> Any:
     """`x * Phi(x)`, Phi the normal distribution function (Hendrycks, Gimpel, arXiv:1606.08415).
 
     `approximate="tanh"` computes `x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x**3)))` instead.
+
+    Elementwise: the result has the shape of x; integers are taken as float32. `OptionError` for
+    another `approximate`, `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.gelu([-1.0, 1.0]).tolist()
+    [-0.1587, 0.8413]
     """
     x = promote_to_float(x)
     if approximate == "none":
@@ -90,20 +112,44 @@ def _times_normal(x: Node) -> Node:
 
 @op_function
 def silu(x: ArrayLike, /) -> Any:
-    """`x * sigmoid(x)`."""
+    """`x * sigmoid(x)`.
+
+    Elementwise: the result has the shape of x; integers are taken as float32. Derivative: `s (1 + x
+    (1 - s))` with `s = sigmoid(x)`. `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.silu([-1.0, 1.0]).tolist()
+    [-0.2689, 0.7311]
+    """
     x = promote_to_float(x)
     return x * el.sigmoid(x)
 
 
 @op_function
 def log_sigmoid(x: ArrayLike, /) -> Any:
-    """`log(sigmoid(x))`, accurate in both tails."""
+    """`log(sigmoid(x))`, accurate in both tails.
+
+    Elementwise: the result has the shape of x; integers are taken as float32. Derivative:
+    `sigmoid(-x)`. `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.log_sigmoid([-1000.0, 0.0]).tolist()
+    [-1000.0, -0.6931]
+    """
     return -el.softplus(-promote_to_float(x))
 
 
 @op_function
 def leaky_relu(x: ArrayLike, /, negative_slope: ArrayLike = 0.01) -> Any:
-    """`x` where positive, `negative_slope * x` elsewhere."""
+    """`x` where positive, `negative_slope * x` elsewhere.
+
+    Elementwise: the shapes of x and `negative_slope` broadcast. Derivative: 1 above 0,
+    `negative_slope` elsewhere. `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.leaky_relu([-1.0, 2.0], 0.1).tolist()
+    [-0.1, 2.0]
+    """
     x, slope = broadcast(x, negative_slope, floating=True)
     return el.select(x > 0, x, slope * x)
 
@@ -111,7 +157,14 @@ def leaky_relu(x: ArrayLike, /, negative_slope: ArrayLike = 0.01) -> Any:
 @op_function
 def elu(x: ArrayLike, /, alpha: ArrayLike = 1.0) -> Any:
     """`x` where positive, `alpha * (exp(x) - 1)` elsewhere; the second derivative at 0, of which
-    there are two, is 0."""
+    there are two, is 0.
+
+    Elementwise: the shapes of x and `alpha` broadcast. `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.elu([-1.0, 2.0]).tolist()
+    [-0.6321, 2.0]
+    """
     x, scale = broadcast(x, alpha, floating=True)
     line = x * el.select(x > 0, full(1, x.type), scale)
     return el.select(x < 0, scale * el.expm1(x), line)
@@ -120,7 +173,15 @@ def elu(x: ArrayLike, /, alpha: ArrayLike = 1.0) -> Any:
 @op_function
 def rms_norm(x: ArrayLike, weight: ArrayLike | None = None, /, eps: ArrayLike = 1e-5) -> Any:
     """`x / sqrt(mean(x**2) + eps)` over the last axis, times `weight` if given (Zhang, Sennrich,
-    arXiv:1910.07467)."""
+    arXiv:1910.07467).
+
+    `[..., n]` to the same, with `weight` `[n]`; integers are taken as float32. `ShapeError` where
+    the weight does not broadcast, or x has no axis.
+
+    >>> import retrograd as rg
+    >>> rg.rms_norm([3.0, 4.0], eps=0.0).tolist()
+    [0.8485, 1.1314]
+    """
     x = promote_to_float(x)
     last, wide = (normal_axis(-1, x.type.rank, "rms_norm"),), widened(x)
     mean_square = mean_over(wide * wide, last)
@@ -137,7 +198,15 @@ def layer_norm(
     eps: ArrayLike = 1e-5,
 ) -> Any:
     """`(x - mean) / sqrt(var + eps)` over the last axis, times `weight`, plus `bias`, if given (Ba,
-    Kiros, Hinton, arXiv:1607.06450)."""
+    Kiros, Hinton, arXiv:1607.06450).
+
+    `[..., n]` to the same, with `weight` and `bias` `[n]`; integers are taken as float32.
+    `ShapeError` where they do not broadcast, or x has no axis.
+
+    >>> import retrograd as rg
+    >>> rg.layer_norm([1.0, 3.0], eps=0.0).tolist()
+    [-1.0, 1.0]
+    """
     x = promote_to_float(x)
     last, wide = (normal_axis(-1, x.type.rank, "layer_norm"),), widened(x)
     centred = wide - expand(mean_over(wide, last), x.shape, last)

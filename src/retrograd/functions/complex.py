@@ -18,6 +18,8 @@ ArrayLike = Any
 def real(x: ArrayLike, /) -> Any:
     """The real part, of the dtype of the parts; of real numbers themselves.
 
+    Elementwise: the shape of x. `DTypeError` for what is no array of numbers.
+
     >>> import retrograd as rg
     >>> rg.real(rg.tensor([1 + 2j])).tolist()
     [1.0]
@@ -27,13 +29,27 @@ def real(x: ArrayLike, /) -> Any:
 
 @op_function
 def imag(x: ArrayLike, /) -> Any:
-    """The imaginary part, of the dtype of the parts; of real numbers zero."""
+    """The imaginary part, of the dtype of the parts; of real numbers zero.
+
+    Elementwise: the shape of x. `DTypeError` for what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.imag([1 + 2j]).tolist()
+    [2.0]
+    """
     return parts.imag(as_node(x))
 
 
 @op_function
 def conj(x: ArrayLike, /) -> Any:
-    """The complex conjugate; of real numbers themselves."""
+    """The complex conjugate; of real numbers themselves.
+
+    Elementwise: shape and dtype of x. `DTypeError` for what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.conj([1 + 2j]).tolist()
+    [(1-2j)]
+    """
     return parts.conj(as_node(x))
 
 
@@ -42,6 +58,13 @@ def angle(x: ArrayLike, /) -> Any:
     """The angle of complex numbers in the plane, in radians from -pi to pi.
 
     `angle(z) = atan2(imag(z), real(z))`. The gradient is `i z / |z|**2`, and 0 at 0.
+
+    Elementwise: the shape of x, in the dtype of its parts. `DTypeError` for what is no array of
+    numbers.
+
+    >>> import retrograd as rg
+    >>> rg.angle([1j, -1 + 0j]).tolist()
+    [1.5708, 3.1416]
     """
     (x,) = broadcast(x, floating=True)
     if x.dtype.is_complex:
@@ -52,6 +75,9 @@ def angle(x: ArrayLike, /) -> Any:
 @op_function
 def make_complex(real: ArrayLike, imag: ArrayLike, /) -> Any:
     """`real + i imag`, of two real arrays: complex64, or complex128 where one is float64.
+
+    Elementwise: the shapes broadcast, or it is a `ShapeError`. `DTypeError` for parts that are
+    complex themselves.
 
     >>> import retrograd as rg
     >>> rg.complex(3.0, 4.0).item()

@@ -47,6 +47,13 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     `[..., n, k] @ [..., k, m] -> [..., n, m]`, `[k] @ [k, m] -> [m]`, `[n, k] @ [k] -> [n]`.
     The error of an element is at most `(128 + log2(k)) * eps` times the sum of the magnitudes of
     its products, mostly a few eps; half precision is added up in float32.
+
+    The dtypes are promoted. The vjp of a cotangent g is `g @ x2^H` and `x1^H @ g`. `ShapeError` for
+    arrays without axes, where the inner sizes differ, and where the stacks do not broadcast.
+
+    >>> import retrograd as rg
+    >>> rg.matmul([[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0]).tolist()
+    [21.0, 43.0]
     """
     a, b = _operands("matmul", x1, x2)
     if a.type.rank == 0 or b.type.rank == 0:
@@ -71,7 +78,15 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Any:
 
 @op_function
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Any:
-    """Sum of products over axes: the last `axes` of x1 with the first of x2, or two lists."""
+    """Sum of products over axes: the last `axes` of x1 with the first of x2, or two lists.
+
+    `[..., *K] . [*K, ...]` gives the axes that remain of x1, then those of x2. `ShapeError` where
+    the sizes of paired axes differ, `AxisError` for an axis that one does not have.
+
+    >>> import retrograd as rg
+    >>> rg.tensordot([[1.0, 2.0]], [[3.0], [4.0]], axes=1).tolist()
+    [[11.0]]
+    """
     a, b = _operands("tensordot", x1, x2)
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.type.rank, b.type.rank):
@@ -96,6 +111,12 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
     Both have this axis, of the same size; it is best counted from the end, as a negative number: a
     positive one counts in the shape of both together. Of complex vectors the first is conjugated,
     so that `vecdot(x, x)` is `|x|**2`.
+
+    `[..., n]` and `[..., n]` give `[...]`. `ShapeError` where the sizes differ or do not broadcast.
+
+    >>> import retrograd as rg
+    >>> rg.vecdot([1.0, 2.0], [3.0, 4.0]).item()
+    11.0
     """
     a, b = _operands("vecdot", x1, x2)
     rank = max(a.type.rank, b.type.rank)
@@ -114,7 +135,14 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
 
 @op_function
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-    """All products of the elements of two vectors."""
+    """All products of the elements of two vectors.
+
+    `[n]` and `[m]` give `[n, m]`: `y[i, j] = x1[i] x2[j]`. `ShapeError` for anything but vectors.
+
+    >>> import retrograd as rg
+    >>> rg.outer([1.0, 2.0], [3.0, 4.0]).tolist()
+    [[3.0, 4.0], [6.0, 8.0]]
+    """
     a, b = _operands("outer", x1, x2)
     if a.type.rank != 1 or b.type.rank != 1:
         raise ShapeError(f"outer takes vectors, not {a.type} and {b.type}")
@@ -126,6 +154,13 @@ def kron(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """The Kronecker product: x1 with each element replaced by that element times x2.
 
     Arrays of fewer axes get axes of size 1 in front; the sizes along each axis are multiplied.
+
+    `[n, m]` and `[p, q]` give `[n p, m q]`. `DTypeError` for booleans and what is no array of
+    numbers.
+
+    >>> import retrograd as rg
+    >>> rg.kron([1, 10], [1, 2]).tolist()
+    [1, 2, 10, 20]
     """
     a, b = _operands("kron", x1, x2)
     rank = max(a.type.rank, b.type.rank)
@@ -138,7 +173,15 @@ def kron(x1: ArrayLike, x2: ArrayLike, /) -> Any:
 
 @op_function
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
-    """The cross product of vectors of three components along an axis; the others broadcast."""
+    """The cross product of vectors of three components along an axis; the others broadcast.
+
+    `[..., 3]` and `[..., 3]` give `[..., 3]`; the other axes broadcast. `ShapeError` for another
+    number of components, `AxisError` for an axis that they do not have.
+
+    >>> import retrograd as rg
+    >>> rg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).tolist()
+    [0.0, 0.0, 1.0]
+    """
     a, b = _operands("cross", x1, x2)
     shape = broadcast_shapes(a.shape, b.shape)
     at = normal_axis(axis, len(shape), "cross")
@@ -156,7 +199,15 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
 @op_function
 def multi_dot(arrays: ArrayLike, /) -> Any:
     """The matrix product of several matrices, in the order that takes the fewest operations. The
-    first may be a vector, a row, and the last one, a column."""
+    first may be a vector, a row, and the last one, a column.
+
+    `[n, a], [a, b], ..., [y, z]` give `[n, z]`. `ShapeError` for other arrays, or sizes that do not
+    fit.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.multi_dot([rg.ones((2, 3)), rg.ones((3, 4)), rg.ones(4)]).tolist()
+    [12.0, 12.0]
+    """
     nodes = _operands("multi_dot", *arrays)
     ends = {0, len(nodes) - 1}
     for i, n in enumerate(nodes):
@@ -182,6 +233,13 @@ def einsum(subscripts: str, /, *operands: ArrayLike) -> Any:
     operand is its diagonal, `...` stands for axes that broadcast. Without `->` the result has the
     letters that occur once, in alphabetical order. Of the orders in which the operands can be
     contracted, two at a time, one that takes few operations is chosen.
+
+    Shapes follow from the letters; dtypes are promoted. `ShapeError` for subscripts that do not fit
+    the operands, or sizes of one letter that differ.
+
+    >>> import retrograd as rg
+    >>> rg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0]).tolist()
+    [21.0, 43.0]
     """
     if not isinstance(subscripts, str):
         raise ShapeError(f'einsum takes subscripts such as "ij,jk->ik" first, not {subscripts!r}')

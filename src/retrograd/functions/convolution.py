@@ -69,6 +69,9 @@ def conv(
     each axis, `"valid"` for none, or `"same"` for a result of the size of x, which needs stride 1.
     Half precision is summed in float32.
 
+    `ShapeError` where channels, groups or sizes do not fit, `OptionError` for an option that is
+    neither one integer nor one for each axis.
+
     >>> import retrograd as rg
     >>> rg.conv(rg.ones((1, 3, 8, 8)), rg.ones((4, 3, 3, 3)), stride=2, padding=1).shape
     (1, 4, 4, 4)
@@ -117,6 +120,9 @@ def conv_transpose(
     elements are then cut off on both sides. `P = (S - 1) * stride - 2 * padding +
     dilation * (K - 1) + output_padding + 1`: `output_padding`, less than the stride or the
     dilation, chooses among the sizes that `conv` takes to the same.
+
+    `ShapeError` where channels or groups do not fit, `OptionError` for an `output_padding` that is
+    not less than the stride or the dilation.
 
     >>> import retrograd as rg
     >>> rg.conv_transpose(rg.ones((1, 4, 4, 4)), rg.ones((4, 3, 2, 2)), stride=2).shape
@@ -249,6 +255,9 @@ def max_pool(
     With `return_indices` also an int64 array: where each maximum is in x, as a position in the flat
     order of the axes pooled over.
 
+    `DTypeError` for booleans, `ShapeError` for a window that is larger than x with its padding
+    and for options that are no integers.
+
     >>> import retrograd as rg
     >>> rg.max_pool(rg.reshape(rg.arange(16.0), (1, 1, 4, 4)), 2).tolist()
     [[[[5.0, 7.0], [13.0, 15.0]]]]
@@ -286,6 +295,9 @@ def avg_pool(
     Padding counts as zeros, or not at all if `count_include_pad` is False; what a last window under
     `ceil_mode` covers beyond the padding never counts. With `divisor_override` the sum of a window
     is divided by that number instead.
+
+    `[..., *S]` gives `[..., *P]`. `OptionError` for a divisor of 0, `ShapeError` for a
+    window that is larger than x with its padding and for options that are no integers.
 
     >>> import retrograd as rg
     >>> rg.avg_pool(rg.reshape(rg.arange(16.0), (1, 1, 4, 4)), 2).tolist()

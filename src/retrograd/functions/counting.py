@@ -33,6 +33,9 @@ def bincount(
     The result has `length` elements or, without it, as many as the greatest number asks for, and at
     least `minlength`. A number outside of it, or a negative one, is an `IndexRangeError`.
 
+    x of any shape, and `weights` of the same, give `[n]`. `DTypeError` for numbers that are not
+    integers, `ShapeError` for weights of another shape.
+
     >>> import retrograd as rg
     >>> rg.bincount([0, 2, 2]).tolist()
     [1, 0, 2]
@@ -85,6 +88,9 @@ def histogram(
     element, or ascending edges. A bin is half open, the last one closed; what is outside is not
     counted, NaN neither. With `weights` their sums; with `density` divided by the total and by the
     widths.
+
+    x of any shape gives `[bins]` and `[bins + 1]`. `ShapeError` for a number of bins below 1 or a
+    range that does not ascend.
 
     >>> import retrograd as rg
     >>> rg.histogram([1.0, 2.0, 2.5], bins=2, range=(0.0, 4.0))[0].tolist()
@@ -163,6 +169,9 @@ def repeat(
 
     The size of the result is the sum of `repeats`; where these are traced, `total_repeat_length`
     has to say it. Of a longer one, the last element fills the rest.
+
+    `[..., n, ...]` gives `[..., sum(repeats), ...]`. `ShapeError` where the number of `repeats` is
+    not the size of the axis or one is negative, `AxisError` for an axis that x does not have.
 
     >>> import retrograd as rg
     >>> rg.repeat([1, 2], [2, 1]).tolist()

@@ -59,6 +59,8 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     computes a gradient for, without a history; to make one of what a transform is differentiating
     is a `GradientError`.
 
+    The shape is that of the data. `ShapeError` for ragged lists.
+
     >>> import retrograd as rg
     >>> rg.tensor([[1.0, 2.0], [3.0, 4.0]]).sum().item()
     10.0
@@ -108,6 +110,10 @@ def asarray(
     or a gradient is computed: it takes a copy, which one that follows shares if nothing was edited.
     `tensor` copies once.
 
+    Shape and dtype are those of the data, unless a dtype is given. `DTypeError` for what is no
+    array of numbers, `OptionError` for a device other than the CPU, `ValueError` where `copy=False`
+    cannot be had.
+
     >>> import numpy as np, retrograd as rg
     >>> data = np.ones(2)
     >>> x, w = rg.asarray(data), rg.tensor(np.ones(2), requires_grad=True)
@@ -148,6 +154,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
     Raises `DTypeError` for what has no `__dlpack__` or numbers that there are none of here,
     `BufferError` where the other library cannot export the array.
+
+    Shape and dtype are those of the array.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.from_dlpack(np.array([1.0, 2.0])).tolist()
+    [1.0, 2.0]
     """
     _on_cpu(device)
     if isinstance(x, LazyTensor):
@@ -160,7 +172,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 @located
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor with one value everywhere."""
+    """A tensor with one value everywhere.
+
+    Of the given shape; the dtype is that of the value unless one is given: float32, int64, bool,
+    complex64 of Python numbers. `ShapeError` for a value that is no single number or a negative
+    size, `DTypeError` for an
+    integer that the dtype cannot hold.
+
+    >>> import retrograd as rg
+    >>> rg.full((2, 2), 0.5).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
     _on_cpu(device)
     if isinstance(fill_value, Dim):
         return Tensor(number(fill_value, as_dtype(dtype or int64), _shape(shape)))
@@ -191,17 +213,41 @@ def _shape(shape: Any) -> Shape:
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of zeros."""
+    """A tensor of zeros.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size,
+    `OptionError` for a device other than the CPU.
+
+    >>> import retrograd as rg
+    >>> rg.zeros((2,)).tolist()
+    [0.0, 0.0]
+    """
     return full(shape, 0, dtype=dtype or float32, device=device)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of ones."""
+    """A tensor of ones.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size,
+    `OptionError` for a device other than the CPU.
+
+    >>> import retrograd as rg
+    >>> rg.ones((2,), dtype=rg.int64).tolist()
+    [1, 1]
+    """
     return full(shape, 1, dtype=dtype or float32, device=device)
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor whose values do not matter; they are zeros."""
+    """A tensor whose values do not matter; they are zeros.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size,
+    `OptionError` for a device other than the CPU.
+
+    >>> import retrograd as rg
+    >>> rg.empty((2, 3)).shape
+    (2, 3)
+    """
     return zeros(shape, dtype=dtype, device=device)
 
 
@@ -211,17 +257,39 @@ def _like(x: Any, value: Any, dtype: Any, device: Any) -> Tensor:
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """One value everywhere, with the shape and dtype of x."""
+    """One value everywhere, with the shape and dtype of x.
+
+    `ShapeError` for a value that is no single number, `DTypeError` for an
+    integer that the dtype cannot hold.
+
+    >>> import retrograd as rg
+    >>> rg.full_like([1, 2], 7).tolist()
+    [7, 7]
+    """
     return _like(x, fill_value, dtype, device)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros with the shape and dtype of x."""
+    """Zeros with the shape and dtype of x.
+
+    `DTypeError` for what is no array of numbers, `OptionError` for a device other than the CPU.
+
+    >>> import retrograd as rg
+    >>> rg.zeros_like([1.5, 2.5]).tolist()
+    [0.0, 0.0]
+    """
     return _like(x, 0, dtype, device)
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones with the shape and dtype of x."""
+    """Ones with the shape and dtype of x.
+
+    `DTypeError` for what is no array of numbers, `OptionError` for a device other than the CPU.
+
+    >>> import retrograd as rg
+    >>> rg.ones_like([1.5, 2.5]).tolist()
+    [1.0, 1.0]
+    """
     return _like(x, 1, dtype, device)
 
 
@@ -235,7 +303,16 @@ def arange(
     """`start, start + step, ...` below `stop`; `arange(n)` counts from 0. Ints give int64, floats
     float32. Start and stop may be symbolic sizes, `arange(1, N + 1)`, of which how many numbers
     there are is not negative. Where they are tensors, how many numbers there are follows from their
-    values, and the numbers have gradients in start and step."""
+    values, and the numbers have gradients in start and step.
+
+    A vector of the shape `[ceil((stop - start) / step)]`. `ShapeError` for a step of 0, infinities,
+    and arrays in place of numbers; `DTypeError` for complex numbers, and for those that the dtype
+    cannot hold.
+
+    >>> import retrograd as rg
+    >>> rg.arange(1, 7, 2).tolist()
+    [1, 3, 5]
+    """
     _on_cpu(device)
     if stop is None:
         start, stop = 0, start
@@ -345,7 +422,15 @@ def linspace(
 ) -> Tensor:
     """`num` evenly spaced numbers from start to stop, stop included if `endpoint`; float32, or
     complex64 where one of both is complex, unless a dtype is given. Where they are tensors, the
-    numbers have their dtype and gradients in both."""
+    numbers have their dtype and gradients in both.
+
+    A vector of the shape `[num]`: `start + i (stop - start) / (num - 1)`, or divided by `num`
+    without `endpoint`. `ShapeError` for a negative `num` and for arrays in place of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.linspace(0.0, 1.0, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
     _on_cpu(device)
     (count,) = _shape((num,))
     if isinstance(count, Dim) or isinstance(start, LazyTensor) or isinstance(stop, LazyTensor):
@@ -364,7 +449,15 @@ def linspace(
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """Ones on diagonal k, zeros elsewhere."""
+    """Ones on diagonal k, zeros elsewhere.
+
+    `[n_rows, n_cols]`, square by default; float32 unless a dtype is given. `ShapeError` for a
+    negative size.
+
+    >>> import retrograd as rg
+    >>> rg.eye(2, 3, k=1).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
     _on_cpu(device)
     rows, columns = _shape((n_rows, n_rows if n_cols is None else n_cols))
     kind = as_dtype(dtype or float32)

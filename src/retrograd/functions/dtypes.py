@@ -66,6 +66,8 @@ class IntegerInfo:
 def finfo(type: Any, /) -> FloatInfo:
     """The limits of a floating dtype, or of that of an array; of a complex one those of its parts.
 
+    `DTypeError` for a dtype that is not floating.
+
     >>> import retrograd as rg
     >>> rg.finfo(rg.float32).bits
     32
@@ -82,6 +84,8 @@ def finfo(type: Any, /) -> FloatInfo:
 def iinfo(type: Any, /) -> IntegerInfo:
     """The limits of an integer dtype, or of that of an array.
 
+    `DTypeError` for a dtype that is not an integer.
+
     >>> import retrograd as rg
     >>> rg.iinfo(rg.uint8).max
     255
@@ -96,6 +100,8 @@ def iinfo(type: Any, /) -> IntegerInfo:
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype that arrays, dtypes and Python numbers make together; a number takes the dtype of
     the others where its kind fits.
+
+    Shapes play no part. `DTypeError` without an array or a dtype.
 
     >>> import retrograd as rg
     >>> rg.result_type(rg.int8, rg.uint8)
@@ -121,6 +127,8 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     """Whether a dtype, or that of an array, is promoted to another when they meet: within a kind,
     and from floats to complex numbers whose parts hold them. No value is lost.
 
+    `DTypeError` for what is no dtype.
+
     >>> import retrograd as rg
     >>> rg.can_cast(rg.int8, rg.int16), rg.can_cast(rg.int16, rg.int8)
     (True, False)
@@ -138,6 +146,8 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a dtype is of a kind: a dtype, a name as "real floating", or a tuple of these.
+
+    `ValueError` for a name that is no kind, `DTypeError` for what is no dtype.
 
     >>> import retrograd as rg
     >>> rg.isdtype(rg.int8, ("unsigned integer", "signed integer"))
@@ -204,5 +214,10 @@ def _on_cpu(device: Any) -> None:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """What the array API asks of a namespace: dtypes, devices, capabilities."""
+    """What the array API asks of a namespace: dtypes, devices, capabilities.
+
+    >>> import retrograd as rg
+    >>> rg.__array_namespace_info__().default_dtypes()["integral"]
+    int64
+    """
     return NamespaceInfo()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.eager.conversion import integer_range
@@ -33,122 +33,222 @@ def _named(
     return op_function(call, numbers)
 
 
-def _unary(name: str, doc: str, op: ops.Elementwise, floating: bool = True) -> Callable[..., Any]:
+KINDS = {"bool": "booleans", "int": "integers", "float": "floats", "complex": "complex numbers"}
+
+
+def described(
+    doc: str, op: ops.Elementwise, example: str, call: str, slope: str = "", *,
+    floating: bool = False, boolean: bool = False, kinds: Sequence[str] | None = None,
+) -> str:  # fmt: skip
+    """The docstring of an elementwise function: the mathematics as given; shapes, dtypes and errors
+    as they follow from the op and the `kinds` of dtypes that the function takes, by default those
+    of the op; and an example, `arguments -> result`. Functions that convert integers to floats are
+    `floating`, those whose result is converted to a boolean are `boolean`."""
+    boolean = boolean or op.result is not None
+    given, promoted = ("x", "") if op.arity == 1 else ("x1 and x2", ", promoted")
+    shape = "the shape of x" if op.arity == 1 else f"the shape that those of {given} broadcast to"
+    dtype = "is boolean" if boolean else "has its dtype" if op.arity == 1 else "has their dtype"
+    text = [f"Elementwise: the result has {shape} and {dtype}{promoted * (not boolean)}."]
+    if floating:
+        text.append("Integers and booleans are taken as float32.")
+    if slope:
+        text.append(f"Derivative{'s' * (op.arity > 1)} in {given}: {slope}.")
+    kinds = kinds or (*op.kinds, *(("bool", "int") if floating else ()))
+    refused = ", ".join(word for kind, word in KINDS.items() if kind not in kinds)
+    refused = f"{refused} and what" if refused else "what"
+    broadcast = ", `ShapeError` where they do not broadcast" if op.arity > 1 else ""
+    text.append(f"`DTypeError` for {refused} is no array of numbers{broadcast}.")
+    arguments, result = example.split(" -> ")
+    imports = "import math, retrograd as rg" if "math." in arguments else "import retrograd as rg"
+    shown = [f">>> {imports}", f">>> {call}({arguments}).tolist()", result]
+    return "\n".join([doc, "", *text, "", *shown])
+
+
+def _unary(
+    name: str, doc: str, op: ops.Elementwise, floating: bool = True, slope: str = "", *,
+    example: str,
+) -> Callable[..., Any]:  # fmt: skip
     def call(x: ArrayLike, /) -> Any:
         return op(*broadcast(x, floating=floating))
 
-    return _named(call, name, f"{doc}\n\nElementwise; integers are taken as float32." if floating
-                  else f"{doc}\n\nElementwise.")  # fmt: skip
+    return _named(call, name, described(doc, op, example, f"rg.{name}", slope, floating=floating))
 
 
-def _binary(name: str, doc: str, op: ops.Elementwise, floating: bool = False) -> Callable[..., Any]:
+def _binary(
+    name: str, doc: str, op: ops.Elementwise, floating: bool = False, slope: str = "", *,
+    example: str,
+) -> Callable[..., Any]:  # fmt: skip
     def call(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         return op(*broadcast(x1, x2, floating=floating))
 
-    doc = f"{doc}\n\nElementwise, with broadcasting and dtype promotion."
-    return _named(call, name, doc, numbers=True)
+    text = described(doc, op, example, f"rg.{name}", slope, floating=floating)
+    return _named(call, name, text, numbers=True)
 
 
 # fmt: off
-add = _binary("add", "`x1 + x2`.", ops.add)
-subtract = _binary("subtract", "`x1 - x2`.", ops.sub)
+add = _binary("add", "`x1 + x2`.", ops.add, slope="1, 1", example="[1, 2], 10 -> [11, 12]")
+subtract = _binary("subtract", "`x1 - x2`.", ops.sub,
+                   slope="1, -1", example="[1, 2], 10 -> [-9, -8]")
 multiply = _binary("multiply", "`x1 * x2`. An exactly zero cotangent stays zero whatever the other "
-                   "factor is.", ops.mul)
-divide = _binary("divide", "`x1 / x2` in floating point.", ops.div, floating=True)
+                   "factor is.", ops.mul, slope="x2, x1", example="[1, 2], 10 -> [10, 20]")
+divide = _binary("divide", "`x1 / x2` in floating point.", ops.div, floating=True,
+                 slope="1 / x2, -x1 / x2**2", example="[1, 3], 2 -> [0.5, 1.5]")
 floor_divide = _binary("floor_divide", "`x1 // x2`, rounded down; integers over 0 give 0.",
-                       ops.floor_div)
+                       ops.floor_div, slope="0, 0", example="[7, -7], 2 -> [3, -4]")
 remainder = _binary("remainder", "`x1 % x2` with the sign of x2; integers modulo 0 give x1.",
-                    ops.mod)
+                    ops.mod, slope="1, -floor(x1 / x2)", example="[7, -7], 3 -> [1, 2]")
 maximum = _binary("maximum", "The larger of both; NaN if one is NaN. Ties share the gradient.",
-                  ops.max)
+                  ops.max, slope="1 for the larger, 0 for the other", example="[1, 5], 3 -> [3, 5]")
 minimum = _binary("minimum", "The smaller of both; NaN if one is NaN. Ties share the gradient.",
-                  ops.min)
-atan2 = _binary("atan2", "The angle of the point (x2, x1), in radians.", ops.atan2, floating=True)
+                  ops.min,
+                  slope="1 for the smaller, 0 for the other", example="[1, 5], 3 -> [1, 3]")
+atan2 = _binary("atan2", "The angle of the point (x2, x1), in radians.", ops.atan2, floating=True,
+                slope="x2 / r, -x1 / r with r = x1**2 + x2**2",
+                example="[0.0, 1.0], 1.0 -> [0.0, 0.7854]")
 hypot = _binary("hypot", "`sqrt(x1**2 + x2**2)` without overflow; gradient 0 at the origin.",
-                ops.hypot, floating=True)
+                ops.hypot, floating=True,
+                slope="x1 / y, x2 / y", example="[3.0, 0.0], 4.0 -> [5.0, 4.0]")
 logaddexp = _binary("logaddexp", "`log(exp(x1) + exp(x2))` without overflow.", ops.logaddexp,
-                    floating=True)
+                    floating=True,
+                    slope="exp(x1 - y), exp(x2 - y)",
+                    example="[0.0, 1000.0], 0.0 -> [0.6931, 1000.0]")
 copysign = _binary("copysign", "The size of x1 with the sign of x2, be that a zero or a NaN. "
                    "The gradient with respect to x1 is 1 or -1, 0 at 0; that of x2 is 0.",
-                   ops.copysign, floating=True)
+                   ops.copysign, floating=True, example="[1.0, -2.0], -0.0 -> [-1.0, -2.0]")
 nextafter = _binary("nextafter", "The number of the dtype next to x1 in the direction of x2; x2 "
                     "where they are equal. The derivative in x1 is 1, in x2 0.", ops.nextafter,
-                    floating=True)
-equal = _binary("equal", "`x1 == x2`.", ops.eq)
-not_equal = _binary("not_equal", "`x1 != x2`.", ops.ne)
-less = _binary("less", "`x1 < x2`.", ops.lt)
-less_equal = _binary("less_equal", "`x1 <= x2`.", ops.le)
-greater = _binary("greater", "`x1 > x2`.", ops.gt)
-greater_equal = _binary("greater_equal", "`x1 >= x2`.", ops.ge)
-bitwise_and = _binary("bitwise_and", "`x1 & x2` of booleans or integers.", ops.bitwise_and)
-bitwise_or = _binary("bitwise_or", "`x1 | x2` of booleans or integers.", ops.bitwise_or)
-bitwise_xor = _binary("bitwise_xor", "`x1 ^ x2` of booleans or integers.", ops.bitwise_xor)
-bitwise_left_shift = _binary("bitwise_left_shift", "`x1 << x2`.", ops.shift_left)
-bitwise_right_shift = _binary("bitwise_right_shift", "`x1 >> x2`.", ops.shift_right)
+                    floating=True, example="1.0, 2.0 -> 1.0")
+equal = _binary("equal", "`x1 == x2`.", ops.eq, example="[1, 2], 2 -> [False, True]")
+not_equal = _binary("not_equal", "`x1 != x2`.", ops.ne, example="[1, 2], 2 -> [True, False]")
+less = _binary("less", "`x1 < x2`.", ops.lt, example="[1, 2], 2 -> [True, False]")
+less_equal = _binary("less_equal", "`x1 <= x2`.", ops.le, example="[1, 2], 2 -> [True, True]")
+greater = _binary("greater", "`x1 > x2`.", ops.gt, example="[1, 2], 1 -> [False, True]")
+greater_equal = _binary("greater_equal", "`x1 >= x2`.", ops.ge,
+                        example="[1, 2], 2 -> [False, True]")
+bitwise_and = _binary("bitwise_and", "`x1 & x2` of booleans or integers.", ops.bitwise_and,
+                      example="[6, 1], 3 -> [2, 1]")
+bitwise_or = _binary("bitwise_or", "`x1 | x2` of booleans or integers.", ops.bitwise_or,
+                     example="[6, 1], 3 -> [7, 3]")
+bitwise_xor = _binary("bitwise_xor", "`x1 ^ x2` of booleans or integers.", ops.bitwise_xor,
+                      example="[6, 1], 3 -> [5, 2]")
+bitwise_left_shift = _binary("bitwise_left_shift", "`x1 << x2`.", ops.shift_left,
+                             example="[1, 3], 2 -> [4, 12]")
+bitwise_right_shift = _binary("bitwise_right_shift", "`x1 >> x2`.", ops.shift_right,
+                              example="[8, -8], 2 -> [2, -2]")
 
-negative = _unary("negative", "`-x`.", ops.neg, floating=False)
+negative = _unary("negative", "`-x`.", ops.neg, floating=False,
+                  slope="-1", example="[1.0, -2.0] -> [-1.0, 2.0]")
 signbit = _unary("signbit", "Whether the sign is negative, that of a zero or a NaN included.",
-                 ops.signbit)
-exp = _unary("exp", "e to the power x.", ops.exp)
-exp2 = _unary("exp2", "2 to the power x.", ops.exp2)
-expm1 = _unary("expm1", "`exp(x) - 1`, accurate near 0.", ops.expm1)
-log = _unary("log", "Natural logarithm; -inf at 0, NaN below.", ops.log)
-log2 = _unary("log2", "Logarithm to base 2.", ops.log2)
-log10 = _unary("log10", "Logarithm to base 10.", ops.log10)
-log1p = _unary("log1p", "`log(1 + x)`, accurate near 0.", ops.log1p)
-sqrt = _unary("sqrt", "Square root; NaN below 0.", ops.sqrt)
-rsqrt = _unary("rsqrt", "`1 / sqrt(x)`.", ops.rsqrt)
-cbrt = _unary("cbrt", "Cube root.", ops.cbrt)
-reciprocal = _unary("reciprocal", "`1 / x`.", ops.reciprocal)
-sin = _unary("sin", "Sine of x in radians.", ops.sin)
-cos = _unary("cos", "Cosine of x in radians.", ops.cos)
-tan = _unary("tan", "Tangent of x in radians.", ops.tan)
-asin = _unary("asin", "Inverse sine, in radians.", ops.asin)
-acos = _unary("acos", "Inverse cosine, in radians.", ops.acos)
-atan = _unary("atan", "Inverse tangent, in radians.", ops.atan)
-sinh = _unary("sinh", "Hyperbolic sine.", ops.sinh)
-cosh = _unary("cosh", "Hyperbolic cosine.", ops.cosh)
-tanh = _unary("tanh", "Hyperbolic tangent.", ops.tanh)
-asinh = _unary("asinh", "Inverse hyperbolic sine.", ops.asinh)
-acosh = _unary("acosh", "Inverse hyperbolic cosine.", ops.acosh)
-atanh = _unary("atanh", "Inverse hyperbolic tangent.", ops.atanh)
+                 ops.signbit, slope="0", example="[1.0, -0.0] -> [False, True]")
+exp = _unary("exp", "e to the power x.", ops.exp,
+             slope="exp(x)", example="[0.0, 1.0] -> [1.0, 2.718]")
+exp2 = _unary("exp2", "2 to the power x.", ops.exp2,
+              slope="log(2) 2**x", example="[0.0, 3.0] -> [1.0, 8.0]")
+expm1 = _unary("expm1", "`exp(x) - 1`, accurate near 0.", ops.expm1,
+               slope="exp(x)", example="[0.0, 1e-6] -> [0.0, 1e-06]")
+log = _unary("log", "Natural logarithm; -inf at 0, NaN below.", ops.log,
+             slope="1 / x", example="[1.0, 10.0] -> [0.0, 2.303]")
+log2 = _unary("log2", "Logarithm to base 2.", ops.log2,
+              slope="1 / (x log(2))", example="[1.0, 8.0] -> [0.0, 3.0]")
+log10 = _unary("log10", "Logarithm to base 10.", ops.log10,
+               slope="1 / (x log(10))", example="[1.0, 100.0] -> [0.0, 2.0]")
+log1p = _unary("log1p", "`log(1 + x)`, accurate near 0.", ops.log1p,
+               slope="1 / (1 + x)", example="[0.0, 1.0] -> [0.0, 0.6931]")
+sqrt = _unary("sqrt", "Square root; NaN below 0.", ops.sqrt,
+              slope="1 / (2 sqrt(x))", example="[4.0, 9.0] -> [2.0, 3.0]")
+rsqrt = _unary("rsqrt", "`1 / sqrt(x)`.", ops.rsqrt,
+               slope="-1 / (2 x sqrt(x))", example="[4.0, 1.0] -> [0.5, 1.0]")
+cbrt = _unary("cbrt", "Cube root.", ops.cbrt,
+              slope="1 / (3 cbrt(x)**2)", example="[8.0, -27.0] -> [2.0, -3.0]")
+reciprocal = _unary("reciprocal", "`1 / x`.", ops.reciprocal,
+                    slope="-1 / x**2", example="[2.0, 4.0] -> [0.5, 0.25]")
+sin = _unary("sin", "Sine of x in radians.", ops.sin,
+             slope="cos(x)", example="[0.0, 0.5] -> [0.0, 0.4794]")
+cos = _unary("cos", "Cosine of x in radians.", ops.cos,
+             slope="-sin(x)", example="[0.0, 0.5] -> [1.0, 0.8776]")
+tan = _unary("tan", "Tangent of x in radians.", ops.tan,
+             slope="1 + tan(x)**2", example="[0.0, 0.5] -> [0.0, 0.5463]")
+asin = _unary("asin", "Inverse sine, in radians.", ops.asin,
+              slope="1 / sqrt(1 - x**2)", example="[0.0, 1.0] -> [0.0, 1.571]")
+acos = _unary("acos", "Inverse cosine, in radians.", ops.acos,
+              slope="-1 / sqrt(1 - x**2)", example="[1.0, 0.0] -> [0.0, 1.571]")
+atan = _unary("atan", "Inverse tangent, in radians.", ops.atan,
+              slope="1 / (1 + x**2)", example="[0.0, 1.0] -> [0.0, 0.7854]")
+sinh = _unary("sinh", "Hyperbolic sine.", ops.sinh,
+              slope="cosh(x)", example="[0.0, 1.0] -> [0.0, 1.175]")
+cosh = _unary("cosh", "Hyperbolic cosine.", ops.cosh,
+              slope="sinh(x)", example="[0.0, 1.0] -> [1.0, 1.543]")
+tanh = _unary("tanh", "Hyperbolic tangent.", ops.tanh,
+              slope="1 - tanh(x)**2", example="[0.0, 0.5] -> [0.0, 0.4621]")
+asinh = _unary("asinh", "Inverse hyperbolic sine.", ops.asinh,
+               slope="1 / sqrt(1 + x**2)", example="[0.0, 1.0] -> [0.0, 0.8814]")
+acosh = _unary("acosh", "Inverse hyperbolic cosine.", ops.acosh,
+               slope="1 / sqrt(x**2 - 1)", example="[1.0, 2.0] -> [0.0, 1.317]")
+atanh = _unary("atanh", "Inverse hyperbolic tangent.", ops.atanh,
+               slope="1 / (1 - x**2)", example="[0.0, 0.5] -> [0.0, 0.5493]")
 erf = _unary("erf", "Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
-             ops.erf)
-erfc = _unary("erfc", "`1 - erf(x)`, accurate for large x.", ops.erfc)
-sigmoid = _unary("sigmoid", "`1 / (1 + exp(-x))`, accurate in both tails.", ops.sigmoid)
-softplus = _unary("softplus", "`log(1 + exp(x))`, without overflow.", ops.softplus)
-relu = _unary("relu", "`max(x, 0)`; its derivative at 0 is 0.", ops.relu, floating=False)
+             ops.erf, slope="2 / sqrt(pi) exp(-x**2)", example="[0.0, 1.0] -> [0.0, 0.8427]")
+erfc = _unary("erfc", "`1 - erf(x)`, accurate for large x.", ops.erfc,
+              slope="-2 / sqrt(pi) exp(-x**2)", example="[0.0, 1.0] -> [1.0, 0.1573]")
+sigmoid = _unary("sigmoid", "`1 / (1 + exp(-x))`, accurate in both tails.", ops.sigmoid,
+                 slope="sigmoid(x) (1 - sigmoid(x))", example="[0.0, 2.0] -> [0.5, 0.8808]")
+softplus = _unary("softplus", "`log(1 + exp(x))`, without overflow.", ops.softplus,
+                  slope="sigmoid(x)", example="[0.0, 2.0] -> [0.6931, 2.127]")
+relu = _unary("relu", "`max(x, 0)`; its derivative at 0 is 0.", ops.relu, floating=False,
+              slope="1 above 0, else 0", example="[-1.0, 2.0] -> [0.0, 2.0]")
 bitwise_invert = _unary("bitwise_invert", "`~x` of booleans or integers.", ops.bitwise_not,
-                        floating=False)
+                        floating=False, example="[0, 5] -> [-1, -6]")
 # fmt: on
 
 
-def _rounding(name: str, doc: str, op: ops.Elementwise) -> Callable[..., Any]:
+def _rounding(name: str, doc: str, op: ops.Elementwise, example: str) -> Callable[..., Any]:
     def call(x: ArrayLike, /) -> Any:
         (x,) = broadcast(x)
         return op(x) if x.dtype.is_inexact else x
 
-    return _named(call, name, f"{doc}\n\nElementwise; its derivative is 0, integers stay as they "
-                  "are.")  # fmt: skip
+    doc, kinds = f"{doc} Integers stay as they are.", ("bool", "int", *op.kinds)
+    return _named(call, name, described(doc, op, example, f"rg.{name}", "0", kinds=kinds))
 
 
-def _testing(name: str, doc: str, op: ops.Elementwise, join: ops.Elementwise) -> Callable[..., Any]:
+def _testing(
+    name: str, doc: str, op: ops.Elementwise, join: ops.Elementwise, example: str
+) -> Callable[..., Any]:
     def call(x: ArrayLike, /) -> Any:
         (x,) = broadcast(x, floating=True)
         return join(op(real(x)), op(imag(x))) if x.dtype.is_complex else op(x)
 
-    return _named(call, name, f"{doc}\n\nElementwise; integers are taken as float32.")
+    text = described(doc, op, example, f"rg.{name}", kinds=tuple(KINDS))
+    return _named(call, name, text)
 
 
-isnan = _testing("isnan", "Whether x, or a part of it, is NaN.", ops.isnan, ops.bitwise_or)
-isinf = _testing("isinf", "Whether x, or a part of it, is infinite.", ops.isinf, ops.bitwise_or)
+isnan = _testing(
+    "isnan",
+    "Whether x, or a part of it, is NaN.",
+    ops.isnan,
+    ops.bitwise_or,
+    example="[1.0, math.nan] -> [False, True]",
+)
+isinf = _testing(
+    "isinf",
+    "Whether x, or a part of it, is infinite.",
+    ops.isinf,
+    ops.bitwise_or,
+    example="[1.0, -math.inf] -> [False, True]",
+)
 isfinite = _testing("isfinite", "Whether x is neither NaN nor infinite, nor a part of it.",
-                    ops.isfinite, ops.bitwise_and)  # fmt: skip
+                    ops.isfinite, ops.bitwise_and,
+                    example="[1.0, math.inf] -> [True, False]")  # fmt: skip
 
 
-floor = _rounding("floor", "The largest integer not above x.", ops.floor)
-ceil = _rounding("ceil", "The smallest integer not below x.", ops.ceil)
-trunc = _rounding("trunc", "The integer part of x.", ops.trunc)
+floor = _rounding(
+    "floor", "The largest integer not above x.", ops.floor, example="[1.5, -1.5] -> [1.0, -2.0]"
+)
+ceil = _rounding(
+    "ceil", "The smallest integer not below x.", ops.ceil, example="[1.5, -1.5] -> [2.0, -1.0]"
+)
+trunc = _rounding(
+    "trunc", "The integer part of x.", ops.trunc, example="[1.5, -1.5] -> [1.0, -1.0]"
+)
 
 
 @op_function
@@ -156,6 +256,12 @@ def round(x: ArrayLike, /) -> Any:
     """The nearest integer, ties to even; of complex numbers each part.
 
     Elementwise; its derivative is 0, integers stay as they are.
+
+    The result has the shape and dtype of x. `DTypeError` for what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.round([0.5, 1.5, -1.2]).tolist()
+    [0.0, 2.0, -1.0]
     """
     (x,) = broadcast(x)
     if x.dtype.is_complex:
@@ -166,7 +272,15 @@ def round(x: ArrayLike, /) -> Any:
 @op_function
 def abs(x: ArrayLike, /) -> Any:
     """`|x|`, elementwise; its derivative at 0 is 0. Of complex numbers a real number, without
-    overflow; its gradient is `x / |x|`."""
+    overflow; its gradient is `x / |x|`.
+
+    The result has the shape of x, and its dtype or that of its parts. Derivative: the sign of x.
+    `DTypeError` for booleans.
+
+    >>> import retrograd as rg
+    >>> rg.abs([-2.0, 3.0]).tolist(), rg.abs(3 + 4j).item()
+    ([2.0, 3.0], 5.0)
+    """
     (x,) = broadcast(x)
     return ops.hypot(real(x), imag(x)) if x.dtype.is_complex else ops.abs(x)
 
@@ -174,7 +288,15 @@ def abs(x: ArrayLike, /) -> Any:
 @op_function
 def sign(x: ArrayLike, /) -> Any:
     """-1, 0 or 1, elementwise; of complex numbers `x / |x|`, 0 at 0, and NaN in both parts where
-    one is NaN or both are infinite."""
+    one is NaN or both are infinite.
+
+    The result has the shape and dtype of x; its derivative is 0, except for complex numbers.
+    `DTypeError` for booleans.
+
+    >>> import retrograd as rg
+    >>> rg.sign([-2.0, 0.0, 3.0]).tolist()
+    [-1.0, 0.0, 1.0]
+    """
     (x,) = broadcast(x)
     if not x.dtype.is_complex:
         return ops.sign(x)
@@ -193,7 +315,14 @@ def sign(x: ArrayLike, /) -> Any:
 
 @op_function
 def positive(x: ArrayLike, /) -> Any:
-    """`+x`: the numbers as they are; booleans are refused."""
+    """`+x`: the numbers as they are; booleans are refused.
+
+    Elementwise: shape and dtype stay. `DTypeError` for booleans.
+
+    >>> import retrograd as rg
+    >>> rg.positive([1, -2]).tolist()
+    [1, -2]
+    """
     (x,) = broadcast(x)
     if x.dtype is bool_:
         raise DTypeError("booleans have no sign; cast them to a number")
@@ -202,7 +331,14 @@ def positive(x: ArrayLike, /) -> Any:
 
 @op_function
 def square(x: ArrayLike, /) -> Any:
-    """`x * x`, elementwise."""
+    """`x * x`, elementwise.
+
+    The result has the shape and dtype of x. Derivative: `2 x`. `DTypeError` for booleans.
+
+    >>> import retrograd as rg
+    >>> rg.square([3.0, -2.0]).tolist()
+    [9.0, 4.0]
+    """
     (x,) = broadcast(x)
     return ops.mul(x, x)
 
@@ -214,6 +350,12 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     Gradients: `x2 * x1**(x2-1)` and `x1**x2 * log(x1)`, where the latter is 0 at `x1 == 0`. The
     powers -1, 0.5, 1 and 2 given as Python numbers become `1/x`, `sqrt(x)`, `x`, `x*x`.
     Complex powers are `exp(x2 log(x1))`, products where x2 is a Python integer up to 64.
+
+    `DTypeError` for booleans, `ShapeError` where the shapes do not broadcast.
+
+    >>> import retrograd as rg
+    >>> rg.pow([2.0, 3.0], [3.0, 2.0]).tolist()
+    [8.0, 9.0]
     """
     if isinstance(x1, Node) and not isinstance(x2, Node):
         if x2 == 2:
@@ -253,22 +395,44 @@ def complex_power(a: Node, b: Node) -> Node:
     return ops.one_if(ops.is_zero(b), found)
 
 
-def _logical(name: str, doc: str, op: ops.Elementwise) -> Callable[..., Any]:
+def _logical(name: str, doc: str, op: ops.Elementwise, example: str) -> Callable[..., Any]:
     def call(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         a, b = broadcast(x1, x2)
         return op(ops.cast(a, bool_), ops.cast(b, bool_))
 
-    return _named(call, name, f"{doc} What is not zero counts as true.")
+    doc = f"{doc} What is not zero counts as true."
+    text = described(doc, op, example, f"rg.{name}", boolean=True, kinds=tuple(KINDS))
+    return _named(call, name, text)
 
 
-logical_and = _logical("logical_and", "Whether both are true.", ops.bitwise_and)
-logical_or = _logical("logical_or", "Whether one is true.", ops.bitwise_or)
-logical_xor = _logical("logical_xor", "Whether exactly one is true.", ops.bitwise_xor)
+logical_and = _logical(
+    "logical_and",
+    "Whether both are true.",
+    ops.bitwise_and,
+    example="[0, 2], True -> [False, True]",
+)
+logical_or = _logical(
+    "logical_or", "Whether one is true.", ops.bitwise_or, example="[0, 2], False -> [False, True]"
+)
+logical_xor = _logical(
+    "logical_xor",
+    "Whether exactly one is true.",
+    ops.bitwise_xor,
+    example="[0, 2], True -> [True, False]",
+)
 
 
 @op_function
 def logical_not(x: ArrayLike, /) -> Any:
-    """Whether x is zero or false."""
+    """Whether x is zero or false.
+
+    Elementwise: the result has the shape of x and is boolean. `DTypeError` for what is no array of
+    numbers.
+
+    >>> import retrograd as rg
+    >>> rg.logical_not([0, 2]).tolist()
+    [True, False]
+    """
     return ops.bitwise_not(ops.cast(broadcast(x)[0], bool_))
 
 
@@ -278,6 +442,13 @@ def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Any:
 
     The branch that is not taken gets a gradient of exactly 0, even where its value or derivative is
     infinite or NaN.
+
+    The result has the shape that all three broadcast to, or it is a `ShapeError`; `DTypeError` for
+    what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.where([True, False], [1.0, 2.0], -1.0).tolist()
+    [1.0, -1.0]
     """
     c = ops.cast(as_node(condition), bool_)
     a, b = broadcast(x1, x2)
@@ -290,6 +461,13 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     """`x` limited to the range from `min` to `max`; None means no limit.
 
     The gradient with respect to x is 0 at the limits and beyond.
+
+    Elementwise: the shapes broadcast, or it is a `ShapeError`. `DTypeError` for
+    booleans, and for floating limits of integers.
+
+    >>> import retrograd as rg
+    >>> rg.clip([-2.0, 0.5, 2.0], -1.0, 1.0).tolist()
+    [-1.0, 0.5, 1.0]
     """
     if min is None and max is None:
         return broadcast(x)[0]
@@ -307,7 +485,15 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """`x` converted to another dtype. Floats become integers by truncation, limited to the range of
     the dtype; NaN becomes 0. Tensors are not changed, so that a copy differs in identity only: with
-    `copy=False` a tensor of the dtype is returned itself."""
+    `copy=False` a tensor of the dtype is returned itself.
+
+    The shape stays; gradients are converted back. `DTypeError` for what is no dtype, `OptionError`
+    for a device other than the CPU.
+
+    >>> import retrograd as rg
+    >>> rg.astype([1.7, -1.7], rg.int64).tolist()
+    [1, -1]
+    """
     if device not in (None, "cpu"):
         raise OptionError(f"tensors are on the CPU, not on device {device!r}")
     if not copy and isinstance(x, LazyTensor) and x.dtype is as_dtype(dtype):
@@ -324,5 +510,13 @@ _astype = _named(_cast, "astype", astype.__doc__ or "")
 
 @op_function
 def stop_gradient(x: ArrayLike, /) -> Any:
-    """`x`, taken as a constant by differentiation."""
+    """`x`, taken as a constant by differentiation.
+
+    The value, shape and dtype are those of x; the derivative is 0. `DTypeError` for what is no
+    array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.grad(lambda x: x * rg.stop_gradient(x))(3.0).item()
+    3.0
+    """
     return StopGradient()(as_node(x))

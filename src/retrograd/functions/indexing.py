@@ -309,7 +309,17 @@ def index_of(indices: ArrayLike, what: str) -> Node:
 
 @op_function
 def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Any:
-    """Elements of x at the given positions along an axis; indices may have any shape."""
+    """Elements of x at the given positions along an axis; indices may have any shape.
+
+    `[..., n, ...]` and indices `[*I]` give `[..., *I, ...]`; negative indices count from the end.
+    The cotangent is added at the positions. `IndexRangeError` for an index outside the axis,
+    `DTypeError` for indices that are not integers, `ShapeError` for an array of several axes
+    without `axis`.
+
+    >>> import retrograd as rg
+    >>> rg.take([10, 20, 30], [2, 0, -1]).tolist()
+    [30, 10, 30]
+    """
     x, index = as_node(x), index_of(indices, "take")
     if axis is None and x.type.rank != 1:
         raise ShapeError(f"take from the shape {x.shape} needs an axis")
@@ -318,7 +328,16 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Any:
 
 @op_function
 def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Any:
-    """`y[i, j, ...] = x[i, indices[i, j, ...], ...]`: other axes run together and broadcast."""
+    """`y[i, j, ...] = x[i, indices[i, j, ...], ...]`: other axes run together and broadcast.
+
+    The result has the shape of the indices, broadcast. `IndexRangeError` for an index outside the
+    axis, `ShapeError` where the numbers of axes differ, `DTypeError` for indices that are not
+    integers.
+
+    >>> import retrograd as rg
+    >>> rg.take_along_axis([[1, 2], [3, 4]], [[1], [0]]).tolist()
+    [[2], [3]]
+    """
     x, index = as_node(x), index_of(indices, "take_along_axis")
     rank = x.type.rank
     if index.type.rank != rank:
@@ -343,7 +362,15 @@ def of_dtype(value: ArrayLike, x: Node, what: str) -> Node:
 @op_function
 def one_hot(indices: ArrayLike, num_classes: int | Dim, /, *, dtype: Any = float32) -> Any:
     """1 at the position of each index along a new last axis, 0 elsewhere; an index outside of
-    0 to num_classes - 1 gives zeros only."""
+    0 to num_classes - 1 gives zeros only.
+
+    `[...]` to `[..., num_classes]`, float32 unless a dtype is given; the derivative is 0.
+    `DTypeError` for indices that are not integers.
+
+    >>> import retrograd as rg
+    >>> rg.one_hot([1, 0], 3).tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
     index = el.cast(index_of(indices, "one_hot"), int64)
     shape = (*index.shape, *as_shape((num_classes,)))
     counter = Iota(shape, len(shape) - 1, int64)()

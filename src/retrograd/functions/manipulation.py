@@ -27,7 +27,15 @@ from retrograd.transforms.jit.shape_guards import guard
 
 @op_function
 def reshape(x: ArrayLike, /, shape: Any, *, copy: bool | None = None) -> Any:
-    """The same elements in row-major order under another shape; one size may be -1."""
+    """The same elements in row-major order under another shape; one size may be -1.
+
+    The dtype stays; `y.flatten() = x.flatten()`, and so for the cotangent. `ShapeError` where the
+    numbers of elements differ, or more than one size is -1.
+
+    >>> import retrograd as rg
+    >>> rg.reshape([1, 2, 3, 4], (2, -1)).tolist()
+    [[1, 2], [3, 4]]
+    """
     x = as_node(x)
     shape = shape.tolist() if hasattr(shape, "tolist") else shape
     given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
@@ -47,7 +55,16 @@ def reshape(x: ArrayLike, /, shape: Any, *, copy: bool | None = None) -> Any:
 
 @op_function
 def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Any:
-    """Reorder axes: axis i of the result is axis `axes[i]` of x."""
+    """Reorder axes: axis i of the result is axis `axes[i]` of x.
+
+    `[n0, n1, ...]` to `[n_axes[0], n_axes[1], ...]`; the cotangent goes through the inverse
+    permutation. `ShapeError` where `axes` does not list each axis once, `AxisError` for an axis
+    that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.permute_dims([[1, 2, 3]], (1, 0)).tolist()
+    [[1], [2], [3]]
+    """
     x = as_node(x)
     perm = listed_axes(axes, x.type.rank, "permute_dims")
     if len(perm) != x.type.rank:
@@ -57,7 +74,14 @@ def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Any:
 
 @op_function
 def matrix_transpose(x: ArrayLike, /) -> Any:
-    """The last two axes exchanged."""
+    """The last two axes exchanged.
+
+    `[..., m, n]` to `[..., n, m]`. `ShapeError` for an array of less than two axes.
+
+    >>> import retrograd as rg
+    >>> rg.matrix_transpose([[1, 2, 3]]).tolist()
+    [[1], [2], [3]]
+    """
     x = as_node(x)
     if x.type.rank < 2:
         raise ShapeError(f"matrix_transpose takes matrices, not an array of the shape {x.shape}")
@@ -66,7 +90,14 @@ def matrix_transpose(x: ArrayLike, /) -> Any:
 
 @op_function
 def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Any:
-    """Two axes exchanged."""
+    """Two axes exchanged.
+
+    The sizes of both are exchanged in the shape. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.swapaxes(rg.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     x = as_node(x)
     order = list(range(x.type.rank))
     i, j = (normal_axis(a, x.type.rank, "swapaxes") for a in (axis1, axis2))
@@ -76,7 +107,16 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Any:
 
 @op_function
 def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Any:
-    """Axes moved to new positions; the others keep their order."""
+    """Axes moved to new positions; the others keep their order.
+
+    Axis `source[i]` of x is axis `destination[i]` of the result; both are one axis or as many.
+    `ShapeError` where they are not as many or name one twice, `AxisError` for an axis that x does
+    not have.
+
+    >>> import retrograd as rg
+    >>> rg.moveaxis(rg.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = as_node(x)
     src, dst = (listed_axes(a, x.type.rank, "moveaxis") for a in (source, destination))
     if len(src) != len(dst):
@@ -89,7 +129,15 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Any:
 
 @op_function
 def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Any:
-    """New axes of size 1 at the given positions of the result."""
+    """New axes of size 1 at the given positions of the result.
+
+    The elements and the dtype stay. `AxisError` for a position beyond the result's shape,
+    `ShapeError` for one named twice.
+
+    >>> import retrograd as rg
+    >>> rg.expand_dims([1, 2], axis=1).tolist()
+    [[1], [2]]
+    """
     x = as_node(x)
     n = len(axis) if isinstance(axis, tuple | list) else 1
     if axis is None:
@@ -101,7 +149,15 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Any:
 
 @op_function
 def squeeze(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
-    """Drop axes of size 1: those given, which must have that size, or all that have it."""
+    """Drop axes of size 1: those given, which must have that size, or all that have it.
+
+    The elements and the dtype stay. `ShapeError` for an axis of another size, `AxisError` for one
+    that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.squeeze([[[1, 2]]], axis=0).shape
+    (1, 2)
+    """
     x = as_node(x)
     if axis is None:
         axis = tuple(i for i, d in enumerate(x.shape) if d == 1)
@@ -114,13 +170,28 @@ def squeeze(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
 
 @op_function
 def broadcast_to(x: ArrayLike, /, shape: Any) -> Any:
-    """x repeated to a shape, following the rules of broadcasting."""
+    """x repeated to a shape, following the rules of broadcasting.
+
+    Missing axes are put in front, and axes of size 1 stretch; the cotangent is summed over them.
+    `ShapeError` where the shape does not fit.
+
+    >>> import retrograd as rg
+    >>> rg.broadcast_to([1, 2], (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
     return broadcasting.broadcast_to(as_node(x), as_shape(shape))
 
 
 @op_function
 def broadcast_arrays(*arrays: ArrayLike) -> Any:
-    """The arrays repeated to their common shape, as a tuple; dtypes stay."""
+    """The arrays repeated to their common shape, as a tuple; dtypes stay.
+
+    `ShapeError` where the shapes do not broadcast.
+
+    >>> import retrograd as rg
+    >>> [x.tolist() for x in rg.broadcast_arrays([[1], [2]], 3)]
+    [[[1], [2]], [[3], [3]]]
+    """
     nodes = [as_node(a) for a in arrays]
     shape = broadcasting.broadcast_shapes(*(n.shape for n in nodes))
     return tuple(broadcasting.broadcast_to(n, shape) for n in nodes)
@@ -147,7 +218,16 @@ def _alike(arrays: Sequence[ArrayLike], what: str) -> list[Node]:
 
 @op_function
 def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Any:
-    """Join arrays along an axis; None flattens them first."""
+    """Join arrays along an axis; None flattens them first.
+
+    `[..., n, ...]` and `[..., m, ...]` to `[..., n + m, ...]`; the dtypes are promoted.
+    `ShapeError` where the other sizes differ or there is no array, `AxisError` for an axis that the
+    arrays do not have.
+
+    >>> import retrograd as rg
+    >>> rg.concat([[1, 2], [3]]).tolist()
+    [1, 2, 3]
+    """
     nodes = _alike(arrays, "concat")
     if axis is None:
         nodes, axis = [ops.reshape(n, (n.type.size,)) for n in nodes], 0
@@ -156,7 +236,16 @@ def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Any:
 
 @op_function
 def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
-    """Join arrays of one shape along a new axis."""
+    """Join arrays of one shape along a new axis.
+
+    k arrays `[n, ...]` to `[k, n, ...]`, the new axis at `axis`; the dtypes are promoted.
+    `ShapeError` where the shapes differ or there is no array, `AxisError` for an axis beyond the
+    result.
+
+    >>> import retrograd as rg
+    >>> rg.stack([[1, 2], [3, 4]], axis=1).tolist()
+    [[1, 3], [2, 4]]
+    """
     nodes = _alike(arrays, "stack")
     for n in nodes[1:]:
         if n.shape != nodes[0].shape:
@@ -168,7 +257,14 @@ def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Any:
 @op_function
 def unstack(x: ArrayLike, /, axis: int = 0) -> Any:
     """The slices along an axis, as a tuple. How many there are is part of the program, so that a
-    symbolic size is refused: `rg.scan` and `rg.vmap` go along such an axis."""
+    symbolic size is refused: `rg.scan` and `rg.vmap` go along such an axis.
+
+    `[..., k, ...]` to k arrays `[..., ...]`. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> [x.tolist() for x in rg.unstack([[1, 2], [3, 4]])]
+    [[1, 2], [3, 4]]
+    """
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "unstack")
     n = _known_size(x, at, "unstack")
@@ -177,7 +273,15 @@ def unstack(x: ArrayLike, /, axis: int = 0) -> Any:
 
 @op_function
 def split(x: ArrayLike, /, sections: int | Sequence[int], axis: int = 0) -> Any:
-    """Parts along an axis, as a tuple: so many equal parts, or parts of the given sizes."""
+    """Parts along an axis, as a tuple: so many equal parts, or parts of the given sizes.
+
+    `[..., n, ...]` to `[..., n_i, ...]`, where the `n_i` sum to n. `ShapeError` where they do not,
+    or n is no multiple of the number of parts; `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> [x.tolist() for x in rg.split([1, 2, 3, 4], [1, 3])]
+    [[1], [2, 3, 4]]
+    """
     x = as_node(x)
     at = normal_axis(axis, x.type.rank, "split")
     n = x.shape[at]
@@ -209,7 +313,14 @@ def _known_size(x: Node, axis: int, what: str) -> int:
 
 @op_function
 def flip(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
-    """The order reversed along the given axes, all by default."""
+    """The order reversed along the given axes, all by default.
+
+    Shape and dtype stay. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.flip([1, 2, 3]).tolist()
+    [3, 2, 1]
+    """
     x = as_node(x)
     axes = normal_axes(axis, x.type.rank, "flip")
     return ops.Flip(axes)(x) if axes else x
@@ -218,7 +329,15 @@ def flip(x: ArrayLike, /, axis: int | Sequence[int] | None = None) -> Any:
 @op_function
 def roll(x: ArrayLike, /, shift: Any, axis: Any = None) -> Any:
     """Elements moved along axes by `shift`, a number for each axis or one for all; those that leave
-    come in at the other end. Without an axis, x is rolled as if it were flattened."""
+    come in at the other end. Without an axis, x is rolled as if it were flattened.
+
+    `y[(i + shift) mod n] = x[i]`; shape and dtype stay. `ShapeError` where there are not as many
+    shifts as axes, `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.roll([1, 2, 3], 1).tolist()
+    [3, 1, 2]
+    """
     x = as_node(x)
     if axis is None:
         flat = roll(ops.reshape(x, (x.type.size,)), shift, 0)
@@ -238,7 +357,15 @@ def roll(x: ArrayLike, /, shift: Any, axis: Any = None) -> Any:
 
 @op_function
 def tile(x: ArrayLike, repetitions: int | Sequence[int], /) -> Any:
-    """x laid side by side the given number of times along each axis."""
+    """x laid side by side the given number of times along each axis.
+
+    Sizes of the shape are multiplied; axes that are missing on one side are put in front.
+    `ShapeError` for repetitions that are negative or no integers.
+
+    >>> import retrograd as rg
+    >>> rg.tile([1, 2], 2).tolist()
+    [1, 2, 1, 2]
+    """
     x = as_node(x)
     given = as_shape(repetitions)
     reps = (1,) * (x.type.rank - len(given)) + given
@@ -252,7 +379,15 @@ def tile(x: ArrayLike, repetitions: int | Sequence[int], /) -> Any:
 @op_function
 def pad(x: ArrayLike, /, pad_width: Any, *, value: ArrayLike = 0) -> Any:
     """A constant put around x; `pad_width` is (before, after) for each axis, or one pair or number
-    for all."""
+    for all.
+
+    `[n, ...]` to `[before + n + after, ...]`; the dtype stays. `ShapeError` for a `pad_width` that
+    has not a pair for each axis, `DTypeError` for a value that does not fit the dtype.
+
+    >>> import retrograd as rg
+    >>> rg.pad([1, 2], (1, 2)).tolist()
+    [0, 1, 2, 0, 0]
+    """
     x = as_node(x)
     pairs = pad_width if isinstance(pad_width, tuple | list) else (pad_width, pad_width)
     if not any(isinstance(p, tuple | list) for p in pairs):
@@ -294,19 +429,41 @@ def mask_below(rows: int | Dim, columns: int | Dim, k: int = 0) -> Node:
 
 @op_function
 def tril(x: ArrayLike, /, *, k: int = 0) -> Any:
-    """The lower triangles of matrices, on and below diagonal k; zero elsewhere."""
+    """The lower triangles of matrices, on and below diagonal k; zero elsewhere.
+
+    `[..., m, n]` to the same. `ShapeError` for an array of less than two axes.
+
+    >>> import retrograd as rg
+    >>> rg.tril([[1, 2], [3, 4]]).tolist()
+    [[1, 0], [3, 4]]
+    """
     return _triangle(x, k, True)
 
 
 @op_function
 def triu(x: ArrayLike, /, *, k: int = 0) -> Any:
-    """The upper triangles of matrices, on and above diagonal k; zero elsewhere."""
+    """The upper triangles of matrices, on and above diagonal k; zero elsewhere.
+
+    `[..., m, n]` to the same. `ShapeError` for an array of less than two axes.
+
+    >>> import retrograd as rg
+    >>> rg.triu([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [0, 4]]
+    """
     return _triangle(x, k, False)
 
 
 @op_function
 def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> Any:
-    """Coordinate arrays of the grid spanned by vectors, as a tuple."""
+    """Coordinate arrays of the grid spanned by vectors, as a tuple.
+
+    Of `[n]` and `[m]`, two arrays `[m, n]`, with `indexing="ij"` `[n, m]`. `OptionError` for
+    another indexing, `ShapeError` for anything but vectors.
+
+    >>> import retrograd as rg
+    >>> [x.tolist() for x in rg.meshgrid([1, 2], [3])]
+    [[[1, 2]], [[3, 3]]]
+    """
     if indexing not in ("xy", "ij"):
         raise OptionError(f"meshgrid indexing is 'xy' or 'ij', not {indexing!r}")
     nodes = _alike(arrays, "meshgrid") if arrays else []

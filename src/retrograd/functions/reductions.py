@@ -58,9 +58,15 @@ def sum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool
     floats is at most `(128 + log2(n)) * eps` times the sum of their magnitudes, with the eps of the
     dtype they are added up in. Mostly it is a few eps.
 
+    `[..., n, ...]` to the shape without the axes, or with size 1 there under `keepdims`. The
+    cotangent is repeated along the axes. `AxisError` for an axis that x does not have, `ShapeError`
+    for one named twice.
+
     >>> import retrograd as rg
     >>> abs(rg.sum(rg.full((1 << 20,), 0.1)).item() / (0.1 * 2**20) - 1) < 1e-6
     True
+    >>> rg.sum([[1, 2], [3, 4]], axis=1).tolist()
+    [3, 7]
     """
     x = as_node(x)
     x = el.cast(x, summed(x) if dtype is None else as_dtype(dtype))
@@ -72,6 +78,14 @@ def prod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: boo
     """Product over the given axes, all by default. Over no elements it is 1.
 
     Its gradient is exact where elements are zero.
+
+    Booleans and integers are multiplied in 64 bits unless a dtype is given. The shape is that of x
+    without the axes, or with size 1 there under `keepdims`. `AxisError` for an axis that x does not
+    have.
+
+    >>> import retrograd as rg
+    >>> rg.prod([[1, 2], [3, 4]], axis=1).tolist()
+    [2, 12]
     """
     x = as_node(x)
     x = el.cast(x, summed(x) if dtype is None else as_dtype(dtype))
@@ -80,25 +94,59 @@ def prod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: boo
 
 @op_function
 def max(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    """Maximum over the given axes; NaN if an element is NaN. Ties share the gradient equally."""
+    """Maximum over the given axes; NaN if an element is NaN. Ties share the gradient equally.
+
+    The shape is that of x without the axes, or with size 1 there under `keepdims`; the dtype stays.
+    `AxisError` for an axis that x does not have, `ShapeError` over no elements, `DTypeError` for
+    complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.max([[1, 2], [3, 0]], axis=1).tolist()
+    [2, 3]
+    """
     return _over(ops.ReduceMax, as_node(x), axis, keepdims, "max")
 
 
 @op_function
 def min(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    """Minimum over the given axes; NaN if an element is NaN. Ties share the gradient equally."""
+    """Minimum over the given axes; NaN if an element is NaN. Ties share the gradient equally.
+
+    The shape is that of x without the axes, or with size 1 there under `keepdims`; the dtype stays.
+    `AxisError` for an axis that x does not have, `ShapeError` over no elements, `DTypeError` for
+    complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.min([[1, 2], [3, 0]], axis=1).tolist()
+    [1, 0]
+    """
     return _over(ops.ReduceMin, as_node(x), axis, keepdims, "min")
 
 
 @op_function
 def any(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    """Whether an element is true (not zero)."""
+    """Whether an element is true (not zero).
+
+    The result is boolean, of the shape of x without the axes, or with size 1 there under
+    `keepdims`; False over no elements. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.any([[0, 2], [0, 0]], axis=1).tolist()
+    [True, False]
+    """
     return _over(ops.ReduceAny, el.cast(as_node(x), bool_), axis, keepdims, "any")
 
 
 @op_function
 def all(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    """Whether every element is true (not zero)."""
+    """Whether every element is true (not zero).
+
+    The result is boolean, of the shape of x without the axes, or with size 1 there under
+    `keepdims`; True over no elements. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.all([[1, 2], [3, 0]], axis=1).tolist()
+    [True, False]
+    """
     return _over(ops.ReduceAll, el.cast(as_node(x), bool_), axis, keepdims, "all")
 
 
@@ -117,7 +165,15 @@ def count(x: Node, axes: Sequence[int], minus: int | float = 0) -> Node:
 @op_function
 def mean(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Arithmetic mean over the given axes, all by default; NaN over no elements. The error is that
-    of `sum`, divided by n; half precision is rounded after the division."""
+    of `sum`, divided by n; half precision is rounded after the division.
+
+    The shape is that of x without the axes, or with size 1 there under `keepdims`; booleans and
+    integers are taken as float32. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.mean([[1.0, 2.0], [3.0, 5.0]], axis=1).tolist()
+    [1.5, 4.0]
+    """
     x = promote_to_float(x)
     axes = normal_axes(axis, x.type.rank, "mean")
     return keep_dims(mean_over(x, axes), x.shape, axes, keepdims)
@@ -146,7 +202,15 @@ def var(
     x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, *, keepdims: bool = False
 ) -> Any:
     """Variance over the given axes: the mean square deviation, divided by `n - correction`; NaN
-    where that is not positive. Of complex numbers that of the absolute deviation, a real number."""
+    where that is not positive. Of complex numbers that of the absolute deviation, a real number.
+
+    The shape is that of x without the axes, or with size 1 there under `keepdims`; booleans and
+    integers are taken as float32. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.var([1.0, 2.0, 3.0]).item(), rg.var([1.0, 2.0, 3.0], correction=1).item()
+    (0.6667, 1.0)
+    """
     x = promote_to_float(x)
     axes, dtype = normal_axes(axis, x.type.rank, "var"), x.dtype.real
     x = widened(x)
@@ -163,7 +227,15 @@ def std(
     x: ArrayLike, /, axis: Axis = None, correction: int | float = 0, *, keepdims: bool = False
 ) -> Any:
     """Standard deviation over the given axes: the square root of `var`. Its gradient is 0 where the
-    deviation is."""
+    deviation is.
+
+    The shape is that of x without the axes, or with size 1 there under `keepdims`; booleans and
+    integers are taken as float32. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.std([1.0, 2.0, 3.0]).item()
+    0.8165
+    """
     return root(el.sqrt, var(as_node(x), axis, correction, keepdims=keepdims))
 
 
@@ -177,7 +249,16 @@ def root(f: Callable[[Node], Node], x: Node) -> Node:
 
 @op_function
 def logsumexp(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    """`log(sum(exp(x)))` over the given axes without overflow; -inf where all elements are."""
+    """`log(sum(exp(x)))` over the given axes without overflow; -inf where all elements are.
+
+    The shape is that of x without the axes, or with size 1 there under `keepdims`; booleans and
+    integers are taken as float32. Derivative: `softmax(x)`. `AxisError` for an axis that x does not
+    have.
+
+    >>> import retrograd as rg
+    >>> rg.logsumexp([1000.0, 1000.0]).item()
+    1000.693
+    """
     return _over(ops.LogSumExp, promote_to_float(x), axis, keepdims, "logsumexp")
 
 
@@ -192,19 +273,38 @@ def _position(op: type[ops.ArgMax], x: Node, axis: int | None, keepdims: bool, w
 
 @op_function
 def argmax(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Index of the first maximum along an axis, or in the flattened array; int64."""
+    """Index of the first maximum along an axis, or in the flattened array; int64.
+
+    The shape is that of x without the axis, or with size 1 there under `keepdims`. `AxisError` for
+    an axis that x does not have, `ShapeError` over no elements, `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.argmax([[1, 2], [3, 0]], axis=1).tolist()
+    [1, 0]
+    """
     return _position(ops.ArgMax, as_node(x), axis, keepdims, "argmax")
 
 
 @op_function
 def argmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Index of the first minimum along an axis, or in the flattened array; int64."""
+    """Index of the first minimum along an axis, or in the flattened array; int64.
+
+    The shape is that of x without the axis, or with size 1 there under `keepdims`. `AxisError` for
+    an axis that x does not have, `ShapeError` over no elements, `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.argmin([[1, 2], [3, 0]], axis=1).tolist()
+    [0, 1]
+    """
     return _position(ops.ArgMin, as_node(x), axis, keepdims, "argmin")
 
 
 @op_function
 def count_nonzero(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements are not zero along the given axes, all by default; int64. NaN is not zero.
+
+    The shape is that of x without the axes, or with size 1 there under `keepdims`. `AxisError` for
+    an axis that x does not have.
 
     >>> import retrograd as rg
     >>> rg.count_nonzero([[0, 1], [2, 3]], axis=1).tolist()

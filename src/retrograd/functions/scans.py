@@ -60,6 +60,9 @@ def cumulative_sum(
     precision. So the error is at most `6 * eps` times the sum of absolute values, whatever the
     length.
 
+    The shape of x, but for `include_initial`. `ShapeError` for an array of several axes without
+    `axis`, `AxisError` for an axis that x does not have.
+
     >>> import retrograd as rg
     >>> rg.cumulative_sum([1, 2, 3], include_initial=True).tolist()
     [0, 1, 3, 6]
@@ -81,6 +84,9 @@ def cumulative_prod(
 
     Booleans and integers are multiplied in 64 bits unless a dtype is given. With `include_initial`
     the result starts with 1 and is longer by one. The gradient is exact where elements are zero.
+
+    The shape of x, but for `include_initial`. `ShapeError` for an array of several axes without
+    `axis`, `AxisError` for an axis that x does not have.
 
     >>> import retrograd as rg
     >>> rg.cumulative_prod([1, 2, 3]).tolist()
@@ -107,6 +113,9 @@ def cummax(x: ArrayLike, /, axis: int | None = None) -> Any:
 
     The gradient of each goes to the element where it was first attained.
 
+    Shape and dtype are those of x. `DTypeError` for booleans and complex numbers, `ShapeError` for
+    an array of several axes without `axis`, `AxisError` for an axis that x does not have.
+
     >>> import retrograd as rg
     >>> rg.cummax([1, 3, 2, 4]).tolist()
     [1, 3, 3, 4]
@@ -120,6 +129,9 @@ def cummin(x: ArrayLike, /, axis: int | None = None) -> Any:
 
     The gradient of each goes to the element where it was first attained.
 
+    Shape and dtype are those of x. `DTypeError` for booleans and complex numbers, `ShapeError` for
+    an array of several axes without `axis`, `AxisError` for an axis that x does not have.
+
     >>> import retrograd as rg
     >>> rg.cummin([3, 4, 1, 2]).tolist()
     [3, 3, 1, 1]
@@ -130,6 +142,9 @@ def cummin(x: ArrayLike, /, axis: int | None = None) -> Any:
 @op_function
 def logcumsumexp(x: ArrayLike, /, axis: int | None = None) -> Any:
     """`log(cumsum(exp(x)))` along an axis without overflow; -inf while all elements are.
+
+    The shape of x; booleans and integers are taken as float32. `ShapeError` for an array of several
+    axes without `axis`, `AxisError` for an axis that x does not have.
 
     >>> import retrograd as rg
     >>> bool(abs(rg.logcumsumexp([0.0, 0.0])[1].item() - 0.6931472) < 1e-6)
@@ -152,6 +167,9 @@ def diff(
 
     `prepend` and `append` are joined to x along the axis first; numbers are stretched. With
     `n=0` the result is x itself.
+
+    `[..., m]` to `[..., m - n]`. `DTypeError` for booleans, `ShapeError` for a negative n,
+    `AxisError` for an axis that x does not have.
 
     >>> import retrograd as rg
     >>> rg.diff([1, 4, 9, 16]).tolist()

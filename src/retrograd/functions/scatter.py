@@ -180,6 +180,9 @@ def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
     the error is that of a block, at most `17 * eps` times the sum of absolute values; half
     precision is added up in float32 and rounded once.
 
+    `IndexRangeError` for a position outside the axis, `ShapeError` where the shape of `updates`
+    does not fit, `DTypeError` for floats put into integers.
+
     >>> import retrograd as rg
     >>> rg.scatter_add([1.0, 2.0], [1, 1], [3.0, 4.0]).tolist()
     [1.0, 9.0]
@@ -191,6 +194,9 @@ def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
 def scatter_set(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
     """x with elements replaced at the given positions along an axis, as `scatter_add` has them; the
     last update stays where positions repeat, and gets the gradient.
+
+    `IndexRangeError` for a position outside the axis, `ShapeError` where the shape of `updates`
+    does not fit, `DTypeError` for floats put into integers.
 
     >>> import retrograd as rg
     >>> rg.scatter_set([1.0, 2.0], [1, 1], [3.0, 4.0]).tolist()
@@ -204,6 +210,9 @@ def scatter_mul(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
     """x multiplied by updates at the given positions along an axis, as `scatter_add` has them. The
     gradient is exact where updates are zero.
 
+    `IndexRangeError` for a position outside the axis, `ShapeError` where the shape of `updates`
+    does not fit, `DTypeError` for floats put into integers.
+
     >>> import retrograd as rg
     >>> rg.scatter_mul([1.0, 2.0], [1, 1], [3.0, 4.0]).tolist()
     [1.0, 24.0]
@@ -216,6 +225,9 @@ def scatter_min(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
     """x where elements at the given positions are at most the updates, as `scatter_add` has them;
     equal ones share the gradient. NaN if one is NaN.
 
+    `IndexRangeError` for a position outside the axis, `ShapeError` where the shape of `updates`
+    does not fit, `DTypeError` for floats put into integers.
+
     >>> import retrograd as rg
     >>> rg.scatter_min([1.0, 9.0], [1, 1], [3.0, 4.0]).tolist()
     [1.0, 3.0]
@@ -227,6 +239,9 @@ def scatter_min(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: i
 def scatter_max(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, /, axis: int = 0) -> Any:
     """x where elements at the given positions are at least the updates, as `scatter_add` has them;
     equal ones share the gradient. NaN if one is NaN.
+
+    `IndexRangeError` for a position outside the axis, `ShapeError` where the shape of `updates`
+    does not fit, `DTypeError` for floats put into integers.
 
     >>> import retrograd as rg
     >>> rg.scatter_max([1.0, 2.0], [1, 1], [3.0, 4.0]).tolist()
@@ -245,6 +260,9 @@ def put_along_axis(
     Other axes run together; those of indices and values broadcast. With the modes "add",
     "multiply", "min" and "max" values meet what is there. Positions may repeat; values take their
     turn in order.
+
+    The shape is that of x. `IndexRangeError` for an index outside the axis, `ShapeError` where the
+    numbers of axes or other sizes differ, `OptionError` for another mode.
 
     >>> import retrograd as rg
     >>> rg.put_along_axis([[1, 2], [3, 4]], [[1], [0]], 9).tolist()

@@ -79,6 +79,8 @@ def nonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) ->
     With `size`, so many: the first, and `fill_value` in place of those that do not exist. An array
     without axes is a `ShapeError`.
 
+    Without `size` in a traced function it is a `TraceError`.
+
     >>> import retrograd as rg
     >>> [i.tolist() for i in rg.nonzero([[0, 1], [1, 0]])]
     [[0, 1], [1, 0]]
@@ -105,6 +107,9 @@ def _nonzero(x: ArrayLike, size: int, fill_value: int, /) -> Any:
 def argwhere(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -> Any:
     """The positions of the elements that are not zero, a row for each; see `nonzero`.
 
+    `[n, ndim]`, int64, for n such elements. Without `size` in a traced function it is a
+    `TraceError`.
+
     >>> import retrograd as rg
     >>> rg.argwhere([[0, 1], [1, 0]]).tolist()
     [[0, 1], [1, 0]]
@@ -115,6 +120,8 @@ def argwhere(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -
 @op_function
 def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Any:
     """Whether each element of x1 occurs in x2; with `invert`, whether it does not. NaN does not.
+
+    The result is boolean, of the shape of x1. `DTypeError` for what is no array of numbers.
 
     >>> import retrograd as rg
     >>> rg.isin([1, 2, 3], [2, 5]).tolist()
@@ -202,6 +209,9 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None) -> UniqueAll:
     their real parts, then by the imaginary ones. With `size`, so many: where there
     are fewer, the first is repeated, with a count of 0.
 
+    x of any shape; the inverse has it, the others are vectors `[n]`. Without `size` in a traced
+    function it is a `TraceError`.
+
     >>> import retrograd as rg
     >>> rg.unique_all([3, 1, 3]).counts.tolist()
     [1, 2]
@@ -213,6 +223,8 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None) -> UniqueAll:
 
 def unique_counts(x: ArrayLike, /, *, size: int | None = None) -> UniqueCounts:
     """The distinct elements in ascending order, and how often each occurs; see `unique_all`.
+
+    Two vectors `[n]`, for x of any shape. Without `size` in a traced function it is a `TraceError`.
 
     >>> import retrograd as rg
     >>> rg.unique_counts([3, 1, 3]).values.tolist()
@@ -226,6 +238,9 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None) -> UniqueInverse
     """The distinct elements in ascending order, and which of them each element of x is; see
     `unique_all`.
 
+    A vector `[n]`, and int64 in the shape of x. Without `size` in a traced function it is a
+    `TraceError`.
+
     >>> import retrograd as rg
     >>> rg.unique_inverse([3, 1, 3]).inverse_indices.tolist()
     [1, 0, 1]
@@ -236,6 +251,8 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None) -> UniqueInverse
 
 def unique_values(x: ArrayLike, /, *, size: int | None = None) -> Any:
     """The distinct elements in ascending order; see `unique_all`.
+
+    A vector `[n]`, for x of any shape. Without `size` in a traced function it is a `TraceError`.
 
     >>> import retrograd as rg
     >>> rg.unique_values([3, 1, 3]).tolist()

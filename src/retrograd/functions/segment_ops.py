@@ -73,6 +73,9 @@ def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     `num_segments` must be given inside of `jit`; without it there are as many segments as the
     greatest id asks for.
 
+    `[E, ...]` and integers `[E]` give `[num_segments, ...]`; ids outside are an `IndexRangeError`,
+    floating ones a `DTypeError`, another number of them than E a `ShapeError`.
+
     >>> import retrograd as rg
     >>> rg.segment_sum([1.0, 2.0, 3.0], [0, 2, 0], 3).tolist()
     [4.0, 0.0, 2.0]
@@ -92,6 +95,9 @@ def _zero(dtype: DType) -> int:
 
 def segment_mean(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Any:
     """The mean of each segment; 0 for an empty one. Integers become float32.
+
+    `[E, ...]` and integers `[E]` give `[num_segments, ...]`; ids outside are an `IndexRangeError`,
+    floating ones a `DTypeError`, another number of them than E a `ShapeError`.
 
     >>> import retrograd as rg
     >>> rg.segment_mean([1.0, 2.0, 3.0], [0, 2, 0], 3).tolist()
@@ -114,6 +120,9 @@ def _segment_mean(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /)
 
 def segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Any:
     """The product of each segment; 1 for an empty one. The gradient is exact where elements are 0.
+
+    `[E, ...]` and integers `[E]` give `[num_segments, ...]`; ids outside are an `IndexRangeError`,
+    floating ones a `DTypeError`, another number of them than E a `ShapeError`.
 
     >>> import retrograd as rg
     >>> rg.segment_prod([1.0, 2.0, 3.0], [0, 2, 0], 3).tolist()
@@ -140,6 +149,9 @@ def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     """The maximum of each segment; -inf, or the least integer, for an empty one. NaN if an element
     is NaN; equal maxima share the gradient.
 
+    `[E, ...]` and integers `[E]` give `[num_segments, ...]`; ids outside are an `IndexRangeError`,
+    floating ones a `DTypeError`, another number of them than E a `ShapeError`.
+
     >>> import retrograd as rg
     >>> rg.segment_max([1.0, 2.0, 3.0], [0, 2, 0], 3).tolist()
     [3.0, -inf, 2.0]
@@ -156,6 +168,9 @@ def _segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any, /) 
 def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Any:
     """The minimum of each segment; inf, or the greatest integer, for an empty one. NaN if an
     element is NaN; equal minima share the gradient.
+
+    `[E, ...]` and integers `[E]` give `[num_segments, ...]`; ids outside are an `IndexRangeError`,
+    floating ones a `DTypeError`, another number of them than E a `ShapeError`.
 
     >>> import retrograd as rg
     >>> rg.segment_min([1.0, 2.0, 3.0], [0, 2, 0], 3).tolist()
@@ -177,6 +192,9 @@ def segment_softmax(
     of `data`.
 
     NaN in a segment whose elements are all -inf, or of which one is inf or NaN.
+
+    Ids outside of 0 to `num_segments - 1` are an `IndexRangeError`, floating ones a `DTypeError`,
+    another number of them than rows of `data` a `ShapeError`.
 
     >>> import retrograd as rg
     >>> rg.segment_softmax([1.0, 2.0, 1.0], [0, 2, 0], 3).tolist()

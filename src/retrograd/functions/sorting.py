@@ -34,6 +34,9 @@ def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: b
     Equal elements always keep their order, so `stable` changes nothing; 0.0 and -0.0 are equal. The
     gradient of an element goes to where it came from.
 
+    Shape and dtype are those of x. `AxisError` for an axis that x does not have, `DTypeError` for
+    complex numbers.
+
     >>> import retrograd as rg
     >>> rg.sort([3, 1, 2], descending=True).tolist()
     [3, 2, 1]
@@ -47,6 +50,9 @@ def argsort(
     x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True
 ) -> Any:
     """The positions, int64, that sort x along an axis; see `sort` for the order.
+
+    The shape is that of x; there is no gradient. `AxisError` for an axis that x does not have,
+    `DTypeError` for complex numbers.
 
     >>> import retrograd as rg
     >>> rg.argsort([3, 1, 2]).tolist()
@@ -70,6 +76,9 @@ def topk(
 
     They are sorted, whatever `sorted` says; of equal ones the first come first. NaN counts as less
     than everything, or more with `largest=False`: it is taken last.
+
+    `[..., n, ...]` gives two arrays `[..., k, ...]`: values in the dtype of x, and int64.
+    `ShapeError` for more than n, `AxisError` for an axis that x does not have.
 
     >>> import retrograd as rg
     >>> rg.topk([1.0, 3.0, 2.0], 2).indices.tolist()
@@ -99,6 +108,9 @@ def searchsorted(
     positions that sort x1, if it is not sorted. Where x1 has several axes, its last one is searched
     along, and the others are those of x2.
 
+    The result has the shape of x2. `OptionError` for another side, `ShapeError` where the axes in
+    front differ or x1 has none.
+
     >>> import retrograd as rg
     >>> rg.searchsorted([1.0, 2.0, 3.0], [2.0, 9.0]).tolist()
     [1, 3]
@@ -118,6 +130,8 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Any:
     """The number of the bin, int64, that each element falls into; `bins` ascend.
 
     Bin i is `bins[i-1] <= v < bins[i]` or, with `right`, `bins[i-1] < v <= bins[i]`.
+
+    The result has the shape of x. `ShapeError` for bins that are no vector.
 
     >>> import retrograd as rg
     >>> rg.digitize([0.5, 1.0, 7.0], [0.0, 1.0, 2.0]).tolist()
@@ -144,6 +158,9 @@ def quantile(
     `method` is "linear" (interpolation), "lower", "higher", "nearest" (to the even place at half)
     or "midpoint". NaN where an element is NaN, or q is outside of its range. Differentiable in x
     and, if linear, in q. `OptionError` for numbers q out of range.
+
+    The shape is that of q, then that of x without the axes. `ShapeError` over no elements,
+    `AxisError` for an axis that x does not have.
 
     >>> import retrograd as rg
     >>> rg.quantile([1.0, 2.0, 3.0, 4.0], 0.5).item()
@@ -234,6 +251,9 @@ def percentile(
 ) -> Any:
     """`quantile` for shares in percent, from 0 to 100.
 
+    Shapes and errors are those of `quantile`: `OptionError` for numbers out of range, `ShapeError`
+    over no elements.
+
     >>> import retrograd as rg
     >>> rg.percentile([1.0, 2.0, 3.0], 50).item()
     2.0
@@ -250,6 +270,9 @@ def median(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """The middle of the elements along the given axes; of an even number, the mean of both.
 
     NaN where an element is NaN.
+
+    The shape is that of x without the axes, or with size 1 there under `keepdims`. `ShapeError`
+    over no elements, `AxisError` for an axis that x does not have.
 
     >>> import retrograd as rg
     >>> rg.median([3.0, 1.0, 2.0]).item()

@@ -19,6 +19,9 @@ from retrograd.ops.leaf import constant, input_node
 class GraphBuilder:
     """Declare a graph without running or tracing a function.
 
+    `ShapeError` and `DTypeError` come at the operation that does not fit, at its line, and
+    `ShapeError` for an input whose name is given twice.
+
     >>> import retrograd as rg
     >>> b = rg.GraphBuilder("affine")
     >>> x = b.input("x", (rg.Dim("N"), 3))

@@ -49,6 +49,10 @@ class Graph(ir.Graph):
     `inputs`, `outputs` and `nodes` are tuples of nodes; `str(g)` is readable text that
     `Graph.parse` reads back.
 
+    Calling it runs it: `ShapeError` or `DTypeError` for arguments that are not like the inputs.
+    `check()` says what is wrong with a graph that was put together by hand, and `Graph.parse` of
+    damaged text is a `FormatError`.
+
     >>> import retrograd as rg
     >>> g = rg.trace(lambda x: (x * x).sum(), rg.spec((3,)))
     >>> g.gradient()([1.0, 2.0, 3.0]).tolist()
@@ -339,7 +343,14 @@ def _restored(text: str, values: dict[int, Array]) -> Graph:
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
-    """Read a graph that `Graph.save` wrote; a damaged file is a `FormatError` naming the line."""
+    """Read a graph that `Graph.save` wrote; a damaged file is a `FormatError` naming the line.
+
+    >>> import os, tempfile, retrograd as rg
+    >>> path = os.path.join(tempfile.mkdtemp(), "graph.txt")
+    >>> rg.trace(lambda x: x + 1, rg.spec(())).save(path)
+    >>> rg.load_graph(path)(2.0).item()
+    3.0
+    """
     try:
         text = read_bytes(path, "graph").decode()
     except UnicodeDecodeError as error:
@@ -352,6 +363,13 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
 
     Arguments are tensors, arrays, numbers or `rg.spec(shape, dtype)`, in any pytree. Inputs are
     named after the function's parameters; tensors the function uses beside them become constants.
+
+    Nothing is computed: only shapes and dtypes are known. `ArgumentError` for what is no function,
+    `TraceError` where it looks at a value or returns nothing that can be traced.
+
+    >>> import retrograd as rg
+    >>> [n.op for n in rg.trace(lambda x: rg.sin(x) * 2, rg.spec((3,))).nodes][-1]
+    'mul'
     """
     if not callable(f):
         raise ArgumentError(

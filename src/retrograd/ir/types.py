@@ -152,6 +152,9 @@ def _size(d: Any, shape: Any) -> int:
 def spec(shape: Any, dtype: Any = "float32") -> TensorType:
     """A stand-in for an array in `trace`: its shape and dtype, without data.
 
+    `DTypeError` for what is no dtype, `ShapeError` for a size that is neither an integer from 0 on
+    nor a `Dim`.
+
     >>> spec((Dim("N"), 784))
     f32[N, 784]
     """

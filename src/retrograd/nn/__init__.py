@@ -35,7 +35,7 @@ from retrograd.nn.layers.activations import (
     Tanhshrink,
     Threshold,
 )
-from retrograd.nn.layers.attention import MultiHeadAttention
+from retrograd.nn.layers.attention import MultiHeadAttention, MultiheadAttention
 from retrograd.nn.layers.convolution import (
     Conv1d,
     Conv2d,
@@ -160,7 +160,6 @@ from retrograd.nn.layers.reshape import (
     UpsamplingNearest2d,
 )
 from retrograd.nn.layers.transformer import (
-    MultiheadAttention,
     Transformer,
     TransformerDecoder,
     TransformerDecoderLayer,

@@ -83,6 +83,8 @@ def root(f: Callable[[Any], Any], x0: Any, *, tol: float | None = None, max_step
     Raises `LoopLimitError` if `max_steps` steps are not enough, `LinAlgError` where the Jacobian is
     singular, `ShapeError` if there are not as many equations as unknowns.
 
+    The solution has the structure, shapes and dtypes of `x0`.
+
     >>> import retrograd as rg
     >>> sqrt = lambda a: rg.root(lambda x: x * x - a, 1.0)
     >>> sqrt(rg.tensor(2.0, rg.float64)).item()
@@ -148,6 +150,8 @@ def fixed_point(
     found by as many steps; no matrix is made.
 
     Raises `LoopLimitError` if `max_steps` steps are not enough, as where they lead to infinity.
+
+    The solution has the structure, shapes and dtypes of `x0`.
 
     >>> import retrograd as rg
     >>> x = rg.fixed_point(rg.cos, rg.tensor(1.0, rg.float64))

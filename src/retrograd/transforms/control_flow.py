@@ -165,6 +165,9 @@ def fori_loop(
     i is an int64 tensor. Bounds that are Python's integers, or `Dim`s, make a `scan`, others a
     `while_loop`; both have gradients, for which `checkpoint` says how many values are kept.
 
+    The value is a tree that keeps its structure, shapes and dtypes, else it is a `ShapeError` or a
+    `DTypeError`.
+
     >>> import retrograd as rg
     >>> rg.fori_loop(0, 4, lambda i, x: x * 2 + i, 1).item()
     27

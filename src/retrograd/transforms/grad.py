@@ -52,6 +52,8 @@ def value_and_grad(
     Raises `GradientError` where f returns no scalar, where it returns a plain number or array that
     has forgotten what it was computed from, and for integer leaves.
 
+    Gradients have the shapes and dtypes of the leaves.
+
     >>> import retrograd as rg
     >>> value, slope = rg.value_and_grad(lambda x: x**2)(3.0)
     >>> value.item(), slope.item()
@@ -94,6 +96,9 @@ def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> 
     """A function that returns the gradient of the scalar function f.
 
     See `value_and_grad`; with `has_aux` the result is `(gradient, aux)`.
+
+    The gradient has the structure, shapes and dtypes of the argument. `GradientError` where f
+    returns no scalar, and for integer leaves.
 
     >>> import retrograd as rg
     >>> rg.grad(lambda x: x**3)(2.0).item()
@@ -155,6 +160,9 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     can be called any number of times. Integer and bool arguments get zeros of their own dtype;
     integer outputs take a cotangent of their type, which is ignored. With `has_aux`, f returns
     `(out, aux)` and the result is `(out, pullback, aux)`.
+
+    `GradientError` for a cotangent that has not the structure or shapes of the output, and where
+    the output is a plain number that has forgotten what it was computed from.
 
     >>> import retrograd as rg
     >>> out, pullback = rg.vjp(lambda x, y: x * y, rg.tensor([1.0, 2.0]), 3.0)

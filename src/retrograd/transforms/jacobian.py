@@ -46,6 +46,8 @@ def jacrev(
     argument; the block of an output of shape s and an input of shape t has the shape `s + t` and
     holds `d out[i] / d in[j]`. See `grad` for `argnums`, names and `has_aux`.
 
+    `GradientError` for integer or complex inputs and outputs.
+
     >>> import retrograd as rg
     >>> rg.jacrev(lambda x: x**2)(rg.tensor([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
@@ -58,6 +60,8 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of f, column by column: a forward pass for all elements
     of the input at once. For functions with fewer inputs than outputs. Otherwise as `jacrev`.
+
+    Shapes are those of `jacrev`; `GradientError` for integer or complex inputs and outputs.
 
     >>> import retrograd as rg
     >>> rg.jacfwd(lambda x: rg.stack([x, x**2]))(3.0).tolist()
@@ -223,6 +227,9 @@ def hvp(f: Callable[..., Any], args: Any, v: Any) -> Any:
 
     `args` is a tuple of arguments and `v` one of the same structure, and so is the result; of a
     single argument, which is no tuple, all three are given as they are.
+
+    `ArgumentError` for a v that is no tuple where `args` is one, `GradientError` where f returns no
+    real scalar.
 
     >>> import retrograd as rg
     >>> x, v = rg.tensor([1.0, 2.0]), rg.tensor([1.0, 0.0])

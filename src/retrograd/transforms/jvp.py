@@ -36,6 +36,9 @@ def jvp(
     direction: theirs is given, as zeros, and ignored. With `has_aux`, f returns `(out, aux)` and
     the result is `(out, tangent, aux)`.
 
+    `ArgumentError` where arguments or tangents are no tuples, `GradientError` for a tangent of
+    another shape or structure than its argument.
+
     >>> import retrograd as rg
     >>> out, slope = rg.jvp(lambda x: x**2, (3.0,), (1.0,))
     >>> out.item(), slope.item()
@@ -75,6 +78,9 @@ def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any
 
     `tangent_of(*tangents)` gives what `jvp(f, args, tangents)` gives, for as many directions as
     one likes: what it needs of f is computed once, and kept for as long as it lives.
+
+    Tangents have the shapes and dtypes of the arguments, what is returned those of the output; for
+    other shapes it is a `GradientError`.
 
     >>> import retrograd as rg
     >>> out, slope = rg.linearize(rg.sin, 0.0)

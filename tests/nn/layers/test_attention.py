@@ -1,6 +1,7 @@
 """Attention: masks of every kind, heads, other sequences."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,13 +85,88 @@ def test_heads_against_a_loop():
 def test_other_sequences_and_padding():
     layer = nn.MultiHeadAttention(6, 2).to(rg.float64)
     x, y = rng.normal(size=(2, 4, 6)), rng.normal(size=(2, 5, 6))
-    there = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], bool)
-    padded = layer(x, y, key_padding_mask=there).numpy()
+    padding = np.array([[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]], bool)
+    padded = layer(x, y, key_padding_mask=padding).numpy()
     np.testing.assert_allclose(padded[0], layer(x[0], y[0, :3]).numpy())
     np.testing.assert_allclose(padded[1], layer(x[1], y[1]).numpy())
     added = np.zeros((4, 5))
-    with_mask = layer(x, y, attn_mask=added, key_padding_mask=there).numpy()
+    with_mask = layer(x, y, attn_mask=added, key_padding_mask=padding).numpy()
     np.testing.assert_allclose(with_mask, padded)
+
+
+# Names of the masks that are given; both layers read them as PyTorch's, where true hides.
+MASKS = {
+    "none": (),
+    "padding": ("key_padding_mask",),
+    "pairs": ("attn_mask",),
+    "both": ("key_padding_mask", "attn_mask"),
+    "added": ("added",),
+    "added and padding": ("added", "key_padding_mask"),
+    "two added": ("added", "added padding"),
+}
+
+
+def masks(given):
+    """The masks of those names for batch 2, 4 queries and 5 keys: as arguments, and which pairs
+    remain and what is added to their scores, `[2, 1, 4, 5]`."""
+    draws = np.random.default_rng(7)
+    padding = np.array([[0, 0, 0, 1, 1], [0, 1, 0, 0, 0]], bool)
+    pairs = np.triu(np.ones((4, 5), bool), 2)
+    scores, shifts = draws.normal(size=(4, 5)), draws.normal(size=(2, 5))
+    every: dict[str, tuple[str, np.ndarray, Any, Any]] = {
+        "key_padding_mask": ("key_padding_mask", padding, ~padding[:, None, None], 0.0),
+        "attn_mask": ("attn_mask", pairs, ~pairs, 0.0),
+        "added": ("attn_mask", scores, True, scores),
+        "added padding": ("key_padding_mask", shifts, True, shifts[:, None, None]),
+    }
+    chosen = [every[name] for name in given]
+    allowed, added = np.ones((2, 1, 4, 5), bool), np.zeros((2, 1, 4, 5))
+    for _, _, there, shift in chosen:
+        allowed, added = allowed & there, added + shift
+    return {name: mask for name, mask, _, _ in chosen}, allowed, added
+
+
+@pytest.mark.parametrize("given", MASKS.values(), ids=MASKS)
+def test_both_layers_read_masks_alike(given):
+    """By hand in NumPy, from the same parameters."""
+    short, full = nn.MultiHeadAttention(6, 2), nn.MultiheadAttention(6, 2, batch_first=True)
+    short, full = short.to(rg.float64), full.to(rg.float64)
+    full.load_state_dict(short.state_dict())
+    x, y = rng.normal(size=(2, 4, 6)), rng.normal(size=(2, 5, 6))
+    arguments, allowed, added = masks(given)
+    w = np.split(short.in_proj_weight.numpy(), 3)
+    q, k, v = (
+        np.swapaxes((a @ b.T).reshape(2, -1, 2, 3), 1, 2) for a, b in zip((x, y, y), w, strict=True)
+    )
+    e = np.where(allowed, np.exp(q @ np.swapaxes(k, -1, -2) / math.sqrt(3) + added), 0.0)
+    shares = e / e.sum(-1, keepdims=True)
+    expected = np.swapaxes(shares @ v, 1, 2).reshape(2, 4, 6) @ short.out_proj.weight.numpy().T
+    np.testing.assert_allclose(short(x, y, **arguments).numpy(), expected, 1e-10, 1e-12)
+    found, weights = full(x, y, y, **arguments)
+    np.testing.assert_allclose(found.numpy(), expected, 1e-10, 1e-12)
+    np.testing.assert_allclose(weights.numpy(), shares.mean(1), 1e-10, 1e-12)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_causal_and_a_mask_hide_what_either_hides(masked):
+    layer = nn.MultiHeadAttention(6, 2, causal=True).to(rg.float64)
+    hidden = np.zeros((4, 4), bool)
+    hidden[3, 1] = True
+    x = rng.normal(size=(2, 4, 6))
+    slope = rg.grad(lambda x: layer(x, attn_mask=hidden if masked else None)[:, 3].sum())(x)
+    plain = nn.MultiHeadAttention(6, 2).to(rg.float64)
+    plain.load_state_dict(layer.state_dict())
+    both = (hidden if masked else False) | ~np.tril(np.ones((4, 4), bool))
+    expected = rg.grad(lambda x: plain(x, attn_mask=both)[:, 3].sum())(x)
+    np.testing.assert_allclose(slope.numpy(), expected.numpy(), 1e-10, 1e-12)
+    assert (slope.numpy()[:, 1] == 0).all() == masked
+
+
+def test_a_state_of_either_layer_fits_the_other():
+    short, full = nn.MultiHeadAttention(6, 2), nn.MultiheadAttention(6, 2)
+    names = ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"]
+    assert list(short.state_dict()) == list(full.state_dict()) == names
+    assert isinstance(short, nn.MultiheadAttention)
 
 
 def test_attention_dropout():
@@ -109,6 +185,13 @@ def test_attention_dropout():
         (lambda: F.scaled_dot_product_attention(Q, K, V, np.ones((4, 5), bool)), rg.ShapeError),
         (lambda: F.scaled_dot_product_attention(Q, K, V, np.ones((5, 5), int)), rg.DTypeError),
         (lambda: nn.MultiHeadAttention(8, 2)(np.ones((2, 4, 6))), rg.ShapeError),
+        (lambda: nn.MultiheadAttention(8, 3), rg.ShapeError),
+        (
+            lambda: nn.MultiHeadAttention(6, 2)(
+                np.ones((1, 4, 6)), key_padding_mask=np.ones((1, 4), int)
+            ),
+            rg.DTypeError,
+        ),
     ],
 )
 def test_what_does_not_fit(call, error):

@@ -90,7 +90,15 @@ def cond(x: ArrayLike, /, p: int | float | str | None = None) -> Any:
 
 @op_function
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
-    """The diagonals of the matrices `[..., m, n]`; those above for positive offsets."""
+    """The diagonals of the matrices `[..., m, n]`; those above for positive offsets.
+
+    The result is `[..., k]`, k the number of elements on it. `ShapeError` for an array of less than
+    two axes.
+
+    >>> import retrograd as rg
+    >>> rg.diagonal([[1, 2], [3, 4]]).tolist()
+    [1, 4]
+    """
     x = as_node(x)
     if x.type.rank < 2:
         raise ShapeError(f"diagonal takes matrices, or stacks of them, not {x.type}")
@@ -111,7 +119,15 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 @op_function
 def diag(x: ArrayLike, /, k: int = 0) -> Any:
-    """A square matrix with the vector x as its k-th diagonal, or the k-th diagonal of a matrix."""
+    """A square matrix with the vector x as its k-th diagonal, or the k-th diagonal of a matrix.
+
+    `[n]` to `[n + |k|, n + |k|]`, `[m, n]` to the vector of the elements `x[i, i + k]`.
+    `ShapeError` for other numbers of axes.
+
+    >>> import retrograd as rg
+    >>> rg.diag([1, 2]).tolist()
+    [[1, 0], [0, 2]]
+    """
     x, k = as_node(x), integer(k, "diag: the diagonal")
     if x.type.rank == 2:
         return diagonal(x, offset=k)

@@ -39,6 +39,13 @@ def vector_norm(
     The gradient where the norm is 0 is 0, and so are derivatives beyond. Elements that are 0 beside
     others have the derivatives that there are, to every order for even `ord`. Of complex numbers it
     is a real number.
+
+    `[..., n]` to `[...]`, over all axes by default; sizes of 1 stay under `keepdims`. `AxisError`
+    for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.vector_norm([3.0, 4.0]).item(), rg.vector_norm([3.0, 4.0], ord=1).item()
+    (5.0, 7.0)
     """
     x = promote_to_float(x)
     axes = normal_axes(axis, x.type.rank, "vector_norm")

@@ -64,6 +64,16 @@ class Tensor(LazyTensor):
     together with everything else that is needed. A tensor is not changed in place: `x += 1` makes
     a new one. For a leaf that requires a gradient it is an error; inside of `no_grad` it gives that
     leaf another value, as an optimizer does.
+
+    It has a `shape`, of integers and named sizes, and a `dtype`. An operation that does not fit is
+    a `ShapeError` or a `DTypeError` at the line of the user; `backward()` without a gradient to
+    give is a `GradientError`.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x, x.grad.tolist()
+    (Tensor([1., 2.], dtype=float32, requires_grad=True), [2.0, 4.0])
     """
 
     __slots__ = ()

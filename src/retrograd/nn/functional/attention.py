@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import retrograd as rg
-from retrograd.errors import DTypeError, OptionError, ShapeError
+from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir.source import located
@@ -153,4 +153,4 @@ def _added(mask: Tensor, scores: Tensor, more: int, what: str) -> Tensor:
 def check_heads(embed_dim: int, num_heads: int) -> None:
     """Refuse sizes that do not fit."""
     if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
-        raise OptionError(f"embed_dim {embed_dim} is no multiple of {num_heads} heads")
+        raise ShapeError(f"embed_dim {embed_dim} is no multiple of {num_heads} heads")

@@ -1,32 +1,138 @@
-"""Attention."""
+"""Attention in several heads: `MultiheadAttention` and its shorter form for self-attention."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import retrograd as rg
-from retrograd.errors import ShapeError
+from retrograd.errors import DTypeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn import functional, init
+from retrograd.nn.functional.attention import check_heads
 from retrograd.nn.functional.dropout import check_probability
 from retrograd.nn.layers.linear import Linear
 from retrograd.nn.module.module import Module
 from retrograd.nn.module.parameter import Parameter
 
 
-class MultiHeadAttention(Module):
-    """Attention in `num_heads` subspaces (Vaswani et al., arXiv:1706.03762).
+class MultiheadAttention(Module):
+    """Attention in `num_heads` subspaces (Vaswani et al., arXiv:1706.03762): PyTorch's layer of
+    that name, with its arguments, masks, results and parameters.
 
-    `[batch, L, embed_dim]`, or without a batch `[L, embed_dim]`, to the same. Called with one
-    argument it is self-attention; key and value may be other sequences. The parameters have the
-    names and shapes of PyTorch's `MultiheadAttention`: `in_proj_weight` `[3 embed_dim, embed_dim]`
-    for query, key and value in this order, `in_proj_bias`, `out_proj`.
+    `forward(query, key, value)` of `[L, N, E]`, `[S, N, K]`, `[S, N, V]`, with `batch_first` of
+    `[N, L, E]` and so on, or without a batch `[L, E]`, returns (output, weights), the output in the
+    shape of the query and the weights `[N, L, S]`. Masks are as in
+    `functional.multi_head_attention_forward`: boolean ones are true where a query must **not**
+    look, `attn_mask` (`[L, S]` or `[N num_heads, L, S]`) for pairs, `key_padding_mask` (`[N, S]`)
+    for keys that are padding; floating ones are added to the scores. Parameters:
+    `in_proj_weight` `[3 E, E]` for query, key and value in this order, `in_proj_bias` `[3 E]`,
+    `out_proj`.
 
-    With `causal`, position i looks at 0 to i. `attn_mask` (`[L, S]`, or anything that broadcasts to
-    `[batch, heads, L, S]`) is true where a query may look at a key, as in
-    `functional.scaled_dot_product_attention`, or is added to the scores; `key_padding_mask`
-    (`[batch, S]`) is true for the keys that are there. `dropout` is that of the attention weights.
+    `ShapeError` where `embed_dim` is no multiple of `num_heads`, or shapes do not fit one another;
+    `DTypeError` for a mask that is neither boolean nor floating; `OptionError` for a `dropout`
+    that is no probability.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones((5, 2, 8))
+    >>> y, weights = rg.nn.MultiheadAttention(8, 4)(x, x, x)
+    >>> y.shape, weights.shape
+    ((5, 2, 8), (2, 5, 5))
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        check_heads(embed_dim, num_heads)
+        check_probability(dropout)
+        self.embed_dim = embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.add_zero_attn = add_zero_attn
+        self.batch_first = batch_first
+        options: Any = {"generator": generator, "dtype": dtype}
+        k, v = kdim or embed_dim, vdim or embed_dim
+        self.separate = k != embed_dim or v != embed_dim
+        self.in_proj_weight: Any = None
+        self.q_proj_weight: Any = None
+        self.k_proj_weight: Any = None
+        self.v_proj_weight: Any = None
+        if self.separate:
+            for name, size in zip("qkv", (embed_dim, k, v), strict=True):
+                drawn = init.xavier_uniform((embed_dim, size), **options)
+                setattr(self, f"{name}_proj_weight", Parameter(drawn))
+        else:
+            drawn = init.xavier_uniform((3 * embed_dim, embed_dim), **options)
+            self.in_proj_weight = Parameter(drawn)
+        self.in_proj_bias = Parameter(init.zeros((3 * embed_dim,), dtype=dtype)) if bias else None
+        self.out_proj = Linear(embed_dim, embed_dim, bias, **options)
+        if bias:
+            self.out_proj.bias = Parameter(init.zeros((embed_dim,), dtype=dtype))
+        self.bias_k: Any = None
+        self.bias_v: Any = None
+        if add_bias_kv:
+            shape = (1, 1, embed_dim)
+            self.bias_k = Parameter(init.xavier_normal(shape, **options))
+            self.bias_v = Parameter(init.xavier_normal(shape, **options))
+        self.generator = (generator or init.default_generator()).split() if dropout else None
+
+    def forward(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        q, k, v = (rg.asarray(x) for x in (query, key, value))
+        turned = self.batch_first and q.ndim == 3
+        if turned:
+            q, k, v = (rg.swapaxes(x, 0, 1) for x in (q, k, v))
+        y, weights = functional.multi_head_attention_forward(
+            q, k, v, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+            self.bias_k, self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight,
+            self.out_proj.bias, self.training, key_padding_mask, need_weights, attn_mask,
+            self.separate, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight,
+            average_attn_weights=average_attn_weights, is_causal=is_causal,
+            generator=self.generator,
+        )  # fmt: skip
+        return rg.swapaxes(y, 0, 1) if turned else y, weights
+
+    def extra_repr(self) -> str:
+        return f"{self.embed_dim}, {self.num_heads}, batch_first={self.batch_first}"
+
+
+class MultiHeadAttention(MultiheadAttention):
+    """`MultiheadAttention` with the batch first, that returns its output alone; called with one
+    argument it is self-attention.
+
+    `[..., L, E]` to the same; key and value may be other sequences `[..., S, E]`. Parameters and
+    the meaning of the masks are those of `MultiheadAttention`: boolean ones are true where a query
+    must **not** look, `key_padding_mask` (`[..., S]`) for keys that are padding, `attn_mask`
+    (`[L, S]`, or anything that broadcasts to `[..., num_heads, L, S]`) for pairs, or it is floating
+    and added to the scores. With `causal`, position i looks at 0 to i. A query that boolean masks
+    leave no key gives 0 before the last linear map. The dropout is that of the attention weights.
+
+    `ShapeError` where `embed_dim` is no multiple of `num_heads`, or shapes do not fit one another;
+    `DTypeError` for a mask that is neither boolean nor floating; `OptionError` for a `dropout`
+    that is no probability.
 
     >>> import retrograd as rg
     >>> attention = rg.nn.MultiHeadAttention(8, 2, causal=True)
@@ -45,25 +151,12 @@ class MultiHeadAttention(Module):
         generator: Generator | None = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
-            raise ShapeError(
-                f"MultiHeadAttention: embed_dim {embed_dim} is no multiple of {num_heads} heads"
-            )
-        check_probability(dropout)
-        self.embed_dim = embed_dim
-        self.num_heads = num_heads
-        self.dropout = dropout
+        super().__init__(
+            embed_dim, num_heads, dropout, bias, batch_first=True, generator=generator, dtype=dtype
+        )
         self.causal = causal
-        options: Any = {"generator": generator, "dtype": dtype}
-        self.in_proj_weight = Parameter(init.xavier_uniform((3 * embed_dim, embed_dim), **options))
-        self.in_proj_bias = Parameter(init.zeros((3 * embed_dim,), dtype=dtype)) if bias else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias, **options)
-        if bias:
-            self.out_proj.bias = Parameter(init.zeros((embed_dim,), dtype=dtype))
-        self.generator = (generator or init.default_generator()).split() if dropout else None
 
-    def forward(
+    def forward(  # type: ignore[override]  # what is optional, and what it returns, differ
         self,
         query: Any,
         key: Any = None,
@@ -76,7 +169,7 @@ class MultiHeadAttention(Module):
             q,
             k,
             v,
-            attn_mask=self._mask(attn_mask, key_padding_mask),
+            attn_mask=_seen(attn_mask, key_padding_mask),
             dropout_p=self.dropout if self.training else 0.0,
             is_causal=self.causal,
             generator=self.generator,
@@ -104,17 +197,26 @@ class MultiHeadAttention(Module):
         width = self.embed_dim // self.num_heads
         return rg.swapaxes(x.reshape((*x.shape[:-1], self.num_heads, width)), -3, -2)
 
-    def _mask(self, mask: Any, padding: Any) -> Any:
-        if padding is None:
-            return mask
-        there = rg.expand_dims(rg.expand_dims(rg.asarray(padding), axis=-2), axis=-2)
-        if mask is None:
-            return there
-        mask = rg.asarray(mask)
-        return rg.where(there, mask, float("-inf")) if mask.dtype.is_float else mask & there
-
     def extra_repr(self) -> str:
         return (
             f"{self.embed_dim}, {self.num_heads}, dropout={self.dropout}, "
             f"bias={self.in_proj_bias is not None}, causal={self.causal}"
         )
+
+
+def _seen(mask: Any, padding: Any) -> Any:
+    """Both masks as one of `scaled_dot_product_attention`, whose boolean ones are true where a
+    query may look."""
+    mask, padding = (None if m is None else rg.asarray(m) for m in (mask, padding))
+    if padding is not None:
+        padding = rg.expand_dims(rg.expand_dims(padding, axis=-2), axis=-2)
+    masks = [m for m in (mask, padding) if m is not None]
+    for m in masks:
+        if m.dtype is not rg.bool and not m.dtype.is_float:
+            raise DTypeError(f"a mask of attention is boolean or floating, not {m.dtype}")
+    hidden = [m for m in masks if m.dtype is rg.bool]
+    added = [m for m in masks if m.dtype is not rg.bool]
+    if not added:
+        return ~reduce(rg.logical_or, hidden) if hidden else None
+    total = reduce(rg.add, added)
+    return reduce(lambda m, h: rg.where(h, float("-inf"), m), hidden, total)

@@ -1,4 +1,4 @@
-"""`MultiheadAttention` and the layers of transformers, as PyTorch has them."""
+"""The layers of transformers, as PyTorch has them."""
 
 from __future__ import annotations
 
@@ -12,108 +12,13 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.nn import functional, init
 from retrograd.nn.containers import ModuleList
-from retrograd.nn.functional.attention import check_heads
-from retrograd.nn.functional.dropout import check_probability
+from retrograd.nn.layers.attention import MultiheadAttention
 from retrograd.nn.layers.dropout import Dropout
 from retrograd.nn.layers.linear import Linear
 from retrograd.nn.layers.normalization import LayerNorm
 from retrograd.nn.module.module import Module
-from retrograd.nn.module.parameter import Parameter
 
 Activation = str | Callable[[Any], Tensor]
-
-
-class MultiheadAttention(Module):
-    """PyTorch's layer of that name: its arguments, masks, results and parameters.
-
-    `forward(query, key, value)` of `[L, N, E]`, with `batch_first` `[N, L, E]`, or `[L, E]`,
-    returns (output, weights); boolean masks are true where a query must **not** look. See
-    `functional.multi_head_attention_forward`. `MultiHeadAttention` is the shorter one for
-    self-attention, whose masks say where to look.
-
-    >>> import retrograd as rg
-    >>> x = rg.ones((5, 2, 8))
-    >>> y, weights = rg.nn.MultiheadAttention(8, 4)(x, x, x)
-    >>> y.shape, weights.shape
-    ((5, 2, 8), (2, 5, 5))
-    """
-
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        bias: bool = True,
-        add_bias_kv: bool = False,
-        add_zero_attn: bool = False,
-        kdim: int | None = None,
-        vdim: int | None = None,
-        batch_first: bool = False,
-        *,
-        generator: Generator | None = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        check_heads(embed_dim, num_heads)
-        check_probability(dropout)
-        self.embed_dim = embed_dim
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.add_zero_attn = add_zero_attn
-        self.batch_first = batch_first
-        options: Any = {"generator": generator, "dtype": dtype}
-        k, v = kdim or embed_dim, vdim or embed_dim
-        self.separate = k != embed_dim or v != embed_dim
-        self.in_proj_weight: Any = None
-        self.q_proj_weight: Any = None
-        self.k_proj_weight: Any = None
-        self.v_proj_weight: Any = None
-        if self.separate:
-            for name, size in zip("qkv", (embed_dim, k, v), strict=True):
-                drawn = init.xavier_uniform((embed_dim, size), **options)
-                setattr(self, f"{name}_proj_weight", Parameter(drawn))
-        else:
-            drawn = init.xavier_uniform((3 * embed_dim, embed_dim), **options)
-            self.in_proj_weight = Parameter(drawn)
-        self.in_proj_bias = Parameter(init.zeros((3 * embed_dim,), dtype=dtype)) if bias else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias, **options)
-        if bias:
-            self.out_proj.bias = Parameter(init.zeros((embed_dim,), dtype=dtype))
-        self.bias_k: Any = None
-        self.bias_v: Any = None
-        if add_bias_kv:
-            shape = (1, 1, embed_dim)
-            self.bias_k = Parameter(init.xavier_normal(shape, **options))
-            self.bias_v = Parameter(init.xavier_normal(shape, **options))
-        self.generator = (generator or init.default_generator()).split() if dropout else None
-
-    def forward(
-        self,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_padding_mask: Any = None,
-        need_weights: bool = True,
-        attn_mask: Any = None,
-        average_attn_weights: bool = True,
-        is_causal: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        q, k, v = (rg.asarray(x) for x in (query, key, value))
-        turned = self.batch_first and q.ndim == 3
-        if turned:
-            q, k, v = (rg.swapaxes(x, 0, 1) for x in (q, k, v))
-        y, weights = functional.multi_head_attention_forward(
-            q, k, v, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
-            self.bias_k, self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight,
-            self.out_proj.bias, self.training, key_padding_mask, need_weights, attn_mask,
-            self.separate, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight,
-            average_attn_weights=average_attn_weights, is_causal=is_causal,
-            generator=self.generator,
-        )  # fmt: skip
-        return rg.swapaxes(y, 0, 1) if turned else y, weights
-
-    def extra_repr(self) -> str:
-        return f"{self.embed_dim}, {self.num_heads}, batch_first={self.batch_first}"
 
 
 def _activation(given: Activation) -> Callable[[Any], Tensor]:

@@ -51,6 +51,8 @@ def hessian(
     of shape `t + t`. `sparse` is as for `jacobian`; the matrix is symmetric, which takes still
     fewer passes.
 
+    `GradientError` for integer or complex arguments.
+
     >>> import retrograd as rg
     >>> rg.hessian(lambda x: (x**3).sum())(rg.tensor([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
