@@ -268,6 +268,7 @@ from retrograd.ir import (
 from retrograd.ir import bool_ as bool
 from retrograd.runtime.backends import available as backends
 from retrograd.scalar import Value
+from retrograd.scalar import jit as _scalar_jit  # noqa: F401 - `jit` traces Values, too
 from retrograd.shared import IMPORTING as _IMPORTING
 from retrograd.tape import Tape
 from retrograd.transforms.checkpoint import checkpoint
@@ -286,7 +287,7 @@ if TYPE_CHECKING:
     from retrograd.api.info import info
     from retrograd.functions import fft, special
     from retrograd.solvers import fixed_point, odeint, root
-    from retrograd.solvers.minimize import minimize
+    from retrograd.solvers.minimizers import minimize
     from retrograd.testing import gradcheck, numerical_gradient
 
 __version__ = "0.1.0"

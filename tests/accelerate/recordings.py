@@ -149,10 +149,10 @@ def chains() -> Iterator[str]:
 
 def report() -> str:
     """All of it, one thing to a line."""
-    trace_cache.PLACES.clear()
+    trace_cache.SITES.clear()
     trace_buffer.CURRENT.page.close()
     lines = [*programs(), *operations(), *loops(), *chains()]
-    for (_, name, line, _), p in trace_cache.PLACES.items():
+    for (_, name, line, _), p in trace_cache.SITES.items():
         if name in ("loops", "chains"):  # started by operators: the offset is always the same
             lines.append(f"{name} {line}: {len(p.forms)} forms, {len(p.plans)}, {len(p.calls)}")
     return "\n".join(lines)

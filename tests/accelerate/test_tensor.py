@@ -311,7 +311,7 @@ def test_tensors_held_by_deep_structures_are_freed_one_by_one():
     for _ in range(400):
         y = x * 2.5
         nested = (nested, y)
-        refs.append(weakref.ref(y, lambda _: found.append(place.alive()[0] is first)))
+        refs.append(weakref.ref(y, lambda _: found.append(place.live_handles()[0] is first)))
     del nested, y
     assert found == [True] * 400
     assert (x * 3).tolist() == [1.5, 4.5]
@@ -385,11 +385,11 @@ def test_a_page_does_not_keep_handles():
     p = y._page
     for _ in range(10):
         y + 1.5
-    assert [h is y for h in p.alive()] == [True]
+    assert [h is y for h in p.live_handles()] == [True]
     z = [y + k for k in range(5)]
-    assert all(a is b for a, b in zip(p.alive(), [y, *z], strict=True))
+    assert all(a is b for a, b in zip(p.live_handles(), [y, *z], strict=True))
     del z[1:4]
-    assert all(a is b for a, b in zip(p.alive(), [y, *z], strict=True))
+    assert all(a is b for a, b in zip(p.live_handles(), [y, *z], strict=True))
     assert (p.made(), p.recorded()) == (16, [])
 
 
@@ -413,7 +413,7 @@ def test_the_interpreter_ends_cleanly(options, recorder):
 def test_what_is_not_meant_for_users_fails_by_exceptions():
     """Not by a crash: fields may be missing or hold anything."""
     x = rg.tensor([0.5])
-    for base in (compiled.HandleBase, compiled.FormBase, compiled.PageBase):
+    for base in (compiled.HandleBase, compiled.TraceNodeBase, compiled.TraceBufferBase):
         base()
     made = object.__new__(rg.Tensor)
     for name, value in itertools.product(
@@ -432,4 +432,4 @@ def test_what_is_not_meant_for_users_fails_by_exceptions():
     with pytest.raises(RuntimeError, match="already"):
         compiled.install(rg.Tensor, trace_buffer.TraceBuffer, object, type, None, bool, {}, {})
     with pytest.raises(TypeError):
-        compiled.PageBase().add(1)
+        compiled.TraceBufferBase().add(1)

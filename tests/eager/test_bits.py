@@ -17,7 +17,7 @@ import pytest
 import retrograd as rg
 from retrograd.eager import segments, trace_buffer
 from retrograd.eager.program_cache import PROGRAMS
-from retrograd.eager.trace_cache import PLACES
+from retrograd.eager.trace_cache import SITES
 from retrograd.runtime.executors import tiered
 from tests.sampling import sampled
 
@@ -119,11 +119,11 @@ def fresh(cost: int | None = None, full: int = 0) -> Iterator[None]:
         if full:
             patch.setattr(trace_buffer, "FULL", full)
             patch.setattr(segments, "LONGEST", full)
-        PLACES.clear()
+        SITES.clear()
         PROGRAMS.clear()
         trace_buffer.CURRENT.page.close()
         yield
-    PLACES.clear()
+    SITES.clear()
     PROGRAMS.clear()
 
 

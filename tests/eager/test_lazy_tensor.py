@@ -1,11 +1,15 @@
 """What a program computes does not depend on when anybody looks at it."""
 
+import ast
 import gc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.eager import lazy_tensor
+from retrograd.eager.lazy_tensor import State
 from tests.functions.programs import random_program
 
 
@@ -267,3 +271,50 @@ def test_values_are_computed_by_the_backend_of_the_look():
     before = rg.cache_stats()["misses"]
     assert y.numpy().dtype == np.float32
     assert rg.cache_stats()["misses"] >= before
+
+
+class TestState:
+    """The five states of a tensor, and who changes them."""
+
+    def test_what_leads_from_one_to_another(self):
+        x = rg.tensor([1.0, 2.0], requires_grad=True)
+        y = x * 2
+        assert (x.state, y.state) == (State.CONCRETE, State.DEFERRED)
+        y.numpy()
+        assert y.state is State.DEFERRED  # a gradient may ask for its history
+        loss = (y * y).sum()
+        assert loss.node.inputs
+        assert (y.state, loss.state) == (State.NODE, State.NODE)
+        loss.backward()
+        assert (loss.state, x.state) == (State.FREED, State.CONCRETE)
+        z = x.detach() * 3
+        before = z.state
+        z.numpy()
+        assert (before, z.state) == (State.DEFERRED, State.CONCRETE)
+
+    def test_of_arguments_and_results_of_compiled_functions(self):
+        f = rg.jit(lambda x: x + 1, donate=0)
+        x = rg.tensor([1.0])
+        y = f(x)
+        assert (x.state, y.state) == (State.DONATED, State.CONCRETE)
+        assert y.is_dehydrated()
+        assert y.shape == (1,)
+        assert not y.is_dehydrated()
+        assert y.state is State.CONCRETE
+
+    def test_slots_are_set_by_lazy_tensor_alone(self):
+        slots = {"_form", "_page", "_own", "_array", "_root"}
+        inside = {"eager/lazy_tensor.py", "tape/entry.py", "api/debug.py"}  # entries have a `_page`
+        source = Path(lazy_tensor.__file__).parents[1]
+        found = set()
+        for folder in ("eager", "tape", "transforms", "functions", "tracing", "nn", "optim", "api"):
+            for path in (source / folder).rglob("*.py"):
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                    if (
+                        isinstance(node, ast.Attribute)
+                        and isinstance(node.ctx, ast.Store)
+                        and node.attr in slots
+                    ):
+                        found.add(path.relative_to(source).as_posix())
+        assert "eager/lazy_tensor.py" in found
+        assert found <= inside

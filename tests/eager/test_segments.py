@@ -20,7 +20,7 @@ from retrograd.eager import (
     segments,
     trace_buffer,
 )
-from retrograd.eager.trace_cache import PLACES
+from retrograd.eager.trace_cache import SITES
 from tests.functions.programs import random_program
 
 CUTS = (1, 2, 3, 5, 8)
@@ -40,10 +40,10 @@ def cut_after(n: int) -> Iterator[list[int]]:
         patch.setattr(trace_buffer, "FULL", n)
         patch.setattr(segments, "LONGEST", n)
         patch.setattr(segments, "split", watched)
-        PLACES.clear()
+        SITES.clear()
         trace_buffer.CURRENT.page.close()
         yield found
-    PLACES.clear()
+    SITES.clear()
 
 
 def never() -> Any:
@@ -173,7 +173,7 @@ def test_a_chain_that_repeats_is_one_form():
     same([x.grad.numpy()], [first])  # type: ignore[attr-defined]
     assert rg.cache_stats()["misses"] == known
     assert segment is not None
-    assert len(segment.place.forms) < 3 * trace_buffer.FULL
+    assert len(segment.site.forms) < 3 * trace_buffer.FULL
 
 
 def past_of(y: rg.Tensor) -> Any:
@@ -514,7 +514,7 @@ def test_a_fan_of_different_numbers_is_converted_at_once():
     fan()
     x, y, p = fan()
     y.numpy()
-    (plan,) = [found[1] for found in p.place.plans.values()]
+    (plan,) = [found[1] for found in p.site.plans.values()]
     rows = [a for a in plan._numbers(p.numbers) if a.base is not None]
     assert len(rows) == len(numbers)
     assert len({id(a.base) for a in rows}) == 1

@@ -18,7 +18,7 @@ from retrograd.eager import (
     trace_buffer,
     trace_cache,
 )
-from retrograd.eager.trace_cache import PLACES
+from retrograd.eager.trace_cache import SITES
 from tests.functions.programs import random_program
 
 X = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
@@ -28,13 +28,13 @@ X = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
 def dissolved(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The handles for whose nodes somebody has asked."""
     found: list[Any] = []
-    real = trace_buffer.materialise
+    real = trace_buffer.materialized_node
 
     def watched(h: Any) -> Any:
         found.append(h)
         return real(h)
 
-    monkeypatch.setattr(lazy_tensor, "materialise", watched)
+    monkeypatch.setattr(lazy_tensor, "materialized_node", watched)
     return found
 
 
@@ -169,7 +169,7 @@ def test_looked_up_or_recorded_on_nodes_the_bits_are_the_same(make, monkeypatch)
 
     first = run()
     assert run() == first  # from the start with everything known
-    PLACES.clear()
+    SITES.clear()
     assert run() == first
     monkeypatch.setattr(quick_dispatch, "page_of", lambda handles: None)
     assert run() == first
@@ -318,8 +318,8 @@ def test_what_never_repeats_is_forgotten(monkeypatch):
             for k in range(n % 5):
                 x = x * (1.5 + k) + x
             assert x.sum().item() >= n
-            assert len(PLACES) <= 4
-            assert all(len(p.plans) <= 9 and len(p.forms) < 250 for p in PLACES.values())
+            assert len(SITES) <= 4
+            assert all(len(p.plans) <= 9 and len(p.forms) < 250 for p in SITES.values())
 
 
 def test_a_running_total_does_not_grow():
@@ -553,7 +553,7 @@ def test_calls_on_one_line_are_told_apart_by_their_arguments():
     """However often a line has run, with whatever arguments, a call gives what it gives alone."""
     alone = []
     for call in CALLS:
-        PLACES.clear()
+        SITES.clear()
         alone += outcomes([call])
     assert len(set(alone)) > 50
     for _ in range(3):

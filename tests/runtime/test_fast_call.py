@@ -18,7 +18,6 @@ import retrograd as rg
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.runtime import fast_call
 from retrograd.runtime.fast_call import MISSED
-from retrograd.transforms.jit.pytree_codec import bare
 
 pytestmark = pytest.mark.skipif(
     not fast_call.serves(LazyTensor.handle_class), reason="no C compiler was found at installation"
@@ -100,7 +99,7 @@ def test_references(donate):
     made = [*state[0].values(), state[1]["count"]]
     # In dict and list, as `t` and as an argument; arrays in a slot and as an argument.
     assert [sys.getrefcount(t) for t in made] == [4] * len(made)
-    assert [sys.getrefcount(t._ready) for t in made] == [2] * len(made)
+    assert [sys.getrefcount(t._array) for t in made] == [2] * len(made)
 
 
 def test_memory_stays_flat():
@@ -128,7 +127,8 @@ def test_memory_of_others_is_not_overwritten():
     for _ in range(2):
         f(make())
     base = np.ones(9, np.float32)
-    t = bare(base[1:8])  # nobody else has this array, but its memory is that of another
+    # Nobody else has this array, but its memory is that of another.
+    t = LazyTensor.handle_class.dehydrated(base[1:8])
     assert f._sites[0].serve((t,), {}, object()) is MISSED
     assert f(t).tolist() == [2] * 7
     assert base.tolist() == [1] * 9
@@ -156,7 +156,7 @@ def test_a_check_that_fails_leaves_everything_as_it_was():
     f(make(), np.array([1]))
     s, wrong = make(), np.array([9])
     t = s["x"]
-    array = t._ready
+    array = t._array
     before = [sys.getrefcount(o) for o in (t, array, wrong, s)]
     for _ in range(100):
         (site,) = f._sites
@@ -181,10 +181,10 @@ def test_programs_that_run_later():
     for k in range(1, 4):
         s = [f(s, np.array([k]))[0][0], rg.ones(3)]
         s = rg.jit(lambda s: [s[0] + 0, s[1] + 0], donate=0)(s)
-    place, last = s[0]._ready.ctypes.data, s[1]
+    place, last = s[0]._array.ctypes.data, s[1]
     with pytest.raises(rg.IndexRangeError):
         f(s, np.array([n]))
-    assert s[0]._ready.ctypes.data == place
+    assert s[0]._array.ctypes.data == place
     assert s[0][:2].tolist() == [8, 8]
     assert last.tolist() == [1, 1, 1]
 
@@ -247,7 +247,7 @@ def test_what_is_dropped_may_run_python_code():
     y, seen = rg.ones(2), []
     for _ in range(3):
         x = make()
-        ended = weakref.finalize(x._ready, lambda: seen.append(f(make(), y)[0].tolist()))
+        ended = weakref.finalize(x._array, lambda: seen.append(f(make(), y)[0].tolist()))
         f(x, y)
         assert not ended.alive
     assert seen == [[2, 2]] * 3
@@ -299,12 +299,12 @@ def test_without_memory():
         if found is not MISSED:
             break
         missed += 1
-        assert [sys.getrefcount(t._ready) for t in leaves] == [2] * len(leaves)
+        assert [sys.getrefcount(t._array) for t in leaves] == [2] * len(leaves)
         assert [sys.getrefcount(o) for o in counted] == before
     assert missed > 3
     (p, _, _), _ = found
     assert [t.tolist() for t in p.values()] == [[i - 2.0] * 3 for i in range(3)]
-    assert all(t._ready is gone for t in leaves)
+    assert all(t._array is gone for t in leaves)
 
 
 def test_where_there_is_no_compiler(monkeypatch):
@@ -317,7 +317,7 @@ def test_where_there_is_no_compiler(monkeypatch):
 
 def test_classes_of_tensors_that_are_not_compiled():
     class Told:
-        __slots__ = ("_form", "_ready")
+        __slots__ = ("_array", "_form")
 
     assert not fast_call.serves(Told)
     with pytest.raises(TypeError, match="a class of tensors"):

@@ -18,7 +18,8 @@ import pytest
 
 import retrograd as rg
 from retrograd import shared
-from retrograd.eager.modes import _BLOCKS, current_backend, grad_enabled, is_tracing
+from retrograd.context_setting import _BLOCKS
+from retrograd.eager.modes import current_backend, grad_enabled, is_tracing
 from retrograd.ir import provenance
 from retrograd.scalar.trace import TRACES
 from tests.stress.injection import interrupted

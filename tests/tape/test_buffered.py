@@ -139,7 +139,7 @@ class Counted:
         for where, name in (
             (quick_dispatch, "_with_tapes"),
             (quick_dispatch, "_look"),
-            (trace_buffer, "dissolve"),
+            (trace_buffer, "materialize"),
             (listeners, "alive"),
         ):
             monkeypatch.setattr(where, name, self.counted(name, getattr(where, name)))
@@ -210,7 +210,7 @@ def test_a_program_that_is_recorded_again_is_found(monkeypatch, short_pages):
     assert rg.cache_stats()["misses"] == misses
     pages = 3 * 60 * 4 / 8
     assert counted.calls["_with_tapes"] <= 4 * pages  # of arrays of a page, and cuts
-    assert {"dissolve", "alive"}.isdisjoint(counted.calls)
+    assert {"materialize", "alive"}.isdisjoint(counted.calls)
 
 
 def test_what_a_tape_has_is_fresh_each_time():

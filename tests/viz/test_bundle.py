@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from retrograd.viz.page import STATIC
+from retrograd.viz.html_page import STATIC
 
 UI = STATIC.parent / "ui"
 SETUP = (

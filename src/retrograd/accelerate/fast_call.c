@@ -650,7 +650,7 @@ static int take_apart(const Route *route, const Leaves *found)
             free_register += take->count;
             continue;
         case TENSOR:
-            array = ((Handle *)x)->ready;
+            array = ((Handle *)x)->array;
             if (array == NULL || (take->is_donated && ((Handle *)x)->form != NULL))
                 return 0; /* one that is donated must be no more than its array */
             found->handles[leaf] = (Handle *)x;
@@ -743,7 +743,7 @@ static int make_outputs(const Record *record, const Leaves *found, PyObject **pa
                                          (npy_intp *)output->shape, NULL, NULL, 0, NULL);
             if (array == NULL)
                 return 0;
-            handle->ready = array;
+            handle->array = array;
         }
         addresses[k] = (int64_t)(intptr_t)PyArray_DATA((PyArrayObject *)array);
     }
@@ -847,13 +847,13 @@ static void commit(const Record *record, const Leaves *found, Handle **handles, 
     for (Py_ssize_t k = 0; k < donors; k++) {
         Donor donor = record->donor[k];
         Handle *handle = found->handles[donor.input];
-        PyObject *array = handle->ready;
+        PyObject *array = handle->array;
         Py_INCREF(gone);
-        handle->ready = gone;
+        handle->array = gone;
         if (donor.output < 0)
             dropped[count++] = array;
         else
-            handles[donor.output]->ready = array;
+            handles[donor.output]->array = array;
     }
     while (count > 0)
         Py_DECREF(dropped[--count]);

@@ -12,7 +12,7 @@ typedef struct Links {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *form, *page, *own, *ready, *requires_grad, *grad, *root; /* NULL: not set */
+    PyObject *form, *page, *own, *array, *requires_grad, *grad, *root; /* NULL: not set */
     Links links; /* among the handles of a page; NULL: on none */
     PyObject *weak;
 } Handle;

@@ -1,5 +1,5 @@
-/* The innermost part of recording on pages, the twin of `eager/fast_path.py` and of the short ways
-   in `eager/dispatch.py`.
+/* The innermost part of recording: looks operations up in `TraceNode.successors`, the table that
+   `eager/quick_dispatch.py` and `eager/call_cache.py` fill.
 
    Serves operations that were recorded before, in plain circumstances: the form is found, the page
    is open, gradients are on. For all else, errors included, it calls the function in Python that it
@@ -26,19 +26,19 @@ typedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t, PyObj
 #endif
 
 #define TYPE(object) Py_TYPE((PyObject *)(object)) /* the headers' own does not convert */
-#define LARGEST 9007199254740992LL /* 2**53, as in recall.py */
+#define LARGEST 9007199254740992LL /* 2**53, as in quick_dispatch.py */
 #define SPARE 256                  /* freed handles that are kept for new ones */
 
-typedef struct Form {
+typedef struct TraceNode {
     PyObject_HEAD
-    PyObject *uses;
+    PyObject *successors;
     PyObject *op, *other; /* the first use that was looked up, NULL before: the operation, what it */
     Py_ssize_t number;    /* combines this with (NULL: the number of this number), */
-    struct Form *result;  /* and what comes of it */
-    PyObject *again; /* the same, recorded later: another form; NULL or None: there is none */
-    long long serial;
+    struct TraceNode *result;  /* and what comes of it */
+    PyObject *duplicate; /* the same, recorded later: another form; NULL or None: there is none */
+    long long order;
     char floating, takes_numbers;
-} Form;
+} TraceNode;
 
 typedef struct {
     PyObject_HEAD
@@ -46,10 +46,10 @@ typedef struct {
     Links handles;
     PyObject **forms; /* of the handles made since the last look */
     Py_ssize_t listed, room, before, limit;
-    long long last; /* the serial of what was recorded last that a gradient may go through */
+    long long last; /* the order of what was recorded last that a gradient may go through */
     char open;
     char ordered; /* it is a tape's: all that is recorded counts as what a gradient may go through */
-} Page;
+} TraceBuffer;
 
 typedef struct {
     PyObject_HEAD
@@ -59,7 +59,7 @@ typedef struct {
     char arity, numbers; /* arity 0: some tensors, and options */
 } Function;
 
-static PyTypeObject *handle_base, *form_base, *page_base, *function_type;
+static PyTypeObject *handle_base, *node_base, *buffer_base, *function_type;
 
 /* What `install` is told: the classes built on these, and what is looked up in Python. */
 static PyTypeObject *handle_class, *form_class, *page_class, *dtype_class;
@@ -80,7 +80,7 @@ static void unlink_handle(Handle *h)
     }
 }
 
-static void link_handle(Page *page, Handle *h)
+static void link_handle(TraceBuffer *page, Handle *h)
 {
     unlink_handle(h);
     h->links.previous = page->handles.previous;
@@ -100,7 +100,7 @@ static int handle_traverse(Handle *self, visitproc visit, void *arg)
     Py_VISIT(self->form);
     Py_VISIT(self->page);
     Py_VISIT(self->own);
-    Py_VISIT(self->ready);
+    Py_VISIT(self->array);
     Py_VISIT(self->requires_grad);
     Py_VISIT(self->grad);
     Py_VISIT(self->root);
@@ -113,7 +113,7 @@ static int handle_clear(Handle *self)
     Py_CLEAR(self->form);
     Py_CLEAR(self->page);
     Py_CLEAR(self->own);
-    Py_CLEAR(self->ready);
+    Py_CLEAR(self->array);
     Py_CLEAR(self->requires_grad);
     Py_CLEAR(self->grad);
     Py_CLEAR(self->root);
@@ -163,7 +163,7 @@ static PyMemberDef handle_members[] = {
     {"_form", T_OBJECT_EX, offsetof(Handle, form), 0, NULL},
     {"_page", T_OBJECT_EX, offsetof(Handle, page), 0, NULL},
     {"_own", T_OBJECT_EX, offsetof(Handle, own), 0, NULL},
-    {"_ready", T_OBJECT_EX, offsetof(Handle, ready), 0, NULL},
+    {"_array", T_OBJECT_EX, offsetof(Handle, array), 0, NULL},
     {"_requires_grad", T_OBJECT_EX, offsetof(Handle, requires_grad), 0, NULL},
     {"_grad", T_OBJECT_EX, offsetof(Handle, grad), 0, NULL},
     {"_root", T_OBJECT_EX, offsetof(Handle, root), 0, NULL},
@@ -173,28 +173,28 @@ static PyMemberDef handle_members[] = {
 
 /* -- forms ------------------------------------------------------------------------------------- */
 
-static int form_traverse(Form *self, visitproc visit, void *arg)
+static int form_traverse(TraceNode *self, visitproc visit, void *arg)
 {
     Py_VISIT(TYPE(self));
-    Py_VISIT(self->uses);
+    Py_VISIT(self->successors);
     Py_VISIT(self->op);
     Py_VISIT(self->other);
     Py_VISIT(self->result);
-    Py_VISIT(self->again);
+    Py_VISIT(self->duplicate);
     return 0;
 }
 
-static int form_clear(Form *self)
+static int form_clear(TraceNode *self)
 {
-    Py_CLEAR(self->uses);
+    Py_CLEAR(self->successors);
     Py_CLEAR(self->op);
     Py_CLEAR(self->other);
     Py_CLEAR(self->result);
-    Py_CLEAR(self->again);
+    Py_CLEAR(self->duplicate);
     return 0;
 }
 
-static void form_dealloc(Form *self)
+static void form_dealloc(TraceNode *self)
 {
     PyTypeObject *type = TYPE(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -205,11 +205,11 @@ static void form_dealloc(Form *self)
 }
 
 static PyMemberDef form_members[] = {
-    {"uses", T_OBJECT_EX, offsetof(Form, uses), 0, NULL},
-    {"again", T_OBJECT, offsetof(Form, again), 0, NULL},
-    {"serial", T_LONGLONG, offsetof(Form, serial), 0, NULL},
-    {"floating", T_BOOL, offsetof(Form, floating), 0, NULL},
-    {"takes_numbers", T_BOOL, offsetof(Form, takes_numbers), 0, NULL},
+    {"successors", T_OBJECT_EX, offsetof(TraceNode, successors), 0, NULL},
+    {"duplicate", T_OBJECT, offsetof(TraceNode, duplicate), 0, NULL},
+    {"order", T_LONGLONG, offsetof(TraceNode, order), 0, NULL},
+    {"floating", T_BOOL, offsetof(TraceNode, floating), 0, NULL},
+    {"takes_numbers", T_BOOL, offsetof(TraceNode, takes_numbers), 0, NULL},
     {NULL},
 };
 
@@ -223,7 +223,7 @@ static PyType_Slot form_slots[] = {
 };
 
 static PyType_Spec form_spec = {
-    "retrograd.accelerate._tensor.FormBase", sizeof(Form), 0,
+    "retrograd.accelerate._tensor.TraceNodeBase", sizeof(TraceNode), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, form_slots,
 };
 
@@ -232,7 +232,7 @@ static PyType_Spec form_spec = {
 static PyObject *page_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    Page *self = (Page *)make(type, 0);
+    TraceBuffer *self = (TraceBuffer *)make(type, 0);
     if (self == NULL)
         return NULL;
     self->handles.previous = self->handles.next = &self->handles;
@@ -245,7 +245,7 @@ static PyObject *page_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-static int page_traverse(Page *self, visitproc visit, void *arg)
+static int page_traverse(TraceBuffer *self, visitproc visit, void *arg)
 {
     Py_VISIT(TYPE(self));
     Py_VISIT(self->slots);
@@ -256,7 +256,7 @@ static int page_traverse(Page *self, visitproc visit, void *arg)
 }
 
 /* Forget which forms were made, but not how many. */
-static void turn(Page *self)
+static void turn(TraceBuffer *self)
 {
     PyObject **forms = self->forms;
     Py_ssize_t n = self->listed;
@@ -268,7 +268,7 @@ static void turn(Page *self)
     PyMem_Free(forms);
 }
 
-static int page_clear(Page *self)
+static int page_clear(TraceBuffer *self)
 {
     turn(self);
     Py_CLEAR(self->slots);
@@ -276,7 +276,7 @@ static int page_clear(Page *self)
     return 0;
 }
 
-static void page_dealloc(Page *self)
+static void page_dealloc(TraceBuffer *self)
 {
     PyTypeObject *type = TYPE(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -290,7 +290,7 @@ static void page_dealloc(Page *self)
 }
 
 /* Room for the form of another handle. */
-static int widen(Page *page)
+static int widen(TraceBuffer *page)
 {
     PyObject **forms;
     Py_ssize_t room = 2 * page->room + 64;
@@ -307,14 +307,14 @@ static int widen(Page *page)
 }
 
 /* Enter a handle; there is room. */
-static void enter(Page *page, Handle *h)
+static void enter(TraceBuffer *page, Handle *h)
 {
     Py_INCREF(h->form);
     page->forms[page->listed++] = h->form;
     link_handle(page, h);
 }
 
-static PyObject *page_add(Page *self, PyObject *h)
+static PyObject *page_add(TraceBuffer *self, PyObject *h)
 {
     if (!PyObject_TypeCheck(h, handle_base) || ((Handle *)h)->form == NULL) {
         PyErr_SetString(PyExc_TypeError, "a handle with a form is needed");
@@ -326,12 +326,12 @@ static PyObject *page_add(Page *self, PyObject *h)
     Py_RETURN_NONE;
 }
 
-static PyObject *page_made(Page *self, PyObject *unused)
+static PyObject *page_made(TraceBuffer *self, PyObject *unused)
 {
     return PyLong_FromSsize_t(self->before + self->listed);
 }
 
-static PyObject *page_recorded(Page *self, PyObject *unused)
+static PyObject *page_recorded(TraceBuffer *self, PyObject *unused)
 {
     PyObject *result = PyList_New(self->listed);
     if (result == NULL)
@@ -345,7 +345,7 @@ static PyObject *page_recorded(Page *self, PyObject *unused)
 
 /* Those of the list that stand for something else now leave it. One whose count of references is 0
    is being freed. */
-static PyObject *page_alive(Page *self, PyObject *unused)
+static PyObject *page_live_handles(TraceBuffer *self, PyObject *unused)
 {
     Links *here, *next;
     PyObject *result = PyList_New(0);
@@ -366,12 +366,12 @@ static PyObject *page_alive(Page *self, PyObject *unused)
     return result;
 }
 
-static PyObject *page_stay(Page *self, PyObject *unused)
+static PyObject *page_stay(TraceBuffer *self, PyObject *unused)
 {
     Py_RETURN_NONE; /* the page has not lost sight of them */
 }
 
-static PyObject *page_take(Page *self, PyObject *unused)
+static PyObject *page_take(TraceBuffer *self, PyObject *unused)
 {
     Py_ssize_t n = PyList_Size(self->numbers);
     if (n < 0 || PyList_Append(self->numbers, Py_None) < 0)
@@ -379,7 +379,7 @@ static PyObject *page_take(Page *self, PyObject *unused)
     return PyLong_FromSsize_t(n);
 }
 
-static PyObject *page_numbers_from(Page *self, PyObject *number)
+static PyObject *page_numbers_from(TraceBuffer *self, PyObject *number)
 {
     PyObject *result;
     Py_ssize_t n = PyLong_AsSsize_t(number);
@@ -396,13 +396,13 @@ static PyObject *page_numbers_from(Page *self, PyObject *number)
     return result;
 }
 
-static PyObject *page_begin(Page *self, PyObject *unused)
+static PyObject *page_begin(TraceBuffer *self, PyObject *unused)
 {
     self->open = 1;
     Py_RETURN_NONE;
 }
 
-static PyObject *page_end(Page *self, PyObject *unused)
+static PyObject *page_end(TraceBuffer *self, PyObject *unused)
 {
     self->open = 0;
     Py_RETURN_NONE;
@@ -412,10 +412,10 @@ static PyMethodDef page_methods[] = {
     {"add", (PyCFunction)page_add, METH_O, "List a handle that was made."},
     {"made", (PyCFunction)page_made, METH_NOARGS, "How many handles were made on this page."},
     {"recorded", (PyCFunction)page_recorded, METH_NOARGS,
-     "The forms of the handles made since the last call of `alive`; on a tape, of all."},
-    {"alive", (PyCFunction)page_alive, METH_NOARGS,
+     "The forms of the handles made since the last call of `live_handles`; on a tape, of all."},
+    {"live_handles", (PyCFunction)page_live_handles, METH_NOARGS,
      "The handles that somebody holds, in the order of their making."},
-    {"stay", (PyCFunction)page_stay, METH_O, "Go on listing handles that `alive` gave."},
+    {"stay", (PyCFunction)page_stay, METH_O, "Go on listing handles that `live_handles` gave."},
     {"take", (PyCFunction)page_take, METH_NOARGS, "The number of the next number."},
     {"numbers_from", (PyCFunction)page_numbers_from, METH_O, "Numbers from this one on."},
     {"begin", (PyCFunction)page_begin, METH_NOARGS, "Record here from now on."},
@@ -424,12 +424,12 @@ static PyMethodDef page_methods[] = {
 };
 
 static PyMemberDef page_members[] = {
-    {"slots", T_OBJECT_EX, offsetof(Page, slots), 0, NULL},
-    {"numbers", T_OBJECT_EX, offsetof(Page, numbers), READONLY, NULL},
-    {"limit", T_PYSSIZET, offsetof(Page, limit), 0, NULL},
-    {"last", T_LONGLONG, offsetof(Page, last), 0, NULL},
-    {"open", T_BOOL, offsetof(Page, open), READONLY, NULL},
-    {"ordered", T_BOOL, offsetof(Page, ordered), 0, NULL},
+    {"slots", T_OBJECT_EX, offsetof(TraceBuffer, slots), 0, NULL},
+    {"numbers", T_OBJECT_EX, offsetof(TraceBuffer, numbers), READONLY, NULL},
+    {"limit", T_PYSSIZET, offsetof(TraceBuffer, limit), 0, NULL},
+    {"last", T_LONGLONG, offsetof(TraceBuffer, last), 0, NULL},
+    {"open", T_BOOL, offsetof(TraceBuffer, open), READONLY, NULL},
+    {"ordered", T_BOOL, offsetof(TraceBuffer, ordered), 0, NULL},
     {NULL},
 };
 
@@ -445,7 +445,7 @@ static PyType_Slot page_slots[] = {
 };
 
 static PyType_Spec page_spec = {
-    "retrograd.accelerate._tensor.PageBase", sizeof(Page), 0,
+    "retrograd.accelerate._tensor.TraceBufferBase", sizeof(TraceBuffer), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, page_slots,
 };
 
@@ -465,20 +465,20 @@ static int is_form(PyObject *x)
 
 static int is_page(PyObject *x)
 {
-    return TYPE(x) == page_class || PyObject_TypeCheck(x, page_base);
+    return TYPE(x) == page_class || PyObject_TypeCheck(x, buffer_base);
 }
 
 /* Whether a handle is on a tape. */
 static int is_taped(Handle *h)
 {
-    return h->page != NULL && is_page(h->page) && ((Page *)h->page)->ordered;
+    return h->page != NULL && is_page(h->page) && ((TraceBuffer *)h->page)->ordered;
 }
 
 /* The page on which something is recorded with a handle, as a reference of the caller's: its own, or
    that of the thread where it stands for an array that is on no tape. It is open, has room for a
    handle, and there is a spare one: from here on no other code of Python runs until the result is
    there. */
-static Page *page_for(Handle *h)
+static TraceBuffer *page_for(Handle *h)
 {
     PyObject *found = h->page;
     int leaf = h->form == Py_None;
@@ -490,8 +490,8 @@ static Page *page_for(Handle *h)
         Py_INCREF(found);
     if (found == NULL)
         return NULL;
-    if (is_page(found) && provide() == 0 && widen((Page *)found) == 0) {
-        Page *page = (Page *)found;
+    if (is_page(found) && provide() == 0 && widen((TraceBuffer *)found) == 0) {
+        TraceBuffer *page = (TraceBuffer *)found;
         int fits = !leaf || page->listed <= page->limit;
         if (fits && page->open && page->slots != NULL && page->numbers != NULL)
             return page;
@@ -501,25 +501,25 @@ static Page *page_for(Handle *h)
 }
 
 /* What a handle is on a page, borrowed. */
-static Form *form_on(Page *page, Handle *h)
+static TraceNode *form_on(TraceBuffer *page, Handle *h)
 {
     PyObject *form = h->form;
     if (form == Py_None && h->own != NULL)
         form = PyDict_GetItemWithError(page->slots, h->own);
     else if (h->page != (PyObject *)page)
         return NULL;
-    return is_form(form) ? (Form *)form : NULL;
+    return is_form(form) ? (TraceNode *)form : NULL;
 }
 
 /* The form that an operation leads to from a form, borrowed. What leads anywhere leads there for
    good, so the first answer is kept at hand. */
-static Form *result_of(Form *form, PyObject *op, PyObject *other)
+static TraceNode *result_of(TraceNode *form, PyObject *op, PyObject *other)
 {
     PyObject *found = NULL, *table = NULL;
     if (form->op == op && form->other == other)
         return form->result;
-    if (form->uses != NULL)
-        table = PyDict_GetItemWithError(form->uses, op);
+    if (form->successors != NULL)
+        table = PyDict_GetItemWithError(form->successors, op);
     if (table != NULL)
         found = PyDict_GetItemWithError(table, other);
     if (!is_form(found))
@@ -530,16 +530,16 @@ static Form *result_of(Form *form, PyObject *op, PyObject *other)
         Py_INCREF(found);
         form->op = op;
         form->other = other;
-        form->result = (Form *)found;
+        form->result = (TraceNode *)found;
     }
-    return (Form *)found;
+    return (TraceNode *)found;
 }
 
 /* The same for an operation with number k of a recording. */
-static Form *result_of_number(Form *form, PyObject *op, Py_ssize_t k)
+static TraceNode *result_of_number(TraceNode *form, PyObject *op, Py_ssize_t k)
 {
     PyObject *number;
-    Form *found;
+    TraceNode *found;
     if (form->op == op && form->other == NULL && form->number == k)
         return form->result;
     number = PyLong_FromSsize_t(k);
@@ -555,7 +555,7 @@ static Form *result_of_number(Form *form, PyObject *op, Py_ssize_t k)
 }
 
 /* Whether a result requires a gradient; -1: gradients are off, or it failed. */
-static int tracks(Form *found, int asked)
+static int tracks(TraceNode *found, int asked)
 {
     PyObject *on;
     int yes;
@@ -569,28 +569,28 @@ static int tracks(Form *found, int asked)
     return yes ? 1 : -1;
 }
 
-/* The form of a result at this point of a recording, see `in_order` in recall.py: not one that is
+/* The form of a result at this point of a recording, see `next_in_program_order` in quick_dispatch.py: not one that is
    on the page already, or would have come before something that is. */
-static Form *in_order(Page *page, Form *found, Form *x, Form *other, int tracked)
+static TraceNode *next_in_program_order(TraceBuffer *page, TraceNode *found, TraceNode *x, TraceNode *other, int tracked)
 {
     if (tracked < 0)
         return NULL;
     if ((!tracked && !page->ordered) || found == x || found == other)
         return found;
-    while (found->serial <= page->last) {
-        if (!is_form(found->again))
+    while (found->order <= page->last) {
+        if (!is_form(found->duplicate))
             return NULL;
-        found = (Form *)found->again;
+        found = (TraceNode *)found->duplicate;
     }
     return found;
 }
 
 /* A handle on a form. There is a spare one, and room on the page. */
-static PyObject *hold(Page *page, Form *form, int tracked)
+static PyObject *hold(TraceBuffer *page, TraceNode *form, int tracked)
 {
     Handle *h = spare;
-    if ((tracked || page->ordered) && form->serial > page->last)
-        page->last = form->serial;
+    if ((tracked || page->ordered) && form->order > page->last)
+        page->last = form->order;
     spare = (Handle *)h->form;
     spares--;
     PyObject_Init((PyObject *)h, handle_class);
@@ -605,7 +605,7 @@ static PyObject *hold(Page *page, Form *form, int tracked)
     return (PyObject *)h;
 }
 
-/* How a number is known that is part of a form, borrowed: see `number_key` in recall.py. */
+/* How a number is known that is part of a form, borrowed: see `number_key` in fast_path.py. */
 static PyObject *key_of(PyObject *number)
 {
     PyObject *text, *key;
@@ -638,16 +638,16 @@ static int is_free(PyObject *number)
 static PyObject *with_number(Function *f, PyObject *op, Handle *x, PyObject *number)
 {
     PyObject *result = NULL, *key;
-    Form *form, *found;
+    TraceNode *form, *found;
     int tracked;
-    Page *page = page_for(x);
+    TraceBuffer *page = page_for(x);
     if (page == NULL)
         return NULL;
     form = form_on(page, x);
     if (form != NULL && f->numbers && form->takes_numbers && is_free(number)) {
         found = result_of_number(form, op, PyList_Size(page->numbers));
         tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
-        found = in_order(page, found, form, NULL, tracked);
+        found = next_in_program_order(page, found, form, NULL, tracked);
         if (found != NULL && PyList_Append(page->numbers, number) == 0)
             result = hold(page, found, tracked);
     }
@@ -655,7 +655,7 @@ static PyObject *with_number(Function *f, PyObject *op, Handle *x, PyObject *num
         key = key_of(number);
         found = key != NULL ? result_of(form, op, key) : NULL;
         tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
-        found = in_order(page, found, form, NULL, tracked);
+        found = next_in_program_order(page, found, form, NULL, tracked);
         if (found != NULL)
             result = hold(page, found, tracked);
     }
@@ -666,9 +666,9 @@ static PyObject *with_number(Function *f, PyObject *op, Handle *x, PyObject *num
 static PyObject *with_handle(PyObject *op, Handle *x, Handle *other)
 {
     PyObject *result = NULL;
-    Form *form, *second, *found = NULL;
+    TraceNode *form, *second, *found = NULL;
     int tracked = -1;
-    Page *page = page_for(x->form == Py_None && is_taped(other) ? other : x);
+    TraceBuffer *page = page_for(x->form == Py_None && is_taped(other) ? other : x);
     if (page == NULL)
         return NULL;
     form = form_on(page, x);
@@ -677,7 +677,7 @@ static PyObject *with_handle(PyObject *op, Handle *x, Handle *other)
         found = result_of(form, op, (PyObject *)second);
     if (found != NULL)
         tracked = tracks(found, x->requires_grad == Py_True || other->requires_grad == Py_True);
-    found = in_order(page, found, form, second, tracked);
+    found = next_in_program_order(page, found, form, second, tracked);
     if (found != NULL)
         result = hold(page, found, tracked);
     Py_DECREF(page);
@@ -698,22 +698,22 @@ static PyObject *pair(Function *f, PyObject *op, PyObject *x, PyObject *other)
 static PyObject *single(Function *f, Handle *x)
 {
     PyObject *result = NULL;
-    Form *form, *found;
+    TraceNode *form, *found;
     int tracked;
-    Page *page = page_for(x);
+    TraceBuffer *page = page_for(x);
     if (page == NULL)
         return NULL;
     form = form_on(page, x);
     found = form != NULL ? result_of(form, f->op, Py_None) : NULL;
     tracked = found != NULL ? tracks(found, x->requires_grad == Py_True) : -1;
-    found = in_order(page, found, form, NULL, tracked);
+    found = next_in_program_order(page, found, form, NULL, tracked);
     if (found != NULL)
         result = hold(page, found, tracked);
     Py_DECREF(page);
     return result;
 }
 
-/* Whether an argument is one of those that `_PLAIN` in recall_calls.py names: to hash and compare
+/* Whether an argument is one of those that `_PLAIN` in call_cache.py names: to hash and compare
    them runs no code of others. */
 static int is_plain(PyObject *x)
 {
@@ -747,9 +747,9 @@ static PyObject *parts_of(PyObject *x)
     return parts;
 }
 
-/* An argument, or an element of one (`inner`), as part of a key, see `entry` in recall_calls.py; NULL
+/* An argument, or an element of one (`inner`), as part of a key, see `entry` in call_cache.py; NULL
    if it cannot be one. Forms take the places of handles, whether one requires a gradient is noted. */
-static PyObject *entry_of(Page *page, PyObject *x, int inner, int *asked)
+static PyObject *entry_of(TraceBuffer *page, PyObject *x, int inner, int *asked)
 {
     PyObject *found = NULL;
     Py_ssize_t n;
@@ -785,8 +785,8 @@ static PyObject *entry_of(Page *page, PyObject *x, int inner, int *asked)
     return found;
 }
 
-/* Arguments as `recall` in recall_calls.py looks them up, see `options` there. */
-static PyObject *key_of_options(Page *page, PyObject *const *options, Py_ssize_t count,
+/* Arguments as `lookup_call` in call_cache.py looks them up, see `options` there. */
+static PyObject *key_of_options(TraceBuffer *page, PyObject *const *options, Py_ssize_t count,
                                 PyObject *names, int *asked)
 {
     PyObject *key, *values, *types;
@@ -846,7 +846,7 @@ static Handle *leading_handle(Handle *x, PyObject *const *args, Py_ssize_t n)
 
 /* Whether handles among arguments are on a page what a key says, and `form` is one of them; -1: a
    handle is not. Collections of garbage while the key was made may have changed that. */
-static int is_among(Page *page, PyObject *const *options, PyObject *key, Form *form)
+static int is_among(TraceBuffer *page, PyObject *const *options, PyObject *key, TraceNode *form)
 {
     PyObject *values = PyTuple_GetItem(key, 0);
     int found = 0;
@@ -875,14 +875,14 @@ static PyObject *with_options(Function *f, PyObject *const *args, Py_ssize_t n, 
     Handle *x = handle_class != NULL ? first_handle(args, n) : NULL;
     int asked = 0;
     Handle *lead = leading_handle(x, args, n);
-    Page *page = x != NULL ? page_for(lead) : NULL;
+    TraceBuffer *page = x != NULL ? page_for(lead) : NULL;
     if (page == NULL)
         return NULL;
     key = key_of_options(page, args, count, names, &asked);
     Py_DECREF(page);
     page = key != NULL ? page_for(lead) : NULL;
     if (page != NULL) {
-        Form *form = form_on(page, x), *found = NULL;
+        TraceNode *form = form_on(page, x), *found = NULL;
         int tracked = -1, given = 0;
         if (form != NULL && page->before + page->listed < page->limit)
             found = result_of(form, f->op, key);
@@ -890,7 +890,7 @@ static PyObject *with_options(Function *f, PyObject *const *args, Py_ssize_t n, 
             given = is_among(page, args, key, found);
         if (found != NULL && given >= 0)
             tracked = tracks(found, asked);
-        found = in_order(page, found, form, given > 0 ? found : form, tracked);
+        found = next_in_program_order(page, found, form, given > 0 ? found : form, tracked);
         if (found != NULL)
             result = hold(page, found, tracked);
         Py_DECREF(page);
@@ -1127,7 +1127,7 @@ BINARY(SLOT_2)
 UNARY(SLOT_1)
 
 /* `x += y` binds the name anew, to what `x + y` is, unless x may be a leaf that gets a gradient:
-   that one is asked, see `changed` in recorder.py. */
+   that one is asked, see `changed` in fast_path.py. */
 static PyObject *in_place(int which, PyObject *a, PyObject *b)
 {
     Handle *h = (Handle *)a;
@@ -1287,9 +1287,9 @@ PyMODINIT_FUNC PyInit__tensor(void)
     no_options = Py_BuildValue("(()()())");
     slice_names = Py_BuildValue("(sss)", "start", "stop", "step");
     handle_base = add_type(module, "HandleBase", &handle_spec);
-    form_base = handle_base != NULL ? add_type(module, "FormBase", &form_spec) : NULL;
-    page_base = form_base != NULL ? add_type(module, "PageBase", &page_spec) : NULL;
-    function_type = page_base != NULL ? add_type(module, "Function", &function_spec) : NULL;
+    node_base = handle_base != NULL ? add_type(module, "TraceNodeBase", &form_spec) : NULL;
+    buffer_base = node_base != NULL ? add_type(module, "TraceBufferBase", &page_spec) : NULL;
+    function_type = buffer_base != NULL ? add_type(module, "Function", &function_spec) : NULL;
     if (method_type == NULL || name_page == NULL || no_options == NULL || slice_names == NULL
         || function_type == NULL) {
         Py_DECREF(module);

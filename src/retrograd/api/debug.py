@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from retrograd.api.nan_report import show_failure
-from retrograd.eager.lazy_tensor import LazyTensor, dissolve_pages, evaluate
+from retrograd.context_setting import Setting
+from retrograd.eager.lazy_tensor import LazyTensor, evaluate, materialize_all
 from retrograd.eager.leaf import PENDING, leaf
 from retrograd.eager.listeners import add_recorder, drop_recorder
-from retrograd.eager.modes import _BACKEND, Setting, current_backend, is_tracing
+from retrograd.eager.modes import _BACKEND, current_backend, is_tracing
 from retrograd.errors import NonFiniteError, TraceError
 from retrograd.ir import Node
 from retrograd.runtime.executors.nan_observer import CHECKED
@@ -58,7 +59,7 @@ class Debug(Setting):
         self._page = page
 
     def __enter__(self) -> None:
-        dissolve_pages()  # from here on operations make nodes, and show them
+        materialize_all()  # from here on operations make nodes, and show them
         close_pages()
         self._watches.append(_Watch())
         super().__enter__()

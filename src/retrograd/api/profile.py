@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from retrograd import viz
-from retrograd.eager.modes import _BACKEND, Setting
+from retrograd.context_setting import Setting
+from retrograd.eager.modes import _BACKEND
 from retrograd.errors import OptionError
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import put_kernels

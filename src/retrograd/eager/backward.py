@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -10,21 +11,21 @@ import numpy as np
 
 from retrograd.autodiff import pullback, seeds
 from retrograd.eager.conversion import as_array
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.grad_fn import past_of
 from retrograd.eager.lazy_tensor import LazyTensor, evaluate
-from retrograd.eager.leaf import ConcreteLeaf, is_spent, known, leaf, leaf_handle
+from retrograd.eager.leaf import ConcreteLeaf, is_freed, known, leaf, leaf_handle
 from retrograd.eager.listeners import sees_all
 from retrograd.eager.modes import current_backend, unseen
 from retrograd.eager.program_cache import GRADIENTS, LOCK
 from retrograd.eager.quick_dispatch import lookup_operand, make_handle
-from retrograd.eager.retain_grad import retained
 from retrograd.eager.segment_backward import gradients, way_from
 from retrograd.eager.segments import split
 from retrograd.eager.trace_buffer import TraceBuffer
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import GradientError, ShapeError, TraceError
-from retrograd.functions.elementwise import add, stop_gradient
 from retrograd.ir import Node
+from retrograd.ops.elementwise import add
 from retrograd.ops.identity import StopGradient
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executors.nan_observer import CHECKED
@@ -49,10 +50,10 @@ def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
         done = _on_page(root, root._page, root._form, seed)
     if done or (done is None and _through_segments(root, seed)):
         if not retain_graph:
-            root.spend()
+            root.free_history()
         return
     node = root.node
-    if root.is_spent:
+    if root.is_freed:
         raise GradientError(f"{_SECOND_TIME}: {node.describe()}")
     if not root._requires_grad:
         _leaves(node)  # which says so where the reason is that something is traced
@@ -73,21 +74,21 @@ def backward(root: LazyTensor, seed: Any, retain_graph: bool) -> None:
         totals: dict[LazyTensor, LazyTensor] = {}
         for (_, handle), g in zip(handles, found, strict=False):
             if g is not None:
-                totals[handle] = _added(_so_far(totals, handle), g)
+                totals[handle] = _added_node(_so_far(totals, handle), g)
                 if root is not handle:
-                    totals[handle]._root = weakref.ref(root)
+                    totals[handle].evaluate_with(root)
         _publish(totals)
     if current_backend() == CHECKED:  # now, before the user goes on
         evaluate([h._grad for _, h in handles if h._grad is not None])
     if not (retain_graph or node in leaves):
-        root.spend()
+        root.free_history()
 
 
 def _on_page(root: LazyTensor, page: TraceBuffer, form: TraceNode, seed: Any) -> bool | None:
     """The same by forms, whose gradients are known from the second time on. None where the way
     leads to segments, False where it has to be done on nodes: what is wrong or out of the ordinary
     is found there, and said."""
-    if form.spent or not root._requires_grad or sees_all() or (seed is None and form.type.shape):
+    if form.freed or not root._requires_grad or sees_all() or (seed is None and form.type.shape):
         return False
     start = None
     if seed is not None:
@@ -124,7 +125,7 @@ def _on_page(root: LazyTensor, page: TraceBuffer, form: TraceNode, seed: Any) ->
             new = make_handle(page, g, False)
             before = _so_far(totals, handle)
             if before is not None:
-                new = stop_gradient(add(before, new))
+                new = _added(before, new)
                 if new._form is not None and new._form.loss is None:
                     new._form.loss = g.loss
             totals[handle] = new
@@ -159,7 +160,7 @@ def _accumulate(found: Iterable[tuple[LazyTensor, Array]]) -> None:
         for handle, g in found:
             new = LazyTensor.handle_class.of(g)
             before = _so_far(totals, handle)
-            totals[handle] = new if before is None else stop_gradient(add(before, new))
+            totals[handle] = new if before is None else _added(before, new)
         _publish(totals)
 
 
@@ -202,7 +203,7 @@ def _leaves(root: Node) -> tuple[dict[Node, LazyTensor], list[Node]]:
         for x in todo.pop().inputs:
             if x not in seen:
                 seen.add(x)
-                if is_spent(x):
+                if is_freed(x):
                     raise GradientError(f"{_SECOND_TIME}: {x.describe()}")
                 if x.op != "stop_gradient" and x.type.is_inexact:
                     todo.append(x)
@@ -224,8 +225,14 @@ def _so_far(totals: dict[LazyTensor, LazyTensor], handle: LazyTensor) -> LazyTen
     return getattr(handle, "_grad", None) if found is None else found
 
 
-def _added(before: LazyTensor | None, g: Node) -> LazyTensor:
-    """A gradient with a contribution more."""
+@op_function
+def _added(before: ArrayLike, g: ArrayLike, /) -> Any:
+    """A gradient with a contribution more, a constant to what uses it."""
+    return StopGradient()(add(before, g))
+
+
+def _added_node(before: LazyTensor | None, g: Node) -> LazyTensor:
+    """The same on nodes."""
     total = g if before is None else before.node + g
     return LazyTensor.handle_class(
         StopGradient()(total)
@@ -235,3 +242,47 @@ def _added(before: LazyTensor | None, g: Node) -> LazyTensor:
 def _publish(totals: dict[LazyTensor, LazyTensor]) -> None:
     """Set the gradients of leaves, of all or of none."""
     assign([(handle, "_grad", new) for handle, new in totals.items()])
+
+
+# -- gradients of what is not a leaf -------------------------------------------------------------
+# By id: equality of tensors is that of their elements.
+_RETAINED: weakref.WeakValueDictionary[int, LazyTensor] = weakref.WeakValueDictionary()
+
+
+def retain(x: LazyTensor) -> None:
+    """Have `backward()` add to the gradient of x."""
+    if not x._requires_grad:
+        raise GradientError(
+            f"retain_grad() of a tensor that depends on nothing that requires a gradient: "
+            f"{x.node.describe()}"
+        )
+    if not x.is_source:
+        _RETAINED[id(x)] = x
+
+
+def is_retained(x: LazyTensor) -> bool:
+    """Whether `backward()` adds to the gradient of x though it is not a leaf."""
+    return _RETAINED.get(id(x)) is x
+
+
+def retained(root: LazyTensor) -> list[LazyTensor]:
+    """What gets a gradient, if `root` depends on it, though it is no leaf."""
+    if not _RETAINED:
+        return []
+    return [
+        x
+        for x in list(_RETAINED.values())
+        if x._requires_grad and (x._form is None or x._page is root._page)
+    ]
+
+
+def warn_of_no_leaf(x: LazyTensor) -> None:
+    """Say why there is no gradient, where x was computed: called by what the user's line calls."""
+    if x.is_freed or (x._requires_grad and not x.is_source):
+        warnings.warn(
+            f"the .grad of a tensor that is not a leaf is never set by backward(): "
+            f"{x._type} was computed. Call retain_grad() on it before backward(), or use rg.grad "
+            "or a Tape for gradients of what is in between",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.conversion import as_array
+from retrograd.eager.conversion import as_array, returned
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.eager.modes import grad_enabled
 from retrograd.eager.program_cache import LOCK
 from retrograd.eager.quick_dispatch import (
     MISSED,
-    add_again,
+    add_duplicate,
     lookup_operand,
     make_handle,
     next_in_program_order,
@@ -31,7 +31,6 @@ from retrograd.eager.quick_dispatch import (
 from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import RetrogradError
-from retrograd.functions.tensor.host_values import returned
 from retrograd.ir import Dim, DType, Node, Provenance, made_by, provenance
 from retrograd.ir.source import user_source
 from retrograd.shared import contained
@@ -182,7 +181,7 @@ def lookup_call(
         key.parts[i] = forms[id(h)] = form
         tracked |= h._requires_grad
     call = tuple(key.parts)
-    known = page.place.calls.get(call)
+    known = page.site.calls.get(call)
     if known:  # nothing is in it yet where another thread is learning the call
         first, found = known[0]
         if first > page.last or not (page.ordered or (tracked and grad_enabled())):
@@ -191,14 +190,14 @@ def lookup_call(
         if at < len(known):
             return _held(page, known[at][1], tracked)
     with LOCK:
-        last = page.place.newest
+        last = page.site.newest
         found = _learn(page, f, given, named, forms)
         if found is MISSED:
             return MISSED
-        steps = [form.serial for form in _forms(found) if form.slot < 0]
-        made = [serial for serial in steps if serial > last]
+        steps = [form.order for form in _forms(found) if form.slot < 0]
+        made = [order for order in steps if order > last]
         # What gives nothing but what there was is no step of a recording, and has no order.
-        known = page.place.calls.setdefault(call, [])
+        known = page.site.calls.setdefault(call, [])
         known.append((max(made, default=math.inf), found))
         if isinstance(found, TraceNode) and found.slot < 0 and (made or found in forms.values()):
             _remember(page, f, args, kwargs, found)
@@ -214,7 +213,7 @@ def _seen(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
     lead = leading(args, x)
     page = CURRENT.page if lead._form is None and not lead._page.ordered else lead._page
     form = on_page(page, x)
-    table = form.uses.get(f) if form is not None and page.open else None
+    table = form.successors.get(f) if form is not None and page.open else None
     if form is None or table is None or page.made() >= page.limit:
         return None
     given: list[LazyTensor] = []
@@ -240,7 +239,7 @@ def _remember(
     form = on_page(page, x) if x is not None else None
     key = options(page, args, kwargs, []) if form is not None else None
     if form is not None and key is not None:
-        add_again(form.uses.setdefault(f, {}).setdefault(key, found), found)
+        add_duplicate(form.successors.setdefault(f, {}).setdefault(key, found), found)
 
 
 def _forms(found: Any) -> list[TraceNode]:
@@ -279,7 +278,7 @@ def _node(a: Any, forms: dict[int, TraceNode]) -> Any:
 def _formed(page: TraceBuffer, result: Any) -> Any:
     if isinstance(result, tuple | list):
         return type(result), [_formed(page, r) for r in result]
-    return page.place.form(result) if isinstance(result, Node) else result
+    return page.site.form(result) if isinstance(result, Node) else result
 
 
 def _held(page: TraceBuffer, found: Any, tracked: bool) -> Any:
@@ -315,7 +314,7 @@ def replayed(
         return make()
     first = page.take()  # what is recorded depends on how numbers are counted
     call = (first, *parts, *forms)
-    found = page.place.calls.get(call)
+    found = page.site.calls.get(call)
     # Unless another thread takes numbers of this page at the same time, they follow one another.
     if found is not None and all(page.take() == k for k in range(first + 1, found[2] + 1)):
         results, numbers, _ = found
@@ -325,7 +324,7 @@ def replayed(
     made = make()
     if all(h._page is page for h in made):
         numbers = page.numbers_from(first + 1)
-        page.place.calls[call] = [h._form for h in made], numbers, page.take()
+        page.site.calls[call] = [h._form for h in made], numbers, page.take()
     return made
 
 

@@ -10,24 +10,23 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import numpy as np
 
 from retrograd.eager.call_cache import collected, lookup_call
-from retrograd.eager.conversion import as_array, holds_arrays
-from retrograd.eager.fast_path import Operation, number_key, with_native_twin
+from retrograd.eager.conversion import as_array, holds_arrays, lost, returned
+from retrograd.eager.fast_path import Operation, with_native_twin
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.eager.listeners import recorders
-from retrograd.eager.modes import _GRAD, grad_enabled
-from retrograd.eager.program_cache import LITERAL
-from retrograd.eager.quick_dispatch import LARGEST, MISSED, free_number, make_handle, pair, single
-from retrograd.eager.trace_buffer import CURRENT, dissolve
+from retrograd.eager.modes import grad_enabled
+from retrograd.eager.quick_dispatch import MISSED, pair, single
+from retrograd.eager.trace_buffer import materialize
+from retrograd.eager.weak_types import Weak, of_numbers
 from retrograd.errors import GradientError
-from retrograd.functions.tensor.host_values import lost, returned
-from retrograd.functions.tensor.weak_types import Weak, of_numbers
 from retrograd.ir import Node, Provenance, made_by, provenance
 from retrograd.ir.source import REFUSALS, locate, user_source
 from retrograd.ops.identity import StopGradient
@@ -35,6 +34,8 @@ from retrograd.shared import contained
 
 Scalar = bool | int | float
 F = TypeVar("F", bound=Callable[..., Any])
+# The annotation of parameters that take tensors, arrays, numbers and nested lists of these.
+ArrayLike = Annotated[Any, "array"]
 
 
 def op_function(f: F, numbers: bool = False) -> F:
@@ -71,7 +72,7 @@ def op_function(f: F, numbers: bool = False) -> F:
         if tracked and grad_enabled():
             if any(map(returned, given)):
                 raise GradientError(lost("the value given to " + f.__name__))
-            dissolve()
+            materialize()
         here, source = provenance(), user_source()
         try:
             with made_by(Provenance(here.scope, source, here.origin)):
@@ -88,49 +89,19 @@ def op_function(f: F, numbers: bool = False) -> F:
             return _of_one(f, call)  # type: ignore[return-value]
         if positional == 2:
             return _of_two(f, call, numbers)  # type: ignore[return-value]
-    return with_native_twin(call, call, 0, f)  # type: ignore[return-value]
+    return with_native_twin(call, 0, f)  # type: ignore[return-value]
 
 
 def _of_one(f: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one array."""
-    op, create, enabled = Operation(f, False), object.__new__, _GRAD.get
+    op = Operation(f, False)
 
     @functools.wraps(f)
     def complete(x: Any, /) -> Any:
         found = single(op, x)
         return found if found is not MISSED else slow(x)
 
-    @functools.wraps(f)
-    def quick(x: Any, /) -> Any:
-        try:
-            handle_class = LazyTensor.handle_class
-            page, form = x._page, x._form
-            if form is None:
-                if not page.ordered:
-                    page = CURRENT.page
-                form = page.slots[x._own]
-                if len(page.handles) > page.limit:
-                    raise KeyError
-            found = form.uses[op][None]
-            tracked = x._requires_grad
-            if tracked or page.ordered:
-                if tracked and not ((tracked := found.floating) and enabled()):
-                    return complete(x) if page.ordered else make_handle(page, found, tracked)
-                if found.serial > page.last:
-                    page.last = found.serial
-                elif found is not form:
-                    return complete(x)
-            new = create(handle_class)
-            new._form = found
-            new._page = page
-            new._requires_grad = tracked
-            page.keep(new)  # refuses where nothing is recorded any more
-            return new
-        except (AttributeError, KeyError):
-            pass
-        return complete(x)
-
-    return with_native_twin(quick, complete, 1, op)
+    return with_native_twin(complete, 1, op)
 
 
 # What an operation does as an operator, and with its operands exchanged.
@@ -161,95 +132,37 @@ def _of_two(f: Callable[..., Any], slow: Callable[..., Any], numbers: bool) -> C
             return swapped(x2, x1)
         return slow(x1, x2)
 
-    found = with_native_twin(call, call, 2, op, exchanged)
+    found = with_native_twin(call, 2, op, exchanged)
     _METHODS[found] = method, swapped
     return found
 
 
 def _method(op: Operation, slow: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation of a tensor and something else.
-
-    This is where an eager program spends its time: what was recorded before costs a few looks into
-    tables and one object. Whatever is out of the ordinary goes to `pair`, which is complete.
-    """
-    numbers, create, enabled, literal = op.numbers, object.__new__, _GRAD.get, LITERAL
+    """An operation of a tensor and something else."""
 
     def complete(self: Any, other: Any) -> Any:
         found = pair(op, self, other)
         return found if found is not MISSED else slow(self, other)
 
-    def quick(self: Any, other: Any) -> Any:
-        try:
-            handle_class = LazyTensor.handle_class
-            form = self._form
-            page = self._page
-            if form is None:
-                if not page.ordered:
-                    page = CURRENT.page
-                form = page.slots[self._own]
-                if len(page.handles) > page.limit:
-                    raise KeyError
-            kind = other.__class__
-            tracked = self._requires_grad
-            if kind is handle_class or (kind is not float and kind is not int):
-                second = other._form
-                if second is None:
-                    second = page.slots[other._own]
-                elif other._page is not page:
-                    raise KeyError
-                found = form.uses[op][second]
-                if other._requires_grad:
-                    tracked = True
-            elif (
-                other in literal
-                or not (numbers and form.takes_numbers)
-                or (kind is int and abs(other) > LARGEST)
-            ):
-                found = form.uses[op][number_key(other)]
-            else:
-                if not page.open:
-                    raise KeyError
-                table = form.uses[op]
-                k = page.take()
-                found = table.get(k)
-                if found is None or ((tracked or page.ordered) and found.serial <= page.last):
-                    found = free_number(page, op, form, k, tracked)
-                if found is None:
-                    return slow(self, other)
-                page.numbers[k] = other
-                if page.ordered:
-                    result = make_handle(page, found, tracked)
-                    return complete(self, other) if result is MISSED else result
-                return make_handle(page, found, tracked)
-            if tracked or page.ordered:
-                if tracked and not ((tracked := found.floating) and enabled()):
-                    if page.ordered:
-                        return complete(self, other)
-                    return make_handle(page, found, tracked)
-                if found.serial > page.last:
-                    page.last = found.serial
-                elif found is not form and found is not other._form:
-                    return complete(self, other)
-            new = create(handle_class)
-            new._form = found
-            new._page = page
-            new._requires_grad = tracked
-            page.keep(new)  # refuses where nothing is recorded any more
-            return new
-        except (AttributeError, KeyError):
-            pass
-        return complete(self, other)
-
-    return with_native_twin(quick, complete, 2, op)
+    return with_native_twin(complete, 2, op)
 
 
 def _array_parameters(f: Callable[..., Any]) -> tuple[list[bool], bool, frozenset[str]]:
     """Which parameters take arrays: by position, those beyond (`*args`), and by name."""
     code = f.__code__
     names, count = code.co_varnames, code.co_argcount
-    arrays = frozenset(n for n, kind in f.__annotations__.items() if "ArrayLike" in kind)
+    arrays = frozenset(n for n, kind in f.__annotations__.items() if _is_array_like(kind, f))
     rest = code.co_flags & inspect.CO_VARARGS and names[count + code.co_kwonlyargcount] in arrays
     return [n in arrays for n in names[:count]], bool(rest), arrays
+
+
+def _is_array_like(annotation: Any, f: Callable[..., Any]) -> bool:
+    """Whether an annotation is `ArrayLike`, or made of it as `Sequence[ArrayLike]` is; under
+    whatever name the module of f has it, where annotations are postponed."""
+    if isinstance(annotation, str):
+        names = re.findall(r"\w+", annotation)
+        return any(f.__globals__.get(name) is ArrayLike for name in names)
+    return annotation == ArrayLike or any(_is_array_like(a, f) for a in get_args(annotation))
 
 
 def wrap(result: Any, tracked: bool) -> Any:

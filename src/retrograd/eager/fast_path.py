@@ -1,7 +1,8 @@
-"""The innermost part of recording, which exists twice: in Python here, and compiled.
+"""The innermost part of recording: the slots that a lookup in C shares with Python.
 
-`accelerate/tensor.c` has the same classes, with the same results. It is used where a C compiler was
-found at installation; what is written here says what it does.
+What an operation leads to is in one table, `TraceNode.successors`, which `quick_dispatch.py` fills.
+Where a C compiler was found at installation, `accelerate/tensor.c` has the classes of this file,
+and looks operations up in that table before Python is asked.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ except ImportError:
     compiled = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from retrograd.eager.lazy_tensor import LazyTensor
-    from retrograd.eager.trace_cache import TraceNode
     from retrograd.ir import Node
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,28 +30,35 @@ class HandleBase:
     """The fields of a handle: see `LazyTensor`."""
 
     __slots__ = (
-        "__weakref__", "_form", "_grad", "_own", "_page", "_ready", "_requires_grad", "_root",
+        "__weakref__",
+        "_array",
+        "_form",
+        "_grad",
+        "_own",
+        "_page",
+        "_requires_grad",
+        "_root",
     )  # fmt: skip
 
 
-class FormBase:
-    """What recording a known operation needs of a form.
+class TraceNodeBase:
+    """What recording a known operation needs of a node of the trace.
 
-    `uses` leads on: from an operation, and what it combines this with, to the form of the result.
-    Serials have the order in which forms were learned. `again` is the same computation, learned
-    later: see `in_order` in recall.py.
+    `successors` leads on: from an operation, and what it combines this with, to the result. `order`
+    is that in which nodes were learned. `duplicate` is the same computation, learned later: see
+    `next_in_program_order`.
     """
 
-    __slots__ = ("again", "floating", "serial", "takes_numbers", "uses")
+    __slots__ = ("duplicate", "floating", "order", "successors", "takes_numbers")
 
-    uses: dict[Any, dict[Any, TraceNode]]
-    again: TraceNode | None
-    serial: int
+    successors: dict[Any, dict[Any, Any]]
+    duplicate: Any
+    order: int
     floating: bool
     takes_numbers: bool  # as arguments of a program; not bfloat16
 
 
-class PageBase:
+class TraceBufferBase:
     """What recording a known operation needs of a page.
 
     `handles` lists handles strongly, so that making one costs little; that somebody else holds one
@@ -65,18 +71,18 @@ class PageBase:
     )  # fmt: skip
 
     limit: int  # how many handles are made before somebody asks whether to cut the recording
-    last: int  # the serial of what was recorded last that a gradient may go through
+    last: int  # the order of what was recorded last that a gradient may go through
     ordered: bool  # it is a tape's: all that is recorded counts as what a gradient may go through
     take: Callable[[], int]  # the number of the next number
-    keep: Callable[[LazyTensor], None]  # list a handle; refuses where nothing is recorded any more
+    keep: Callable[[Any], None]  # list a handle; refuses where nothing is recorded any more
 
     def __init__(self) -> None:
         self.open = self.ordered = False
-        self.slots: dict[Node, TraceNode] = {}  # the forms of arrays
+        self.slots: dict[Node, Any] = {}  # the forms of arrays
         self.numbers: dict[int, float] = {}  # by `take`; compiled, it is a list
-        self.every: list[TraceNode] = []  # that was recorded, of a tape
-        self.handles: list[LazyTensor] = []  # those made since the last look
-        self.kept: list[weakref.ref[LazyTensor]] = []  # handles that an earlier look left here
+        self.every: list[Any] = []  # that was recorded, of a tape
+        self.handles: list[Any] = []  # those made since the last look
+        self.kept: list[weakref.ref[Any]] = []  # handles that an earlier look left here
         self.before = 0  # how many handles were made before those that are listed
         self.last = self.limit = 0
         self.keep = _refuse
@@ -92,12 +98,12 @@ class PageBase:
         self.open = False
         self.keep = _refuse
 
-    def _enter(self, handle: LazyTensor) -> None:
+    def _enter(self, handle: Any) -> None:
         """List a handle on a tape, and what it was recorded as."""
-        self.every.append(handle._form)  # type: ignore[arg-type]
+        self.every.append(handle._form)
         self.handles.append(handle)
 
-    def add(self, handle: LazyTensor) -> None:
+    def add(self, handle: Any) -> None:
         """List a handle that was made."""
         (self._enter if self.ordered else self.handles.append)(handle)
 
@@ -105,13 +111,13 @@ class PageBase:
         """How many handles were made on this page."""
         return self.before + len(self.handles)
 
-    def recorded(self) -> list[TraceNode]:
+    def recorded(self) -> list[Any]:
         """The forms of the handles made since the last call of `alive`; on a tape, of all."""
         if self.ordered:
             return list(self.every)
         return [f for h in self.handles if (f := h._form) is not None]
 
-    def alive(self) -> list[LazyTensor]:
+    def live_handles(self) -> list[Any]:
         """The handles that somebody holds, in the order of their making."""
         made, self.handles = self.handles, []
         if self.open and not self.ordered:
@@ -120,7 +126,7 @@ class PageBase:
         old = [h for h in [ref() for ref in self.kept] if h is not None and h._page is self]
         return old + [h for h in made if getrefcount(h) > ALONE and h._page is self]
 
-    def stay(self, handles: list[LazyTensor]) -> None:
+    def stay(self, handles: list[Any]) -> None:
         """Go on listing handles that `alive` gave; others are on this page no longer."""
         self.kept = [weakref.ref(h) for h in handles]
 
@@ -129,7 +135,7 @@ class PageBase:
         return {k: x for k, x in list(self.numbers.items()) if k >= number}
 
 
-def _refuse(handle: LazyTensor) -> None:
+def _refuse(handle: Any) -> None:
     """Nothing is recorded on a page that is closed."""
     raise KeyError
 
@@ -144,8 +150,8 @@ ALONE = _count_alone()
 
 
 class Operation:
-    """A library function of one or two arrays, as a key of `TraceNode.uses`; the same function with
-    its operands exchanged is another."""
+    """A library function of one or two arrays, as a key of `TraceNode.successors`; the same
+    function with its operands exchanged is another."""
 
     __slots__ = ("function", "numbers", "swapped")
 
@@ -156,7 +162,7 @@ class Operation:
 
 
 class NumberKey:
-    """A number that is part of a form, as a key of `TraceNode.uses`; found by `number_key`."""
+    """A number that is part of a form, as a key of `TraceNode.successors`; see `number_key`."""
 
     __slots__ = ()
 
@@ -178,18 +184,16 @@ def number_key(value: float) -> NumberKey:
     return found
 
 
-def with_native_twin(
-    quick: F, complete: F, arity: int, op: Any, swapped: Operation | None = None
-) -> F:
-    """A function that is quick where it can be, and `complete` else: the one that is given, or its
-    compiled twin.
+def with_native_twin(complete: F, arity: int, op: Any, swapped: Operation | None = None) -> F:
+    """A function with the lookup in C in front of it, where it is compiled: of an operation that
+    was recorded before it makes the handle, for all else it calls `complete`.
 
     It is of one or two arrays, and then `op` is an operation, and `swapped` the same with its
     operands exchanged, where the first may be a number; or (`arity` 0) one of a tensor and options
-    that calls `recall`, and `op` the function on nodes.
+    that calls `lookup_call`, and `op` the function on nodes.
     """
     if compiled is None:
-        return quick
+        return complete
     numbers = isinstance(op, Operation) and op.numbers
     twin = compiled.Function(complete, arity, op, swapped, numbers)
     return functools.wraps(complete)(twin)  # type: ignore[return-value]
@@ -231,4 +235,8 @@ FUNCTIONS: tuple[type, ...] = (types.FunctionType,)  # what `with_native_twin` r
 if compiled is not None:
     FUNCTIONS = types.FunctionType, compiled.Function
     if not TYPE_CHECKING:
-        HandleBase, FormBase, PageBase = compiled.HandleBase, compiled.FormBase, compiled.PageBase
+        HandleBase, TraceNodeBase, TraceBufferBase = (
+            compiled.HandleBase,
+            compiled.TraceNodeBase,
+            compiled.TraceBufferBase,
+        )

@@ -30,13 +30,13 @@ class TapeSegment:
     computed from results of lower ones only."""
 
     __slots__ = (
-        "__weakref__", "arrays", "nodes", "number", "numbers", "openings", "place", "tracked",
+        "__weakref__", "arrays", "nodes", "number", "numbers", "openings", "site", "tracked",
         "values",
     )  # fmt: skip
 
     def __init__(
         self,
-        place: TraceSite,
+        site: TraceSite,
         arrays: list[Node],
         numbers: dict[int, float],
         values: dict[TraceNode, Array],
@@ -44,7 +44,7 @@ class TapeSegment:
         openings: list[tuple[int, int]],
         tracked: list[TraceNode],
     ) -> None:
-        self.place = place
+        self.site = site
         self.arrays = arrays
         self.numbers = numbers
         self.values = values  # what is at hand of it, so that nobody computes it again

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from contextlib import suppress
+from enum import Enum
+from types import CodeType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from retrograd.eager.bare_tensor import hydrate
 from retrograd.eager.fast_path import HandleBase
 from retrograd.eager.grad_fn import full_history, past_of
 from retrograd.eager.leaf import (
@@ -20,7 +22,7 @@ from retrograd.eager.leaf import (
     PENDING,
     VALUES,
     ConcreteLeaf,
-    is_spent,
+    is_freed,
     known,
     known_as,
     leaf,
@@ -30,18 +32,26 @@ from retrograd.eager.leaf import (
 from retrograd.eager.listeners import alive, on_tape
 from retrograd.eager.modes import current_backend, current_tape, is_tracing, is_unseen
 from retrograd.eager.program_cache import (
+    LOCK,
     Needed,
     cache_stats,
     clone_graph,
     program_for,
     required_nodes,
 )
-from retrograd.eager.trace_buffer import NOWHERE, PAGES, TraceBuffer, dissolve, flush, materialise
+from retrograd.eager.trace_buffer import (
+    NOWHERE,
+    PAGES,
+    TraceBuffer,
+    execute,
+    materialize,
+    materialized_node,
+)
 from retrograd.eager.trace_cache import TraceNode
-from retrograd.errors import ArgumentError
-from retrograd.functions.tensor.weak_types import is_weak as is_weak_node
-from retrograd.functions.tensor.weak_types import weak, wide
-from retrograd.ir import DType, Node, Provenance, Shape, TensorType, made_by
+from retrograd.eager.weak_types import is_weak as is_weak_node
+from retrograd.eager.weak_types import weak, wide
+from retrograd.errors import ArgumentError, DonatedError
+from retrograd.ir import DType, Node, Provenance, Shape, Source, TensorType, made_by
 from retrograd.ops.identity import StopGradient
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executors.nan_observer import CHECKED, check_given, checked
@@ -79,16 +89,50 @@ def _in_use(node: Node) -> Node:
     return node if last is None else last() or node
 
 
-def dissolve_pages() -> None:
+def materialize_all() -> None:
     """Let everything that is recorded go on as nodes."""
-    dissolve([page for ref in list(PAGES) if (page := ref()) is not None])
+    materialize([page for ref in list(PAGES) if (page := ref()) is not None])
+
+
+class State(Enum):
+    """What a tensor stands for."""
+
+    DEFERRED = "a recorded operation: `_form` in the trace buffer `_page`"
+    NODE = "a node of a graph, `_own`, whose value is not at hand"
+    CONCRETE = "an array at hand: that of the leaf `_own`, or `_array` alone"
+    FREED = "what backward() has gone through: a constant, through which no gradient goes again"
+    DONATED = "nothing: its memory went to a compiled function; `_array` says to which"
+
+
+class Donated(NamedTuple):
+    """What a donated tensor holds: which function took it, and where it was called."""
+
+    function: str
+    code: CodeType | None
+    lasti: int
+
+    def error(self) -> DonatedError:
+        where = f", called at {Source(self.code, self.lasti)}" if self.code is not None else ""
+        return DonatedError(
+            f"this tensor was donated to the compiled function {self.function}{where}; its memory "
+            f"may hold something else now. Use what {self.function} returned, or do not name the "
+            "argument in donate"
+        )
+
+
+SLOTS = ("_form", "_grad", "_own", "_page", "_array", "_requires_grad", "_root")
+_slot = object.__getattribute__
 
 
 class LazyTensor(HandleBase):
     """A handle on a value: what the user holds. `Tensor` adds the operators.
 
-    It stands for `_form` on `_page`, or for a node, `_own`. `ConcreteLeaf` nodes are values at
-    hand.
+    It is in one of the states of `State`. Its slots say which, and are set here alone.
+
+    A result of `jit` is made with its array only, `_array`: whatever else it has is filled in when
+    somebody asks for it (`__getattr__`). Most results of a training step just go into the next
+    step, and nobody does. `_array` of other tensors that are constants at hand is filled in in the
+    same way; a tensor that changes what it stands for sets it to None.
     """
 
     __slots__ = ()
@@ -99,7 +143,7 @@ class LazyTensor(HandleBase):
     _page: TraceBuffer
     _own: Node  # where it stands for a form it has none, nor a `_grad` or `_root` before one is set
     _root: weakref.ref[LazyTensor] | None  # a gradient's root: computed along with it
-    _ready: Any  # the array of a constant that is at hand, see ready.py; None: look it up anew
+    _array: Any  # the array of a constant that is at hand, or a `Donated`; None: look it up anew
 
     def __init__(self, node: Node, requires_grad: bool = False) -> None:
         if not isinstance(node, Node):
@@ -117,8 +161,116 @@ class LazyTensor(HandleBase):
     if not TYPE_CHECKING:  # a type checker knows all attributes there are
 
         def __getattr__(self, name: str) -> Any:
-            """What is not there: all but the array of a result of `jit`, until somebody asks."""
-            return hydrate(self, name)
+            """A slot that is not set: filled in, where there is an array alone."""
+            if name not in SLOTS:
+                raise AttributeError(
+                    f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+                )
+            with LOCK:
+                if name == "_array":
+                    self._array = self._constant()
+                else:
+                    self._hydrate()
+                return _slot(self, name)
+
+    # -- changes of the state, and no array but `_array` ------------------------------------------
+    @classmethod
+    def deferred(cls, page: TraceBuffer, form: TraceNode, requires_grad: bool) -> Any:
+        """A handle on what was recorded in a buffer, which has yet to list it."""
+        new = object.__new__(cls.handle_class)
+        new._form = form
+        new._page = page
+        new._requires_grad = requires_grad
+        return new
+
+    @classmethod
+    def dehydrated(cls, array: Array) -> Self:
+        """A tensor that is no more than this array."""
+        new = object.__new__(cls)
+        new._array = array
+        return new
+
+    def is_dehydrated(self) -> bool:
+        """Whether there is nothing but what is in `_array`."""
+        try:
+            _slot(self, "_form")
+        except AttributeError:
+            return True
+        return False
+
+    def _hydrate(self) -> None:
+        """Fill in the slots of what is no more than an array."""
+        array = _slot(self, "_array")
+        if type(array) is Donated:
+            raise array.error()
+        if not self.is_dehydrated():
+            return  # it is there by now, or was never set
+        prim = ConcreteLeaf(array)
+        self._grad = self._root = None
+        self._requires_grad = False
+        self._page = NOWHERE
+        self._own = Node(prim, (), prim.type)
+        self._form = None
+
+    def _constant(self) -> Array:
+        """The array of a constant; AttributeError where there is none."""
+        if _slot(self, "_form") is None and not (
+            _slot(self, "_requires_grad") or _slot(self, "_page").is_taped()
+        ):
+            prim = _slot(self, "_own").prim
+            if isinstance(prim, ConcreteLeaf):
+                return prim.array
+        raise AttributeError(name="_array", obj=self)
+
+    def has_array(self) -> bool:
+        """Whether the array is in `_array`, or what is there says that the tensor is gone."""
+        try:
+            return _slot(self, "_array") is not None
+        except AttributeError:
+            return False
+
+    def keep_array(self) -> bool:
+        """Have the array in `_array`, where this stands for an array at hand and nothing else;
+        whether it does."""
+        if (
+            self._requires_grad
+            or self._form is not None
+            or not isinstance(self._own.prim, ConcreteLeaf)
+        ):
+            return False
+        if self._page.is_taped():  # a call that takes it is recorded
+            return False
+        self._array = self._own.prim.array
+        return True
+
+    def donate(self, gone: Donated) -> None:
+        """Keep nothing of what has its array in `_array`. It stays a tensor at every step: without
+        `_form`, which goes first, it is what `_array` says."""
+        for name in SLOTS:
+            if name != "_array":
+                with suppress(AttributeError):
+                    delattr(self, name)
+        self._array = gone
+
+    def give_back(self, array: Array) -> None:
+        """Stand for the array again, where what took it has failed."""
+        self._array = array
+
+    def attach(self, page: TraceBuffer) -> None:
+        """Be an entry of a tape's buffer, for an array at hand."""
+        self._page = page
+
+    @property
+    def state(self) -> State:
+        """What this stands for."""
+        if self.is_dehydrated():
+            gone = type(_slot(self, "_array")) is Donated
+            return State.DONATED if gone else State.CONCRETE
+        if self.is_freed:
+            return State.FREED
+        if self._form is not None:
+            return State.DEFERRED
+        return State.CONCRETE if isinstance(self._own.prim, ConcreteLeaf) else State.NODE
 
     def _register(self, node: Node) -> None:
         prim = node.prim
@@ -140,7 +292,7 @@ class LazyTensor(HandleBase):
         the caller knows it already."""
         made = cls(leaf(array, name, type), requires_grad)
         if not requires_grad:
-            made._ready = array
+            made._array = array
         return made
 
     def share(self) -> None:
@@ -168,14 +320,14 @@ class LazyTensor(HandleBase):
         """The node of the graph that this handle stands for. Of an array that others can edit it
         is a leaf with what that holds now."""
         if self._form is not None:
-            return materialise(self)
+            return materialized_node(self)
         if self._page.is_taped():  # what is made of the node is shown to its tape
-            dissolve([self._page])
+            materialize([self._page])
         own = self._own
         if self.is_shared:
             return snapshot(own)
         if past_of(own) is not None:
-            dissolve()
+            materialize()
             self._own = own = full_history(own)
             for tape in alive():
                 tape.pass_over(own)
@@ -213,10 +365,10 @@ class LazyTensor(HandleBase):
         return self._known() is not None
 
     @property
-    def is_spent(self) -> bool:
+    def is_freed(self) -> bool:
         """Whether `backward()` has run, so that the history is gone."""
         form = self._form
-        return is_spent(self._own) if form is None else form.spent
+        return is_freed(self._own) if form is None else form.freed
 
     @property
     def is_source(self) -> bool:
@@ -227,9 +379,9 @@ class LazyTensor(HandleBase):
         """The array, computed if it was not yet."""
         found = self._known()
         if found is None and self._form is not None:
-            flush(self._page, (self,))
+            execute(self._page, (self,))
             found = self._known()
-        if found is None:  # a node, or made one by another thread that was faster than `flush`
+        if found is None:  # a node, or made one by another thread that was faster than `execute`
             evaluate([self])
             found = self._known()
             assert found is not None
@@ -244,11 +396,11 @@ class LazyTensor(HandleBase):
             if is_weak_node(own):
                 self._stand_for(weak(known_as(array, own)))
             else:
-                self.become_leaf(array, self.is_spent)
+                self.become_leaf(array, self.is_freed)
 
-    def _settle(self, array: Array, form: TraceNode, spent: bool = False) -> None:
+    def _settle(self, array: Array, form: TraceNode, freed: bool = False) -> None:
         """The same, on a page, of what no gradient may ask for."""
-        self._own = known_as(array, form.node, form.spent or spent, form.type)
+        self._own = known_as(array, form.node, form.freed or freed, form.type)
         self._form, self._page, self._root = None, NOWHERE, None
 
     def _cut(self, leaf: Node, page: TraceBuffer) -> None:
@@ -263,7 +415,7 @@ class LazyTensor(HandleBase):
             return
         self._own = node = page.nodes[form.node]
         self._form, self._page, self._root = None, NOWHERE, None
-        if form.spent:
+        if form.freed:
             FREED.add(node)
         self._register(node)
         if not page.ordered:
@@ -280,6 +432,10 @@ class LazyTensor(HandleBase):
             before.replaced, before.handle = True, None
         self.become_leaf(array)
 
+    def evaluate_with(self, root: LazyTensor) -> None:
+        """Be computed along with the root that this is a gradient of."""
+        self._root = weakref.ref(root)
+
     def tie(self, gradient: LazyTensor) -> None:
         """Be computed along with the loss that a gradient came from, as that gradient is."""
         if self._form is not None and gradient._form is not None:
@@ -287,7 +443,7 @@ class LazyTensor(HandleBase):
         elif self._form is None and gradient._form is None:
             self._root = gradient._root
 
-    def spend(self) -> None:
+    def free_history(self) -> None:
         """Become a constant through which no gradient can go, after `backward()`; on a tape, which
         holds the history, it stays what it is."""
         if self._page.is_taped() or (self._form is None and on_tape(self._own)):
@@ -295,10 +451,10 @@ class LazyTensor(HandleBase):
         self._requires_grad = False
         form, array = self._form, self._known()
         if form is not None and array is None:
-            self._form = form.spend()
+            self._form = form.free_history()
             return
         if array is not None:
-            self.become_leaf(array, spent=True)
+            self.become_leaf(array, freed=True)
             return
         node = self.node
         with made_by(Provenance(node.scope, node.source, node.origin)):
@@ -306,11 +462,11 @@ class LazyTensor(HandleBase):
         FREED.add(after)
         self._stand_for(after)
 
-    def become_leaf(self, array: Array, spent: bool = False) -> None:
+    def become_leaf(self, array: Array, freed: bool = False) -> None:
         """Stand for an array at hand from here on."""
         form = self._form
         node = self._own if form is None else form.node
-        made = known_as(array, node, spent)
+        made = known_as(array, node, freed)
         if isinstance(node.prim, ConcreteLeaf) and node.prim.array is array:
             made.prim.shared = node.prim.shared  # type: ignore[attr-defined]
         self._stand_for(made)
@@ -319,7 +475,7 @@ class LazyTensor(HandleBase):
         if self._form is None:
             PENDING.pop(self._own.id, None)
         self._register(node)  # first: whoever sees the node may ask for its gradient
-        self._ready = None
+        self._array = None
         self._own = node
         self._form, self._page, self._root = None, NOWHERE, None
 
@@ -352,7 +508,7 @@ def evaluate(handles: Iterable[LazyTensor]) -> None:
         else:
             pages.setdefault(h._page, []).append(h)
     for page, members in pages.items():
-        flush(page, members)
+        execute(page, members)
     wanted = {node: h for h in nodes if (node := _unknown(h)) is not None}
     if wanted:
         _run(wanted)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from retrograd.functions.tensor.weak_types import is_weak
+from retrograd.eager.weak_types import is_weak
 from retrograd.ir import Node, TensorType, as_dtype, provenance
 from retrograd.ops.leaf import Leaf
 from retrograd.runtime.backend import Array
-
-if TYPE_CHECKING:
-    from retrograd.eager.lazy_tensor import LazyTensor
 
 
 class ConcreteLeaf(Leaf):
@@ -21,16 +18,16 @@ class ConcreteLeaf(Leaf):
 
     name = "input"
 
-    def __init__(self, array: Array, type: TensorType | None = None, spent: bool = False) -> None:
+    def __init__(self, array: Array, type: TensorType | None = None, freed: bool = False) -> None:
         self.array = array
         self.type = type or TensorType(as_dtype(array.dtype), array.shape)
         # The handle that requires a gradient, or did when something was computed from this.
-        self.handle: weakref.ref[LazyTensor] | None = None
+        self.handle: weakref.ref[Any] | None = None
         self.replaced = False  # it required one and has another value now: out of date
         # How it was computed, where a long recording was cut: a `Past`; and its node with history.
         self.past: Any = None
         self.whole: Node | None = None
-        self.spent = spent  # backward() went through it: no gradient does again
+        self.freed = freed  # backward() went through it: no gradient does again
         # Whether others can edit the array; then operations use what it holds when they are
         # recorded: a `Snapshot`, which is the leaf of this node as long as anybody needs it.
         self.shared = False
@@ -48,14 +45,14 @@ class Snapshot(ConcreteLeaf):
         self.array = array
         self.type = source.type
         self.past = self.whole = self.snapshot = None
-        self.spent, self.shared = source.spent, False
+        self.freed, self.shared = source.freed, False
 
     @property
-    def handle(self) -> weakref.ref[LazyTensor] | None:
+    def handle(self) -> weakref.ref[Any] | None:
         return self.source.handle
 
     @handle.setter
-    def handle(self, handle: weakref.ref[LazyTensor] | None) -> None:
+    def handle(self, handle: weakref.ref[Any] | None) -> None:
         self.source.handle = handle
 
     @property
@@ -91,7 +88,7 @@ def _same(a: Array, b: Array) -> bool:
 # Values of nodes that were computed while a handle held them, for as long as the node lives; and
 # the handles whose nodes wait to be computed.
 VALUES: weakref.WeakKeyDictionary[Node, Array] = weakref.WeakKeyDictionary()
-PENDING: weakref.WeakValueDictionary[int, LazyTensor] = weakref.WeakValueDictionary()
+PENDING: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 # What tensors that are not computed stand for after `backward()`.
 FREED: weakref.WeakSet[Node] = weakref.WeakSet()
 # Stand-ins for arguments of functions that were traced, or mapped over samples, and are done.
@@ -105,9 +102,9 @@ def leaf(array: Array, name: str = "", type: TensorType | None = None) -> Node:
     return Node(prim, (), prim.type, where.scope, where.source, None, name)
 
 
-def known_as(array: Array, node: Node, spent: bool = False, type: TensorType | None = None) -> Node:
+def known_as(array: Array, node: Node, freed: bool = False, type: TensorType | None = None) -> Node:
     """A leaf that takes the place of a node whose value is at hand."""
-    prim = ConcreteLeaf(array, type, spent)
+    prim = ConcreteLeaf(array, type, freed)
     return Node(prim, (), prim.type, node.scope, node.source, None, node.name)
 
 
@@ -121,13 +118,13 @@ def known(node: Node) -> Array | None:
     return found
 
 
-def leaf_handle(node: Node) -> LazyTensor | None:
-    """The handle on a leaf that requires a gradient."""
+def leaf_handle(node: Node) -> Any:
+    """The handle, a `LazyTensor`, on a leaf that requires a gradient; None if there is none."""
     ref = node.prim.handle if isinstance(node.prim, ConcreteLeaf) else None
     handle = ref() if ref is not None else None
     return handle if handle is not None and handle._requires_grad else None
 
 
-def is_spent(node: Node) -> bool:
+def is_freed(node: Node) -> bool:
     """Whether no gradient may be asked to go through a node, as one did."""
-    return node.prim.spent if isinstance(node.prim, ConcreteLeaf) else node in FREED
+    return node.prim.freed if isinstance(node.prim, ConcreteLeaf) else node in FREED

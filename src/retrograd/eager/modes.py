@@ -3,76 +3,29 @@ subnormal numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ContextDecorator, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar, Token
 from typing import Any, overload
 from weakref import WeakSet
 
+from retrograd.context_setting import Setting
 from retrograd.errors import OptionError
 from retrograd.runtime.backends import find
 from retrograd.runtime.denormals import flush_subnormals as flush
 from retrograd.runtime.threads import THREADS, checked, threads_here
-from retrograd.shared import completed, contained
+from retrograd.shared import contained
 
 _GRAD: ContextVar[bool] = ContextVar("grad", default=True)
 _TRACING: ContextVar[object | None] = ContextVar("tracing", default=None)
 _HIDDEN_FROM_TAPES: ContextVar[bool] = ContextVar("unseen", default=False)
 _TAPE: ContextVar[Any] = ContextVar("tape", default=None)
 _BACKEND: ContextVar[str] = ContextVar("backend", default="llvm")
-# The blocks around here, with what their variables were outside.
-Blocks = tuple[tuple["Setting", Any], ...]
-_BLOCKS: ContextVar[Blocks] = ContextVar("blocks", default=())
 # What the transforms around this code differentiate with respect to: nodes.
 _ACTIVE: ContextVar[frozenset[Any]] = ContextVar("active", default=frozenset())
 # While a function that is to be compiled is recorded instead: leaves that are its arguments.
 GIVEN: ContextVar[frozenset[Any] | None] = ContextVar("given", default=None)
 _FLUSHED: ContextVar[tuple[bool, ...]] = ContextVar("flushed", default=())  # outside of blocks
-
-
-class Setting(ContextDecorator):
-    """A context variable has a value inside a block. May be entered more than once, by several
-    threads at a time; other threads do not notice. Also a decorator."""
-
-    def __init__(self, variable: ContextVar[Any], value: Any) -> None:
-        self._variable = variable
-        self._value = value
-
-    def __enter__(self) -> None:
-        around = _BLOCKS.get()
-        try:
-            _BLOCKS.set((*around, (self, self._variable.get())))
-            self._variable.set(self._value)
-        except BaseException:
-            self._leave(around)
-            raise
-
-    def __exit__(self, *failure: object) -> None:
-        completed(self._exit)
-
-    def _exit(self) -> None:
-        blocks = _BLOCKS.get()
-        inside = [i for i, (block, _) in enumerate(blocks) if block is self]
-        if inside:  # else it has been left, and was interrupted behind that
-            self._leave(blocks[: inside[-1]])
-
-    @staticmethod
-    def _leave(around: Blocks) -> None:
-        """Restore what blocks have set inside of others; some of them may have been interrupted on
-        their way out. May be done again."""
-        for block, before in reversed(_BLOCKS.get()[len(around) :]):
-            block._variable.set(before)
-        _BLOCKS.set(around)
-
-
-@contextmanager
-def restored() -> Iterator[None]:
-    """Take back what blocks inside have set, should one be interrupted on its way out."""
-    around = _BLOCKS.get()
-    try:
-        yield
-    finally:
-        Setting._leave(around)
 
 
 # The pages of tapes, which record without a look at the modes here while they are open.

@@ -15,7 +15,7 @@ from retrograd.eager.leaf import FREED, ConcreteLeaf
 from retrograd.eager.listeners import alive
 from retrograd.eager.modes import current_tape, grad_enabled, is_tracing, is_unseen
 from retrograd.eager.program_cache import LITERAL, LOCK, is_argument
-from retrograd.eager.segments import LOOKS, grow_or_split, split
+from retrograd.eager.segments import EXECUTIONS, grow_or_split, split
 from retrograd.eager.trace_buffer import TraceBuffer, current
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.errors import RetrogradError
@@ -44,7 +44,7 @@ def page_of(handles: Sequence[LazyTensor]) -> TraceBuffer | None:
     if page is None:
         page = current()
     elif not page.open:
-        if page.looks > LOOKS:  # it would keep all that was ever on it
+        if page.executions > EXECUTIONS:  # it would keep all that was ever on it
             return page_of(handles) if split(page, handles) else None
         page.reopen()
     if page.made() >= page.limit:
@@ -85,7 +85,7 @@ def lookup_operand(page: TraceBuffer, h: LazyTensor) -> TraceNode | None:
         if isinstance(prim, ConcreteLeaf):
             if prim.shared:
                 node = h.node
-            return page.slot(node, prim.spent)
+            return page.slot(node, prim.freed)
         if node.inputs or node.op == "input" or node in FREED or h._requires_grad:
             return None
         found = constant(page, node)
@@ -95,15 +95,15 @@ def lookup_operand(page: TraceBuffer, h: LazyTensor) -> TraceNode | None:
 def constant(page: TraceBuffer, node: Node) -> TraceNode:
     """What a node that has no operands is on a page."""
     if isinstance(node.prim, ConcreteLeaf):
-        return page.slot(node, node.prim.spent)
-    place, known = page.place, page.slots.get(node)
+        return page.slot(node, node.prim.freed)
+    site, known = page.site, page.slots.get(node)
     if known is not None:
         return known
     key = page.constant_key(node)
-    found: TraceNode | None = place.calls.get(key)
+    found: TraceNode | None = site.calls.get(key)
     if found is None:
         with LOCK:
-            found = place.calls[key] = place.form(Node(node.prim, (), node.type))
+            found = site.calls[key] = site.form(Node(node.prim, (), node.type))
     page.note(node, found)
     return found
 
@@ -116,21 +116,18 @@ def make_handle(page: TraceBuffer, form: TraceNode, tracked: bool) -> Any:
     if form.slot >= 0:
         same = LazyTensor.handle_class(page.arrays[form.slot], tracked)
         if page.ordered:
-            same._page = page
+            same.attach(page)
         return same
-    new = object.__new__(LazyTensor.handle_class)
-    new._form = form
-    new._page = page
-    new._requires_grad = tracked
+    new = LazyTensor.deferred(page, form, tracked)
     if not page.ordered:
-        if tracked and form.serial > page.last:
-            page.last = form.serial
+        if tracked and form.order > page.last:
+            page.last = form.order
         page.add(new)
         return new
     with page.lock:  # of a tape nothing may get lost
         if not page.open:
             return MISSED  # another thread has closed it since it was looked at
-        page.last = max(page.last, form.serial)
+        page.last = max(page.last, form.order)
         page.add(new)
     return new
 
@@ -142,17 +139,17 @@ def next_in_program_order(
 
     Gradients are added up in the order in which forms were learned. So that this is the order in
     which a program records, whatever was recorded from its line before, what a gradient may go
-    through is on a page in the order of serials, and never twice: where the known form would have
-    come before something that is there, it is the same computation `again`, learned later.
+    through is on a page in the order of learning, and never twice: where the known form would have
+    come before something that is there, it is the same computation `duplicate`, learned later.
     """
     counts = page.ordered or (tracked and found.floating and grad_enabled())
-    if found.serial > page.last or not counts:
+    if found.order > page.last or not counts:
         return found
     if any(found is x for x in given):
         return found
-    behind = found.again
-    while behind is not None and behind.serial <= page.last:
-        behind = behind.again
+    behind = found.duplicate
+    while behind is not None and behind.order <= page.last:
+        behind = behind.duplicate
     return behind
 
 
@@ -221,7 +218,7 @@ def free_number(
     def bind(node: Node) -> bool:
         bound = [c for c in node.inputs if c is not form.node and is_argument(c)]
         if len(bound) == 1:
-            form.place.numbers[bound[0]] = k
+            form.site.numbers[bound[0]] = k
         return len(bound) == 1
 
     return _look(page, op, form, k, tracked, lambda: nodes, bind)
@@ -237,7 +234,7 @@ def _look(
     bind: Callable[[Node], bool] | None = None,
 ) -> TraceNode | None:
     """The form of the result, made if it is new; None if it is not to be recorded on a page."""
-    table = form.uses.get(op)
+    table = form.successors.get(op)
     first = table.get(other) if table is not None else None
     if first is not None:
         found = next_in_program_order(page, first, (form, other), tracked)
@@ -265,20 +262,20 @@ def _learned(
             return None  # it fails again where it is recorded on nodes, with the right message
         if not isinstance(node, Node) or (bind is not None and not bind(node)):
             return None
-        last = form.place.newest
-        found = form.place.form(node)
+        last = form.site.newest
+        found = form.site.form(node)
         # What it was given itself needs a handle of another kind if that is an array. Whatever else
-        # there was before is no step of a recording: it is not followed by what there is `again`.
-        if found.serial > last and found.slot < 0:  # arrays have serials, and are no steps
-            add_again(form.uses.setdefault(op, {}).setdefault(other, found), found)
+        # there was before is no step of a recording: it has no `duplicate` behind it.
+        if found.order > last and found.slot < 0:  # arrays have an order, and are no steps
+            add_duplicate(form.successors.setdefault(op, {}).setdefault(other, found), found)
         elif found.slot < 0 and (found is form or found is other):
-            form.uses.setdefault(op, {})[other] = found
+            form.successors.setdefault(op, {})[other] = found
     return found
 
 
-def add_again(first: TraceNode, found: TraceNode) -> None:
+def add_duplicate(first: TraceNode, found: TraceNode) -> None:
     """Enter a form as the same computation as another, learned later."""
-    while first.again is not None:
-        first = first.again
-    if found.serial > first.serial:
-        first.again = found
+    while first.duplicate is not None:
+        first = first.duplicate
+    if found.order > first.order:
+        first.duplicate = found

@@ -52,7 +52,7 @@ def way_from(root: Node) -> BackwardPath | None:
             if x in seen:
                 continue
             seen.add(x)
-            if x.prim.replaced or x.prim.spent:
+            if x.prim.replaced or x.prim.freed:
                 return None
             if past_of(x) is not None:
                 todo.append(x)
@@ -85,7 +85,7 @@ def backward_segment(
     arrays = segment.arrays
     at = tuple(sorted({k for f in forms for k in f.slots() if _asks(arrays[k], ends)}))
     more = tuple([arrays[k] in found for k in at])
-    plans = segment.place.plans
+    plans = segment.site.plans
     key = ("through", current_backend(), forms, at, more, *segment.values)
     if key in plans:
         COUNTS["hits"] += 1
@@ -120,10 +120,10 @@ def _plan(
     parts = pullback(ends, starts, wanted)
     found = dict(zip(at, parts, strict=True))
     results = {k: StopGradient()(g) for k, g in found.items() if g is not None}  # g may be given
-    return list(results), TraceProgram(segment.place, list(results.values()), known, patient=True)
+    return list(results), TraceProgram(segment.site, list(results.values()), known, patient=True)
 
 
 def _leaf(segment: TapeSegment, k: int) -> TraceNode:
     """The form of the array in a slot."""
     x = segment.arrays[k]
-    return segment.place.leaf(k, x, x.prim.spent)  # type: ignore[attr-defined]
+    return segment.site.leaf(k, x, x.prim.freed)  # type: ignore[attr-defined]

@@ -31,7 +31,7 @@ from retrograd.shared import contained
 LONGEST = 8192  # handles on a page, after which the recording is cut whether it repeats or not
 REPEATS = 16  # how often a recording has to repeat to be cut before
 PERIOD = 128  # the longest period that is looked for
-LOOKS = 8  # after which a page is not continued: it would keep all that was ever on it
+EXECUTIONS = 8  # after which a page is not continued: it would keep all that was ever on it
 
 # What a gradient does not compute again, but keeps: what takes more time than to store its result.
 KEPT = frozenset(("dot_general", "conv", "max_pool", "max_pool_index", "cumsum", "scatter_add"))
@@ -49,11 +49,11 @@ def grow_or_split(page: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
             page.ripe = period > 0
             page.limit = made + -made % period if period else min(2 * made, LONGEST)
             if made < page.limit:
-                page.place.room = 0 if period else page.limit
+                page.site.room = 0 if period else page.limit
                 return True
         if not split(page, operands):
             return False
-        page.place.limit = made if page.ripe else 0
+        page.site.limit = made if page.ripe else 0
         return True
 
 
@@ -76,20 +76,20 @@ def split(page: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
     require a gradient know their past. False if the computation fails, where nothing is changed."""
     with page.lock:
         page.close()
-        held = page.alive()
+        held = page.live_handles()
         held += [h for h in operands if h._page is page and not any(h is x for x in held)]
         page.stay(held)
-        place, values = page.place, page.values
+        site, values = page.site, page.values
         forms = dict.fromkeys([f for h in held if (f := h._form) is not None])
         wanted = [f for f in forms if f not in values]
         tracked = dict.fromkeys([f for h in held if h._requires_grad and (f := h._form)])
         if wanted:
             leaves = _differentiable(page)
             key = ("cut", current_backend(), *wanted, None, *tracked, None, *leaves, None, *values)
-            found = place.plans.get(key)
+            found = site.plans.get(key)
             if found is None:
                 with LOCK:
-                    found = place.plans[key] = _plan(place, wanted, list(tracked), leaves, values)
+                    found = site.plans[key] = _plan(site, wanted, list(tracked), leaves, values)
             else:
                 COUNTS["hits"] += 1
             outputs, plan = found
@@ -110,7 +110,7 @@ def _differentiable(page: TraceBuffer) -> list[TraceNode]:
 
 
 def _plan(
-    place: TraceSite,
+    site: TraceSite,
     wanted: Sequence[TraceNode],
     tracked: Sequence[TraceNode],
     leaves: Sequence[TraceNode],
@@ -131,11 +131,11 @@ def _plan(
                 continue
             seen.add(x)
             if x in forward and x.op in KEPT and x not in at_hand:
-                kept.append(place.form(x))
+                kept.append(site.form(x))
             elif x not in at_hand:
                 todo.append(x)
     outputs = list(dict.fromkeys((*wanted, *kept)))
-    return outputs, TraceProgram(place, [f.node for f in outputs], known, patient=True)
+    return outputs, TraceProgram(site, [f.node for f in outputs], known, patient=True)
 
 
 def _below(node: Node, known: dict[Node, TraceNode]) -> list[Node]:
@@ -152,20 +152,20 @@ def _below(node: Node, known: dict[Node, TraceNode]) -> list[Node]:
 def _go_on(page: TraceBuffer, held: Sequence[LazyTensor], tracked: Sequence[TraceNode]) -> None:
     """Let the handles of a page be leaves. Those of `tracked` know their past: what a gradient may
     ask for, and all that is on a tape."""
-    place, values, numbers = page.place, page.values, page.numbers
-    if numbers == place.values:
-        numbers = place.values  # nearly always the same: kept once
+    site, values, numbers = page.site, page.values, page.numbers
+    if numbers == site.values:
+        numbers = site.values  # nearly always the same: kept once
     else:
-        place.values = numbers
+        site.values = numbers
     page.stay([])
     leaves: dict[TraceNode, Node] = {}
     if tracked:
         segment = TapeSegment(
-            place, page.arrays, numbers, values, page.nodes, page.openings, list(tracked)
+            site, page.arrays, numbers, values, page.nodes, page.openings, list(tracked)
         )
         remember(segment)
         for f in tracked:
-            new = leaves[f] = known_as(values[f], f.node, f.spent, f.type)
+            new = leaves[f] = known_as(values[f], f.node, f.freed, f.type)
             new.prim.past = GradFn(segment, f)  # type: ignore[attr-defined]
         page.became(segment, leaves)
     for h in held:
@@ -175,4 +175,4 @@ def _go_on(page: TraceBuffer, held: Sequence[LazyTensor], tracked: Sequence[Trac
         if form in leaves:
             h._cut(leaves[form], page)
         else:
-            h._settle(values[form], form, place.spends and -1 in form.slots())
+            h._settle(values[form], form, site.has_freed and -1 in form.slots())

@@ -13,27 +13,37 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from retrograd.eager.fast_path import PageBase
+from retrograd.eager.fast_path import TraceBufferBase
 from retrograd.eager.grad_fn import TapeSegment, full_history
 from retrograd.eager.leaf import VALUES
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import COUNTS
-from retrograd.eager.trace_cache import TraceNode, TracePart, TraceSite, fill, place_of
+from retrograd.eager.trace_cache import TraceNode, TracePart, TraceSite, fill, site_of
 from retrograd.eager.trace_program import TraceProgram, co_evaluated
 from retrograd.ir import Node
 from retrograd.ir.source import user_place
 from retrograd.runtime.backend import Array
 from retrograd.shared import at_fork, contained, free
 
-if TYPE_CHECKING:
-    from retrograd.eager.lazy_tensor import LazyTensor
-
 FULL = 512  # handles on a page after which it is looked whether to cut the recording
 
 
-class TraceBuffer(PageBase):
+class Handle(Protocol):
+    """What a buffer needs of the tensors recorded in it; `LazyTensor` says what is done."""
+
+    _form: TraceNode | None
+    _page: TraceBuffer
+    _own: Node
+    _requires_grad: bool
+
+    def _settle(self, array: Array, form: TraceNode, freed: bool = False) -> None: ...
+
+    def _leave(self, page: TraceBuffer) -> None: ...
+
+
+class TraceBuffer(TraceBufferBase):
     """Arrays and numbers by slot, and the handles on what was computed from them.
 
     That somebody holds a handle decides only what is computed along with what is asked for.
@@ -43,32 +53,40 @@ class TraceBuffer(PageBase):
     """
 
     __slots__ = (
-        "__weakref__", "arrays", "lock", "looks", "nodes", "openings", "place", "ripe", "seen",
+        "__weakref__",
+        "arrays",
+        "executions",
+        "lock",
+        "nodes",
+        "openings",
+        "ripe",
+        "seen",
+        "site",
         "values",
     )  # fmt: skip
 
-    def __init__(self, place: TraceSite) -> None:
+    def __init__(self, site: TraceSite) -> None:
         super().__init__()
-        self.place = place
+        self.site = site
         self.arrays: list[Node] = []  # leaves, by slot
         self.values: dict[TraceNode, Array] = {}  # what earlier looks have computed
         self.nodes: dict[Node, Node] = {}  # of forms whose nodes were asked for
-        self.limit = place.limit or place.room or FULL
-        self.ripe = place.limit > 0  # whether the recording is cut then
-        self.looks = 0  # how often something was computed
+        self.limit = site.limit or site.room or FULL
+        self.ripe = site.limit > 0  # whether the recording is cut then
+        self.executions = 0  # how often something was computed
         self.openings: list[tuple[int, int]] = []
-        self.seen = 0  # up to where `dissolve` has found nothing that it would have to dissolve
+        self.seen = 0  # up to where `materialize` has found nothing that it would have to dissolve
         self.lock = threading.RLock()
         _list(self)
 
-    def slot(self, leaf: Node, spent: bool) -> TraceNode:
+    def slot(self, leaf: Node, freed: bool) -> TraceNode:
         """The form of an array on this page, which gets a slot at its first use."""
         found = self.slots.get(leaf)
         if found is None:
             with self.lock:
                 found = self.slots.get(leaf)
                 if found is None:  # no other thread was faster
-                    found = self.place.leaf(len(self.arrays), leaf, spent)
+                    found = self.site.leaf(len(self.arrays), leaf, freed)
                     self.arrays.append(leaf)
                     self.slots[leaf] = found
         return found
@@ -91,10 +109,10 @@ class TraceBuffer(PageBase):
         """The pages that become nodes when this one does."""
         return [self]
 
-    def dissolved(self) -> None:
+    def materialized(self) -> None:
         """It has become nodes."""
 
-    def take_in(self, h: LazyTensor) -> bool:
+    def take_in(self, h: Any) -> bool:
         """Have a handle that is not recorded here stand for an array; whether that is possible."""
         return False
 
@@ -107,7 +125,7 @@ class TraceBuffer(PageBase):
             openings.append(opening)
         super().begin()
 
-    def part(self, held: Sequence[LazyTensor]) -> TracePart:
+    def part(self, held: Sequence[Any]) -> TracePart:
         """What has to be made for the page to be dissolved. Nothing more is recorded here."""
         self.close()
         self.stay([])
@@ -172,37 +190,37 @@ def current() -> TraceBuffer:
     """The page this thread records on."""
     page = CURRENT.page
     if not page.open:
-        page = CURRENT.page = TraceBuffer(place_of(*user_place()))
+        page = CURRENT.page = TraceBuffer(site_of(*user_place()))
         page.begin()
         remember(page)
     return page
 
 
 @contained
-def flush(page: TraceBuffer, handles: Sequence[LazyTensor]) -> None:
+def execute(page: TraceBuffer, handles: Sequence[Handle]) -> None:
     """Compute what handles on a page stand for, and what else is held on the way."""
     with page.lock:
         values = page.values
         wanted = tuple(
             [f for h in handles if (f := h._form) and h._page is page and f not in values]
         )
-        held = page.alive()
+        held = page.live_handles()
         if not wanted:
             page.stay(held)
             return
         forms = tuple([h._form for h in held])
-        place = page.place
+        site = page.site
         key = (current_backend(), wanted, forms, tuple(values))
-        found = place.plans.get(key)
+        found = site.plans.get(key)
         if found is None:
             known = {f.node: f for f in values}
-            outputs = co_evaluated(wanted, [f for f in forms if f], known, place)
-            found = outputs, TraceProgram(place, [f.node for f in outputs], known)
-            place.plans[key] = found
+            outputs = co_evaluated(wanted, [f for f in forms if f], known, site)
+            found = outputs, TraceProgram(site, [f.node for f in outputs], known)
+            site.plans[key] = found
         else:
             COUNTS["hits"] += 1
         outputs, plan = found
-        page.looks += 1
+        page.executions += 1
         page.close()
         try:
             arrays = plan.run(page.arrays, values, page.numbers)
@@ -215,8 +233,8 @@ def flush(page: TraceBuffer, handles: Sequence[LazyTensor]) -> None:
 
 
 def _settled(
-    page: TraceBuffer, handles: Iterable[LazyTensor], results: Mapping[TraceNode, Array]
-) -> list[LazyTensor]:
+    page: TraceBuffer, handles: Iterable[Handle], results: Mapping[TraceNode, Array]
+) -> list[Handle]:
     """Give handles their values; those that stay on the page, since a gradient may ask for their
     history or they were not computed."""
     staying = []
@@ -236,15 +254,15 @@ def _settled(
     return staying
 
 
-def materialise(h: LazyTensor) -> Node:
+def materialized_node(h: Handle) -> Node:
     """The node of a handle on a page: the page is dissolved."""
     page = h._page
     if h._form is not None:
-        dissolve([page], [h])
+        materialize([page], [h])
     return h._own
 
 
-def dissolve(pages: Iterable[TraceBuffer] = (), handles: Iterable[LazyTensor] = ()) -> None:
+def materialize(pages: Iterable[TraceBuffer] = (), handles: Iterable[Handle] = ()) -> None:
     """Let all the handles of pages go on as handles on nodes. `handles` are some of them of which a
     page may have lost sight.
 
@@ -260,14 +278,14 @@ def dissolve(pages: Iterable[TraceBuffer] = (), handles: Iterable[LazyTensor] = 
     with ExitStack() as locks:
         for page in sorted(all_pages, key=id):  # in one order, lest two threads wait for each other
             locks.enter_context(page.lock)
-        gone: dict[TraceBuffer, list[LazyTensor]] = {}
+        gone: dict[TraceBuffer, list[Handle]] = {}
         for page in all_pages:
             if page not in asked and page.last == page.seen:
                 continue
             page.seen = page.last
             if page in asked:
                 page.close()
-            held = page.alive()
+            held = page.live_handles()
             if page in asked or any(x._requires_grad for x in held):
                 gone[page] = held
             else:
@@ -285,7 +303,7 @@ def dissolve(pages: Iterable[TraceBuffer] = (), handles: Iterable[LazyTensor] = 
             for handle in held:
                 handle._leave(page)
         for page in gone:
-            page.dissolved()
+            page.materialized()
 
 
 def remember(history: TraceBuffer | TapeSegment) -> None:

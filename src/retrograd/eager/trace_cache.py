@@ -19,7 +19,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from retrograd.autodiff import pullback, seeds
-from retrograd.eager.fast_path import FormBase
+from retrograd.eager.fast_path import TraceNodeBase
 from retrograd.ir import Node, Provenance, TensorType, full, made_by
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import Leaf
@@ -37,46 +37,55 @@ class Slot(Leaf):
         return self.type
 
 
-class TraceNode(FormBase):
+class TraceNode(TraceNodeBase):
     """One value of a recorded computation: a node over slots, and what is known about it."""
 
     __slots__ = (
-        "gradients", "loss", "node", "place", "reach", "slopes", "slot", "spent", "stopped",
-        "type", "without_history",
+        "freed",
+        "gradients",
+        "loss",
+        "node",
+        "reach",
+        "site",
+        "slot",
+        "stopped",
+        "type",
+        "value_and_grads",
+        "without_history",
     )  # fmt: skip
 
-    def __init__(self, place: TraceSite, node: Node, slot: int = -1, spent: bool = False) -> None:
-        self.place = place
+    def __init__(self, site: TraceSite, node: Node, slot: int = -1, freed: bool = False) -> None:
+        self.site = site
         self.node = node
         self.type = node.type
         self.floating = node.dtype.is_inexact
         self.takes_numbers = node.dtype.dtype.kind == "f"
         self.slot = slot  # the number of the array it stands for; -1: it is computed
-        self.spent = spent  # backward() went through it: no gradient does again
+        self.freed = freed  # backward() went through it: no gradient does again
         self.loss: TraceNode | None = (
             None  # of a gradient: the spent form of what it is the gradient of
         )
-        self.uses: dict[Any, dict[Any, TraceNode]] = {}
-        self.again: TraceNode | None = None
-        self.serial = node.id
+        self.successors: dict[Any, dict[Any, TraceNode]] = {}
+        self.duplicate: TraceNode | None = None
+        self.order = node.id
         self.stopped: TraceNode | None = None
         self.without_history: TraceNode | None = None  # what it turns into when backward() is done
         self.reach: tuple[int, ...] | None = None
         self.gradients: dict[Any, tuple[TraceNode | None, ...]] = {}
-        self.slopes: dict[Any, tuple[TraceNode | None, ...]] = {}  # see `differentiated`
+        self.value_and_grads: dict[Any, tuple[TraceNode | None, ...]] = {}  # see `differentiated`
 
     def stop(self) -> TraceNode:
         """The same value as a constant to differentiation."""
         if self.stopped is None:
-            self.stopped = self.place.form(_after(self.node))
+            self.stopped = self.site.form(_after(self.node))
         return self.stopped
 
-    def spend(self) -> TraceNode:
+    def free_history(self) -> TraceNode:
         """The same value as a constant that no gradient may be asked to go through."""
         if self.without_history is None:
-            made = TraceNode(self.place, _after(self.node), spent=True)
-            self.place.forms[made.node] = made  # whoever finds the form finds it there
-            self.place.spends = True
+            made = TraceNode(self.site, _after(self.node), freed=True)
+            self.site.forms[made.node] = made  # whoever finds the form finds it there
+            self.site.has_freed = True
             self.without_history = made
         return self.without_history
 
@@ -90,8 +99,8 @@ class TraceNode(FormBase):
                     if x in seen:
                         continue
                     seen.add(x)
-                    form = self.place.forms.get(x)
-                    if form is not None and form.spent:
+                    form = self.site.forms.get(x)
+                    if form is not None and form.freed:
                         found.add(-1)
                     if form is not None and form.slot >= 0:
                         found.add(form.slot)
@@ -108,7 +117,7 @@ class TraceNode(FormBase):
         found = self.gradients.get(key)
         if found is None:
             start = seeds([self.node]) if seed is None else [seed.node]
-            nodes, loss = self._pulled(start, wanted), self.spend()
+            nodes, loss = self._pulled(start, wanted), self.free_history()
             found = tuple([None if g is None else self._gradient(g, loss) for g in nodes])
             self.gradients[key] = found
         return found
@@ -117,18 +126,18 @@ class TraceNode(FormBase):
         """The value as a constant, through which no gradient goes, and its gradients as above: what
         a transform gives."""
         key = tuple(wanted)
-        found = self.slopes.get(key)
+        found = self.value_and_grads.get(key)
         if found is None:
             nodes, value = self._pulled(seeds([self.node]), wanted), self.stop()
             found = (value, *[None if g is None else self._gradient(g, value) for g in nodes])
-            self.slopes[key] = found
+            self.value_and_grads[key] = found
         return found
 
     def _pulled(self, start: Sequence[Node], wanted: Sequence[TraceNode]) -> list[Node | None]:
         return pullback([self.node], start, [w.node for w in wanted])
 
     def _gradient(self, g: Node, loss: TraceNode) -> TraceNode:
-        form = self.place.form(StopGradient()(g))  # it is a constant to what uses it
+        form = self.site.form(StopGradient()(g))  # it is a constant to what uses it
         form.loss = loss
         return form
 
@@ -148,13 +157,13 @@ class TraceSite:
     __slots__ = (
         "calls",
         "forms",
+        "has_freed",
         "leaves",
         "limit",
         "newest",
         "numbers",
         "plans",
         "room",
-        "spends",
         "values",
     )
 
@@ -168,16 +177,16 @@ class TraceSite:
         self.limit = 0  # how long a recording was that was cut, if one was: the next is as long
         self.room = 0  # up to how many operations a recording did not repeat, if one was longer
         self.values: dict[int, float] = {}  # the numbers of the last one that was cut
-        self.spends = False  # whether there are spent forms
+        self.has_freed = False  # whether there are spent forms
 
-    def leaf(self, slot: int, node: Node, spent: bool) -> TraceNode:
+    def leaf(self, slot: int, node: Node, freed: bool) -> TraceNode:
         """The form of the array in a slot."""
-        key = (slot, node.type, node.name, spent)
+        key = (slot, node.type, node.name, freed)
         found = self.leaves.get(key)
         if found is None:
-            self.spends |= spent
+            self.has_freed |= freed
             empty = Node(Slot(node.type), (), node.type, node.scope, node.source, None, node.name)
-            made = self.forms[empty] = TraceNode(self, empty, slot, spent)
+            made = self.forms[empty] = TraceNode(self, empty, slot, freed)
             found = self.leaves.setdefault(key, made)  # another thread may have been faster
         return found
 
@@ -186,29 +195,29 @@ class TraceSite:
         found = self.forms.get(node)
         if found is None:
             found = self.forms.setdefault(node, TraceNode(self, node))
-            self.newest = max(self.newest, found.serial)
+            self.newest = max(self.newest, found.order)
         return found
 
 
-PLACES: dict[Any, TraceSite] = {}
+SITES: dict[Any, TraceSite] = {}
 CAPACITY = 256  # places that are remembered; beyond, all are forgotten, and learned again
 FORMS = 50_000  # the same of forms at one place, and all of twice as many, roughly
 PLANS = 256  # programs of one place
 
 
-def place_of(code: CodeType | None, lasti: int) -> TraceSite:
+def site_of(code: CodeType | None, lasti: int) -> TraceSite:
     """The forms of what starts at a line of the user's program.
 
     The line is part of what is looked up so that the lines that errors name are right. It is
     known by name, not as an object: each line typed at a prompt is an object of its own.
     """
     key = code and (code.co_filename, code.co_name, code.co_firstlineno, lasti)
-    found = PLACES.get(key)
+    found = SITES.get(key)
     if found is None or len(found.forms) > FORMS or len(found.plans) > PLANS:
-        places = list(PLACES.values())  # at once: other threads enter theirs
+        places = list(SITES.values())  # at once: other threads enter theirs
         if len(places) >= CAPACITY or sum([len(p.forms) for p in places]) > 2 * FORMS:
-            PLACES.clear()
-        found = PLACES[key] = TraceSite()
+            SITES.clear()
+        found = SITES[key] = TraceSite()
     return found
 
 
@@ -236,12 +245,12 @@ class TracePart(NamedTuple):
             k = bisect_left(lasts, node.id) - 1
             yield openings[max(k, 0)][0] if openings else 0, node.id, node, self
 
-    def make(self, node: Node, place: TraceSite) -> None:
+    def make(self, node: Node, site: TraceSite) -> None:
         """The node for a form; those of its inputs are there."""
-        here, done = place.forms.get(node), self.done
+        here, done = site.forms.get(node), self.done
         if here is not None and here.slot >= 0:
             done[node] = self.array(here.slot)
-        elif (k := place.numbers.get(node)) is not None:
+        elif (k := site.numbers.get(node)) is not None:
             with made_by(Provenance(node.scope, node.source, node.origin)):
                 done[node] = full(self.numbers[k], node.type)
         else:
@@ -254,4 +263,4 @@ def fill(parts: Iterable[TracePart]) -> None:
     were recorded."""
     found = [x for part in parts for x in part.missing()]
     for _, _, node, part in sorted(found, key=itemgetter(0, 1)):
-        part.make(node, part.outputs[0].place)
+        part.make(node, part.outputs[0].site)

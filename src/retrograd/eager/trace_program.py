@@ -31,15 +31,15 @@ class TraceProgram:
 
     def __init__(
         self,
-        place: TraceSite,
+        site: TraceSite,
         ends: Sequence[Node],
         known: Mapping[Node, Any],
         patient: bool = False,
     ) -> None:
-        leaves = {f.node: f for f in list(place.leaves.values())}
+        leaves = {f.node: f for f in list(site.leaves.values())}
         self.ends = list(ends)
         what = self.what = required_nodes(ends, lambda n: n if n in known else leaves.get(n))
-        free = place.numbers
+        free = site.numbers
         self.slots = [leaves[x].slot for x in what.inputs if x not in known]
         self.known = [known[x] for x in what.inputs if x in known]
         what.inputs.sort(key=lambda x: x in known)  # arrays of slots first; the sort is stable
@@ -50,7 +50,7 @@ class TraceProgram:
         self.free: dict[np.dtype[Any], list[tuple[int, int]]] = {}
         for i, c in enumerate(scalars):
             if c in free:
-                self.free.setdefault(c.dtype.dtype, []).append((i, place.numbers[c]))
+                self.free.setdefault(c.dtype.dtype, []).append((i, site.numbers[c]))
         arguments: list[Array] = [c.prim.value for c in scalars]  # type: ignore[attr-defined]
         self.done: tuple[dict[int, float], list[Array]] = {}, arguments
 
@@ -88,12 +88,12 @@ def co_evaluated(
     wanted: Sequence[TraceNode],
     alive: Iterable[TraceNode],
     known: Mapping[Node, Any],
-    place: TraceSite,
+    site: TraceSite,
 ) -> list[TraceNode]:
     """What is computed when some forms are wanted, of those that somebody holds: what is on the
     way, the loss a gradient came from and the gradients of a loss, and what takes next to nothing
     more, such as a running total, which would grow if nobody looked at it."""
-    leaves = {f.node: f for f in list(place.leaves.values())}
+    leaves = {f.node: f for f in list(site.leaves.values())}
 
     def at_hand(node: Node) -> Any:
         return known.get(node) or leaves.get(node)

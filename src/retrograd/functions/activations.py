@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -15,7 +15,6 @@ from retrograd.functions.broadcasting import (
     promote_to_float,
     rounded,
 )
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.reductions import mean_over, widened
 from retrograd.ir import Node, float32, float64, full
 from retrograd.ops import elementwise as el

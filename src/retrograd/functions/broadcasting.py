@@ -10,8 +10,8 @@ import numpy as np
 
 from retrograd.eager.conversion import as_array, holds_arrays, integer_range, promote
 from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.weak_types import is_weak, wide
 from retrograd.errors import AxisError, DTypeError, ShapeError
-from retrograd.functions.tensor.weak_types import is_weak, wide
 from retrograd.ir import (
     Dim,
     DType,

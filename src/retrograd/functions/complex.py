@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError
 from retrograd.functions.broadcasting import as_node, broadcast
 from retrograd.ir import full
 from retrograd.ops import complex as parts
 from retrograd.ops import elementwise as el
-
-ArrayLike = Any
 
 
 @op_function

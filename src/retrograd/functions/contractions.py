@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import (
     alike,
@@ -17,7 +17,6 @@ from retrograd.functions.broadcasting import (
     listed_axes,
     normal_axis,
 )
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.manipulation import positions
 from retrograd.ir import Dim, Node, Shape, bool_, evaluate, full
 from retrograd.ops import elementwise as el

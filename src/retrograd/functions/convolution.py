@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.eager.conversion import promote
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import alike, as_node, integer, number, promote_to_float
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.manipulation import positions
 from retrograd.ir import (
     Dim,
@@ -23,12 +22,12 @@ from retrograd.ir import (
     symbolic_min,
 )
 from retrograd.ops import elementwise as el
+from retrograd.ops.assume import guard
 from retrograd.ops.conv import Conv
 from retrograd.ops.pool import MaxPool, MaxPoolIndex
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand, pad, reshape
 from retrograd.ops.windows import Windows, full_size, span
-from retrograd.transforms.jit.shape_guards import guard
 
 Option = int | Sequence[int]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import alike, as_node, normal_axis, promote_to_float
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.searching import flat, known_size, number_of, vector
 from retrograd.ir import Dim, Node, TensorType, as_shape, bool_, full, int64
 from retrograd.ops import elementwise as el

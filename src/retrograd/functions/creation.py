@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import Array, LazyTensor, evaluate, is_taped
+from retrograd.eager.weak_types import is_weak
 from retrograd.errors import DTypeError, OptionError, ShapeError, TraceError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -22,10 +23,8 @@ from retrograd.functions.broadcasting import (
     number,
     rounded,
 )
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.tensor.dlpack import imported
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.functions.tensor.weak_types import is_weak
 from retrograd.ir import (
     Dim,
     DType,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.eager.conversion import integer_range
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, OptionError
 from retrograd.functions.broadcasting import (
@@ -21,8 +21,6 @@ from retrograd.ir import Node, as_dtype, bool_, full
 from retrograd.ops import elementwise as ops
 from retrograd.ops.complex import complex_, imag, real
 from retrograd.ops.identity import StopGradient
-
-ArrayLike = Any
 
 
 def _named(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -32,7 +32,6 @@ from retrograd.ops.leaf import Iota
 from retrograd.ops.shape import Concat, Flip, expand, pad, slice_axis
 from retrograd.runtime.memory_limit import check_new
 
-ArrayLike = Any
 Sizes = Sequence[int] | None
 
 _POWER = {"backward": (0.0, -1.0), "ortho": (-0.5, -0.5), "forward": (-1.0, 0.0)}

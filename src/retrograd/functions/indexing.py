@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, IndexKindError, IndexRangeError, ShapeError, TraceError
 from retrograd.functions.broadcasting import (
@@ -18,7 +18,6 @@ from retrograd.functions.broadcasting import (
     broadcast_to,
     normal_axis,
 )
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.ir import Dim, Node, Shape, as_dtype, as_shape, bool_, float32, int64
 from retrograd.ir.source import REFUSALS, locate, user_source
 from retrograd.ops import elementwise as el

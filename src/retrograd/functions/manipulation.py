@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions import broadcasting
 from retrograd.functions.broadcasting import (
@@ -17,12 +17,11 @@ from retrograd.functions.broadcasting import (
     normal_axis,
     number,
 )
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.ir import Dim, Node, Shape, TensorType, as_shape, bool_, full, int64, product
 from retrograd.ops import elementwise as el
 from retrograd.ops import shape as ops
+from retrograd.ops.assume import guard
 from retrograd.ops.leaf import Iota
-from retrograd.transforms.jit.shape_guards import guard
 
 
 @op_function

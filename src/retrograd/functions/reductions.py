@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.functions.broadcasting import (
     as_node,
     keep_dims,
@@ -14,7 +14,6 @@ from retrograd.functions.broadcasting import (
     normal_axis,
     promote_to_float,
 )
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.ir import (
     Dim,
     DType,

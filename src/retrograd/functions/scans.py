@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.eager.conversion import promote
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -16,7 +16,6 @@ from retrograd.functions.broadcasting import (
     normal_axis,
     promote_to_float,
 )
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.reductions import summed
 from retrograd.ir import Node, as_dtype, bool_, full
 from retrograd.ops import elementwise as el

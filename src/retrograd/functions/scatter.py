@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.autodiff import pullback
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import DTypeError, IndexRangeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import (
@@ -16,7 +16,6 @@ from retrograd.functions.broadcasting import (
     broadcast_to,
     normal_axis,
 )
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.indexing import Chosen, apart, getitem, index_of, of_dtype, together
 from retrograd.ir import Node, bool_, full, int64
 from retrograd.ops import elementwise as el

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.errors import ShapeError, TraceError
 from retrograd.functions.broadcasting import alike, as_node, integer
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.manipulation import stack
 from retrograd.functions.reductions import count_nonzero
 from retrograd.ir import Dim, Node, TensorType, bool_, full, int64, product

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import as_node, promote_to_float
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.searching import known_size
 from retrograd.ir import DType, Node, TensorType, as_shape, bool_, float32, full, int64
 from retrograd.ops import elementwise as el

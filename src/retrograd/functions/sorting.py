@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from retrograd.eager.conversion import as_array
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     alike,
@@ -15,7 +15,6 @@ from retrograd.functions.broadcasting import (
     normal_axis,
     promote_to_float,
 )
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.ir import Dim, Node, TensorType, float64, full, int64, product
 from retrograd.ops import elementwise as el
 from retrograd.ops.index import Gather, gather_along

@@ -18,13 +18,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError
 from retrograd.functions.activations import log_sigmoid as log_expit
 from retrograd.functions.activations import log_softmax, softmax
 from retrograd.functions.broadcasting import broadcast
 from retrograd.functions.elementwise import (
-    ArrayLike,
     cbrt,
     described,
     erf,

@@ -1,7 +1,7 @@
 """Learning on graphs: graphs of any structure, one compilation for all of them."""
 
 from retrograd.gnn.attention import GATConv
-from retrograd.gnn.batch import batch, content_key, rows_of, unbatch
+from retrograd.gnn.batching import batch, content_key, rows_of, unbatch
 from retrograd.gnn.cells import GRU, SumCell, TreeLSTM
 from retrograd.gnn.convert.edge_lists import (
     from_edge_index,
@@ -37,7 +37,7 @@ from retrograd.gnn.losses import (
 from retrograd.gnn.message_passing import message_pass
 from retrograd.gnn.names import Names
 from retrograd.gnn.positional_encoding import laplacian_eigenvectors, random_walk_features
-from retrograd.gnn.readout import AttentionReadout, readout
+from retrograd.gnn.readouts import AttentionReadout, readout
 from retrograd.gnn.sampling import (
     RunningBaseline,
     hard_choice,

@@ -26,6 +26,7 @@ from retrograd.graph.display import show_page
 from retrograd.graph.explorer import Backward, again, explorer_document, with_backward
 from retrograd.ir import Node, TensorType, as_dtype, substitute
 from retrograd.onnx import offered, to_bytes
+from retrograd.ops.assume import ShapeGuards
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
 from retrograd.passes.after_autodiff import settled, written
@@ -37,8 +38,7 @@ from retrograd.runtime.threads import threads_here
 from retrograd.schedule.plan import KernelPlan
 from retrograd.schedule.tiling.groups import GRAIN
 from retrograd.shared import contained
-from retrograd.transforms.jit.arguments import argument, argument_names
-from retrograd.transforms.jit.shape_guards import ShapeGuards
+from retrograd.tracing.arguments import argument, argument_names
 
 PLANNED = 20_000  # nodes of graphs whose memory is worth planning only to tell it
 

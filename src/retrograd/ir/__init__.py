@@ -25,6 +25,7 @@ from retrograd.ir.dtype import (
     uint64,
 )
 from retrograd.ir.graph import Graph, reachable, substitute
+from retrograd.ir.graph_stats import Stats, stats
 from retrograd.ir.node import (
     Node,
     Op,
@@ -38,11 +39,10 @@ from retrograd.ir.node import (
     remade,
 )
 from retrograd.ir.registry import REGISTRY, lookup, register
-from retrograd.ir.stats import Stats, stats
-from retrograd.ir.symbolic_min import at_least, symbolic_min
+from retrograd.ir.symbolic_minimum import at_least, symbolic_min
 from retrograd.ir.text import parse_graph, print_graph
 from retrograd.ir.types import Shape, TensorType, TupleType, as_shape, spec
-from retrograd.ir.verify import check_node, nested, verify
+from retrograd.ir.verifier import check_node, nested, verify
 
 __all__ = [
     "symbolic_min",

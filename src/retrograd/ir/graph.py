@@ -7,11 +7,11 @@ from operator import attrgetter
 from typing import Any, Self
 
 from retrograd.errors import ShapeError
+from retrograd.ir.graph_stats import Stats, stats
 from retrograd.ir.node import Nested, Node, graphs_of
 from retrograd.ir.registry import lookup
-from retrograd.ir.stats import Stats, stats
 from retrograd.ir.text import parse_graph, print_graph
-from retrograd.ir.verify import verify
+from retrograd.ir.verifier import verify
 
 
 def reachable(outputs: Iterable[Node], stop: Collection[Node] = ()) -> list[Node]:

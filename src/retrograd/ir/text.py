@@ -34,7 +34,7 @@ from retrograd.ir.literal import LiteralReader, quote, show, show_type, unquote
 from retrograd.ir.node import Nested, Node, Op
 from retrograd.ir.registry import lookup
 from retrograd.ir.types import TensorType
-from retrograd.ir.verify import check_node, nested
+from retrograd.ir.verifier import check_node, nested
 
 if TYPE_CHECKING:
     from retrograd.ir.graph import Graph

@@ -26,7 +26,7 @@ from retrograd.optim.parameters import (
     reject_repeated,
 )
 from retrograd.shared import completed, contained
-from retrograd.transforms.scope import is_differentiating
+from retrograd.tracing.scope import is_differentiating
 
 Rate = float | Callable[[Any], Any]
 Slots = dict[str, Tensor]

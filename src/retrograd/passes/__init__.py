@@ -8,9 +8,9 @@ outputs depend on and nothing else, so a node that a pass makes useless is gone.
 `optimize` does all three until nothing changes, within a bound.
 """
 
-from retrograd.passes.cse import cse
-from retrograd.passes.fold import fold
+from retrograd.passes.common_subexpressions import cse
+from retrograd.passes.constant_folding import fold
 from retrograd.passes.pipeline import optimize, prepared
-from retrograd.passes.simplify import IDENTITIES, simplify
+from retrograd.passes.simplification import IDENTITIES, simplify
 
 __all__ = ["IDENTITIES", "cse", "fold", "optimize", "prepared", "simplify"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retrograd.ir import Graph, Node, Provenance, TensorType, made_by, substitute
-from retrograd.ir.stats import TRANSCENDENTAL
+from retrograd.ir.graph_stats import TRANSCENDENTAL
 from retrograd.ops.control import Scan
 from retrograd.ops.control.body import stacked
 from retrograd.ops.elementwise import Cast, Elementwise

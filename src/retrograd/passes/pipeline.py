@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from retrograd.ir import Graph, Node
 from retrograd.passes.after_autodiff import written
-from retrograd.passes.cse import merging
-from retrograd.passes.fold import folding
+from retrograd.passes.common_subexpressions import merging
+from retrograd.passes.constant_folding import folding
 from retrograd.passes.hoisting import ahead
 from retrograd.passes.loops import has_loops, inside, pruned
 from retrograd.passes.rewrite import MakeRule, Rule, sealed, sweep
 from retrograd.passes.scan_fusion import merged
-from retrograd.passes.simplify import simplifying
+from retrograd.passes.simplification import simplifying
 
 G = TypeVar("G", bound=Graph)
 

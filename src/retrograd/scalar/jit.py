@@ -19,6 +19,7 @@ from retrograd.scalar.scalar import Scalar
 from retrograd.scalar.tape import LOCK, TapeClosed, current_trace
 from retrograd.scalar.trace import Trace, tracing
 from retrograd.scalar.trace_rows import plain, settled
+from retrograd.transforms.jit.jit import TRACED_KINDS
 from retrograd.transforms.jit.signature import StaticLeaf
 
 CAPACITY = 1 << 28  # bytes of programs kept for each function; what was not used longest goes
@@ -249,4 +250,4 @@ def _is_filled(cell: Any) -> bool:
         return False
 
 
-__all__ = ["Scalars"]
+TRACED_KINDS.append(Scalars)

@@ -12,7 +12,7 @@ import numpy as np
 import retrograd.accelerate._value as _value
 from retrograd.scalar.foreign_rows import Borrower, CustomRow
 from retrograd.scalar.machine import BY_NAME, CONSTANT
-from retrograd.scalar.machine.machine import address
+from retrograd.scalar.machine.selection import address
 from retrograd.scalar.operands import number_of
 from retrograd.scalar.placement import construct, record, refuse
 from retrograd.scalar.reclaim import measure

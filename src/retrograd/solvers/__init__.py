@@ -1,8 +1,8 @@
 """Solvers of equations, minimisation problems and differential equations."""
 
 from retrograd.solvers.implicit import fixed_point, root
-from retrograd.solvers.minimize import Minimum, minimize
-from retrograd.solvers.objective import Objective, objective
+from retrograd.solvers.minimizers import Minimum, minimize
+from retrograd.solvers.objectives import Objective, objective
 from retrograd.solvers.ode import odeint
 
 __all__ = ["Minimum", "Objective", "fixed_point", "minimize", "objective", "odeint", "root"]

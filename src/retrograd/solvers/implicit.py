@@ -17,12 +17,12 @@ from retrograd.functions.reductions import max as largest
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import substitute
 from retrograd.solvers.flat import flat
+from retrograd.tracing.scope import need_function, wanted
+from retrograd.tracing.subgraph import TracedSubgraph, graph_of, results
 from retrograd.transforms.control_flow import while_loop
 from retrograd.transforms.custom_rules import implicit_vjp
 from retrograd.transforms.grad import vjp
 from retrograd.transforms.jacobian import jacfwd, jacrev
-from retrograd.transforms.scope import need_function, wanted
-from retrograd.transforms.subgraph import TracedSubgraph, graph_of, results
 
 HALVINGS = 1e-6  # the shortest part of a Newton step that is tried
 

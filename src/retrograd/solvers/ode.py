@@ -24,11 +24,11 @@ from retrograd.solvers.dormand_prince import (
     next_step,
 )
 from retrograd.solvers.flat import flat
+from retrograd.tracing.scope import need_arguments, need_function, wanted
+from retrograd.tracing.subgraph import TracedSubgraph, graph_of, results
 from retrograd.transforms.control_flow import scan, while_loop
 from retrograd.transforms.custom_rules import implicit_vjp
 from retrograd.transforms.grad import vjp
-from retrograd.transforms.scope import need_arguments, need_function, wanted
-from retrograd.transforms.subgraph import TracedSubgraph, graph_of, results
 from retrograd.transforms.vmap import vmap
 
 GRADIENTS = ("discrete", "adjoint")

@@ -6,24 +6,21 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from retrograd.eager.grad_fn import TapeSegment, past_of
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import leaf_handle
 from retrograd.eager.modes import current_tape
-from retrograd.eager.segments import LOOKS, grow_or_split, split
+from retrograd.eager.segments import EXECUTIONS, grow_or_split, split
 from retrograd.eager.trace_buffer import CURRENT, remember
-from retrograd.eager.trace_cache import place_of
+from retrograd.eager.trace_cache import site_of
 from retrograd.ir import Node
 from retrograd.ir.source import user_place
 from retrograd.runtime.backend import Array
 from retrograd.tape.entry import Entry
 from retrograd.tape.entry_layout import EntryLayout, layout_of
-from retrograd.tape.trace_buffer import TapePage
-
-if TYPE_CHECKING:
-    from retrograd.tape.recorder import Record
+from retrograd.tape.trace_buffer import Listener, TapePage
 
 
 class Sheet(NamedTuple):
@@ -48,7 +45,7 @@ class Sheet(NamedTuple):
 class Pages:
     """The pages of a tape."""
 
-    def __init__(self, tape: Record) -> None:
+    def __init__(self, tape: Listener) -> None:
         self._tape = weakref.ref(tape)
         self.pages: list[TapePage] = []
         self._sheets: list[Sheet] = []
@@ -63,7 +60,7 @@ class Pages:
         page = self.pages[-1] if self.pages else None
         if page is not None and page.segment is None:
             if not page.open:
-                if page.looks > LOOKS:
+                if page.executions > EXECUTIONS:
                     if not split(page, handles):
                         return None
                 else:
@@ -71,7 +68,7 @@ class Pages:
             if page.open and page.made() >= page.limit and not grow_or_split(page, handles):
                 return None
         if page is None or page.segment is not None or not page.open:
-            page = TapePage(place_of(*user_place()), tape, self)
+            page = TapePage(site_of(*user_place()), tape, self)
             self.pages.append(page)
             page.begin()
             remember(page)
@@ -203,7 +200,7 @@ class Pages:
                 if not 0 <= k < len(sheet.page.arrays):
                     continue
                 prim: Any = sheet.page.arrays[k].prim
-                if prim.past is not None or prim.replaced or prim.spent:
+                if prim.past is not None or prim.replaced or prim.freed:
                     return None
                 if (handle := leaf_handle(sheet.page.arrays[k])) is not None:
                     found[sheet.base + i] = handle

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from retrograd.eager.leaf import PENDING, leaf_handle
-from retrograd.eager.trace_buffer import dissolve
+from retrograd.eager.trace_buffer import materialize
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import DType, Node, Shape, Source, TupleType
 from retrograd.ops.identity import items
 from retrograd.runtime.backend import Array
-
-if TYPE_CHECKING:
-    from retrograd.tape.trace_buffer import TapePage
+from retrograd.tape.trace_buffer import TapePage
 
 
 class Entry:
@@ -46,7 +44,7 @@ class Entry:
         """The node of the graph. Whoever asks has the tape go on with nodes."""
         if self._node is None and self._page is not None:
             page = self._page
-            dissolve([page])
+            materialize([page])
             if self._node is None:  # the tape is gone, or was reset
                 self.become(page.node_of(self._about))
         assert self._node is not None

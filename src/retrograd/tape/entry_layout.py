@@ -37,7 +37,7 @@ class EntryLayout:
     of earlier pages: -1 is number 0."""
 
     def __init__(self, page: TapePage, forms: Sequence[TraceNode], new: Sequence[int]) -> None:
-        self.place = page.place
+        self.site = page.site
         self.nodes: list[Node] = []
         self.slots: list[int] = []
         self.parents: list[tuple[int, ...]] = []
@@ -136,15 +136,15 @@ class EntryLayout:
         results = [
             StopGradient()(conj(found.of[n])) for n in nodes
         ]  # what is given may be among them
-        return Reverse(entries, slots, TraceProgram(self.place, results, known, patient=True))
+        return Reverse(entries, slots, TraceProgram(self.site, results, known, patient=True))
 
 
 def layout_of(page: TapePage, forms: tuple[TraceNode, ...], new: tuple[int, ...]) -> EntryLayout:
     """The layout of a page on which these forms are recorded, and these slots are entries."""
     constants = tuple([form for _, form in page.constants])
     key = ("tape", forms, new, tuple(page.entered), len(page.arrays), constants)
-    found: EntryLayout | None = page.place.plans.get(key)
+    found: EntryLayout | None = page.site.plans.get(key)
     if found is None:
         with LOCK:
-            found = page.place.plans[key] = EntryLayout(page, forms, new)
+            found = page.site.plans[key] = EntryLayout(page, forms, new)
     return found

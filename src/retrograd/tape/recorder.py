@@ -15,7 +15,7 @@ from retrograd.eager.lazy_tensor import LazyTensor, leaf
 from retrograd.eager.listeners import add_recorder, alive, recorders
 from retrograd.eager.modes import _TAPE
 from retrograd.eager.quick_dispatch import constant
-from retrograd.eager.trace_buffer import dissolve
+from retrograd.eager.trace_buffer import materialize
 from retrograd.errors import StaleTapeError
 from retrograd.ir import Node
 from retrograd.shared import own_lock
@@ -79,7 +79,7 @@ class Record:
             if pages is None:
                 return
             if page is None and pages.pages:
-                dissolve(pages.pages)  # which comes here again
+                materialize(pages.pages)  # which comes here again
                 return
             self.pages = None
             for i in range(len(pages)):

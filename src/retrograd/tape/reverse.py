@@ -9,9 +9,10 @@ import numpy as np
 
 from retrograd.autodiff import Cotangents, contributions
 from retrograd.autodiff.remat import Recomputation, has_regions
+from retrograd.context_setting import restored
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import evaluate, leaf
-from retrograd.eager.modes import restored, unseen
+from retrograd.eager.modes import unseen
 from retrograd.errors import DTypeError, RetrogradError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node, Provenance, made_by

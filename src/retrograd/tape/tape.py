@@ -80,7 +80,7 @@ class Tape(Record):
             else:
                 page.own.add(node)
                 page.enter(page.slot(node, False))
-                tensor._page = page
+                tensor.attach(page)
         return tensor
 
     def __enter__(self) -> Tape:

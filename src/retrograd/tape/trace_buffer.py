@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from retrograd.eager.grad_fn import TapeSegment, full_history, past_of
 from retrograd.eager.lazy_tensor import LazyTensor, evaluate
@@ -22,9 +22,24 @@ from retrograd.eager.trace_cache import TraceNode, TracePart, TraceSite
 from retrograd.errors import RetrogradError
 from retrograd.ir import Node
 
-if TYPE_CHECKING:
-    from retrograd.tape.buffered import Pages
-    from retrograd.tape.recorder import Record
+
+class BufferOwner(Protocol):
+    """The buffers of a tape, in their order."""
+
+    pages: list[TapePage]
+
+    def page_of_segment(self, segment: Any) -> TapePage | None: ...
+
+
+class Listener(Protocol):
+    """A tape, as its buffers know it: it is told when they become nodes."""
+
+    lock: Any
+
+    @property
+    def pages(self) -> BufferOwner | None: ...
+
+    def go_on_with_nodes(self, gone: TapePage | None = None) -> None: ...
 
 
 class TapePage(TraceBuffer):
@@ -33,10 +48,10 @@ class TapePage(TraceBuffer):
 
     __slots__ = ("constants", "entered", "flags", "own", "owner", "results", "segment", "tape")
 
-    def __init__(self, place: TraceSite, tape: Record, owner: Pages) -> None:
-        super().__init__(place)
-        self.tape: Callable[[], Record | None] = weakref.ref(tape)
-        self.owner: Callable[[], Pages | None] = weakref.ref(owner)
+    def __init__(self, site: TraceSite, tape: Listener, owner: BufferOwner) -> None:
+        super().__init__(site)
+        self.tape: Callable[[], Listener | None] = weakref.ref(tape)
+        self.owner: Callable[[], BufferOwner | None] = weakref.ref(owner)
         self.lock = tape.lock  # one for all its pages, since they become nodes together
         self.ordered = True
         self.entered: list[tuple[int, TraceNode]] = []
@@ -67,9 +82,9 @@ class TapePage(TraceBuffer):
         super().end()
         TAPED.discard(self)
 
-    def slot(self, leaf: Node, spent: bool) -> TraceNode:
+    def slot(self, leaf: Node, freed: bool) -> TraceNode:
         with self.lock:
-            found = super().slot(leaf, spent)
+            found = super().slot(leaf, freed)
             if len(self.flags) < len(self.arrays):
                 wanted = leaf_handle(leaf) is not None or past_of(leaf) is not None
                 self.flags.append(wanted and leaf.dtype.is_inexact)
@@ -109,18 +124,16 @@ class TapePage(TraceBuffer):
         except RetrogradError:
             return False  # it comes up where somebody looks
         if h._page.ordered and h._page is not self and isinstance(h._own.prim, ConcreteLeaf):
-            h._page = self
+            h.attach(self)
             self.own.add(h._own)
         return h._form is None
 
     def handle_of(self, node: Node) -> LazyTensor:
         """A handle on what a node over slots stands for here, which is no entry."""
-        form = self.place.form(node)
+        form = self.site.form(node)
         if form.slot >= 0:
             return LazyTensor.handle_class(self.arrays[form.slot])
-        h = object.__new__(LazyTensor.handle_class)
-        h._form, h._page, h._requires_grad = form, self, False
-        return h
+        return LazyTensor.deferred(self, form, False)
 
     # -- as nodes -------------------------------------------------------------------------------
     def together(self) -> list[TraceBuffer]:
@@ -138,7 +151,7 @@ class TapePage(TraceBuffer):
 
     def node_of(self, node: Node) -> Node:
         """The node that stands for a node over slots, once there is one."""
-        slot = self.place.form(node).slot
+        slot = self.site.form(node).slot
         return self.nodes[node] if slot < 0 else self._array(slot)
 
     def own_nodes(self) -> list[Node]:
@@ -157,7 +170,7 @@ class TapePage(TraceBuffer):
             return full_history(leaf)
         return page.nodes[past.form.node]  # pages become nodes in their order
 
-    def dissolved(self) -> None:
+    def materialized(self) -> None:
         """It is nodes from here on, and so is the tape."""
         for form, leaf in self.results.items():
             prim: ConcreteLeaf = leaf.prim  # type: ignore[assignment]

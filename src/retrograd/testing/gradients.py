@@ -24,9 +24,9 @@ from retrograd.testing.numerical import (
     taken_apart,
     wide,
 )
+from retrograd.tracing.scope import need_arguments, need_function
 from retrograd.transforms.grad import grad
 from retrograd.transforms.jvp import jvp
-from retrograd.transforms.scope import need_arguments, need_function
 
 MODES = ("rev", "fwd")
 

@@ -11,7 +11,7 @@ from retrograd import pytree
 from retrograd.eager.conversion import as_array
 from retrograd.errors import DTypeError, GradientError
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.transforms.scope import need_arguments, need_function
+from retrograd.tracing.scope import need_arguments, need_function
 
 Array = np.ndarray[Any, Any]
 STEP = 1e-3  # its error is about STEP**4 times the fifth derivative, and eps / STEP from rounding

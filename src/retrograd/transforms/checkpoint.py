@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from retrograd import pytree
-from retrograd.eager.lazy_tensor import LazyTensor, dissolve_pages
+from retrograd.context_setting import restored
+from retrograd.eager.lazy_tensor import LazyTensor, materialize_all
 from retrograd.eager.listeners import shown
-from retrograd.eager.modes import restored, unseen
+from retrograd.eager.modes import unseen
 from retrograd.errors import OptionError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node, full, spec
 from retrograd.ops.remat import Keep, RegionIn, RegionOut
+from retrograd.tracing.scope import alias, need_function
 from retrograd.transforms.remat_budget import FREE, RematSegment, pieces_within
-from retrograd.transforms.scope import alias, need_function
 
 Policy = str | int | Callable[[Node], bool] | None
 
@@ -70,7 +71,7 @@ def checkpoint(
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = pytree.flatten((args, kwargs))
-        dissolve_pages()  # so that what is recorded from here on is what f does
+        materialize_all()  # so that what is recorded from here on is what f does
         found = [alias(x.node) if isinstance(x, LazyTensor) else None for x in leaves]
         new = [
             x if n is None else Tensor(n, x._requires_grad)

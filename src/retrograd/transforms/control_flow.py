@@ -19,8 +19,8 @@ from retrograd.ops.control.nested_scan import Policy, nested_scan, segments_of
 from retrograd.ops.elementwise import add, cast
 from retrograd.ops.identity import items
 from retrograd.ops.leaf import Iota
-from retrograd.transforms.scope import need_arguments, need_function, to_node
-from retrograd.transforms.subgraph import (
+from retrograd.tracing.scope import need_arguments, need_function, to_node
+from retrograd.tracing.subgraph import (
     REMEDIES,
     ArgumentNodes,
     TracedSubgraph,

@@ -9,17 +9,18 @@ from contextvars import ContextVar
 from typing import Any
 
 from retrograd import pytree
+from retrograd.context_setting import Setting, restored
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.listeners import shown
-from retrograd.eager.modes import Setting, grad_enabled, is_tracing, restored
+from retrograd.eager.modes import grad_enabled, is_tracing
 from retrograd.errors import GradientError, OptionError
 from retrograd.functions.broadcasting import integer
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Node, reachable
 from retrograd.ops.control.custom import Custom, CustomRule
 from retrograd.ops.identity import items
+from retrograd.tracing.scope import alias, need_function, wanted
 from retrograd.transforms.custom_rule_ops import ForwardRule, Operands, ReverseRule
-from retrograd.transforms.scope import alias, need_function, wanted
 
 # The functions whose `fwd` is being called: what it computes is covered by the rule as a whole.
 _COVERED: ContextVar[frozenset[Any]] = ContextVar("covered", default=frozenset())

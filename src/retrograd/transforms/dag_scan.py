@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd import pytree
-from retrograd.eager.dispatch import op_function, wrap
+from retrograd.eager.dispatch import ArrayLike, op_function, wrap
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.modes import traced
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import as_node
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import (
     Dim,
@@ -37,7 +36,7 @@ from retrograd.ops.leaf import Constant, Iota, input_node
 from retrograd.ops.shape import Concat, reshape, slice_axis
 from retrograd.ops.toposort import DagOrder
 from retrograd.ops.toposort import parts as order_parts
-from retrograd.transforms.scope import to_node
+from retrograd.tracing.scope import to_node
 
 __all__ = ["count_up", "dag_order", "dag_scan", "order_parts"]
 

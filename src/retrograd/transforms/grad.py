@@ -13,11 +13,10 @@ from typing import Any
 from retrograd import pytree
 from retrograd.autodiff import pullback, seeds
 from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.weak_types import wide
 from retrograd.errors import GradientError
-from retrograd.functions.tensor.weak_types import wide
 from retrograd.ir import Node
-from retrograd.transforms.grad_cache import cached_gradients, force_arguments, fresh_leaves, release
-from retrograd.transforms.scope import (
+from retrograd.tracing.scope import (
     ArgNums,
     argument,
     call_site,
@@ -35,6 +34,7 @@ from retrograd.transforms.scope import (
     to_node,
     with_aux,
 )
+from retrograd.transforms.grad_cache import cached_gradients, force_arguments, fresh_leaves, release
 
 
 def value_and_grad(

@@ -16,10 +16,10 @@ from retrograd.eager.listeners import sees_all
 from retrograd.eager.modes import current_backend, is_tracing
 from retrograd.eager.program_cache import LOCK
 from retrograd.eager.quick_dispatch import make_handle
-from retrograd.functions.tensor.weak_types import is_weak
+from retrograd.eager.weak_types import is_weak
 from retrograd.ir import Node, full
 from retrograd.runtime.executors.nan_observer import CHECKED
-from retrograd.transforms.scope import is_differentiating
+from retrograd.tracing.scope import is_differentiating
 
 
 def force_arguments(leaves: Sequence[Any]) -> bool:
@@ -61,7 +61,7 @@ def cached_gradients(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]]
     if page.is_taped():  # the function uses what is on a tape
         return None
     reached = form.slots()
-    if form.spent or form.type.shape or not form.type.dtype.is_float or -1 in reached:
+    if form.freed or form.type.shape or not form.type.dtype.is_float or -1 in reached:
         return None
     slots = {node: page.slots[node] for node in inner if node in page.slots}
     own = {slot.slot for slot in slots.values()}
@@ -73,7 +73,7 @@ def cached_gradients(value: Any, inner: Sequence[Node]) -> tuple[Any, list[Any]]
         if prim.past is not None:
             return None
     wanted = [slot for slot in slots.values() if slot.slot in reached]
-    found = form.slopes.get(tuple(wanted))
+    found = form.value_and_grads.get(tuple(wanted))
     if found is None:
         with LOCK:
             found = form.differentiated(wanted)

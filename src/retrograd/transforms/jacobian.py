@@ -8,16 +8,14 @@ from typing import Any
 
 from retrograd import pytree
 from retrograd.autodiff import batched, pullback, pushforward
+from retrograd.eager.weak_types import wide
 from retrograd.errors import ArgumentError, GradientError
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.functions.tensor.weak_types import wide
 from retrograd.ir import Dim, Node, TensorType, full, int64
 from retrograd.ops.elementwise import cast, eq
 from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.shape import expand, permute, reshape
-from retrograd.transforms.grad import differentiable, forgotten, grad
-from retrograd.transforms.jvp import jvp
-from retrograd.transforms.scope import (
+from retrograd.tracing.scope import (
     ArgNums,
     call_site,
     called_on,
@@ -32,6 +30,8 @@ from retrograd.transforms.scope import (
     to_node,
     with_aux,
 )
+from retrograd.transforms.grad import differentiable, forgotten, grad
+from retrograd.transforms.jvp import jvp
 
 Blocks = list[list[Node | None]]  # by output and input; None: zero
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from retrograd import pytree
 from retrograd.autodiff import pushforward
+from retrograd.eager.weak_types import wide
 from retrograd.errors import ArgumentError
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.functions.tensor.weak_types import wide
 from retrograd.ir import Node, reachable, substitute
 from retrograd.ops.leaf import input_node
-from retrograd.transforms.scope import (
+from retrograd.tracing.scope import (
     argument,
     called_on,
     detach_results,

@@ -23,7 +23,7 @@ from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.threads import threads_here
 from retrograd.schedule.plan import KernelPlan
 from retrograd.shared import trim
-from retrograd.transforms.scope import wanted
+from retrograd.tracing.scope import wanted
 
 # What costs no memory worth counting, and what is another view of memory.
 FREE = frozenset(("constant", "iota", "size_of"))

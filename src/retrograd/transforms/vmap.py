@@ -14,11 +14,11 @@ from retrograd.eager.listeners import shown
 from retrograd.errors import ShapeError
 from retrograd.functions.manipulation import moveaxis
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.graph.graph import argument_names
 from retrograd.ir import Dim, Node
 from retrograd.ops.leaf import input_node
 from retrograd.ops.shape import expand
-from retrograd.transforms.scope import need_function, to_node
+from retrograd.tracing.arguments import argument_names
+from retrograd.tracing.scope import need_function, to_node
 
 
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:

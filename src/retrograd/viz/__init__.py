@@ -4,12 +4,12 @@ Depends on the IR alone; every function takes any `Graph`, a gradient graph just
 """
 
 from retrograd.viz.compare import compared
-from retrograd.viz.document import VERSION, Document, completed, document, essence, shown
 from retrograd.viz.dot import to_dot
-from retrograd.viz.draw import draw
+from retrograd.viz.drawing import draw
+from retrograd.viz.graph_document import VERSION, Document, completed, document, essence, shown
+from retrograd.viz.html_page import EMBEDDED, frame, page, page_of, to_html
 from retrograd.viz.measure import summary
 from retrograd.viz.packed import dumps, loads, strict
-from retrograd.viz.page import EMBEDDED, frame, page, page_of, to_html
 from retrograd.viz.svg import to_svg
 
 __all__ = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from retrograd.viz.document import Document, Record, completed, place_of
+from retrograd.viz.graph_document import Document, Record, completed, place_of
 from retrograd.viz.packed import in_order
 
 

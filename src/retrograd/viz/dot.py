@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from retrograd.ir import Graph
-from retrograd.viz.document import Document, Record, document, place_of
+from retrograd.viz.graph_document import Document, Record, document, place_of
 
 # Fill and border by role.
 _COLOURS = {

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.errors import FormatError
-from retrograd.viz.document import VERSION, Document, Record, completed
+from retrograd.viz.graph_document import VERSION, Document, Record, completed
 
 USUAL: Record = {
     "family": "other", "name": "", "attrs": "", "shape": "", "scope": "", "source": None,

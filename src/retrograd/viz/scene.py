@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from retrograd.viz.document import Document, Record, place_of
+from retrograd.viz.graph_document import Document, Record, place_of
 from retrograd.viz.scopes import prefixes
 
 FEWEST = 4  # groups by source line; of fewer a picture says nothing

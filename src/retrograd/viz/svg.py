@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from retrograd.ir import Graph
-from retrograd.viz.document import Document, document
+from retrograd.viz.graph_document import Document, document
 from retrograd.viz.layout import STUB, BoxPlace, Picture, Wire, layout, stub_text, stub_width
 from retrograd.viz.scene import Box, scene
 

@@ -102,7 +102,7 @@ def test_random_programs_and_their_gradients(seed: int, monkeypatch: pytest.Monk
 
     def program(make):
         monkeypatch.setattr("retrograd.eager.program_cache.PROGRAMS", OrderedDict())
-        monkeypatch.setattr("retrograd.eager.trace_cache.PLACES", {})
+        monkeypatch.setattr("retrograd.eager.trace_cache.SITES", {})
         monkeypatch.setattr(
             "retrograd.eager.program_cache.start_graph", lambda graph, *_: make(optimize(graph))
         )

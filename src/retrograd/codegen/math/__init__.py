@@ -14,7 +14,7 @@ from retrograd.codegen.math import (
     normal,
     portable,
 )
-from retrograd.codegen.math.erf import erf, erfc
+from retrograd.codegen.math.error_function import erf, erfc
 from retrograd.codegen.math.exponential import (
     cosh,
     exp,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from retrograd.codegen.math import erf
+from retrograd.codegen.math import error_function
 from retrograd.codegen.math.double_precision import called, exp, log, special
 from retrograd.codegen.math.term import Term, at_least, at_most, choose, fma, polynomial
 from retrograd.ops.special.asymptotic_series import PPND16
 
-_erfc = called("erfc", erf.erfc)
+_erfc = called("erfc", error_function.erfc)
 _SQRT_HALF = (0.7071067811865476, -4.833646656726457e-17)
 # exp(x^2) erfc(x) sqrt(pi) x in 1 / x^2
 _ERFCX = tuple((-1) ** k * math.prod(range(1, 2 * k, 2)) / 2**k for k in range(9))
@@ -21,7 +21,7 @@ def _erfcx(x: Term) -> Term:
     square = near * near
     e = exp(square)
     product = e * (fma(near, near, -square) + 1.0) * _erfc(near)
-    middle = erf.scaled_erfc(at_least(at_most(x, 27.5), 0.45), 4.0)
+    middle = error_function.scaled_erfc(at_least(at_most(x, 27.5), 0.45), 4.0)
     inverse = 1.0 / at_least(x, 27.0)
     far = inverse * (polynomial(inverse * inverse, _ERFCX) * (1 / math.sqrt(math.pi)))
     return choose(x < 0.47, product, choose(x < 27.5, middle, far))

@@ -27,6 +27,18 @@ from retrograd.functions.linalg.decompositions import (
     svdvals,
 )
 from retrograd.functions.linalg.determinants import cond, det, diag, diagonal, slogdet, trace
+from retrograd.functions.linalg.linear_systems import (
+    cho_solve,
+    expm,
+    inv,
+    lstsq,
+    lu_solve,
+    matrix_power,
+    matrix_rank,
+    pinv,
+    solve,
+    solve_triangular,
+)
 from retrograd.functions.linalg.matrix_functions import (
     absmh,
     expmh,
@@ -39,18 +51,6 @@ from retrograd.functions.linalg.matrix_functions import (
     sqrtmh,
 )
 from retrograd.functions.linalg.norms import matrix_norm, norm, vector_norm
-from retrograd.functions.linalg.solve import (
-    cho_solve,
-    expm,
-    inv,
-    lstsq,
-    lu_solve,
-    matrix_power,
-    matrix_rank,
-    pinv,
-    solve,
-    solve_triangular,
-)
 from retrograd.functions.linalg.tensor_equations import (
     block_diag,
     tensorinv,

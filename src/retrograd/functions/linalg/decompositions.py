@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.linalg.operands import matrices
 from retrograd.ir import Node, float32, int64, symbolic_min
 from retrograd.ops import linalg as ops

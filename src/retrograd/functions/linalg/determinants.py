@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import ShapeError
 from retrograd.functions.broadcasting import as_node, integer, number
-from retrograd.functions.elementwise import ArrayLike
+from retrograd.functions.linalg.linear_systems import inv
 from retrograd.functions.linalg.norms import matrix_norm
 from retrograd.functions.linalg.operands import matrices
-from retrograd.functions.linalg.solve import inv
 from retrograd.functions.reductions import sum as total
 from retrograd.ir import Node, full, int64, symbolic_min
 from retrograd.ops import linalg as ops

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd import pytree
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import DTypeError, OptionError, ShapeError
 from retrograd.functions.broadcasting import as_node, broadcast_to
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.linalg.operands import matrices
 from retrograd.ir import DType, Graph, Node, TensorType, at_least, float32, substitute
 from retrograd.ops import elementwise as el
@@ -19,8 +18,8 @@ from retrograd.ops.elementwise import cast
 from retrograd.ops.leaf import input_node
 from retrograd.ops.linalg import matrix
 from retrograd.ops.linalg import polar as factors
-from retrograd.transforms.scope import to_node
-from retrograd.transforms.subgraph import TracedSubgraph, placed, results
+from retrograd.tracing.scope import to_node
+from retrograd.tracing.subgraph import TracedSubgraph, placed, results
 
 NUMBERS: dict[str, Callable[..., Node]] = {
     "sqrtmh": el.sqrt,

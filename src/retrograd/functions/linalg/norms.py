@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import (
     as_node,
@@ -13,7 +13,6 @@ from retrograd.functions.broadcasting import (
     normal_axis,
     promote_to_float,
 )
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.elementwise import abs as magnitude
 from retrograd.functions.linalg.decompositions import svdvals
 from retrograd.functions.reductions import root, widened

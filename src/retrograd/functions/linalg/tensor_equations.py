@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import ShapeError
 from retrograd.functions.broadcasting import alike, as_node, integer, normal_axes
-from retrograd.functions.elementwise import ArrayLike
+from retrograd.functions.linalg.linear_systems import inv, solve
 from retrograd.functions.linalg.operands import inexact
-from retrograd.functions.linalg.solve import inv, solve
 from retrograd.ir import Dim, full, int64, product
 from retrograd.ops.elementwise import eq, select
 from retrograd.ops.leaf import Iota

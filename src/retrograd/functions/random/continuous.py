@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.modes import current_trace
 from retrograd.errors import ShapeError
 from retrograd.functions.activations import softmax
@@ -21,21 +21,20 @@ from retrograd.functions.broadcasting import (
     number,
 )
 from retrograd.functions.contractions import matmul
-from retrograd.functions.creation import arange
-from retrograd.functions.elementwise import ArrayLike, divide, minimum, where
+from retrograd.functions.elementwise import divide, floor_divide, less, minimum, where
 from retrograd.functions.indexing import take
 from retrograd.functions.manipulation import positions
-from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import Dim, DType, Node, as_shape, float64, int64
+from retrograd.ir import Dim, DType, Graph, Node, TensorType, as_shape, float64, full, int64
 from retrograd.ops import elementwise as el
+from retrograd.ops.control import WhileLoop
 from retrograd.ops.control.draw import Draw
-from retrograd.ops.identity import StopGradient
+from retrograd.ops.identity import StopGradient, items
+from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.random import implicit_gradients
 from retrograd.ops.random.threefry import RandomBits
 from retrograd.ops.reduce import ArgMax, LogSumExp, ReduceMax
 from retrograd.ops.shape import expand, pad, reshape, slice_axis
 from retrograd.ops.special.portable import portable_exp, portable_log
-from retrograd.transforms.control_flow import while_loop
 
 
 def draw(
@@ -158,18 +157,18 @@ def _total(x: Node) -> Node:
 
 def _total_of_named(x: Node, n: int | Dim) -> Node:
     """The same of a number of elements that has a name: those that are left are the first ones."""
-    place = arange(n)
-
-    def fold(state: Any) -> Any:
-        values, count = state
-        half = (count + 1) // 2
-        other = take(values, minimum(place + half, n - 1), axis=-1)
-        return where(place + half < count, values + other, values), half
-
-    start = (Tensor(x), Tensor(number(n, int64)))
-    total, _ = while_loop(lambda state: state[1] > 1, fold, start)
-    axis = x.type.rank - 1
-    return reshape(slice_axis(total.node, axis, 0, 1), x.shape[:axis])
+    axis, one = x.type.rank - 1, TensorType(int64, ())
+    values, count = input_node(x.type), input_node(one)
+    test = Graph([values, count], [el.gt(count, full(1, one))])
+    values, count = input_node(x.type), input_node(one)
+    half = floor_divide(count + full(1, one), 2)
+    place = Iota((n,), 0, int64)()
+    partner = place + expand(half, (n,), (0,))
+    other = take(values, minimum(partner, n - 1), axis=-1)
+    folded = where(less(partner, count), values + other, values)
+    body = Graph([values, count], [folded, half])
+    total, *_ = items(WhileLoop(test, body, 2)(x, number(n, int64)))
+    return reshape(slice_axis(total, axis, 0, 1), x.shape[:axis])
 
 
 @op_function

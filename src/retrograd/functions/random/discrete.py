@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import ShapeError
 from retrograd.functions.broadcasting import as_node, broadcast, broadcast_to
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.random.continuous import draw, given
 from retrograd.ir import as_shape, float64, full, int64
 from retrograd.ops import elementwise as el

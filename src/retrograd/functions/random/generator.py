@@ -8,13 +8,12 @@ import numpy as np
 
 from retrograd import pytree
 from retrograd.eager.conversion import integer_range
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.eager.modes import current_trace
 from retrograd.errors import DTypeError, FormatError, ShapeError, TraceError
 from retrograd.functions.broadcasting import as_node, broadcast_to, integer, number
 from retrograd.functions.creation import asarray
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.indexing import take
 from retrograd.functions.random.continuous import normal
 from retrograd.functions.random.methods import Distributions

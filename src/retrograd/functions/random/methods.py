@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+from retrograd.eager.dispatch import ArrayLike
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import normal_axis
 from retrograd.functions.creation import arange, asarray
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.indexing import take
 from retrograd.functions.random import continuous, discrete
 from retrograd.functions.sorting import argsort

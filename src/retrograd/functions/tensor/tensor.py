@@ -8,16 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from retrograd.eager.backward import backward
+from retrograd.eager.backward import backward, is_retained, retain, warn_of_no_leaf
+from retrograd.eager.conversion import array_of, is_sought, number_of, scalar_of
 from retrograd.eager.dispatch import operator, reflected
 from retrograd.eager.fast_path import install
 from retrograd.eager.lazy_tensor import Array, LazyTensor, leaf
 from retrograd.eager.listeners import on_tape
 from retrograd.eager.modes import _GRAD
 from retrograd.eager.program_cache import GRADIENTS
-from retrograd.eager.retain_grad import is_retained, retain, warn_of_no_leaf
 from retrograd.eager.trace_buffer import CURRENT, TraceBuffer
 from retrograd.eager.trace_cache import TraceNode
+from retrograd.eager.weak_types import is_weak, weak, wide
 from retrograd.errors import DTypeError, GradientError, OptionError, ShapeError, TraceError
 from retrograd.functions import (
     activations,
@@ -35,10 +36,8 @@ from retrograd.functions import complex as complex_parts
 from retrograd.functions import elementwise as el
 from retrograd.functions.dtypes import check_version
 from retrograd.functions.tensor.dlpack import CPU, exported
-from retrograd.functions.tensor.host_values import array_of, is_sought, number_of, scalar_of
 from retrograd.functions.tensor.inplace import change
 from retrograd.functions.tensor.numpy_protocols import applied, called
-from retrograd.functions.tensor.weak_types import is_weak, weak, wide
 from retrograd.ir import Dim, DType
 from retrograd.ops.identity import StopGradient
 from retrograd.shared import completed

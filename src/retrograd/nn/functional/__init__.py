@@ -43,6 +43,14 @@ from retrograd.nn.functional.adaptive_pool import (
     max_unpool3d,
     unfold,
 )
+from retrograd.nn.functional.affine import (
+    bilinear,
+    embedding,
+    embedding_bag,
+    linear,
+    one_hot,
+    scaled_dot_product_attention,
+)
 from retrograd.nn.functional.attention import multi_head_attention_forward
 from retrograd.nn.functional.conv_pool import (
     adaptive_avg_pool1d,
@@ -61,7 +69,7 @@ from retrograd.nn.functional.conv_pool import (
     max_pool2d,
     max_pool3d,
 )
-from retrograd.nn.functional.dropout import (
+from retrograd.nn.functional.dropping import (
     alpha_dropout,
     dropout,
     dropout1d,
@@ -75,7 +83,7 @@ from retrograd.nn.functional.fractional_pool import (
     fractional_max_pool3d,
     linear_cross_entropy,
 )
-from retrograd.nn.functional.interpolate import (
+from retrograd.nn.functional.interpolation import (
     affine_grid,
     channel_shuffle,
     grid_sample,
@@ -86,14 +94,6 @@ from retrograd.nn.functional.interpolate import (
     upsample,
     upsample_bilinear,
     upsample_nearest,
-)
-from retrograd.nn.functional.linear import (
-    bilinear,
-    embedding,
-    embedding_bag,
-    linear,
-    one_hot,
-    scaled_dot_product_attention,
 )
 from retrograd.nn.functional.losses import (
     binary_cross_entropy,

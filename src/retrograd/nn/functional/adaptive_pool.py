@@ -23,7 +23,7 @@ from retrograd.nn.functional.conv_pool import (
     sizes_of,
     windows_of,
 )
-from retrograd.transforms.jit.shape_guards import guard
+from retrograd.ops.assume import guard
 
 Function = Callable[..., Any]
 

@@ -10,8 +10,8 @@ from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir.source import located
-from retrograd.nn.functional.dropout import dropout
-from retrograd.nn.functional.linear import linear, root_scale
+from retrograd.nn.functional.affine import linear, root_scale
+from retrograd.nn.functional.dropping import dropout
 
 
 @located

@@ -13,10 +13,10 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir.source import located
 from retrograd.nn import init
+from retrograd.nn.functional.affine import linear
 from retrograd.nn.functional.conv_pool import arrays_of, conv1d, ratio, scaled
-from retrograd.nn.functional.linear import linear
 from retrograd.nn.functional.losses import cross_entropy
-from retrograd.transforms.jit.shape_guards import guard
+from retrograd.ops.assume import guard
 
 
 def _tuple(value: Any, rank: int, what: str) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from retrograd.ir.source import located
 from retrograd.nn.functional.conv_pool import arrays_of, values_of
 from retrograd.nn.functional.losses import as_floats, pair, positive, reduced
 from retrograd.nn.functional.normalization import pairwise_distance
-from retrograd.transforms.jit.shape_guards import guard
+from retrograd.ops.assume import guard
 
 
 @located

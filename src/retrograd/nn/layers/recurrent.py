@@ -12,12 +12,12 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim
 from retrograd.nn import functional, init
-from retrograd.nn.functional.dropout import check_probability
+from retrograd.nn.functional.dropping import check_probability
 from retrograd.nn.module.module import Module, shown
 from retrograd.nn.module.parameter import Parameter
 from retrograd.nn.utils import rnn
 from retrograd.nn.utils.rnn import PackedSequence
-from retrograd.transforms.jit.shape_guards import guard
+from retrograd.ops.assume import guard
 
 State = tuple[Tensor, ...]
 

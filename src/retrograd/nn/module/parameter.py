@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from retrograd.eager.bare_tensor import is_bare
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import leaf
 from retrograd.eager.program_cache import GRADIENTS
@@ -66,9 +65,8 @@ class Parameter(Tensor):
     def standing_for(cls, value: Tensor, trainable: bool) -> Self:
         """The parameter a transform puts in place of another: the same node as `value`, or no more
         than an array, as `value` is."""
-        if is_bare(value):
-            new = object.__new__(cls)
-            new._ready = value._ready
+        if value.is_dehydrated():
+            new = cls.dehydrated(value._array)
         else:
             new = cls(value.leaf_or_node, value.requires_grad)
         new.trainable = trainable

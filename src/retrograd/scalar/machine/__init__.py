@@ -6,7 +6,6 @@ entries of the table of elementwise operations (`opcodes.py`), their derivatives
 
 from __future__ import annotations
 
-from retrograd.scalar.machine.machine import is_native, machine
 from retrograd.scalar.machine.opcodes import (
     BY_NAME,
     CONSTANT,
@@ -18,6 +17,7 @@ from retrograd.scalar.machine.opcodes import (
     UNWRITTEN,
     Opcode,
 )
+from retrograd.scalar.machine.selection import is_native, machine
 from retrograd.scalar.machine.tape_memory import TapeMemory
 
 __all__ = [

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from retrograd import pytree
-from retrograd.eager.bare_tensor import Donated, dehydrate, is_ready, ready
 from retrograd.eager.grad_fn import GradFn, JitCall, past_of
-from retrograd.eager.lazy_tensor import LazyTensor
+from retrograd.eager.lazy_tensor import Donated, LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.errors import HistoryWarning
 from retrograd.ir import Graph, Node
@@ -27,7 +26,6 @@ from retrograd.runtime.executable import Executable
 from retrograd.transforms.jit.pytree_codec import (
     NUMBERS,
     Fixed,
-    bare,
     flatten_program,
     is_plain,
     prepared,
@@ -118,7 +116,7 @@ class CompiledFunction:
         self._reach = [found.get(y, 0) for y in self.graph.outputs]
         return self._reach
 
-    def run_with_past(self, call: FlatArguments, name: str) -> Any:
+    def run_differentiable(self, call: FlatArguments, name: str) -> Any:
         """The result of a call, where tensors that a gradient may be asked for know what they are
         computed from; none of that is given away. `MISSED` where nobody can ask."""
         given = [*call.given, *[(c, False) for c in self.captured]]
@@ -142,7 +140,7 @@ class CompiledFunction:
                 node.prim.past = GradFn(past, k)  # type: ignore[attr-defined]
                 made.append(LazyTensor.handle_class(node, True))
             else:
-                made.append(bare(array))
+                made.append(LazyTensor.handle_class.dehydrated(array))
         return self.build(made)
 
     def _around(self) -> list[Array]:
@@ -156,8 +154,7 @@ class CompiledFunction:
         handles = given_away(call)
         try:
             for _, h in handles:  # first, so that nothing but the call has their arrays
-                dehydrate(h)
-                h._ready = gone
+                h.donate(gone)
             if isinstance(self.program, Executable):
                 results = self.program.consume(arrays)
             else:
@@ -165,9 +162,9 @@ class CompiledFunction:
         except BaseException:
             if arrays:  # not interrupted too late, see `Executable.enter`
                 for i, h in handles:
-                    h._ready = arrays[i]
+                    h.give_back(arrays[i])
             raise
-        return self.build([bare(array) for array in results])
+        return self.build([LazyTensor.handle_class.dehydrated(array) for array in results])
 
 
 def _operand(x: Any, array: Array) -> Node:
@@ -194,8 +191,8 @@ def at_hand(arguments: Any) -> bool:
     could."""
     found = False
     for x in pytree.flatten(arguments)[0]:
-        if isinstance(x, LazyTensor) and not is_ready(x):
-            found |= ready(x)
+        if isinstance(x, LazyTensor) and not x.has_array():
+            found |= x.keep_array()
     return found
 
 
@@ -206,7 +203,7 @@ def given_away(call: FlatArguments) -> list[tuple[int, LazyTensor]]:
     for i, x in call.donors:
         if not isinstance(x, LazyTensor):
             call.arrays[i] = np.array(call.arrays[i])
-        elif ready(x):
+        elif x.keep_array():
             handles.append((i, x))
     return handles
 
@@ -245,7 +242,7 @@ class CacheEntry:
                 leaves = pytree.flatten(arguments)[0]
                 for i, at in self._donors:
                     if isinstance(leaves[at], LazyTensor):
-                        leaves[at]._ready = arrays[i]
+                        leaves[at].give_back(arrays[i])
         return not failed
 
 

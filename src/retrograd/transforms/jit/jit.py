@@ -7,15 +7,21 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from retrograd import pytree
 from retrograd.eager import lazy_tensor, listeners
-from retrograd.eager.bare_tensor import Donated
 from retrograd.eager.conversion import as_array
-from retrograd.eager.lazy_tensor import LazyTensor, clone_graph, evaluate, is_taped, leaf_handle
+from retrograd.eager.lazy_tensor import (
+    Donated,
+    LazyTensor,
+    clone_graph,
+    evaluate,
+    is_taped,
+    leaf_handle,
+)
 from retrograd.eager.leaf import LEAKED, live
 from retrograd.eager.modes import (
     _BACKEND,
@@ -28,22 +34,23 @@ from retrograd.eager.modes import (
     tracing,
 )
 from retrograd.eager.program_cache import JIT
+from retrograd.eager.weak_types import weak, wide
 from retrograd.errors import ArgumentError, DTypeError, TraceError
 from retrograd.functions.broadcasting import as_node
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.functions.tensor.weak_types import weak, wide
 from retrograd.gc_paused import gc_paused
 from retrograd.graph.graph import captures
 from retrograd.ir import Dim, Node, TensorType, as_dtype
 from retrograd.ir.source import user_place
+from retrograd.ops.assume import ShapeGuards
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
 from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executors.nan_observer import CHECKED
 from retrograd.runtime.fast_call import MISSED, Pending
-from retrograd.scalar.jit import Scalars
 from retrograd.shared import contained, own_lock
-from retrograd.transforms.jit.arguments import leaf_names, positional
+from retrograd.tracing.arguments import leaf_names, positional
+from retrograd.tracing.scope import derivatives
 from retrograd.transforms.jit.fast_call import (
     COMPUTED,
     CallSite,
@@ -54,7 +61,6 @@ from retrograd.transforms.jit.fast_call import (
 )
 from retrograd.transforms.jit.pytree_codec import LARGEST, Fixed
 from retrograd.transforms.jit.recompile_log import RecompileLog
-from retrograd.transforms.jit.shape_guards import ShapeGuards
 from retrograd.transforms.jit.signature import (
     CONSTANT,
     StaticLeaf,
@@ -67,11 +73,29 @@ from retrograd.transforms.jit.signature import (
     specs_of,
     symbolic,
 )
-from retrograd.transforms.scope import derivatives
 
 CAPACITY = 512  # signatures remembered for each function; the oldest is forgotten
 STATIC = "="  # before the name of a parameter whose value is part of the signature
 SITES = 4  # structures of arguments that are recognised without a look at the signature
+
+
+class TracedKind(Protocol):
+    """The calls of one `jit` function that are about values other than tensors."""
+
+    def concern(self, leaves: Sequence[Any], arrays: tuple[type, ...]) -> bool:
+        """Whether a call with these arguments is about them."""
+
+    def __call__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], structure: Any
+    ) -> Any:
+        """The result of such a call."""
+
+    def __len__(self) -> int:
+        """How many programs are remembered."""
+
+
+# For each kind of values other than tensors: from a function and its counts, what calls it.
+TRACED_KINDS: list[Callable[[Callable[..., Any], dict[str, int]], TracedKind]] = []
 
 
 def _concerns_tapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -114,7 +138,7 @@ class Jit:
         self._check_names([x for x in self._donate if isinstance(x, str)])
         self._sites: tuple[CallSite, ...] = ()  # where the latest calls were, the last one first
         self._all_sites: dict[Any, CallSite] = {}
-        self._scalars = Scalars(f, self._counts)
+        self._kinds = [kind(f, self._counts) for kind in TRACED_KINDS]
         self._gone = Donated(self._name, None, 0)
         self._differentiates = False  # by a transform, as far as is known
 
@@ -150,7 +174,7 @@ class Jit:
 
     def cache_stats(self) -> dict[str, int]:
         """How often the function was called compiled, and how often that took a compilation."""
-        return {**self._counts, "signatures": len(self._traces) + len(self._scalars)}
+        return {**self._counts, "signatures": len(self._traces) + sum(map(len, self._kinds))}
 
     @property
     def recompilations(self) -> tuple[str, ...]:
@@ -188,8 +212,9 @@ class Jit:
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that is not recognised at once."""
         call = FlatArguments((args, kwargs))
-        if self._scalars.concern(call.leaves, (LazyTensor, np.ndarray)) and not is_tracing():
-            return self._scalars(args, kwargs, call.leaves, call.structure)
+        for kind in self._kinds:
+            if kind.concern(call.leaves, (LazyTensor, np.ndarray)) and not is_tracing():
+                return kind(args, kwargs, call.leaves, call.structure)
         tensors = [x for x in call.leaves if isinstance(x, LazyTensor)]
         asks = grad_enabled() and any(x._requires_grad for x in tensors)
         if is_tracing() or is_taped(call.leaves) or (asks and not self._compiles_all()):
@@ -215,7 +240,7 @@ class Jit:
                 return self._recorded(args, kwargs, tensors)
             asks = True
         self._counts["calls"] += 1
-        if asks and (result := traced.run_with_past(call, self._name)) is not MISSED:
+        if asks and (result := traced.run_differentiable(call, self._name)) is not MISSED:
             return result
         if not asks:
             self._learn(traced, call)

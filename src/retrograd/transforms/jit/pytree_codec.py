@@ -18,7 +18,6 @@ from optree import PyTreeKind
 from retrograd import pytree
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.runtime import fast_call
-from retrograd.runtime.backend import Array
 
 LARGEST = 1000  # leaves; the steps of larger trees take long to make
 
@@ -150,11 +149,4 @@ def prepared(kind: Any, gone: bool) -> Callable[[Any], Any] | None:
 
 def _copied(x: Any) -> LazyTensor:
     """A tensor with a copy of what is no tensor."""
-    return bare(np.array(x))
-
-
-def bare(array: Array) -> LazyTensor:
-    """A tensor that is no more than this array."""
-    made = object.__new__(LazyTensor.handle_class)
-    made._ready = array
-    return made
+    return LazyTensor.handle_class.dehydrated(np.array(x))

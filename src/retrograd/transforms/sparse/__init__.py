@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.tracing.scope import ArgNums
 from retrograd.transforms.jacobian import dense_hessian, dense_jacobian
-from retrograd.transforms.scope import ArgNums
-from retrograd.transforms.sparse.derivatives import sparse_form, sparse_hessian, sparse_jacobian
+from retrograd.transforms.sparse.compressed_jacobian import (
+    sparse_form,
+    sparse_hessian,
+    sparse_jacobian,
+)
 
 __all__ = ["hessian", "jacobian"]
 

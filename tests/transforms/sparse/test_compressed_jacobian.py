@@ -6,7 +6,7 @@ from scipy import optimize
 from scipy import sparse as sp
 
 import retrograd as rg
-from retrograd.transforms.sparse import derivatives
+from retrograd.transforms.sparse import compressed_jacobian
 
 X = np.linspace(-1, 1, 40)
 
@@ -26,13 +26,13 @@ def test_formats(form):
 
 def test_it_takes_few_passes(monkeypatch):
     sizes = []
-    real = derivatives._directions
+    real = compressed_jacobian._directions
 
     def counting(nodes, colours):
         sizes.append(int(colours.max()) + 1)
         return real(nodes, colours)
 
-    monkeypatch.setattr(derivatives, "_directions", counting)
+    monkeypatch.setattr(compressed_jacobian, "_directions", counting)
     rg.jacobian(lambda x: x[1:] * x[:-1], sparse=True)(X)
     rg.hessian(rosenbrock, sparse=True)(X)
     rg.jacobian(lambda x: x.reshape(2, 20).sum(axis=1), sparse=True)(X)  # two rows: reverse mode
@@ -57,13 +57,13 @@ def test_trees_are_laid_out_leaf_after_leaf():
 
 def test_values_change_and_the_pattern_is_remembered(monkeypatch):
     calls = []
-    real = derivatives.patterns
+    real = compressed_jacobian.patterns
 
     def counting(*args):
         calls.append(1)
         return real(*args)
 
-    monkeypatch.setattr(derivatives, "patterns", counting)
+    monkeypatch.setattr(compressed_jacobian, "patterns", counting)
     weight = rg.tensor(2.0, requires_grad=True, dtype="float64")
     jac = rg.jacobian(lambda x, i: rg.take(x, i) ** 2 * weight, sparse=True)
     for scale in (1.0, 3.0):

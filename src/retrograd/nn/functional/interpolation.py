@@ -26,7 +26,7 @@ from retrograd.nn.functional.conv_pool import (
     ratio,
     scaled,
 )
-from retrograd.transforms.jit.shape_guards import guard
+from retrograd.ops.assume import guard
 
 CUBIC = -0.75  # the free parameter of the cubic kernel (Keys 1981), as in most libraries; -1/2 with
 CUBIC_ANTIALIAS = -0.5  # antialiasing

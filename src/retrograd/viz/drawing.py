@@ -10,7 +10,7 @@ from retrograd.errors import FormatError
 from retrograd.files import StrPath, write_atomically
 from retrograd.ir import Graph
 from retrograd.viz.dot import to_dot
-from retrograd.viz.page import to_html
+from retrograd.viz.html_page import to_html
 from retrograd.viz.svg import to_svg
 
 

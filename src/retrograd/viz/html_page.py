@@ -12,7 +12,7 @@ from pathlib import Path
 
 from retrograd.files import sha256
 from retrograd.ir import Graph
-from retrograd.viz.document import Document, document
+from retrograd.viz.graph_document import Document, document
 from retrograd.viz.packed import dumps
 from retrograd.viz.svg import escape
 

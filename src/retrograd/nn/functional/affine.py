@@ -18,10 +18,10 @@ from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, provenance
 from retrograd.ir.source import located
 from retrograd.nn.functional.conv_pool import values_of
-from retrograd.nn.functional.dropout import dropout
+from retrograd.nn.functional.dropping import dropout
 from retrograd.nn.functional.losses import from_front
 from retrograd.nn.module.parameter import Parameter
-from retrograd.transforms.scope import is_differentiating
+from retrograd.tracing.scope import is_differentiating
 
 
 def _at() -> str:

@@ -11,10 +11,10 @@ from retrograd.functions.elementwise import astype
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import float64
 from retrograd.solvers.flat import flat
+from retrograd.tracing.scope import need_function
 from retrograd.transforms.grad import grad, value_and_grad
 from retrograd.transforms.jit.jit import jit
 from retrograd.transforms.jvp import jvp
-from retrograd.transforms.scope import need_function
 
 Array = np.ndarray[Any, Any]
 

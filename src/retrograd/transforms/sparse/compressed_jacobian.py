@@ -20,15 +20,16 @@ from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import current_backend, is_tracing, traced
 from retrograd.errors import GradientError, OptionError, ShapeError, TraceError
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.graph.graph import argument_names, captures
+from retrograd.graph.graph import captures
 from retrograd.ir import Graph, Node, TensorType, as_dtype, full
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.shape import expand
 from retrograd.runtime.backend import Array, Program
 from retrograd.runtime.backends import compile_graph
+from retrograd.tracing.arguments import argument_names
+from retrograd.tracing.scope import ArgNums, need_function, select
 from retrograd.transforms.grad import differentiable
 from retrograd.transforms.jacobian import need_real, output_nodes
-from retrograd.transforms.scope import ArgNums, need_function, select
 from retrograd.transforms.sparse.coloring import column_colours, star_colours, star_elements
 from retrograd.transforms.sparse.control_flow import patterns
 from retrograd.transforms.sparse.known_values import KnownValues

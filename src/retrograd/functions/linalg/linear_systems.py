@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from retrograd.eager.dispatch import op_function
+from retrograd.eager.dispatch import ArrayLike, op_function
 from retrograd.errors import OptionError, ShapeError
 from retrograd.functions.broadcasting import as_node, broadcast_to, integer, number
-from retrograd.functions.elementwise import ArrayLike
 from retrograd.functions.linalg.decompositions import svdvals
 from retrograd.functions.linalg.operands import inexact, matrices, stacked_alike
 from retrograd.ir import Dim, Node, at_least, full, int64, product, symbolic_min

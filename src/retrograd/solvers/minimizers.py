@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import NonFiniteError, OptionError
-from retrograd.solvers.objective import Array, Objective
+from retrograd.solvers.objectives import Array, Objective
 
 # Names of methods, as SciPy calls them, and whether they use products with the Hessian.
 _METHODS = {

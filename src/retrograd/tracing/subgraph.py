@@ -10,11 +10,10 @@ from retrograd.eager.dispatch import wrap
 from retrograd.eager.lazy_tensor import LazyTensor
 from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import grad_enabled, recording_grad, traced
+from retrograd.eager.weak_types import is_weak
 from retrograd.errors import DTypeError, ShapeError
 from retrograd.functions.broadcasting import as_node, number, rounded
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.functions.tensor.weak_types import is_weak
-from retrograd.graph.graph import argument_names
 from retrograd.ir import (
     DType,
     Graph,
@@ -29,7 +28,8 @@ from retrograd.ir import (
 )
 from retrograd.ir.source import user_source
 from retrograd.ops.leaf import input_node
-from retrograd.transforms.scope import is_tracked, need_arguments, need_function, to_node
+from retrograd.tracing.arguments import argument_names
+from retrograd.tracing.scope import is_tracked, need_arguments, need_function, to_node
 
 REMEDIES = {
     "cond": "give functions of the values, rg.cond(pred, lambda x: x + 1, lambda x: x, x), or "

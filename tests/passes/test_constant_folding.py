@@ -11,7 +11,7 @@ from retrograd.ops.random.threefry import RandomBits
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import Concat, Expand, Pad, Permute, Reshape
 from retrograd.passes import fold, optimize
-from retrograd.passes.fold import LARGEST_RESULT
+from retrograd.passes.constant_folding import LARGEST_RESULT
 from tests.passes.agreement import assert_kept
 
 N = Dim("N")

@@ -18,7 +18,7 @@ from retrograd.scalar.machine import (
     machine,
     portable,
 )
-from retrograd.scalar.machine.machine import is_native
+from retrograd.scalar.machine.selection import is_native
 
 SPECIAL = [
     0.0,

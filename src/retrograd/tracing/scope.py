@@ -12,22 +12,21 @@ from typing import Any
 import numpy as np
 
 from retrograd import pytree
+from retrograd.context_setting import Setting, restored
 from retrograd.eager.conversion import as_array
 from retrograd.eager.lazy_tensor import LazyTensor, leaf, leaf_handle
 from retrograd.eager.listeners import shown
 from retrograd.eager.modes import (
     _ACTIVE,
-    Setting,
     active,
     grad_enabled,
     recording_grad,
-    restored,
 )
-from retrograd.eager.trace_buffer import dissolve
+from retrograd.eager.trace_buffer import materialize
+from retrograd.eager.weak_types import is_weak, weak, wide
 from retrograd.errors import ArgumentError, DTypeError, GradientError
 from retrograd.functions.broadcasting import integer, rounded
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.functions.tensor.weak_types import is_weak, weak, wide
 from retrograd.ir import (
     Node,
     Provenance,
@@ -48,7 +47,7 @@ def to_node(x: Any, what: str) -> Node:
     """The node of a tensor, array or number that a transform works on."""
     if isinstance(x, LazyTensor):
         if x._requires_grad:
-            dissolve()
+            materialize()
         return x.node
     try:
         return leaf(np.array(as_array(x)))

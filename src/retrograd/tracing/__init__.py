@@ -1,0 +1,1 @@
+"""Functions of the user's called on stand-ins: their arguments, and the subgraphs they become."""
