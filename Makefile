@@ -53,7 +53,7 @@ test-torch: $(TORCH)
 lint: $(DEV)
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
-	$(BIN)/python -m mypy src tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py scripts/*.py)))
+	$(BIN)/python -m mypy src tests $(sort $(dir $(wildcard benchmarks/*.py docs/*.py examples/*.py scripts/*.py)))
 
 format: $(DEV)
 	$(BIN)/python -m ruff check --fix

@@ -57,7 +57,7 @@ class WhileLoop(Op):
     The results are the carries at the end, then the number of steps, of type i64[]. More steps than
     `most`, if that is given, are a `LoopLimitError`. The gradient is a scan of as many steps back,
     inside of a `sized`; with `segments`, one that keeps the carries at the beginning of segments of
-    so many steps, of the segments of these, and so on (`nested_scan.py`).
+    so many steps, of the segments of these, and so on (`ops/control/nested_scan.py`).
     """
 
     name = "while_loop"
