@@ -13,10 +13,11 @@ comment above a stage says in which file to read on.
 """
 
 import numpy as np
+from retrograd.codegen.module import ModuleEmitter
+from retrograd.schedule.plan import KernelPlan
 
 import retrograd as rg
 from retrograd import autodiff
-from retrograd.codegen.module import ModuleEmitter
 from retrograd.eager import trace_buffer
 from retrograd.ir import Graph, Node, print_graph, verify
 from retrograd.passes import optimize
@@ -26,7 +27,6 @@ from retrograd.runtime.compiler import engine
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.bytecode import BytecodeExecutor
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
-from retrograd.schedule.plan import KernelPlan
 
 SAMPLES, INPUTS, OUTPUTS = 64, 8, 4
 

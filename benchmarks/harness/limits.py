@@ -32,7 +32,7 @@ from retrograd.runtime.executable import Executable
 from retrograd.schedule.control_regions import length_of, regions_of
 from retrograd.schedule.cost_model import known, traffic
 from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.kernel_report import KernelReport, kernel_reports
+from retrograd.schedule.planning.kernel_report import KernelReport, kernel_reports
 
 SECONDS = 1.5  # for the steps of one number of threads
 TOGETHER = 1e-3  # seconds of steps that are timed as one

@@ -12,7 +12,7 @@ from benchmarks.harness.rates import Rates, multiply_adds, streaming
 from benchmarks.harness.result import Outcome, Result
 from benchmarks.harness.results import updated
 from benchmarks.harness.workload import Target, Workload
-from retrograd.schedule.kernel_report import KernelReport
+from retrograd.schedule.planning.kernel_report import KernelReport
 
 
 def result(**times: float) -> Result:

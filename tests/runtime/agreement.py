@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import DType, Graph, as_dtype
-from retrograd.passes.lowering.complex import on_real
 from retrograd.runtime.backend import Array, Program
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
+from retrograd.runtime.paired_program import on_real
 
 GUARD = 256  # bytes in front of and behind each array
 MARK = 0xA5  # what the guards hold; and fresh memory, so that reading it is noticed

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from retrograd.autodiff import gradient
-from retrograd.codegen.module import ModuleEmitter
+from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.ir import Dim, Graph, Node, spec
 from retrograd.ops.elementwise import add, mul, tanh
 from retrograd.ops.leaf import input_node
@@ -15,7 +15,7 @@ from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand
 from retrograd.passes import optimize
 from retrograd.runtime.compiler import engine
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 
 
 def calls(work: Callable[[], object]) -> int:

@@ -21,11 +21,12 @@ from retrograd.ops.elementwise import cast
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.shape import expand
+from retrograd.passes.lowering import strided_views
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime import compiler
 from retrograd.runtime import executable as programs
 from retrograd.runtime.executable import Executable
-from retrograd.schedule import loop_nest, strided_views
+from retrograd.schedule import loop_nest
 from retrograd.schedule.tiling import groups as band
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import (

@@ -10,7 +10,7 @@ from retrograd.ops.elementwise import add, sin, tanh
 from retrograd.ops.leaf import constant, input_node
 from retrograd.ops.matmul import matmul
 from retrograd.ops.shape import Concat, Flip, Pad, Permute, Slice
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling import groups
 from tests.runtime.agreement import assert_same
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd import memory_limit
 from retrograd.errors import MemoryLimitError
 from retrograd.ir import Dim, Graph, float32, spec
 from retrograd.ops.elementwise import exp, tanh
@@ -22,7 +23,6 @@ from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime import executable as programs
-from retrograd.runtime import memory_limit
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.schedule.tiling import groups
@@ -147,7 +147,7 @@ def test_what_a_system_says_about_its_memory(tmp_path):
 def test_the_limit_of_addresses():
     resource = pytest.importorskip("resource")
     code = (
-        "import resource; from retrograd.runtime import memory_limit as limits;"
+        "import resource; from retrograd import memory_limit as limits;"
         "before = limits._of_process();"
         f"resource.setrlimit(resource.RLIMIT_AS, (2**36, {resource.RLIM_INFINITY}));"
         "assert before is None; assert 2**34 < limits._of_process() < 2**36"

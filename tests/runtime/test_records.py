@@ -6,8 +6,8 @@ import pytest
 
 from retrograd.ir import REGISTRY, Dim, Graph, Node, bool_, spec
 from retrograd.ops.leaf import input_node
-from retrograd.passes.lowering.complex import on_real
 from retrograd.runtime.backend import Array
+from retrograd.runtime.paired_program import on_real
 from tests.runtime.agreement import ULPS, GuardedProgram, assert_same
 from tests.samples import RECORDS
 from tests.sampling import sampled

@@ -12,7 +12,7 @@ from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import expand
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 
 LARGE, LITTLE = 600, 30  # rows and columns: beyond what a kernel leaves in the cache, and within
 

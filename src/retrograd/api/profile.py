@@ -15,7 +15,7 @@ from retrograd.errors import OptionError
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import put_kernels
 from retrograd.runtime.timed_executable import PROFILED, RUNS, KernelTimes
-from retrograd.schedule.kernel_report import kernel_reports
+from retrograd.schedule.planning.kernel_report import kernel_reports
 
 WIDEST = 70  # characters of a kernel's description in the table
 

@@ -12,9 +12,9 @@ from retrograd.eager.trace_cache import TraceNode, TraceSite
 from retrograd.errors import IndexRangeError, LinAlgError
 from retrograd.ir import Node, product
 from retrograd.ops.elementwise import ELEMENTWISE
-from retrograd.passes.lowering.complex import on_real
 from retrograd.runtime.backend import Array, Program
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
+from retrograd.runtime.paired_program import on_real
 
 
 class TraceProgram:

@@ -41,11 +41,11 @@ from retrograd.ir import (
 )
 from retrograd.ir import full as full_node
 from retrograd.ir.source import located
+from retrograd.memory_limit import check_new
 from retrograd.ops.elementwise import bitwise_and, cast, eq, gt, select
 from retrograd.ops.identity import Alias
 from retrograd.ops.leaf import Iota
 from retrograd.ops.shape import expand
-from retrograd.runtime.memory_limit import check_new
 
 
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:

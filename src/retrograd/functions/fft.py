@@ -25,12 +25,12 @@ from retrograd.functions.creation import asarray
 from retrograd.functions.manipulation import roll
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, Node, as_dtype, float64, full, int64, symbolic_min
+from retrograd.memory_limit import check_new
 from retrograd.ops import elementwise as el
 from retrograd.ops.complex import complex_, conj, imag, real
 from retrograd.ops.fft import Fft
 from retrograd.ops.leaf import Iota
 from retrograd.ops.shape import Concat, Flip, expand, pad, slice_axis
-from retrograd.runtime.memory_limit import check_new
 
 Sizes = Sequence[int] | None
 

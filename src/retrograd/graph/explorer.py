@@ -14,12 +14,13 @@ from retrograd.autodiff import Visit
 from retrograd.errors import RetrogradError
 from retrograd.ir import Graph, Node, TupleType
 from retrograd.passes import optimize
-from retrograd.passes.lowering.complex import real_arrays, real_graph
+from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.reference import ReferenceProgram
-from retrograd.schedule.kernel_report import arena_report, kernel_reports
-from retrograd.schedule.plan import KernelPlan
+from retrograd.runtime.paired_program import real_arrays
+from retrograd.schedule.planning.kernel_report import arena_report, kernel_reports
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.viz import Document
 
 

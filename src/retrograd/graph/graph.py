@@ -17,11 +17,12 @@ from retrograd.eager.lazy_tensor import ConcreteLeaf, LazyTensor, evaluate, leaf
 from retrograd.eager.leaf import LEAKED
 from retrograd.eager.modes import current_backend, tracing
 from retrograd.eager.program_cache import escaped
-from retrograd.errors import ArgumentError, FormatError, ShapeError, TraceError
+from retrograd.errors import ArgumentError, FormatError, OptionError, ShapeError, TraceError
 from retrograd.files import read_bytes, write_atomically
 from retrograd.functions.broadcasting import as_node
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.gc_paused import gc_paused
+from retrograd.graph.compile_stages import check_stage, stage_text
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import Backward, again, explorer_document, with_backward
 from retrograd.ir import Node, TensorType, as_dtype, substitute
@@ -30,12 +31,13 @@ from retrograd.ops.assume import ShapeGuards
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
 from retrograd.passes.after_autodiff import settled, written
-from retrograd.passes.lowering.complex import real_arrays, real_graph
+from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.backend import Array, Program, bind
 from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.executable import Executable
+from retrograd.runtime.paired_program import real_arrays
 from retrograd.runtime.threads import threads_here
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling.groups import GRAIN
 from retrograd.shared import contained
 from retrograd.tracing.arguments import argument, argument_names
@@ -94,20 +96,45 @@ class Graph(ir.Graph):
         peak = plan.peak_bytes(known, threads=threads_here() if shared else 1)
         return replace(found, compiled_bytes=peak)
 
-    def explain(self, *args: Any, **named: Any) -> str:
+    def explain(self, *args: Any, stage: str | None = None, **named: Any) -> str:
         """What the compiler makes of this graph, as text: one line for each kernel with its
         results, loops, fused operations, bytes, operations and the least time these take, why its
         results are stored, and which kernels go through their rows together.
 
         Given arguments as for a call, every kernel is also timed. Nothing is compiled otherwise.
 
+        `stage` names a stage of compilation to show instead:
+
+        - "traced": the graph as it was recorded;
+        - "complex": with complex numbers as pairs of real ones;
+        - "random": with random samples written out;
+        - "canonical": folded, simplified and merged, loops pruned, fused and hoisted out of;
+        - "inference": without what only differentiation reads;
+        - "lowered": in operations that have a loop nest or a routine;
+        - "kernels": the kernels, as without a stage;
+        - "llvm": the LLVM module, for the processor at hand.
+
+        An unknown name is an `OptionError`, and so are arguments to any stage but "kernels".
+
         >>> import retrograd as rg
         >>> g = rg.trace(lambda x: rg.softmax(x), rg.spec((8, 64), rg.float32))
         >>> print(g.explain().splitlines()[0])  # doctest: +ELLIPSIS
         4 kernels for ... nodes; ...
+        >>> g = rg.trace(lambda x: -(-x) * 1.0, rg.spec((3,), rg.float32))
+        >>> print(g.explain(stage="canonical"))
+        graph {
+          %0 x: f32[3] = input
+          return %0
+        }
         """
+        if stage is not None:
+            check_stage(stage)
+            if stage != "kernels":
+                if args or named:
+                    raise OptionError(f"the stage {stage!r} is not timed: give no arguments to it")
+                return stage_text(self, stage)
         if not args and not named:
-            return KernelPlan(optimize(real_graph(self))).explain()
+            return stage_text(self, "kernels")
         arrays = [
             argument(x, v) for x, v in zip(self.inputs, self._matched(args, named), strict=True)
         ]

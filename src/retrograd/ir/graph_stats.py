@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from retrograd.ir.dim import Dim, evaluate, product
-from retrograd.ir.node import Node
+from retrograd.ir.node import Nested, Node
 from retrograd.ir.types import TensorType, TupleType
-
-if TYPE_CHECKING:
-    from retrograd.ir.graph import Graph
 
 Count = int | Dim
 
@@ -104,7 +100,7 @@ class Stats:
         return "\n".join([head, *(f"  {label:<16} {text}" for label, text in rows)])
 
 
-def stats(graph: Graph, sizes: Mapping[str, int] | None = None) -> Stats:
+def stats(graph: Nested, sizes: Mapping[str, int] | None = None) -> Stats:
     """The cost of `graph`; with `sizes`, such as `{"N": 32}`, in numbers.
 
     Peak memory is exact where every size is known. Else the moment of the peak is not, and it is
@@ -151,10 +147,10 @@ def stats(graph: Graph, sizes: Mapping[str, int] | None = None) -> Stats:
     )
 
 
-def _repeated(graph: Graph) -> Iterator[tuple[Node, Count]]:
+def _repeated(graph: Nested) -> Iterator[tuple[Node, Count]]:
     """Every computed node, and those of the graphs that operations hold, each with how often it is
     computed: in a loop of unknown length once, of two branches both."""
-    todo: list[tuple[Graph, Count]] = [(graph, 1)]
+    todo: list[tuple[Nested, Count]] = [(graph, 1)]
     for inside, times in todo:  # which grows
         for node in inside.body:
             held = node.prim.repeated(*[x.type for x in node.inputs])
@@ -229,7 +225,7 @@ def _work(node: Node) -> tuple[str, Count]:
     return "flops", node.type.size
 
 
-def _peak(graph: Graph, bytes_of: _Bytes, sizes: Mapping[str, int]) -> Count:
+def _peak(graph: Nested, bytes_of: _Bytes, sizes: Mapping[str, int]) -> Count:
     """Memory at the fullest moment of an evaluation in order, inputs and outputs included."""
     guess = {name: sizes.get(name, 1000) for name in graph.dim_names}
     weights: dict[TensorType, int] = {}

@@ -242,6 +242,15 @@ class Nested:
     """Base of `Graph`, which may be an attribute of an op: what a loop repeats, for instance."""
 
     __slots__ = ()
+    inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    nodes: tuple[Node, ...]
+    name: str
+
+    @property
+    def body(self) -> tuple[Node, ...]:
+        """The nodes that are computed: all but the inputs."""
+        raise NotImplementedError
 
     @property
     def dim_names(self) -> tuple[str, ...]:

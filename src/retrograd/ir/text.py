@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from retrograd.errors import FormatError
 from retrograd.ir.literal import LiteralReader, quote, show, show_type, unquote
@@ -36,17 +36,14 @@ from retrograd.ir.registry import lookup
 from retrograd.ir.types import TensorType
 from retrograd.ir.verifier import check_node, nested
 
-if TYPE_CHECKING:
-    from retrograd.ir.graph import Graph
-
 G = TypeVar("G")
 
 # -- printing -------------------------------------------------------------------------------------
 
 
-def print_graph(graph: Graph, sources: bool = False) -> str:
+def print_graph(graph: Nested, sources: bool = False) -> str:
     """The text of a graph; with `sources`, the user's line of each node as a comment."""
-    numbers: dict[Graph, str] = {}
+    numbers: dict[Nested, str] = {}
     lines: list[str] = []
     for inner in nested(graph):
         if inner not in numbers:
@@ -56,7 +53,7 @@ def print_graph(graph: Graph, sources: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _print(graph: Graph, place: str, numbers: Mapping[Graph, str], sources: bool) -> list[str]:
+def _print(graph: Nested, place: str, numbers: Mapping[Nested, str], sources: bool) -> list[str]:
     """The lines of one graph."""
     number = {node: f"%{i}" for i, node in enumerate(graph.nodes)}
     types: dict[TensorType, str] = {}
@@ -86,7 +83,7 @@ def _label(name: str) -> str:
     return name if _BARE.fullmatch(name) else quote(name)
 
 
-def _show_attrs(node: Node, numbers: Mapping[Graph, str]) -> str:
+def _show_attrs(node: Node, numbers: Mapping[Nested, str]) -> str:
     """The attributes that `_fill` would not find by itself."""
     text = ""
     for key, value in node.prim.attrs.items():
@@ -94,7 +91,7 @@ def _show_attrs(node: Node, numbers: Mapping[Graph, str]) -> str:
         if implied.__class__ is value.__class__ and implied == value:
             continue
         try:
-            shown = numbers[value] if isinstance(value, Nested) else show(value)  # type: ignore[index]
+            shown = numbers[value] if isinstance(value, Nested) else show(value)
             text += f" {key}={shown}"
         except FormatError as error:
             raise FormatError(f"{error}: attribute {key} of {node.describe()}") from None

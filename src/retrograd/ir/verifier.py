@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from retrograd.errors import FormatError
-from retrograd.ir.node import Node, graphs_of
+from retrograd.ir.node import Nested, Node, graphs_of
 
-if TYPE_CHECKING:
-    from retrograd.ir.graph import Graph
+G = TypeVar("G", bound=Nested)
 
 
-def verify(graph: Graph) -> None:
+def verify(graph: Nested) -> None:
     """Verify structure and types; raise `FormatError` naming the first node that is wrong.
 
     Every input of a node comes before it; graph inputs have distinct names; the type of every node
@@ -22,10 +21,10 @@ def verify(graph: Graph) -> None:
     _check(graph)
 
 
-def nested(graph: Graph) -> list[Graph]:
+def nested(graph: G) -> list[G]:
     """All graphs among the attributes of a graph's nodes, and of those graphs' nodes; each one
     comes before those that use it."""
-    found: dict[int, Graph] = {}
+    found: dict[int, G] = {}
     todo = [graph]
     for outer in todo:  # which grows
         for prim in {id(n.prim): n.prim for n in outer.body}.values():
@@ -36,7 +35,7 @@ def nested(graph: Graph) -> list[Graph]:
     return list(found.values())[::-1]
 
 
-def _check(graph: Graph) -> None:
+def _check(graph: Nested) -> None:
     seen = set(graph.inputs)
     names: dict[str, Node] = {}
     for node in graph.inputs:

@@ -21,7 +21,7 @@ from retrograd.functions.random.generator import Generator
 from retrograd.functions.special import ndtri
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import as_dtype, as_shape, float32, float64
-from retrograd.runtime.memory_limit import check_new
+from retrograd.memory_limit import check_new
 
 # The nonlinearities `calculate_gain` knows, without those that take a parameter.
 _GAINS = {

@@ -9,6 +9,7 @@ from retrograd.ir import Graph, Node, Provenance, made_by
 from retrograd.ops.control.draw import Draw
 from retrograd.ops.linalg.matrix import Given
 from retrograd.ops.random.implicit_gradients import IMPLICIT
+from retrograd.passes.rewrite import Rule, RuleSet, rewrite, with_new_inputs
 
 G = TypeVar("G", bound=Graph)
 
@@ -17,18 +18,25 @@ def settled(graph: G) -> G:
     """The graph with the results of `custom`, samples that have implicit derivatives, and functions
     of matrices that are computed elsewhere, replaced by what they are; to be run, not to be
     differentiated any more."""
+    return rewrite(graph, SETTLE)
+
+
+def written(graph: G) -> G:
+    """The graph with random samples as the operations that they are computed by."""
+    return rewrite(graph, WRITE_SAMPLES)
+
+
+def _settling(graph: Graph) -> Rule | None:
     if not any(node.op == "custom" or _passes_on(node) for node in graph.nodes):
-        return graph
+        return None
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op == "item" and inputs[0].op == "custom":
             index: int = inputs[0].attrs["count"] + node.attrs["index"]
             return inputs[0].inputs[index]
-        if _passes_on(node):
-            return inputs[-1]
-        return node if inputs == node.inputs else node.with_inputs(inputs)
+        return inputs[-1] if _passes_on(node) else with_new_inputs(node, inputs)
 
-    return graph.rewrite(rule)
+    return rule
 
 
 def _passes_on(node: Node) -> bool:
@@ -36,15 +44,18 @@ def _passes_on(node: Node) -> bool:
     return node.op in IMPLICIT or isinstance(node.prim, Given)
 
 
-def written(graph: G) -> G:
-    """The graph with random samples as the operations that they are computed by."""
+def _writing(graph: Graph) -> Rule | None:
     if not any(node.op == "draw" for node in graph.nodes):
-        return graph
+        return None
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
         if isinstance(node.prim, Draw):
             with made_by(Provenance(node.scope, node.source, node.origin)):
                 return node.prim.written(*inputs)
-        return node if inputs == node.inputs else node.with_inputs(inputs)
+        return with_new_inputs(node, inputs)
 
-    return graph.rewrite(rule)
+    return rule
+
+
+SETTLE = RuleSet("settle", _settling)
+WRITE_SAMPLES = RuleSet("random", _writing)

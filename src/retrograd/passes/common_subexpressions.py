@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node, Op
-from retrograd.passes.rewrite import Rule, sweep
+from retrograd.passes.rewrite import NodeRule, RuleSet, rewrite, sealed
 
 G = TypeVar("G", bound=Graph)
 
@@ -20,10 +20,10 @@ def cse(graph: G) -> G:
 
     Two graph inputs are never the same.
     """
-    return sweep(graph, merging)
+    return sealed(graph, lambda g: rewrite(g, CSE))
 
 
-def merging(graph: Graph) -> Rule:
+def merging(graph: Graph) -> NodeRule:
     known: dict[tuple[Op, tuple[Node, ...]], Node] = {}
 
     def rule(node: Node) -> Node:
@@ -35,3 +35,6 @@ def merging(graph: Graph) -> Rule:
         return known.setdefault((prim, inputs), node)
 
     return rule
+
+
+CSE = RuleSet.simplifying("cse", merging)

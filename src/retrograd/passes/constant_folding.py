@@ -16,7 +16,7 @@ from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.leaf import Constant
 from retrograd.ops.numerics.exact import is_determined
 from retrograd.passes.constants import same_bits, splat
-from retrograd.passes.rewrite import Rule, sweep
+from retrograd.passes.rewrite import NodeRule, RuleSet, rewrite, sealed
 
 G = TypeVar("G", bound=Graph)
 
@@ -37,11 +37,14 @@ def fold(graph: G) -> G:
     operation whose reference raises is left to raise when the program runs. Leaves such as `iota`
     are smaller than the arrays they describe, and stay.
     """
-    return sweep(graph, folding)
+    return sealed(graph, lambda g: rewrite(g, FOLD))
 
 
-def folding(graph: Graph) -> Rule:
+def folding(graph: Graph) -> NodeRule:
     return _fold
+
+
+FOLD = RuleSet.simplifying("fold", folding)
 
 
 def _fold(node: Node) -> Node:

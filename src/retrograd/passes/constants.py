@@ -57,3 +57,14 @@ def all_ones(x: Node) -> bool:
 def like(value: Any, x: Node) -> Node:
     """`value` everywhere, in the type of `x`."""
     return full(value, x.type)
+
+
+def leaf_value(node: Node) -> Any:
+    """The scalar that a constant has everywhere, or None."""
+    value = node.attrs["value"]
+    return value if value.size == 1 else None
+
+
+def is_buffer(node: Node) -> bool:
+    """Whether a node is an array that is at hand before the program runs."""
+    return node.op == "constant" and leaf_value(node) is None

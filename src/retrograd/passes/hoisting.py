@@ -22,6 +22,7 @@ from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.identity import Item
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
+from retrograd.passes.rewrite import Rule, RuleSet, with_new_inputs
 
 VECTOR = 16  # numbers in one
 LARGER = 4  # times the rows that a product is made of
@@ -29,8 +30,9 @@ SLOW = TRANSCENDENTAL | {"div", "zdiv", "sqrt", "rsqrt", "reciprocal"}
 VIEWS = frozenset(("expand", "reshape", "permute", "slice", "flip", "alias"))
 
 
-def ahead(graph: Graph) -> Graph:
-    """The graph with such values taken out of its scans."""
+def _hoisting(graph: Graph) -> Rule | None:
+    if not any(isinstance(node.prim, Scan) for node in graph.body):
+        return None
     new: dict[Node, list[Node]] = {}  # results of scans that were replaced
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
@@ -42,10 +44,12 @@ def ahead(graph: Graph) -> Graph:
                 found = _split(node.prim, inputs)
             if found is not None:
                 new[node] = found
-        return node if inputs == node.inputs else node.with_inputs(inputs)
+        return with_new_inputs(node, inputs)
 
-    result = graph.rewrite(rule)
-    return result if new else graph
+    return rule
+
+
+HOIST = RuleSet("hoist out of scans", _hoisting)
 
 
 def _split(scan: Scan, given: Sequence[Node]) -> list[Node] | None:

@@ -33,6 +33,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import Reduction
 from retrograd.passes.constants import splat
+from retrograd.passes.rewrite import Rule, RuleSet, with_new_inputs
 
 Optimize = Callable[[Graph], Graph]
 Results = dict[int, Node]  # of a node of several results, those that are read
@@ -42,11 +43,10 @@ def has_loops(graph: Graph) -> bool:
     return any(isinstance(node.type, TupleType) for node in graph.body)
 
 
-def inside(graph: Graph, optimize: Optimize) -> Graph:
+def inner_graphs(optimize: Optimize) -> RuleSet:
     """The graphs that operations hold, optimised."""
 
-    def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
-        node = node if inputs == node.inputs else node.with_inputs(inputs)
+    def rule(node: Node) -> Node:
         held = graphs_of(node.prim)
         if not held:
             return node
@@ -55,17 +55,12 @@ def inside(graph: Graph, optimize: Optimize) -> Graph:
             return node
         prim: Any = node.prim
         op: Op = replace(prim, **new)
-        return Node(op, inputs, node.type, node.scope, node.source, node.origin, node.name)
+        return Node(op, node.inputs, node.type, node.scope, node.source, node.origin, node.name)
 
-    return _same(graph, graph.rewrite(rule))
-
-
-def _same(graph: Graph, new: Graph) -> Graph:
-    return graph if new.outputs == graph.outputs else new
+    return RuleSet.simplifying("inner graphs", lambda graph: rule)
 
 
-def pruned(graph: Graph) -> Graph:
-    """Nothing computed that nobody reads."""
+def _pruning(graph: Graph) -> Rule:
     used: dict[Node, set[int]] = {}
     for node in graph.body:
         if node.op == "item":
@@ -75,7 +70,7 @@ def pruned(graph: Graph) -> Graph:
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op == "item" and node.inputs[0] in results:
             return results[node.inputs[0]][node.attrs["index"]]
-        new = node if inputs == node.inputs else node.with_inputs(inputs)
+        new = with_new_inputs(node, inputs)
         slim = SLIM.get(node.op)
         if slim is not None:
             with made_by(Provenance(node.scope, node.source, node.origin)):
@@ -84,7 +79,10 @@ def pruned(graph: Graph) -> Graph:
                 results[node] = found
         return new
 
-    return _same(graph, graph.rewrite(rule))
+    return rule
+
+
+PRUNE = RuleSet("prune loops", _pruning)  # nothing computed that nobody reads
 
 
 def _results(op: Op, inputs: Sequence[Node], kept: Sequence[int]) -> Results:

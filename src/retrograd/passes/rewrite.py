@@ -1,33 +1,107 @@
-"""The loop that every pass is an instance of.
+"""The driver of rewriting: one walk over the nodes of a graph, by a named set of rules.
 
-A pass is made of a *rule*, a function from a node (its inputs already replaced) to the node that
-stands for it, itself where there is nothing to do. One walk offers every node to the rule.
+A *rule* is a function of a node and its new inputs that gives what stands for the node. A `RuleSet`
+names rules and makes them for a graph. `rewrite` offers every node to them, inputs first: all
+simplification and lowering goes through this walk (`pipeline.py` lists the stages in order).
+
+    FOLD = RuleSet.simplifying("fold", folding)           # by what a node computes
+    CONV = {Conv: convolution}                            # by the class of its op
+    LOWER = RuleSet.lowering("lower", CONV, WINDOWS)
+
+Tests look at what every walk gives: `checked_by(verify)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
-from retrograd.ir import Graph, Node
+from retrograd.ir import Graph, Node, Op, Provenance, made_by
 from retrograd.ops.leaf import input_node
 
 G = TypeVar("G", bound=Graph)
-Rule = Callable[[Node], Node]
-MakeRule = Callable[[Graph], Rule]  # a rule may remember what it saw of one graph
+Rule = Callable[[Node, tuple[Node, ...]], Node]
+NodeRule = Callable[[Node], Node]  # of a node that has its new inputs
+Memo = dict[Any, Node]  # what the rules of one walk have made, to be used again
+OpRule = Callable[[Node, Sequence[Node], Memo], Node]
+OpRules = Mapping[type[Op], OpRule]
+Check = Callable[[str, Graph], object]
+
+_CHECKS: list[Check] = []
 
 
-def sweep(graph: G, make: MakeRule) -> G:
-    """The graph with every node replaced by what the rule gives; itself where nothing changed."""
-    return sealed(graph, lambda g: _walk(g, make(g)))
+@dataclass(frozen=True)
+class RuleSet:
+    """Rules under a name. `begin` makes the rule for the nodes of one graph, of which it may
+    remember what it saw; None says that there is nothing to do in this graph."""
+
+    name: str
+    begin: Callable[[Graph], Rule | None]
+
+    @staticmethod
+    def simplifying(name: str, make: Callable[[Graph], NodeRule]) -> RuleSet:
+        """Rules that look at a node as it is with its new inputs."""
+
+        def begin(graph: Graph) -> Rule:
+            rule = make(graph)
+            return lambda node, inputs: rule(with_new_inputs(node, inputs))
+
+        return RuleSet(name, begin)
+
+    @staticmethod
+    def lowering(
+        name: str, *tables: OpRules, chosen: Callable[[Node], bool] = lambda node: True
+    ) -> RuleSet:
+        """Rules by the class of a node's op. What a rule makes has its place in the program from
+        the node, which is its origin; all rules of a walk share one memo."""
+        rules = {op: rule for table in tables for op, rule in table.items()}
+
+        def begin(graph: Graph) -> Rule | None:
+            if not any(type(node.prim) in rules for node in graph.body):
+                return None
+            memo: Memo = {}
+
+            def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
+                found = rules.get(type(node.prim))
+                if found is None or not chosen(node):
+                    return with_new_inputs(node, inputs)
+                with made_by(Provenance(node.scope, node.source, node)):
+                    return found(node, inputs, memo)
+
+            return rule
+
+        return RuleSet(name, begin)
 
 
-def _walk(graph: Graph, rule: Rule) -> Graph:
-    def step(node: Node, inputs: tuple[Node, ...]) -> Node:
-        return rule(node if inputs == node.inputs else node.with_inputs(inputs))
+def with_new_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The node on other inputs; itself where these are its own."""
+    return node if inputs == node.inputs else node.with_inputs(inputs)
 
-    result = graph.rewrite(step)
-    return graph if result.outputs == graph.outputs else result
+
+def rewrite(graph: G, rules: RuleSet) -> G:
+    """The graph with every node replaced by what the rules give; itself where nothing changed."""
+    rule = rules.begin(graph)
+    if rule is None:
+        return graph
+    result = graph.rewrite(rule)
+    if result.outputs == graph.outputs:
+        return graph
+    for check in _CHECKS:
+        check(rules.name, result)
+    return result
+
+
+@contextmanager
+def checked_by(check: Check) -> Iterator[None]:
+    """Inside the block, have `check` look at the graph after every walk that changed something,
+    with the name of the rules: in all threads, and for tests."""
+    _CHECKS.append(check)
+    try:
+        yield
+    finally:
+        _CHECKS.remove(check)
 
 
 def sealed(graph: G, run: Callable[[Graph], Graph]) -> G:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from retrograd.ir import Graph, Node, Provenance, made_by
 from retrograd.passes.algebra import ALGEBRA, Identity, below_expand
 from retrograd.passes.movement import MOVEMENT, permute_of_dot
-from retrograd.passes.rewrite import Rule, sweep
+from retrograd.passes.rewrite import NodeRule, RuleSet, rewrite, sealed
 
 G = TypeVar("G", bound=Graph)
 
@@ -23,10 +23,10 @@ def simplify(graph: G) -> G:
     What an identity makes takes over scope, source line, origin and name of the node it replaces.
     `stop_gradient` stays, as the graph may be differentiated yet.
     """
-    return sweep(graph, simplifying)
+    return sealed(graph, lambda g: rewrite(g, SIMPLIFY))
 
 
-def simplifying(graph: Graph) -> Rule:
+def simplifying(graph: Graph) -> NodeRule:
     products = (x for y in graph.body for x in y.inputs if x.prim.name == "dot_general")
     uses = Counter(products)
     uses.update(graph.outputs)
@@ -61,3 +61,6 @@ def simplifying(graph: Graph) -> Rule:
         return node
 
     return rule
+
+
+SIMPLIFY = RuleSet.simplifying("simplify", simplifying)

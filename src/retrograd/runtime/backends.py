@@ -7,7 +7,7 @@ from collections.abc import Collection
 from retrograd.errors import BackendError
 from retrograd.ir import Graph
 from retrograd.passes import optimize
-from retrograd.passes.lowering.complex import has_complex, on_real, real_arrays, real_graph
+from retrograd.passes.lowering.complex import has_complex, real_graph
 from retrograd.runtime.backend import Array, Backend, Program, bind
 from retrograd.runtime.denormals import flush_subnormals
 from retrograd.runtime.executable import Executable, start_compiler
@@ -21,6 +21,7 @@ from retrograd.runtime.executors.nan_observer import (
 from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.executors.tiered import TieredProgram
 from retrograd.runtime.fast_call import MISSED, Pending
+from retrograd.runtime.paired_program import on_real, real_arrays
 from retrograd.runtime.timed_executable import PROFILED, RUNS, KernelTimes, ProfiledProgram
 
 __all__ = [

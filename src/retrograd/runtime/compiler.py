@@ -19,14 +19,15 @@ import llvmlite.binding as llvm
 from retrograd.codegen.gemm import ROUTINES, routine_text
 from retrograd.codegen.libcalls.builder import CBLAS, LAPACK
 from retrograd.codegen.libcalls.python_callback import SYMBOL, python_address
+from retrograd.codegen.sort.radix import SORT
 from retrograd.codegen.target import LEVELS, Target, level_asked
 from retrograd.errors import BackendError
 from retrograd.runtime.assembler import Assembler, ObjectCode
 from retrograd.runtime.disk_cache import current_store
 from retrograd.runtime.native import HALF, addresses
+from retrograd.runtime.native.numpy_api import sort_address
 from retrograd.runtime.native.ufuncs import FUSED, fused_ufunc
 from retrograd.runtime.native.ufuncs import TEXT as FUSED_TEXT
-from retrograd.runtime.numpy_api import SORT, sort_address
 from retrograd.runtime.openblas import openblas_address
 from retrograd.runtime.thread_pool import ThreadPool, current_team
 from retrograd.shared import lock

@@ -14,13 +14,13 @@ from retrograd.errors import (
     RetrogradError,
 )
 from retrograd.ir import Node, evaluate
+from retrograd.memory_limit import scaled
 from retrograd.ops.control import Sized, WhileLoop
 from retrograd.ops.index import out_of_range
 from retrograd.passes.lowering.legalize import CheckIndex
 from retrograd.passes.lowering.libcall import PYTHON, CheckCall
 from retrograd.passes.lowering.linalg import ORDER
 from retrograd.runtime.backend import Array
-from retrograd.runtime.memory_limit import scaled
 
 
 def what_to_ask(node: Node) -> Node | None:

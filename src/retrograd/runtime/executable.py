@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrograd.codegen.launch_layout import STOP_AT
-from retrograd.codegen.module import ModuleEmitter
+from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
+from retrograd.memory_limit import check_memory
 from retrograd.passes import prepared
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.call_frame import CallFrame
@@ -26,11 +27,10 @@ from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.fast_call import entry_of, is_unshared, specs_of
 from retrograd.runtime.fingerprint import program_key
 from retrograd.runtime.interrupt import interruptible
-from retrograd.runtime.memory_limit import arrays_of, check_memory
 from retrograd.runtime.threads import threads_here
 from retrograd.schedule.buffer import ALIGNMENT
 from retrograd.schedule.cost_model import LONG
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling.groups import GRAIN
 from retrograd.shared import IMPORTING
 
@@ -49,7 +49,7 @@ class SpecializedExecutable:
         recipe = program.recipe
         self.program = program
         self.placement = recipe.placement or place(program.plan, sizes)
-        check_memory(self.peak, lambda: arrays_of(program.plan, sizes), sizes)
+        check_memory(self.peak, lambda: program.plan.arrays(sizes), sizes)
         time = self.placement.nanoseconds
         self.shared = program.shares(self.placement)
         facts = recipe.facts
@@ -262,7 +262,7 @@ class Executable:
     def _make(self, compiler: Compiler, timed: bool) -> tuple[ExecutableRecord, LoadedCode]:
         plan, static = self.plan, not self.graph.dim_names
         if static:  # sizes beyond all measure cannot even be compiled
-            check_memory(plan.least_bytes, lambda: arrays_of(plan, {}), {})
+            check_memory(plan.least_bytes, lambda: plan.arrays({}), {})
         machine = compiler.machine
         module = ModuleEmitter(plan, replace(machine, width=1) if self._narrow else machine, timed)
         made = compiler.assemble(module.text(), self._light)

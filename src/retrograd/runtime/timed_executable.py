@@ -11,7 +11,7 @@ from typing import Any
 from retrograd.ir import Graph
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executable import Executable
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 
 
 @dataclass(frozen=True)

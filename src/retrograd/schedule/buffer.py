@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retrograd.ir import Dim, DType, Node, TensorType, float32
+from retrograd.ir import Dim, Node, TensorType
 
 ALIGNMENT = 64  # bytes; also the least that is reserved, so that element 0 can always be read
 
@@ -25,8 +25,3 @@ class Buffer:
     @property
     def bytes(self) -> int | Dim:
         return self.type.size * self.type.dtype.itemsize
-
-
-def accumulator_of(dtype: DType) -> DType:
-    """Half precision is summed in float32."""
-    return float32 if dtype.is_half else dtype

@@ -26,9 +26,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from retrograd.ir import Graph, Node
+from retrograd.passes.constants import is_buffer
+from retrograd.passes.lowering.axis_groups import is_plain_reshape, reshape_root
 from retrograd.passes.lowering.libcall import LibCall
-from retrograd.schedule.index_maps import is_plain_reshape, leaf_value, reshape_root
-from retrograd.schedule.strided_views import reads_windows
+from retrograd.passes.lowering.strided_views import reads_windows
 
 KERNEL_NODES = 120  # nodes in one kernel
 READERS = 6  # different indices, or kernels, that may read one view
@@ -209,11 +210,6 @@ class Fusion:
 
     def _index(self, *key: object) -> int:
         return self._indices.setdefault(key, len(self._indices))
-
-
-def is_buffer(node: Node) -> bool:
-    """Whether a node is an array that is at hand before the program runs."""
-    return node.op == "constant" and leaf_value(node) is None
 
 
 def made_of_nothing(graph: Graph) -> set[Node]:

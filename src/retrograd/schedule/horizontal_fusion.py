@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from retrograd.ir import Node, Shape
+from retrograd.passes.lowering.axis_groups import reshape_root
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.index_maps import IndexMapper, reshape_root
+from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.loop_nest import INDEXING, LoopNest, Store, loops_over, mapping
 from retrograd.schedule.ssa import ScalarBlock, SSAValue
 

@@ -12,7 +12,7 @@ a guard that does not hold read another element instead of one that may not exis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from retrograd.errors import BackendError
 from retrograd.ir import Dim, Node, int64, uint32
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.random.threefry import PARITY, ROTATIONS
+from retrograd.passes.constants import leaf_value
+from retrograd.passes.lowering.axis_groups import axis_groups, reshape_root
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
 
@@ -105,12 +107,6 @@ def elementwise(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None
 
 def store(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     return (yield node.inputs[0], index, guard)
-
-
-def leaf_value(node: Node) -> Any:
-    """The scalar that a constant has everywhere, or None."""
-    value = node.attrs["value"]
-    return value if value.size == 1 else None
 
 
 def constant(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
@@ -238,63 +234,6 @@ def reshape(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) ->
         position = b.offset([index[i] for i in outer], own)  # type: ignore[arg-type]
         source += b.unravelled(position, [x.shape[i] for i in inner])
     return (yield x, tuple(source), guard)
-
-
-def axis_groups(
-    left: Sequence[int | Dim], right: Sequence[int | Dim]
-) -> list[tuple[list[int], list[int]]]:
-    """Split two shapes of equal size into the shortest runs of axes of equal product."""
-    groups: list[tuple[list[int], list[int]]] = []
-    if any(d == 0 for d in (*left, *right)):
-        return [(list(range(len(left))), list(range(len(right))))]
-    i = j = 0
-    while i < len(left) or j < len(right):
-        outer, inner = [], []
-        p: int | Dim = 1
-        q: int | Dim = 1
-        if i < len(left):
-            outer, p, i = [i], left[i], i + 1
-        if j < len(right):
-            inner, q, j = [j], right[j], j + 1
-        while p != q:
-            if j < len(right) and (_smaller(q, p) or i == len(left)):
-                inner.append(j)
-                q, j = q * right[j], j + 1
-            elif i < len(left):
-                outer.append(i)
-                p, i = p * left[i], i + 1
-            else:
-                break
-        groups.append((outer, inner))
-    return groups
-
-
-def _smaller(a: int | Dim, b: int | Dim) -> bool:
-    """Whether `a` is the one to be extended: the smaller, or the one of lower degree."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a < b
-    return _degree(a) < _degree(b) or (_degree(a) == _degree(b) and isinstance(a, int))
-
-
-def _degree(size: int | Dim) -> int:
-    if isinstance(size, int):
-        return 0
-    return max(sum(power for _, power in monomial) for monomial, _ in size.terms)
-
-
-def is_plain_reshape(node: Node) -> bool:
-    """Whether reading through a reshape needs no division: it merges axes of its result only."""
-    return all(
-        sum(1 for i in inner if node.inputs[0].shape[i] != 1) <= 1
-        for _, inner in axis_groups(node.shape, node.inputs[0].shape)
-    )
-
-
-def reshape_root(node: Node, stop: Container[Node]) -> Node:
-    """What a chain of reshapes starts from."""
-    while node.op == "reshape" and node not in stop:
-        (node,) = node.inputs
-    return node
 
 
 def random_bits(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from retrograd.ir import Dim, Node, Shape, TensorType, float64, int64, product, uint8
 from retrograd.ops.matmul import DotGeneral, sums_along
 from retrograd.ops.numerics.compensated_sum import BLOCK, is_wide
-from retrograd.ops.numerics.summation import PRODUCTS
+from retrograd.ops.numerics.summation import PRODUCTS, accumulator_of
 from retrograd.passes.lowering.legalize import CheckIndex
+from retrograd.passes.lowering.strided_views import Operand, as_product, wants_routine
 from retrograd.schedule import lower_scan, lower_sort
-from retrograd.schedule.buffer import Buffer, accumulator_of
+from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.fusion import CONCAT_PARTS, REDUCTIONS, SCANS, SCATTERS
 from retrograd.schedule.index_maps import IndexMapper
-from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
+from retrograd.schedule.loop_nest import LoopNest, Store, loops_over
+from retrograd.schedule.nest_builder import NestBuilder
 from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
-from retrograd.schedule.strided_views import Operand, as_product, wants_routine
 
 
-class NestBuilder:
-    """Makes the nests of one stored node."""
-
-    def __init__(
-        self,
-        node: Node,
-        stored: Mapping[Node, Buffer],
-        scratch: Callable[[TensorType], Buffer],
-        light: bool = False,
-    ) -> None:
-        self.light = light  # see `Plan`
-        self.node = node
-        self.stored = stored
-        self.out = stored[node]
-        self.spare: list[Buffer] = []  # memory that only the nests use
-        self._scratch = scratch
-
-    def scratch(self, type: TensorType) -> Buffer:
-        """Memory for the nests to work in."""
-        self.spare.append(self._scratch(type))
-        return self.spare[-1]
+class NodeLowering(NestBuilder):
+    """Makes the nests of a stored node by its op."""
 
     def nests(self) -> list[LoopNest]:
         node = self.node
@@ -51,24 +33,6 @@ class NestBuilder:
         if node.op == "concat" and len(node.inputs) > CONCAT_PARTS:
             return self.parts()
         return [self.map(node.shape, lambda r, i: r.compute(node, i))]
-
-    # -- one element for one element ----------------------------------------------------------
-    def map(
-        self,
-        domain: Shape,
-        value: Callable[[IndexMapper, Index], SSAValue],
-        place: Callable[[ScalarBlock, Index], SSAValue] | None = None,
-        into: Buffer | None = None,
-    ) -> LoopNest:
-        body = ScalarBlock()
-        loops, index = loops_over(body, domain)
-        offset = place(body, index) if place else body.offset(index, domain)
-        element = value(IndexMapper(body, self.stored), index)
-        return mapping(loops, body, [Store(into or self.out, offset, element)])
-
-    def copy_of(self, x: Node) -> LoopNest:
-        """`x`, written to where the result goes."""
-        return self.map(x.shape, lambda r, i: r.read(x, i))
 
     def parts(self) -> list[LoopNest]:
         """A concat copied part by part."""
@@ -94,34 +58,6 @@ class NestBuilder:
         assert isinstance(prim, CheckIndex)
         nest.kind, nest.info = "check", {"size": nest.body.size(prim.size)}
         return [nest]
-
-    # -- reductions ---------------------------------------------------------------------------
-    def reduction(
-        self,
-        domain: Shape,
-        axes: Sequence[int],
-        value: Callable[[IndexMapper, Index], SSAValue],
-        op: str = "",
-    ) -> LoopNest:
-        """Reduce `value` over some axes of a domain."""
-        wide = [i for i, d in enumerate(domain) if d != 1]
-        kept = [i for i in wide if i not in axes]
-        reduced = [i for i in wide if i in axes]
-        row = not kept or bool(reduced and reduced[-1] > kept[-1])
-        body = ScalarBlock()
-        counters = {axis: body.loop(k) for k, axis in enumerate((*kept, *reduced))}
-        index = tuple(counters.get(i, body.size(0)) for i in range(len(domain)))
-        place = tuple(index[i] for i in range(len(domain)) if i not in axes)
-        offset = body.offset(place, [d for i, d in enumerate(domain) if i not in axes])
-        element = value(IndexMapper(body, self.stored), index)
-        loops = [domain[i] for i in (*kept, *reduced)]
-        nest = LoopNest("row" if row else "column", loops, body, [Store(self.out, offset, element)])
-        nest.op, nest.kept = op or self.node.op, len(kept)
-        nest.vec = len(loops) - 1 if row else len(kept) - 1
-        nest.tile = len(kept) - 1 if row else len(kept) - 2
-        nest.accumulator = accumulator_of(self.node.dtype)
-        nest.info["count"] = body.size(product(domain[i] for i in axes))
-        return nest
 
     def extremum(self) -> list[LoopNest]:
         (x,), axis = self.node.inputs, self.node.attrs["axis"]
@@ -289,16 +225,16 @@ class NestBuilder:
         return self.reduction(domain, axes, value, "dot")
 
 
-SPECIAL: dict[str, Callable[[NestBuilder], list[LoopNest]]] = {
-    "argmax": NestBuilder.extremum,
-    "argmin": NestBuilder.extremum,
+SPECIAL: dict[str, Callable[[NodeLowering], list[LoopNest]]] = {
+    "argmax": NodeLowering.extremum,
+    "argmin": NodeLowering.extremum,
     **dict.fromkeys(SCANS, lower_scan.scan),
-    **dict.fromkeys(SCATTERS, NestBuilder.scatter),
+    **dict.fromkeys(SCATTERS, NodeLowering.scatter),
     "sort": lower_sort.sort,
     "argsort": lower_sort.argsort,
     "searchsorted": lower_sort.search,
-    "check_index": NestBuilder.check,
-    "dot_general": NestBuilder.contraction,
+    "check_index": NodeLowering.check,
+    "dot_general": NodeLowering.contraction,
 }
 
 

@@ -6,19 +6,12 @@ takes one element after the other, vectors of neighbouring columns where there a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from retrograd.ir import Dim, Node
-from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
-from retrograd.ops.scan import LinearScan, shifted, steady_top
-from retrograd.schedule.buffer import accumulator_of
+from retrograd.ir import Dim
+from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.loop_nest import LoopNest, Store
+from retrograd.schedule.nest_builder import NestBuilder
 from retrograd.schedule.ssa import ScalarBlock
-
-if TYPE_CHECKING:
-    from retrograd.schedule.lower import NestBuilder
 
 # What is accumulated, by the reduction of the same name.
 COMBINED = {
@@ -53,15 +46,3 @@ def scan(lowering: NestBuilder) -> list[LoopNest]:
     if node.op in ("cumargmax", "cumargmin"):
         nest.info["place"] = counters[axis]
     return [nest]
-
-
-def logcumsumexp(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    """`log(s) + top`, where top is `steady_top`, or zero while that is not finite, and s the sum of
-    `exp(x - top)`, scaled down whenever top grows; half precision by way of float32."""
-    (x,), axis, reverse = inputs, node.attrs["axis"], node.attrs["reverse"]
-    x = cast(x, accumulator_of(x.dtype))
-    first = steady_top(x, axis, reverse)
-    top = keep_if(isfinite(first), first)
-    before = shifted(top, axis, reverse, 0)
-    total = LinearScan(axis, reverse)(exp(before - top), exp(x - top))
-    return cast(log(total) + top, node.dtype)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from retrograd.ir import Dim, TensorType, int64, product
 from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.loop_nest import LoopNest, Store, loops_over
+from retrograd.schedule.nest_builder import NestBuilder
 from retrograd.schedule.ssa import ScalarBlock
-
-if TYPE_CHECKING:
-    from retrograd.schedule.lower import NestBuilder
 
 
 def _rows(lowering: NestBuilder, kind: str) -> LoopNest:

@@ -21,7 +21,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.threads import threads_here
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.shared import trim
 from retrograd.tracing.scope import wanted
 

@@ -8,8 +8,8 @@ import pytest
 from retrograd.ir import Graph, TensorType
 from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
-from retrograd.passes.lowering.complex import on_real
 from retrograd.runtime.executable import Executable
+from retrograd.runtime.paired_program import on_real
 from tests.records.record import Sample, type_of
 from tests.samples import RECORDS
 

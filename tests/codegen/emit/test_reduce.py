@@ -19,10 +19,10 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral, sums_along
 from retrograd.ops.numerics.summation import PRODUCTS, SUMS, SummationOrder, in_blocks
 from retrograd.ops.reduce import ReduceSum
+from retrograd.passes.lowering import strided_views
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.numpy_mirror import contracting, ordered
-from retrograd.schedule import strided_views
 from retrograd.schedule.loop_nest import LANES
 from retrograd.schedule.tiling import groups
 from tests.runtime.agreement import GuardedProgram

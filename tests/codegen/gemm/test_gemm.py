@@ -16,9 +16,9 @@ from retrograd.ir import Dim, Graph, float32, float64, spec
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import Permute, Slice
+from retrograd.passes.lowering import strided_views
 from retrograd.runtime import compiler
 from retrograd.runtime.executable import Executable
-from retrograd.schedule import strided_views
 from retrograd.schedule.loop_nest import COPIES_BYTES
 from retrograd.schedule.tiling import groups
 from tests.runtime.agreement import GuardedProgram

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.codegen.emit.serial_path import limits
+from retrograd.codegen.program.serial_path import limits
 from retrograd.codegen.target import Target
 from retrograd.ir import Dim, Graph, float32, float64, spec
 from retrograd.ops.leaf import input_node
@@ -20,7 +20,7 @@ from retrograd.passes import optimize
 from retrograd.runtime import compiler, executable
 from retrograd.runtime.executable import Executable
 from retrograd.schedule.control_regions import regions_of
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling import groups
 from tests.runtime.agreement import GuardedProgram
 from tests.runtime.fuzz_checks import Threaded, gather_threads

@@ -9,8 +9,8 @@ import numpy as np
 
 from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
-from retrograd.codegen.module import heads_of, symbols_of
 from retrograd.codegen.op_builder import OpBuilder
+from retrograd.codegen.program.module import heads_of, symbols_of
 from retrograd.ir import DType
 from retrograd.runtime.compiler import engine
 

@@ -9,7 +9,7 @@ import pytest
 from retrograd.ir import Dim, Graph, spec
 from retrograd.ops.leaf import input_node
 from retrograd.ops.sort import ArgSort, Sort
-from retrograd.runtime import numpy_api
+from retrograd.runtime.native import numpy_api
 from tests.runtime.agreement import GuardedProgram
 
 PATTERNS = {

@@ -18,7 +18,7 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.pool import MaxPool
 from retrograd.ops.windows import Fold, Windows
 from retrograd.passes import optimize
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from tests.runtime.agreement import GuardedProgram, assert_same, sample
 
 N, H = Dim("N"), Dim("H")

@@ -16,13 +16,13 @@ from retrograd.ops import elementwise as el
 from retrograd.ops.index import Gather
 from retrograd.ops.leaf import input_node
 from retrograd.passes import optimize
-from retrograd.passes.lowering.complex import on_real
 from retrograd.runtime.backend import Array
 from retrograd.runtime.backends import start_graph
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors import op_kernels
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.runtime.executors.tiered import HUGE, PATIENCE, TieredProgram
+from retrograd.runtime.paired_program import on_real
 from tests.functions.programs import random_program
 from tests.runtime.agreement import sample
 from tests.runtime.random_graphs import Builder

@@ -22,13 +22,14 @@ from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul
 from retrograd.ops.sort import SearchSorted
-from retrograd.passes.lowering.complex import on_real
-from retrograd.runtime import denormals, numpy_api
+from retrograd.runtime import denormals
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executable import Executable, start_compiler
 from retrograd.runtime.executors import op_kernels
 from retrograd.runtime.executors.numpy_mirror import contracting, formulas, ordered
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
+from retrograd.runtime.native import numpy_api
+from retrograd.runtime.paired_program import on_real
 from tests.runtime.executors.test_op_by_op import bits
 
 FLOATS = [float32, float64]

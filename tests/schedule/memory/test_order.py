@@ -9,7 +9,7 @@ from retrograd.ops.elementwise import ELEMENTWISE
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.remat import After
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 
 
 def graph(late: bool) -> Graph:

@@ -11,7 +11,7 @@ import pytest
 import retrograd as rg
 from retrograd.runtime import compiler
 from retrograd.runtime.executable import Executable
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling.groups import CACHE
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 

@@ -16,7 +16,7 @@ from retrograd.nn import functional as F
 from retrograd.passes import optimize
 from retrograd.runtime.backend import Array
 from retrograd.schedule.loop_nest import LoopNest, live
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.ssa import SSAValue
 from retrograd.schedule.tiling import groups
 from retrograd.schedule.tiling.affine import Touch, touches

@@ -17,10 +17,11 @@ import retrograd as rg
 from retrograd.ir import Graph
 from retrograd.nn import functional as F
 from retrograd.passes import optimize
+from retrograd.passes.lowering import strided_views
 from retrograd.runtime.backend import Array
-from retrograd.schedule import cost_model, strided_views
+from retrograd.schedule import cost_model
 from retrograd.schedule.kernel import copied
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling import groups, remat
 from retrograd.schedule.tiling.analysis import Rows, Sums, element
 from tests.runtime.agreement import GuardedProgram

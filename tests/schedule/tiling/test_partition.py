@@ -14,7 +14,7 @@ from retrograd.nn import functional as F
 from retrograd.passes import optimize
 from retrograd.runtime import executable
 from retrograd.runtime.executable import Executable
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling import groups
 from tests.runtime.fuzz_checks import Threaded, gather_threads
 

@@ -13,9 +13,9 @@ from retrograd.codegen.gemm.microkernel import Tile
 from retrograd.codegen.gemm.split_k import join_others, over_part
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import PRODUCTS
+from retrograd.passes.lowering.strided_views import FAR, FEW, FEW_FAR, NEAR, SPREAD
 from retrograd.schedule.cost_model import known
 from retrograd.schedule.loop_nest import LoopNest
-from retrograd.schedule.strided_views import FAR, FEW, FEW_FAR, NEAR, SPREAD
 
 LANES = 16  # the most columns of a vector
 

@@ -18,11 +18,11 @@ from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.elementwise import ELEMENTWISE, EXACT
 from retrograd.codegen.emit.lane_strides import depends, steps_of
-from retrograd.codegen.emit.transposed_loads import columns, loop_to_turn
 from retrograd.codegen.op_builder import OpBuilder
+from retrograd.codegen.register_transpose import PIECE, together, transpose_in_registers
 from retrograd.codegen.target import Target
 from retrograd.errors import BackendError
-from retrograd.ir import Dim, bool_, int64
+from retrograd.ir import Dim, bool_, float32, float64, int64
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.loop_nest import LANES, LoopNest, Store, live
 from retrograd.schedule.ssa import SSAValue
@@ -113,12 +113,29 @@ class KernelEmitter(FunctionBuilder):
         self.tile_steps = steps_of(self.uses, nest.tile)
         self.lanes = self._choose_lanes()
         self.rows = self._choose_rows()
-        self.turning, self.at_once = loop_to_turn(self)
+        self.turning, self.at_once = self._loop_to_turn()
         self._splats = {
             a for v in self.uses if self.is_vector(v) and v.op != "load" for a in v.args
         }
         self.place(0)
         self._cut()
+
+    def _loop_to_turn(self) -> tuple[int, int]:
+        """The loop of a contraction along which what its lanes gather lies side by side, or -1, and
+        how many of its steps to take at once."""
+        nest, last = self.nest, len(self.nest.loops) - 1
+        if nest.op != "dot" or nest.kind == "row" or self.light or self.lanes < PIECE // 4:
+            return -1, 1
+        steps = steps_of(self.uses, last)
+        loads = [v for v in self.uses if v.op == "load" and self.varies(v)]
+        gathered = [v for v in loads if self.strides[v.args[0]] != 1]
+        kinds = {v.dtype for v in gathered}
+        fit = all(
+            steps[v.args[0]] == 1 and isinstance(self.strides[v.args[0]], int) for v in gathered
+        )
+        if not fit or len(kinds) != 1 or not kinds <= {float32, float64}:
+            return -1, 1
+        return last, together(gathered[0].dtype, self.lanes)
 
     def varies(self, v: SSAValue) -> bool:
         """Whether a value differs between lanes."""
@@ -340,7 +357,7 @@ class KernelEmitter(FunctionBuilder):
         assert self.turned is not None
         kind = types.register_type(v.dtype, self.lanes)
         if (v, t) not in self.turned:
-            found = columns(self, v, self.pointer(v.attr, v.args[0], t))
+            found = self._columns(v, self.pointer(v.attr, v.args[0], t))
             self.turned[v, t] = area = self.reserve(f"[{len(found)} x {kind}]")
             for i, x in enumerate(found):
                 place = self.new(f"getelementptr {kind}, ptr {area}, i64 {i}")
@@ -348,6 +365,20 @@ class KernelEmitter(FunctionBuilder):
             return found[0]
         at = self.new(f"getelementptr {kind}, ptr {self.turned[v, t]}, i64 {self.step}")
         return self.new(f"load {kind}, ptr {at}")
+
+    def _columns(self, load: SSAValue, row: str) -> list[str]:
+        """What a load reads at so many steps: vectors of the elements at `row` and at the rows
+        after it, then of the elements beside those, and so on. Lanes that do not count have the
+        last row that does."""
+        apart = self.strides[load.args[0]]
+        assert isinstance(apart, int)
+        last = (self.lanes if self.mask is None else self.mask.count("i1 1")) - 1
+        kind = types.memory_type(load.dtype)
+        rows = [
+            self.new(f"getelementptr {kind}, ptr {row}, i64 {min(lane, last) * apart}")
+            for lane in range(self.lanes)
+        ]
+        return transpose_in_registers(self, rows, load.dtype)
 
     def both(self, a: str | None, b: str) -> str:
         """The conjunction of two masks, of which the first may be none."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
-from retrograd.codegen.emit.transposed_loads import together, transpose_in_registers
 from retrograd.codegen.gemm.microkernel import Tile
+from retrograd.codegen.register_transpose import together, transpose_in_registers
 
 PARAMETERS = "ptr noalias %to, ptr noalias %from, i64 %width, i64 %depth, i64 %step"
 

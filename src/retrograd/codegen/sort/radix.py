@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from functools import cache
 
-from retrograd.codegen.builder import FunctionBuilder
-from retrograd.runtime.numpy_api import DTYPES, SORT
+import numpy as np
 
+from retrograd.codegen.builder import FunctionBuilder
+
+# The functions of NumPy that sort, each for one dtype: `i32 (ptr start, i64 count, ptr ignored)`.
+SORT = "rg_sort_"  # with the code of a dtype
+DTYPES = {
+    f"{SORT}{kind[0]}{bits}": np.dtype(f"{kind}{bits}")
+    for kind in ("float", "int", "uint")
+    for bits in (32, 64)
+}
 INSERTION = 40  # words up to which insertion is faster than radix
 DIGIT = 8  # bits
 DIGITS = 1 << DIGIT

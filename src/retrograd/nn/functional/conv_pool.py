@@ -14,8 +14,8 @@ from retrograd.errors import OptionError, ShapeError, TraceError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import Dim, DType, provenance
 from retrograd.ir.source import located
+from retrograd.memory_limit import check_new
 from retrograd.ops.assume import guard
-from retrograd.runtime.memory_limit import check_new
 
 Function = Callable[..., Tensor]
 LARGEST = 1 << 16  # sizes up to which a fraction of them is looked at

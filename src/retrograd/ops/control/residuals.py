@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-from retrograd.ir import Node, TupleType, reachable
+from retrograd.ir import Graph, Node, TupleType, reachable
 from retrograd.ops.control.body import closed
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.identity import Item
 from retrograd.ops.leaf import input_node
 
-if TYPE_CHECKING:
-    from retrograd.ops.control.scan import Scan
-
 # Operations that only move what there is: computed again they cost no memory.
 VIEWS = frozenset(
     ("expand", "reshape", "permute", "slice", "flip", "alias", "assume", "stop_gradient")
 )
+
+
+class ScanOp(Protocol):
+    """What is asked of a `Scan`, which is built on this module."""
+
+    @property
+    def body(self) -> Graph: ...
+    @property
+    def carries(self) -> int: ...
+    @property
+    def recompute(self) -> bool: ...
+    def parts(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]: ...
+    def __call__(self, *inputs: Node) -> Node: ...
 
 
 class Residuals:
@@ -33,7 +43,7 @@ class Residuals:
 
     def __init__(
         self,
-        scan: Scan,
+        scan: ScanOp,
         y: Node,
         inputs: Sequence[Node],
         own: Sequence[Node],
@@ -111,7 +121,7 @@ class Residuals:
         return [found[x] for x in back]
 
     def _recorded(
-        self, scan: Scan, y: Node, inputs: Sequence[Node], own: Sequence[Node],
+        self, scan: ScanOp, y: Node, inputs: Sequence[Node], own: Sequence[Node],
         outputs: Sequence[Node], extra: Sequence[Node],
     ) -> list[Node]:  # fmt: skip
         """The stacks of these nodes: results of the scan already, or of one that gives more."""
@@ -119,6 +129,6 @@ class Residuals:
         more = [x for x in extra if x not in there]
         if more:
             body = closed(own, [*outputs, *more], scan.body.name)
-            y = replace(scan, body=body)(*inputs)
+            y = replace(scan, body=body)(*inputs)  # type: ignore[type-var]
         there |= {x: len(outputs) + j for j, x in enumerate(more)}
         return [Item(there[x])(y) for x in extra]

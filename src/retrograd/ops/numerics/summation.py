@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.ir import DType, float32
+
 PARTS = 64  # totals that are added one after the other
 
 
@@ -46,6 +48,11 @@ SUMS = SummationOrder(64)
 # Of contractions with columns, whose blocks are added up in registers: to have them leave those for
 # memory takes a few percent of the time.
 PRODUCTS = SummationOrder(128)
+
+
+def accumulator_of(dtype: DType) -> DType:
+    """The dtype in which numbers are added up: half precision in float32."""
+    return float32 if dtype.is_half else dtype
 
 
 def in_pairs(totals: list[Any]) -> Any:

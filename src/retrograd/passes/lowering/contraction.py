@@ -8,7 +8,7 @@ from typing import Any
 from retrograd.ir import Node, Op, TensorType
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import permute
-from retrograd.schedule.strided_views import as_product, wants_routine
+from retrograd.passes.lowering.strided_views import as_product, wants_routine
 
 
 class Materialize(Op):

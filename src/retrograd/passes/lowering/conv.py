@@ -24,11 +24,14 @@ from retrograd.ir import Dim, DType, Node, Shape, float32, float64, product
 from retrograd.ops.conv import Conv
 from retrograd.ops.elementwise import cast
 from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.ops.reduce import ReduceSum
 from retrograd.ops.shape import Flip, Slice, expand, inverse, permute, reshape
 from retrograd.ops.windows import span
+from retrograd.passes.lowering.axis_groups import reshape_root
 from retrograd.passes.lowering.contraction import Materialize, in_memory
 from retrograd.passes.lowering.overlap_add import added, folded, unrolls
+from retrograd.passes.lowering.strided_views import as_product, reads_windows, wants_routine
 from retrograd.passes.lowering.windows import (
     UNROLLED,
     framed,
@@ -38,9 +41,7 @@ from retrograd.passes.lowering.windows import (
     typed,
     windows_over,
 )
-from retrograd.schedule.buffer import accumulator_of
-from retrograd.schedule.index_maps import reshape_root
-from retrograd.schedule.strided_views import as_product, reads_windows, wants_routine
+from retrograd.passes.rewrite import OpRules
 
 NEAR = 1 << 19  # bytes of a matrix that stays in the cache while it is multiplied
 LEAST_BLOCK = 64  # places of a block: enough for some vectors
@@ -374,3 +375,6 @@ def _elements(w: Node) -> Iterator[Node]:
     flat = reshape(w, (w.shape[0], size))
     for k in range(size):
         yield Slice((0, k), (w.shape[0], k + 1), (1, 1))(flat)
+
+
+RULES: OpRules = {Conv: convolution}

@@ -15,11 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from retrograd.ir import DType, Node
+from retrograd.memory_limit import check_new
 from retrograd.ops.leaf import constant
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import Concat, expand, pad, permute, reshape, slice_axis
 from retrograd.passes.lowering.complex_math import Pair, mul
-from retrograd.runtime.memory_limit import check_new
 
 RADIX = 32  # the largest factor that is looked for
 DIRECT = 96  # a transform of at most so many elements is one product

@@ -1,13 +1,13 @@
-"""Rewriting composite ops into ones that have a loop nest of their own.
+"""Rewriting composite ops into ones that have a loop nest, or a routine, of their own.
 
-A table from op name to a function of the node and its new inputs. An op that is not listed is
-lowered as it is.
+Rules are keyed by the class of an op, in a table for each topic: one walk applies them all. An op
+that is not listed is lowered as it is.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from retrograd.ir import (
@@ -15,28 +15,31 @@ from retrograd.ir import (
     Graph,
     Node,
     Op,
-    Provenance,
     TensorType,
     float32,
-    full,
     int32,
     int64,
-    lookup,
-    made_by,
 )
-from retrograd.ops.elementwise import cast, exp, isfinite, keep_if, log
-from retrograd.ops.shape import expand, inverse, permute
-from retrograd.passes.after_autodiff import settled, written
-from retrograd.passes.lowering import linalg
+from retrograd.ops.assume import Assume
+from retrograd.ops.control import Cond, DagScan, Scan, Sized, WhileLoop
+from retrograd.ops.elementwise import cast
+from retrograd.ops.identity import Alias, StopGradient
+from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.leaf import Constant, Iota, SizeOf
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
+from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
+from retrograd.ops.shape import Permute, inverse, permute
+from retrograd.ops.sort import ArgSort, SearchSorted, Sort
+from retrograd.ops.toposort import DagOrder
+from retrograd.passes.constants import is_buffer
+from retrograd.passes.lowering import conv, linalg, logsumexp, overlap_add, windows
+from retrograd.passes.lowering.complex_linalg import PairedFft
 from retrograd.passes.lowering.contraction import Materialize, contraction
-from retrograd.passes.lowering.conv import convolution
 from retrograd.passes.lowering.libcall import by_reference
 from retrograd.passes.lowering.linalg import ordered_nodes
-from retrograd.passes.lowering.overlap_add import folding
-from retrograd.passes.lowering.windows import max_pool, max_pool_index, reordered, sliding, sums
-from retrograd.schedule.buffer import accumulator_of
-from retrograd.schedule.fusion import LEAVES, LOOPS, SCATTERS, is_buffer
-from retrograd.schedule.lower_scan import logcumsumexp
+from retrograd.passes.lowering.windows import reordered
+from retrograd.passes.rewrite import OpRule, OpRules, RuleSet, rewrite
 
 
 class CheckIndex(Op):
@@ -58,23 +61,6 @@ class CheckIndex(Op):
     def infer(self, *types: TensorType) -> TensorType:
         few = isinstance(self.size, int) and self.size < 2**31
         return types[0].with_dtype(int32 if few else int64)
-
-
-Rule = Callable[[Node, Sequence[Node], dict[Any, Node]], Node]
-
-
-def logsumexp(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
-    """`log(sum(exp(x - top))) + top`, top the finite maximum or zero, as the reference has it; half
-    precision by way of float32."""
-    (x,), axes = inputs, node.attrs["axes"]
-    if any(x.shape[a] == 0 for a in axes):
-        return full(float("-inf"), node.type)
-    x = cast(x, accumulator_of(x.dtype))
-    # The maximum over no elements is not defined, but has the value wanted here.
-    highest = lookup("reduce_max")(axes)(x)
-    top = keep_if(isfinite(highest), highest)
-    total = lookup("reduce_sum")(axes)(exp(x - expand(top, x.shape, axes)))
-    return cast(log(total) + top, node.dtype)
 
 
 def same(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
@@ -128,7 +114,7 @@ def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """An operation that holds graphs reads its operands in memory."""
     stored = []
     for x in inputs:
-        if x.op in LEAVES and not is_buffer(x):
+        if isinstance(x.prim, Constant | Iota | SizeOf) and not is_buffer(x):
             if ("held", x) not in known:
                 known["held", x] = Materialize()(x)
             x = known["held", x]
@@ -137,39 +123,28 @@ def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     return node if same else node.with_inputs(stored)
 
 
-RULES: dict[str, Rule] = {
-    "logsumexp": logsumexp,
-    "logcumsumexp": logcumsumexp,
-    "gather": indexed,
-    **dict.fromkeys(SCATTERS, indexed),
-    "sort": ordered,
-    "argsort": ordered,
-    "searchsorted": searched,
-    "dot_general": contraction,
-    "conv": convolution,
-    "fold": folding,
-    "permute": permutation,
-    "max_pool": max_pool,
-    "max_pool_index": max_pool_index,
-    "reduce_sum": sums,
-    "windows": sliding,
-    "dag_order": ordered_nodes,
-    "paired_fft": by_reference,
-    **dict.fromkeys(
-        ("stop_gradient", "alias", "region_in", "region_out", "keep", "after", "assume"), same
-    ),
-    **dict.fromkeys(LOOPS, held),
-    **linalg.RULES,
-}
+HOLDERS = (Cond, DagScan, Scan, Sized, WhileLoop)  # of graphs
+MARKERS = (StopGradient, Alias, RegionIn, RegionOut, Keep, After, Assume)
+INDEXING: OpRules = dict.fromkeys(
+    (Gather, ScatterAdd, ScatterMax, ScatterMin, ScatterMul, ScatterSet), indexed
+)
+SORTING: OpRules = {Sort: ordered, ArgSort: ordered, SearchSorted: searched}
+LAYOUT: OpRules = {DotGeneral: contraction, Permute: permutation}
+CONTROL: OpRules = dict.fromkeys(HOLDERS, held) | dict.fromkeys(MARKERS, same)
+CALLS: OpRules = {DagOrder: ordered_nodes, PairedFft: by_reference}
+# What slides windows over its operand, or is another sum where that is done.
+SLIDING: OpRules = {**conv.RULES, **overlap_add.RULES, **windows.RULES}
 
+RULES: dict[type[Op], OpRule] = {
+    **logsumexp.RULES, **INDEXING, **SORTING, **LAYOUT, **SLIDING, **CALLS, **CONTROL,
+    **linalg.RULES,
+}  # fmt: skip
+LOWER = RuleSet.lowering("lower", RULES)
+LIGHT = RuleSet.lowering("lower", {op: rule for op, rule in RULES.items() if op is not DotGeneral})
+PARTS = RuleSet.lowering("parts", SLIDING, logsumexp.RULES, chosen=lambda node: _has_parts(node))
 
 # Whose values are those of their reference in compiled programs, too.
-CALLED = frozenset(op for op, rule in RULES.items() if rule is by_reference)
-
-# What slides windows over its operand, or is another sum where that is done.
-SLIDING = frozenset(("conv", "fold", "max_pool", "max_pool_index", "reduce_sum", "windows"))
-
-LOGARITHMS = ("logsumexp", "logcumsumexp")
+CALLED = frozenset(op.name for op, rule in RULES.items() if rule is by_reference)
 
 
 def in_parts(graph: Graph) -> Graph:
@@ -178,35 +153,16 @@ def in_parts(graph: Graph) -> Graph:
     order stays what it is in a plan."""
     if not any(_has_parts(node) and node.op != "reduce_sum" for node in graph.nodes):
         return graph
-    return _rewritten(graph, {op: RULES[op] for op in (*SLIDING, *LOGARITHMS)}, _has_parts)
+    return rewrite(graph, PARTS)
 
 
 def _has_parts(node: Node) -> bool:
     """Half precision would be rounded between the parts by code of its own."""
-    return node.op in SLIDING or (node.op in LOGARITHMS and not node.dtype.is_half)
+    op = type(node.prim)
+    return op in SLIDING or (op in logsumexp.RULES and not node.dtype.is_half)
 
 
 def legalize(graph: Graph, light: bool = False) -> Graph:
     """The graph in ops that the planner lowers; provenance and outputs' order kept. For `light`
-    see `Plan`."""
-    rules = {op: rule for op, rule in RULES.items() if rule is not contraction} if light else RULES
-    return _rewritten(written(settled(graph)), rules)
-
-
-def _rewritten(
-    graph: Graph, rules: Mapping[str, Rule], chosen: Callable[[Node], bool] = lambda node: True
-) -> Graph:
-    if not any(node.op in rules for node in graph.nodes):
-        return graph
-    known: dict[Any, Node] = {}
-
-    def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
-        rewrite = rules.get(node.op)
-        if rewrite is not None and chosen(node):
-            with made_by(Provenance(node.scope, node.source, node)):
-                return rewrite(node, inputs, known)
-        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
-            return node
-        return node.with_inputs(inputs)
-
-    return graph.rewrite(rule)
+    see `KernelPlan`."""
+    return rewrite(graph, LIGHT if light else LOWER)

@@ -8,18 +8,13 @@ around it, which are fused as always.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from retrograd.ir import Dim, Graph, Node, Op, Shape, TensorType, float64, int64, product
+from retrograd.ir import Dim, Graph, Node, Op, Shape, TensorType
 from retrograd.ops.leaf import input_node
 from retrograd.passes.lowering.complex_linalg import PairedFft
 from retrograd.passes.lowering.contraction import Materialize
-from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.loop_nest import LoopNest, loops_over, mapping
-from retrograd.schedule.loop_nest import Store as Write
-from retrograd.schedule.ssa import ScalarBlock, SSAValue
 
 Size = int | Dim
 PYTHON = "python:"  # the name of a routine that is a reference: this, and the graph of one op
@@ -47,7 +42,7 @@ class LibCall(Op):
         self, routine: str, result: TensorType, sizes: Sequence[Size], target: Node, *,
         batch: int = 0, fills: bool = True, work: Size = 0, cost: Size = 0, refuses: bool = False,
     ) -> None:  # fmt: skip
-        self.routine = routine
+        self.routine = self.remark = routine
         self.result = result
         self.sizes = tuple(sizes)
         self.target = target
@@ -112,54 +107,3 @@ def owned(x: Node) -> Node:
 def in_memory(x: Node) -> Node:
     """A value that a call reads: constants that are no arrays become some."""
     return owned(x) if x.op in ("constant", "iota", "size_of") else x
-
-
-def call_kernels(node: Node, stored: Mapping[Node, Buffer], new: Callable[[Node], Buffer],
-                 fill: Callable[[Node], LoopNest]) -> list[Kernel]:  # fmt: skip
-    """The kernel of a call, and the one that checks it. `new` makes a temporary for a node, `fill`
-    the nest that writes a node where the call's result goes."""
-    prim = node.prim
-    assert isinstance(prim, LibCall)
-    batch = node.shape[: prim.batch_rank]
-    items = product(batch)
-    operands = node.inputs[1:] if prim.fills else node.inputs
-    asides = []
-    if prim.work != 0:
-        asides.append(SideOutput(TensorType(float64, (items, prim.work)))(node))
-    if prim.refuses:
-        asides.append(SideOutput(TensorType(int64, (items,)))(node))
-    out, extra = stored[node], [new(a) for a in asides]
-    body = ScalarBlock()
-    loops: list[Size] = [] if items == 1 else [items]
-    nest = LoopNest("call", loops, body)
-
-    def place(shape: Shape) -> SSAValue:
-        each = product(shape[prim.batch_rank :])
-        return body.mul(body.loop(0), body.size(each)) if loops else body.size(0)
-
-    nest.info = {
-        "routine": prim.routine,
-        "buffers": [*(stored[x] for x in operands), out, *extra],
-        "given": len(operands),
-        "starts": (*(place(x.shape) for x in operands), place(node.shape)),
-        "sizes": tuple(body.size(s) for s in prim.sizes),
-        "work": body.size(prim.work),
-        "item": body.loop(0) if loops else body.size(0),
-        "cost": prim.cost,
-        "refuses": prim.refuses,
-    }
-    first = [fill(node.inputs[0])] if prim.fills else []
-    kernels = [Kernel([node], [*first, nest], [out, *extra])]
-    if prim.refuses:
-        kernels.append(_check(CheckCall(prim, batch), asides[-1], extra[-1]))
-    return kernels
-
-
-def _check(check: CheckCall, codes: Node, buffer: Buffer) -> Kernel:
-    body = ScalarBlock()
-    loops, index = loops_over(body, codes.shape)
-    place = body.offset(index, codes.shape)
-    code = body.make("load", (place,), int64, buffer)
-    nest = mapping(loops, body, [Write(buffer, place, code)])
-    nest.kind, nest.vec, nest.info = "check", -1, {"size": body.size(1)}
-    return Kernel([check(codes)], [nest], [buffer])

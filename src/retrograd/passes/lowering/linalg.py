@@ -14,10 +14,22 @@ from typing import Any
 from retrograd.ir import Dim, Node, Op, TensorType, full, int64
 from retrograd.ops.elementwise import cast, eq, le, select
 from retrograd.ops.leaf import Iota
+from retrograd.ops.linalg.cholesky import Cholesky
+from retrograd.ops.linalg.determinant import Cofactor, CofactorSlope, Det, LogAbsDet
+from retrograd.ops.linalg.eig import Eig, Eigvals
+from retrograd.ops.linalg.eigen import Eigh, Eigvalsh
+from retrograd.ops.linalg.expm import Expm
+from retrograd.ops.linalg.least_squares import LeastFactors, LeastSquares
+from retrograd.ops.linalg.lu import LU, Inv, Solve
+from retrograd.ops.linalg.pinv import Pinv
+from retrograd.ops.linalg.qr import QR, Complement
+from retrograd.ops.linalg.svd import SVD, Svdvals
+from retrograd.ops.linalg.triangular import TriangularSolve
+from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.ops.shape import pad, permute, slice_axis
 from retrograd.passes.lowering.complex_linalg import Paired
 from retrograd.passes.lowering.libcall import PAIRED, LibCall, in_memory, owned
-from retrograd.schedule.buffer import accumulator_of
+from retrograd.passes.rewrite import OpRule
 
 Size = int | Dim
 OVERHEAD = 20_000  # multiply-adds in whose time a routine of LAPACK is called
@@ -94,11 +106,10 @@ class Work:
         self.elements, self.words = elements, words
 
 
-Rule = Callable[[Node, Sequence[Node], dict[Any, Node]], Node]
 MatrixRule = Callable[..., Node]
 
 
-def rule_of(f: MatrixRule) -> Rule:
+def rule_of(f: MatrixRule) -> OpRule:
     """A rule for nodes of a function of matrices and operands; half precision by way of float32."""
 
     def rule(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
@@ -118,7 +129,7 @@ def given(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
 def paired(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """An op of complex matrices, or one that gives complex numbers."""
     assert isinstance(node.prim, Paired)
-    return RULES[node.prim.inner.name](node, inputs, known)
+    return RULES[type(node.prim.inner)](node, inputs, known)
 
 
 def cholesky(m: Matrices, x: Node) -> Node:
@@ -331,30 +342,30 @@ def _decomposition(m: Matrices, x: Node) -> tuple[list[Size], Work]:
     return [n, space, reals], Work(3 * n * n + space, n + reals + words)
 
 
-FUNCTIONS: dict[str, MatrixRule] = {
-    "expm": expm,
-    "cofactor": cofactor,
-    "cofactor_slope": cofactor_slope,
-    "eig": eig,
-    "eigvals": eigvals,
-    "cholesky": cholesky,
-    "triangular_solve": triangular_solve,
-    "lu": lu,
-    "solve": solve,
-    "inv": inv,
-    "qr": qr,
-    "least_factors": least_factors,
-    "least_squares": least_squares,
-    "complement": complement,
-    "eigh": eigh,
-    "eigvalsh": eigvalsh,
-    "svd": svd,
-    "svdvals": svdvals,
+FUNCTIONS: dict[type[Op], MatrixRule] = {
+    Expm: expm,
+    Cofactor: cofactor,
+    CofactorSlope: cofactor_slope,
+    Eig: eig,
+    Eigvals: eigvals,
+    Cholesky: cholesky,
+    TriangularSolve: triangular_solve,
+    LU: lu,
+    Solve: solve,
+    Inv: inv,
+    QR: qr,
+    LeastFactors: least_factors,
+    LeastSquares: least_squares,
+    Complement: complement,
+    Eigh: eigh,
+    Eigvalsh: eigvalsh,
+    SVD: svd,
+    Svdvals: svdvals,
 }
-RULES: dict[str, Rule] = {
-    **{name: rule_of(f) for name, f in FUNCTIONS.items()},
-    **dict.fromkeys(("det", "logabsdet", "pinv"), given),
-    "paired": paired,
+RULES: dict[type[Op], OpRule] = {
+    **{op: rule_of(f) for op, f in FUNCTIONS.items()},
+    **dict.fromkeys((Det, LogAbsDet, Pinv), given),
+    Paired: paired,
 }
 
 

@@ -17,12 +17,13 @@ from retrograd.ir import Dim, Node, Shape, TensorType, full, int64, product
 from retrograd.ops.elementwise import cast
 from retrograd.ops.index import ScatterAdd
 from retrograd.ops.leaf import Iota, SizeOf
+from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.ops.shape import Concat, expand, permute, reshape
 from retrograd.ops.windows import Fold, span
 from retrograd.passes.lowering.contraction import Materialize
 from retrograd.passes.lowering.slice_sinking import sink_slice
 from retrograd.passes.lowering.windows import framed, reordered, typed
-from retrograd.schedule.buffer import accumulator_of
+from retrograd.passes.rewrite import OpRules
 
 ADDED = 25  # elements of the largest window that is unrolled
 
@@ -155,3 +156,6 @@ def _tiled(x: Node, shape: Shape, strides: Sequence[int], dilations: Sequence[in
     x = reshape(x, (*x.shape[:at], *sizes))
     more = tuple(d - n for d, n in zip(shape, sizes, strict=True))
     return framed(x, (0,) * rank, more, (1,) * rank)
+
+
+RULES: OpRules = {Fold: folding}

@@ -14,17 +14,20 @@ from typing import Any
 from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, full, product, provenance
 from retrograd.ops.elementwise import bitwise_and, bitwise_not, bitwise_or, cast, eq, ne, select
 from retrograd.ops.elementwise import max as maximum
+from retrograd.ops.index import Scatter
+from retrograd.ops.leaf import Input
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.ops.pool import MaxPool, MaxPoolIndex, Pooling, least
-from retrograd.ops.reduce import ArgMax, ReduceMax
+from retrograd.ops.reduce import ArgMax, ReduceMax, ReduceSum
 from retrograd.ops.shape import Pad, Slice, expand, permute, reshape
 from retrograd.ops.windows import Windows, count, full_size, span
 from retrograd.passes.lowering.contraction import Materialize
-from retrograd.schedule.buffer import accumulator_of
-from retrograd.schedule.fusion import SCATTERS
+from retrograd.passes.rewrite import OpRules
 
 UNROLLED = 36  # elements of the largest window that is unrolled
 # Ops whose results are in memory whatever reads them.
-KEPT = frozenset(("input", "store", "dot_general", *SCATTERS))
+KEPT = (Input, Materialize, DotGeneral, Scatter)
 
 
 def typed(op: Op, inputs: Sequence[Node], type: TensorType) -> Node:
@@ -36,7 +39,7 @@ def kept(x: Node, known: dict[Any, Node]) -> Node:
     """x in memory, stored once for all that ask; permutations of it stay views."""
     if x.op == "permute":
         return permute(kept(x.inputs[0], known), x.attrs["perm"])
-    if x.op in KEPT:
+    if isinstance(x.prim, KEPT):
         return x
     found = known.get(("kept", x))
     if found is None:
@@ -212,3 +215,11 @@ def _position(op: MaxPoolIndex, x: Node, inside: Node | None, type: TensorType) 
     mask = flat(inside)
     mask = expand(mask, values.shape, tuple(range(values.type.rank - mask.type.rank)))
     return cast(ArgMax(last)(bitwise_and(hits, mask)), type.dtype)
+
+
+RULES: OpRules = {
+    Windows: sliding,
+    MaxPool: max_pool,
+    MaxPoolIndex: max_pool_index,
+    ReduceSum: sums,
+}

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.codegen.module import Kind, Step, Steps, kind_of
 from retrograd.ir import Graph, Node, TensorType
+from retrograd.memory_limit import check_memory
 from retrograd.passes.after_autodiff import settled, written
 from retrograd.runtime.backend import Array, bind
+from retrograd.runtime.executors.bytecode_kernels import Kind, Step, Steps, kind_of
 from retrograd.runtime.executors.op_by_op import computed, in_numpy, natively
-from retrograd.runtime.memory_limit import check_memory
 from retrograd.schedule.buffer import ALIGNMENT
 
 MANY = 16_000  # operations, which take seconds to compile into one function

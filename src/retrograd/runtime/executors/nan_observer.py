@@ -9,11 +9,11 @@ import numpy as np
 
 from retrograd.errors import NonFiniteError, RetrogradError
 from retrograd.ir import Graph, Node, TupleType
+from retrograd.memory_limit import check_result
 from retrograd.ops.assume import check_assumed
 from retrograd.ops.control.body import MEANING
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executors.nan_causes import cause_of
-from retrograd.runtime.memory_limit import check_result
 
 CHECKED = "checked"  # the name of this backend
 SHOWN = 6  # operands whose values a message shows

@@ -15,6 +15,7 @@ import numpy as np
 
 from retrograd.errors import IndexRangeError, LinAlgError, RetrogradError
 from retrograd.ir import Graph, Node, evaluate
+from retrograd.memory_limit import check_memory
 from retrograd.ops.assume import check_assumed
 from retrograd.ops.elementwise import Elementwise
 from retrograd.ops.numerics.exact import EXACT, MOVING
@@ -25,7 +26,6 @@ from retrograd.runtime.denormals import may_flush
 from retrograd.runtime.executors.numpy_mirror.looping import can_step, stepped
 from retrograd.runtime.executors.numpy_mirror.ordered import SELECTING, is_whole
 from retrograd.runtime.executors.op_kernels import has_code, run, run_region
-from retrograd.runtime.memory_limit import check_memory
 from retrograd.schedule.fusion import LOOPS
 
 

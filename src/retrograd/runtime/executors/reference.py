@@ -8,9 +8,9 @@ import numpy as np
 
 from retrograd.errors import RetrogradError
 from retrograd.ir import Graph, Node, TupleType
+from retrograd.memory_limit import check_result
 from retrograd.ops.assume import check_assumed
 from retrograd.runtime.backend import Array, bind
-from retrograd.runtime.memory_limit import check_result
 
 Watch = Callable[[Node, Array, Sequence[Array]], None]
 

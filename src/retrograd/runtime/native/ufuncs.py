@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.runtime.numpy_api import make_ufunc
+from retrograd.runtime.native.numpy_api import make_ufunc
 
 _KINDS = (("float", "f32", np.float32), ("double", "f64", np.float64))
 FUSED = tuple(f"rg_fused.{suffix}" for _, suffix, _ in _KINDS)

@@ -8,8 +8,8 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.errors import OptionError
 from retrograd.ir import as_dtype
+from retrograd.memory_limit import check_new
 from retrograd.nn import functional as F
-from retrograd.runtime.memory_limit import check_new
 
 MOST_LAYERS = 1000
 

@@ -11,7 +11,7 @@ import numpy as np
 import retrograd as rg
 from retrograd.data import CharTokenizer
 from retrograd.errors import OptionError
-from retrograd.runtime.memory_limit import check_new
+from retrograd.memory_limit import check_new
 from retrograd.train.gpt.model import GPT
 
 

@@ -17,7 +17,7 @@ from retrograd.data import CharTokenizer
 from retrograd.errors import FormatError, NonFiniteError, OptionError
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, load_checkpoint, structured
-from retrograd.runtime.memory_limit import check_new
+from retrograd.memory_limit import check_new
 from retrograd.train.gpt.corpus import Corpus, padded
 from retrograd.train.gpt.model import GPT, GPTConfig, token_loss
 

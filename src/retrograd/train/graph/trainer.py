@@ -18,7 +18,7 @@ from retrograd import gnn, optim
 from retrograd.errors import FormatError, NonFiniteError, OptionError
 from retrograd.files import StrPath
 from retrograd.io import CheckpointManager, structured
-from retrograd.runtime.memory_limit import check_new
+from retrograd.memory_limit import check_new
 from retrograd.train.graph.model import Network, features_of
 from retrograd.train.graph.sources import Task
 

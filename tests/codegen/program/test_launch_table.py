@@ -11,7 +11,7 @@ from retrograd import num_threads
 from retrograd.autodiff import gradient
 from retrograd.codegen.kernel_key import KernelKey, UnknownMeaning
 from retrograd.codegen.launch_layout import END, TILES
-from retrograd.codegen.module import ModuleEmitter
+from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.ir import Dim, Graph, Node, float32, int64, spec
 from retrograd.ops.elementwise import div, mul, tanh
 from retrograd.ops.index import ScatterAdd
@@ -26,7 +26,7 @@ from retrograd.runtime.executable import Executable
 from retrograd.runtime.native import addresses
 from retrograd.runtime.native.layout import CLAIM, GROUPS, SHARE, WORKER_BYTES, WORKERS
 from retrograd.runtime.thread_pool import current_team
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.schedule.tiling.groups import EACH
 from tests.runtime.agreement import assert_same, sample
 from tests.runtime.fuzz_graphs import Fuzz

@@ -6,13 +6,9 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from retrograd.errors import MemoryLimitError
 from retrograd.ir import Node, TupleType, evaluate
-
-if TYPE_CHECKING:
-    from retrograd.schedule.plan import KernelPlan
 
 try:
     import resource
@@ -58,14 +54,6 @@ def check_result(node: Node, sizes: Mapping[str, int]) -> None:
     if not isinstance(node.type, TupleType):
         shape = [evaluate(d, sizes) for d in node.shape]
         check_new(shape, node.dtype.itemsize, f"the result of {node.op}")
-
-
-def arrays_of(plan: KernelPlan, sizes: Mapping[str, int]) -> list[tuple[int, str]]:
-    """The arrays that a plan makes, outputs under their own names."""
-    outputs = zip(plan.outputs, plan.source.outputs, strict=True)
-    made = [*outputs, *((b, b.node) for b in plan.temporaries)]
-    known = {**dict.fromkeys(plan.hidden, 1), **sizes}
-    return [(evaluate(b.bytes, known), f"{b.kind} {node.describe()}") for b, node in made]
 
 
 def available_memory() -> int | None:

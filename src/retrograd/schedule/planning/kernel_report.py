@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from retrograd.ir import Dim, Node, evaluate
-from retrograd.schedule.explain import facts, results
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.memory.arena import layout
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.explain import facts, results
+from retrograd.schedule.planning.plan import KernelPlan
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,16 @@ from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
 from retrograd.ops.control import Sized, WhileLoop
 from retrograd.ops.leaf import input_node
 from retrograd.schedule.buffer import ALIGNMENT, Buffer
-from retrograd.schedule.build import PlanBuilder
 from retrograd.schedule.control_regions import Memory, flat, hidden_names, length_of, regions_of
 from retrograd.schedule.cost_model import nanoseconds
-from retrograd.schedule.explain import describe, describe_band
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.memory.aliasing import take_inputs
 from retrograd.schedule.memory.arena import ArenaLayout, Lifetime, Time, layout
 from retrograd.schedule.memory.order import freeing_first
 from retrograd.schedule.memory.prefetch import fetch_ahead
 from retrograd.schedule.memory.workspace import work_bytes
+from retrograd.schedule.planning.build import PlanBuilder
+from retrograd.schedule.planning.explain import describe, describe_band
 from retrograd.schedule.shape_checks import Sizes, grows, rounded
 from retrograd.schedule.tiling.groups import WINDOW, TileGroup, make_bands, place_barriers
 from retrograd.schedule.tiling.remat import recompute
@@ -192,6 +192,13 @@ class KernelPlan:
         """Bytes that a call allocates: the arena, the threads' scratch, and the outputs."""
         arena = (placed or self.layout(sizes)).arena + self.scratch.arena * threads + ALIGNMENT
         return arena + sum(evaluate(n, sizes) for n in self._made)
+
+    def arrays(self, sizes: Mapping[str, int]) -> list[tuple[int, str]]:
+        """The bytes of each array that a call makes, and what it is, outputs under their names."""
+        outputs = zip(self.outputs, self.source.outputs, strict=True)
+        made = [*outputs, *((b, b.node) for b in self.temporaries)]
+        known = {**dict.fromkeys(self.hidden, 1), **sizes}
+        return [(evaluate(b.bytes, known), f"{b.kind} {node.describe()}") for b, node in made]
 
     def explain(
         self, sizes: Mapping[str, int] | None = None, measured: Sequence[float] | None = None

@@ -8,12 +8,12 @@ go from step to step as values, rows are found by counting.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from retrograd.codegen import types
 from retrograd.codegen.emit import reduce
 from retrograd.codegen.emit.kernel import KernelEmitter
 from retrograd.codegen.launch_layout import STOPPED
+from retrograd.codegen.program.module_context import ModuleContext
 from retrograd.ir import Dim
 from retrograd.ops.control import Scan
 from retrograd.schedule.buffer import Buffer
@@ -21,9 +21,6 @@ from retrograd.schedule.control_regions import ControlRegion, length_of, regions
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.loop_nest import Store
 from retrograd.schedule.ssa import SSAValue
-
-if TYPE_CHECKING:
-    from retrograd.codegen.module import ModuleEmitter
 
 
 def of_numbers(region: ControlRegion) -> bool:
@@ -39,7 +36,7 @@ def of_numbers(region: ControlRegion) -> bool:
 class RegisterScanEmitter(KernelEmitter):
     """Writes the function of such a scan. `dims` are the sizes that it reads from the block."""
 
-    def __init__(self, module: ModuleEmitter, stoppable: bool) -> None:
+    def __init__(self, module: ModuleContext, stoppable: bool) -> None:
         super().__init__(module.declare, module.machine, light=module.plan.light)
         self.module = module
         self.stoppable = stoppable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from retrograd.ir import Dim, Node, Shape, float32, float64, product
 from retrograd.ops.matmul import DotGeneral, sums_along
-from retrograd.schedule.index_maps import axis_groups
+from retrograd.passes.lowering.axis_groups import axis_groups
 
 # Up to where loops of a contraction's own, which read operands where they are, take less time than
 # the routine, which first copies them; measured.

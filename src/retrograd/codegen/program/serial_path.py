@@ -9,18 +9,15 @@ other, for all rows at once, if there are no more rows than in a block.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from retrograd.codegen.builder import FunctionBuilder
-from retrograd.codegen.emit.control_flow import ControlFlowEmitter
 from retrograd.codegen.launch_layout import LONG_ROWS, STOPPED
+from retrograd.codegen.program.control_flow import ControlFlowEmitter
+from retrograd.codegen.program.module_context import KernelCall, ModuleContext
 from retrograd.ir import Dim
 from retrograd.ops.control import Scan, WhileLoop
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.tiling.groups import EACH, TileGroup
-
-if TYPE_CHECKING:
-    from retrograd.codegen.module import KernelCall, ModuleEmitter
 
 MOST = 100  # kernels
 
@@ -53,7 +50,7 @@ def takes_serial_path(w: FunctionBuilder, most: dict[Dim, int], load: Callable[[
 class SerialEmitter(ControlFlowEmitter):
     """Writes kernels of bands, one after the other, for all rows of each; they have been made."""
 
-    def __init__(self, module: ModuleEmitter, check: int, stoppable: bool) -> None:
+    def __init__(self, module: ModuleContext, check: int, stoppable: bool) -> None:
         super().__init__(module, check, stoppable)
 
     def run(self, kernels: Sequence[Kernel]) -> None:
@@ -74,7 +71,7 @@ class SerialEmitter(ControlFlowEmitter):
             self.leave_if(self.asked_to_stop(), STOPPED)
 
 
-def way_of_region(module: ModuleEmitter, kernel: Kernel, check: int, stoppable: bool) -> str:
+def way_of_region(module: ModuleContext, kernel: Kernel, check: int, stoppable: bool) -> str:
     """The name of a function that goes through a loop so: `f(block)`."""
     w = SerialEmitter(module, check, stoppable)
     w.write_region(kernel)

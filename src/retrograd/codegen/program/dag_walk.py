@@ -13,36 +13,39 @@ makes no difference to what it computes, so the bits are those of a walk on one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from retrograd.codegen.builder import FunctionBuilder
 from retrograd.codegen.emit.compensated_sum import more, settled
 from retrograd.codegen.op_builder import OpBuilder
+from retrograd.codegen.program.region_emitter import RegionEmitter
 from retrograd.codegen.types import convert, literal, load, memory_type, store
 from retrograd.ir import DType, float64
 from retrograd.ops.control import DagScan
 from retrograd.ops.numerics.compensated_sum import BLOCK
+from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import ControlRegion, SlicedBuffer, Walk
 from retrograd.schedule.cost_model import walk_costs
-
-if TYPE_CHECKING:
-    from retrograd.codegen.emit.control_flow import ControlFlowEmitter
-    from retrograd.codegen.emit.parallel_control_flow import ParallelControlFlowEmitter
 
 FILL = "void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 WIDE = 6_000  # nanoseconds of work in a level from which on threads share it
 
 
-def walk(w: ControlFlowEmitter, region: ControlRegion, prim: DagScan) -> None:
+def walk(w: RegionEmitter, region: ControlRegion, prim: DagScan) -> None:
     """Write the walk of one thread."""
     nodes(w, region, prim, "0", w.size(prim.nodes))
 
 
 def walk_together(
-    w: ParallelControlFlowEmitter, region: ControlRegion, prim: DagScan, part: str
+    w: RegionEmitter,
+    region: ControlRegion,
+    prim: DagScan,
+    part: str,
+    own: Sequence[Buffer],
+    drive: Callable[[str], None],
 ) -> None:
     """Write the walk of a thread that shares wide levels with others. `part` is a function that
-    walks through some nodes, from a place in the order of the walk to another."""
+    walks through some nodes, from a place in the order of the walk to another; `drive` writes how
+    a table is run, `own` are buffers of which each thread has one."""
     t = region.walk
     assert t is not None
     n, e = w.size(prim.nodes), w.size(t.edges.type.shape[1])
@@ -52,7 +55,7 @@ def walk_together(
     count = _read(w, order, "0")
     last = w.new(f"sub i64 {count}, 1")
     wide = _least_width(w, region, n, e)
-    table = _level(w, part)
+    table = _level(w, part, own)
     levels = w.open_loop(count, 1, "0", [("i64", "0")])
     done = levels.values[0]  # nodes that are walked through, or left for now
     k = w.new(f"sub i64 {last}, {levels.counter}") if prim.reverse else levels.counter
@@ -68,7 +71,7 @@ def walk_together(
     for place, value in (("{first}", first), ("{nodes}", width)):
         slot = w.new(f"getelementptr i64, ptr %block, i64 {place}")
         w.line(f"store i64 {value}, ptr {slot}, align 8")
-    w.drive(table)
+    drive(table)
     shared = w.block
     w.jump(after)
     w.start_block(after)
@@ -77,7 +80,7 @@ def walk_together(
     _walk_alone(w, part, levels.values[0], n)
 
 
-def _alone(w: ParallelControlFlowEmitter, part: str, n: str) -> None:
+def _alone(w: RegionEmitter, part: str, n: str) -> None:
     """One thread does not look at levels."""
     alone, many = w.label(), w.label()
     w.branch(w.new("icmp eq i64 %threads, 1"), alone, many)
@@ -86,13 +89,13 @@ def _alone(w: ParallelControlFlowEmitter, part: str, n: str) -> None:
     w.start_block(many)
 
 
-def _walk_alone(w: ParallelControlFlowEmitter, part: str, first: str, end: str) -> None:
+def _walk_alone(w: RegionEmitter, part: str, first: str, end: str) -> None:
     """Walk through nodes; leave with what is wrong."""
     code = w.new(f"call i64 @{part}(ptr %block, i64 {first}, i64 {end})")
     w.leave_if(w.new(f"icmp ne i64 {code}, 0"), code)
 
 
-def _level(w: ParallelControlFlowEmitter, part: str) -> str:
+def _level(w: RegionEmitter, part: str, own: Sequence[Buffer]) -> str:
     """The table by which threads share nodes: places in the order, counted from the first one."""
     inner = FunctionBuilder(w.declare)
     slot = inner.new("load i64, ptr %slots, align 8")
@@ -101,10 +104,10 @@ def _level(w: ParallelControlFlowEmitter, part: str) -> str:
     begin, until = (inner.new(f"add i64 {first}, {x}") for x in ("%lo", "%hi"))
     code = inner.new(f"call i64 @{part}(ptr %block, i64 {begin}, i64 {until})")
     inner.line(f"ret i64 {code}")
-    return w.module.level(inner, w.own)
+    return w.module.level(inner, own)
 
 
-def _least_width(w: ParallelControlFlowEmitter, region: ControlRegion, n: str, e: str) -> str:
+def _least_width(w: RegionEmitter, region: ControlRegion, n: str, e: str) -> str:
     """The nodes of a level from which on threads share it, if they have as many edges as others."""
     each, edge = (max(int(cost), 1) for cost in walk_costs(region))
     work = w.new(f"add i64 {w.mul(n, str(each))}, {w.mul(e, str(edge))}")
@@ -112,9 +115,7 @@ def _least_width(w: ParallelControlFlowEmitter, region: ControlRegion, n: str, e
     return w.new(f"add i64 {w.new(f'udiv i64 {w.mul(n, str(WIDE))}, {some}')}, 2")
 
 
-def nodes(
-    w: ControlFlowEmitter, region: ControlRegion, prim: DagScan, begin: str, until: str
-) -> None:
+def nodes(w: RegionEmitter, region: ControlRegion, prim: DagScan, begin: str, until: str) -> None:
     """Write the walk through the nodes from a place in its order to another."""
     t = region.walk
     assert t is not None
@@ -185,7 +186,7 @@ def nodes(
 class _Blocks:
     """The totals of blocks of messages to a node, number by number; see `schedule/loop_nest.py`."""
 
-    def __init__(self, w: ControlFlowEmitter, t: Walk) -> None:
+    def __init__(self, w: RegionEmitter, t: Walk) -> None:
         self.w, self.dtype = w, t.after.type.dtype
         self.count = w.size(t.after.type.size)
         self.totals = [w.load(b) for b in t.blocks]
@@ -246,7 +247,7 @@ class _Blocks:
 class _Rows:
     """An array whose rows a cursor points to."""
 
-    def __init__(self, w: ControlFlowEmitter, row: SlicedBuffer) -> None:
+    def __init__(self, w: RegionEmitter, row: SlicedBuffer) -> None:
         self.w, self.cursor = w, row.row
         self.first, self.stride = w.load(row.whole), w.size(row.row.bytes)
 
@@ -254,7 +255,7 @@ class _Rows:
         self.w.point(self.cursor, _byte(self.w, self.first, self.w.mul(number, self.stride)))
 
 
-def _lists(w: ControlFlowEmitter, order: str, n: str, e: str, reverse: bool) -> tuple[str, str]:
+def _lists(w: RegionEmitter, order: str, n: str, e: str, reverse: bool) -> tuple[str, str]:
     """Where the edges of nodes start in a list of edges, and the list: those into nodes, or out of
     them."""
     one = w.new(f"add i64 {n}, 1")
@@ -265,13 +266,13 @@ def _lists(w: ControlFlowEmitter, order: str, n: str, e: str, reverse: bool) -> 
     return _word(w, order, starts), _word(w, order, listed)
 
 
-def _word(w: ControlFlowEmitter, pointer: str, offset: str) -> str:
+def _word(w: RegionEmitter, pointer: str, offset: str) -> str:
     return w.new(f"getelementptr i64, ptr {pointer}, i64 {offset}")
 
 
-def _byte(w: ControlFlowEmitter, pointer: str, offset: str) -> str:
+def _byte(w: RegionEmitter, pointer: str, offset: str) -> str:
     return w.new(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
 
-def _read(w: ControlFlowEmitter, pointer: str, index: str) -> str:
+def _read(w: RegionEmitter, pointer: str, index: str) -> str:
     return w.new(f"load i64, ptr {_word(w, pointer, index)}, align 8")

@@ -13,7 +13,7 @@ import pytest
 import retrograd as rg
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 
 RNG = np.random.default_rng(3)
 

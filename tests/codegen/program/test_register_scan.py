@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.codegen import module
+from retrograd.codegen.program import module
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from retrograd.errors import LoopLimitError
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
 from retrograd.schedule.control_regions import regions_of
-from retrograd.schedule.plan import KernelPlan
+from retrograd.schedule.planning.plan import KernelPlan
 
 RNG = np.random.default_rng(5)
 W = RNG.normal(size=(300, 300)).astype(np.float32) / 16

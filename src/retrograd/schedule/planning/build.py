@@ -10,16 +10,17 @@ from functools import partial
 
 from retrograd.ir import Graph, Node, Shape, TensorType, TupleType
 from retrograd.ops.identity import Item
-from retrograd.passes.lowering.legalize import legalize
-from retrograd.passes.lowering.libcall import call_kernels
+from retrograd.passes.constants import is_buffer
+from retrograd.passes.pipeline import lowered
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import Memory, item_types, region_kernel, regions_of
-from retrograd.schedule.fusion import LOOPS, Fusion, is_buffer
+from retrograd.schedule.fusion import LOOPS, Fusion
 from retrograd.schedule.horizontal_fusion import FusedMap, buffers_read
 from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.loop_nest import LoopNest, Store, loops_over, mapping
-from retrograd.schedule.lower import NestBuilder, is_map
+from retrograd.schedule.lower import NodeLowering, is_map
+from retrograd.schedule.lower_libcall import call_kernels
 from retrograd.schedule.memory.aliasing import in_place
 from retrograd.schedule.ssa import ScalarBlock
 
@@ -38,7 +39,7 @@ class PlanBuilder:
         memory: Memory,
         light: bool = False,
     ) -> None:
-        self.source, self.graph = graph, legalize(graph, light)
+        self.source, self.graph = graph, lowered(graph, light)
         self.memory = memory
         self.light = light  # see `Plan`
         self.buffers: dict[Node, Buffer] = dict(zip(self.graph.inputs, inputs, strict=True))
@@ -115,13 +116,15 @@ class PlanBuilder:
                 groups[node.shape] = [*near[1 - GROUPS :], home]
                 lowered.append(home)
             elif node.op == "call":
-                fill = NestBuilder(node, self.buffers, partial(self._scratch, node)).copy_of
+                fill = NodeLowering(node, self.buffers, partial(self._scratch, node)).copy_of
                 kernels = call_kernels(node, self.buffers, self._temporary, fill)
                 lowered += kernels
                 for kernel in kernels:
                     made |= dict.fromkeys(kernel.outs, len(lowered) - 1)
             else:
-                lowering = NestBuilder(node, self.buffers, partial(self._scratch, node), self.light)
+                lowering = NodeLowering(
+                    node, self.buffers, partial(self._scratch, node), self.light
+                )
                 nests = lowering.nests()
                 lowered.append(Kernel([node], nests, [buffer, *lowering.spare]))
         for item in lowered:

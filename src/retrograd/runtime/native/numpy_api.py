@@ -16,12 +16,8 @@ from typing import Any
 
 import numpy as np
 
-SORT = "rg_sort_"  # with the code of a dtype: sorts `i32 (ptr start, i64 count, ptr ignored)`
-DTYPES = {
-    f"{SORT}{kind[0]}{bits}": np.dtype(f"{kind}{bits}")
-    for kind in ("float", "int", "uint")
-    for bits in (32, 64)
-}
+from retrograd.codegen.sort.radix import DTYPES
+
 KNOWN = 0x2000000  # the version of the interface: that of NumPy 2
 _VERSION, _OF_DTYPE = 0, 365  # places in NumPy's table
 _UFUNC = 1  # in the other table: what makes a function of elements

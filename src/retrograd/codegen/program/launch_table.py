@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count, groupby
-from typing import TYPE_CHECKING
 
 from retrograd.codegen.builder import FunctionBuilder
-from retrograd.codegen.emit.serial_path import SerialEmitter, limits, takes_serial_path
 from retrograd.codegen.launch_layout import (
     BARRIER,
     CALLS,
@@ -30,51 +28,22 @@ from retrograd.codegen.launch_layout import (
     TILES,
     counted,
 )
+from retrograd.codegen.program.module_context import KernelCall, ModuleContext
+from retrograd.codegen.program.serial_path import SerialEmitter, limits, takes_serial_path
+from retrograd.codegen.program.stop_points import first_overwriting
 from retrograd.ir import Dim
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.cost_model import LONG, nanoseconds
-from retrograd.schedule.kernel import Kernel
-from retrograd.schedule.plan import KernelPlan
-from retrograd.schedule.tiling.groups import EACH, TileGroup
+from retrograd.schedule.tiling.groups import TileGroup
 
-if TYPE_CHECKING:
-    from retrograd.codegen.module import KernelCall, ModuleEmitter
-
-LOOK = 2e6  # nanoseconds that nobody waits for
 SHORT = 100  # kernels of a program that needs no table
 HEAD = "define i64 @run(ptr %block, i64 %thread, i64 %threads, ptr %team) nounwind {"
 DRIVE = "i64 @rg_drive(ptr, i64, ptr, ptr, ptr)"
 
 
-def is_stoppable(plan: KernelPlan) -> bool:
-    """Whether a run may take so long that somebody wants to end it."""
-    if plan.light:
-        return False
-    return bool(plan.graph.dim_names) or plan.endless or plan.nanoseconds({}) >= LONG
-
-
-def takes_long(kernel: Kernel, band: TileGroup) -> bool:
-    """Whether a kernel has so much to do, of a block of rows if there are blocks, that it is to
-    look by itself if the run is to stop."""
-    if band.shared and not band.blocks and band.piece not in (0, EACH):
-        return False  # blocks of about so many rows, whatever the sizes
-    if any(isinstance(b.bytes, Dim) for b in (*kernel.reads, *kernel.outs)):
-        return True
-    return nanoseconds(kernel) >= LOOK * max(band.blocks, 1)
-
-
-def first_overwriting(plan: KernelPlan) -> int:
-    """The number of the first band that overwrites what the caller would want to keep; a run may be
-    stopped until then. -1 where there is none."""
-    taken = {plan.inputs[j] for j in plan.donated.values()}
-    writing = (n for n, band in enumerate(plan.bands) if not taken.isdisjoint(band.writes))
-    return next(writing, -1)
-
-
 class LaunchTable:
     """Writes `run` of a module."""
 
-    def __init__(self, module: ModuleEmitter) -> None:
+    def __init__(self, module: ModuleContext) -> None:
         self.module = module
         self.plan = module.plan
         self.stoppable = module.stoppable

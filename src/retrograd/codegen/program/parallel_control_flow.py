@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from retrograd.codegen.emit.control_flow import ControlFlowEmitter
-from retrograd.codegen.emit.dag_walk import nodes, walk_together
-from retrograd.codegen.emit.serial_path import limits_of_region, takes_serial_path, way_of_region
+from retrograd.codegen.program.control_flow import ControlFlowEmitter
+from retrograd.codegen.program.dag_walk import nodes, walk_together
+from retrograd.codegen.program.module_context import ModuleContext
+from retrograd.codegen.program.serial_path import limits_of_region, takes_serial_path, way_of_region
 from retrograd.ir import Dim
 from retrograd.ops.control import DagScan
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import ControlRegion
 from retrograd.schedule.kernel import Kernel
 from retrograd.schedule.tiling.groups import TileGroup
-
-if TYPE_CHECKING:
-    from retrograd.codegen.module import ModuleEmitter
 
 TEAM = "ptr %block, i64 %threads, ptr %team"  # what such a region is called with
 DRIVE = "i64 @rg_drive(ptr, i64, ptr, ptr, ptr)"
@@ -27,7 +24,7 @@ class ParallelControlFlowEmitter(ControlFlowEmitter):
     the team. Of the buffers in `own` each thread has one, in its scratch memory."""
 
     def __init__(
-        self, module: ModuleEmitter, check: int, stoppable: bool, own: Sequence[Buffer]
+        self, module: ModuleContext, check: int, stoppable: bool, own: Sequence[Buffer]
     ) -> None:
         super().__init__(module, check, stoppable)
         self.own = own
@@ -77,7 +74,7 @@ class ParallelControlFlowEmitter(ControlFlowEmitter):
         inner.line("ret i64 0")
         self.dims |= inner.dims
         part = self.module.function(inner, "ptr %block, i64 %begin, i64 %until")
-        walk_together(self, region, prim, part)
+        walk_together(self, region, prim, part, self.own, self.drive)
 
     def _bands_of(self, kernels: Sequence[Kernel]) -> list[TileGroup]:
         return next(

@@ -9,16 +9,10 @@ which takes a third of the time of gathering.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
-from retrograd.codegen.emit.lane_strides import steps_of
-from retrograd.ir import DType, float32, float64
-
-if TYPE_CHECKING:
-    from retrograd.codegen.emit.kernel import KernelEmitter
-    from retrograd.schedule.ssa import SSAValue
+from retrograd.ir import DType
 
 PIECE = 16  # bytes of a part of a vector within which shuffles are fast
 
@@ -26,37 +20,6 @@ PIECE = 16  # bytes of a part of a vector within which shuffles are fast
 def together(dtype: DType, lanes: int) -> int:
     """How many elements of each row are turned at once."""
     return min(PIECE // dtype.itemsize, lanes)
-
-
-def loop_to_turn(w: KernelEmitter) -> tuple[int, int]:
-    """The loop of a contraction along which what its lanes gather lies side by side, or -1, and how
-    many of its steps to take at once."""
-    nest, last = w.nest, len(w.nest.loops) - 1
-    if nest.op != "dot" or nest.kind == "row" or w.light or w.lanes < PIECE // 4:
-        return -1, 1
-    steps = steps_of(w.uses, last)
-    loads = [v for v in w.uses if v.op == "load" and w.varies(v)]
-    gathered = [v for v in loads if w.strides[v.args[0]] != 1]
-    kinds = {v.dtype for v in gathered}
-    fit = all(steps[v.args[0]] == 1 and isinstance(w.strides[v.args[0]], int) for v in gathered)
-    if not fit or len(kinds) != 1 or not kinds <= {float32, float64}:
-        return -1, 1
-    return last, together(gathered[0].dtype, w.lanes)
-
-
-def columns(w: KernelEmitter, load: SSAValue, row: str) -> list[str]:
-    """What a load reads at so many steps: vectors of the elements at `row` and at the rows after
-    it, then of the elements beside those, and so on. Lanes that do not count have the last row
-    that does."""
-    apart = w.strides[load.args[0]]
-    assert isinstance(apart, int)
-    last = (w.lanes if w.mask is None else w.mask.count("i1 1")) - 1
-    kind = types.memory_type(load.dtype)
-    rows = [
-        w.new(f"getelementptr {kind}, ptr {row}, i64 {min(lane, last) * apart}")
-        for lane in range(w.lanes)
-    ]
-    return transpose_in_registers(w, rows, load.dtype)
 
 
 def transpose_in_registers(w: FunctionBuilder, rows: Sequence[str], dtype: DType) -> list[str]:

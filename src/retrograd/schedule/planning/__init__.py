@@ -1,0 +1,1 @@
+"""Graph to kernel plan: what is built, placed in memory, and told of it."""
