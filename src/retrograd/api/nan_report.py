@@ -11,7 +11,7 @@ from retrograd.eager.lazy_tensor import ConcreteLeaf
 from retrograd.errors import NonFiniteError, OptionError
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import Backward, explorer_document
-from retrograd.ir import Graph, reachable
+from retrograd.ir import Graph, Trait, reachable
 from retrograd.viz import Document
 
 
@@ -23,7 +23,7 @@ def failure_document(error: NonFiniteError) -> Document:
     node = error.node
     if node is None:
         raise OptionError("this error names no node, so there is no graph to show")
-    leaves = [n for n in reachable([node]) if not n.inputs and n.op == "input"]
+    leaves = [n for n in reachable([node]) if not n.inputs and Trait.INPUT in n.prim.traits]
     graph = Graph(leaves, [node], "the first value that is not finite")
     arrays = [x.prim.array for x in leaves if isinstance(x.prim, ConcreteLeaf)]
     with np.errstate(all="ignore"):

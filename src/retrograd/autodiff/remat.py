@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from retrograd.ir import Node, Provenance, made_by, reachable
-from retrograd.ops.remat import After, RegionIn, RegionOut
+from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
 
 Regions = tuple[int, ...]  # around a node, the outermost first
 
@@ -92,10 +92,12 @@ class Recomputation:
 
         members = self._members[region]
         depth = self._around
-        kept = {n.inputs[0]: n for n in members if n.op == "keep" and len(depth[n]) == level}
+        kept = {
+            n.inputs[0]: n for n in members if isinstance(n.prim, Keep) and len(depth[n]) == level
+        }
         for node in members:
             inputs = [copy(x) for x in node.inputs]
-            if node in kept or (node.op == "keep" and len(depth[node]) == level):
+            if node in kept or (isinstance(node.prim, Keep) and len(depth[node]) == level):
                 copies[node] = self._at(kept.get(node, node), level - 1)
             elif len(depth[node]) > level:
                 copies[node] = node.rebuilt(inputs, node)
@@ -109,4 +111,4 @@ class Recomputation:
 
 def has_regions(path: Sequence[Node]) -> bool:
     """Whether a reverse pass over these nodes leaves a region."""
-    return any(node.prim.name == "region_out" for node in path)
+    return any(isinstance(node.prim, RegionOut) for node in path)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.eager.weak_types import is_weak
-from retrograd.ir import Node, TensorType, as_dtype, provenance
+from retrograd.ir import Node, TensorType, Trait, as_dtype, provenance
 from retrograd.ops.leaf import Leaf
 from retrograd.runtime.backend import Array
 
@@ -17,6 +17,7 @@ class ConcreteLeaf(Leaf):
     """A graph input whose value is at hand. Compared by identity."""
 
     name = "input"
+    traits = frozenset({Trait.INPUT, Trait.FREE})
 
     def __init__(self, array: Array, type: TensorType | None = None, freed: bool = False) -> None:
         self.array = array

@@ -23,7 +23,7 @@ from retrograd.eager.trace_buffer import TraceBuffer, remember
 from retrograd.eager.trace_cache import TraceNode, TraceSite
 from retrograd.eager.trace_program import TraceProgram
 from retrograd.errors import RetrogradError
-from retrograd.ir import Node
+from retrograd.ir import Node, Trait
 from retrograd.ops.leaf import input_node
 from retrograd.runtime.backend import Array
 from retrograd.shared import contained
@@ -32,9 +32,6 @@ LONGEST = 8192  # handles on a page, after which the recording is cut whether it
 REPEATS = 16  # how often a recording has to repeat to be cut before
 PERIOD = 128  # the longest period that is looked for
 EXECUTIONS = 8  # after which a page is not continued: it would keep all that was ever on it
-
-# What a gradient does not compute again, but keeps: what takes more time than to store its result.
-KEPT = frozenset(("dot_general", "conv", "max_pool", "max_pool_index", "cumsum", "scatter_add"))
 
 
 def grow_or_split(page: TraceBuffer, operands: Sequence[LazyTensor]) -> bool:
@@ -130,7 +127,7 @@ def _plan(
             if x in seen:
                 continue
             seen.add(x)
-            if x in forward and x.op in KEPT and x not in at_hand:
+            if x in forward and Trait.KEPT in x.prim.traits and x not in at_hand:
                 kept.append(site.form(x))
             elif x not in at_hand:
                 todo.append(x)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from retrograd.autodiff import pullback, seeds
 from retrograd.eager.fast_path import TraceNodeBase
-from retrograd.ir import Node, Provenance, TensorType, full, made_by
+from retrograd.ir import Node, Provenance, TensorType, Trait, full, made_by
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import Leaf
 
@@ -29,6 +29,7 @@ class Slot(Leaf):
     """A graph input that stands for an array of a recording. Compared by identity."""
 
     name = "input"
+    traits = frozenset({Trait.INPUT, Trait.FREE})
 
     def __init__(self, type: TensorType) -> None:
         self.type = type

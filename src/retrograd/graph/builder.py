@@ -11,7 +11,7 @@ from retrograd.eager.lazy_tensor import LazyTensor, leaf
 from retrograd.errors import ShapeError
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.graph.graph import Graph, closed
-from retrograd.ir import Node, TensorType, as_dtype, as_shape
+from retrograd.ir import Node, TensorType, Trait, as_dtype, as_shape
 from retrograd.ops.identity import Alias
 from retrograd.ops.leaf import constant, input_node
 
@@ -71,7 +71,7 @@ class GraphBuilder:
         """Make a value an output of the graph."""
         node = value.node if isinstance(value, LazyTensor) else constant(as_array(value))
         if name:
-            node = (Alias()(node) if node.op == "input" else node).renamed(name)
+            node = (Alias()(node) if Trait.INPUT in node.prim.traits else node).renamed(name)
         self._outputs.append(node)
 
     def graph(self) -> Graph:

@@ -27,7 +27,7 @@ from retrograd.graph.display import show_page
 from retrograd.graph.explorer import Backward, again, explorer_document, with_backward
 from retrograd.ir import Node, TensorType, as_dtype, substitute
 from retrograd.onnx import offered, to_bytes
-from retrograd.ops.assume import ShapeGuards
+from retrograd.ops.assume import Assume, ShapeGuards
 from retrograd.ops.leaf import constant, input_node
 from retrograd.passes import optimize
 from retrograd.passes.after_autodiff import settled, written
@@ -332,7 +332,7 @@ class Graph(ir.Graph):
         become as exact as `1 - erf`; integer overflow and NaN in max pooling are the engine's. What
         the graph assumes of named sizes no engine checks, of which a `UserWarning` tells.
         """
-        for why in dict.fromkeys(n.attrs["why"] for n in self.nodes if n.op == "assume"):
+        for why in dict.fromkeys(n.attrs["why"] for n in self.nodes if isinstance(n.prim, Assume)):
             warnings.warn(f"an ONNX model cannot check that {why}", UserWarning, stacklevel=2)
         write_atomically(path, to_bytes(written(settled(self)), self._weights()), "ONNX model")
 

@@ -38,9 +38,10 @@ from retrograd.ir.node import (
     provenance,
     remade,
 )
-from retrograd.ir.registry import REGISTRY, lookup, register
+from retrograd.ir.registry import REGISTRY, entering, lookup, register
 from retrograd.ir.symbolic_minimum import at_least, symbolic_min
 from retrograd.ir.text import parse_graph, print_graph
+from retrograd.ir.trait import Trait
 from retrograd.ir.types import Shape, TensorType, TupleType, as_shape, spec
 from retrograd.ir.verifier import check_node, nested, verify
 
@@ -59,6 +60,7 @@ __all__ = [
     "Source",
     "Stats",
     "TensorType",
+    "Trait",
     "TupleType",
     "as_dtype",
     "as_shape",
@@ -68,6 +70,7 @@ __all__ = [
     "check_node",
     "declare",
     "at_least",
+    "entering",
     "evaluate",
     "float16",
     "float32",

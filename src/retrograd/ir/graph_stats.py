@@ -7,55 +7,15 @@ graph as it stands, each node computed on its own and stored; a backend that fus
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from retrograd.ir.dim import Dim, evaluate, product
+from retrograd.ir.dim import Dim, evaluate
 from retrograd.ir.node import Nested, Node
+from retrograd.ir.trait import Trait
 from retrograd.ir.types import TensorType, TupleType
 
 Count = int | Dim
-
-# fmt: off
-# Ops that compute nothing: they name, repeat, move or reinterpret.
-_MOVES = frozenset((
-    "input", "constant", "iota", "size_of", "expand", "reshape", "permute", "slice", "pad", "flip",
-    "concat", "gather", "windows", "alias", "item", "stop_gradient", "det", "logabsdet",
-    "pinv", "turn", "eigen_sum", "singular_sum", "lyapunov", "polar", "nuclear_norm",
-    "matrix_function", "region_in", "region_out", "keep", "after", "assume",
-))
-# Elementwise functions that hardware has no single instruction for. They are counted apart: one
-# costs from 5 to 50 additions, depending on the function, the backend and the machine.
-TRANSCENDENTAL = frozenset((
-    "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "logaddexp", "hypot",
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sech2", "asinh",
-    "acosh", "atanh", "erf", "erfc", "sigmoid", "softplus",
-))
-# Reductions and scans: one operation for each element that goes in.
-_PER_INPUT = frozenset((
-    "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all", "argmax",
-    "argmin", "cumsum", "cumprod", "cummax", "cummin", "cumargmax", "cumargmin", "fold",
-))
-# fmt: on
-# Factorisations and what is solved with them, for each matrix of m x n, with k columns in the
-# result, as textbooks count them (Golub, Van Loan: "Matrix Computations"); iterations are guessed.
-_MATRICES: Mapping[str, Callable[[Count, Count, Count], Count]] = {
-    "cholesky": lambda m, n, k: n * n * n // 3,
-    "triangular_solve": lambda m, n, k: n * n * k,
-    "lu": lambda m, n, k: m * n * n - n * n * n // 3,
-    "solve": lambda m, n, k: 2 * n * n * k,
-    "inv": lambda m, n, k: 4 * n * n * n // 3,
-    "qr": lambda m, n, k: 4 * m * n * n - 4 * n * n * n // 3,
-    "complement": lambda m, n, k: 4 * m * m * n,
-    "least_factors": lambda m, n, k: 2 * m * n * n - n * n * n // 3,
-    "least_squares": lambda m, n, k: 4 * m * n * k,
-    "eigh": lambda m, n, k: 9 * n * n * n,
-    "eigvalsh": lambda m, n, k: 4 * n * n * n // 3,
-    "svd": lambda m, n, k: 14 * m * n * k,
-    "svdvals": lambda m, n, k: 4 * m * n * k,
-    "expm": lambda m, n, k: 16 * n * n * n,
-    "cofactor": lambda m, n, k: 2 * n * n * n,
-}
 
 
 @dataclass(frozen=True)
@@ -196,33 +156,11 @@ class _Bytes:
 
 def _work(node: Node) -> tuple[str, Count]:
     """The kind and number of operations of one node."""
-    op = node.op
-    if op in _MOVES:
+    prim = node.prim
+    if Trait.FREE in prim.traits:
         return "flops", 0
-    if op in TRANSCENDENTAL:
-        return "transcendentals", node.type.size
-    if op in ("logsumexp", "logcumsumexp"):
-        return "transcendentals", node.inputs[0].type.size
-    if op == "dot_general":
-        a, contracted = node.inputs[0], node.attrs["a_contract"]
-        return "flops", 2 * node.type.size * product(a.shape[i] for i in contracted)
-    if op == "conv":
-        return "flops", 2 * node.type.size * product(node.inputs[1].shape[1:])
-    if op in ("max_pool", "max_pool_index"):
-        return "flops", node.type.size * product(node.attrs["sizes"])
-    if op in _MATRICES:
-        *lead, m, n = node.inputs[0].shape
-        columns = node.shape[-1] if node.type.rank else 0
-        return "flops", product(lead) * _MATRICES[op](m, n, columns)
-    if op in _PER_INPUT:
-        return "flops", node.inputs[0].type.size
-    if op == "linear_scan":
-        return "flops", 2 * node.type.size
-    if op == "scatter_set":
-        return "flops", 0
-    if op.startswith("scatter_"):
-        return "flops", node.inputs[2].type.size
-    return "flops", node.type.size
+    kind = "transcendentals" if Trait.TRANSCENDENTAL in prim.traits else "flops"
+    return kind, prim.flops(node.type, *[x.type for x in node.inputs])
 
 
 def _peak(graph: Nested, bytes_of: _Bytes, sizes: Mapping[str, int]) -> Count:

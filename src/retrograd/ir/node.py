@@ -22,6 +22,7 @@ from retrograd.ir.dim import Dim, evaluate
 from retrograd.ir.dtype import DType
 from retrograd.ir.record import record
 from retrograd.ir.registry import REGISTRY, lookup, register
+from retrograd.ir.trait import Traits
 from retrograd.ir.types import Shape, TensorType
 from retrograd.shared import lock
 
@@ -155,6 +156,7 @@ class Op:
     name: str
     arity: int | None = None  # None: any number of inputs
     value_inputs: int | None = None  # how many of them the value depends on; None: on all
+    traits: Traits = frozenset()  # what passes and backends may rely on
     remark: str = ""  # what the text of a graph does not hold of it, said there as a comment
 
     @property
@@ -201,6 +203,11 @@ class Op:
     def infer(self, *types: TensorType) -> TensorType:
         """The result's type; raises `ShapeError` or `DTypeError` naming the op and the types."""
         raise NotImplementedError(f"{self.name} has no type inference")
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        """Additions, products, comparisons, ...: how many for inputs of these types; where the op
+        has the trait `TRANSCENDENTAL`, evaluations of functions."""
+        return result.size
 
     def reference(self, *arrays: Any) -> Any:
         """The meaning of the op, in NumPy."""

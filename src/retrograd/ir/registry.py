@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from retrograd.errors import FormatError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 REGISTRY: dict[str, Callable[..., Any]] = {}
 
@@ -23,3 +25,24 @@ def lookup(name: str) -> Callable[..., Any]:
         return REGISTRY[name]
     except KeyError:
         raise FormatError(f"there is no op named {name!r}") from None
+
+
+def entering(table: dict[str, Any]) -> Callable[..., Callable[[F], F]]:
+    """A decorator that enters a function in a table for the ops that it is given: by their classes,
+    and elementwise ops, which share one, themselves. The table is looked up by `node.op`.
+
+    >>> table = {}
+    >>> lowers = entering(table)
+    """
+
+    def on(*ops: Any) -> Callable[[F], F]:
+        def enter(f: F) -> F:
+            for op in ops:
+                if op.name in table:
+                    raise ValueError(f"there is a rule for {op.name!r} already")
+                table[op.name] = f
+            return f
+
+        return enter
+
+    return on

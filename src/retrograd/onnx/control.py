@@ -12,6 +12,20 @@ from retrograd.onnx.elementwise import FORMULAS, OnnxNumbers, nan
 from retrograd.onnx.shape import LAST
 from retrograd.onnx.write import values_of
 from retrograd.onnx.writer import OnnxWriter, rule
+from retrograd.ops.control.cond import Cond
+from retrograd.ops.control.dynamic_size import Sized
+from retrograd.ops.control.scan import Scan
+from retrograd.ops.control.while_loop import WhileLoop
+from retrograd.ops.scan import (
+    CumArgMax,
+    CumArgMin,
+    CumMax,
+    CumMin,
+    CumProd,
+    CumSum,
+    LinearScan,
+    LogCumSumExp,
+)
 
 Typed = tuple[DType, Any]
 
@@ -26,7 +40,7 @@ def _named(w: OnnxWriter, types: Sequence[TensorType], kind: str) -> tuple[list[
     return names, [w.info(n, t.dtype, t.shape) for n, t in zip(names, types, strict=True)]
 
 
-@rule("cond")
+@rule(Cond)
 def cond(w: OnnxWriter, node: Node, names: list[str]) -> list[str]:
     chosen, *operands = names
     branches = []
@@ -39,7 +53,7 @@ def cond(w: OnnxWriter, node: Node, names: list[str]) -> list[str]:
     return [results] if n == 1 else list(results)
 
 
-@rule("sized")
+@rule(Sized)
 def sized(w: OnnxWriter, node: Node, names: list[str]) -> list[str]:
     """The body stands where the operation is; its size is the value of the first input."""
     size, *operands = names
@@ -93,7 +107,7 @@ def _turned(w: OnnxWriter, x: str) -> str:
     return w.slice(x, (-1,), (LAST,), [0], [-1])
 
 
-@rule("scan")
+@rule(Scan)
 def scan(w: OnnxWriter, node: Node, names: list[str]) -> list[str]:
     p, body = node.attrs, node.attrs["body"]
     if not body.outputs:
@@ -110,7 +124,7 @@ def scan(w: OnnxWriter, node: Node, names: list[str]) -> list[str]:
     return repeated(w, p["length"], starts, through, given, step, p["reverse"])
 
 
-@rule("while_loop")
+@rule(WhileLoop)
 def while_loop(w: OnnxWriter, node: Node, names: list[str]) -> list[str]:
     """A loop that takes too many steps ends after `most`: ONNX has no way to refuse."""
     p, body, test = node.attrs, node.attrs["body"], node.attrs["test"]
@@ -175,7 +189,7 @@ def _filled(w: OnnxWriter, node: Node, value: Any, dtype: DType) -> OnnxNumbers:
     )
 
 
-@rule("cumsum")
+@rule(CumSum)
 def cumsum(w: OnnxWriter, node: Node, names: list[str]) -> str:
     dtype = node.dtype
     wide = float32 if dtype.is_half else int64 if dtype.is_integer else dtype
@@ -183,7 +197,7 @@ def cumsum(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.cast(w.emit("CumSum", x, axis, reverse=int(node.attrs["reverse"])), wide, dtype)
 
 
-@rule("cumprod", "cummax", "cummin", "logcumsumexp", "linear_scan")
+@rule(CumProd, CumMax, CumMin, LogCumSumExp, LinearScan)
 def running(w: OnnxWriter, node: Node, names: list[str]) -> str:
     dtype = float32 if node.dtype.is_half else node.dtype
     inputs = [OnnxNumbers(w, n, node.dtype).cast(dtype) for n in names]
@@ -220,7 +234,7 @@ def _spoiled(y: OnnxNumbers, a: OnnxNumbers, b: OnnxNumbers) -> OnnxNumbers:
     return (nan(a) | nan(b)).where(np.nan, y) if y.dtype.kind == "float" else y
 
 
-@rule("cumargmax", "cumargmin")
+@rule(CumArgMax, CumArgMin)
 def attained(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """The state is the extremum so far and its place; the first place begins it."""
     before = node.inputs[0].dtype
@@ -232,7 +246,7 @@ def attained(w: OnnxWriter, node: Node, names: list[str]) -> str:
     if others:
         counter = w.emit("Unsqueeze", counter, w.ints(others))
     at = OnnxNumbers(w, w.emit("Expand", counter, w.shape(node.shape)), int64)
-    top = node.op == "cumargmax"
+    top = isinstance(node.prim, CumArgMax)
 
     def step(best: OnnxNumbers, place: OnnxNumbers, value: OnnxNumbers, here: OnnxNumbers) -> Any:
         better = value.above(best) if top else value.below(best)

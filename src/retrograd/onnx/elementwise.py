@@ -16,6 +16,7 @@ import numpy as np
 
 from retrograd.ir import DType, Node, bool_, float32, float64, int64, uint8, uint16, uint32, uint64
 from retrograd.onnx.writer import RULES, OnnxWriter, rule
+from retrograd.ops.elementwise import ELEMENTWISE, Cast, Elementwise
 
 # Ops that are an operator of ONNX, for all their dtypes but those that `_widened` names.
 SAME = {
@@ -102,10 +103,45 @@ Formula = Callable[..., OnnxNumbers]
 FORMULAS: dict[str, Formula] = {}
 
 
+def elementwise(w: OnnxWriter, node: Node, names: list[str]) -> str:
+    """One op, by its table; the dtypes that ONNX's operator does not take go by way of another."""
+    op, dtype = node.op, node.inputs[-1].dtype
+    if dtype is bool_ and op in LOGIC:
+        return str(w.emit(LOGIC[op], *names))
+    if dtype is bool_ and op == "bitwise_not":
+        return str(w.emit("Not", *names))
+    if op in LESS:
+        via = uint8 if dtype is bool_ else float32 if dtype.is_half else dtype
+        return str(w.emit(LESS[op], *[w.cast(x, dtype, via) for x in names]))
+    if op in BITS:
+        return str(w.emit(BITS[op], *names))
+    if op == "bitwise_not":
+        return str(w.emit("BitwiseNot", *names))
+    inputs = [OnnxNumbers(w, n, x.dtype) for n, x in zip(names, node.inputs, strict=True)]
+    if dtype.is_half and op not in ("select", "eq", "ne"):
+        inputs = [x.cast(float32) for x in inputs]
+    if op in SAME:
+        y = inputs[0].of(SAME[op], *inputs[1:], dtype=bool_ if node.dtype is bool_ else None)
+    else:
+        y = FORMULAS[op](*inputs)
+        y.dtype = bool_ if node.dtype is bool_ else y.dtype
+    return y.cast(node.dtype).name
+
+
 def formula(f: Formula) -> Formula:
     """Say how the op of this function's name is written."""
-    FORMULAS[f.__name__.rstrip("_")] = f
-    return f
+    return formula_of(ELEMENTWISE[f.__name__.rstrip("_")])(f)
+
+
+def formula_of(op: Elementwise) -> Callable[[Formula], Formula]:
+    """Say how an op is written."""
+
+    def enter(f: Formula) -> Formula:
+        FORMULAS[op.name] = f
+        RULES[op.name] = elementwise
+        return f
+
+    return enter
 
 
 # fmt: off
@@ -290,32 +326,7 @@ def _shifted(a: OnnxNumbers, b: OnnxNumbers, direction: str) -> OnnxNumbers:
     return outside.where(0, y.cast(a.dtype))
 
 
-def elementwise(w: OnnxWriter, node: Node, names: list[str]) -> str:
-    """One op, by its table; the dtypes that ONNX's operator does not take go by way of another."""
-    op, dtype = node.op, node.inputs[-1].dtype
-    if dtype is bool_ and op in LOGIC:
-        return str(w.emit(LOGIC[op], *names))
-    if dtype is bool_ and op == "bitwise_not":
-        return str(w.emit("Not", *names))
-    if op in LESS:
-        via = uint8 if dtype is bool_ else float32 if dtype.is_half else dtype
-        return str(w.emit(LESS[op], *[w.cast(x, dtype, via) for x in names]))
-    if op in BITS:
-        return str(w.emit(BITS[op], *names))
-    if op == "bitwise_not":
-        return str(w.emit("BitwiseNot", *names))
-    inputs = [OnnxNumbers(w, n, x.dtype) for n, x in zip(names, node.inputs, strict=True)]
-    if dtype.is_half and op not in ("select", "eq", "ne"):
-        inputs = [x.cast(float32) for x in inputs]
-    if op in SAME:
-        y = inputs[0].of(SAME[op], *inputs[1:], dtype=bool_ if node.dtype is bool_ else None)
-    else:
-        y = FORMULAS[op](*inputs)
-        y.dtype = bool_ if node.dtype is bool_ else y.dtype
-    return y.cast(node.dtype).name
-
-
-@rule("cast")
+@rule(Cast)
 def cast(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """ONNX leaves open what becomes of numbers that the integer dtype cannot hold."""
     before, after = node.inputs[0].dtype, node.dtype
@@ -335,4 +346,5 @@ def cast(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return low.where(ends.min, high.where(ends.max, inside)).name
 
 
-RULES.update(dict.fromkeys([*SAME, *LESS, *BITS, "bitwise_not", *FORMULAS], elementwise))
+NAMES = dict.fromkeys((*SAME, *LESS, *BITS, "bitwise_not", *FORMULAS))
+rule(*(ELEMENTWISE[name] for name in NAMES if name not in RULES))(elementwise)

@@ -10,11 +10,11 @@ from retrograd.ir import DType, Node, Shape, bool_, float32, int32, int64, uint8
 from retrograd.onnx.elementwise import OnnxNumbers, nan
 from retrograd.onnx.shape import expanded, places
 from retrograd.onnx.writer import OnnxWriter, rule
-
-REDUCTIONS = {
-    "scatter_add": "add", "scatter_set": "none", "scatter_mul": "mul",
-    "scatter_max": "max", "scatter_min": "min",
-}  # fmt: skip
+from retrograd.ops.index import Gather, ScatterAdd
+from retrograd.ops.random.threefry import RandomBits
+from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
+from retrograd.ops.sort import ArgSort, SearchSorted, Sort
+from retrograd.ops.windows import Fold
 
 
 def _front(w: OnnxWriter, x: str, rank: int, shared: int, axis: int) -> str:
@@ -23,7 +23,7 @@ def _front(w: OnnxWriter, x: str, rank: int, shared: int, axis: int) -> str:
     return w.transpose(x, [*range(shared), axis, *rest])
 
 
-@rule("gather")
+@rule(Gather)
 def gather(w: OnnxWriter, node: Node, names: list[str]) -> str:
     x, index = node.inputs
     axis, shared = node.attrs["axis"], node.attrs["shared"]
@@ -42,14 +42,15 @@ def gather(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.transpose(y, perm)
 
 
-@rule(*REDUCTIONS)
+@rule(ScatterAdd, ScatterSet, ScatterMul, ScatterMax, ScatterMin)
 def scatter(w: OnnxWriter, node: Node, names: list[str]) -> str:
+    kind = "none" if isinstance(node.prim, ScatterSet) else node.op.removeprefix("scatter_")
     x, index, _ = node.inputs
     axis, shared = node.attrs["axis"], node.attrs["shared"]
     dtype, wide = node.dtype, float32 if node.dtype.is_half else node.dtype
     at = w.cast(names[1], index.dtype, int64)
     y = scattered(
-        w, REDUCTIONS[node.op], w.cast(names[0], dtype, wide), at,
+        w, kind, w.cast(names[0], dtype, wide), at,
         w.cast(names[2], dtype, wide), x.shape, index.shape, axis, shared,
     )  # fmt: skip
     return w.cast(y, wide, dtype)
@@ -80,7 +81,7 @@ def scattered(
     return w.transpose(y, [perm.index(i) for i in range(rank)])
 
 
-@rule("fold")
+@rule(Fold)
 def fold(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """Axis by axis: windows of one axis are added up where they lie."""
     p, x = node.attrs, node.inputs[0]
@@ -134,19 +135,19 @@ def sorted_places(
     return _order(w, x, axis, size, descending)
 
 
-@rule("sort", "argsort")
+@rule(Sort, ArgSort)
 def sort(w: OnnxWriter, node: Node, names: list[str]) -> str:
     x, axis = node.inputs[0], node.attrs["axis"]
     value = OnnxNumbers(w, names[0], x.dtype)
     size, rank = w.size(x.shape[axis]), x.type.rank
     at = sorted_places(w, value, axis, rank, size, node.attrs["descending"])
-    if node.op == "sort":
+    if not isinstance(node.prim, ArgSort):
         return _along(value, at, axis, rank).name
     count = node.attrs["count"]
     return at.name if count == -1 else w.slice(at.name, (0,), (count,), [axis], [1])
 
 
-@rule("searchsorted")
+@rule(SearchSorted)
 def searchsorted(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """By counting, which asks every element."""
     row, values = node.inputs
@@ -168,7 +169,7 @@ def searchsorted(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return str(w.emit("ReduceSum", before.cast(int64).name, w.ints([-1]), keepdims=0))
 
 
-@rule("random_bits")
+@rule(RandomBits)
 def random_bits(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """Threefry-2x32-20 in int64, of which the low 32 bits count: few engines add uint32."""
     shape: Shape = node.attrs["shape"]

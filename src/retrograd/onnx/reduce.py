@@ -13,6 +13,20 @@ from retrograd.ir import DType, Node, Shape, bool_, float32, int32, int64, uint8
 from retrograd.onnx.elementwise import OnnxNumbers, nan
 from retrograd.onnx.shape import framed, windows_of
 from retrograd.onnx.writer import OnnxWriter, rule
+from retrograd.ops.conv import Conv
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.pool import MaxPool, MaxPoolIndex
+from retrograd.ops.reduce import (
+    ArgMax,
+    ArgMin,
+    LogSumExp,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+)
 
 
 def _summed(dtype: DType) -> DType:
@@ -37,19 +51,19 @@ def _reduced(w: OnnxWriter, kind: str, x: str, axes: Sequence[int], keep: int = 
     return str(w.emit(kind, x, w.ints(axes), keepdims=keep))
 
 
-@rule("reduce_sum", "reduce_prod")
+@rule(ReduceSum, ReduceProd)
 def add_up(w: OnnxWriter, node: Node, names: list[str]) -> str:
-    kind = "ReduceSum" if node.op == "reduce_sum" else "ReduceProd"
+    kind = "ReduceSum" if isinstance(node.prim, ReduceSum) else "ReduceProd"
     dtype = node.dtype
     wide = _summed(dtype)
     y = _reduced(w, kind, w.cast(names[0], dtype, wide), node.attrs["axes"])
     return w.cast(y, wide, dtype)
 
 
-@rule("reduce_max", "reduce_min")
+@rule(ReduceMax, ReduceMin)
 def extremum(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """A NaN among the elements is the result; ONNX leaves that open."""
-    kind = "ReduceMax" if node.op == "reduce_max" else "ReduceMin"
+    kind = "ReduceMax" if isinstance(node.prim, ReduceMax) else "ReduceMin"
     axes, dtype = node.attrs["axes"], node.dtype
     x = OnnxNumbers(w, names[0], dtype).cast(_ordered(dtype))
     y = OnnxNumbers(w, _reduced(w, kind, x.name, axes), x.dtype)
@@ -59,16 +73,16 @@ def extremum(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return y.cast(dtype).name
 
 
-@rule("reduce_any", "reduce_all")
+@rule(ReduceAny, ReduceAll)
 def logic(w: OnnxWriter, node: Node, names: list[str]) -> str:
     x = OnnxNumbers(w, names[0], bool_)
-    x = x if node.op == "reduce_any" else ~x
+    x = ~x if isinstance(node.prim, ReduceAll) else x
     total = _reduced(w, "ReduceSum", x.cast(int64).name, node.attrs["axes"])
     y = OnnxNumbers(w, total, int64).above(0)
-    return y.name if node.op == "reduce_any" else (~y).name
+    return (~y).name if isinstance(node.prim, ReduceAll) else y.name
 
 
-@rule("logsumexp")
+@rule(LogSumExp)
 def logsumexp(w: OnnxWriter, node: Node, names: list[str]) -> str:
     axes, dtype = node.attrs["axes"], node.dtype
     x = OnnxNumbers(w, names[0], dtype)
@@ -85,10 +99,10 @@ def logsumexp(w: OnnxWriter, node: Node, names: list[str]) -> str:
     )
 
 
-@rule("argmax", "argmin")
+@rule(ArgMax, ArgMin)
 def argument(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """The first NaN counts as the extremum: where there is one, the flags are searched instead."""
-    kind = "ArgMax" if node.op == "argmax" else "ArgMin"
+    kind = "ArgMin" if isinstance(node.prim, ArgMin) else "ArgMax"
     axis, dtype = node.attrs["axis"], node.inputs[0].dtype
     x = OnnxNumbers(w, names[0], dtype)
     x = x.cast(uint8) if dtype is bool_ else x.cast(_ordered(dtype))
@@ -100,7 +114,7 @@ def argument(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return spoiled.where(flags.of("ArgMax", axis=axis, keepdims=0, dtype=int64), y).name
 
 
-@rule("dot_general")
+@rule(DotGeneral)
 def dot_general(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """`MatMul` where one axis is contracted and each side has one of its own, else `Einsum`."""
     a, b = node.inputs
@@ -128,7 +142,7 @@ def dot_general(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.cast(w.emit("Einsum", x, y, equation=equation), wide, dtype)
 
 
-@rule("conv")
+@rule(Conv)
 def conv(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """Zeros between and around the elements are put there first: ONNX has them in no `Conv` of its
     own, or only as fixed numbers. Integers are multiplied window by window."""
@@ -170,14 +184,14 @@ def _products(w: OnnxWriter, node: Node, x: str, kernel: str) -> str:
     return w.reshape(y, node.shape)
 
 
-@rule("max_pool", "max_pool_index")
+@rule(MaxPool, MaxPoolIndex)
 def max_pool(w: OnnxWriter, node: Node, names: list[str]) -> str:
     """`MaxPool`, of which ONNX leaves open what it makes of NaN, where that fits; else windows,
     then their maxima. An element of the padding is less than any other."""
     p, x = node.attrs, node.inputs[0]
     rank = len(p["sizes"])
     lead = x.type.rank - rank
-    if node.op == "max_pool" and lead == 2 and x.dtype.is_float:
+    if isinstance(node.prim, MaxPool) and lead == 2 and x.dtype.is_float:
         return w.in_float32(x.dtype, lambda v: str(w.emit(
             "MaxPool", v, kernel_shape=p["sizes"], strides=p["strides"], dilations=p["dilations"],
             pads=[*p["low"], *p["high"]])), names[0])  # fmt: skip
@@ -206,7 +220,7 @@ def max_pool(w: OnnxWriter, node: Node, names: list[str]) -> str:
         )
         top = any_nan.above(0).where(math.nan, top)
         best = any_nan.above(0).where(spoiled, best)
-    if node.op == "max_pool":
+    if isinstance(node.prim, MaxPool):
         flat = OnnxNumbers(w, w.emit("Squeeze", top.name, w.ints([axis])), dtype)
         return flat.cast(x.dtype).name
     ones = w.emit("Expand", w.constant(np.int32(1)), w.shape(x.shape))

@@ -8,22 +8,28 @@ import numpy as np
 
 from retrograd.ir import Dim, Node, Shape, int64
 from retrograd.onnx.writer import OnnxWriter, rule
+from retrograd.ops.assume import Assume
+from retrograd.ops.identity import Alias, Item, StopGradient
+from retrograd.ops.leaf import Constant, Iota, SizeOf
+from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
+from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
+from retrograd.ops.windows import Windows
 
 LAST = np.iinfo(np.int64).min  # where a slice that goes backwards ends
 
 
-@rule("stop_gradient", "alias", "region_in", "region_out", "keep", "after", "assume")
+@rule(StopGradient, Alias, RegionIn, RegionOut, Keep, After, Assume)
 def same(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return names[0]
 
 
-@rule("item")
+@rule(Item)
 def item(w: OnnxWriter, node: Node, names: list[str]) -> str:
     results = w.values[node.inputs[0]]
     return results[node.attrs["index"]]
 
 
-@rule("constant")
+@rule(Constant)
 def constant(w: OnnxWriter, node: Node, names: list[str]) -> str:
     value, shape = node.attrs["value"], node.shape
     w.code(node.dtype)
@@ -32,14 +38,14 @@ def constant(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return str(w.emit("Expand", w.constant(value), w.shape(shape)))
 
 
-@rule("iota")
+@rule(Iota)
 def iota(w: OnnxWriter, node: Node, names: list[str]) -> str:
     shape, axis = node.shape, node.attrs["axis"]
     counter = w.cast(w.counter(shape[axis]), int64, node.dtype)
     return expanded(w, counter, shape, [i for i in range(len(shape)) if i != axis])
 
 
-@rule("size_of")
+@rule(SizeOf)
 def size_of(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.cast(w.scalar(node.attrs["size"]), int64, node.dtype)
 
@@ -51,22 +57,22 @@ def expanded(w: OnnxWriter, x: str, shape: Shape, axes: Sequence[int]) -> str:
     return str(w.emit("Expand", x, w.shape(shape)))
 
 
-@rule("expand")
+@rule(Expand)
 def expand(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return expanded(w, names[0], node.shape, node.attrs["axes"])
 
 
-@rule("reshape")
+@rule(Reshape)
 def reshape(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.reshape(names[0], node.shape)
 
 
-@rule("permute")
+@rule(Permute)
 def permute(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.transpose(names[0], node.attrs["perm"])
 
 
-@rule("slice")
+@rule(Slice)
 def slice_(w: OnnxWriter, node: Node, names: list[str]) -> str:
     starts, steps = node.attrs["starts"], node.attrs["steps"]
     stops = [a + n * s for a, n, s in zip(starts, node.shape, steps, strict=True)]
@@ -78,7 +84,7 @@ def slice_(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.slice(names[0], tuple(picked[0]), tuple(picked[1]), axes, picked[2])
 
 
-@rule("flip")
+@rule(Flip)
 def flip(w: OnnxWriter, node: Node, names: list[str]) -> str:
     axes = node.attrs["axes"]
     if not axes:
@@ -86,12 +92,12 @@ def flip(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return w.slice(names[0], (-1,) * len(axes), (LAST,) * len(axes), axes, [-1] * len(axes))
 
 
-@rule("concat")
+@rule(Concat)
 def concat(w: OnnxWriter, node: Node, names: list[str]) -> str:
     return str(w.emit("Concat", *names, axis=node.attrs["axis"]))
 
 
-@rule("pad")
+@rule(Pad)
 def pad(w: OnnxWriter, node: Node, names: list[str]) -> str:
     a, shape = node.attrs, node.inputs[0].shape
     return framed(w, names[0], names[1], shape, a["low"], a["high"], a["interior"])
@@ -145,7 +151,7 @@ def _spread(
     return w.slice(x, (0,), (size,), [axis], [1]), size
 
 
-@rule("windows")
+@rule(Windows)
 def windows(w: OnnxWriter, node: Node, names: list[str]) -> str:
     a, x = node.attrs, node.inputs[0]
     lead = x.type.rank - len(a["sizes"])

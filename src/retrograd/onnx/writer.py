@@ -8,24 +8,16 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import BackendError
-from retrograd.ir import Dim, DType, Node, Shape, float32
+from retrograd.ir import Dim, DType, Node, Shape, entering, float32
 
 OPSET = 20  # of the default domain: the first with a Gelu, IsNaN and ReduceMax of all dtypes
 IR_VERSION = 10
 
 Rule = Callable[["OnnxWriter", Node, list[str]], "str | list[str]"]
+# `@rule(Conv)` says how ops are written: from the names of the inputs to the name of the result, or
+# to a list of them.
 RULES: dict[str, Rule] = {}
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Say how the ops of these names are written: from the names of the inputs to the name of the
-    result, or to a list of them."""
-
-    def add(f: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, f))
-        return f
-
-    return add
+rule = entering(RULES)
 
 
 class Shared:

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from retrograd.context_setting import Setting
 from retrograd.errors import ShapeError, TraceError
-from retrograd.ir import Dim, Node, Source, TensorType, declare, lowest
+from retrograd.ir import Dim, Node, Source, TensorType, Trait, declare, lowest
 from retrograd.ir.dim import COMPARED, REMEDY
 from retrograd.ir.source import user_source
 from retrograd.ops.identity import IdentityOp
@@ -35,6 +35,7 @@ class Assume(IdentityOp):
     `why` is the error, to which the values are added."""
 
     name = "assume"
+    traits = IdentityOp.traits | {Trait.SIZED}
     left: int | Dim
     relation: str
     right: int | Dim

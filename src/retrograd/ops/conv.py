@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, bool_, declare, product
 from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.numerics.summation import PRODUCTS
 from retrograd.ops.shape import Flip, fail, permute, reshape
@@ -31,6 +31,7 @@ class Conv(Op):
     """
 
     name = "conv"
+    traits = frozenset({Trait.EXPENSIVE, Trait.KEPT, Trait.SIZED})
     arity = 2
     strides: tuple[int, ...]
     low: Shape
@@ -68,6 +69,9 @@ class Conv(Op):
         check_spatial(self, x, x.shape[2:])
         outs = placed(self, x, self.full(x.shape), w.shape[2:], self.strides, self.w_dilation)
         return x.with_shape((x.shape[0], w.shape[0], *outs))
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        return 2 * result.size * product(types[1].shape[1:])
 
     def full(self, shape: Shape) -> Shape:
         """The axes of x with zeros between and around their elements."""

@@ -17,7 +17,7 @@ Half precision is computed in float32 and rounded once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,14 @@ from retrograd.ir import (
     Node,
     Op,
     TensorType,
+    Trait,
     bool_,
     declare,
     float64,
     full,
     register,
 )
+from retrograd.ir.trait import Traits
 from retrograd.ops import even
 from retrograd.ops.complex import complex_, imag, real
 from retrograd.ops.identity import StopGradient
@@ -48,8 +50,11 @@ NUMBER, BITS, ANY = FLOAT + INTEGER, BOOLEAN + INTEGER, BOOLEAN + FLOAT + INTEGE
 # Real functions that go on into the plane, and choices; others are written with the parts.
 COMPLEX = ("complex",)
 FIELD = FLOAT + COMPLEX
-# Ops that are smooth of `|x|` where x is 0 (`ops/even.py`).
-EVEN = ("mul", "pow", "abs", "cos", "cosh", "sech2", "j0")
+# Traits of the lines below.
+CHEAP, HANDS_ON, COMMUTATIVE = Trait.CHEAP, Trait.HANDS_ON, Trait.COMMUTATIVE
+ROUNDED_ONCE, UNROUNDED, REAL_LINEAR = Trait.ROUNDED_ONCE, Trait.UNROUNDED, Trait.REAL_LINEAR
+PRODUCT, EVEN = Trait.PRODUCT, Trait.EVEN
+DIVISION, TRANSCENDENTAL = Trait.DIVISION, Trait.TRANSCENDENTAL
 
 
 class Elementwise(Op):
@@ -62,8 +67,10 @@ class Elementwise(Op):
         derivatives: Sequence[Derivative],
         kinds: Sequence[str],
         result: DType | None = None,
+        traits: Iterable[Trait] = (),
     ) -> None:
         self.name = name
+        self.traits = frozenset(traits)
         self.arity = len(derivatives)
         self.derivatives = tuple(derivatives)
         self.kinds = kinds
@@ -158,15 +165,22 @@ def add_elementwise(op: Elementwise) -> Elementwise:
     return op
 
 
+def traits_of(name: str) -> Traits:
+    """The traits of the elementwise op of this name, of which the scalars of a kernel are named."""
+    op = ELEMENTWISE.get(name)
+    return frozenset() if op is None else op.traits
+
+
 def unary(
     name: str,
     reference: Callable[..., Any],
     derivative: Derivative = None,
     kinds: Sequence[str] = FLOAT,
     result: DType | None = None,
+    traits: Sequence[Trait] = (),
 ) -> Elementwise:
-    cls = Even if name in EVEN else Elementwise
-    return add_elementwise(cls(name, reference, (derivative,), kinds, result))
+    cls = Even if EVEN in traits else Elementwise
+    return add_elementwise(cls(name, reference, (derivative,), kinds, result, traits))
 
 
 def binary(
@@ -176,13 +190,20 @@ def binary(
     db: Derivative = None,
     kinds: Sequence[str] = NUMBER,
     result: DType | None = None,
+    traits: Sequence[Trait] = (),
 ) -> Elementwise:
-    cls = Even if name in EVEN else Elementwise
-    return add_elementwise(cls(name, reference, (da, db), kinds, result))
+    cls = Even if EVEN in traits else Elementwise
+    return add_elementwise(cls(name, reference, (da, db), kinds, result, traits))
 
 
-def compare(name: str, reference: Callable[..., Any], kinds: Sequence[str] = ANY) -> Elementwise:
-    return add_elementwise(Elementwise(name, reference, (None, None), kinds, bool_))
+def compare(
+    name: str,
+    reference: Callable[..., Any],
+    kinds: Sequence[str] = ANY,
+    traits: Sequence[Trait] = (),
+) -> Elementwise:
+    traits = (CHEAP, ROUNDED_ONCE, UNROUNDED, *traits)
+    return add_elementwise(Elementwise(name, reference, (None, None), kinds, bool_, traits))
 
 
 # Rules name ops that are declared on a later line.
@@ -206,114 +227,146 @@ copysign: Elementwise
 # Products that a zero cotangent absorbs. Where it does they do not depend on `b`, hence the third,
 # which a zero on either side absorbs and which is its own derivative.
 zmul = binary("zmul", lambda a, b: np.where(a == 0, a, a * b),
-              lambda g, y, a, b: zmul(g, b), lambda g, y, a, b: zzmul(g, a), FIELD)
+              lambda g, y, a, b: zmul(g, b), lambda g, y, a, b: zzmul(g, a), FIELD,
+              traits=(ROUNDED_ONCE, PRODUCT))
 zdiv = binary("zdiv", lambda a, b: np.where(a == 0, a, a / b),
-              lambda g, y, a, b: zdiv(g, b), lambda g, y, a, b: -zzmul(zdiv(g, b), y), FIELD)
+              lambda g, y, a, b: zdiv(g, b), lambda g, y, a, b: -zzmul(zdiv(g, b), y), FIELD,
+              traits=(ROUNDED_ONCE, DIVISION))
 zzmul = binary("zzmul", lambda a, b: np.where((a == 0) | (b == 0), 0, a * b),
-               lambda g, y, a, b: zzmul(g, b), lambda g, y, a, b: zzmul(g, a), FIELD)
+               lambda g, y, a, b: zzmul(g, b), lambda g, y, a, b: zzmul(g, a), FIELD,
+               traits=(ROUNDED_ONCE, PRODUCT))
 
 # Arithmetic.
-add = binary("add", np.add, lambda g, y, a, b: g, lambda g, y, a, b: g, NUMBER + COMPLEX)
-sub = binary("sub", np.subtract, lambda g, y, a, b: g, lambda g, y, a, b: -g, NUMBER + COMPLEX)
+add = binary("add", np.add, lambda g, y, a, b: g, lambda g, y, a, b: g, NUMBER + COMPLEX,
+             traits=(CHEAP, ROUNDED_ONCE, COMMUTATIVE))
+sub = binary("sub", np.subtract, lambda g, y, a, b: g, lambda g, y, a, b: -g, NUMBER + COMPLEX,
+             traits=(CHEAP, ROUNDED_ONCE))
 mul = binary("mul", np.multiply, lambda g, y, a, b: zmul(g, b), lambda g, y, a, b: zmul(g, a),
-             NUMBER + COMPLEX)
+             NUMBER + COMPLEX, traits=(CHEAP, ROUNDED_ONCE, COMMUTATIVE, PRODUCT, EVEN))
 div = binary("div", np.divide, lambda g, y, a, b: zdiv(g, b),
-             lambda g, y, a, b: -zmul(zdiv(g, b), y), FIELD)
-floor_div = binary("floor_div", num.floor_div)
-mod = binary("mod", num.mod, lambda g, y, a, b: g, lambda g, y, a, b: -zmul(g, round((a - y) / b)))
-neg = unary("neg", np.negative, lambda g, y, x: -g, NUMBER + COMPLEX)
-abs = unary("abs", np.abs, lambda g, y, x: zmul(g, sign(x)), NUMBER)
-sign = unary("sign", np.sign, lambda g, y, x: full(0, g.type), NUMBER)
+             lambda g, y, a, b: -zmul(zdiv(g, b), y), FIELD, traits=(ROUNDED_ONCE, DIVISION))
+floor_div = binary("floor_div", num.floor_div, traits=(DIVISION,))
+mod = binary("mod", num.mod, lambda g, y, a, b: g, lambda g, y, a, b: -zmul(g, round((a - y) / b)),
+             traits=(DIVISION,))
+neg = unary("neg", np.negative, lambda g, y, x: -g, NUMBER + COMPLEX,
+            traits=(CHEAP, ROUNDED_ONCE, UNROUNDED, HANDS_ON))
+abs = unary("abs", np.abs, lambda g, y, x: zmul(g, sign(x)), NUMBER,
+            traits=(CHEAP, ROUNDED_ONCE, UNROUNDED, HANDS_ON, EVEN))
+sign = unary("sign", np.sign, lambda g, y, x: full(0, g.type), NUMBER, traits=(UNROUNDED,))
 copysign = binary("copysign", np.copysign,
-                  lambda g, y, a, b: zmul(g, sign(a) * copysign(full(1, a.type), b)), None, FLOAT)
-signbit = unary("signbit", np.signbit, None, FLOAT, bool_)
+                  lambda g, y, a, b: zmul(g, sign(a) * copysign(full(1, a.type), b)), None, FLOAT,
+                  traits=(CHEAP, ROUNDED_ONCE, UNROUNDED, HANDS_ON))
+signbit = unary("signbit", np.signbit, None, FLOAT, bool_, traits=(CHEAP, ROUNDED_ONCE, UNROUNDED))
 # The neighbour of a number moves as the number does.
 nextafter = add_elementwise(
-    NextAfter("nextafter", num.nextafter, (lambda g, y, a, b: g, None), FLOAT))
-floor = unary("floor", np.floor, lambda g, y, x: full(0, g.type))
-ceil = unary("ceil", np.ceil, lambda g, y, x: full(0, g.type))
-trunc = unary("trunc", np.trunc, lambda g, y, x: full(0, g.type))
-round = unary("round", np.rint, lambda g, y, x: full(0, g.type))
-reciprocal = unary("reciprocal", lambda x: 1 / x, lambda g, y, x: -zmul(zmul(g, y), y), FIELD)
+    NextAfter("nextafter", num.nextafter, (lambda g, y, a, b: g, None), FLOAT,
+    traits=(ROUNDED_ONCE, HANDS_ON)))
+floor = unary("floor", np.floor, lambda g, y, x: full(0, g.type), traits=(ROUNDED_ONCE, UNROUNDED))
+ceil = unary("ceil", np.ceil, lambda g, y, x: full(0, g.type), traits=(ROUNDED_ONCE, UNROUNDED))
+trunc = unary("trunc", np.trunc, lambda g, y, x: full(0, g.type), traits=(ROUNDED_ONCE, UNROUNDED))
+round = unary("round", np.rint, lambda g, y, x: full(0, g.type), traits=(ROUNDED_ONCE, UNROUNDED))
+reciprocal = unary("reciprocal", lambda x: 1 / x, lambda g, y, x: -zmul(zmul(g, y), y), FIELD,
+                   traits=(ROUNDED_ONCE, DIVISION))
 
 # Powers, exponentials, logarithms. `0**b` counts as constant in `b` from b = 0 on.
-sqrt = unary("sqrt", np.sqrt, lambda g, y, x: zdiv(g, 2 * y), FIELD)
-rsqrt = unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, y, x: zmul(g, -0.5 * y / x))
-cbrt = unary("cbrt", np.cbrt, lambda g, y, x: zdiv(zdiv(g, 3 * y), y))
-exp = unary("exp", np.exp, lambda g, y, x: zmul(g, y), FIELD)
-exp2 = unary("exp2", np.exp2, lambda g, y, x: zmul(g, y) * math.log(2), FIELD)
-expm1 = unary("expm1", num.expm1, lambda g, y, x: zmul(g, exp(x)), FIELD)
-log = unary("log", np.log, lambda g, y, x: zdiv(g, x), FIELD)
-log2 = unary("log2", np.log2, lambda g, y, x: zdiv(g, x) * (1 / math.log(2)), FIELD)
-log10 = unary("log10", np.log10, lambda g, y, x: zdiv(g, x) * (1 / math.log(10)), FIELD)
-log1p = unary("log1p", np.log1p, lambda g, y, x: zdiv(g, 1 + x), FIELD)
+sqrt = unary("sqrt", np.sqrt, lambda g, y, x: zdiv(g, 2 * y), FIELD,
+             traits=(ROUNDED_ONCE, DIVISION))
+rsqrt = unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, y, x: zmul(g, -0.5 * y / x),
+              traits=(DIVISION,))
+cbrt = unary("cbrt", np.cbrt, lambda g, y, x: zdiv(zdiv(g, 3 * y), y), traits=(TRANSCENDENTAL,))
+exp = unary("exp", np.exp, lambda g, y, x: zmul(g, y), FIELD, traits=(TRANSCENDENTAL,))
+exp2 = unary("exp2", np.exp2, lambda g, y, x: zmul(g, y) * math.log(2), FIELD,
+             traits=(TRANSCENDENTAL,))
+expm1 = unary("expm1", num.expm1, lambda g, y, x: zmul(g, exp(x)), FIELD, traits=(TRANSCENDENTAL,))
+log = unary("log", np.log, lambda g, y, x: zdiv(g, x), FIELD, traits=(TRANSCENDENTAL,))
+log2 = unary("log2", np.log2, lambda g, y, x: zdiv(g, x) * (1 / math.log(2)), FIELD,
+             traits=(TRANSCENDENTAL,))
+log10 = unary("log10", np.log10, lambda g, y, x: zdiv(g, x) * (1 / math.log(10)), FIELD,
+              traits=(TRANSCENDENTAL,))
+log1p = unary("log1p", np.log1p, lambda g, y, x: zdiv(g, 1 + x), FIELD, traits=(TRANSCENDENTAL,))
 pow = binary("pow", num.pow, lambda g, y, a, b: zmul(g, zmul(b, pow(a, b - 1))),
-             lambda g, y, a, b: zmul(g, zmul(y, log(one_if(is_zero(a) & (b >= 0), a)))))
+             lambda g, y, a, b: zmul(g, zmul(y, log(one_if(is_zero(a) & (b >= 0), a)))),
+             traits=(EVEN, TRANSCENDENTAL))
 logaddexp = binary("logaddexp", np.logaddexp, lambda g, y, a, b: zmul(g, sigmoid(excess(a, b))),
-                   lambda g, y, a, b: zmul(g, sigmoid(excess(b, a))), FLOAT)
+                   lambda g, y, a, b: zmul(g, sigmoid(excess(b, a))), FLOAT,
+                   traits=(TRANSCENDENTAL,))
 hypot = binary("hypot", np.hypot, lambda g, y, a, b: zmul(g, zdiv(a, y)),
-               lambda g, y, a, b: zmul(g, zdiv(b, y)), FLOAT)
+               lambda g, y, a, b: zmul(g, zdiv(b, y)), FLOAT, traits=(TRANSCENDENTAL,))
 
 # Trigonometric and hyperbolic functions. 1 - tanh(x)**2 would lose what the last bit of a tangent
 # does not hold, all of it where that is 1, so the slope is an op of its own.
-sin = unary("sin", np.sin, lambda g, y, x: zmul(g, cos(x)), FIELD)
-cos = unary("cos", np.cos, lambda g, y, x: -zmul(g, sin(x)), FIELD)
-tan = unary("tan", np.tan, lambda g, y, x: zmul(g, 1 + y * y), FIELD)
-asin = unary("asin", np.arcsin, lambda g, y, x: zdiv(g, sqrt((1 - x) * (1 + x))), FIELD)
-acos = unary("acos", np.arccos, lambda g, y, x: -zdiv(g, sqrt((1 - x) * (1 + x))), FIELD)
-atan = unary("atan", np.arctan, lambda g, y, x: zdiv(g, 1 + x * x), FIELD)
+sin = unary("sin", np.sin, lambda g, y, x: zmul(g, cos(x)), FIELD, traits=(TRANSCENDENTAL,))
+cos = unary("cos", np.cos, lambda g, y, x: -zmul(g, sin(x)), FIELD, traits=(EVEN, TRANSCENDENTAL))
+tan = unary("tan", np.tan, lambda g, y, x: zmul(g, 1 + y * y), FIELD, traits=(TRANSCENDENTAL,))
+asin = unary("asin", np.arcsin, lambda g, y, x: zdiv(g, sqrt((1 - x) * (1 + x))), FIELD,
+             traits=(TRANSCENDENTAL,))
+acos = unary("acos", np.arccos, lambda g, y, x: -zdiv(g, sqrt((1 - x) * (1 + x))), FIELD,
+             traits=(TRANSCENDENTAL,))
+atan = unary("atan", np.arctan, lambda g, y, x: zdiv(g, 1 + x * x), FIELD, traits=(TRANSCENDENTAL,))
 atan2 = binary("atan2", np.arctan2,
                lambda g, y, a, b: zmul(g, zdiv(zdiv(b, hypot(a, b)), hypot(a, b))),
-               lambda g, y, a, b: -zmul(g, zdiv(zdiv(a, hypot(a, b)), hypot(a, b))), FLOAT)
-sinh = unary("sinh", np.sinh, lambda g, y, x: zmul(g, cosh(x)), FIELD)
-cosh = unary("cosh", np.cosh, lambda g, y, x: zmul(g, sinh(x)), FIELD)
+               lambda g, y, a, b: -zmul(g, zdiv(zdiv(a, hypot(a, b)), hypot(a, b))), FLOAT,
+               traits=(TRANSCENDENTAL,))
+sinh = unary("sinh", np.sinh, lambda g, y, x: zmul(g, cosh(x)), FIELD, traits=(TRANSCENDENTAL,))
+cosh = unary("cosh", np.cosh, lambda g, y, x: zmul(g, sinh(x)), FIELD,
+             traits=(EVEN, TRANSCENDENTAL))
 tanh = unary("tanh", np.tanh, lambda g, y, x: zmul(g, sech2(x))
-             if x.dtype.is_float else zdiv(zdiv(g, cosh(x)), cosh(x)), FIELD)
+             if x.dtype.is_float else zdiv(zdiv(g, cosh(x)), cosh(x)), FIELD,
+             traits=(TRANSCENDENTAL,))
 sech2 = unary("sech2", lambda x: np.square(1 / np.cosh(x)),
-              lambda g, y, x: zmul(g, -2 * tanh(x) * y))
-asinh = unary("asinh", np.arcsinh, lambda g, y, x: zdiv(g, _root_of_square_plus_one(x)), FIELD)
-acosh = unary("acosh", np.arccosh, lambda g, y, x: zdiv(zdiv(g, sqrt(x - 1)), sqrt(x + 1)), FIELD)
-atanh = unary("atanh", np.arctanh, lambda g, y, x: zdiv(g, (1 - x) * (1 + x)), FIELD)
+              lambda g, y, x: zmul(g, -2 * tanh(x) * y), traits=(EVEN, TRANSCENDENTAL))
+asinh = unary("asinh", np.arcsinh, lambda g, y, x: zdiv(g, _root_of_square_plus_one(x)), FIELD,
+              traits=(TRANSCENDENTAL,))
+acosh = unary("acosh", np.arccosh, lambda g, y, x: zdiv(zdiv(g, sqrt(x - 1)), sqrt(x + 1)), FIELD,
+              traits=(TRANSCENDENTAL,))
+atanh = unary("atanh", np.arctanh, lambda g, y, x: zdiv(g, (1 - x) * (1 + x)), FIELD,
+              traits=(TRANSCENDENTAL,))
 
 # Functions of learning.
 erf = unary("erf", num.each(math.erf),
-            lambda g, y, x: zmul(g, (2 / math.sqrt(math.pi)) * bell(x)))
+            lambda g, y, x: zmul(g, (2 / math.sqrt(math.pi)) * bell(x)), traits=(TRANSCENDENTAL,))
 erfc = unary("erfc", num.each(math.erfc),
-             lambda g, y, x: -zmul(g, (2 / math.sqrt(math.pi)) * bell(x)))
+             lambda g, y, x: -zmul(g, (2 / math.sqrt(math.pi)) * bell(x)), traits=(TRANSCENDENTAL,))
 relu = unary("relu", lambda x: num.max(x, np.zeros_like(x)), lambda g, y, x: keep_if(x > 0, g),
-             NUMBER)
-sigmoid = unary("sigmoid", num.sigmoid, lambda g, y, x: zmul(g, y * sigmoid(-x)))
+             NUMBER, traits=(CHEAP, UNROUNDED))
+sigmoid = unary("sigmoid", num.sigmoid, lambda g, y, x: zmul(g, y * sigmoid(-x)),
+                traits=(TRANSCENDENTAL,))
 softplus = unary("softplus", lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
-                 lambda g, y, x: zmul(g, sigmoid(x)))
+                 lambda g, y, x: zmul(g, sigmoid(x)), traits=(TRANSCENDENTAL,))
 
 # Comparisons, choice and bounds. Ties of max and min share the gradient; beside a NaN both get it.
-eq = compare("eq", np.equal, ANY + COMPLEX)
-ne = compare("ne", np.not_equal, ANY + COMPLEX)
+eq = compare("eq", np.equal, ANY + COMPLEX, traits=(COMMUTATIVE,))
+ne = compare("ne", np.not_equal, ANY + COMPLEX, traits=(COMMUTATIVE,))
 lt = compare("lt", np.less)
 le = compare("le", np.less_equal)
 gt = compare("gt", np.greater)
 ge = compare("ge", np.greater_equal)
-isnan = unary("isnan", np.isnan, None, FLOAT, bool_)
-isinf = unary("isinf", np.isinf, None, FLOAT, bool_)
-isfinite = unary("isfinite", np.isfinite, None, FLOAT, bool_)
+isnan = unary("isnan", np.isnan, None, FLOAT, bool_, traits=(ROUNDED_ONCE, UNROUNDED))
+isinf = unary("isinf", np.isinf, None, FLOAT, bool_, traits=(ROUNDED_ONCE, UNROUNDED))
+isfinite = unary("isfinite", np.isfinite, None, FLOAT, bool_, traits=(ROUNDED_ONCE, UNROUNDED))
 max = binary("max", num.max, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)),
-             lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)), ANY)
+             lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)), ANY,
+             traits=(CHEAP, UNROUNDED, HANDS_ON))
 min = binary("min", num.min, lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a > b, g)),
-             lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)), ANY)
+             lambda g, y, a, b: select(eq(a, b), 0.5 * g, drop_if(a < b, g)), ANY,
+             traits=(CHEAP, UNROUNDED, HANDS_ON))
 select = add_elementwise(Select("select", np.where, (
-    None, lambda g, y, c, a, b: keep_if(c, g), lambda g, y, c, a, b: drop_if(c, g)), ANY + COMPLEX))
+    None, lambda g, y, c, a, b: keep_if(c, g), lambda g, y, c, a, b: drop_if(c, g)), ANY + COMPLEX,
+    traits=(CHEAP, ROUNDED_ONCE, UNROUNDED, HANDS_ON, REAL_LINEAR)))
 clamp = add_elementwise(Elementwise("clamp", lambda x, lo, hi: num.min(num.max(x, lo), hi), (
     lambda g, y, x, lo, hi: drop_if((x <= lo) | (x >= hi), g),
     lambda g, y, x, lo, hi: keep_if((x <= lo) & (lo < hi), g),
-    lambda g, y, x, lo, hi: keep_if((x >= hi) | (lo >= hi), g)), NUMBER))
+    lambda g, y, x, lo, hi: keep_if((x >= hi) | (lo >= hi), g)), NUMBER, traits=(UNROUNDED,)))
 
 # Bits. A shift by a negative count, or by the width of the dtype or more, moves every bit out.
-bitwise_not = unary("bitwise_not", np.invert, None, BITS)
-bitwise_and = binary("bitwise_and", np.bitwise_and, kinds=BITS)
-bitwise_or = binary("bitwise_or", np.bitwise_or, kinds=BITS)
-bitwise_xor = binary("bitwise_xor", np.bitwise_xor, kinds=BITS)
-shift_left = binary("shift_left", num.shift_left, kinds=INTEGER)
-shift_right = binary("shift_right", num.shift_right, kinds=INTEGER)
+bitwise_not = unary("bitwise_not", np.invert, None, BITS, traits=(CHEAP, ROUNDED_ONCE))
+bitwise_and = binary("bitwise_and", np.bitwise_and, kinds=BITS,
+                     traits=(CHEAP, ROUNDED_ONCE, COMMUTATIVE))
+bitwise_or = binary("bitwise_or", np.bitwise_or, kinds=BITS,
+                    traits=(CHEAP, ROUNDED_ONCE, COMMUTATIVE))
+bitwise_xor = binary("bitwise_xor", np.bitwise_xor, kinds=BITS, traits=(ROUNDED_ONCE, COMMUTATIVE))
+shift_left = binary("shift_left", num.shift_left, kinds=INTEGER, traits=(ROUNDED_ONCE,))
+shift_right = binary("shift_right", num.shift_right, kinds=INTEGER, traits=(ROUNDED_ONCE,))
 # fmt: on
 
 
@@ -373,6 +426,7 @@ class Cast(Op):
     """
 
     name = "cast"
+    traits = frozenset({Trait.CHEAP, Trait.ROUNDED_ONCE})
     arity = 1
     dtype: DType
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from retrograd.ir import Node, Op, full
 from retrograd.ops.leaf import Constant
+from retrograd.ops.shape import Expand, Permute, Reshape
 
-MOVES = ("expand", "permute", "reshape")
 DEEP = 8  # no magnitude that anyone writes has more operations
 
 
@@ -63,7 +63,7 @@ def square(x: Node, deep: int = DEEP) -> Smooth | None:
         return Smooth(a * a + b * b, inputs, (x,))
     if name == "select":
         return _guarded_root(x)
-    if name in MOVES and (inner := square(inputs[0], deep - 1)):
+    if isinstance(x.prim, Expand | Permute | Reshape) and (inner := square(inputs[0], deep - 1)):
         return inner.after(x.prim(inner.node), x)
     if name in ("mul", "div"):
         found = [square(part, deep - 1) for part in inputs]

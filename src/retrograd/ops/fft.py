@@ -21,6 +21,7 @@ class Fft(LinearOp):
     """
 
     name = "fft"
+    traits = frozenset()  # linear over the complex numbers, which it mixes
     axis: int
     inverse: bool = False
 

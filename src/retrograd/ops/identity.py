@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Node, Op, TensorType, TupleType, declare
+from retrograd.ir import Dim, Node, Op, TensorType, Trait, TupleType, declare
+
+# Of ops whose result is their first input.
+SAME = frozenset({Trait.IDENTITY, Trait.DETERMINED, Trait.HANDS_ON, Trait.FREE})
 
 
 class IdentityOp(Op):
     """An op whose output is its input."""
 
+    traits = SAME | {Trait.REAL_LINEAR}
     arity = 1
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -56,6 +60,7 @@ class Item(Op):
     """One result of an operation of several."""
 
     name = "item"
+    traits = frozenset({Trait.DETERMINED, Trait.FREE})
     arity = 1
     index: int
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, IndexRangeError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare, full
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, bool_, declare, full
 from retrograd.ops.numerics.compensated_sum import is_wide, of_parts, scattered
 from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.shape import fail, inverse, permute, stack_front
@@ -74,6 +74,7 @@ class Gather(Op):
     """
 
     name = "gather"
+    traits = frozenset({Trait.REAL_LINEAR, Trait.DETERMINED, Trait.HANDS_ON, Trait.FREE})
     arity = 2
     axis: int
     shared: int = 0
@@ -113,6 +114,7 @@ class Scatter(Op):
     fixed, so the result is reproducible to the bit.
     """
 
+    traits = frozenset({Trait.READS_MANY})
     arity = 3
     axis: int
     shared: int
@@ -129,6 +131,9 @@ class Scatter(Op):
                 raise DTypeError(f"{self.name} into {x} takes updates of its dtype, not {updates}")
             raise fail(self, x, f"the updates must be {expected}, not {updates}")
         return x
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        return types[2].size
 
     def reference(self, *arrays: Any) -> Any:
         x, index, updates = arrays
@@ -169,6 +174,7 @@ class ScatterAdd(Scatter):
     """
 
     name = "scatter_add"
+    traits = frozenset({Trait.READS_MANY, Trait.REAL_LINEAR, Trait.KEPT})
     booleans = False
     axis: int
     shared: int = 0

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, DType, Node, Op, Shape, TensorType, as_dtype, declare
+from retrograd.ir import Dim, DType, Node, Op, Shape, TensorType, Trait, as_dtype, declare
 
 
 class Leaf(Op):
     """An op without inputs: nothing to differentiate, the same for every sample of a batch."""
 
+    traits = frozenset({Trait.FREE})
     arity = 0
 
     def vjp(self, g: Node, y: Node, *inputs: Node) -> Sequence[Node | None]:
@@ -32,6 +33,7 @@ class Input(Leaf):
     """A value that the caller gives."""
 
     name = "input"
+    traits = frozenset({Trait.INPUT, Trait.FREE})
     dtype: DType
     shape: Shape
 
@@ -49,6 +51,7 @@ class Constant(Leaf):
     """An array known when the graph is built; a scalar value fills the whole shape."""
 
     name = "constant"
+    traits = frozenset({Trait.LEAF, Trait.DETERMINED, Trait.HANDS_ON, Trait.FREE})
     value: np.ndarray[Any, Any]
     shape: Shape
 
@@ -88,6 +91,7 @@ class Iota(Leaf):
     """`y[i0, ..., in] = i_axis`: the position along one axis, cast from int64."""
 
     name = "iota"
+    traits = frozenset({Trait.LEAF, Trait.DETERMINED, Trait.FREE})
     shape: Shape
     axis: int
     dtype: DType
@@ -110,6 +114,7 @@ class SizeOf(Leaf):
     """The value of a symbolic size, as a scalar, cast from int64."""
 
     name = "size_of"
+    traits = frozenset({Trait.LEAF, Trait.ROUNDED_ONCE, Trait.FREE})
     size: Dim | int
     dtype: DType
 

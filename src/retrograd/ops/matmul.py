@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError
-from retrograd.ir import Dim, Node, Op, TensorType, bool_, declare
+from retrograd.ir import Dim, Node, Op, TensorType, Trait, bool_, declare, product
 from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.numerics.summation import in_halves
 from retrograd.ops.shape import fail, inverse, permute
@@ -26,6 +26,7 @@ class DotGeneral(Op):
     """
 
     name = "dot_general"
+    traits = frozenset({Trait.READS_MANY, Trait.EXPENSIVE, Trait.KEPT})
     arity = 2
     a_contract: tuple[int, ...]
     b_contract: tuple[int, ...]
@@ -49,6 +50,9 @@ class DotGeneral(Op):
         a_free = tuple(a.shape[i] for i in self.free(a.rank, a_used))
         b_free = tuple(b.shape[j] for j in self.free(b.rank, b_used))
         return a.with_shape(batch + a_free + b_free)
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        return 2 * result.size * product(types[0].shape[i] for i in self.a_contract)
 
     @staticmethod
     def free(rank: int, used: Sequence[int]) -> tuple[int, ...]:

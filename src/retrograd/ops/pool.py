@@ -9,7 +9,20 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError
-from retrograd.ir import Dim, DType, Node, Op, TensorType, as_dtype, bool_, declare, full, int32
+from retrograd.ir import (
+    Dim,
+    DType,
+    Node,
+    Op,
+    TensorType,
+    Trait,
+    as_dtype,
+    bool_,
+    declare,
+    full,
+    int32,
+    product,
+)
 from retrograd.ops.elementwise import eq, select
 from retrograd.ops.leaf import Iota
 from retrograd.ops.reduce import ReduceSum
@@ -24,6 +37,7 @@ class Pooling(Op):
     `dilations` between their elements, and how much padding there is in front and behind.
     """
 
+    traits = frozenset({Trait.KEPT, Trait.SIZED})
     arity = 1
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
@@ -49,6 +63,9 @@ class Pooling(Op):
         axes = self.framed(x)[at:]
         outs = placed(self, x, axes, self.sizes, self.strides, self.dilations)
         return x.with_shape((*x.shape[:at], *outs))
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        return result.size * product(self.sizes)
 
     def framed(self, x: Node | TensorType) -> tuple[int | Dim, ...]:
         """The shape of x with its padding."""

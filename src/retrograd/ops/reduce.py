@@ -18,6 +18,7 @@ from retrograd.ir import (
     Node,
     Op,
     TensorType,
+    Trait,
     as_dtype,
     declare,
     float32,
@@ -50,6 +51,7 @@ from retrograd.ops.shape import slice_axis as part
 class Reduction(Op):
     """An op that combines the elements along `axes` into one and drops those axes."""
 
+    traits = frozenset({Trait.READS_MANY})
     arity = 1
     axes: tuple[int, ...]
     kinds: Sequence[str] = NUMBER
@@ -64,6 +66,9 @@ class Reduction(Op):
         if not self.empty_has_value and any(x.shape[a] == 0 for a in self.axes):
             raise fail(self, x, "over no elements it has no value")
         return x.with_shape(tuple(d for i, d in enumerate(x.shape) if i not in self.axes))
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        return types[0].size
 
     def back(self, y: Node, x: Node) -> Node:
         """A reduced value repeated along the axes it lost."""
@@ -97,6 +102,7 @@ class ReduceSum(Reduction):
     """
 
     name = "reduce_sum"
+    traits = frozenset({Trait.READS_MANY, Trait.REAL_LINEAR})
     axes: tuple[int, ...]
     kinds = NUMBER + COMPLEX
 
@@ -182,6 +188,7 @@ class ReduceMax(Reduction):
     """Maximum over axes; NaN if one is NaN. Equal maxima share the gradient."""
 
     name = "reduce_max"
+    traits = frozenset({Trait.READS_MANY, Trait.HANDS_ON, Trait.SIZED})
     axes: tuple[int, ...]
     kinds = ANY
     empty_has_value = False
@@ -203,6 +210,7 @@ class ReduceMin(Reduction):
     """Minimum over axes; NaN if one is NaN. Equal minima share the gradient."""
 
     name = "reduce_min"
+    traits = frozenset({Trait.READS_MANY, Trait.HANDS_ON, Trait.SIZED})
     axes: tuple[int, ...]
     kinds = ANY
     empty_has_value = False
@@ -224,6 +232,7 @@ class LogSumExp(Reduction):
     """
 
     name = "logsumexp"
+    traits = frozenset({Trait.READS_MANY, Trait.TRANSCENDENTAL})
     axes: tuple[int, ...]
     kinds = FLOAT
 
@@ -251,6 +260,7 @@ class ReduceAny(Reduction):
     """Whether any element is true."""
 
     name = "reduce_any"
+    traits = frozenset({Trait.READS_MANY, Trait.ROUNDED_ONCE})
     axes: tuple[int, ...]
     kinds = BOOLEAN
 
@@ -279,6 +289,7 @@ class ArgMax(Op):
     """Index of the first maximum along an axis, as int64; the first NaN counts as the maximum."""
 
     name = "argmax"
+    traits = frozenset({Trait.READS_MANY, Trait.SIZED})
     arity = 1
     axis: int
 
@@ -291,6 +302,9 @@ class ArgMax(Op):
         if x.shape[self.axis] == 0:
             raise fail(self, x, "over no elements it has no value")
         return TensorType(int64, x.shape[: self.axis] + x.shape[self.axis + 1 :])
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        return types[0].size
 
     def reference(self, *arrays: Any) -> Any:
         (x,) = arrays

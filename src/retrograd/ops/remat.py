@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.ir import Dim, Node, Op, TensorType, declare
-from retrograd.ops.identity import IdentityOp
+from retrograd.ops.identity import SAME, IdentityOp
 from retrograd.ops.shape import expand
 
 
@@ -52,6 +52,7 @@ class After(Op):
     other inputs are known: what is computed from it is computed late."""
 
     name = "after"
+    traits = SAME
     value_inputs = 1
 
     def infer(self, *types: TensorType) -> TensorType:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, Node, Op, TensorType, declare, full, int64
+from retrograd.ir import Dim, Node, Op, TensorType, Trait, declare, full, int64
 from retrograd.ops.elementwise import (
     COMPLEX,
     FLOAT,
@@ -44,6 +44,7 @@ from retrograd.ops.shape import fail, pad, slice_axis, stack_front
 class AxisScan(Op):
     """An op along one axis whose result has the shape of its inputs."""
 
+    traits = frozenset({Trait.READS_MANY})
     arity = 1
     axis: int
     reverse: bool
@@ -109,6 +110,7 @@ class CumSum(AxisScan):
     """Running sum along an axis."""
 
     name = "cumsum"
+    traits = frozenset({Trait.READS_MANY, Trait.REAL_LINEAR, Trait.KEPT})
     axis: int
     reverse: bool = False
     kinds = NUMBER + COMPLEX
@@ -136,6 +138,9 @@ class LinearScan(AxisScan):
     axis: int
     reverse: bool = False
     kinds = NUMBER + COMPLEX
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        return 2 * result.size
 
     def forward(self, *arrays: Any) -> Any:
         a, b = (np.moveaxis(x, self.axis, 0) for x in arrays)
@@ -200,6 +205,7 @@ class LogCumSumExp(AxisScan):
     """
 
     name = "logcumsumexp"
+    traits = frozenset({Trait.READS_MANY, Trait.TRANSCENDENTAL})
     kinds = FLOAT
     axis: int
     reverse: bool = False

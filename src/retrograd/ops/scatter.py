@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError
-from retrograd.ir import Node, TensorType, declare, full, int64, product
+from retrograd.ir import Dim, Node, TensorType, Trait, declare, full, int64, product
 from retrograd.ops.elementwise import (
     add,
     cast,
@@ -35,8 +35,12 @@ class ScatterSet(Scatter):
     """
 
     name = "scatter_set"
+    traits = frozenset({Trait.READS_MANY, Trait.REAL_LINEAR, Trait.DETERMINED, Trait.HANDS_ON})
     axis: int
     shared: int = 0
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        return 0
 
     def meet(self, y: Any, at: tuple[Any, ...], updates: Any) -> None:
         # One index at a time: then the last assignment is the last update.

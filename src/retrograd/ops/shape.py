@@ -19,6 +19,7 @@ from retrograd.ir import (
     Op,
     Shape,
     TensorType,
+    Trait,
     as_dtype,
     bool_,
     declare,
@@ -27,10 +28,14 @@ from retrograd.ir import (
     product,
 )
 
+# Of ops that put elements of their inputs at places known from the attributes.
+MOVEMENT = frozenset({Trait.VIEW, Trait.REAL_LINEAR, Trait.DETERMINED, Trait.HANDS_ON, Trait.FREE})
+
 
 class LinearOp(Op):
     """A linear op of one input."""
 
+    traits = frozenset({Trait.REAL_LINEAR})
     arity = 1
 
     def jvp(self, tangents: Sequence[Node | None], y: Node, *inputs: Node) -> Node | None:
@@ -68,6 +73,7 @@ class Expand(LinearOp):
     """Repeat along new axes: the result has the given shape, `axes` are the axes that are new."""
 
     name = "expand"
+    traits = MOVEMENT | {Trait.STRIDED}
     shape: Shape
     axes: tuple[int, ...]
 
@@ -98,6 +104,7 @@ class Reshape(LinearOp):
     """The same elements, in row-major order, under another shape."""
 
     name = "reshape"
+    traits = MOVEMENT | {Trait.STRIDED}
     shape: Shape
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -123,6 +130,7 @@ class Permute(LinearOp):
     """Reorder axes: axis `i` of the result is axis `perm[i]` of the input."""
 
     name = "permute"
+    traits = MOVEMENT | {Trait.STRIDED}
     perm: tuple[int, ...]
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -150,6 +158,7 @@ class Slice(LinearOp):
     """
 
     name = "slice"
+    traits = MOVEMENT | {Trait.STRIDED, Trait.SIZED}
     starts: Shape
     stops: Shape
     steps: tuple[int, ...]
@@ -194,6 +203,7 @@ class Pad(Op):
     """Put `low` and `high` copies of a scalar around, `interior` between elements, per axis."""
 
     name = "pad"
+    traits = MOVEMENT | {Trait.SIZED}
     arity = 2
     low: Shape
     high: Shape
@@ -269,6 +279,7 @@ class Flip(LinearOp):
     """Reverse the order along the given axes."""
 
     name = "flip"
+    traits = MOVEMENT
     axes: tuple[int, ...]
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -292,6 +303,7 @@ class Concat(Op):
     """Join along one axis."""
 
     name = "concat"
+    traits = MOVEMENT
     axis: int
 
     def infer(self, *types: TensorType) -> TensorType:

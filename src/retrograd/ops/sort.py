@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, Node, Op, TensorType, as_dtype, declare, int64
+from retrograd.ir import Dim, Node, Op, TensorType, Trait, as_dtype, declare, int64
 from retrograd.ops.index import gather_along, scatter_along
 from retrograd.ops.numerics.half import is_half
 from retrograd.ops.shape import fail, stack_front
@@ -32,6 +32,7 @@ class Sort(Op):
     """The elements along an axis in order."""
 
     name = "sort"
+    traits = frozenset({Trait.READS_MANY, Trait.DETERMINED, Trait.HANDS_ON})
     arity = 1
     axis: int
     descending: bool = False
@@ -80,6 +81,7 @@ class ArgSort(Sort):
     """
 
     name = "argsort"
+    traits = frozenset({Trait.READS_MANY, Trait.DETERMINED, Trait.SIZED})
     axis: int
     descending: bool = False
     count: int | Dim = -1
@@ -125,6 +127,7 @@ class SearchSorted(Op):
     """
 
     name = "searchsorted"
+    traits = frozenset({Trait.READS_MANY})
     arity = 2
     right: bool = False
     shared: int = 0

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.errors import CycleError, DTypeError, IndexRangeError, ShapeError
-from retrograd.ir import Dim, Node, Op, TensorType, declare, int64
+from retrograd.ir import Dim, Node, Op, TensorType, Trait, declare, int64
 
 Array = np.ndarray[Any, Any]
 
@@ -64,6 +64,7 @@ class DagOrder(Op):
     """
 
     name = "dag_order"
+    traits = frozenset({Trait.DETERMINED})
     arity = 1
     nodes: int | Dim
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, declare
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, bool_, declare
 from retrograd.ops.numerics.half import in_float32
 from retrograd.ops.shape import LinearOp, fail
 
@@ -73,6 +73,9 @@ class Windows(LinearOp):
     """
 
     name = "windows"
+    traits = frozenset(
+        {Trait.STRIDED, Trait.REAL_LINEAR, Trait.DETERMINED, Trait.FREE, Trait.SIZED}
+    )
     sizes: Shape
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -107,6 +110,7 @@ class Fold(LinearOp):
     """
 
     name = "fold"
+    traits = frozenset({Trait.REAL_LINEAR, Trait.SIZED})
     shape: Shape
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -124,6 +128,9 @@ class Fold(LinearOp):
         if outs != expected:
             raise fail(self, x, f"axes of the sizes {self.shape} have {expected} such windows")
         return x.with_shape((*x.shape[:at], *self.shape))
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        return types[0].size
 
     def reference(self, *arrays: Any) -> Any:
         return in_float32(self._value, arrays)

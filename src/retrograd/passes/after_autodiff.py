@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node, Provenance, made_by
+from retrograd.ops.control.custom import Custom
 from retrograd.ops.control.draw import Draw
+from retrograd.ops.identity import Item
 from retrograd.ops.linalg.matrix import Given
 from retrograd.ops.random.implicit_gradients import IMPLICIT
 from retrograd.passes.rewrite import Rule, RuleSet, rewrite, with_new_inputs
@@ -27,11 +29,11 @@ def written(graph: G) -> G:
 
 
 def _settling(graph: Graph) -> Rule | None:
-    if not any(node.op == "custom" or _passes_on(node) for node in graph.nodes):
+    if not any(isinstance(node.prim, Custom) or _passes_on(node) for node in graph.nodes):
         return None
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
-        if node.op == "item" and inputs[0].op == "custom":
+        if isinstance(node.prim, Item) and isinstance(inputs[0].prim, Custom):
             index: int = inputs[0].attrs["count"] + node.attrs["index"]
             return inputs[0].inputs[index]
         return inputs[-1] if _passes_on(node) else with_new_inputs(node, inputs)
@@ -45,7 +47,7 @@ def _passes_on(node: Node) -> bool:
 
 
 def _writing(graph: Graph) -> Rule | None:
-    if not any(node.op == "draw" for node in graph.nodes):
+    if not any(isinstance(node.prim, Draw) for node in graph.nodes):
         return None
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:

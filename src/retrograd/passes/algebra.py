@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from retrograd.ir import DType, Node, bool_
 from retrograd.ops import elementwise as e
-from retrograd.ops.elementwise import ELEMENTWISE, cast
+from retrograd.ops.elementwise import ELEMENTWISE, Cast, cast
 from retrograd.ops.shape import Expand
 from retrograd.passes.constants import all_ones, is_full, like, nonzero, refill, splat, zero
 
@@ -38,7 +38,7 @@ def inner(op: str, x: Node) -> Node | None:
 
 def negated(x: Node) -> Node | None:
     """`-x` where it costs nothing: `x` is a negation, or a constant."""
-    if x.op == "neg":
+    if x.prim is e.neg:
         return x.inputs[0]
     value = splat(x)
     return None if value is None or x.dtype.kind == "bool" else refill(-value, x.type)
@@ -59,7 +59,7 @@ def positive(x: Node, finite: bool) -> bool:
 
 def both_negated(y: Node, a: Node, b: Node) -> Node | None:
     """`(-a) * (-b)`, and `(-a) * c` for a constant; the same for `/`."""
-    if a.op != "neg" and b.op != "neg":
+    if a.prim is not e.neg and b.prim is not e.neg:
         return None
     left, right = negated(a), negated(b)
     return y.prim(left, right) if left is not None and right is not None else None
@@ -67,7 +67,7 @@ def both_negated(y: Node, a: Node, b: Node) -> Node | None:
 
 def neg_of_product(y: Node, x: Node) -> Node | None:
     """`-(a * c)` is `a * (-c)`."""
-    if x.op != "mul":
+    if x.prim is not e.mul:
         return None
     a, b = x.inputs
     if splat(b) is not None:
@@ -87,9 +87,9 @@ def divide_by_power_of_two(y: Node, a: Node, b: Node) -> Node | None:
 
 def select_of_select(y: Node, c: Node, a: Node, b: Node) -> Node | None:
     """What the same condition has decided already."""
-    if a.op == "select" and a.inputs[0] is c:
+    if a.prim is e.select and a.inputs[0] is c:
         return y.prim(c, a.inputs[1], b)
-    if b.op == "select" and b.inputs[0] is c:
+    if b.prim is e.select and b.inputs[0] is c:
         return y.prim(c, a, b.inputs[2])
     return None
 
@@ -122,7 +122,7 @@ def compare_with_truth(y: Node, a: Node, b: Node) -> Node | None:
     """`c == true` is `c`; likewise with `false` and with `!=`."""
     if a.dtype is not bool_ or splat(b) is None:
         return None
-    return a if all_true(b) == (y.op == "eq") else e.bitwise_not(a)
+    return a if all_true(b) == (y.prim is e.eq) else e.bitwise_not(a)
 
 
 def lossless(source: DType, target: DType) -> bool:
@@ -153,7 +153,7 @@ def cast_of_cast(y: Node, x: Node) -> Node | None:
     From float to integer a cast stops at the ends of the range, from integer to integer it wraps:
     between integers, a step by way of a float counts.
     """
-    if x.op != "cast" or not lossless(x.inputs[0].dtype, x.dtype):
+    if not isinstance(x.prim, Cast) or not lossless(x.inputs[0].dtype, x.dtype):
         return None
     (source,) = x.inputs
     by_float = source.dtype.is_integer and x.dtype.is_float and y.dtype.is_integer
@@ -166,7 +166,7 @@ def below_expand(y: Node, *inputs: Node) -> Node | None:
     All inputs must be repeated along the same axes, or be the same everywhere. The result of
     repeating costs nothing to read, so the work falls by the number of repetitions.
     """
-    repeated = [x for x in inputs if x.prim.name == "expand"]
+    repeated = [x for x in inputs if isinstance(x.prim, Expand)]
     if not repeated:
         return None
     first = next((x for x in repeated if x.inputs[0].shape), repeated[0])
@@ -184,7 +184,7 @@ def _narrowed(x: Node, like: Node) -> Node | None:
     value = splat(x)
     if value is not None:
         return refill(value, x.type.with_shape(narrow))
-    if x.op == "expand" and not x.inputs[0].shape:
+    if isinstance(x.prim, Expand) and not x.inputs[0].shape:
         return Expand(narrow, tuple(range(len(narrow))))(x.inputs[0])
     return None
 
@@ -195,12 +195,12 @@ def _narrowed(x: Node, like: Node) -> Node | None:
 ALGEBRA: dict[str, list[Identity]] = {
     "add": [
         either(lambda y, a, b: a if is_full(b, -0.0) else None),
-        either(lambda y, a, b: e.sub(a, b.inputs[0]) if b.op == "neg" else None),
+        either(lambda y, a, b: e.sub(a, b.inputs[0]) if b.prim is e.neg else None),
     ],
     "sub": [
         lambda y, a, b: a if is_full(b, 0.0) else None,
         lambda y, a, b: e.neg(b) if is_full(a, -0.0) else None,
-        lambda y, a, b: e.add(a, b.inputs[0]) if b.op == "neg" else None,
+        lambda y, a, b: e.add(a, b.inputs[0]) if b.prim is e.neg else None,
         lambda y, a, b: like(0, y) if a is b and is_integer(a) else None,
     ],
     "mul": [
@@ -226,10 +226,10 @@ ALGEBRA: dict[str, list[Identity]] = {
     "floor_div": [lambda y, a, b: a if is_integer(a) and is_full(b, 1) else None],
     "neg": [lambda y, x: inner("neg", x), neg_of_product],
     "abs": [
-        lambda y, x: x if x.op == "abs" else None,
-        lambda y, x: e.abs(x.inputs[0]) if x.op == "neg" and x.dtype.kind != "uint" else None,
+        lambda y, x: x if x.prim is e.abs else None,
+        lambda y, x: e.abs(x.inputs[0]) if x.prim is e.neg and x.dtype.kind != "uint" else None,
     ],
-    "relu": [lambda y, x: x if x.op == "relu" else None],
+    "relu": [lambda y, x: x if x.prim is e.relu else None],
     "pow": [
         lambda y, a, b: a if is_full(b, 1) else None,
         lambda y, a, b: like(1, y) if zero(b) else None,
@@ -244,7 +244,7 @@ ALGEBRA: dict[str, list[Identity]] = {
     ],
     "select": [
         lambda y, c, a, b: a if a is b or all_true(c) else b if all_false(c) else None,
-        lambda y, c, a, b: y.prim(c.inputs[0], b, a) if c.op == "bitwise_not" else None,
+        lambda y, c, a, b: y.prim(c.inputs[0], b, a) if c.prim is e.bitwise_not else None,
         select_of_truth,
         select_of_select,
     ],
@@ -256,8 +256,8 @@ ALGEBRA: dict[str, list[Identity]] = {
     "ge": [compare_with_itself],
     "bitwise_not": [
         lambda y, x: inner("bitwise_not", x),
-        lambda y, x: e.ne(*x.inputs) if x.op == "eq" else None,
-        lambda y, x: e.eq(*x.inputs) if x.op == "ne" else None,
+        lambda y, x: e.ne(*x.inputs) if x.prim is e.eq else None,
+        lambda y, x: e.eq(*x.inputs) if x.prim is e.ne else None,
     ],
     "bitwise_and": [
         lambda y, a, b: a if a is b else None,

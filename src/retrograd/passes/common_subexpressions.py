@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from retrograd.ir import Graph, Node, Op
+from retrograd.ir import Graph, Node, Op, Trait
 from retrograd.passes.rewrite import NodeRule, RuleSet, rewrite, sealed
 
 G = TypeVar("G", bound=Graph)
-
-# Ops whose inputs may change places without changing a bit of the result.
-COMMUTATIVE = frozenset(
-    ("add", "mul", "eq", "ne", "bitwise_and", "bitwise_or", "bitwise_xor"),
-)
 
 
 def cse(graph: G) -> G:
@@ -28,9 +23,9 @@ def merging(graph: Graph) -> NodeRule:
 
     def rule(node: Node) -> Node:
         prim, inputs = node.prim, node.inputs
-        if prim.name == "input":
+        if Trait.INPUT in prim.traits:
             return node
-        if prim.name in COMMUTATIVE and inputs[0].id > inputs[1].id:
+        if Trait.COMMUTATIVE in prim.traits and inputs[0].id > inputs[1].id:
             inputs = inputs[::-1]
         return known.setdefault((prim, inputs), node)
 

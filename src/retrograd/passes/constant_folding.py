@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from retrograd.ir import Graph, Node, Op, TupleType
+from retrograd.ir import Graph, Node, Op, Trait, TupleType
 from retrograd.ops.elementwise import Cast, Elementwise
+from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.leaf import Constant
 from retrograd.ops.numerics.exact import is_determined
+from retrograd.ops.shape import Expand
 from retrograd.passes.constants import same_bits, splat
 from retrograd.passes.rewrite import NodeRule, RuleSet, rewrite, sealed
 
@@ -22,11 +24,6 @@ G = TypeVar("G", bound=Graph)
 
 LARGEST_RESULT = 1024  # elements of an array that takes the place of the ops that compute it
 LARGEST_INPUT = 1 << 16  # elements looked at to compute it
-
-# Ops that put together nothing but elements of their inputs: of equal splats they make a splat.
-MOVES = frozenset(
-    ("expand", "reshape", "permute", "slice", "flip", "pad", "concat", "alias", "stop_gradient")
-)
 
 
 def fold(graph: G) -> G:
@@ -63,7 +60,7 @@ def _value(node: Node) -> np.ndarray[Any, Any] | None:
     if isinstance(node.type, TupleType):
         return None  # what runs graphs may run for long, or for ever
     for x in node.inputs:
-        if x.prim.name != "constant":
+        if not isinstance(x.prim, Constant):
             return None
     if not node.inputs or not is_determined(node):
         return None
@@ -84,13 +81,18 @@ def _fold_splats(node: Node) -> np.ndarray[Any, Any] | None:
     values = [x.prim.value for x in node.inputs]  # type: ignore[attr-defined]
     if isinstance(node.prim, Elementwise | Cast):
         return _reference(node.prim, node, values)
-    if node.op in MOVES and all(same_bits(v, values[0]) for v in values):
+    if _puts_together(node.prim) and all(same_bits(v, values[0]) for v in values):
         return np.asarray(values[0])
     return None
 
 
+def _puts_together(prim: Op) -> bool:
+    """Whether nothing but elements of the inputs is in the result: of equal splats a splat."""
+    return Trait.VIEW in prim.traits or isinstance(prim, Alias | StopGradient)
+
+
 def _fold_arrays(node: Node) -> np.ndarray[Any, Any] | None:
-    if node.op == "expand" or not all(x.type.is_static for x in (node, *node.inputs)):
+    if isinstance(node.prim, Expand) or not all(x.type.is_static for x in (node, *node.inputs)):
         return None
     if _elements(node) > LARGEST_RESULT or sum(map(_elements, node.inputs)) > LARGEST_INPUT:
         return None

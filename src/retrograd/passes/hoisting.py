@@ -14,20 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retrograd.ir import Graph, Node, Provenance, TensorType, made_by, substitute
-from retrograd.ir.graph_stats import TRANSCENDENTAL
+from retrograd.ir import Graph, Node, Provenance, TensorType, Trait, made_by, substitute
 from retrograd.ops.control import Scan
 from retrograd.ops.control.body import stacked
 from retrograd.ops.elementwise import Cast, Elementwise
-from retrograd.ops.identity import Item
+from retrograd.ops.identity import Alias, Item
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.passes.rewrite import Rule, RuleSet, with_new_inputs
 
 VECTOR = 16  # numbers in one
 LARGER = 4  # times the rows that a product is made of
-SLOW = TRANSCENDENTAL | {"div", "zdiv", "sqrt", "rsqrt", "reciprocal"}
-VIEWS = frozenset(("expand", "reshape", "permute", "slice", "flip", "alias"))
 
 
 def _hoisting(graph: Graph) -> Rule | None:
@@ -36,7 +33,7 @@ def _hoisting(graph: Graph) -> Rule | None:
     new: dict[Node, list[Node]] = {}  # results of scans that were replaced
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
-        if node.op == "item" and node.inputs[0] in new:
+        if isinstance(node.prim, Item) and node.inputs[0] in new:
             index: int = node.attrs["index"]
             return new[node.inputs[0]][index]
         if isinstance(node.prim, Scan):
@@ -82,18 +79,27 @@ def _worth(body: Graph, constants: set[Node], rows: set[Node]) -> list[Node]:
     slow: dict[Node, bool] = dict.fromkeys(rows, False)
     ends: dict[Node, None] = {}
     for node in body.body:
-        if node.op != "input" and fixed.issuperset(node.inputs):
+        if Trait.INPUT not in node.prim.traits and fixed.issuperset(node.inputs):
             fixed.add(node)
             continue
         parts = [x for x in node.inputs if x in sources]
         known = len(parts) == sum(x not in fixed for x in node.inputs)
         if parts and known and _can_wait(node, fixed, sources):
             sources[node] = set().union(*[sources[x] for x in parts])
-            slow[node] = any(slow[x] for x in parts) or node.op in SLOW or _is_product(node)
+            slow[node] = any(slow[x] for x in parts) or _is_slow(node) or _is_product(node)
         else:
             ends.update(dict.fromkeys(parts))
     ends.update(dict.fromkeys(y for y in body.outputs if y in sources))
     return [y for y in ends if y not in rows and slow[y]]
+
+
+def _is_slow(node: Node) -> bool:
+    return not node.prim.traits.isdisjoint((Trait.TRANSCENDENTAL, Trait.DIVISION))
+
+
+def _is_view(node: Node) -> bool:
+    prim = node.prim
+    return isinstance(prim, Alias) or (prim.arity == 1 and Trait.VIEW in prim.traits)
 
 
 def _is_product(node: Node) -> bool:
@@ -108,7 +114,7 @@ def _can_wait(node: Node, fixed: set[Node], sources: dict[Node, set[Node]]) -> b
         (x,) = (x for x in node.inputs if x in sources)
         size = sum(_size(row.type) for row in sources[x])
         return 0 <= _size(node.type) <= LARGER * size
-    if isinstance(node.prim, Elementwise | Cast) or node.op in VIEWS:
+    if isinstance(node.prim, Elementwise | Cast) or _is_view(node):
         return 0 <= _size(node.type) < VECTOR
     return False
 

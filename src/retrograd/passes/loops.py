@@ -20,7 +20,9 @@ from retrograd.ir import (
     Node,
     Op,
     Provenance,
+    Trait,
     TupleType,
+    entering,
     full,
     graphs_of,
     made_by,
@@ -28,7 +30,7 @@ from retrograd.ir import (
 )
 from retrograd.ops.control import Cond, Scan, Sized, WhileLoop
 from retrograd.ops.elementwise import Cast, Elementwise
-from retrograd.ops.identity import Item
+from retrograd.ops.identity import Alias, Item
 from retrograd.ops.leaf import input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import Reduction
@@ -60,15 +62,19 @@ def inner_graphs(optimize: Optimize) -> RuleSet:
     return RuleSet.simplifying("inner graphs", lambda graph: rule)
 
 
+SLIM: dict[str, Callable[[Node, Sequence[int]], Results | None]] = {}
+slims = entering(SLIM)
+
+
 def _pruning(graph: Graph) -> Rule:
     used: dict[Node, set[int]] = {}
     for node in graph.body:
-        if node.op == "item":
+        if isinstance(node.prim, Item):
             used.setdefault(node.inputs[0], set()).add(node.attrs["index"])
     results: dict[Node, Results] = {}  # by the node that was replaced
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
-        if node.op == "item" and node.inputs[0] in results:
+        if isinstance(node.prim, Item) and node.inputs[0] in results:
             return results[node.inputs[0]][node.attrs["index"]]
         new = with_new_inputs(node, inputs)
         slim = SLIM.get(node.op)
@@ -106,6 +112,7 @@ def _reads(graph_outputs: Sequence[Node], own: Sequence[Node]) -> list[bool]:
     return [x in seen for x in own]
 
 
+@slims(Scan)
 def _scan(node: Node, used: Sequence[int]) -> Results | None:
     prim = node.prim
     assert isinstance(prim, Scan)
@@ -199,7 +206,6 @@ def _joined(
 
 # Operations that cannot fail, and are worth a place in memory.
 SAFE = (Elementwise, Cast, DotGeneral, Reduction)
-VIEWS = frozenset(("expand", "reshape", "permute", "slice", "flip", "pad", "concat", "alias"))
 
 
 def _hoisted(
@@ -211,8 +217,8 @@ def _hoisted(
     computed: dict[Node, Node] = dict(outer)  # nodes of the body as nodes around it
     users: dict[Node, bool] = {}  # whether something that stays reads a node
     for node in graph.body:
-        leaf = not node.inputs and node.op != "input"
-        safe = isinstance(node.prim, SAFE) or node.op in VIEWS or leaf
+        leaf = not node.inputs and Trait.INPUT not in node.prim.traits
+        safe = isinstance(node.prim, SAFE) or _is_view(node.prim) or leaf
         if safe and all(x in computed for x in node.inputs):
             computed[node] = node if leaf else node.with_inputs([computed[x] for x in node.inputs])
             continue
@@ -237,12 +243,16 @@ def _hoisted(
     )
 
 
+def _is_view(prim: Op) -> bool:
+    return Trait.VIEW in prim.traits or isinstance(prim, Alias)
+
+
 def _leafy(node: Node) -> bool:
     """Whether a node is made of leaves alone: cheaper to compute than to read."""
     seen, todo = {node}, [node]
     while todo:
         for x in todo.pop().inputs:
-            if x.op == "input":
+            if Trait.INPUT in x.prim.traits:
                 return False
             if x not in seen:
                 seen.add(x)
@@ -250,6 +260,7 @@ def _leafy(node: Node) -> bool:
     return True
 
 
+@slims(WhileLoop)
 def _while(node: Node, used: Sequence[int]) -> Results | None:
     prim = node.prim
     assert isinstance(prim, WhileLoop)
@@ -273,6 +284,7 @@ def _while(node: Node, used: Sequence[int]) -> Results | None:
     return found
 
 
+@slims(Cond)
 def _cond(node: Node, used: Sequence[int]) -> Results | None:
     prim = node.prim
     assert isinstance(prim, Cond)
@@ -295,6 +307,7 @@ def _cond(node: Node, used: Sequence[int]) -> Results | None:
     return _results(op, [condition, *(operands[i] for i in keep)], used)
 
 
+@slims(Sized)
 def _sized(node: Node, used: Sequence[int]) -> Results | None:
     prim = node.prim
     assert isinstance(prim, Sized)
@@ -306,11 +319,3 @@ def _sized(node: Node, used: Sequence[int]) -> Results | None:
         return None
     body = Graph([prim.body.inputs[i] for i in keep], outputs, prim.body.name)
     return _results(replace(prim, body=body), [size, *(operands[i] for i in keep)], used)
-
-
-SLIM: dict[str, Callable[[Node, Sequence[int]], Results | None]] = {
-    "scan": _scan,
-    "while_loop": _while,
-    "cond": _cond,
-    "sized": _sized,
-}

@@ -11,12 +11,16 @@ import math
 from collections.abc import Sequence
 
 from retrograd.ir import Dim, Node, Shape
+from retrograd.ops.identity import StopGradient
 from retrograd.ops.matmul import DotGeneral, sums_along
+from retrograd.ops.reduce import ReduceProd, ReduceSum
 from retrograd.ops.shape import (
+    Concat,
     Expand,
     Flip,
     Pad,
     Permute,
+    Reshape,
     Slice,
     expand,
     permute,
@@ -28,7 +32,7 @@ from retrograd.passes.constants import is_full, like, splat
 
 def expand_of_expand(y: Node, x: Node) -> Node | None:
     """Repeat along all new axes at once."""
-    if x.op != "expand":
+    if not isinstance(x.prim, Expand):
         return None
     kept = [i for i in range(y.type.rank) if i not in y.prim.axes]  # type: ignore[attr-defined]
     axes = {*y.prim.axes, *(kept[a] for a in x.prim.axes)}  # type: ignore[attr-defined]
@@ -37,7 +41,7 @@ def expand_of_expand(y: Node, x: Node) -> Node | None:
 
 def reshape_of_expand(y: Node, x: Node) -> Node | None:
     """A number repeated is the same in any shape."""
-    if x.op != "expand" or x.inputs[0].shape:
+    if not isinstance(x.prim, Expand) or x.inputs[0].shape:
         return None
     return expand(x.inputs[0], y.shape, tuple(range(y.type.rank)))
 
@@ -81,9 +85,10 @@ def _reach(count: int | Dim, step: int) -> int | Dim:
 
 def slice_of_concat(y: Node, x: Node) -> Node | None:
     """A slice that is exactly one of the parts."""
-    if x.op != "concat" or not _plain(y):
+    if not isinstance(x.prim, Concat) or not _plain(y):
         return None
-    axis, at = x.prim.axis, 0  # type: ignore[attr-defined]
+    axis = x.prim.axis
+    at: int | Dim = 0
     starts: Shape = y.prim.starts  # type: ignore[attr-defined]
     for part in x.inputs:
         if part.shape == y.shape and starts == (0,) * axis + (at,) + (0,) * (
@@ -146,16 +151,16 @@ def reduce_nothing(y: Node, x: Node) -> Node | None:
 
 def reduce_no_axes(y: Node, x: Node) -> Node | None:
     """Over no axes: each element by itself. (A sum of one -0.0 is 0.0.)"""
-    if y.prim.axes or (y.op == "reduce_sum" and x.dtype.is_float):  # type: ignore[attr-defined]
+    if y.prim.axes or (isinstance(y.prim, ReduceSum) and x.dtype.is_float):  # type: ignore[attr-defined]
         return None
     return x
 
 
 def reduce_splat(y: Node, x: Node) -> Node | None:
     """A sum of zeros, a product of ones, the maximum of equal values."""
-    if y.op == "reduce_sum":
+    if isinstance(y.prim, ReduceSum):
         return like(0, y) if is_full(x, 0.0) else None
-    if y.op == "reduce_prod":
+    if isinstance(y.prim, ReduceProd):
         return like(1, y) if is_full(x, 1) else None
     value = splat(x)
     if value is None or any(isinstance(d, Dim) or d == 0 for d in x.shape):
@@ -179,7 +184,7 @@ def dot_of_permute(y: Node, a: Node, b: Node) -> Node | None:
 
     Possible where the axes that remain keep their order, as the result has them in that order.
     """
-    if not isinstance(y.prim, DotGeneral) or (a.op != "permute" and b.op != "permute"):
+    if not isinstance(y.prim, DotGeneral) or not any(isinstance(x.prim, Permute) for x in (a, b)):
         return None
     p = y.prim
     a_free, b_free = p.free_axes(a.type.rank, b.type.rank)
@@ -229,7 +234,7 @@ MOVEMENT: dict[str, list[Identity]] = {
     "expand": [lambda y, x: x if not y.prim.axes else None, expand_of_expand],
     "reshape": [
         lambda y, x: x if x.shape == y.shape else None,
-        lambda y, x: reshape(x.inputs[0], y.shape) if x.op == "reshape" else None,
+        lambda y, x: reshape(x.inputs[0], y.shape) if isinstance(x.prim, Reshape) else None,
         reshape_of_expand,
     ],
     "permute": [
@@ -250,6 +255,6 @@ MOVEMENT: dict[str, list[Identity]] = {
     "logsumexp": [reduce_nothing, reduce_no_axes],
     "dot_general": [dot_of_permute],
     "alias": [lambda y, x: x],
-    "stop_gradient": [lambda y, x: x if x.op == "stop_gradient" else None],
+    "stop_gradient": [lambda y, x: x if isinstance(x.prim, StopGradient) else None],
 }
 # fmt: on

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.shape import Permute
 from retrograd.passes.after_autodiff import settled, written
 from retrograd.passes.common_subexpressions import merging
 from retrograd.passes.constant_folding import folding
@@ -120,7 +122,7 @@ class _Round:
         fold, simplify, merge = folding(graph), simplifying(graph), merging(graph)
         seen: set[Node] = set(graph.inputs)
         settled = self._settled
-        self.complete = not any(node.prim.name == "dot_general" for node in graph.body)
+        self.complete = not any(isinstance(node.prim, DotGeneral) for node in graph.body)
 
         def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
             if inputs != node.inputs:
@@ -132,7 +134,7 @@ class _Round:
                 stays = again is result
                 self.complete &= stays and seen.issuperset(result.inputs)
                 result = again
-            if stays and result.op != "permute":
+            if stays and not isinstance(result.prim, Permute):
                 settled.add(result)
             result = merge(result)
             seen.add(result)

@@ -5,20 +5,20 @@ names rules and makes them for a graph. `rewrite` offers every node to them, inp
 simplification and lowering goes through this walk (`pipeline.py` lists the stages in order).
 
     FOLD = RuleSet.simplifying("fold", folding)           # by what a node computes
-    CONV = {Conv: convolution}                            # by the class of its op
-    LOWER = RuleSet.lowering("lower", CONV, WINDOWS)
+    LOWER = RuleSet.lowering("lower", RULES)              # by its op, see `lowering/rules.py`
 
 Tests look at what every walk gives: `checked_by(verify)`.
 """
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from retrograd.ir import Graph, Node, Op, Provenance, made_by
+from retrograd.ir import Graph, Node, Provenance, Trait, made_by
 from retrograd.ops.leaf import input_node
 
 G = TypeVar("G", bound=Graph)
@@ -26,7 +26,7 @@ Rule = Callable[[Node, tuple[Node, ...]], Node]
 NodeRule = Callable[[Node], Node]  # of a node that has its new inputs
 Memo = dict[Any, Node]  # what the rules of one walk have made, to be used again
 OpRule = Callable[[Node, Sequence[Node], Memo], Node]
-OpRules = Mapping[type[Op], OpRule]
+OpRules = Mapping[str, OpRule]  # by the name of the op, as `entering` fills them
 Check = Callable[[str, Graph], object]
 
 _CHECKS: list[Check] = []
@@ -54,17 +54,18 @@ class RuleSet:
     def lowering(
         name: str, *tables: OpRules, chosen: Callable[[Node], bool] = lambda node: True
     ) -> RuleSet:
-        """Rules by the class of a node's op. What a rule makes has its place in the program from
+        """Rules by a node's op. What a rule makes has its place in the program from
         the node, which is its origin; all rules of a walk share one memo."""
-        rules = {op: rule for table in tables for op, rule in table.items()}
+        # Not copied: an op may be declared, with its rule, after this.
+        rules = ChainMap(*[cast("dict[str, OpRule]", table) for table in reversed(tables)])
 
         def begin(graph: Graph) -> Rule | None:
-            if not any(type(node.prim) in rules for node in graph.body):
+            if not any(node.op in rules for node in graph.body):
                 return None
             memo: Memo = {}
 
             def rule(node: Node, inputs: tuple[Node, ...]) -> Node:
-                found = rules.get(type(node.prim))
+                found = rules.get(node.op)
                 if found is None or not chosen(node):
                     return with_new_inputs(node, inputs)
                 with made_by(Provenance(node.scope, node.source, node)):
@@ -110,7 +111,7 @@ def sealed(graph: G, run: Callable[[Graph], Graph]) -> G:
     Any node may be a graph input, where a graph was cut out of a larger one. What such a node was
     computed by is no business of a pass: while it runs, a fresh input stands in its place.
     """
-    if all(x.op == "input" for x in graph.inputs):
+    if all(Trait.INPUT in x.prim.traits for x in graph.inputs):
         return cast(G, run(graph))
     hidden = _replace_inputs(graph, [input_node(x.type, x.name) for x in graph.inputs])
     result = cast(G, run(hidden))

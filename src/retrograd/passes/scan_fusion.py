@@ -151,7 +151,7 @@ def _rebuilt(graph: Graph, found: Merged) -> Graph:
                 with made_by(Provenance(earlier.scope, earlier.source, earlier.origin)):
                     scan.append(found.op(*[new[x] for x in found.inputs]))
             new[node] = scan[0]
-        elif node.op == "item" and node.inputs[0] in found.places:
+        elif isinstance(node.prim, Item) and node.inputs[0] in found.places:
             new[node] = Item(found.places[node.inputs[0]][node.attrs["index"]])(scan[0])
         else:
             inputs = tuple([new[x] for x in node.inputs])

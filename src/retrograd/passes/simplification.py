@@ -6,6 +6,8 @@ from collections import Counter
 from typing import TypeVar
 
 from retrograd.ir import Graph, Node, Provenance, made_by
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.shape import Permute
 from retrograd.passes.algebra import ALGEBRA, Identity, below_expand
 from retrograd.passes.movement import MOVEMENT, permute_of_dot
 from retrograd.passes.rewrite import NodeRule, RuleSet, rewrite, sealed
@@ -27,7 +29,7 @@ def simplify(graph: G) -> G:
 
 
 def simplifying(graph: Graph) -> NodeRule:
-    products = (x for y in graph.body for x in y.inputs if x.prim.name == "dot_general")
+    products = (x for y in graph.body for x in y.inputs if isinstance(x.prim, DotGeneral))
     uses = Counter(products)
     uses.update(graph.outputs)
     # The identities of `algebra` hold to the bit for real numbers, with what they say of zeros.
@@ -41,7 +43,7 @@ def simplifying(graph: Graph) -> NodeRule:
             better = identity(node, *inputs)
             if better is not None:
                 return better
-        if node.op == "permute" and uses[inputs[0]] == 1:
+        if isinstance(node.prim, Permute) and uses[inputs[0]] == 1:
             return permute_of_dot(node, *inputs)
         return None
 

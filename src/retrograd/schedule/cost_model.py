@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from retrograd.ir import Dim, evaluate, product
+from retrograd.ir import Dim, Trait, evaluate, product
+from retrograd.ops.elementwise import traits_of
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import ControlRegion, length_of
 from retrograd.schedule.kernel import Kernel
@@ -21,14 +22,7 @@ LONG = 20e6  # nanoseconds from which on somebody may want to end a run
 TYPICAL = 1024  # what a named size is taken for, where its value is not known
 SORTED = {"sort": 8.0, "argsort": 15.0}  # an element
 SEARCHED = 60.0  # a value that is looked for
-SLOW = frozenset(("div", "sqrt", "rsqrt", "reciprocal", "zdiv", "mod", "floor_div", "idiv", "imod"))
-# fmt: off
-FUNCTIONS = frozenset((
-    "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "hypot", "sin", "cos", "tan",
-    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sech2", "asinh", "acosh", "atanh",
-    "erf", "erfc", "pow", "sigmoid", "softplus", "logaddexp",
-))
-# fmt: on
+INDEX_DIVISIONS = ("idiv", "imod")
 
 
 def operations(nest: LoopNest) -> int | Dim:
@@ -56,6 +50,13 @@ def _repeated(nest: LoopNest) -> int | Dim:
         for inner in kernel.nests:
             total = total + operations(inner)
     return total * (TYPICAL if length is None else length)
+
+
+def _scalar_cost(op: str) -> float:
+    traits = traits_of(op)
+    if Trait.TRANSCENDENTAL in traits:
+        return FUNCTION
+    return DIVISION if Trait.DIVISION in traits or op in INDEX_DIVISIONS else CHEAP
 
 
 def traffic(kernel: Kernel) -> int | Dim:
@@ -88,7 +89,7 @@ def nanoseconds(
         each = SEARCHED if nest.kind == "search" else CHEAP * (nest.kind != "map")
         for v in live(nest):
             if v.depth == depth and v.op not in INDEXING:
-                each += FUNCTION if v.op in FUNCTIONS else DIVISION if v.op in SLOW else CHEAP
+                each += _scalar_cost(v.op)
         time += each * known(product(nest.loops), sizes)
     touched = (*kernel.reads, *kernel.outs)
     if moving is not None:

@@ -25,7 +25,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from retrograd.ir import Graph, Node
+from retrograd.ir import REGISTRY, Graph, Node, Trait
+from retrograd.ops.identity import Item
+from retrograd.ops.index import Gather
+from retrograd.ops.leaf import Iota
+from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.random.threefry import RandomBits
+from retrograd.ops.shape import Concat, Expand, Permute, Reshape, Slice
+from retrograd.ops.windows import Windows
 from retrograd.passes.constants import is_buffer
 from retrograd.passes.lowering.axis_groups import is_plain_reshape, reshape_root
 from retrograd.passes.lowering.libcall import LibCall
@@ -38,28 +45,11 @@ AGAIN_NODES = 8  # cheap nodes that are computed again, rather than to store the
 SMALL = 16  # how many times smaller an array is that is loaded at no cost
 CONCAT_PARTS = 4  # a concat of more parts is copied part by part
 
-SCANS = frozenset(
-    ("cumsum", "cumprod", "cummax", "cummin", "cumargmax", "cumargmin", "linear_scan")
+
+# Names of ops that run the graphs that they hold.
+LOOPS = frozenset(
+    name for name, op in REGISTRY.items() if Trait.CONTROL in getattr(op, "traits", ())
 )
-REDUCTIONS = frozenset(
-    ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all")
-)
-INTERNAL = frozenset(("check_index", "store", "call"))
-SCATTERS = frozenset(("scatter_add", "scatter_set", "scatter_mul", "scatter_max", "scatter_min"))
-ORDERED = frozenset(("sort", "argsort", "searchsorted"))
-LOOPS = frozenset(("scan", "while_loop", "cond", "sized", "dag_scan"))
-ROOTS = (
-    REDUCTIONS | {"argmax", "argmin", "dot_general"} | SCANS | SCATTERS | ORDERED | INTERNAL | LOOPS
-)
-VIEWS = frozenset(("expand", "permute", "slice", "flip", "pad", "concat", "reshape", "gather"))
-LEAVES = frozenset(("constant", "iota", "size_of"))
-# Cheap enough to be computed twice rather than stored and loaded.
-# fmt: off
-CHEAP = frozenset((
-    "add", "sub", "mul", "neg", "abs", "cast", "select", "relu", "eq", "ne", "lt", "le", "gt", "ge",
-    "max", "min", "bitwise_and", "bitwise_or", "bitwise_not", "copysign", "signbit",
-))
-# fmt: on
 
 
 @dataclass(slots=True)
@@ -94,7 +84,7 @@ class Fusion:
 
     def _visit(self, node: Node) -> None:
         use = self._uses.pop(node, None) or UseInfo()
-        if node in self._given or is_buffer(node) or node.op == "item":
+        if node in self._given or is_buffer(node) or isinstance(node.prim, Item):
             return  # an item is where the operation of several results leaves it
         reason = self._reason(node, use)
         if reason:
@@ -112,32 +102,36 @@ class Fusion:
         """Why a node is stored; empty where it is computed where it is read."""
         if node in self._outputs:
             return "an output"
-        if node.op in ROOTS:
+        if reads_many(node):
             return "reads many elements for one"
-        if node.op in LEAVES:
-            return "needed in memory" if use.forced and node.op == "iota" else ""
+        if Trait.LEAF in node.prim.traits:
+            return "needed in memory" if use.forced and isinstance(node.prim, Iota) else ""
         if use.forced:
             return "needed in memory"
         if any(self._counts[home] >= KERNEL_NODES for home in use.homes):
-            return "its kernel is full" if node.op != "reshape" or is_plain_reshape(node) else ""
-        if node.op == "concat" and len(node.inputs) > CONCAT_PARTS:
+            return (
+                "its kernel is full"
+                if not isinstance(node.prim, Reshape) or is_plain_reshape(node)
+                else ""
+            )
+        if isinstance(node.prim, Concat) and len(node.inputs) > CONCAT_PARTS:
             return "copied part by part"
         wide = len(use.homes) > READERS or len(use.indices) > READERS
-        if node.op == "reshape":
+        if isinstance(node.prim, Reshape):
             return "read in many ways" if wide and is_plain_reshape(node) else ""
-        if node.op in VIEWS:
+        if is_view(node):
             # A contraction reads its operand many times: only strided views of memory serve it.
-            operand = use.operand and node.op not in ("permute", "expand", "slice")
+            operand = use.operand and not isinstance(node.prim, Permute | Expand | Slice)
             return "read in many ways" if wide else "an operand" if operand else ""
         if use.operand:
             return "an operand"
-        if use.spread and node.op == "windows":
+        if use.spread and isinstance(node.prim, Windows):
             return ""
         if node in self._of_nothing and is_far(node):
             return ""
         if len(use.homes) > 1:
             return "" if self._again(node, use) else f"read by {len(use.homes)} kernels"
-        if node.op in CHEAP:
+        if is_cheap(node):
             return "read in several ways" if len(use.indices) > 2 else ""
         if len(use.indices) > 1:
             return "read in several ways"
@@ -147,14 +141,16 @@ class Fusion:
         """Whether to load what a large node is cheaply computed from takes as long as to load it,
         so that it need not be written."""
         few = len(use.indices) <= len(use.homes) <= READERS and not use.repeated
-        if not few or not is_far(node) or any(home.op in ROOTS for home in use.homes):
+        if not few or not is_far(node) or any(map(reads_many, use.homes)):
             return False
         seen, todo, source = {node}, [node], None
         while todo:
             x = todo.pop()
-            if x in self._of_nothing or (x.op == "expand" and is_small(x.inputs[0], node)):
+            if x in self._of_nothing or (
+                isinstance(x.prim, Expand) and is_small(x.inputs[0], node)
+            ):
                 continue
-            if x.op in CHEAP:
+            if is_cheap(x):
                 todo += [y for y in dict.fromkeys(x.inputs) if y not in seen]
                 seen.update(x.inputs)
                 if len(seen) > 2 * AGAIN_NODES:
@@ -163,17 +159,17 @@ class Fusion:
                 return False
             else:
                 source = x
-        return sum(x.op in CHEAP for x in seen) <= AGAIN_NODES
+        return sum(is_cheap(x) for x in seen) <= AGAIN_NODES
 
     def _is_source(self, x: Node, node: Node) -> bool:
         """Whether a node may be loaded instead of another. Inputs may not: they would be read
         later, and what the caller gave away could not be overwritten as early."""
-        kept = x.op not in VIEWS and x.op != "item" and x not in self._given
+        kept = not is_view(x) and not isinstance(x.prim, Item) and x not in self._given
         return kept and x.shape == node.shape and x.dtype.itemsize <= node.dtype.itemsize
 
     def _pass_on(self, node: Node, use: UseInfo, position: int, x: Node) -> None:
         """Tell an input how it is read."""
-        if node.op == "reshape" and not is_plain_reshape(node):
+        if isinstance(node.prim, Reshape) and not is_plain_reshape(node):
             # Memory has no shape: the reshape is another view of where its source is stored.
             source = reshape_root(x, self._given)
             self._use(source).forced = True
@@ -183,27 +179,28 @@ class Fusion:
         own = self._use(x)
         own.homes |= use.homes
         own.repeated |= use.repeated
-        if node.op == "dot_general":
+        if isinstance(node.prim, DotGeneral):
             spread = position == 0 and reads_windows(node)
             own.operand, own.spread = own.operand or not spread, own.spread or spread
-        if node.op in LOOPS:
+        if Trait.CONTROL in node.prim.traits:
             own.forced = True
         if isinstance(node.prim, LibCall) and (position or not node.prim.fills):
             own.forced = True
-        if node.op == "random_bits":
+        if isinstance(node.prim, RandomBits):
             # Computing a key, often from random bits itself, costs hundreds of operations.
             own.forced = True
-        if node.op in VIEWS and not (node.op == "gather" and position == 1):
+        gathers = isinstance(node.prim, Gather)
+        if is_view(node) and not (gathers and position == 1):
             own.operand |= use.operand
             own.spread |= use.spread
             own.indices |= {self._index(node, position, i) for i in use.indices}
-            if node.op == "expand":
+            if isinstance(node.prim, Expand):
                 own.repeated |= repeats(node)
-            if node.op == "gather":
+            if gathers:
                 own.repeated = True
         else:
             own.indices |= use.indices
-            own.operand |= use.spread and node.op == "windows"
+            own.operand |= use.spread and isinstance(node.prim, Windows)
 
     def _use(self, x: Node) -> UseInfo:
         return self._uses.setdefault(x, UseInfo())
@@ -212,12 +209,27 @@ class Fusion:
         return self._indices.setdefault(key, len(self._indices))
 
 
+def reads_many(node: Node) -> bool:
+    """Whether one element needs many of an input, or an input in memory."""
+    return Trait.READS_MANY in node.prim.traits
+
+
+def is_view(node: Node) -> bool:
+    """Whether each element is one of an input, so that to read it is to read that."""
+    return Trait.VIEW in node.prim.traits or isinstance(node.prim, Gather)
+
+
+def is_cheap(node: Node) -> bool:
+    """Whether an element is computed twice rather than stored and loaded."""
+    return Trait.CHEAP in node.prim.traits
+
+
 def made_of_nothing(graph: Graph) -> set[Node]:
     """Nodes that are cheaply computed from their indices alone, a causal mask for instance."""
     found: set[Node] = set()
     for node in graph.nodes:
-        leaf = node.op in LEAVES and not is_buffer(node)
-        cheap = node.op in CHEAP or node.op in ("expand", "permute")
+        leaf = Trait.LEAF in node.prim.traits and not is_buffer(node)
+        cheap = is_cheap(node) or isinstance(node.prim, Expand | Permute)
         if leaf or (cheap and found.issuperset(node.inputs)):
             found.add(node)
     return found

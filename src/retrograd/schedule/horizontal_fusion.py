@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from retrograd.ir import Node, Shape
+from retrograd.ops.shape import Reshape
 from retrograd.passes.lowering.axis_groups import reshape_root
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.index_maps import IndexMapper
@@ -84,7 +85,7 @@ def buffers_read(node: Node, stored: Mapping[Node, Buffer]) -> set[Buffer]:
                 continue
             seen.add(x)
             buffer = stored.get(x)
-            if buffer is None and x.op == "reshape":
+            if buffer is None and isinstance(x.prim, Reshape):
                 buffer = stored.get(reshape_root(x.inputs[0], stored))
             if buffer is None:
                 todo.append(x)

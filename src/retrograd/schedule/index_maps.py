@@ -18,9 +18,13 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import BackendError
-from retrograd.ir import Dim, Node, int64, uint32
-from retrograd.ops.elementwise import ELEMENTWISE
-from retrograd.ops.random.threefry import PARITY, ROTATIONS
+from retrograd.ir import Dim, Node, entering, int64, uint32
+from retrograd.ops.elementwise import ELEMENTWISE, Cast
+from retrograd.ops.index import Gather
+from retrograd.ops.leaf import Constant, Iota, SizeOf
+from retrograd.ops.random.threefry import PARITY, ROTATIONS, RandomBits
+from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
+from retrograd.ops.windows import Windows
 from retrograd.passes.constants import leaf_value
 from retrograd.passes.lowering.axis_groups import axis_groups, reshape_root
 from retrograd.schedule.buffer import Buffer
@@ -29,6 +33,8 @@ from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
 Request = tuple[Node, Index, "SSAValue | None"]
 Steps = Generator[Request, SSAValue, SSAValue]
 Rule = Callable[["IndexMapper", Node, Index, "SSAValue | None"], Steps]
+RULES: dict[str, Rule] = {}
+reads = entering(RULES)
 
 
 class IndexMapper:
@@ -71,7 +77,7 @@ class IndexMapper:
         zero = self.body.size(0)
         index = tuple([zero if d == 1 else i for i, d in zip(index, node.shape, strict=True)])
         buffer = self.stored.get(node) if load else None
-        if buffer is None and node.op == "reshape":
+        if buffer is None and isinstance(node.prim, Reshape):
             buffer = self.stored.get(reshape_root(node.inputs[0], self.stored))
         if buffer is not None:
             value = self._load(buffer, index, node, guard)
@@ -109,32 +115,38 @@ def store(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> S
     return (yield node.inputs[0], index, guard)
 
 
+@reads(Constant)
 def constant(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     return r.body.const(leaf_value(node).reshape(()), node.dtype)
     yield  # a generator like every rule
 
 
+@reads(Iota)
 def iota(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     return r.body.make("cast", (index[node.attrs["axis"]],), node.dtype)
     yield
 
 
+@reads(SizeOf)
 def size_of(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     return r.body.make("cast", (r.body.size(node.attrs["size"]),), node.dtype)
     yield
 
 
+@reads(Cast)
 def cast(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     x = yield node.inputs[0], index, guard
     return r.body.make("cast", (x,), node.dtype)
 
 
+@reads(Expand)
 def expand(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     new = node.attrs["axes"]
     kept = tuple([i for axis, i in enumerate(index) if axis not in new])
     return (yield node.inputs[0], kept, guard)
 
 
+@reads(Permute)
 def permute(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     source = list(index)
     for i, p in zip(index, node.attrs["perm"], strict=True):
@@ -142,6 +154,7 @@ def permute(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) ->
     return (yield node.inputs[0], tuple(source), guard)
 
 
+@reads(Slice)
 def slice_(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     b, a = r.body, node.attrs
     source = [
@@ -151,6 +164,7 @@ def slice_(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> 
     return (yield node.inputs[0], tuple(source), guard)
 
 
+@reads(Flip)
 def flip(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     b, axes = r.body, node.attrs["axes"]
     source = [
@@ -160,6 +174,7 @@ def flip(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> St
     return (yield node.inputs[0], tuple(source), guard)
 
 
+@reads(Pad)
 def pad(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     (x, fill), b, a = node.inputs, r.body, node.attrs
     source, inside = [], None
@@ -184,6 +199,7 @@ def pad(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Ste
     return b.make("select", (inside, value, other), node.dtype)
 
 
+@reads(Windows)
 def windows(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     b, a = r.body, node.attrs
     rank = len(a["sizes"])
@@ -198,6 +214,7 @@ def windows(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) ->
     return (yield node.inputs[0], (*index[:lead], *source), guard)
 
 
+@reads(Concat)
 def concat(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     b, axis = r.body, node.attrs["axis"]
     start: int | Dim = 0
@@ -216,6 +233,7 @@ def concat(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> 
     return result if result is not None else b.const(0, node.dtype)
 
 
+@reads(Gather)
 def gather(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     (x, position), a = node.inputs, node.attrs
     axis, shared = a["axis"], a["shared"]
@@ -226,6 +244,7 @@ def gather(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> 
     return (yield x, (*index[:axis], at, *index[end:]), guard)
 
 
+@reads(Reshape)
 def reshape(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     (x,), b = node.inputs, r.body
     source: list[SSAValue] = []
@@ -236,6 +255,7 @@ def reshape(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) ->
     return (yield x, tuple(source), guard)
 
 
+@reads(RandomBits)
 def random_bits(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None) -> Steps:
     """Threefry-2x32-20 of the key on the element's number; see `retrograd.ops.random.threefry`."""
     (key,), b, shape = node.inputs, r.body, node.attrs["shape"]
@@ -265,22 +285,3 @@ def random_bits(r: IndexMapper, node: Node, index: Index, guard: SSAValue | None
         x0 = do("add", x0, keys[(i + 1) % 3])
         x1 = do("add", do("add", x1, keys[(i + 2) % 3]), number(i + 1))
     return x0
-
-
-RULES: dict[str, Rule] = {
-    "constant": constant,
-    "iota": iota,
-    "size_of": size_of,
-    "cast": cast,
-    "expand": expand,
-    "permute": permute,
-    "slice": slice_,
-    "flip": flip,
-    "pad": pad,
-    "windows": windows,
-    "concat": concat,
-    "gather": gather,
-    "reshape": reshape,
-    "random_bits": random_bits,
-    "store": store,
-}

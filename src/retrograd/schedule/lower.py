@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from retrograd.ir import Dim, Node, Shape, TensorType, float64, int64, product, uint8
+from retrograd.ir import Dim, Node, Shape, TensorType, entering, float64, int64, product, uint8
+from retrograd.ops.index import ScatterAdd
 from retrograd.ops.matmul import DotGeneral, sums_along
 from retrograd.ops.numerics.compensated_sum import BLOCK, is_wide
 from retrograd.ops.numerics.summation import PRODUCTS, accumulator_of
+from retrograd.ops.reduce import ArgMax, ArgMin, Reduction
+from retrograd.ops.scan import CumArgMax, CumArgMin, CumMax, CumMin, CumProd, CumSum, LinearScan
+from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
+from retrograd.ops.shape import Concat
+from retrograd.ops.sort import ArgSort, SearchSorted, Sort
+from retrograd.passes.lowering.contraction import Materialize
 from retrograd.passes.lowering.legalize import CheckIndex
+from retrograd.passes.lowering.libcall import LibCall
 from retrograd.passes.lowering.strided_views import Operand, as_product, wants_routine
 from retrograd.schedule import lower_scan, lower_sort
 from retrograd.schedule.buffer import Buffer
-from retrograd.schedule.fusion import CONCAT_PARTS, REDUCTIONS, SCANS, SCATTERS
-from retrograd.schedule.index_maps import IndexMapper
+from retrograd.schedule.fusion import CONCAT_PARTS
+from retrograd.schedule.index_maps import IndexMapper, reads, store
 from retrograd.schedule.loop_nest import LoopNest, Store, loops_over
 from retrograd.schedule.nest_builder import NestBuilder
 from retrograd.schedule.ssa import Index, ScalarBlock, SSAValue
@@ -27,10 +35,10 @@ class NodeLowering(NestBuilder):
         special = SPECIAL.get(node.op)
         if special is not None:
             return special(self)
-        if node.op in REDUCTIONS:
+        if isinstance(node.prim, Reduction):
             (x,) = node.inputs
             return [self.reduction(x.shape, node.attrs["axes"], lambda r, i: r.read(x, i))]
-        if node.op == "concat" and len(node.inputs) > CONCAT_PARTS:
+        if isinstance(node.prim, Concat) and len(node.inputs) > CONCAT_PARTS:
             return self.parts()
         return [self.map(node.shape, lambda r, i: r.compute(node, i))]
 
@@ -78,7 +86,7 @@ class NodeLowering(NestBuilder):
         x, position, updates = self.node.inputs
         axis, shared = self.node.attrs["axis"], self.node.attrs["shared"]
         end = axis + position.type.rank - shared
-        sums = self.node.op == "scatter_add" and x.dtype.is_float
+        sums = isinstance(self.node.prim, ScatterAdd) and x.dtype.is_float
         if sums and is_wide(x, axis) and not _at_most(1, updates.shape[axis:end]):
             total = self.scratch(x.type.with_dtype(float64))
             start = self.map(
@@ -225,17 +233,18 @@ class NodeLowering(NestBuilder):
         return self.reduction(domain, axes, value, "dot")
 
 
-SPECIAL: dict[str, Callable[[NodeLowering], list[LoopNest]]] = {
-    "argmax": NodeLowering.extremum,
-    "argmin": NodeLowering.extremum,
-    **dict.fromkeys(SCANS, lower_scan.scan),
-    **dict.fromkeys(SCATTERS, NodeLowering.scatter),
-    "sort": lower_sort.sort,
-    "argsort": lower_sort.argsort,
-    "searchsorted": lower_sort.search,
-    "check_index": NodeLowering.check,
-    "dot_general": NodeLowering.contraction,
-}
+SPECIAL: dict[str, Callable[[NodeLowering], list[LoopNest]]] = {}
+nests_of = entering(SPECIAL)
+
+reads(Materialize)(store)
+nests_of(ArgMax, ArgMin)(NodeLowering.extremum)
+nests_of(CumSum, CumProd, CumMax, CumMin, CumArgMax, CumArgMin, LinearScan)(lower_scan.scan)
+nests_of(ScatterAdd, ScatterSet, ScatterMul, ScatterMax, ScatterMin)(NodeLowering.scatter)
+nests_of(Sort)(lower_sort.sort)
+nests_of(ArgSort)(lower_sort.argsort)
+nests_of(SearchSorted)(lower_sort.search)
+nests_of(CheckIndex)(NodeLowering.check)
+nests_of(DotGeneral)(NodeLowering.contraction)
 
 
 def _at_most(count: int, updates: Shape) -> bool:
@@ -252,5 +261,6 @@ def _rounded(r: IndexMapper, total: Buffer, x: Node, index: Index) -> SSAValue:
 
 def is_map(node: Node) -> bool:
     """Whether a stored node is computed by a single nest of kind "map"."""
-    parts = node.op == "concat" and len(node.inputs) > CONCAT_PARTS
-    return not (node.op in SPECIAL or node.op in REDUCTIONS or node.op == "call" or parts)
+    parts = isinstance(node.prim, Concat) and len(node.inputs) > CONCAT_PARTS
+    whole = node.op in SPECIAL or isinstance(node.prim, Reduction | LibCall)
+    return not (whole or parts)

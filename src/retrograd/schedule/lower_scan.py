@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from retrograd.ir import Dim
 from retrograd.ops.numerics.summation import accumulator_of
+from retrograd.ops.scan import CumArgMax, CumArgMin, LinearScan
 from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.loop_nest import LoopNest, Store
 from retrograd.schedule.nest_builder import NestBuilder
@@ -41,8 +42,8 @@ def scan(lowering: NestBuilder) -> list[LoopNest]:
     nest.vec = len(loops) - 1 if along else -1 if inner else len(others) - 1
     nest.accumulator = accumulator_of(x.dtype)
     nest.info = {"reverse": reverse}
-    if node.op == "linear_scan":
+    if isinstance(node.prim, LinearScan):
         nest.info["factor"] = reader.read(node.inputs[0], index)
-    if node.op in ("cumargmax", "cumargmin"):
+    if isinstance(node.prim, CumArgMax | CumArgMin):
         nest.info["place"] = counters[axis]
     return [nest]

@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, evaluate, nested
+from retrograd.ir import Dim, Graph, Node, Trait, evaluate, nested
+from retrograd.ops.assume import Assume
+from retrograd.ops.shape import Pad, Slice
 
-# Ops whose validity depends on the values of symbolic sizes.
-# fmt: off
-SIZED = frozenset((
-    "slice", "pad", "reduce_max", "reduce_min", "argmax", "argmin", "windows", "fold", "conv",
-    "max_pool", "max_pool_index", "argsort", "assume",
-))
-# fmt: on
 SMALL = 512  # sizes up to which memory is laid out for several at once
 
 
@@ -33,7 +28,9 @@ class Sizes:
             nodes += [n for n in part.nodes if names.issuperset(_names(n))]
         dims = {d: n for n in reversed(nodes) for d in n.shape if isinstance(d, Dim)}
         self._dims = [(d, n) for d, n in dims.items() if not grows(d)]  # others are not negative
-        self._nodes = [n for n in nodes if n.op in SIZED and _has_dims(n) and not _fits(n)]
+        self._nodes = [
+            n for n in nodes if Trait.SIZED in n.prim.traits and _has_dims(n) and not _fits(n)
+        ]
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise `ShapeError` where sizes make no sense for an op."""
@@ -72,11 +69,11 @@ def _fits(node: Node) -> bool:
     """Whether a node makes sense for all sizes: a slice or a padding whose ends are known."""
     (x, *_), prim = node.inputs, node.prim
     known: Iterable[int | Dim]
-    if node.op == "slice":
-        ends = zip(prim.starts, prim.stops, x.shape, strict=True)  # type: ignore[attr-defined]
+    if isinstance(prim, Slice):
+        ends = zip(prim.starts, prim.stops, x.shape, strict=True)
         known = [d for a, b, n in ends for d in (a, n - a, n - b) if d != n]
-    elif node.op == "pad":
-        known = (*prim.low, *prim.high)  # type: ignore[attr-defined]
+    elif isinstance(prim, Pad):
+        known = (*prim.low, *prim.high)
     else:
         return False
     return all(map(grows, known))
@@ -86,7 +83,7 @@ def _names(node: Node) -> set[str]:
     """The names of the sizes in a node's attributes and in the types it touches."""
     types = [node.type, *(x.type for x in node.inputs)]
     found = {name for t in types for name in t.dim_names}
-    return found.union(node.prim.dim_names) if node.op in SIZED else found
+    return found.union(node.prim.dim_names) if Trait.SIZED in node.prim.traits else found
 
 
 def _has_dims(node: Node) -> bool:
@@ -102,7 +99,7 @@ def _check(node: Node, sizes: Mapping[str, int]) -> None:
     try:
         found = prim.infer(*[x.type.bind(sizes) for x in node.inputs])
     except ShapeError as error:
-        if node.op == "assume":  # which says all
+        if isinstance(node.prim, Assume):  # which says all
             raise
         values = ", ".join([f"{name} = {n}" for name, n in sizes.items()])
         raise ShapeError(f"{error}, with {values}: {node.describe()}") from None

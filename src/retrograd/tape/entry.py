@@ -9,7 +9,7 @@ from retrograd.eager.leaf import PENDING, leaf_handle
 from retrograd.eager.trace_buffer import materialize
 from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import DType, Node, Shape, Source, TupleType
-from retrograd.ops.identity import items
+from retrograd.ops.identity import StopGradient, items
 from retrograd.runtime.backend import Array
 from retrograd.tape.trace_buffer import TapePage
 
@@ -120,7 +120,7 @@ def wants_gradient(node: Node) -> bool:
     seen, todo = {node}, [node]
     while todo:
         x = todo.pop()
-        if x.op == "stop_gradient" or not x.type.is_inexact:
+        if isinstance(x.prim, StopGradient) or not x.type.is_inexact:
             continue
         handle = leaf_handle(x) if not x.inputs else PENDING.get(x.id)
         if handle is not None:

@@ -83,7 +83,7 @@ class EntryLayout:
         if found is None:
             found = []
             for node, slot, parents in zip(self.nodes, self.slots, self.parents, strict=True):
-                inherits = node.type.is_inexact and node.op != "stop_gradient"
+                inherits = node.type.is_inexact and not isinstance(node.prim, StopGradient)
                 above = [found[p] if p >= 0 else flags[-1 - p] for p in parents]
                 found.append(flags[slot] if slot >= 0 else inherits and any(above))
             self._wanted[flags] = found

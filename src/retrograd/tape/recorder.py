@@ -18,6 +18,7 @@ from retrograd.eager.quick_dispatch import constant
 from retrograd.eager.trace_buffer import materialize
 from retrograd.errors import StaleTapeError
 from retrograd.ir import Node
+from retrograd.ops.identity import StopGradient
 from retrograd.shared import own_lock
 from retrograd.tape.buffered import Pages
 from retrograd.tape.entry import Entry, wants_gradient
@@ -194,7 +195,7 @@ class Record:
 
     def _append(self, node: Node, requires_grad: bool, is_given: bool = False) -> None:
         parents = () if is_given else tuple([self._ids[x] for x in node.inputs])
-        inherited = node.type.is_inexact and node.op != "stop_gradient"
+        inherited = node.type.is_inexact and not isinstance(node.prim, StopGradient)
         wanted = requires_grad or (
             inherited and any(self._entries[p].requires_grad for p in parents)
         )

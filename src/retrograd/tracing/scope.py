@@ -30,6 +30,7 @@ from retrograd.functions.tensor.tensor import Tensor
 from retrograd.ir import (
     Node,
     Provenance,
+    Trait,
     complex128,
     float64,
     full,
@@ -150,7 +151,7 @@ def is_differentiating() -> bool:
 def wanted(node: Node) -> bool:
     """Whether somebody around here asks for the gradient with respect to this very node: it is a
     leaf that requires one, or a transform differentiates with respect to it."""
-    return node in active() or (node.op == "input" and leaf_handle(node) is not None)
+    return node in active() or (Trait.INPUT in node.prim.traits and leaf_handle(node) is not None)
 
 
 def is_tracked(nodes: Sequence[Node | None]) -> bool:

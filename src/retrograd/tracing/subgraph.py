@@ -20,6 +20,7 @@ from retrograd.ir import (
     Node,
     Provenance,
     TensorType,
+    Trait,
     TupleType,
     bool_,
     made_by,
@@ -112,7 +113,7 @@ class TracedSubgraph:
             if node in own:
                 continue
             before = node.id < self.first and not isinstance(node.type, TupleType)
-            if node.op == "input" or (before and node.inputs):
+            if Trait.INPUT in node.prim.traits or (before and node.inputs):
                 found.append(node)
                 continue
             for x in node.inputs:

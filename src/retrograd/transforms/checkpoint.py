@@ -13,15 +13,13 @@ from retrograd.eager.listeners import shown
 from retrograd.eager.modes import unseen
 from retrograd.errors import OptionError
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import Node, full, spec
+from retrograd.ir import Node, Trait, full, spec
 from retrograd.ops.remat import Keep, RegionIn, RegionOut
 from retrograd.tracing.scope import alias, need_function
-from retrograd.transforms.remat_budget import FREE, RematSegment, pieces_within
+from retrograd.transforms.remat_budget import RematSegment, pieces_within
 
 Policy = str | int | Callable[[Node], bool] | None
 
-# Results that take long to compute for their size.
-CONTRACTIONS = frozenset(("dot_general", "conv", "solve", "triangular_solve", "cholesky", "lu"))
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
@@ -95,7 +93,7 @@ def _policy(policy: Policy) -> Callable[[Node], bool] | int:
     if policy is None or policy == "nothing":
         return lambda node: False
     if policy == "contractions":
-        return lambda node: node.op in CONTRACTIONS
+        return lambda node: Trait.EXPENSIVE in node.prim.traits
     if isinstance(policy, int) and not isinstance(policy, bool) and policy > 0:
         return policy
     if isinstance(policy, str):
@@ -163,7 +161,9 @@ def _rebuilt(
         for x in node.inputs:
             if x not in own:
                 outer = new.get(x, x)
-                own[x] = RegionIn()(outer) if piece.again and x.op not in FREE else outer
+                own[x] = (
+                    RegionIn()(outer) if piece.again and Trait.LEAF not in x.prim.traits else outer
+                )
         origin = node.origin and own.get(node.origin, node.origin)
         made = node.rebuilt([own[x] for x in node.inputs], origin)
         own[node] = Keep()(made) if keep is not None and keep(node) else made

@@ -16,8 +16,10 @@ from typing import Any
 from retrograd.autodiff import pullback
 from retrograd.eager.program_cache import clone_graph
 from retrograd.errors import OptionError
-from retrograd.ir import Dim, Node, evaluate, reachable
+from retrograd.ir import Dim, Node, Trait, evaluate, reachable
+from retrograd.ops.identity import IdentityOp
 from retrograd.ops.leaf import input_node
+from retrograd.ops.shape import Expand, Permute, Reshape
 from retrograd.passes import optimize
 from retrograd.passes.lowering.complex import real_graph
 from retrograd.runtime.threads import threads_here
@@ -25,12 +27,6 @@ from retrograd.schedule.planning.plan import KernelPlan
 from retrograd.shared import trim
 from retrograd.tracing.scope import wanted
 
-# What costs no memory worth counting, and what is another view of memory.
-FREE = frozenset(("constant", "iota", "size_of"))
-VIEWS = frozenset((
-    "alias", "assume", "reshape", "permute", "expand", "stop_gradient", "region_in", "region_out",
-    "keep",
-))  # fmt: skip
 TRIALS = 6  # plans that are made for a budget
 PLANNED = 20_000  # nodes of which plans are made
 CAPACITY = 256  # functions whose cuts are remembered, for eager loops
@@ -129,12 +125,14 @@ class RematCosts:
         self.sizes = {n: _bytes(n, known) for n in inside}
         # What is computed outside and read inside, and of what of that the gradient is wanted.
         outside = dict.fromkeys([*(x for n in inside for x in n.inputs), *outputs])
-        self.entering = [x for x in outside if x not in self.position and x.op not in FREE]
+        self.entering = [
+            x for x in outside if x not in self.position and Trait.LEAF not in x.prim.traits
+        ]
         self.wanted = _wanted(self.entering)
         self.kept: dict[int, int] = {}  # bytes of what derivatives read, by position
         for node in _read_by_derivatives(inside, outputs):
             root = node
-            while root.op in VIEWS and root.inputs:
+            while _is_view(root) and root.inputs:
                 root = root.inputs[0]
             if root in self.position:
                 self.kept[self.position[root]] = self.sizes[root]
@@ -147,7 +145,7 @@ class RematCosts:
         # Bytes of what is computed before a position and read at or behind it.
         steps = [0] * (len(inside) + 2)
         for i, node in enumerate(inside):
-            if node.op not in VIEWS and self.last[node] < len(inside):
+            if not _is_view(node) and self.last[node] < len(inside):
                 steps[i + 1] += self.sizes[node]
                 steps[self.last[node] + 1] -= self.sizes[node]
         self.through = list(accumulate(steps))
@@ -176,10 +174,13 @@ class RematCosts:
 
     def _crossing(self, at: int) -> set[Node]:
         return {
-            n
-            for n in self.inside[:at]
-            if at <= self.last[n] < len(self.inside) and n.op not in VIEWS
+            n for n in self.inside[:at] if at <= self.last[n] < len(self.inside) and not _is_view(n)
         }
+
+
+def _is_view(node: Node) -> bool:
+    """Whether a node is another view of the memory of what it is computed from."""
+    return isinstance(node.prim, IdentityOp | Reshape | Permute | Expand)
 
 
 def _read_by_derivatives(inside: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from retrograd.errors import ShapeError
 from retrograd.ir import Graph, Node, Source, TensorType, TupleType
+from retrograd.ops.leaf import Constant
 from retrograd.viz.bodies import with_bodies
 from retrograd.viz.missing import Relatives, relatives
 from retrograd.viz.rules import Rules
@@ -164,7 +165,7 @@ def _orders(nodes: Iterable[Node], kin: Relatives) -> dict[Node, int]:
 def _role(node: Node, given: bool, order: int) -> str:
     if given:
         return "input" if getattr(node.prim, "array", None) is None else "parameter"
-    if node.op == "constant":
+    if isinstance(node.prim, Constant):
         return "constant"
     return "gradient" if order else "forward"
 
@@ -196,7 +197,7 @@ def _family(node: Node) -> str:
 
 def _attributes(node: Node) -> str:
     """The attributes as short text, without those that repeat the type or say nothing."""
-    if node.op == "constant":
+    if isinstance(node.prim, Constant):
         return _value(node.attrs["value"])
     parts = []
     fields = getattr(node.prim, "__dataclass_fields__", {})

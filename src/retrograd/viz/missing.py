@@ -13,6 +13,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from retrograd.ir import Graph, Node, reachable
+from retrograd.ops.identity import Alias
+from retrograd.ops.leaf import Constant
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ def _twins(graph: Graph, outside: Iterable[Node]) -> dict[Node, Node]:
 
     def enter(node: Node) -> None:
         inputs = tuple([canonical.get(x, x) for x in node.inputs])
-        if node.op == "alias":
+        if isinstance(node.prim, Alias):
             canonical[node] = inputs[0]
-        elif inputs or node.op == "constant":
+        elif inputs or isinstance(node.prim, Constant):
             canonical[node] = first.setdefault((node.prim, inputs, node.type), node)
         else:
             canonical[node] = node
@@ -116,6 +118,8 @@ def _complete(own: set[Node], outside: Iterable[Node], same: dict[Node, Node]) -
     found: dict[Node, None] = {}
     for node in outside:
         inputs = [same.get(x, x) for x in node.inputs]
-        if node.op == "constant" or (inputs and all(x in own or x in found for x in inputs)):
+        if isinstance(node.prim, Constant) or (
+            inputs and all(x in own or x in found for x in inputs)
+        ):
             found[node] = None
     return list(found)

@@ -264,14 +264,6 @@ ELEMENTWISE: dict[str, Emit] = {
     "shift_left": shift("left"),
     "shift_right": shift("right"),
 }
-# fmt: off
-# Results of these are exact in the dtype of their operands, and need no rounding to half.
-EXACT = frozenset((
-    "neg", "abs", "sign", "floor", "ceil", "trunc", "round", "relu", "eq", "ne", "lt", "le", "gt",
-    "ge", "isnan", "isinf", "isfinite", "max", "min", "select", "clamp",
-    "copysign", "signbit",
-))
-# fmt: on
 
 
 def integer_power(name: str, kind: str, signed: bool) -> str:

@@ -16,13 +16,14 @@ from collections.abc import Callable
 
 from retrograd.codegen import types
 from retrograd.codegen.builder import FunctionBuilder
-from retrograd.codegen.emit.elementwise import ELEMENTWISE, EXACT
+from retrograd.codegen.emit.elementwise import ELEMENTWISE
 from retrograd.codegen.emit.lane_strides import depends, steps_of
 from retrograd.codegen.op_builder import OpBuilder
 from retrograd.codegen.register_transpose import PIECE, together, transpose_in_registers
 from retrograd.codegen.target import Target
 from retrograd.errors import BackendError
-from retrograd.ir import Dim, bool_, float32, float64, int64
+from retrograd.ir import Dim, Trait, bool_, float32, float64, int64
+from retrograd.ops.elementwise import traits_of
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.loop_nest import LANES, LoopNest, Store, live
 from retrograd.schedule.ssa import SSAValue
@@ -312,7 +313,7 @@ class KernelEmitter(FunctionBuilder):
         # The operands of select differ in dtype; its last ones are like the result.
         at = OpBuilder(self, v.args[-1].dtype, lanes)
         result = emit(at, *[self.get(a, t, lanes) for a in v.args])
-        if v.dtype.is_half and v.op not in EXACT:
+        if v.dtype.is_half and Trait.UNROUNDED not in traits_of(v.op):
             result = types.rounded(self, result, v.dtype, lanes)
         return result
 

@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, bool_, declare, substitute
+from retrograd.ir import (
+    Dim,
+    Graph,
+    Node,
+    Op,
+    TensorType,
+    Trait,
+    TupleType,
+    bool_,
+    declare,
+    substitute,
+)
 from retrograd.ops.control.body import (
     closed,
     fresh,
@@ -37,6 +48,7 @@ class Cond(Op):
     """
 
     name = "cond"
+    traits = frozenset({Trait.READS_MANY, Trait.CONTROL})
     then: Graph
     other: Graph
     either: bool = False

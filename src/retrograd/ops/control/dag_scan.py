@@ -27,7 +27,7 @@ from retrograd.autodiff.batching import batched as on_stacks
 from retrograd.autodiff.forward import pushforward
 from retrograd.autodiff.reverse import pullback
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, Graph, Node, Op, TensorType, declare, evaluate, full, int64
+from retrograd.ir import Dim, Graph, Node, Op, TensorType, Trait, declare, evaluate, full, int64
 from retrograd.ops.control.body import need_counts, run
 from retrograd.ops.control.row_functions import (
     ROWS,
@@ -73,6 +73,7 @@ class DagScan(Op):
     """
 
     name = "dag_scan"
+    traits = frozenset({Trait.READS_MANY, Trait.CONTROL})
     nodes: int | Dim
     message: Graph
     cell: Graph

@@ -13,7 +13,7 @@ import numpy as np
 
 from retrograd.autodiff import batched as stacked
 from retrograd.errors import DTypeError, OptionError, ShapeError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, declare, float64, uint32
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, declare, float64, uint32
 from retrograd.ops.leaf import input_node
 from retrograd.ops.random.sampling import FORMULAS, GraphSampleMath, NumPySampleMath, SampleFormula
 
@@ -30,6 +30,7 @@ class Draw(Op):
     """
 
     name = "draw"
+    traits = frozenset({Trait.ROUNDED_ONCE})
     law: str
     shape: Shape
     settings: tuple[float, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, declare, int64
+from retrograd.ir import Dim, Graph, Node, Op, TensorType, Trait, TupleType, declare, int64
 from retrograd.ops.control.body import (
     closed,
     fresh,
@@ -38,6 +38,7 @@ class Sized(Op):
     """
 
     name = "sized"
+    traits = frozenset({Trait.READS_MANY, Trait.CONTROL})
     body: Graph
     dim: str
     enough: bool = False

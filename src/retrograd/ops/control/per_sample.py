@@ -14,16 +14,15 @@ from retrograd.ir import Dim, Graph, Node, TensorType, TupleType, full, int64, p
 from retrograd.ops.control.body import closed, fresh
 from retrograd.ops.control.scan import Scan
 from retrograd.ops.elementwise import Cast, Elementwise, bitwise_and, le, lt, select
-from retrograd.ops.identity import Item
+from retrograd.ops.identity import Alias, Item, StopGradient
 from retrograd.ops.leaf import Iota, input_node
 from retrograd.ops.reduce import ReduceMax, ReduceSum
-from retrograd.ops.shape import Concat, expand
+from retrograd.ops.shape import Concat, Expand, Permute, expand
 
 MOST = 1 << 26  # bytes that records of all samples may take
 SMALL = 64  # bytes for a step of a sample: so little work gains most from vectors
 # Side by side if a sample makes, on average, one in so many of the steps of the longest.
 PART, PART_OF_SMALL = 2, 4
-APART = ("expand", "permute", "full", "iota", "alias", "stop_gradient")
 
 
 def longest(counts: Node) -> Node:
@@ -104,8 +103,8 @@ def _row_by_row(node: Node, steps: Dim) -> bool:
     axes = [d for d in node.type.shape if isinstance(d, Dim) and steps.names <= d.names]
     if isinstance(node.prim, Item):
         return axes in ([], [steps])
-    plain = isinstance(node.prim, Elementwise | Cast) or node.op in APART
-    return axes == [steps] and plain
+    plain = Elementwise | Cast | Expand | Permute | Iota | Alias | StopGradient
+    return axes == [steps] and isinstance(node.prim, plain)
 
 
 def _masked_scan(scan: Scan, inputs: Sequence[Node], count: Node, steps: Dim) -> Node:

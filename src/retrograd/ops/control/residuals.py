@@ -6,16 +6,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from retrograd.ir import Graph, Node, TupleType, reachable
+from retrograd.ir import Graph, Node, Op, Trait, TupleType, reachable
+from retrograd.ops.assume import Assume
 from retrograd.ops.control.body import closed
 from retrograd.ops.elementwise import Cast, Elementwise
-from retrograd.ops.identity import Item
+from retrograd.ops.identity import Alias, Item, StopGradient
 from retrograd.ops.leaf import input_node
 
-# Operations that only move what there is: computed again they cost no memory.
-VIEWS = frozenset(
-    ("expand", "reshape", "permute", "slice", "flip", "alias", "assume", "stop_gradient")
-)
+
+def _is_view(prim: Op) -> bool:
+    """Whether an op only moves what there is: computed again it costs no memory."""
+    view = prim.arity == 1 and Trait.VIEW in prim.traits
+    return view or isinstance(prim, Alias | Assume | StopGradient)
 
 
 class ScanOp(Protocol):
@@ -74,7 +76,11 @@ class Residuals:
         """Nodes that are the same in every step."""
         found = set(constants)
         for node in reachable(back, self._own):
-            if node not in self._own and node.op != "input" and found.issuperset(node.inputs):
+            if (
+                node not in self._own
+                and Trait.INPUT not in node.prim.traits
+                and found.issuperset(node.inputs)
+            ):
                 found.add(node)
         return found
 
@@ -89,7 +95,7 @@ class Residuals:
         """Whether a node of the forward part is computed again."""
         if node in self._own:
             return False
-        if self._all or node in self._fixed or node.op in VIEWS:
+        if self._all or node in self._fixed or _is_view(node.prim):
             return True
         if isinstance(node.type, TupleType):
             return False

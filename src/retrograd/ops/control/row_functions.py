@@ -10,9 +10,9 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.ir import Dim, Graph, Node, TensorType, full, provenance, reachable
+from retrograd.ir import Dim, Graph, Node, Op, TensorType, Trait, full, provenance, reachable
 from retrograd.ir.dim import Quotient
-from retrograd.ops.leaf import input_node
+from retrograd.ops.leaf import Constant, input_node
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.shape import permute
 
@@ -48,10 +48,6 @@ def enclose(
     kept = [[i for i, x in enumerate(group) if x in used] for group in (given, common)]
     inputs = [start, *[given[i] for i in kept[0]], *[common[i] for i in kept[1]]]
     return Enclosed(Graph(inputs, [y]), [rows[i] for i in kept[0]], [shared[i] for i in kept[1]])
-
-
-# What costs nothing where it is read, so that nothing is gained by having it in memory.
-VIEWS = frozenset(("expand", "reshape", "slice", "permute", "constant", "iota", "size_of", "flip"))
 
 
 def enclose_late(
@@ -112,6 +108,14 @@ def _by_columns(node: Node) -> bool:
     return isinstance(node.prim, DotGeneral) and node.prim == DotGeneral((1,), (1,))
 
 
+def _is_free(prim: Op) -> bool:
+    """Whether an op costs nothing where it is read, so that nothing is gained by having its result
+    in memory. (Flip, expand, ... are views of one array; a constant array is in memory.)"""
+    if isinstance(prim, Constant):
+        return not prim.value.ndim
+    return Trait.LEAF in prim.traits or (prim.arity == 1 and Trait.VIEW in prim.traits)
+
+
 def _boundary(y: Node, start: Node, late: set[Node]) -> tuple[list[Node], list[Node]]:
     """What is part of a body, inputs first, and what it reads beside its first rows."""
     inside: dict[Node, None] = {y: None}
@@ -121,9 +125,8 @@ def _boundary(y: Node, start: Node, late: set[Node]) -> tuple[list[Node], list[N
         for x in todo.pop().inputs:
             if x in inside or x in edge or x is start:
                 continue
-            view = x.op in VIEWS and not (x.op == "constant" and x.prim.value.ndim)  # type: ignore[attr-defined]
             elsewhere = "_rows" in x.type.dim_names and x.shape[0] != ROWS
-            if x in late or view or (elsewhere and x.op != "input"):
+            if x in late or _is_free(x.prim) or (elsewhere and Trait.INPUT not in x.prim.traits):
                 inside[x] = None
                 todo.append(x)
             else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import ShapeError
-from retrograd.ir import Dim, Graph, Node, Op, TensorType, TupleType, declare
+from retrograd.ir import Dim, Graph, Node, Op, TensorType, Trait, TupleType, declare
 from retrograd.ops.control import compensated_carry
 from retrograd.ops.control.body import (
     closed,
@@ -43,6 +43,7 @@ class Scan(Op):
     """
 
     name = "scan"
+    traits = frozenset({Trait.READS_MANY, Trait.CONTROL})
     body: Graph
     carries: int
     scanned: int

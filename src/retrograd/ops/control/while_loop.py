@@ -15,6 +15,7 @@ from retrograd.ir import (
     Node,
     Op,
     TensorType,
+    Trait,
     TupleType,
     bool_,
     declare,
@@ -61,6 +62,7 @@ class WhileLoop(Op):
     """
 
     name = "while_loop"
+    traits = frozenset({Trait.READS_MANY, Trait.CONTROL})
     test: Graph
     body: Graph
     carries: int

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, TensorType, declare
+from retrograd.ir import Node, TensorType, Trait, declare
 from retrograd.ops.complex import conj
 from retrograd.ops.linalg.matrix import (
     MatrixOp,
@@ -32,6 +32,8 @@ class Cholesky(MatrixOp):
     """
 
     name = "cholesky"
+    multiplications = staticmethod(lambda m, n, k: n * n * n // 3)
+    traits = frozenset({Trait.EXPENSIVE})
     arity = 1
     upper: bool = False
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, TensorType, declare
+from retrograd.ir import Node, TensorType, Trait, declare
 from retrograd.ops.linalg.lu import LU, Inv
 from retrograd.ops.linalg.matrix import MatrixOp, along, check_matrices, product, transpose
 from retrograd.ops.reduce import ReduceSum
@@ -22,6 +22,7 @@ class Det(MatrixOp):
     """
 
     name = "det"
+    traits = frozenset({Trait.FREE})
     arity = 2
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -68,6 +69,7 @@ class Cofactor(MatrixOp):
     """
 
     name = "cofactor"
+    multiplications = staticmethod(lambda m, n, k: 2 * n * n * n)
     arity = 1
 
     def infer(self, *types: TensorType) -> TensorType:

@@ -28,7 +28,7 @@ import numpy as np
 from retrograd.ir import Node, TensorType, declare, full, int64
 from retrograd.ops.complex import conj, real
 from retrograd.ops.elementwise import cast, eq, isfinite, lt, ne, select, zmul
-from retrograd.ops.leaf import Iota
+from retrograd.ops.leaf import Constant, Iota
 from retrograd.ops.linalg.matrix import (
     Anchor,
     Given,
@@ -60,7 +60,7 @@ from retrograd.ops.linalg.matrix import (
     without_rounding,
 )
 from retrograd.ops.reduce import ReduceAny, ReduceSum
-from retrograd.ops.shape import Concat, fail, reshape
+from retrograd.ops.shape import Concat, Pad, fail, reshape
 
 
 class _Symmetric(MatrixOp):
@@ -85,6 +85,7 @@ class Eigh(_Symmetric):
     """
 
     name = "eigh"
+    multiplications = staticmethod(lambda m, n, k: 9 * n * n * n)
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
@@ -146,6 +147,7 @@ class Eigvalsh(_Symmetric):
     """
 
     name = "eigvalsh"
+    multiplications = staticmethod(lambda m, n, k: 4 * n * n * n // 3)
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
@@ -192,11 +194,11 @@ def packed(w: Node, v: Node) -> Node:
 def first_row_only(g: Node) -> bool:
     """Whether the cotangent of a packed decomposition is known to be zero but for the first row:
     that of the values alone."""
-    if g.op != "pad":
+    if not isinstance(g.prim, Pad):
         return False
     x, value = g.inputs
     low, high, inside = (g.attrs[s][-2] for s in ("low", "high", "interior"))
-    zero = value.op == "constant" and not value.prim.value.any()  # type: ignore[attr-defined]
+    zero = isinstance(value.prim, Constant) and not value.prim.value.any()
     return zero and x.shape[-2] == 1 and low == 0 and inside == 0 and high == g.shape[-2] - 1
 
 

@@ -39,6 +39,7 @@ class LeastFactors(MatrixOp):
     """
 
     name = "least_factors"
+    multiplications = staticmethod(lambda m, n, k: 2 * m * n * n - n * n * n // 3)
     arity = 2
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -91,6 +92,7 @@ class LeastSquares(MatrixOp):
     """
 
     name = "least_squares"
+    multiplications = staticmethod(lambda m, n, k: 4 * m * n * k)
     arity = 3
     adjoint: bool = False
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Dim, Node, TensorType, declare, full, int64
+from retrograd.ir import Dim, Node, TensorType, Trait, declare, full, int64
 from retrograd.ops.complex import real
 from retrograd.ops.elementwise import cast
 from retrograd.ops.index import Gather, ScatterAdd
@@ -46,6 +46,8 @@ class LU(MatrixOp):
     """
 
     name = "lu"
+    multiplications = staticmethod(lambda m, n, k: m * n * n - n * n * n // 3)
+    traits = frozenset({Trait.EXPENSIVE})
     arity = 1
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -178,6 +180,8 @@ class Solve(MatrixOp):
     """
 
     name = "solve"
+    multiplications = staticmethod(lambda m, n, k: 2 * n * n * k)
+    traits = frozenset({Trait.EXPENSIVE})
     arity = 3
     transpose: bool = False
 
@@ -229,6 +233,7 @@ class Inv(MatrixOp):
     """
 
     name = "inv"
+    multiplications = staticmethod(lambda m, n, k: 4 * n * n * n // 3)
     arity = 2
 
     def infer(self, *types: TensorType) -> TensorType:

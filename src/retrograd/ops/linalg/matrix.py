@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
 
 from retrograd.errors import DTypeError, LinAlgError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, at_least, full, int64
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, at_least, full, int64
 from retrograd.ops.complex import complex_, conj, imag, real
 from retrograd.ops.elementwise import abs, cast, eq, hypot, le, lt, ne, select
 from retrograd.ops.leaf import Iota
@@ -23,6 +23,18 @@ from retrograd.ops.shape import expand, fail, pad, permute, reshape, slice_axis,
 
 class MatrixOp(Op):
     """An op on stacks of matrices: samples of a batch are one more stack."""
+
+    # Operations for a matrix of m x n, with k columns in the result, as textbooks count them
+    # (Golub, Van Loan: "Matrix Computations"); iterations are guessed.
+    multiplications: ClassVar[Callable[..., Any] | None] = None
+
+    def flops(self, result: TensorType, *types: TensorType) -> int | Dim:
+        if self.multiplications is None:
+            return result.size
+        *lead, m, n = types[0].shape
+        columns = result.shape[-1] if result.rank else 0
+        each: int | Dim = self.multiplications(m, n, columns)
+        return math.prod(lead, start=each)
 
     def batch(self, size: int | Dim, batched: Sequence[bool], *inputs: Node) -> Node:
         return self(*stack_front(size, batched, inputs))
@@ -64,6 +76,8 @@ class Given(MatrixOp):
     """An op that passes on its last input, which is computed elsewhere, and whose rules say of
     which function of the other inputs it is the value. Backends leave it out
     (`passes/after_autodiff.py`)."""
+
+    traits = frozenset({Trait.FREE})
 
     def infer(self, *types: TensorType) -> TensorType:
         return types[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.ir import Node, TensorType, declare
+from retrograd.ir import Node, TensorType, Trait, declare
 from retrograd.ops.complex import conj
 from retrograd.ops.linalg.matrix import MatrixOp, adjoint, check_matrices, product
 from retrograd.ops.shape import fail
@@ -22,6 +22,7 @@ class Pinv(MatrixOp):
     """
 
     name = "pinv"
+    traits = frozenset({Trait.FREE})
     arity = 2
 
     def infer(self, *types: TensorType) -> TensorType:

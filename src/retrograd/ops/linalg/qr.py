@@ -37,6 +37,7 @@ class QR(MatrixOp):
     """
 
     name = "qr"
+    multiplications = staticmethod(lambda m, n, k: 4 * m * n * n - 4 * n * n * n // 3)
     arity = 1
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -99,6 +100,7 @@ class Complement(MatrixOp):
     """
 
     name = "complement"
+    multiplications = staticmethod(lambda m, n, k: 4 * m * m * n)
     arity = 1
 
     def infer(self, *types: TensorType) -> TensorType:

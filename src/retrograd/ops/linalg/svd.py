@@ -76,6 +76,7 @@ class SVD(_Singular):
     """
 
     name = "svd"
+    multiplications = staticmethod(lambda m, n, k: 14 * m * n * k)
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
@@ -158,6 +159,7 @@ class Svdvals(_Singular):
     """Singular values in descending order: `[..., m, n]` gives `[..., min(m, n)]`."""
 
     name = "svdvals"
+    multiplications = staticmethod(lambda m, n, k: 4 * m * n * k)
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Dim, Node, TensorType, declare
+from retrograd.ir import Dim, Node, TensorType, Trait, declare
 from retrograd.ops.linalg.matrix import (
     MatrixOp,
     Refused,
@@ -31,6 +31,8 @@ class TriangularSolve(MatrixOp):
     """
 
     name = "triangular_solve"
+    multiplications = staticmethod(lambda m, n, k: n * n * k)
+    traits = frozenset({Trait.EXPENSIVE})
     arity = 2
     upper: bool = False
     transpose: bool = False

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import DTypeError, ShapeError
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, declare, uint32
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, declare, uint32
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
@@ -54,6 +54,7 @@ class RandomBits(Op):
     """
 
     name = "random_bits"
+    traits = frozenset({Trait.ROUNDED_ONCE})
     arity = 1
     shape: Shape
 

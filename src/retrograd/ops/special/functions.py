@@ -16,6 +16,7 @@ import numpy as np
 
 from retrograd.ir import Node, full
 from retrograd.ops.elementwise import (
+    EVEN,
     FLOAT,
     Derivative,
     Elementwise,
@@ -125,7 +126,7 @@ rel_entr = binary("rel_entr", in_double(_rel_entr), lambda g, y, a, b: zmul(g, l
 
 # Bessel functions of the first kind; `bessel_j(n, x)` and `bessel_ie(n, x) = exp(-|x|) I_n(x)` of
 # whole orders up to 31. `exp(-|x|)` counts as flat at 0.
-j0 = unary("j0", bessel("jv", 0), lambda g, y, x: -zmul(g, j1(x)))
+j0 = unary("j0", bessel("jv", 0), lambda g, y, x: -zmul(g, j1(x)), traits=(EVEN,))
 j1 = unary("j1", bessel("jv", 1), lambda g, y, x: zmul(g, 0.5 * (j0(x) - bessel_j(like(2, x), x))))
 i0e = unary("i0e", bessel("ive", 0), lambda g, y, x: zmul(g, select(
     is_far(x), -sign(x) * bessel_gap(x, -1), i1e(x) - sign(x) * y)))

@@ -16,6 +16,8 @@ from retrograd.ir import (
     Node,
     Provenance,
     TensorType,
+    Trait,
+    entering,
     full,
     graphs_of,
     made_by,
@@ -23,9 +25,18 @@ from retrograd.ir import (
     product,
 )
 from retrograd.ops import elementwise as e
-from retrograd.ops.leaf import Constant, constant, input_node
+from retrograd.ops.complex import Complex, Imag, Real
+from retrograd.ops.conv import Conv
+from retrograd.ops.fft import Fft
+from retrograd.ops.identity import Item
+from retrograd.ops.leaf import Constant, Iota, SizeOf, constant, input_node
+from retrograd.ops.linalg.determinant import Det, LogAbsDet
 from retrograd.ops.linalg.matrix import MatrixOp
+from retrograd.ops.linalg.pinv import Pinv
+from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ReduceProd, ReduceSum
+from retrograd.ops.remat import After
+from retrograd.ops.scan import CumProd, LinearScan
 from retrograd.ops.shape import Concat, Reshape, Slice, expand, pad, permute, reshape, slice_axis
 from retrograd.passes.after_autodiff import settled
 from retrograd.passes.lowering.complex_linalg import PairedFft, on_pairs
@@ -33,13 +44,6 @@ from retrograd.passes.lowering.complex_math import FUNCTIONS, Pair, add, mul, zm
 from retrograd.passes.lowering.fft import fourier
 
 Parts = Node | Pair
-
-# Linear operations with real coefficients: the same is done to both parts.
-PLANEWISE = frozenset((
-    "alias", "assume", "concat", "cumsum", "expand", "flip", "fold", "gather", "keep", "pad",
-    "permute", "reduce_sum", "region_in", "region_out", "reshape", "scatter_add", "scatter_set",
-    "select", "slice", "stop_gradient", "windows",
-))  # fmt: skip
 
 
 def type_of_pairs(type: TensorType) -> TensorType:
@@ -56,7 +60,7 @@ def lower_complex(graph: Graph) -> Graph:
         found[x] = _apart(new) if x.dtype.is_complex else new
     for node in graph.body:
         parts = [found[x] for x in node.inputs]
-        if graphs_of(node.prim) or node.op == "item":
+        if graphs_of(node.prim) or isinstance(node.prim, Item):
             with made_by(Provenance(node.scope, node.source, node.origin)):
                 found[node] = _held(node, parts)
             continue
@@ -77,7 +81,7 @@ def lower_complex(graph: Graph) -> Graph:
 def _held(node: Node, parts: Sequence[Parts]) -> Parts:
     """An operation that holds graphs, with these rewritten, or one of its results."""
     given = [_joined(p) if isinstance(p, tuple) else p for p in parts]
-    if node.op == "item":
+    if isinstance(node.prim, Item):
         item = node.prim(*given)
         return _apart(item) if node.dtype.is_complex else item
     held = {k: lower_complex(g) for k, g in node.attrs.items() if isinstance(g, Graph)}
@@ -107,25 +111,31 @@ def _joined(z: Pair) -> Node:
 
 def _taken_from(x: Node, part: int) -> Node | None:
     """The array whose first or second part this is."""
-    if x.op != "reshape" or x.inputs[0].op != "slice":
+    if not isinstance(x.prim, Reshape) or not isinstance(x.inputs[0].prim, Slice):
         return None
     (whole,) = x.inputs[0].inputs
     return whole if _part(whole, part) == (x.prim, x.inputs[0].prim) else None
 
 
 Rule = Callable[[Node, Sequence[Parts]], Parts]
+RULES: dict[str, Rule] = {}
+on_parts = entering(RULES)
 
 
 def _rule(node: Node) -> Rule:
-    if node.op in PLANEWISE:
+    if Trait.REAL_LINEAR in node.prim.traits:
         return _planewise
     if node.op in FUNCTIONS:
-        return lambda node, parts: FUNCTIONS[node.op](*parts)
+        return _function
     if node.op in RULES:
         return RULES[node.op]
     if isinstance(node.prim, MatrixOp):
         return _matrices
     raise BackendError(f"{node.op} of complex numbers is not compiled: {node.describe()}")
+
+
+def _function(node: Node, parts: Sequence[Parts]) -> Pair:
+    return FUNCTIONS[node.op](*parts)
 
 
 def _planewise(node: Node, parts: Sequence[Parts]) -> Pair:
@@ -140,6 +150,7 @@ def _matrices(node: Node, parts: Sequence[Parts]) -> Parts:
     return _apart(y) if node.dtype.is_complex else y
 
 
+@on_parts(Fft)
 def _transformed(node: Node, parts: Sequence[Parts]) -> Parts:
     (z,), axis, inverse = parts, node.attrs["axis"], node.attrs["inverse"]
     assert isinstance(z, tuple)
@@ -148,6 +159,7 @@ def _transformed(node: Node, parts: Sequence[Parts]) -> Parts:
     return fourier(z, axis, inverse)
 
 
+@on_parts(After)
 def _after(node: Node, parts: Sequence[Parts]) -> Parts:
     x, *others = parts
     awaited = [q for p in others for q in (p if isinstance(p, tuple) else (p,))]
@@ -159,12 +171,14 @@ def _after(node: Node, parts: Sequence[Parts]) -> Parts:
     )
 
 
+@on_parts(DotGeneral, Conv)
 def _bilinear(node: Node, parts: Sequence[Parts]) -> Pair:
     (a, b), (c, d) = parts  # type: ignore[misc]
     f = node.prim
     return f(a, c) - f(b, d), f(a, d) + f(b, c)
 
 
+@on_parts(Constant)
 def _constant(node: Node, parts: Sequence[Parts]) -> Pair:
     prim = node.prim
     assert isinstance(prim, Constant)
@@ -174,12 +188,14 @@ def _constant(node: Node, parts: Sequence[Parts]) -> Pair:
     return constant(prim.value.real), constant(prim.value.imag)
 
 
+@on_parts(Iota, SizeOf)
 def _counted(node: Node, parts: Sequence[Parts]) -> Pair:
     """A leaf that counts: real, in the dtype that it names."""
     x = dataclasses.replace(node.prim, dtype=node.dtype.real)()  # type: ignore[type-var]
     return x, full(0, x.type)
 
 
+@on_parts(e.Cast)
 def _cast(node: Node, parts: Sequence[Parts]) -> Parts:
     (z,) = parts
     if isinstance(z, Node):
@@ -191,6 +207,7 @@ def _cast(node: Node, parts: Sequence[Parts]) -> Parts:
     return boolean
 
 
+@on_parts(ReduceProd)
 def _product_over(node: Node, parts: Sequence[Parts]) -> Pair:
     """Products of two halves, until one element is left; over an axis whose size is not known, the
     product of the sizes and the sum of the angles."""
@@ -221,6 +238,7 @@ def _product_over(node: Node, parts: Sequence[Parts]) -> Pair:
     return reshape(a, shape), reshape(b, shape)
 
 
+@on_parts(CumProd, LinearScan)
 def _running(node: Node, parts: Sequence[Parts]) -> Pair:
     """A recurrence `y = a y + b` by doubling: `(a, b)` after another is `(a a', a b' + b)`. Running
     products are those of b = 0 with the first element for a start."""
@@ -251,32 +269,33 @@ def _moved(z: Pair, axis: int, step: int, up: bool, value: float) -> Pair:
     return x, y
 
 
+@on_parts(Det, LogAbsDet, Pinv)
 def _second(node: Node, parts: Sequence[Parts]) -> Parts:
     """Ops that give their second operand a derivative."""
     return parts[1]
 
 
-RULES: dict[str, Rule] = {
-    "det": _second,
-    "logabsdet": _second,
-    "pinv": _second,
-    "after": _after,
-    "cumprod": _running,
-    "linear_scan": _running,
-    "complex": lambda node, parts: tuple(parts),  # type: ignore[dict-item,return-value]
-    "real": lambda node, parts: parts[0][0],  # type: ignore[index]
-    "imag": lambda node, parts: parts[0][1],  # type: ignore[index]
-    "constant": _constant,
-    "iota": _counted,
-    "size_of": _counted,
-    "cast": _cast,
-    "eq": lambda node, parts: e.eq(parts[0][0], parts[1][0]) & e.eq(parts[0][1], parts[1][1]),  # type: ignore[index]
-    "ne": lambda node, parts: e.ne(parts[0][0], parts[1][0]) | e.ne(parts[0][1], parts[1][1]),  # type: ignore[index]
-    "dot_general": _bilinear,
-    "conv": _bilinear,
-    "reduce_prod": _product_over,
-    "fft": _transformed,
-}
+@on_parts(Complex)
+def _composed(node: Node, parts: Sequence[Parts]) -> Pair:
+    x, y = parts
+    assert isinstance(x, Node)
+    assert isinstance(y, Node)
+    return x, y
+
+
+@on_parts(Real, Imag)
+def _part_of(node: Node, parts: Sequence[Parts]) -> Node:
+    (z,) = parts
+    assert isinstance(z, tuple)
+    return z[0] if isinstance(node.prim, Real) else z[1]
+
+
+@on_parts(e.eq, e.ne)
+def _compared(node: Node, parts: Sequence[Parts]) -> Node:
+    (a, b), (c, d) = parts  # type: ignore[misc]
+    first, second = node.prim(a, c), node.prim(b, d)
+    both: Node = first & second if node.prim is e.eq else first | second
+    return both
 
 
 def has_complex(graph: Graph) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.ir import Node, Op, TensorType
+from retrograd.ir import Node, Op, TensorType, Trait
 from retrograd.ops.matmul import DotGeneral
-from retrograd.ops.shape import permute
+from retrograd.ops.shape import Expand, Permute, Reshape, Slice, permute
+from retrograd.passes.lowering.rules import lowers
 from retrograd.passes.lowering.strided_views import as_product, wants_routine
 
 
@@ -15,6 +16,7 @@ class Materialize(Op):
     """Its input, written to memory. Exists only inside of plans."""
 
     name = "store"
+    traits = frozenset({Trait.READS_MANY, Trait.DETERMINED})
     arity = 1
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -24,6 +26,7 @@ class Materialize(Op):
         return arrays[0]
 
 
+@lowers(DotGeneral)
 def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """Copy the operands of a large contraction, one of which the routine could not read."""
     same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
@@ -48,4 +51,4 @@ def contraction(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> N
 
 def in_memory(node: Node) -> bool:
     """Whether a node can be an operand as it is; the others are views of one."""
-    return node.op not in ("permute", "expand", "slice", "reshape")
+    return not isinstance(node.prim, Permute | Expand | Slice | Reshape)

@@ -26,11 +26,12 @@ from retrograd.ops.elementwise import cast
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.ops.reduce import ReduceSum
-from retrograd.ops.shape import Flip, Slice, expand, inverse, permute, reshape
+from retrograd.ops.shape import Flip, Permute, Reshape, Slice, expand, inverse, permute, reshape
 from retrograd.ops.windows import span
 from retrograd.passes.lowering.axis_groups import reshape_root
 from retrograd.passes.lowering.contraction import Materialize, in_memory
 from retrograd.passes.lowering.overlap_add import added, folded, unrolls
+from retrograd.passes.lowering.rules import lowers
 from retrograd.passes.lowering.strided_views import as_product, reads_windows, wants_routine
 from retrograd.passes.lowering.windows import (
     UNROLLED,
@@ -41,7 +42,6 @@ from retrograd.passes.lowering.windows import (
     typed,
     windows_over,
 )
-from retrograd.passes.rewrite import OpRules
 
 NEAR = 1 << 19  # bytes of a matrix that stays in the cache while it is multiplied
 LEAST_BLOCK = 64  # places of a block: enough for some vectors
@@ -51,6 +51,7 @@ TURNED = 2  # times as long as to lay out a number of a window does it take to t
 LEAST_SUM = 1024  # products in a sum that pay for turning the result
 
 
+@lowers(Conv)
 def convolution(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """A convolution in the form that suits its sizes."""
     op, (x, w) = node.prim, inputs
@@ -102,7 +103,7 @@ def gathered(op: Conv, x: Node, w: Node, shape: Shape, known: dict[Any, Node]) -
     source = kept(x, known) if wide is x else Materialize()(wide)
     kernel, places = w.shape[2:], shape[2:]
     windows = windows_over(source, kernel, op.strides, op.w_dilation)
-    plain = windows.op == "reshape"
+    plain = isinstance(windows.prim, Reshape)
     if plain:  # nothing to lay out
         windows = windows_over(wide, kernel, op.strides, op.w_dilation)
     blocks = op.groups, op.per_group(w.shape[0]), w.shape[1]
@@ -125,7 +126,7 @@ def merged(x: Node, sizes: Sequence[int]) -> Node:
     keeps the runs together, they are merged below it: memory is read as it lies."""
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     runs = [tuple(range(at, at + n)) for at, n in zip(starts, sizes, strict=True)]
-    if x.op == "permute":
+    if isinstance(x.prim, Permute):
         perm = x.attrs["perm"]
         below = [tuple(perm[i] for i in run) for run in runs]
         if all(b == tuple(range(b[0], b[0] + len(b))) for b in below):
@@ -291,7 +292,7 @@ def spread(op: Conv, x: Node, w: Node, shape: Shape, known: dict[Any, Node]) -> 
     kernel, places = w.shape[2:], x.shape[2:]
     groups, own, channels = op.groups, op.per_group(w.shape[0]), w.shape[1]
     spatial = tuple(range(2, 2 + op.rank))
-    if w.op == "flip" and w.attrs["axes"] == spatial:
+    if isinstance(w.prim, Flip) and w.attrs["axes"] == spatial:
         (w,) = w.inputs
     elif any(k != 1 for k in kernel):
         w = Flip(spatial)(w)
@@ -375,6 +376,3 @@ def _elements(w: Node) -> Iterator[Node]:
     flat = reshape(w, (w.shape[0], size))
     for k in range(size):
         yield Slice((0, k), (w.shape[0], k + 1), (1, 1))(flat)
-
-
-RULES: OpRules = {Conv: convolution}

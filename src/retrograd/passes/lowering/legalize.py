@@ -1,7 +1,7 @@
 """Rewriting composite ops into ones that have a loop nest, or a routine, of their own.
 
-Rules are keyed by the class of an op, in a table for each topic: one walk applies them all. An op
-that is not listed is lowered as it is.
+Rules of other topics stand in the files of these, all of them in the registry of `rules.py`. An op
+that is not listed there is lowered as it is.
 """
 
 from __future__ import annotations
@@ -16,30 +16,40 @@ from retrograd.ir import (
     Node,
     Op,
     TensorType,
+    Trait,
     float32,
     int32,
     int64,
 )
 from retrograd.ops.assume import Assume
 from retrograd.ops.control import Cond, DagScan, Scan, Sized, WhileLoop
+from retrograd.ops.conv import Conv
 from retrograd.ops.elementwise import cast
 from retrograd.ops.identity import Alias, StopGradient
 from retrograd.ops.index import Gather, ScatterAdd
-from retrograd.ops.leaf import Constant, Iota, SizeOf
 from retrograd.ops.matmul import DotGeneral
+from retrograd.ops.pool import Pooling
+from retrograd.ops.reduce import LogSumExp, ReduceSum
 from retrograd.ops.remat import After, Keep, RegionIn, RegionOut
+from retrograd.ops.scan import LogCumSumExp
 from retrograd.ops.scatter import ScatterMax, ScatterMin, ScatterMul, ScatterSet
 from retrograd.ops.shape import Permute, inverse, permute
 from retrograd.ops.sort import ArgSort, SearchSorted, Sort
-from retrograd.ops.toposort import DagOrder
+from retrograd.ops.windows import Fold, Windows
 from retrograd.passes.constants import is_buffer
-from retrograd.passes.lowering import conv, linalg, logsumexp, overlap_add, windows
+from retrograd.passes.lowering import (  # noqa: F401  (their rules)
+    conv,
+    linalg,
+    logsumexp,
+    overlap_add,
+    windows,
+)
 from retrograd.passes.lowering.complex_linalg import PairedFft
-from retrograd.passes.lowering.contraction import Materialize, contraction
+from retrograd.passes.lowering.contraction import Materialize
 from retrograd.passes.lowering.libcall import by_reference
-from retrograd.passes.lowering.linalg import ordered_nodes
+from retrograd.passes.lowering.rules import RULES, lowers
 from retrograd.passes.lowering.windows import reordered
-from retrograd.passes.rewrite import OpRule, OpRules, RuleSet, rewrite
+from retrograd.passes.rewrite import RuleSet, rewrite
 
 
 class CheckIndex(Op):
@@ -52,6 +62,7 @@ class CheckIndex(Op):
     """
 
     name = "check_index"
+    traits = frozenset({Trait.READS_MANY})
     arity = 1
 
     def __init__(self, size: int | Dim, target: Node) -> None:
@@ -63,11 +74,13 @@ class CheckIndex(Op):
         return types[0].with_dtype(int32 if few else int64)
 
 
+@lowers(StopGradient, Alias, RegionIn, RegionOut, Keep, After, Assume)
 def same(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """Ops that only steer differentiation."""
     return inputs[0]
 
 
+@lowers(Gather, ScatterAdd, ScatterSet, ScatterMul, ScatterMax, ScatterMin)
 def indexed(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """Check the indices of a gather or a scatter first; once for all that share them. Half
     precision is added up in float32."""
@@ -76,12 +89,13 @@ def indexed(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     safe = known.get((index, size))
     if safe is None:
         safe = known[index, size] = CheckIndex(size, node)(index)
-    if node.op == "scatter_add" and node.dtype.is_half:
+    if isinstance(node.prim, ScatterAdd) and node.dtype.is_half:
         wide = [cast(given, float32) for given in (x, *rest)]
         return cast(node.prim(wide[0], safe, wide[1]), node.dtype)
     return Node(node.prim, (x, safe, *rest), node.type, node.scope, node.source, node.origin)
 
 
+@lowers(Sort, ArgSort)
 def ordered(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """Sort along the last axis."""
     (x,), axis = inputs, node.attrs["axis"]
@@ -93,10 +107,11 @@ def ordered(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     return permute(moved, inverse(order))
 
 
+@lowers(SearchSorted)
 def searched(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """Search in rows that are in memory."""
     row, values = inputs
-    if row.op != "input":
+    if Trait.INPUT not in row.prim.traits:
         stored = known.get(("row", row))
         if stored is None:
             stored = known["row", row] = Materialize()(row)
@@ -104,17 +119,19 @@ def searched(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node
     return node.with_inputs((row, values))
 
 
+@lowers(Permute)
 def permutation(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """A permutation of a permutation is one, or none: rules make the inner ones."""
     same = inputs[0] is node.inputs[0]
     return node if same else reordered(inputs[0], node.attrs["perm"])
 
 
+@lowers(Scan, WhileLoop, Cond, Sized, DagScan)
 def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """An operation that holds graphs reads its operands in memory."""
     stored = []
     for x in inputs:
-        if isinstance(x.prim, Constant | Iota | SizeOf) and not is_buffer(x):
+        if Trait.LEAF in x.prim.traits and not is_buffer(x):
             if ("held", x) not in known:
                 known["held", x] = Materialize()(x)
             x = known["held", x]
@@ -123,43 +140,31 @@ def held(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     return node if same else node.with_inputs(stored)
 
 
-HOLDERS = (Cond, DagScan, Scan, Sized, WhileLoop)  # of graphs
-MARKERS = (StopGradient, Alias, RegionIn, RegionOut, Keep, After, Assume)
-INDEXING: OpRules = dict.fromkeys(
-    (Gather, ScatterAdd, ScatterMax, ScatterMin, ScatterMul, ScatterSet), indexed
-)
-SORTING: OpRules = {Sort: ordered, ArgSort: ordered, SearchSorted: searched}
-LAYOUT: OpRules = {DotGeneral: contraction, Permute: permutation}
-CONTROL: OpRules = dict.fromkeys(HOLDERS, held) | dict.fromkeys(MARKERS, same)
-CALLS: OpRules = {DagOrder: ordered_nodes, PairedFft: by_reference}
-# What slides windows over its operand, or is another sum where that is done.
-SLIDING: OpRules = {**conv.RULES, **overlap_add.RULES, **windows.RULES}
-
-RULES: dict[type[Op], OpRule] = {
-    **logsumexp.RULES, **INDEXING, **SORTING, **LAYOUT, **SLIDING, **CALLS, **CONTROL,
-    **linalg.RULES,
-}  # fmt: skip
-LOWER = RuleSet.lowering("lower", RULES)
-LIGHT = RuleSet.lowering("lower", {op: rule for op, rule in RULES.items() if op is not DotGeneral})
-PARTS = RuleSet.lowering("parts", SLIDING, logsumexp.RULES, chosen=lambda node: _has_parts(node))
-
+lowers(PairedFft)(by_reference)
 # Whose values are those of their reference in compiled programs, too.
-CALLED = frozenset(op.name for op, rule in RULES.items() if rule is by_reference)
+CALLED = frozenset(op for op, rule in RULES.items() if rule is by_reference)
+# What slides windows over its operand, or is another sum where that is done.
+SLIDING = (Conv, Fold, Pooling, ReduceSum, Windows)
+LOGARITHMS = (LogSumExp, LogCumSumExp)
+
+LOWER = RuleSet.lowering("lower", RULES)
+LIGHT = RuleSet.lowering("lower", RULES, chosen=lambda node: not isinstance(node.prim, DotGeneral))
+PARTS = RuleSet.lowering("parts", RULES, chosen=lambda node: _has_parts(node))
 
 
 def in_parts(graph: Graph) -> Graph:
     """The graph with operations that slide windows, and sums of logarithms, in the ops that a plan
     makes of them: NumPy has these, or they have programs for all sizes. What is summed in which
     order stays what it is in a plan."""
-    if not any(_has_parts(node) and node.op != "reduce_sum" for node in graph.nodes):
+    if not any(_has_parts(n) and not isinstance(n.prim, ReduceSum) for n in graph.nodes):
         return graph
     return rewrite(graph, PARTS)
 
 
 def _has_parts(node: Node) -> bool:
     """Half precision would be rounded between the parts by code of its own."""
-    op = type(node.prim)
-    return op in SLIDING or (op in logsumexp.RULES and not node.dtype.is_half)
+    prim = node.prim
+    return isinstance(prim, SLIDING) or (isinstance(prim, LOGARITHMS) and not node.dtype.is_half)
 
 
 def legalize(graph: Graph, light: bool = False) -> Graph:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.ir import Dim, Graph, Node, Op, Shape, TensorType
-from retrograd.ops.leaf import input_node
+from retrograd.ir import Dim, Graph, Node, Op, Shape, TensorType, Trait
+from retrograd.ops.leaf import Constant, Iota, SizeOf, input_node
 from retrograd.passes.lowering.complex_linalg import PairedFft
 from retrograd.passes.lowering.contraction import Materialize
 
@@ -37,6 +37,7 @@ class LibCall(Op):
     """
 
     name = "call"
+    traits = frozenset({Trait.READS_MANY})
 
     def __init__(
         self, routine: str, result: TensorType, sizes: Sequence[Size], target: Node, *,
@@ -106,4 +107,4 @@ def owned(x: Node) -> Node:
 
 def in_memory(x: Node) -> Node:
     """A value that a call reads: constants that are no arrays become some."""
-    return owned(x) if x.op in ("constant", "iota", "size_of") else x
+    return owned(x) if isinstance(x.prim, Constant | Iota | SizeOf) else x

@@ -9,7 +9,7 @@ of ordinary nodes around the call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from retrograd.ir import Dim, Node, Op, TensorType, full, int64
 from retrograd.ops.elementwise import cast, eq, le, select
@@ -27,8 +27,11 @@ from retrograd.ops.linalg.svd import SVD, Svdvals
 from retrograd.ops.linalg.triangular import TriangularSolve
 from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.ops.shape import pad, permute, slice_axis
+from retrograd.ops.toposort import DagOrder
 from retrograd.passes.lowering.complex_linalg import Paired
 from retrograd.passes.lowering.libcall import PAIRED, LibCall, in_memory, owned
+from retrograd.passes.lowering.rules import RULES as RULES
+from retrograd.passes.lowering.rules import lowers
 from retrograd.passes.rewrite import OpRule
 
 Size = int | Dim
@@ -107,6 +110,7 @@ class Work:
 
 
 MatrixRule = Callable[..., Node]
+F = TypeVar("F", bound=MatrixRule)
 
 
 def rule_of(f: MatrixRule) -> OpRule:
@@ -121,17 +125,30 @@ def rule_of(f: MatrixRule) -> OpRule:
     return rule
 
 
+def calls(*ops: type[Op]) -> Callable[[F], F]:
+    """Enter a function of matrices and operands as the lowering of ops."""
+
+    def enter(f: F) -> F:
+        lowers(*ops)(rule_of(f))
+        return f
+
+    return enter
+
+
+@lowers(Det, LogAbsDet, Pinv)
 def given(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """Ops that give their second operand a derivative."""
     return inputs[1]
 
 
+@lowers(Paired)
 def paired(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """An op of complex matrices, or one that gives complex numbers."""
     assert isinstance(node.prim, Paired)
-    return RULES[type(node.prim.inner)](node, inputs, known)
+    return RULES[node.prim.inner.name](node, inputs, known)
 
 
+@calls(Cholesky)
 def cholesky(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
     above = m.op.attrs["upper"]
@@ -140,6 +157,7 @@ def cholesky(m: Matrices, x: Node) -> Node:
     return m.call(name, x.type, [n], x, multiplications=n * n * n // 6, refuses=True)(half)
 
 
+@calls(TriangularSolve)
 def triangular_solve(m: Matrices, a: Node, b: Node) -> Node:
     n, k = m.size(b)
     flags = "".join([str(int(m.op.attrs[s])) for s in ("upper", "transpose", "unit")])
@@ -150,6 +168,7 @@ def triangular_solve(m: Matrices, a: Node, b: Node) -> Node:
     return call(b, in_memory(a))
 
 
+@calls(LU)
 def lu(m: Matrices, x: Node) -> Node:
     rows, n = m.size(x)
     room = m.with_room(m.transpose(x), below=2)
@@ -158,6 +177,7 @@ def lu(m: Matrices, x: Node) -> Node:
     return m.call("lu", room.type, [rows, n], x, work=work, multiplications=multiplications)(room)
 
 
+@calls(Solve)
 def solve(m: Matrices, a: Node, f: Node, b: Node) -> Node:
     n, k = m.size(b)
     name = "solve_transposed" if m.op.attrs["transpose"] else "solve"
@@ -165,6 +185,7 @@ def solve(m: Matrices, a: Node, f: Node, b: Node) -> Node:
     return call(b, in_memory(f))
 
 
+@calls(Inv)
 def inv(m: Matrices, a: Node, f: Node) -> Node:
     n, _ = m.size(a)
     space = n * BLOCK + 1
@@ -175,6 +196,7 @@ def inv(m: Matrices, a: Node, f: Node) -> Node:
     return call(in_memory(f))
 
 
+@calls(QR)
 def qr(m: Matrices, x: Node) -> Node:
     rows, n = m.size(x)
     room, space = m.with_room(m.transpose(x), right=n), n * BLOCK + 1
@@ -185,6 +207,7 @@ def qr(m: Matrices, x: Node) -> Node:
     return call(room)
 
 
+@calls(LeastFactors)
 def least_factors(m: Matrices, x: Node, limit: Node) -> Node:
     rows, n = m.size(x)
     room = m.with_room(m.transpose(x), right=1)
@@ -197,6 +220,7 @@ def least_factors(m: Matrices, x: Node, limit: Node) -> Node:
     return call(room, in_memory(limit))
 
 
+@calls(LeastSquares)
 def least_squares(m: Matrices, x: Node, f: Node, b: Node) -> Node:
     rows, n = m.size(x)
     _, k = m.size(b)
@@ -216,6 +240,7 @@ def least_squares(m: Matrices, x: Node, f: Node, b: Node) -> Node:
     return call(room, f)
 
 
+@calls(Complement)
 def complement(m: Matrices, q: Node) -> Node:
     n, k = m.size(q)
     room, space = m.with_room(m.transpose(q), below=n - k), n * BLOCK + 1
@@ -226,6 +251,7 @@ def complement(m: Matrices, q: Node) -> Node:
     return m.transpose(m.rows(call(room), k, n))
 
 
+@calls(Eigh)
 def eigh(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
     room, (space, reals, words) = m.with_room(m.hermitian(x), above=1), _eigen_work(m, n)
@@ -236,6 +262,7 @@ def eigh(m: Matrices, x: Node) -> Node:
     return call(room)
 
 
+@calls(Eigvalsh)
 def eigvalsh(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
     space, reals, words = _eigen_work(m, n)
@@ -255,6 +282,7 @@ def _eigen_work(m: Matrices, n: Size) -> tuple[Size, Size, Size]:
     return 1 + (6 + BLOCK) * n + 2 * n * n, 0, words
 
 
+@calls(Eig)
 def eig(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
     space = _general_work(n)
@@ -265,6 +293,7 @@ def eig(m: Matrices, x: Node) -> Node:
     return call(owned(m.transpose(x)))
 
 
+@calls(Eigvals)
 def eigvals(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
     space = _general_work(n)
@@ -280,6 +309,7 @@ def _general_work(n: Size) -> Size:
     return (4 + 2 * BLOCK) * n + 1
 
 
+@calls(SVD)
 def svd(m: Matrices, x: Node) -> Node:
     rows, n = m.size(x)
     k = m.size(m.node)[1]
@@ -292,6 +322,7 @@ def svd(m: Matrices, x: Node) -> Node:
     return call(owned(m.transpose(x)))
 
 
+@calls(Svdvals)
 def svdvals(m: Matrices, x: Node) -> Node:
     rows, n = m.size(x)
     k = m.node.shape[-1]
@@ -313,18 +344,21 @@ def _singular_work(m: Matrices, rows: Size, n: Size, k: Size) -> tuple[Size, Siz
     return 4 * k * k + 7 * k + blocks, 0, words
 
 
+@calls(Expm)
 def expm(m: Matrices, x: Node) -> Node:
     n, _ = m.size(x)
     work = Work(6 * n * n, n + 1)
     return m.call("expm", x.type, [n], x, work=work, multiplications=10 * n * n * n)(x)
 
 
+@calls(Cofactor)
 def cofactor(m: Matrices, x: Node) -> Node:
     sizes, work = _decomposition(m, x)
     n = sizes[0]
     return m.call("cofactor", x.type, sizes, x, work=work, multiplications=4 * n * n * n)(x)
 
 
+@calls(CofactorSlope)
 def cofactor_slope(m: Matrices, x: Node, t: Node) -> Node:
     sizes, work = _decomposition(m, x)
     n = sizes[0]
@@ -342,37 +376,11 @@ def _decomposition(m: Matrices, x: Node) -> tuple[list[Size], Work]:
     return [n, space, reals], Work(3 * n * n + space, n + reals + words)
 
 
-FUNCTIONS: dict[type[Op], MatrixRule] = {
-    Expm: expm,
-    Cofactor: cofactor,
-    CofactorSlope: cofactor_slope,
-    Eig: eig,
-    Eigvals: eigvals,
-    Cholesky: cholesky,
-    TriangularSolve: triangular_solve,
-    LU: lu,
-    Solve: solve,
-    Inv: inv,
-    QR: qr,
-    LeastFactors: least_factors,
-    LeastSquares: least_squares,
-    Complement: complement,
-    Eigh: eigh,
-    Eigvalsh: eigvalsh,
-    SVD: svd,
-    Svdvals: svdvals,
-}
-RULES: dict[type[Op], OpRule] = {
-    **{op: rule_of(f) for op, f in FUNCTIONS.items()},
-    **dict.fromkeys((Det, LogAbsDet, Pinv), given),
-    Paired: paired,
-}
-
-
 ORDER = "dag_order"  # the routine's name
 EACH = 8  # multiply-adds in whose time a node or an edge is put in order
 
 
+@lowers(DagOrder)
 def ordered_nodes(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """The order of nodes, for each graph of a stack."""
     (edges,), n = inputs, node.attrs["nodes"]

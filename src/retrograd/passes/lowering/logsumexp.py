@@ -11,9 +11,10 @@ from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.ops.reduce import LogSumExp
 from retrograd.ops.scan import LinearScan, LogCumSumExp, shifted, steady_top
 from retrograd.ops.shape import expand
-from retrograd.passes.rewrite import OpRules
+from retrograd.passes.lowering.rules import lowers
 
 
+@lowers(LogSumExp)
 def logsumexp(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """`log(sum(exp(x - top))) + top`, top the finite maximum or zero, as the reference has it; half
     precision by way of float32."""
@@ -28,6 +29,7 @@ def logsumexp(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Nod
     return cast(log(total) + top, node.dtype)
 
 
+@lowers(LogCumSumExp)
 def logcumsumexp(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """`log(s) + top`, where top is `steady_top`, or zero while that is not finite, and s the sum of
     `exp(x - top)`, scaled down whenever top grows; half precision by way of float32."""
@@ -38,6 +40,3 @@ def logcumsumexp(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> 
     before = shifted(top, axis, reverse, 0)
     total = LinearScan(axis, reverse)(exp(before - top), exp(x - top))
     return cast(log(total) + top, node.dtype)
-
-
-RULES: OpRules = {LogSumExp: logsumexp, LogCumSumExp: logcumsumexp}

@@ -21,13 +21,14 @@ from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.ops.shape import Concat, expand, permute, reshape
 from retrograd.ops.windows import Fold, span
 from retrograd.passes.lowering.contraction import Materialize
+from retrograd.passes.lowering.rules import lowers
 from retrograd.passes.lowering.slice_sinking import sink_slice
 from retrograd.passes.lowering.windows import framed, reordered, typed
-from retrograd.passes.rewrite import OpRules
 
 ADDED = 25  # elements of the largest window that is unrolled
 
 
+@lowers(Fold)
 def folding(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """`fold` as a rearrangement or as a scatter."""
     op = node.prim
@@ -156,6 +157,3 @@ def _tiled(x: Node, shape: Shape, strides: Sequence[int], dilations: Sequence[in
     x = reshape(x, (*x.shape[:at], *sizes))
     more = tuple(d - n for d, n in zip(shape, sizes, strict=True))
     return framed(x, (0,) * rank, more, (1,) * rank)
-
-
-RULES: OpRules = {Fold: folding}

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.ir import Dim, Node, Shape, full, product
-from retrograd.ops.leaf import Iota
-from retrograd.ops.shape import Slice, expand, permute, reshape
+from retrograd.ir import Dim, Node, Shape, entering, full, product
+from retrograd.ops import elementwise as el
+from retrograd.ops.leaf import Constant, Iota
+from retrograd.ops.shape import Expand, Permute, Reshape, Slice, expand, permute, reshape
 from retrograd.passes.lowering.windows import kept, typed
 
 DEPTH = 5  # nodes that are looked through: few, as each is made again for each place
 
 Places = tuple[int, ...]
+Rule = Callable[[Node, Places, Places, dict[Any, Node], int], Node | None]
+PICKED: dict[str, Rule] = {}
+picks = entering(PICKED)
 
 
 def sink_slice(
@@ -42,6 +46,7 @@ def _without(shape: Shape, axes: Places) -> Shape:
     return tuple(d for i, d in enumerate(shape) if i not in axes)
 
 
+@picks(Permute)
 def _pick_permuted(
     x: Node, axes: Places, place: Places, known: dict[Any, Node], depth: int
 ) -> Node | None:
@@ -52,6 +57,7 @@ def _pick_permuted(
     return permute(y, [rest.index(p) for p in left])
 
 
+@picks(Expand)
 def _pick_expanded(
     x: Node, axes: Places, place: Places, known: dict[Any, Node], depth: int
 ) -> Node | None:
@@ -66,6 +72,7 @@ def _pick_expanded(
     return expand(y, shape, [k for k, i in enumerate(left) if i in new])
 
 
+@picks(el.select, el.eq)
 def _pick_elementwise(
     x: Node, axes: Places, place: Places, known: dict[Any, Node], depth: int
 ) -> Node | None:
@@ -73,6 +80,7 @@ def _pick_elementwise(
     return typed(x.prim, args, x.type.with_shape(args[0].shape))
 
 
+@picks(Constant)
 def _pick_constant(
     x: Node, axes: Places, place: Places, known: dict[Any, Node], depth: int
 ) -> Node | None:
@@ -82,6 +90,7 @@ def _pick_constant(
     return full(value.reshape(())[()], x.type.with_shape(_without(x.shape, axes)))
 
 
+@picks(Iota)
 def _pick_iota(
     x: Node, axes: Places, place: Places, known: dict[Any, Node], depth: int
 ) -> Node | None:
@@ -91,6 +100,7 @@ def _pick_iota(
     return Iota(shape, axis - sum(a < axis for a in axes), x.dtype)()
 
 
+@picks(Reshape)
 def _pick_reshaped(
     x: Node, axes: Places, place: Places, known: dict[Any, Node], depth: int
 ) -> Node | None:
@@ -105,16 +115,3 @@ def _pick_reshaped(
         assert isinstance(size, int)
         flat = flat * size + i
     return sink_slice(y, (lead,), (flat,), known, depth)
-
-
-Rule = Callable[[Node, Places, Places, dict[Any, Node], int], Node | None]
-
-PICKED: dict[str, Rule] = {
-    "permute": _pick_permuted,
-    "expand": _pick_expanded,
-    "select": _pick_elementwise,
-    "eq": _pick_elementwise,
-    "constant": _pick_constant,
-    "iota": _pick_iota,
-    "reshape": _pick_reshaped,
-}

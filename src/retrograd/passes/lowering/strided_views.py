@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from retrograd.ir import Dim, Node, Shape, float32, float64, product
+from retrograd.ir import Dim, Node, Shape, Trait, float32, float64, product
 from retrograd.ops.matmul import DotGeneral, sums_along
+from retrograd.ops.shape import Expand, Permute, Slice
+from retrograd.ops.windows import Windows
 from retrograd.passes.lowering.axis_groups import axis_groups
 
 # Up to where loops of a contraction's own, which read operands where they are, take less time than
@@ -26,11 +28,6 @@ SPREAD = 1 << 15
 LIMITS = ("FEW", "FEW_FAR", "NEAR", "FEW_TURNED", "FEW_TURNED_FAR", "NEAR_TURNED", "LITTLE")
 
 
-# Ops whose elements lie in memory where those of their operand do, at other strides.
-VIEWS = ("permute", "expand", "slice", "reshape")
-STRIDED = (*VIEWS, "windows")
-
-
 @dataclass(frozen=True, slots=True)
 class View:
     """Element `index` of the node is element `offset + sum(index * strides)` of `root`."""
@@ -38,6 +35,12 @@ class View:
     root: Node
     offset: int | Dim
     strides: Shape
+
+
+def is_strided_view(node: Node) -> bool:
+    """Whether the elements lie in memory where those of the operand do, at other strides, each
+    once or all along an axis: windows overlap."""
+    return Trait.STRIDED in node.prim.traits and not isinstance(node.prim, Windows)
 
 
 def contiguous(shape: Shape) -> Shape:
@@ -50,7 +53,7 @@ def view_of(node: Node, is_root: Callable[[Node], bool]) -> View | None:
     spaced in memory."""
     chain = []
     while not is_root(node):
-        if node.op not in STRIDED:
+        if Trait.STRIDED not in node.prim.traits:
             return None
         chain.append(node)
         node = node.inputs[0]
@@ -59,16 +62,16 @@ def view_of(node: Node, is_root: Callable[[Node], bool]) -> View | None:
     root = node
     for y in reversed(chain):
         x = y.inputs[0]
-        if y.op == "permute":
+        if isinstance(y.prim, Permute):
             strides = tuple(strides[p] for p in y.attrs["perm"])
-        elif y.op == "expand":
+        elif isinstance(y.prim, Expand):
             rest, new = iter(strides), y.attrs["axes"]
             strides = tuple(0 if i in new else next(rest) for i in range(len(y.shape)))
-        elif y.op == "slice":
+        elif isinstance(y.prim, Slice):
             for start, stride in zip(y.attrs["starts"], strides, strict=True):
                 offset = offset + start * stride
             strides = tuple(s * t for s, t in zip(strides, y.attrs["steps"], strict=True))
-        elif y.op == "windows":
+        elif isinstance(y.prim, Windows):
             last = strides[len(strides) - len(y.attrs["sizes"]) :]
             outs = [s * t for s, t in zip(last, y.attrs["strides"], strict=True)]
             inner = [s * t for s, t in zip(last, y.attrs["dilations"], strict=True)]
@@ -170,7 +173,7 @@ def in_rows(node: Node) -> bool:
     last = b.type.rank - 1
     if not b.shape or b.shape[-1] == 1 or last in (*prim.b_batch, *prim.b_contract):
         return False
-    view = view_of(b, lambda x: x.op not in VIEWS)
+    view = view_of(b, lambda x: not is_strided_view(x))
     return view is not None and view.strides[last] == 1
 
 
@@ -204,11 +207,11 @@ def reads_windows(node: Node) -> bool:
     """Whether a contraction is a product whose left matrix can be windows that are not laid out in
     memory."""
     a = node.inputs[0]
-    while a.op in VIEWS:
+    while is_strided_view(a):
         (a,) = a.inputs
-    if a.op != "windows" or not wants_routine(node):
+    if not isinstance(a.prim, Windows) or not wants_routine(node):
         return False
-    return as_product(node, lambda x: x.op not in STRIDED) is not None
+    return as_product(node, lambda x: Trait.STRIDED not in x.prim.traits) is not None
 
 
 def operand(
@@ -235,7 +238,7 @@ def spread_out(
     """The matrix of the windows of an image, whose rows, or columns, are not evenly spaced: none
     where there are too many to list their offsets."""
     sizes, strides = x.shape, view.strides
-    if not any(y.op == "windows" for y in _below(x, view.root)):
+    if not any(isinstance(y.prim, Windows) for y in _below(x, view.root)):
         return None
     found = []
     for axes in (rows, columns):

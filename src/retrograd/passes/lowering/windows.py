@@ -11,23 +11,20 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from retrograd.ir import Dim, Node, Op, Shape, TensorType, bool_, full, product, provenance
+from retrograd.ir import Dim, Node, Op, Shape, TensorType, Trait, bool_, full, product, provenance
 from retrograd.ops.elementwise import bitwise_and, bitwise_not, bitwise_or, cast, eq, ne, select
 from retrograd.ops.elementwise import max as maximum
 from retrograd.ops.index import Scatter
-from retrograd.ops.leaf import Input
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.numerics.summation import accumulator_of
 from retrograd.ops.pool import MaxPool, MaxPoolIndex, Pooling, least
 from retrograd.ops.reduce import ArgMax, ReduceMax, ReduceSum
-from retrograd.ops.shape import Pad, Slice, expand, permute, reshape
+from retrograd.ops.shape import Pad, Permute, Slice, expand, permute, reshape
 from retrograd.ops.windows import Windows, count, full_size, span
 from retrograd.passes.lowering.contraction import Materialize
-from retrograd.passes.rewrite import OpRules
+from retrograd.passes.lowering.rules import lowers
 
 UNROLLED = 36  # elements of the largest window that is unrolled
-# Ops whose results are in memory whatever reads them.
-KEPT = (Input, Materialize, DotGeneral, Scatter)
 
 
 def typed(op: Op, inputs: Sequence[Node], type: TensorType) -> Node:
@@ -37,9 +34,9 @@ def typed(op: Op, inputs: Sequence[Node], type: TensorType) -> Node:
 
 def kept(x: Node, known: dict[Any, Node]) -> Node:
     """x in memory, stored once for all that ask; permutations of it stay views."""
-    if x.op == "permute":
+    if isinstance(x.prim, Permute):
         return permute(kept(x.inputs[0], known), x.attrs["perm"])
-    if isinstance(x.prim, KEPT):
+    if Trait.INPUT in x.prim.traits or isinstance(x.prim, Materialize | DotGeneral | Scatter):
         return x
     found = known.get(("kept", x))
     if found is None:
@@ -49,7 +46,7 @@ def kept(x: Node, known: dict[Any, Node]) -> Node:
 
 def reordered(x: Node, perm: Sequence[int]) -> Node:
     """A permutation of x, one only where x is one already."""
-    if x.op == "permute":
+    if isinstance(x.prim, Permute):
         return permute(x.inputs[0], tuple(x.attrs["perm"][p] for p in perm))
     return permute(x, perm)
 
@@ -99,6 +96,7 @@ def windows_over(x: Node, sizes: Shape, strides: Sequence[int], dilations: Seque
     return typed(op, (x,), x.type.with_shape(shape))
 
 
+@lowers(Windows)
 def sliding(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """`windows` over something in memory."""
     op = node.prim
@@ -120,10 +118,11 @@ def places(
         yield typed(op, (x,), x.type.with_shape((*x.shape[:lead], *outs)))
 
 
+@lowers(ReduceSum)
 def sums(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """The sum of each of the windows that go in, if they are small."""
     (x,) = inputs
-    if x.op == "windows":
+    if isinstance(x.prim, Windows):
         op = x.prim
         assert isinstance(op, Windows)
         rank = len(op.sizes)
@@ -151,6 +150,7 @@ def _frame(op: Pooling, x: Node, value: Any) -> Node:
     return y if y is x else Materialize()(y)
 
 
+@lowers(MaxPool)
 def max_pool(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """The maximum of each window."""
     op = node.prim
@@ -167,6 +167,7 @@ def max_pool(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node
     return top
 
 
+@lowers(MaxPoolIndex)
 def max_pool_index(node: Node, inputs: Sequence[Node], known: dict[Any, Node]) -> Node:
     """Where the maximum of each window is: the first of equal ones inside of x."""
     op = node.prim
@@ -215,11 +216,3 @@ def _position(op: MaxPoolIndex, x: Node, inside: Node | None, type: TensorType) 
     mask = flat(inside)
     mask = expand(mask, values.shape, tuple(range(values.type.rank - mask.type.rank)))
     return cast(ArgMax(last)(bitwise_and(hits, mask)), type.dtype)
-
-
-RULES: OpRules = {
-    Windows: sliding,
-    MaxPool: max_pool,
-    MaxPoolIndex: max_pool_index,
-    ReduceSum: sums,
-}

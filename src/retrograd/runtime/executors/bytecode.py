@@ -16,6 +16,7 @@ import numpy as np
 
 from retrograd.ir import Graph, Node, TensorType
 from retrograd.memory_limit import check_memory
+from retrograd.ops.leaf import Constant
 from retrograd.passes.after_autodiff import settled, written
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executors.bytecode_kernels import Kind, Step, Steps, kind_of
@@ -71,7 +72,7 @@ class BytecodeExecutor:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         body = written(settled(graph))
-        first = {kind_of(n): n for n in reversed(body.body) if n.op != "constant"}
+        first = {kind_of(n): n for n in reversed(body.body) if not isinstance(n.prim, Constant)}
         self._steps = Steps(reversed(first.items()))
         places = _Places(body)
         self._parts = list(_parts(body, places, self._steps.of))
@@ -119,7 +120,7 @@ class _Places:
         self.ends: dict[Node, list[Node]] = {}
         kept = {*graph.inputs, *graph.outputs}
         for node in graph.body:
-            if node.op == "constant":
+            if isinstance(node.prim, Constant):
                 kept.add(node)
                 self.constants.append((self.take(node), node.attrs["value"]))
         for x, node in last.items():
@@ -186,7 +187,7 @@ def _parts(graph: Graph, places: _Places, known: dict[Kind, Step]) -> Iterator[A
     """Tables of calls, and between them what Python does, in order."""
     slot, words, calls = places.slot, list[int](), 0
     for node in graph.body:
-        if node.op == "constant":
+        if isinstance(node.prim, Constant):
             continue
         step = known.get(kind_of(node))
         out = places.take(node)

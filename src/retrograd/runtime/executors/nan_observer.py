@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import NonFiniteError, RetrogradError
-from retrograd.ir import Graph, Node, TupleType
+from retrograd.ir import Graph, Node, Trait, TupleType
 from retrograd.memory_limit import check_result
 from retrograd.ops.assume import check_assumed
 from retrograd.ops.control.body import MEANING
@@ -16,14 +16,7 @@ from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executors.nan_causes import cause_of
 
 CHECKED = "checked"  # the name of this backend
-SHOWN = 6  # operands whose values a message shows
-# What hands on what it is given, or stands for it: a mask of -inf is no fault of these.
-_HANDING_ON = frozenset((
-    "constant", "select", "expand", "reshape", "permute", "slice", "pad", "flip", "concat",
-    "gather", "alias", "assume", "stop_gradient", "reduce_max", "reduce_min", "maximum", "minimum",
-    "sort", "scatter_set", "cumulative_max", "cumulative_min", "copysign", "nextafter", "neg",
-    "abs",
-))  # fmt: skip
+SHOWN = 6
 
 
 class CheckedProgram:
@@ -63,7 +56,7 @@ def checked(node: Node, given: Sequence[Any], sizes: dict[str, int]) -> Any:
     if isinstance(node.type, TupleType):
         return result
     array = np.asarray(result, node.dtype.dtype)
-    if not node.dtype.is_inexact or node.op in _HANDING_ON or node.type.size == 0:
+    if not node.dtype.is_inexact or Trait.HANDS_ON in node.prim.traits or node.type.size == 0:
         return array
     bad = ~_isfinite(array)
     if not bad.any():

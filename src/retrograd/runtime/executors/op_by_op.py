@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import IndexRangeError, LinAlgError, RetrogradError
-from retrograd.ir import Graph, Node, evaluate
+from retrograd.ir import Graph, Node, Trait, evaluate
 from retrograd.memory_limit import check_memory
 from retrograd.ops.assume import check_assumed
+from retrograd.ops.control.dag_scan import DagScan
 from retrograd.ops.elementwise import Elementwise
-from retrograd.ops.numerics.exact import EXACT, MOVING
 from retrograd.passes.after_autodiff import settled
 from retrograd.passes.lowering.legalize import CALLED, in_parts
 from retrograd.runtime.backend import Array, bind
@@ -26,7 +26,6 @@ from retrograd.runtime.denormals import may_flush
 from retrograd.runtime.executors.numpy_mirror.looping import can_step, stepped
 from retrograd.runtime.executors.numpy_mirror.ordered import SELECTING, is_whole
 from retrograd.runtime.executors.op_kernels import has_code, run, run_region
-from retrograd.schedule.fusion import LOOPS
 
 
 class OpByOpExecutor:
@@ -56,7 +55,7 @@ class OpByOpExecutor:
         with np.errstate(all="ignore"):
             for node, f, inputs, ends in self._steps:
                 given = [values[x] for x in inputs]
-                if node.op in LOOPS and node.op != "dag_scan":
+                if Trait.CONTROL in node.prim.traits and not isinstance(node.prim, DagScan):
                     values[node] = looped(bound(node, sizes) if sizes else node, given)
                 elif f is None or (node.op in SELECTING and may_flush()):
                     values[node] = natively(bound(node, sizes) if sizes else node, given)
@@ -72,7 +71,7 @@ class OpByOpExecutor:
         bytes_of = {
             node: evaluate(node.type.size, sizes) * node.dtype.itemsize
             for node in self._body.body
-            if node.op not in MOVING
+            if Trait.DETERMINED not in node.prim.traits
         }
         held = needed = 0
         for node, _, _, ends in self._steps:
@@ -94,8 +93,9 @@ def in_numpy(node: Node) -> Callable[..., Any] | None:
     if node.op in CALLED:
         return node.prim.reference
     half = any(x.dtype.is_half for x in (node, *node.inputs))
-    exact = node.op in EXACT or node.op in SELECTING or is_whole(node)
-    if node.op not in MOVING and (half or not exact):
+    traits = node.prim.traits
+    exact = Trait.ROUNDED_ONCE in traits or node.op in SELECTING or is_whole(node)
+    if Trait.DETERMINED not in traits and (half or not exact):
         return None
     prim = node.prim
     return prim.formula if isinstance(prim, Elementwise) and not half else prim.reference

@@ -28,6 +28,7 @@ from retrograd.ir import (
     TupleType,
     evaluate,
 )
+from retrograd.ops.control.dag_scan import DagScan
 from retrograd.ops.conv import Conv
 from retrograd.ops.elementwise import Cast, Elementwise
 from retrograd.ops.identity import items
@@ -127,7 +128,7 @@ def run(node: Node, arrays: list[Array]) -> Array:
         kind = named(node)
         given = [*arrays, *difference(node, kind)]
         return _value(node, kind, work, given, lambda: factored(node, arrays))
-    if node.op == "dag_scan":
+    if isinstance(node.prim, DagScan):
         return _program(_of_any_graph(node), "graph", FULL)(arrays)[0]
     kind = "paired" if isinstance(prim, Scatter | SearchSorted) else ""
     return _value(node, kind, work, arrays, lambda: in_order(node, arrays, work))

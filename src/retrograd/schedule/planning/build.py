@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from retrograd.ir import Graph, Node, Shape, TensorType, TupleType
+from retrograd.ir import Graph, Node, Shape, TensorType, Trait, TupleType
 from retrograd.ops.identity import Item
+from retrograd.ops.remat import After
 from retrograd.passes.constants import is_buffer
+from retrograd.passes.lowering.libcall import LibCall
 from retrograd.passes.pipeline import lowered
 from retrograd.schedule.buffer import Buffer
 from retrograd.schedule.control_regions import Memory, item_types, region_kernel, regions_of
-from retrograd.schedule.fusion import LOOPS, Fusion
+from retrograd.schedule.fusion import Fusion
 from retrograd.schedule.horizontal_fusion import FusedMap, buffers_read
 from retrograd.schedule.index_maps import IndexMapper
 from retrograd.schedule.kernel import Kernel
@@ -48,7 +50,7 @@ class PlanBuilder:
         self.reasons = fusion.reasons
         self._items: dict[tuple[Node, int], list[Node]] = {}
         for node in self.graph.body:
-            if node.op == "item":
+            if isinstance(node.prim, Item):
                 self._items.setdefault((node.inputs[0], node.attrs["index"]), []).append(node)
         copies = self._make_buffers(fusion.stored, outputs)
         self._make_kernels(fusion.stored)
@@ -69,7 +71,7 @@ class PlanBuilder:
             else:
                 self._keep(node, buffer)
         for node in stored:
-            if node.op in LOOPS and isinstance(node.type, TupleType):
+            if Trait.CONTROL in node.prim.traits and isinstance(node.type, TupleType):
                 for i, type in enumerate(item_types(node)):
                     same = self._items.setdefault((node, i), [])
                     if not same:  # nobody reads it, but the region writes it
@@ -83,7 +85,7 @@ class PlanBuilder:
     def _keep(self, node: Node, buffer: Buffer) -> None:
         """Where the value of a node is; equal items of one node are one value."""
         self.buffers[node] = buffer
-        if node.op == "item":
+        if isinstance(node.prim, Item):
             for same in self._items[node.inputs[0], node.attrs["index"]]:
                 self.buffers[same] = buffer
 
@@ -91,12 +93,12 @@ class PlanBuilder:
         """Lower the stored nodes in order. Elementwise nodes join an earlier kernel of their domain
         with which they share work, where what they need is there by then; not past a kernel that is
         in between where memory is short, as all that one kernel writes is there at once."""
-        late = any(node.op == "after" for node in self.source.nodes)
+        late = any(isinstance(node.prim, After) for node in self.source.nodes)
         groups: dict[Shape, list[FusedMap]] = {}
         made: dict[Buffer, int] = {}
         lowered: list[Kernel | FusedMap] = []
         for node in stored:
-            if node.op in LOOPS:
+            if Trait.CONTROL in node.prim.traits:
                 region = self._region(node)
                 made |= dict.fromkeys(region.outs, len(lowered))
                 lowered.append(region)
@@ -115,7 +117,7 @@ class PlanBuilder:
                 home.take(node, reads, made)
                 groups[node.shape] = [*near[1 - GROUPS :], home]
                 lowered.append(home)
-            elif node.op == "call":
+            elif isinstance(node.prim, LibCall):
                 fill = NodeLowering(node, self.buffers, partial(self._scratch, node)).copy_of
                 kernels = call_kernels(node, self.buffers, self._temporary, fill)
                 lowered += kernels

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from retrograd.ir import Dim, Graph, Node, evaluate, spec, uint8
 from retrograd.ops.control import Sized, WhileLoop
 from retrograd.ops.leaf import input_node
+from retrograd.ops.remat import After
 from retrograd.schedule.buffer import ALIGNMENT, Buffer
 from retrograd.schedule.control_regions import Memory, flat, hidden_names, length_of, regions_of
 from retrograd.schedule.cost_model import nanoseconds
@@ -63,7 +64,7 @@ class KernelPlan:
         self.cursors = memory.cursors
         self.kernels = block.kernels
         window = WINDOW
-        if any(node.op == "after" for node in graph.nodes):
+        if any(isinstance(node.prim, After) for node in graph.nodes):
             self.kernels, window = freeing_first(self.kernels), 0
         self.donated = take_inputs(self.kernels, self.inputs, self.outputs, donate)
         alone = [TileGroup([k]) for k in self.kernels]

@@ -20,6 +20,7 @@ from retrograd.eager.lazy_tensor import Donated, LazyTensor
 from retrograd.eager.leaf import leaf
 from retrograd.errors import HistoryWarning
 from retrograd.ir import Graph, Node
+from retrograd.ops.identity import StopGradient
 from retrograd.runtime import fast_call as native
 from retrograd.runtime.backend import Array, Program, bind
 from retrograd.runtime.executable import Executable
@@ -109,7 +110,7 @@ class CompiledFunction:
         found = {x: 1 << i for i, x in enumerate(self.graph.inputs) if x.type.is_inexact}
         for node in self.graph.body:
             reached = 0
-            if node.type.is_inexact and node.op != "stop_gradient":
+            if node.type.is_inexact and not isinstance(node.prim, StopGradient):
                 for x in node.inputs:
                     reached |= found.get(x, 0)
             found[node] = reached

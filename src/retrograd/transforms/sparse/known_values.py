@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, TupleType, reachable
+from retrograd.ir import Node, Trait, TupleType, reachable
 from retrograd.ops.elementwise import Cast, Elementwise, Select
 from retrograd.ops.index import Gather, ScatterAdd
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ReduceSum
-from retrograd.ops.shape import Concat, Expand, Flip, Pad, Permute, Reshape, Slice
 from retrograd.runtime.backend import Array
 
-MOVED = (Expand, Reshape, Permute, Slice, Flip, Pad, Concat, Gather)
-SAME = ("alias", "stop_gradient", "region_in", "region_out", "keep", "after")
-PRODUCTS = ("mul", "zmul", "zzmul")
 MOST = 1 << 31  # products of a contraction for which it is found out where it is zero
 
 
@@ -43,7 +39,7 @@ class KnownValues:
             if node in found:
                 continue
             arrays = [found[x] for x in node.inputs]
-            missing = node.op == "input" or any(a is None for a in arrays)
+            missing = Trait.INPUT in node.prim.traits or any(a is None for a in arrays)
             found[node] = None if missing else np.asarray(node.prim.reference(*arrays))
         return found[wanted]
 
@@ -60,7 +56,7 @@ class KnownValues:
     def _support(self, node: Node) -> Array | None:
         prim: Any = node.prim
         parts = [self._supports[x] for x in node.inputs]
-        if node.op in SAME:
+        if Trait.IDENTITY in prim.traits:
             return parts[0]
         if isinstance(prim, Select):
             return self._chosen(node, parts[1:])
@@ -68,7 +64,7 @@ class KnownValues:
             return _elementwise(node, parts)
         if isinstance(prim, ReduceSum) and parts[0] is not None:
             return np.asarray(parts[0].any(axis=tuple(prim.axes)))
-        if isinstance(prim, MOVED):
+        if Trait.VIEW in prim.traits or isinstance(prim, Gather):
             return self._moved(node, parts)
         if isinstance(prim, ScatterAdd) and (at := self(node.inputs[1])) is not None:
             x, updates = (_count(node.inputs[i], parts[i]) for i in (0, 2))
@@ -108,7 +104,7 @@ def _elementwise(node: Node, parts: Sequence[Array | None]) -> Array | None:
     """A product is zero where a factor is, anything where all operands are and it is zero there."""
     shape = shape_of(node)
     known = [np.broadcast_to(p, shape) for p in parts if p is not None]
-    if node.op in PRODUCTS and known:
+    if Trait.PRODUCT in node.prim.traits and known:
         return np.logical_and.reduce(known)
     if len(known) < len(parts) or not parts or not node.type.is_inexact:
         return None

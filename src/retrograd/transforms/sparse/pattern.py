@@ -16,7 +16,7 @@ import numpy as np
 from retrograd.ir import Node, TupleType, reachable
 from retrograd.ops.conv import Conv, framed
 from retrograd.ops.elementwise import Cast, Elementwise, Select
-from retrograd.ops.identity import Item
+from retrograd.ops.identity import Item, StopGradient
 from retrograd.ops.linalg.matrix import MatrixOp
 from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import LogSumExp, Reduction
@@ -46,7 +46,7 @@ def walked(
             found[node] = part if node.type.is_inexact else None
             continue
         operands = [found[x] for x in node.inputs]
-        constant = node.op == "stop_gradient" or not node.type.is_inexact
+        constant = isinstance(node.prim, StopGradient) or not node.type.is_inexact
         if constant or all(p is None for p in operands):
             found[node] = None
         else:

@@ -22,7 +22,7 @@ from retrograd.runtime.executors.numpy_mirror.ordered import WIDE, affords
 ROUTINES = {**routines.ROUTINES, **spectra.ROUTINES, **least.ROUTINES}
 # Elements in whose time Python calls a routine. What the routine does takes as long either way.
 EACH = 1 << 17
-GIVEN = frozenset(op.name for op, rule in linalg.RULES.items() if rule is linalg.given)
+GIVEN = frozenset(op for op, rule in linalg.RULES.items() if rule is linalg.given)
 
 
 def factored(node: Node, arrays: list[Array]) -> Array | None:
@@ -36,7 +36,7 @@ def factored(node: Node, arrays: list[Array]) -> Array | None:
     if isinstance(prim, Paired) and prim.given:
         return None
     inputs = [input_node(x.type) for x in node.inputs]
-    end = linalg.RULES[type(node.prim)](node, inputs, {})
+    end = linalg.RULES[node.op](node, inputs, {})
     values: dict[Node, Array] = dict(zip(inputs, arrays, strict=True))
     for x in Graph(inputs, [end]).body:
         given = [values[y] for y in x.inputs]
