@@ -24,6 +24,7 @@ from retrograd.ops import control
 from retrograd.ops.elementwise import ELEMENTWISE, Select
 from retrograd.ops.leaf import input_node
 from retrograd.viz.formula import formula
+from scripts import capabilities
 from scripts.entries import GRADIENTS, MATHEMATICS, PUBLIC, use, with_own_dtype
 
 PAGE = Path(__file__).parent.parent / "docs" / "operations.md"
@@ -305,12 +306,13 @@ def page() -> str:
     """The whole page."""
     backends = ", ".join(f"`{b}`" for b in rg.backends())
     lines = INTRODUCTION.format(backends=backends).split("\n")
+    rooms = [(title, declared_in(modules)) for title, modules, _ in ROOMS]
     lines += ["**On this page.**", ""]
     for title, modules, _ in ROOMS:
         anchor = title.lower().replace(",", "").replace(" ", "-")
         names = ", ".join(_linked(n) for n in declared_in(modules))
         lines.append(f"- [{title}](#{anchor}): {names}")
-    lines.append("")
+    lines += ["", *capabilities.matrix(rooms)]
     for title, modules, parts in ROOMS:
         lines += room(title, modules, parts)
     text = "\n".join(line.rstrip() for line in lines)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from retrograd.ir import DTYPES, REGISTRY, Node, TensorType, float64
 from retrograd.ops.elementwise import Elementwise, exp, keep_if, pow, zdiv, zmul
 from retrograd.ops.leaf import input_node
 from retrograd.viz.formula import formula
-from scripts import entries, operations
+from scripts import capabilities, entries, operations
 
 
 def test_page_is_up_to_date() -> None:
@@ -20,11 +21,28 @@ def test_every_operation_is_listed_once() -> None:
     assert sorted(listed) == sorted(REGISTRY)
 
 
-def test_rows_of_tables_have_four_cells() -> None:
-    rows = [line for line in operations.page().split("\n") if line.startswith("|")]
-    assert rows
-    for row in rows:
-        assert row.replace("\\|", "").count("|") == 5, row
+def test_rows_of_tables_have_as_many_cells_as_columns() -> None:
+    columns = 0
+    for line in operations.page().split("\n"):
+        bars = line.replace("\\|", "").count("|")
+        if not line.startswith("|"):
+            columns = 0
+        elif columns:
+            assert bars == columns, line
+        else:
+            columns = bars
+
+
+def test_an_operation_that_lacks_something_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hole that nobody has declared is an error, not a cell."""
+    assert capabilities.row("add") == ("+",) * len(capabilities.CAPABILITIES)
+    assert capabilities.row("argsort")[:2] == ("n", "n")
+    monkeypatch.delitem(capabilities.WRITTEN, "gather")
+    with pytest.raises(LookupError, match="gather has no ONNX"):
+        capabilities.row("gather")
+    monkeypatch.delitem(capabilities.complex_math.FUNCTIONS, "exp")
+    with pytest.raises(LookupError, match="exp has no complex"):
+        capabilities.row("exp")
 
 
 def test_nothing_is_said_of_operations_that_are_gone() -> None:

@@ -67,7 +67,7 @@ class Elementwise(Op):
         derivatives: Sequence[Derivative],
         kinds: Sequence[str],
         result: DType | None = None,
-        traits: Iterable[Trait] = (),
+        traits: Iterable[str] = (),
     ) -> None:
         self.name = name
         self.traits = frozenset(traits)
@@ -177,7 +177,7 @@ def unary(
     derivative: Derivative = None,
     kinds: Sequence[str] = FLOAT,
     result: DType | None = None,
-    traits: Sequence[Trait] = (),
+    traits: Sequence[str] = (),
 ) -> Elementwise:
     cls = Even if EVEN in traits else Elementwise
     return add_elementwise(cls(name, reference, (derivative,), kinds, result, traits))
@@ -190,7 +190,7 @@ def binary(
     db: Derivative = None,
     kinds: Sequence[str] = NUMBER,
     result: DType | None = None,
-    traits: Sequence[Trait] = (),
+    traits: Sequence[str] = (),
 ) -> Elementwise:
     cls = Even if EVEN in traits else Elementwise
     return add_elementwise(cls(name, reference, (da, db), kinds, result, traits))
@@ -200,7 +200,7 @@ def compare(
     name: str,
     reference: Callable[..., Any],
     kinds: Sequence[str] = ANY,
-    traits: Sequence[Trait] = (),
+    traits: Sequence[str] = (),
 ) -> Elementwise:
     traits = (CHEAP, ROUNDED_ONCE, UNROUNDED, *traits)
     return add_elementwise(Elementwise(name, reference, (None, None), kinds, bool_, traits))

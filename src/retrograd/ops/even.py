@@ -63,7 +63,7 @@ def square(x: Node, deep: int = DEEP) -> Smooth | None:
         return Smooth(a * a + b * b, inputs, (x,))
     if name == "select":
         return _guarded_root(x)
-    if isinstance(x.prim, Expand | Permute | Reshape) and (inner := square(inputs[0], deep - 1)):
+    if isinstance(x.prim, (Expand, Permute, Reshape)) and (inner := square(inputs[0], deep - 1)):
         return inner.after(x.prim(inner.node), x)
     if name in ("mul", "div"):
         found = [square(part, deep - 1) for part in inputs]

@@ -121,7 +121,7 @@ class Fusion:
             return "read in many ways" if wide and is_plain_reshape(node) else ""
         if is_view(node):
             # A contraction reads its operand many times: only strided views of memory serve it.
-            operand = use.operand and not isinstance(node.prim, Permute | Expand | Slice)
+            operand = use.operand and not isinstance(node.prim, (Permute, Expand, Slice))
             return "read in many ways" if wide else "an operand" if operand else ""
         if use.operand:
             return "an operand"
@@ -229,7 +229,7 @@ def made_of_nothing(graph: Graph) -> set[Node]:
     found: set[Node] = set()
     for node in graph.nodes:
         leaf = Trait.LEAF in node.prim.traits and not is_buffer(node)
-        cheap = is_cheap(node) or isinstance(node.prim, Expand | Permute)
+        cheap = is_cheap(node) or isinstance(node.prim, (Expand, Permute))
         if leaf or (cheap and found.issuperset(node.inputs)):
             found.add(node)
     return found

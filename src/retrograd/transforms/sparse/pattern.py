@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Node, TupleType, reachable
+from retrograd.ir import Node, Trait, TupleType, reachable
 from retrograd.ops.conv import Conv, framed
 from retrograd.ops.elementwise import Cast, Elementwise, Select
 from retrograd.ops.identity import Item, StopGradient
@@ -29,7 +29,18 @@ from retrograd.transforms.sparse.known_values import KnownValues, shape_of, size
 
 Pattern = Any  # a SciPy CSR array of booleans
 Rule = Callable[[Node, Sequence[Pattern | None], KnownValues], Pattern]
+RULES: dict[type, Rule] = {}  # of an op without one, that of its nearest base
 MOST_PRODUCTS = 20_000_000  # of a contraction whose products are looked at one by one
+
+
+def spreads(*kinds: type) -> Callable[[Rule], Rule]:
+    """Enter a rule for classes of ops."""
+
+    def enter(f: Rule) -> Rule:
+        RULES.update(dict.fromkeys(kinds, f))
+        return f
+
+    return enter
 
 
 def walked(
@@ -58,7 +69,7 @@ def _rule(node: Node) -> Rule:
     for kind in type(node.prim).__mro__:
         if kind in RULES:
             return RULES[kind]
-    return SAME.get(node.op, everything)
+    return passed_on if Trait.IDENTITY in node.prim.traits else everything
 
 
 def union(present: Sequence[Pattern]) -> Pattern:
@@ -84,6 +95,7 @@ def everything(node: Node, operands: Sequence[Pattern | None], values: KnownValu
     return total[np.zeros(count, np.int64)]
 
 
+@spreads(Elementwise, Cast)
 def elementwise(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on the same element of the operands; not where it is multiplied by what
     is zero there."""
@@ -107,6 +119,7 @@ def _only(p: Pattern, rows: Array) -> Pattern:
     return sparse.csr_array(sparse.dia_array((rows[None], [0]), shape=(len(rows),) * 2) @ p)
 
 
+@spreads(Select)
 def select(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Of a known condition the branch that is taken."""
     condition = values(node.inputs[0])
@@ -119,6 +132,7 @@ def select(node: Node, operands: Sequence[Pattern | None], values: KnownValues) 
     )
 
 
+@spreads(Expand, Reshape, Permute, Slice, Flip, Pad, Concat, Windows)
 def moved(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Rows of the operands in another order, found by moving their numbers. The same operation on
     an array of numbers says which row each element comes from."""
@@ -156,11 +170,13 @@ def lines_of(shape: tuple[int, ...], axes: Sequence[int]) -> Array:
     return np.broadcast_to(np.arange(int(np.prod(kept))).reshape(kept), shape)
 
 
+@spreads(Reduction, LogSumExp)
 def reduction(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     (p,) = operands
     return joined(lines_of(shape_of(node.inputs[0]), node.attrs["axes"]), size_of(node), p)
 
 
+@spreads(Sort)
 def along(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on the whole line along the axis."""
     line = lines_of(shape_of(node), (node.attrs["axis"],))
@@ -169,6 +185,7 @@ def along(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -
     return joined(line, count, total)[line.reshape(-1)]
 
 
+@spreads(AxisScan)
 def running(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on those of its line up to its own place."""
     from scipy import sparse
@@ -184,6 +201,7 @@ def running(node: Node, operands: Sequence[Pattern | None], values: KnownValues)
     return sparse.csr_array(link @ union([p for p in operands if p is not None]))
 
 
+@spreads(DotGeneral)
 def contraction(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on a row of one factor and a column of the other; where the other factor
     is zero anyway is left out."""
@@ -224,6 +242,7 @@ def contraction(node: Node, operands: Sequence[Pattern | None], values: KnownVal
     return union(parts)
 
 
+@spreads(Conv)
 def convolution(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each element depends on the window of x that it sees, in its group of channels, and on the
     kernel of its channel; of a factor that is known, its zeros are left out."""
@@ -258,6 +277,7 @@ def convolution(node: Node, operands: Sequence[Pattern | None], values: KnownVal
     return union(parts)
 
 
+@spreads(MatrixOp)
 def matrices(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
     """Each matrix of a stack depends on those in its place."""
     lead = shape_of(node.inputs[0])[:-2]
@@ -315,30 +335,7 @@ def _by_rows(
     return each[rows.reshape(-1)]
 
 
-RULES: dict[type, Rule] = {
-    Elementwise: elementwise,
-    Cast: elementwise,
-    Select: select,
-    Expand: moved,
-    Reshape: moved,
-    Permute: moved,
-    Slice: moved,
-    Flip: moved,
-    Pad: moved,
-    Concat: moved,
-    Windows: moved,
-    Reduction: reduction,
-    LogSumExp: reduction,
-    AxisScan: running,
-    Sort: along,
-    DotGeneral: contraction,
-    Conv: convolution,
-    MatrixOp: matrices,
-}
-# Ops whose result is their first operand.
-SAME: dict[str, Rule] = dict.fromkeys(
-    ("alias", "region_in", "region_out", "keep", "after", "assume"),
-    lambda node, operands, values: (
-        operands[0] if operands[0] is not None else everything(node, operands, values)
-    ),
-)
+def passed_on(node: Node, operands: Sequence[Pattern | None], values: KnownValues) -> Pattern:
+    """Of ops whose result is their first operand."""
+    x = operands[0]
+    return everything(node, operands, values) if x is None else x

@@ -1,0 +1,92 @@
+"""What ops declare of themselves is so, on the samples of their records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrograd.ir import Op, Trait
+from retrograd.ops.elementwise import Elementwise, sub
+from retrograd.ops.shape import LinearOp
+from tests.records.record import Sample
+from tests.samples import RECORDS
+from tests.sampling import sampled
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    return np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def is_identity(op: Op, *inputs: Any) -> bool:
+    return same_bits(op.reference(*inputs), inputs[0])
+
+
+def is_view(op: Op, *inputs: Any) -> bool:
+    given = {e.tobytes() for x in inputs for e in x.reshape(-1)}
+    return {e.tobytes() for e in np.asarray(op.reference(*inputs)).reshape(-1)} <= given
+
+
+def is_commutative(op: Op, *inputs: Any) -> bool:
+    if any(np.isnan(x).any() for x in inputs if x.dtype.kind in "fc"):
+        return True  # which of two NaN is the result is open
+    return same_bits(op.reference(*inputs), op.reference(*inputs[::-1]))
+
+
+def is_product(op: Op, *inputs: Any) -> bool:
+    a, b = inputs
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return True
+    return not np.any(op.reference(0 * a, b)) and not np.any(op.reference(a, 0 * b))
+
+
+def is_real_linear(op: Op, *inputs: Any) -> bool:
+    if not any(x.dtype == np.float64 and np.isfinite(x).all() for x in inputs):
+        return True
+    twice = [2 * x if x.dtype == np.float64 else x for x in inputs]
+    return same_bits(2 * np.asarray(op.reference(*inputs)), op.reference(*twice))
+
+
+CHECKS: dict[str, Callable[..., bool]] = {
+    Trait.IDENTITY: is_identity,
+    Trait.VIEW: is_view,
+    Trait.COMMUTATIVE: is_commutative,
+    Trait.PRODUCT: is_product,
+    Trait.REAL_LINEAR: is_real_linear,
+}
+
+
+def of_trait(trait: str) -> list[Sample]:
+    found = []
+    for name, record in RECORDS.items():
+        samples = [s for s in record.samples() if trait in s.op.traits]
+        found += sampled(samples, 4, f"{trait} {name}")
+    return found
+
+
+@pytest.mark.parametrize("trait", list(CHECKS))
+def test_what_is_declared_is_so(trait: str) -> None:
+    samples = of_trait(trait)
+    assert samples
+    for sample in samples:
+        assert CHECKS[trait](sample.op, *sample.inputs), sample
+
+
+def test_a_wrong_trait_is_noticed() -> None:
+    a, b = np.array([1.0, -2.0]), np.array([3.0, 0.5])
+    square = Elementwise("planted", np.square, (None,), ("float",))
+    assert not is_commutative(sub, a, b)
+    assert not is_product(sub, a, b)
+    assert not is_view(sub, a, b)
+    assert not is_identity(square, a)
+    assert not is_real_linear(square, a)
+
+
+def test_traits_are_inherited_and_cost_no_look_up() -> None:
+    assert Trait.REAL_LINEAR in LinearOp.traits
+    for record in RECORDS.values():
+        op = next(iter(record.samples())).op
+        assert isinstance(op.traits, frozenset)
+        assert isinstance(op, Elementwise) or op.traits is type(op).traits
