@@ -6,6 +6,7 @@ import importlib
 import itertools
 import os
 import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -81,3 +82,13 @@ def pytest_collection_finish() -> None:
     collection of garbage."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _every_rewrite_is_verified() -> Iterator[None]:
+    """Graphs are well-formed after every walk of the rewriting driver, in all tests."""
+    from retrograd.passes.rewrite import checked_by
+    from tests.well_formed import well_formed
+
+    with checked_by(well_formed):
+        yield
