@@ -21,6 +21,7 @@ from retrograd import shared
 from retrograd.context_setting import _BLOCKS
 from retrograd.eager.modes import current_backend, grad_enabled, is_tracing
 from retrograd.ir import provenance
+from retrograd.scalar.choices import _CHANGED
 from retrograd.scalar.trace import TRACES
 from tests.stress.injection import interrupted
 
@@ -249,7 +250,7 @@ def check_whole() -> None:
     assert not is_tracing()
     assert current_backend() == "llvm"
     assert (provenance().scope, provenance().origin, _BLOCKS.get()) == ("", None, ())
-    assert (builtins.max, builtins.min, TRACES) == (MAX, MIN, [])
+    assert (builtins.max, builtins.min, TRACES, _CHANGED) == (MAX, MIN, [], [])
     assert not [x for x in [one for _, one in shared._LOCKS] + list(shared._OWN) if x._is_owned()]
     x = rg.tensor(X, requires_grad=True)
     (x * x).sum().backward()

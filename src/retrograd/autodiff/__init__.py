@@ -10,6 +10,7 @@ from retrograd.autodiff.reverse import (
     gradient,
     pullback,
     seeds,
+    walk,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "pushforward",
     "seeds",
     "tangent",
+    "walk",
 ]

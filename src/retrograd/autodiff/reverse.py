@@ -7,7 +7,7 @@ the order in which its operations were recorded, and two nodes that compute the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from retrograd.autodiff.names import fresh
@@ -70,38 +70,54 @@ def pullback(
         if y in on_path:
             with made_by(Provenance(y.scope, y.source, y)):
                 found.add(y, conj(g))
-    for node in reversed(path):
-        if node not in found.of or node in stop:
-            continue
-        with made_by(Provenance(node.scope, node.source, node)):
-            seen = None if again is None else again.seen(node, found.of)
-            passed = []
-            smooth = visit is None and _smooth(node, found.of[node], seen, kept)
-            for x, part in smooth or contributions(node, found.of[node], seen):
-                if x in on_path:
-                    found.add(x, part)
-                    if visit is not None:
-                        passed.append((x, *_told(part, found.of[x])))
+
+    def rule(node: Node, g: Any, seen: Any) -> Iterable[tuple[Node, Any]]:
+        smooth = visit is None and _smooth(node, g, seen, kept)
+        return smooth or contributions(node, g, seen)
+
+    way = [node for node in path if node not in stop] if stop else path
+    for node, passed in walk(way, found, on_path.__contains__, again, rule):
         if visit is not None:
             visit(Visit(node, found.of[node], _placed(node, passed)))
     return [conj(found.of[x]) if x in found.of else None for x in wrt]
 
 
-def _told(part: Node | Mapping[int, Node], total: Any) -> tuple[Node, Node]:
-    """A contribution and the sum it has become part of."""
-    if isinstance(part, Node):
-        return part, total
-    ((i, g),) = part.items()
-    return g, total[i]
+def walk(
+    path: Sequence[Node],
+    found: Cotangents,
+    takes: Callable[[Node], bool],
+    again: Recomputation | None = None,
+    rule: Callable[[Node, Any, Any], Iterable[tuple[Node, Any]]] | None = None,
+    arrive: Callable[[Node], bool] | None = None,
+) -> Iterator[tuple[Node, list[tuple[Node, Any, Any]]]]:
+    """The reverse walk: the nodes of a path, which come inputs first, from the last to the first.
+
+    A node is visited when its cotangent in `found` is complete, and adds what its rule says to
+    those of the inputs that `takes` holds for. Yields it with each of these inputs, what is added,
+    and the sum so far. `arrive` is told of a node before its rule is asked, and may replace its
+    cotangent; where it is False nothing goes further from there.
+    """
+    rule = rule or contributions
+    for node in reversed(path):
+        if node not in found.of or not (arrive is None or arrive(node)):
+            continue
+        passed = []
+        with made_by(Provenance(node.scope, node.source, node)):
+            seen = None if again is None else again.seen(node, found.of)
+            for x, part in rule(node, found.of[node], seen):
+                if takes(x):
+                    found.add(x, part)
+                    passed.append((x, part, found.total(x, part)))
+        yield node, passed
 
 
-def _placed(node: Node, passed: Sequence[tuple[Node, Node, Node]]) -> list[tuple[int, Node, Node]]:
+def _placed(node: Node, passed: Sequence[tuple[Node, Any, Any]]) -> list[tuple[int, Node, Node]]:
     """Contributions with the positions of the inputs they go to: they come in this order."""
     found, slot = [], 0
     for x, part, total in passed:
         while node.inputs[slot] is not x:
             slot += 1
-        found.append((slot, part, total))
+        found.append((slot, part if isinstance(part, Node) else next(iter(part.values())), total))
         slot += 1
     return found
 
@@ -121,6 +137,12 @@ class Cotangents:
         known = self.of.setdefault(x, [None] * len(x.type.items))  # type: ignore[attr-defined]
         for i, g in part.items():
             known[i] = g if known[i] is None else known[i] + g
+
+    def total(self, x: Node, part: Node | Mapping[int, Node]) -> Any:
+        """The sum that a contribution has become part of."""
+        if isinstance(part, Node):
+            return self.of[x]
+        return next((self.of[x][i] for i in part), None)
 
 
 def contributions(

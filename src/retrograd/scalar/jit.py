@@ -35,7 +35,7 @@ class ScalarExecutable:
         arguments = [x for x in leaves if isinstance(x, Scalar)]
         self._check(arguments)
         given: list[Any] = []
-        with tracing(cls._new_page, cls._made, cls._new_trace) as trace:
+        with tracing(f, cls._new_page, cls._made, cls._new_trace) as trace:
             for x in leaves:
                 given.append(trace.argument() if _is_number(x) else x)
             args, kwargs = pytree.unflatten(structure, given)

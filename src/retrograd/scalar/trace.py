@@ -8,7 +8,6 @@ each leaf is to hold.
 
 from __future__ import annotations
 
-import builtins
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.errors import TraceError
+from retrograd.scalar.choices import choose_in, choose_nowhere
 from retrograd.scalar.machine import BY_NAME, CONSTANT, LEAF
 from retrograd.scalar.machine.opcodes import COMPARE, GRADIENT, NUMBER, START, STOP
 from retrograd.scalar.operands import number_of
@@ -27,14 +27,10 @@ from retrograd.scalar.tape import (
     TRACES,
     TapeClosed,
     close_pages,
-    current_trace,
     set_current_page,
 )
 from retrograd.scalar.trace_rows import Columns, Event, cone
 from retrograd.shared import completed
-
-_MAX, _MIN = builtins.max, builtins.min
-
 
 _OURS = 2  # references to a leaf: of the list, and of a call with it
 
@@ -249,16 +245,19 @@ class Trace:
 
 @contextmanager
 def tracing(
-    new_page: Callable[[], Any], make: Callable[[Any, int], Any], kind: type[Trace] = Trace
+    f: Callable[..., Any],
+    new_page: Callable[[], Any],
+    make: Callable[[Any, int], Any],
+    kind: type[Trace] = Trace,
 ) -> Iterator[Trace]:
-    """Record what this thread does with Values; under the lock."""
+    """Record what this thread does with Values while f is called; under the lock."""
     page = new_page()
     page.trace = trace = kind(page, make)
     try:
         with LOCK:
             TRACES.append(trace)
             close_pages()  # no leaf is to be at home on another page
-            builtins.max, builtins.min = _choice(_MAX, "max"), _choice(_MIN, "min")
+            choose_in(f)
         HERE.trace = trace
         set_current_page(page)
         trace.begin()
@@ -274,26 +273,5 @@ def _end(trace: Trace, page: Any) -> None:
     with LOCK:
         TRACES[:] = [other for other in TRACES if other is not trace]
         if not TRACES:
-            builtins.max, builtins.min = _MAX, _MIN
+            choose_nowhere()
         page.close()
-
-
-def _choice(real: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """`max` or `min` that knows numbers of a trace: Python's asks for the outcome of comparisons,
-    which a trace does not have. There while some thread traces; on anything else it is the real
-    one."""
-
-    def choose(*args: Any, **named: Any) -> Any:
-        trace = current_trace()
-        if trace is None or named:
-            return real(*args, **named)
-        items = args if len(args) > 1 else list(args[0]) if args else ()
-        if not any(getattr(x, "_page", None) is trace.page for x in items):
-            return real(items) if items else real(*args)
-        best = items[0]
-        for x in items[1:]:
-            best = trace.operation(BY_NAME[name].code, best, x)
-        return best
-
-    choose.__name__, choose.__doc__ = name, real.__doc__
-    return choose

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.autodiff import Cotangents, contributions
+from retrograd.autodiff import Cotangents, walk
 from retrograd.eager.modes import current_backend
 from retrograd.eager.program_cache import LOCK
 from retrograd.eager.trace_cache import TraceNode
 from retrograd.eager.trace_program import TraceProgram
-from retrograd.ir import Node, Provenance, TupleType, made_by
+from retrograd.ir import Node, TupleType
 from retrograd.ops.complex import conj
 from retrograd.ops.identity import StopGradient
 from retrograd.ops.leaf import input_node
@@ -124,12 +124,9 @@ class EntryLayout:
             known[start] = (what, i)
             found.add(node, conj(start))
         takes = {n for n, yes in zip(self.nodes, wanted, strict=True) if yes} | {*above.values()}
-        for node in reversed(self.nodes):
-            if node in takes and node in found.of and node.inputs:
-                with made_by(Provenance(node.scope, node.source, node)):
-                    for x, part in contributions(node, found.of[node]):
-                        if x in takes:
-                            found.add(x, part)
+        path = [node for node in self.nodes if node in takes and node.inputs]
+        for _ in walk(path, found, takes.__contains__):
+            pass
         entries = [i for i, n in enumerate(self.nodes) if n in found.of and n in takes]
         slots = [k for k, x in above.items() if x in found.of]
         nodes = [self.nodes[i] for i in entries] + [above[k] for k in slots]

@@ -1,4 +1,4 @@
-"""The reverse pass over a tape: one loop, from which every form of gradient is made."""
+"""The reverse walk over a tape with its hooks, from which every form of gradient is made."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.autodiff import Cotangents, contributions
+from retrograd.autodiff import walk as reverse_walk
 from retrograd.autodiff.remat import Recomputation, has_regions
 from retrograd.context_setting import restored
 from retrograd.eager.conversion import as_array
@@ -15,7 +16,7 @@ from retrograd.eager.lazy_tensor import evaluate, leaf
 from retrograd.eager.modes import unseen
 from retrograd.errors import DTypeError, RetrogradError, ShapeError
 from retrograd.functions.tensor.tensor import Tensor
-from retrograd.ir import Node, Provenance, made_by
+from retrograd.ir import Node
 from retrograd.ops.complex import conj
 from retrograd.runtime.backend import Array
 from retrograd.tape.entry import Entry
@@ -49,35 +50,31 @@ def walk(
     """
     # Hooks look at numbers in the middle of the pass: values held here are computed once for all.
     held = hold(entries) if any(e.hooks for e in entries) else []
-    regions = has_regions([e.node for e in entries])
-    again = Recomputation([e.node for e in entries]) if regions else None
-    for entry in reversed(entries):
-        node = entry.node
-        if node not in found.of or not entry.requires_grad:
-            continue
+    nodes = [e.node for e in entries]
+    again = Recomputation(nodes) if has_regions(nodes) else None
+
+    def takes(x: Node) -> bool:
+        k = ids.get(x, -1)
+        return k >= 0 and entries[k].requires_grad
+
+    def arrive(node: Node) -> bool:
+        entry = entries[ids[node]]
         for hook in entry.hooks:
             found.of[node] = _seen(entry, found.of[node], hook.see)
-        if not entry.parents:
-            continue
-        parts = []
-        with made_by(Provenance(node.scope, node.source, node)):
-            seen = None if again is None else again.seen(node, found.of)
-            for x, part in _contributions(entry, found.of[node], seen):
-                k = ids.get(x, -1)
-                if k >= 0 and entries[k].requires_grad:
-                    found.add(x, part)
-                    parts.append((k, part))
-        yield TapeVisit(entry, parts)
+        return bool(entry.parents)
+
+    def rule(node: Node, g: Any, seen: Any) -> list[tuple[Node, Any]]:
+        try:  # that of a user's own may fail
+            return list(contributions(node, g, seen))
+        except RetrogradError as error:
+            at = entries[ids[node]].describe()
+            error.args = (f"the way back through {at}: {error}", *error.args[1:])
+            raise
+
+    path = [e.node for e in entries if e.requires_grad]
+    for node, passed in reverse_walk(path, found, takes, again, rule, arrive):
+        yield TapeVisit(entries[ids[node]], [(ids[x], part) for x, part, _ in passed])
     del held
-
-
-def _contributions(entry: Entry, g: Any, seen: Any) -> list[tuple[Node, Any]]:
-    """What an entry passes on; a rule of a user's own may fail."""
-    try:
-        return list(contributions(entry.node, g, seen))
-    except RetrogradError as error:
-        error.args = (f"the way back through {entry.describe()}: {error}", *error.args[1:])
-        raise
 
 
 def hold(entries: Sequence[Entry]) -> list[Tensor]:
