@@ -40,6 +40,8 @@ def dashboard(
     the loop asks for them with `d.stopping` and `d.take_checkpoint()`. The page stays as it is when
     the block ends, and `d.save(path)` keeps it as a file.
 
+    `OptionError` for a control that there is not.
+
     >>> import retrograd as rg
     >>> with rg.dashboard(open=False) as d:
     ...     for step in range(3):

@@ -51,6 +51,9 @@ def no_grad(f: Callable[..., Any] | None = None) -> Any:
 
     Also a decorator.
 
+    Leaves that require gradients may be changed in place inside; outside of it that is a
+    `GradientError`.
+
     >>> import retrograd as rg
     >>> x = rg.tensor(2.0, requires_grad=True)
     >>> with rg.no_grad():

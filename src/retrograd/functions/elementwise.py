@@ -50,11 +50,11 @@ def described(
     if floating:
         text.append("Integers and booleans are taken as float32.")
     if slope:
-        text.append(f"Derivative{'s' * (op.arity > 1)} in {given}: {slope}.")
+        text.append(f"Derivative{'s' * (op.arity != 1)} in {given}: {slope}.")
     kinds = kinds or (*op.kinds, *(("bool", "int") if floating else ()))
     refused = ", ".join(word for kind, word in KINDS.items() if kind not in kinds)
     refused = f"{refused} and what" if refused else "what"
-    broadcast = ", `ShapeError` where they do not broadcast" if op.arity > 1 else ""
+    broadcast = ", `ShapeError` where they do not broadcast" if op.arity != 1 else ""
     text.append(f"`DTypeError` for {refused} is no array of numbers{broadcast}.")
     arguments, result = example.split(" -> ")
     imports = "import math, retrograd as rg" if "math." in arguments else "import retrograd as rg"

@@ -108,6 +108,10 @@ def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "b
 
     Raises `ShapeError` for an empty axis. Where its size is symbolic the transform is NumPy's.
 
+    `[..., m]` to `[..., n]`, complex; float64 gives complex128, others complex64. `norm` is
+    "backward" (the inverse divides by n), "forward" or "ortho". `OptionError` for another `norm`,
+    `AxisError` for an axis that x does not have.
+
     >>> import retrograd as rg
     >>> rg.fft.fft(rg.tensor([1.0, 0.0, 0.0, 0.0])).tolist()
     [(1+0j), (1+0j), (1+0j), (1+0j)]
@@ -117,7 +121,14 @@ def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "b
 
 @op_function
 def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """The inverse of `fft`: `x_j = 1/n sum_k exp(2 pi i j k / n) y_k`."""
+    """The inverse of `fft`: `x_j = 1/n sum_k exp(2 pi i j k / n) y_k`.
+
+    Shapes, dtypes, `norm` and errors are those of `fft`: `ShapeError` for an empty axis.
+
+    >>> import retrograd as rg
+    >>> rg.fft.ifft([4.0, 0.0, 0.0, 0.0]).real.tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
     return _transform(as_node(x), n, axis, norm, True, "ifft")
 
 
@@ -129,13 +140,28 @@ def _several(x: Node, s: Any, axes: Any, norm: str, inverse: bool, what: str) ->
 
 @op_function
 def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
-    """`fft` along several axes, all by default; `s` are the sizes to cut or fill to."""
+    """`fft` along several axes, all by default; `s` are the sizes to cut or fill to.
+
+    `[..., *m]` to `[..., *s]`, complex. `ShapeError` for an empty axis, `AxisError` for an axis
+    that x does not have, `OptionError` for an unknown `norm`.
+
+    >>> import retrograd as rg
+    >>> rg.fft.fftn([[1.0, 0.0], [0.0, 0.0]]).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     return _several(as_node(x), s, axes, norm, False, "fftn")
 
 
 @op_function
 def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
-    """The inverse of `fftn`."""
+    """The inverse of `fftn`.
+
+    Shapes and errors are those of `fftn`: `ShapeError` for an empty axis.
+
+    >>> import retrograd as rg
+    >>> rg.fft.ifftn([[1.0, 1.0], [1.0, 1.0]]).real.tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
     return _several(as_node(x), s, axes, norm, True, "ifftn")
 
 
@@ -144,6 +170,9 @@ def fft2(
     x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
 ) -> Any:
     """`fftn` along two axes, the last by default.
+
+    `[..., m, n]` to the same, complex. `ShapeError` for an empty axis, `AxisError` where there are
+    not two axes.
 
     >>> import retrograd as rg
     >>> rg.fft.fft2([[1.0, 0.0], [0.0, 0.0]]).tolist()
@@ -156,7 +185,14 @@ def fft2(
 def ifft2(
     x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
 ) -> Any:
-    """The inverse of `fft2`."""
+    """The inverse of `fft2`.
+
+    Shapes and errors are those of `fft2`: `ShapeError` for an empty axis.
+
+    >>> import retrograd as rg
+    >>> rg.fft.ifft2([[1.0, 1.0], [1.0, 1.0]]).real.tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
     return _several(as_node(x), s, axes, norm, True, "ifft2")
 
 
@@ -189,13 +225,29 @@ def _irfft(x: Node, n: Any, axis: Any, norm: str, what: str) -> Node:
 
 @op_function
 def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """The first `n // 2 + 1` elements of the `fft` of real numbers; the others are conjugates."""
+    """The first `n // 2 + 1` elements of the `fft` of real numbers; the others are conjugates.
+
+    `[..., n]` real to `[..., n // 2 + 1]` complex. `DTypeError` for complex numbers, `ShapeError`
+    for an empty axis.
+
+    >>> import retrograd as rg
+    >>> rg.fft.rfft([1.0, 0.0, 0.0, 0.0]).real.tolist()
+    [1.0, 1.0, 1.0]
+    """
     return _rfft(as_node(x), n, axis, norm, "rfft")
 
 
 @op_function
 def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """The inverse of `rfft`, n real numbers; by default twice the size of x less 2."""
+    """The inverse of `rfft`, n real numbers; by default twice the size of x less 2.
+
+    `[..., n // 2 + 1]` to `[..., n]` real. `ShapeError` for an empty axis, `AxisError` for an axis
+    that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.fft.irfft([1.0, 1.0, 1.0]).tolist()
+    [1.0, 0.0, 0.0, 0.0]
+    """
     return _irfft(as_node(x), n, axis, norm, "irfft")
 
 
@@ -216,13 +268,29 @@ def _several_halves(x: Node, s: Any, axes: Any, norm: str, what: str) -> Node:
 
 @op_function
 def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
-    """`rfft` along the last of the axes, then `fft` along the others."""
+    """`rfft` along the last of the axes, then `fft` along the others.
+
+    The last axis becomes `n // 2 + 1` long in the shape. `DTypeError` for complex numbers,
+    `ShapeError` for an empty axis.
+
+    >>> import retrograd as rg
+    >>> rg.fft.rfftn(rg.ones((4, 4))).shape
+    (4, 3)
+    """
     return _several_real(as_node(x), s, axes, norm, "rfftn")
 
 
 @op_function
 def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = "backward") -> Any:
-    """The inverse of `rfftn`."""
+    """The inverse of `rfftn`.
+
+    The last axis becomes `2 (m - 1)` long in the shape, or as `s` says. `ShapeError` for an empty
+    axis.
+
+    >>> import retrograd as rg
+    >>> rg.fft.irfftn(rg.ones((4, 3))).shape
+    (4, 4)
+    """
     return _several_halves(as_node(x), s, axes, norm, "irfftn")
 
 
@@ -230,7 +298,14 @@ def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = None, norm: str = 
 def rfft2(
     x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
 ) -> Any:
-    """`rfftn` along two axes, the last by default."""
+    """`rfftn` along two axes, the last by default.
+
+    Shapes and errors are those of `rfftn`: `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.fft.rfft2(rg.ones((4, 4))).shape
+    (4, 3)
+    """
     return _several_real(as_node(x), s, axes, norm, "rfft2")
 
 
@@ -238,7 +313,14 @@ def rfft2(
 def irfft2(
     x: ArrayLike, /, *, s: Sizes = None, axes: Sizes = (-2, -1), norm: str = "backward"
 ) -> Any:
-    """The inverse of `rfft2`."""
+    """The inverse of `rfft2`.
+
+    Shapes and errors are those of `irfftn`: `ShapeError` for an empty axis.
+
+    >>> import retrograd as rg
+    >>> rg.fft.irfft2(rg.ones((4, 3))).shape
+    (4, 4)
+    """
     return _several_halves(as_node(x), s, axes, norm, "irfft2")
 
 
@@ -247,13 +329,28 @@ _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 @op_function
 def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """The `fft` of what is half of a sequence with `x_-j = conj(x_j)`: n real numbers."""
+    """The `fft` of what is half of a sequence with `x_-j = conj(x_j)`: n real numbers.
+
+    `[..., n // 2 + 1]` complex to `[..., n]` real. `ShapeError` for an empty axis.
+
+    >>> import retrograd as rg
+    >>> rg.fft.hfft([1.0, 1.0, 1.0]).tolist()
+    [4.0, 0.0, 0.0, 0.0]
+    """
     return _irfft(conj(_complex(as_node(x))), n, axis, _other(norm), "hfft")
 
 
 @op_function
 def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """The inverse of `hfft`."""
+    """The inverse of `hfft`.
+
+    `[..., n]` real to `[..., n // 2 + 1]` complex. `DTypeError` for complex numbers, `ShapeError`
+    for an empty axis.
+
+    >>> import retrograd as rg
+    >>> rg.fft.ihfft([4.0, 0.0, 0.0, 0.0]).real.tolist()
+    [1.0, 1.0, 1.0]
+    """
     return conj(_rfft(as_node(x), n, axis, _other(norm), "ihfft"))
 
 
@@ -263,12 +360,28 @@ def _other(norm: str) -> str:
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of the elements of an `fft`, in cycles for each unit of the spacing d."""
+    """The frequencies of the elements of an `fft`, in cycles for each unit of the spacing d.
+
+    A vector of the shape `[n]`, float32 unless a dtype is given: `0, 1, ..., -2, -1`, divided by `n
+    d`. `ShapeError` for n below 1.
+
+    >>> import retrograd as rg
+    >>> rg.fft.fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of the elements of an `rfft`."""
+    """The frequencies of the elements of an `rfft`.
+
+    A vector of the shape `[n // 2 + 1]`, float32 unless a dtype is given. `ShapeError` for n below
+    1.
+
+    >>> import retrograd as rg
+    >>> rg.fft.rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
+    """
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
 
 
@@ -305,12 +418,26 @@ def _shifts(x: Any, axes: Any, inverse: bool) -> Any:
 
 
 def fftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Any:
-    """Move the element of frequency 0 to the middle."""
+    """Move the element of frequency 0 to the middle.
+
+    Shape and dtype stay; all axes by default. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.fft.fftshift([0, 1, -2, -1]).tolist()
+    [-2, -1, 0, 1]
+    """
     return _shifts(asarray(x), axes, False)
 
 
 def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Any:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`.
+
+    Shape and dtype stay; all axes by default. `AxisError` for an axis that x does not have.
+
+    >>> import retrograd as rg
+    >>> rg.fft.ifftshift([-2, -1, 0, 1]).tolist()
+    [0, 1, -2, -1]
+    """
     return _shifts(asarray(x), axes, True)
 
 

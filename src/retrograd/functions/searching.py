@@ -80,6 +80,8 @@ def nonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) ->
 
     Without `size` in a traced function it is a `TraceError`.
 
+    Each vector has the shape `[n]`, int64.
+
     >>> import retrograd as rg
     >>> [i.tolist() for i in rg.nonzero([[0, 1], [1, 0]])]
     [[0, 1], [1, 0]]

@@ -27,6 +27,9 @@ class GATConv(Module):
     averaged without `concat`. `edge_features` are the width of edge features, if there are any, of
     which loops have none.
 
+    `OptionError` for less than one head, `ShapeError` for other features, and for edge features
+    exactly if the layer was made without them.
+
     >>> import retrograd as rg
     >>> from retrograd import gnn
     >>> layer = gnn.GATConv(3, 2, heads=4)

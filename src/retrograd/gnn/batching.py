@@ -25,6 +25,9 @@ def batch(graphs: Sequence[Graph]) -> Graph:
     Whatever is computed for the nodes of a graph has the same bits in every batch. `ShapeError`
     where graphs carry different things, naming the graph.
 
+    Features `[N_i, ...]` become `[N, ...]`, N the sum of the `N_i`. `TypeError` for what is no
+    graph.
+
     >>> from retrograd import gnn
     >>> g = gnn.batch([gnn.Graph(2, [[0], [1]]), gnn.Graph(3, [[0, 1], [2, 2]])])
     >>> g, g.edges.tolist(), g.node_graph.tolist()
@@ -59,6 +62,8 @@ def content_key(graph: Graph) -> bytes:
     batch, such as a loss and the gradients of parameters, is added in the order of the batch, which
     shows in the last bits. `batch(sorted(graphs, key=content_key))` is the same for any order in
     which the graphs come. What belongs to a graph, such as its label, has to be carried by it.
+
+    `TraceError` for a graph that is being traced, whose arrays have a shape but no values.
 
     >>> from retrograd import gnn
     >>> a, b = gnn.Graph(2, [[0], [1]]), gnn.Graph(3, [])
@@ -95,6 +100,8 @@ def _together(name: str, trees: Sequence[Any]) -> Any:
 def unbatch(graph: Graph) -> list[Graph]:
     """The graphs that a batch was made of.
 
+    Features `[N, ...]` become `[N_i, ...]` again. `TraceError` for a batch that is being traced.
+
     >>> from retrograd import gnn
     >>> gnn.unbatch(gnn.batch([gnn.Graph(2, [[0], [1]]), gnn.Graph(3, [])]))
     [Graph(2 nodes, 1 edges), Graph(3 nodes, 0 edges)]
@@ -116,6 +123,15 @@ def _taken(held: Any, rows: Any) -> Any:
 
 
 def rows_of(graph: Graph, x: Any) -> list[Any]:
-    """An array with one row for each node, as one array for each graph of a batch."""
+    """An array with one row for each node, as one array for each graph of a batch.
+
+    `[N, ...]` to `[N_i, ...]` for each graph. `TraceError` for a batch that is being traced.
+
+    >>> import retrograd as rg
+    >>> from retrograd import gnn
+    >>> g = gnn.batch([gnn.Graph(1, []), gnn.Graph(2, [])])
+    >>> [x.tolist() for x in gnn.rows_of(g, rg.tensor([1.0, 2.0, 3.0]))]
+    [[1.0], [2.0, 3.0]]
+    """
     starts = [*graph.graph_start.value().tolist(), graph.num_nodes]
     return [x[a:b] for a, b in pairwise(starts)]

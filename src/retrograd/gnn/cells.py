@@ -14,6 +14,8 @@ from retrograd.nn.module.module import Module
 class SumCell(Module):
     """`h = f(a W + x U + b)`, with a the sum of the weighted states of predecessors.
 
+    `[N, state]` and `[N, in_features]` to `[N, state]`. `ShapeError` where they do not fit.
+
     >>> import retrograd as rg
     >>> from retrograd import gnn
     >>> gnn.SumCell(3, 2)(rg.ones((4, 2)), rg.ones((4, 3))).shape
@@ -40,6 +42,8 @@ class GRU(Module):
 
         r, z = sigmoid(x W_r + a U_r + b_r), sigmoid(x W_z + a U_z + b_z)
         n = tanh(x W_n + b_n + r * (a U_n + c_n)),  h = (1 - z) * n + z * a
+
+    `[N, state]` and `[N, in_features]` to `[N, state]`. `ShapeError` where they do not fit.
 
     >>> import retrograd as rg
     >>> from retrograd import gnn
@@ -73,6 +77,8 @@ class TreeLSTM(Module):
         c = i * u + sum of w_k f_k * c_k,  h = o * tanh(c)
 
     K. S. Tai et al., Improved semantic representations from tree-structured LSTM networks (2015).
+
+    `[N, in_features]` to states `[N, width]`. `ShapeError` where they do not fit.
 
     >>> import retrograd as rg
     >>> from retrograd import gnn

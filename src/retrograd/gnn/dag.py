@@ -14,7 +14,13 @@ from retrograd.transforms.dag_scan import order_parts
 
 
 class Edge(NamedTuple):
-    """What a message knows of its edges: rows for all edges that are looked at together."""
+    """What a message knows of its edges: rows for all edges that are looked at together.
+
+    >>> import retrograd as rg
+    >>> from retrograd import gnn
+    >>> gnn.Edge(None, None, None, None)._fields
+    ('weight', 'features', 'source', 'target')
+    """
 
     weight: Any  # `[rows]`, or None
     features: Any  # a tree of `[rows, ...]`, or None
@@ -148,6 +154,8 @@ def topological_order(graph: Graph) -> Any:
 
 def levels(graph: Graph) -> list[Any]:
     """The nodes of each level of an acyclic graph, as NumPy arrays.
+
+    N nodes give vectors `[n_i]` whose sizes add up to N. `CycleError` names the nodes of a cycle.
 
     >>> from retrograd import gnn
     >>> [nodes.tolist() for nodes in gnn.levels(gnn.Graph(3, [[0, 1], [2, 2]]))]

@@ -36,7 +36,15 @@ ACTIVATIONS: dict[str, Any] = {
 class NodeGradients:
     """Gradients of a `DagNet`: of the states and the inputs of nodes `[N, width]`, and of the
     weights of edges `[E]`. `nodes` and `edges` are maps from names; arrays are in the order in
-    which nodes and edges were added."""
+    which nodes and edges were added.
+
+    >>> import retrograd as rg
+    >>> from retrograd import gnn
+    >>> net = gnn.DagNet()
+    >>> _ = net.add_node("a"), net.forward({"a": 2.0})
+    >>> net.backward({"a": 1.0}).nodes["a"].tolist()
+    [1.0]
+    """
 
     states: Array
     inputs: Array
@@ -109,6 +117,8 @@ class DagNet:
     all structures. States and gradients are NumPy arrays.
 
     Cycles are found when the network runs; the `CycleError` names their nodes.
+
+    States, inputs and their gradients have the shape `[width]`.
 
     >>> from retrograd import gnn
     >>> net = gnn.DagNet()

@@ -21,6 +21,8 @@ class EdgeDropout(Module):
     divided by `1 - p`; in evaluation the weight itself. Sizes stay the same, so nothing is compiled
     again. See `nn.Dropout` for the random numbers.
 
+    Weights are `[E]`. `OptionError` for a p that is no probability.
+
     >>> from retrograd import gnn
     >>> drop = gnn.EdgeDropout(0.5).eval()
     >>> drop(gnn.Graph(3, [[0, 1], [1, 2]])).tolist()
@@ -43,6 +45,8 @@ class EdgeDropout(Module):
 def drop_edges(graph: Graph, p: float, seed: int) -> Graph:
     """The graph without some edges: each is left out with probability p.
 
+    Edges are `[2, E]` before and `[2, E']` after. `OptionError` for a p that is no probability.
+
     >>> from retrograd import gnn
     >>> gnn.drop_edges(gnn.Graph(3, [[0, 1], [1, 2]]), 1.0, seed=0)
     Graph(3 nodes, 0 edges)
@@ -53,7 +57,15 @@ def drop_edges(graph: Graph, p: float, seed: int) -> Graph:
 
 
 def keep_edges(graph: Graph, stays: Any) -> Graph:
-    """The graph with these edges only, in this order."""
+    """The graph with these edges only, in this order.
+
+    `stays` are numbers of edges, or booleans `[E]`. `IndexError` for an edge that is not there.
+
+    >>> import retrograd as rg
+    >>> from retrograd import gnn
+    >>> gnn.keep_edges(gnn.Graph(3, [[0, 1], [1, 2]]), [1]).edges.tolist()
+    [[1], [2]]
+    """
     carried = ("edge_features", "edge_weight", "edge_type")
     fields = {name: pytree.map(lambda x: x[stays], getattr(graph, name)) for name in carried}
     return graph.replace(edges=graph.edges.value()[:, stays], **fields)

@@ -27,7 +27,16 @@ ROUTES = ("sum", "mean", "attention")
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """Rows of the new as sums of rows of the old: `new[to[k]] += share[k] old[of[k]]`."""
+    """Rows of the new as sums of rows of the old: `new[to[k]] += share[k] old[of[k]]`.
+
+    `[old, ...]` to `[new, ...]`, and `back` the other way.
+
+    >>> import retrograd as rg
+    >>> from retrograd import gnn
+    >>> _, routing = gnn.remove_node(gnn.Graph(3, [[0, 1], [1, 2]]), 1)
+    >>> routing.nodes.forward([[1.0], [2.0], [4.0]]).tolist()
+    [[1.0], [4.0]]
+    """
 
     of: Any
     to: Any
@@ -68,7 +77,16 @@ class Route:
 
 @dataclass(frozen=True, eq=False)
 class Routing:
-    """What became of nodes and edges."""
+    """What became of nodes and edges.
+
+    The `nodes` and the `edges`, each a `Route` `[old, ...]` to `[new, ...]`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import gnn
+    >>> _, routing = gnn.remove_node(gnn.Graph(3, [[0, 1], [1, 2]]), 0)
+    >>> routing.edges.old, routing.edges.new
+    (2, 1)
+    """
 
     nodes: Route
     edges: Route
@@ -87,6 +105,8 @@ def merge_nodes(
 
     `OptionError` for nodes that are not at least two different ones, `IndexRangeError` for a node
     that is not there.
+
+    Features `[N, ...]` become `[N - k + 1, ...]` for k nodes.
 
     >>> from retrograd import gnn
     >>> g = gnn.Graph(3, [[0, 1], [1, 2]], node_features=[[1.0], [2.0], [4.0]])
@@ -122,6 +142,11 @@ def contract_edge(
 ) -> tuple[Graph, Routing]:
     """The graph in which the two ends of an edge are one node, the source: `merge_nodes`.
 
+    `IndexRangeError` for an edge that is not there, `OptionError` for one from a node to itself or
+    an unknown route.
+
+    Features `[N, ...]` become `[N - 1, ...]`.
+
     >>> from retrograd import gnn
     >>> new, _ = gnn.contract_edge(gnn.Graph(3, [[0, 1], [1, 2]]), 0)
     >>> new.edges.tolist()
@@ -144,6 +169,10 @@ def remove_node(
     direction, gets them ("sum"), or they are divided among those evenly ("mean") or by the softmax
     of `scores`, one for each neighbour in ascending order ("attention"). So it gets the gradients
     that its neighbours have, in the same shares.
+
+    `IndexRangeError` for a node that is not there, `OptionError` for an unknown route.
+
+    Features `[N, ...]` become `[N - 1, ...]`.
 
     >>> from retrograd import gnn
     >>> g = gnn.Graph(3, [[0, 1], [1, 2]], node_features=[[1.0], [2.0], [4.0]])

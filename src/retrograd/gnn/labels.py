@@ -19,6 +19,8 @@ class LabelEmbedding:
     `step` moves against these and `zero_grad` forgets them. Vectors begin normal with standard
     deviation `scale`.
 
+    `lookup` of n labels is `[n, width]`. `ShapeError` for a width below 1.
+
     >>> from retrograd import gnn
     >>> e = gnn.LabelEmbedding(2, seed=0)
     >>> e.lookup(["and", "or", "and"]).shape, len(e)

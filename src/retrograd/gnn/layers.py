@@ -27,6 +27,9 @@ from retrograd.nn.module.parameter import Parameter
 class GraphConv(Module):
     """`y_v = x_v W_1 + aggregate(w_e x_u) W_2 + b`. C. Morris et al. (2019).
 
+    `[N, in_features]` to `[N, out_features]`. `ShapeError` for other features or another number of
+    nodes, `OptionError` for an unknown aggregate.
+
     >>> import retrograd as rg
     >>> from retrograd import gnn
     >>> gnn.GraphConv(3, 2)(rg.ones((4, 3)), gnn.Graph(4, [[0, 1], [1, 2]])).shape
@@ -53,6 +56,14 @@ def gcn_norm(graph: Graph, edge_weight: Any = None, self_loops: bool = True) -> 
     0.
 
     Weights must not be negative or NaN: a `FormatError` names the edge, where they are at hand.
+
+    `[E]` and `[N]`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import gnn
+    >>> edges, loops = gnn.gcn_norm(gnn.Graph(2, [[0], [1]]))
+    >>> edges.tolist(), loops.tolist()
+    ([0.7071], [1.0, 0.5])
     """
     if edge_weight is None:
         weight: Any = creation.ones((graph.num_edges,))
@@ -75,6 +86,9 @@ class GCNConv(Module):
 
     x may be a `gnn.CSR` matrix. With `normalize=False` weights are used as they are, without loops.
     Weights must not be negative: see `gcn_norm`.
+
+    `[N, in_features]` to `[N, out_features]`. `ShapeError` for other features or another number of
+    nodes, `FormatError` for a negative weight.
 
     >>> import retrograd as rg
     >>> from retrograd import gnn
@@ -109,6 +123,9 @@ class SAGEConv(Module):
     """`y_v = x_v W_1 + mean(w_e x_u) W_2 + b`, or another aggregate; of length 1 with
     `normalize`. W. Hamilton et al., Inductive representation learning on large graphs (2017).
 
+    `[N, in_features]` to `[N, out_features]`. `ShapeError` for other features or another number of
+    nodes, `OptionError` for an unknown aggregate.
+
     >>> import retrograd as rg
     >>> from retrograd import gnn
     >>> gnn.SAGEConv(3, 2, "max")(rg.ones((4, 3)), gnn.Graph(4, [[0, 1], [1, 2]])).shape
@@ -136,6 +153,8 @@ class GINConv(Module):
     """`y_v = f((1 + eps) x_v + sum of w_e x_u)` with a network f, such as `nn.Sequential`; eps is
     learned with `train_eps`. K. Xu et al., How powerful are graph neural networks? (2019).
 
+    `[N, ...]` to what f makes of its shape. `ShapeError` for another number of nodes.
+
     >>> import retrograd as rg
     >>> from retrograd import gnn
     >>> layer = gnn.GINConv(rg.nn.Linear(3, 2), train_eps=True)
@@ -156,6 +175,9 @@ class GINConv(Module):
 class GatedConv(Module):
     """`x_v <- GRU(sum of w_e x_u W, x_v)`, `steps` times, with features padded by zeros to `width`.
     Y. Li et al., Gated graph sequence neural networks (2016).
+
+    `[N, F]` to `[N, width]`. `OptionError` for less than one step, or more features than `width`;
+    `ShapeError` for another number of nodes.
 
     >>> import retrograd as rg
     >>> from retrograd import gnn
@@ -191,6 +213,8 @@ class RelationalConv(Module):
     relational data with graph convolutional networks (2018).
 
     An `IndexRangeError` names an edge whose type is none of 0 to `num_types - 1`.
+
+    `[N, in_features]` to `[N, out_features]`. `OptionError` for a graph without `edge_type`.
 
     >>> import retrograd as rg
     >>> from retrograd import gnn

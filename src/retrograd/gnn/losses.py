@@ -20,6 +20,8 @@ def classification_loss(logits: Any, labels: Any, mask: Any = None) -> Any:
     """Cross-entropy of rows, which are nodes, edges or graphs: `[n, classes]` and labels `[n]`;
     the mean over the rows where `mask` holds, over all without it. 0 if it holds nowhere.
 
+    `ShapeError` where logits, labels and mask do not fit.
+
     >>> from retrograd import gnn
     >>> gnn.classification_loss([[0.0, 0.0], [9.0, 0.0]], [0, 1], mask=[True, False]).item()
     0.6931471824645996
@@ -37,6 +39,8 @@ def classification_loss(logits: Any, labels: Any, mask: Any = None) -> Any:
 def regression_loss(prediction: Any, target: Any, mask: Any = None, kind: str = "mse") -> Any:
     """The mean of `(x - t)^2` ("mse"), `|x - t|` ("l1") or Huber's function of rows, over those
     where `mask` `[n]` holds.
+
+    `OptionError` for another kind, `ShapeError` where prediction, target and mask do not fit.
 
     >>> from retrograd import gnn
     >>> gnn.regression_loss([1.0, 2.0], [0.0, 5.0], mask=[True, False]).item()
@@ -107,7 +111,15 @@ def negative_edges(graph: Graph, count: int, seed: int) -> Any:
 
 
 def link_scores(x: Any, pairs: Any) -> Any:
-    """The inner product of the rows of x of each of the pairs `[2, P]`."""
+    """The inner product of the rows of x of each of the pairs `[2, P]`.
+
+    x is `[N, F]`, the result `[P]`. `IndexRangeError` for a node that is not there.
+
+    >>> import retrograd as rg
+    >>> from retrograd import gnn
+    >>> gnn.link_scores([[1.0, 2.0], [3.0, 4.0]], [[0], [1]]).tolist()
+    [11.0]
+    """
     x, pairs = as_tensor(x), as_tensor(pairs)
     return (x[pairs[0]] * x[pairs[1]]).sum(axis=-1)
 
@@ -115,6 +127,9 @@ def link_scores(x: Any, pairs: Any) -> Any:
 def link_prediction_loss(x: Any, edges: Any, negatives: Any) -> Any:
     """`-mean(log sigmoid(x_u . x_v))` over edges, and of `-x_u . x_v` over pairs without one, see
     `negative_edges`.
+
+    x is `[N, F]`, edges and pairs are `[2, E]` and `[2, P]`. `IndexRangeError` for a node that is
+    not there.
 
     >>> from retrograd import gnn
     >>> gnn.link_prediction_loss([[0.0], [1.0]], [[0], [1]], [[1], [0]]).item()
@@ -129,6 +144,9 @@ def sinkhorn(scores: Any, iterations: int = 20, temperature: float = 1.0) -> Any
     """A matrix with rows, and nearly columns too, that sum to one: `exp(scores / temperature)` with
     columns and rows scaled in turn, in logarithms. Square matrices `[..., n, n]`. R. Sinkhorn
     (1964); as a layer, G. Mena et al. (2018). Differentiable in the scores.
+
+    `ShapeError` for matrices that are not square, `OptionError` for less than one iteration or a
+    temperature that is not positive.
 
     >>> from retrograd import gnn
     >>> gnn.sinkhorn([[9.0, 0.0], [0.0, 9.0]]).tolist()
@@ -161,6 +179,8 @@ def matching_loss(
     `[N + M, M + N]`, whose last M rows and N columns stand for nothing. After K. Riesen and
     H. Bunke, Approximate graph edit distance computation by means of bipartite graph matching
     (2009).
+
+    `ShapeError` where features and graphs do not fit.
 
     >>> from retrograd import gnn
     >>> g = gnn.Graph(2, [[0], [1]])

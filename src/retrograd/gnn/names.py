@@ -11,7 +11,14 @@ from retrograd.errors import CycleError
 
 
 class Names:
-    """Numbers for names, in the order in which they are added."""
+    """Numbers for names, in the order in which they are added.
+
+    >>> import retrograd as rg
+    >>> from retrograd import gnn
+    >>> names = gnn.Names(["a", "b"])
+    >>> names["b"], names.labels
+    (1, ['a', 'b'])
+    """
 
     def __init__(self, labels: Iterable[Hashable] = ()) -> None:
         self.labels: list[Any] = []

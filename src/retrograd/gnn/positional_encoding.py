@@ -22,6 +22,8 @@ def laplacian_eigenvectors(graph: Graph, k: int) -> Tensor:
     Signs are such that the element that is greatest in absolute value, the first of them, is
     positive. A graph with fewer than k + 1 nodes has columns of zeros.
 
+    `TraceError` for a graph that is being traced.
+
     >>> from retrograd import gnn
     >>> gnn.laplacian_eigenvectors(gnn.Graph(3, [[0, 1], [1, 2]]), 1).tolist()
     [[0.7071068], [0.0], [-0.7071068]]
@@ -62,6 +64,8 @@ def _least(adjacency: Any, root: Any, count: int) -> Any:
 def random_walk_features(graph: Graph, steps: int) -> Tensor:
     """The probability that a random walk from a node is there again after 1, 2, ..., `steps` steps,
     `[N, steps]` in float32. Walks follow edges by weight; they end where there is none.
+
+    `TraceError` for a graph that is being traced.
 
     >>> from retrograd import gnn
     >>> gnn.random_walk_features(gnn.Graph(2, [[0, 1], [1, 0]]), 4).tolist()

@@ -16,6 +16,8 @@ def readout(x: Any, graph: Graph, aggregate: str = "sum", *, score: Any = None) 
     """The nodes of each graph combined, `[num_graphs, ...]`, as `message_pass` combines messages:
     sum, mean, max, min, softmax, or attention with a `score` `[N]`. 0 for a graph without nodes.
 
+    `ShapeError` for another number of rows than nodes, `OptionError` for an unknown aggregate.
+
     >>> from retrograd import gnn
     >>> g = gnn.batch([gnn.Graph(2, []), gnn.Graph(1, [])])
     >>> gnn.readout([[1.0], [2.0], [4.0]], g, "mean").tolist()
@@ -31,6 +33,8 @@ class AttentionReadout(Module):
     """`sum_v softmax(s(x_v)) f(x_v)` over the nodes of each graph, with linear maps s and f:
     `[N, in_features]` to `[num_graphs, out_features]`. Y. Li et al., Gated graph sequence neural
     networks (2016).
+
+    `ShapeError` for other features or another number of nodes.
 
     >>> import retrograd as rg
     >>> from retrograd import gnn

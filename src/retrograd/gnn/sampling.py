@@ -37,6 +37,9 @@ def soft_choice(
     generator noise is added, so that for low temperatures shares are samples (E. Jang et al.,
     Categorical reparameterization with Gumbel-softmax, 2017).
 
+    `[..., choices]` to the same shape. `OptionError` for a temperature that is not positive,
+    `ShapeError` for scores without axes.
+
     >>> from retrograd import gnn
     >>> gnn.soft_choice([0.0, 0.0]).tolist()
     [0.5, 0.5]
@@ -50,6 +53,9 @@ def hard_choice(
     """One-hot: 1 for the choice, the greatest score or with a generator a sample of
     `softmax(scores / temperature)`. Its gradient is that of `soft_choice`: straight through
     (Y. Bengio et al., 2013).
+
+    `[..., choices]` to the same shape. `OptionError` for a temperature that is not positive,
+    `ShapeError` for scores without axes.
 
     >>> import retrograd as rg
     >>> from retrograd import gnn
@@ -67,6 +73,8 @@ def hard_choice(
 def log_probability(scores: Any, choice: Any, temperature: float = 1.0) -> Any:
     """The logarithm of the probability of choices `[...]` of integers, by scores `[..., choices]`.
 
+    `OptionError` for a temperature that is not positive, `ShapeError` for scores without axes.
+
     >>> from retrograd import gnn
     >>> gnn.log_probability([0.0, 0.0], 1).item()
     -0.6931471824645996
@@ -78,6 +86,8 @@ def log_probability(scores: Any, choice: Any, temperature: float = 1.0) -> Any:
 
 def sample_choice(scores: Any, generator: Generator, temperature: float = 1.0) -> Any:
     """Integers `[...]`: choices with the probabilities `softmax(scores / temperature)`.
+
+    `OptionError` for a temperature that is not positive, `ShapeError` for scores without axes.
 
     >>> import retrograd as rg
     >>> from retrograd import gnn
@@ -91,6 +101,9 @@ def reinforce_loss(log_probabilities: Any, rewards: Any, baseline: Any = 0.0) ->
     """A number whose gradient is an unbiased estimate of that of `-E[reward]`: the mean of
     `-(reward - baseline) log p(choice)` over samples, with rewards and baseline taken as constant
     (R. Williams, 1992). A baseline that does not depend on the choice lowers the variance.
+
+    All are of one shape, the result is `[]`. `ShapeError` where rewards and probabilities have not
+    one shape.
 
     >>> from retrograd import gnn
     >>> gnn.reinforce_loss([-1.0, -2.0], [3.0, 1.0], baseline=1.0).item()
@@ -106,6 +119,8 @@ def reinforce_loss(log_probabilities: Any, rewards: Any, baseline: Any = 0.0) ->
 class RunningBaseline:
     """The mean of rewards seen so far, of which older ones count less and less: a baseline for
     `reinforce_loss`.
+
+    Rewards are of any shape, the baseline is a number. `OptionError` for a decay outside of 0 to 1.
 
     >>> from retrograd import gnn
     >>> b = gnn.RunningBaseline(decay=0.5)

@@ -24,6 +24,8 @@ class CSR:
     `matrix @ dense` is differentiable in the dense operand and in the stored values. Products are
     added in the order in which they are stored.
 
+    `ShapeError` where the lengths do not fit, `FormatError` for a column that is not there.
+
     >>> from retrograd import gnn
     >>> m = gnn.CSR.from_dense([[0.0, 2.0], [0.0, 0.0], [1.0, 3.0]])
     >>> m, (m @ [[1.0], [10.0]]).tolist()

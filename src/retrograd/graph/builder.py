@@ -22,6 +22,8 @@ class GraphBuilder:
     `ShapeError` and `DTypeError` come at the operation that does not fit, at its line, and
     `ShapeError` for an input whose name is given twice.
 
+    Inputs and parameters are declared with a shape and a dtype, float32 by default.
+
     >>> import retrograd as rg
     >>> b = rg.GraphBuilder("affine")
     >>> x = b.input("x", (rg.Dim("N"), 3))

@@ -55,6 +55,8 @@ class Graph(ir.Graph):
     `check()` says what is wrong with a graph that was put together by hand, and `Graph.parse` of
     damaged text is a `FormatError`.
 
+    Each node has a `shape` and a `dtype`.
+
     >>> import retrograd as rg
     >>> g = rg.trace(lambda x: (x * x).sum(), rg.spec((3,)))
     >>> g.gradient()([1.0, 2.0, 3.0]).tolist()

@@ -12,7 +12,15 @@ from retrograd.nn.module.parameter import Parameter
 
 class ModuleList(Module):
     """A list of modules, for loops in `forward`. A plain list in an attribute does as well; this
-    class has a name and a `repr` of its own."""
+    class has a name and a `repr` of its own.
+
+    `TypeError` for what is no module; `IndexError` for a place that there is not.
+
+    >>> import retrograd as rg
+    >>> layers = rg.nn.ModuleList([rg.nn.Linear(2, 2), rg.nn.ReLU()])
+    >>> len(layers), len(list(layers.parameters()))
+    (2, 2)
+    """
 
     _inline = "_items"
 
@@ -52,6 +60,8 @@ class ModuleList(Module):
 class Sequential(ModuleList):
     """Modules applied one after the other.
 
+    Each takes the shape that the one before gives; the first that does not raises its `ShapeError`.
+
     >>> import retrograd as rg
     >>> model = rg.nn.Sequential(rg.nn.Linear(2, 8), rg.nn.ReLU(), rg.nn.Linear(8, 1))
     >>> model(rg.ones((4, 2))).shape
@@ -72,7 +82,14 @@ class Sequential(ModuleList):
 
 
 class ModuleDict(Module):
-    """Modules by name."""
+    """Modules by name.
+
+    `TypeError` for what is no module.
+
+    >>> import retrograd as rg
+    >>> rg.nn.ModuleDict({"a": rg.nn.Linear(2, 3)})["a"](rg.ones((2,))).shape
+    (3,)
+    """
 
     _inline = "_items"
 
@@ -124,7 +141,14 @@ def _parameter(value: Any) -> Parameter:
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors and arrays become some."""
+    """A list of parameters; tensors and arrays become some.
+
+    Shapes and dtypes are those given; `GradientError` for what is not floating.
+
+    >>> import retrograd as rg
+    >>> [p.shape for p in rg.nn.ParameterList([rg.ones((2,)), rg.zeros((3,))])]
+    [(2,), (3,)]
+    """
 
     _inline = "_items"
 
@@ -153,7 +177,14 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters by name; tensors and arrays become some."""
+    """Parameters by name; tensors and arrays become some.
+
+    Shapes and dtypes are those given; `GradientError` for what is not floating.
+
+    >>> import retrograd as rg
+    >>> rg.nn.ParameterDict({"w": rg.ones((2,))})["w"].tolist()
+    [1.0, 1.0]
+    """
 
     _inline = "_items"
 

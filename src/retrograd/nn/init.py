@@ -35,28 +35,61 @@ _GAINS = {
 
 
 def seed(n: int) -> None:
-    """Start the stream that is used where no generator is given again, from seed n."""
+    """Start the stream that is used where no generator is given again, from seed n.
+
+    `DTypeError` for what is no integer from 0 on.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.seed(0)
+    """
     default_generator().load_state_dict(Generator(n).state_dict())
 
 
 @functools.cache
 def default_generator() -> Generator:
-    """The generator that is used where none is given, made when it is first needed."""
+    """The generator that is used where none is given, made when it is first needed.
+
+    >>> import retrograd as rg
+    >>> isinstance(rg.nn.init.default_generator(), rg.random.Generator)
+    True
+    """
     return Generator(0)
 
 
 def constant(shape: Any, value: float, *, dtype: Any = None) -> Tensor:
-    """One value everywhere."""
+    """One value everywhere.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size,
+    `DTypeError` for a value that does not fit the dtype.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.constant((2,), 0.5).tolist()
+    [0.5, 0.5]
+    """
     return _now(creation.full(shape, value, dtype=dtype or float32))
 
 
 def zeros(shape: Any, *, dtype: Any = None) -> Tensor:
-    """Zeros."""
+    """Zeros.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.zeros((2,)).tolist()
+    [0.0, 0.0]
+    """
     return constant(shape, 0, dtype=dtype)
 
 
 def ones(shape: Any, *, dtype: Any = None) -> Tensor:
-    """Ones."""
+    """Ones.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.ones((2,)).tolist()
+    [1.0, 1.0]
+    """
     return constant(shape, 1, dtype=dtype)
 
 
@@ -68,7 +101,14 @@ def uniform(
     generator: Generator | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """Uniform numbers in `[low, high)`."""
+    """Uniform numbers in `[low, high)`.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.uniform((2, 3)).shape
+    (2, 3)
+    """
     return _now(
         (generator or default_generator()).uniform(shape, low, high, dtype=dtype or float32)
     )
@@ -82,14 +122,28 @@ def normal(
     generator: Generator | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """Normal numbers."""
+    """Normal numbers.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.normal((2, 3)).shape
+    (2, 3)
+    """
     return _now((generator or default_generator()).normal(shape, mean, std, dtype=dtype or float32))
 
 
 def xavier_uniform(
     shape: Any, gain: float = 1.0, *, generator: Generator | None = None, dtype: Any = None
 ) -> Tensor:
-    """Uniform in ±a, `a = gain * sqrt(6 / (fan_in + fan_out))` (Glorot, Bengio, 2010)."""
+    """Uniform in ±a, `a = gain * sqrt(6 / (fan_in + fan_out))` (Glorot, Bengio, 2010).
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for less than two axes.
+
+    >>> import retrograd as rg
+    >>> bool((abs(rg.nn.init.xavier_uniform((3, 3))) <= 1).all())
+    True
+    """
     a = gain * math.sqrt(6 / sum(fans(shape)))
     return uniform(shape, -a, a, generator=generator, dtype=dtype)
 
@@ -97,7 +151,14 @@ def xavier_uniform(
 def xavier_normal(
     shape: Any, gain: float = 1.0, *, generator: Generator | None = None, dtype: Any = None
 ) -> Tensor:
-    """Normal with `std = gain * sqrt(2 / (fan_in + fan_out))`."""
+    """Normal with `std = gain * sqrt(2 / (fan_in + fan_out))`.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for less than two axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.xavier_normal((2, 3)).shape
+    (2, 3)
+    """
     std = gain * math.sqrt(2 / sum(fans(shape)))
     return normal(shape, 0.0, std, generator=generator, dtype=dtype)
 
@@ -112,7 +173,15 @@ def kaiming_uniform(
     dtype: Any = None,
 ) -> Tensor:
     """Uniform in ±b, `b = gain * sqrt(3 / fan)` (He et al., arXiv:1502.01852). `a` is the slope of
-    the leaky ReLU that follows."""
+    the leaky ReLU that follows.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for less than two axes,
+    `OptionError` for another mode or nonlinearity.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.kaiming_uniform((2, 3)).shape
+    (2, 3)
+    """
     b = calculate_gain(nonlinearity, a) * math.sqrt(3 / _fan(shape, mode))
     return uniform(shape, -b, b, generator=generator, dtype=dtype)
 
@@ -126,7 +195,15 @@ def kaiming_normal(
     generator: Generator | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """Normal with `std = gain / sqrt(fan)`."""
+    """Normal with `std = gain / sqrt(fan)`.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for less than two axes,
+    `OptionError` for another mode or nonlinearity.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.kaiming_normal((2, 3)).shape
+    (2, 3)
+    """
     std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(shape, mode))
     return normal(shape, 0.0, std, generator=generator, dtype=dtype)
 
@@ -141,7 +218,14 @@ def trunc_normal(
     generator: Generator | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """Normal numbers within `[a, b]`: the quantiles of uniform ones."""
+    """Normal numbers within `[a, b]`: the quantiles of uniform ones.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for a negative size.
+
+    >>> import retrograd as rg
+    >>> bool((abs(rg.nn.init.trunc_normal((10,))) <= 2).all())
+    True
+    """
     low, high = (0.5 * math.erfc((mean - end) / std / math.sqrt(2)) for end in (a, b))
     u = uniform(shape, low, high, generator=generator, dtype=float64).numpy()
     with backend("reference"):
@@ -153,7 +237,15 @@ def orthogonal(
     shape: Any, gain: float = 1.0, *, generator: Generator | None = None, dtype: Any = None
 ) -> Tensor:
     """`gain` times orthonormal columns, or rows where there are fewer of these, of the matrix
-    `(shape[0], product of the others)` (Saxe et al., arXiv:1312.6120)."""
+    `(shape[0], product of the others)` (Saxe et al., arXiv:1312.6120).
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for less than two axes.
+
+    >>> import retrograd as rg
+    >>> q = rg.nn.init.orthogonal((2, 2))
+    >>> rg.abs(rg.linalg.det(q)).item()
+    1.0
+    """
     size = _known("orthogonal", shape, 2)
     rows, columns = size[0], math.prod(size[1:])
     long, short = max(rows, columns), min(rows, columns)
@@ -171,7 +263,14 @@ def sparse(
     generator: Generator | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """A normal matrix, in each column of which a part of the elements is zero."""
+    """A normal matrix, in each column of which a part of the elements is zero.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for anything but two axes.
+
+    >>> import retrograd as rg
+    >>> rg.count_nonzero(rg.nn.init.sparse((4, 3), 0.5)).item()
+    6
+    """
     rows, columns = _known("sparse", shape, 2, 2)
     x = np.array(normal((rows, columns), 0.0, std, generator=generator, dtype=dtype).numpy())
     order = np.argsort(uniform((rows, columns), generator=generator).numpy(), axis=0)
@@ -180,13 +279,28 @@ def sparse(
 
 
 def eye(shape: Any, *, dtype: Any = None) -> Tensor:
-    """The identity matrix."""
+    """The identity matrix.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for anything but two axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.eye((2, 2)).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     return Tensor.of(np.eye(*_known("eye", shape, 2, 2), dtype=as_dtype(dtype or float32).dtype))
 
 
 def dirac(shape: Any, groups: int = 1, *, dtype: Any = None) -> Tensor:
     """The weight of a convolution that gives as many of its channels as it can unchanged; in each
-    of the groups."""
+    of the groups.
+
+    Of the given shape, float32 unless a dtype is given. `ShapeError` for less than three or more
+    than five axes, `OptionError` for groups that do not divide the channels.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.dirac((1, 1, 3)).tolist()
+    [[[0.0, 1.0, 0.0]]]
+    """
     size = _known("dirac", shape, 3, 5)
     if groups < 1 or size[0] % groups:
         raise OptionError(f"dirac: {size[0]} channels do not make {groups} groups")
@@ -210,7 +324,14 @@ def _known(what: str, shape: Any, least: int, most: int | None = None) -> list[i
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """By how much a nonlinearity shrinks the standard deviation of its input, inverted; as in
-    PyTorch. `param` is the slope of a leaky ReLU, 0.01 by default."""
+    PyTorch. `param` is the slope of a leaky ReLU, 0.01 by default.
+
+    `OptionError` for a nonlinearity that is not known.
+
+    >>> import retrograd as rg
+    >>> rg.nn.init.calculate_gain("tanh")
+    1.6667
+    """
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity not in _GAINS:
@@ -221,6 +342,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 def fans(shape: Any) -> tuple[int, int]:
     """Number of inputs and of outputs of one unit of a weight `(out, in, *receptive field)`.
+
+    `ShapeError` for less than two axes.
 
     >>> fans((8, 4, 3, 3))
     (36, 72)
@@ -238,8 +361,11 @@ def _fan(shape: Any, mode: str) -> int:
     return fans(shape)[mode == "fan_out"]
 
 
-def _in_place(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function of PyTorch's name, which gives a tensor such values instead of making one."""
+def _in_place(
+    draw: Callable[..., Tensor], arguments: str = "", shape: tuple[int, ...] = (2, 2)
+) -> Callable[..., Tensor]:
+    """The function of PyTorch's name, which gives a tensor such values instead of making one; the
+    example of its docstring is a call with these arguments, of a parameter of this shape."""
 
     @functools.wraps(draw)
     def fill(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -248,11 +374,16 @@ def _in_place(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return tensor
 
     fill.__name__ = fill.__qualname__ = f"{draw.__name__}_"
-    fill.__doc__ = f"Give a parameter the values of `{draw.__name__}`, in its shape and dtype."
+    call = f"rg.nn.init.{fill.__name__}(rg.nn.Parameter(rg.zeros({shape})){arguments})"
+    fill.__doc__ = (
+        f"Give a parameter the values of `{draw.__name__}`, in its shape and dtype; return it.\n\n"
+        f"Errors are those of `{draw.__name__}`: `ShapeError` for a shape that it is not for.\n\n"
+        f">>> import retrograd as rg\n>>> {call}.shape\n{shape}"
+    )
     return fill
 
 
-constant_ = _in_place(constant)
+constant_ = _in_place(constant, ", 0.5")
 zeros_ = _in_place(zeros)
 ones_ = _in_place(ones)
 uniform_ = _in_place(uniform)
@@ -263,9 +394,9 @@ xavier_normal_ = _in_place(xavier_normal)
 kaiming_uniform_ = _in_place(kaiming_uniform)
 kaiming_normal_ = _in_place(kaiming_normal)
 orthogonal_ = _in_place(orthogonal)
-sparse_ = _in_place(sparse)
+sparse_ = _in_place(sparse, ", 0.5")
 eye_ = _in_place(eye)
-dirac_ = _in_place(dirac)
+dirac_ = _in_place(dirac, shape=(2, 2, 3))
 
 
 def _now(x: Tensor) -> Tensor:

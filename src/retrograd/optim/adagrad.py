@@ -18,6 +18,9 @@ class Adagrad(Optimizer):
 
     `weight_decay * p` is added to g before; s begins as `initial_accumulator_value`.
 
+    Parameters keep their shape and dtype. `OptionError` for a negative `lr`, `lr_decay`, `eps` or
+    `weight_decay`.
+
     >>> import retrograd as rg
     >>> w = rg.tensor([3.0, 4.0], requires_grad=True)
     >>> opt = rg.optim.Adagrad([w], lr=0.5)

@@ -20,6 +20,17 @@ class Adam(Optimizer):
 
     `weight_decay * p` is added to g before. With `amsgrad` (Reddi et al., 2018) the largest v so
     far takes the place of v.
+
+    State and parameters keep their shape and dtype. `OptionError` for a negative `lr`, `eps` or
+    `weight_decay`, and betas outside of 0 to 1.
+
+    >>> import retrograd as rg
+    >>> w = rg.tensor([3.0, 4.0], requires_grad=True)
+    >>> opt = rg.optim.Adam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> opt.step()
+    >>> w.tolist()
+    [2.9, 3.9]
     """
 
     decoupled = False
@@ -89,7 +100,19 @@ class Adam(Optimizer):
 
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov, Hutter, arXiv:1711.05101): p is first
-    multiplied by `1 - lr * weight_decay`, and g stays as it is."""
+    multiplied by `1 - lr * weight_decay`, and g stays as it is.
+
+    State and parameters keep their shape and dtype. `OptionError` for a negative `lr`, `eps` or
+    `weight_decay`, and betas outside of 0 to 1.
+
+    >>> import retrograd as rg
+    >>> w = rg.tensor([3.0, 4.0], requires_grad=True)
+    >>> opt = rg.optim.AdamW([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> opt.step()
+    >>> w.tolist()
+    [2.897, 3.896]
+    """
 
     decoupled = True
 

@@ -28,6 +28,14 @@ def clip_grad_norm(
     yet: it becomes part of the optimizer's step. If the norm is NaN or infinite, so become the
     gradients; with `error_if_nonfinite`, which computes the norm at once, that is a
     `NonFiniteError` that names the parameters, and nothing is changed.
+
+    Gradients keep their shapes; the norm is `[]`. `OptionError` for a negative `max_norm`.
+
+    >>> import retrograd as rg
+    >>> w = rg.tensor([3.0, 4.0], requires_grad=True)
+    >>> (w * w / 2).sum().backward()
+    >>> rg.optim.clip_grad_norm([w], 1.0).item(), w.grad.tolist()
+    (5.0, [0.6, 0.8])
     """
     named = _with_gradient(params, "clip_grad_norm")
     before = [_numbers(g) for _, _, g in named]
@@ -43,13 +51,32 @@ def clip_grad_norm(
 
 
 def clip_grad_value(params: Module | Iterable[Tensor], clip_value: float) -> None:
-    """Limit every element of the gradients to ±clip_value. NaN stays NaN."""
+    """Limit every element of the gradients to ±clip_value. NaN stays NaN.
+
+    Gradients keep their shapes. `OptionError` for a negative `clip_value`.
+
+    >>> import retrograd as rg
+    >>> w = rg.tensor([3.0, 0.5], requires_grad=True)
+    >>> (w * w / 2).sum().backward()
+    >>> rg.optim.clip_grad_value([w], 1.0)
+    >>> w.grad.tolist()
+    [1.0, 0.5]
+    """
     named = _with_gradient(params, "clip_grad_value")
     _put(named, clip_by_value([_numbers(g) for _, _, g in named], clip_value))
 
 
 def clip_by_norm(grads: Any, max_norm: float, norm_type: float = 2.0) -> tuple[Any, Tensor]:
-    """The pure form of `clip_grad_norm`: the tree of gradients scaled, and its norm before."""
+    """The pure form of `clip_grad_norm`: the tree of gradients scaled, and its norm before.
+
+    Leaves keep their shapes; the norm is `[]`. `OptionError` for a negative `max_norm`,
+    `ShapeError` for a tree without leaves.
+
+    >>> import retrograd as rg
+    >>> grads, norm = rg.optim.clip_by_norm({"w": rg.tensor([3.0, 4.0])}, 1.0)
+    >>> grads["w"].tolist(), norm.item()
+    ([0.6, 0.8], 5.0)
+    """
     if not max_norm >= 0:
         raise OptionError(f"max_norm is not negative, not {max_norm}")
     norm = global_norm(grads, norm_type)
@@ -58,7 +85,14 @@ def clip_by_norm(grads: Any, max_norm: float, norm_type: float = 2.0) -> tuple[A
 
 
 def clip_by_value(grads: Any, clip_value: float) -> Any:
-    """The pure form of `clip_grad_value`."""
+    """The pure form of `clip_grad_value`.
+
+    Leaves keep their shapes. `OptionError` for a negative `clip_value`.
+
+    >>> import retrograd as rg
+    >>> rg.optim.clip_by_value([rg.tensor([3.0, -0.5])], 1.0)[0].tolist()
+    [1.0, -0.5]
+    """
     if not clip_value >= 0:
         raise OptionError(f"clip_value is not negative, not {clip_value}")
     return pytree.map(lambda g: rg.clip(g, -clip_value, clip_value) if _is_float(g) else g, grads)
@@ -68,6 +102,13 @@ def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
     """The norm of all leaves of a tree as one vector.
 
     The Euclidean norm is summed in float64, where squares of float32 cannot overflow.
+
+    The result is `[]`. `ShapeError` for a tree without leaves, `OptionError` for a `norm_type` that
+    is not positive.
+
+    >>> import retrograd as rg
+    >>> rg.optim.global_norm([rg.tensor([3.0]), rg.tensor([4.0])]).item()
+    5.0
     """
     leaves = [rg.asarray(g) for g in pytree.flatten(grads)[0] if _is_float(g)]
     if not leaves:

@@ -52,6 +52,15 @@ class Optimizer:
     a function of the number of steps taken, such as those in `optim.schedules`. A complex
     parameter moves as its real and imaginary parts do, as in PyTorch. In the stateful
     form `opt.lr` may be changed at any time without compiling again.
+
+    `OptionError` for an option that there is not or that is out of range, `ShapeError` for a
+    parameter that is given twice, `TypeError` for what are no parameters.
+
+    >>> import retrograd as rg
+    >>> opt = rg.optim.SGD(lr=0.5)
+    >>> w = rg.tensor([2.0])
+    >>> opt.update([w], [w], opt.init([w]))[0][0].tolist()
+    [1.0]
     """
 
     slots: tuple[str, ...] = ()

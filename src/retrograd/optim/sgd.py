@@ -15,6 +15,9 @@ class SGD(Optimizer):
     first b is g. With `nesterov` the direction is `g + momentum * b`. `weight_decay * p` is added
     to g before all else.
 
+    Parameters keep their shape and dtype. `OptionError` for a negative `lr` or `weight_decay`, and
+    for `nesterov` without momentum.
+
     >>> import retrograd as rg
     >>> w = rg.tensor([3.0, 4.0], requires_grad=True)
     >>> opt = rg.optim.SGD([w], lr=0.1)

@@ -69,7 +69,12 @@ BACKENDS: dict[str, Backend] = {
 
 
 def available() -> list[str]:
-    """Names of the backends that can run here."""
+    """Names of the backends that can run here.
+
+    >>> import retrograd as rg
+    >>> rg.backends()
+    ['reference', 'llvm']
+    """
     return [name for name in BACKENDS if name not in (CHECKED, PROFILED)]
 
 

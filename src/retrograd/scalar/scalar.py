@@ -40,6 +40,8 @@ class Scalar(Handle):
     with. `<`, `<=`, `>`, `>=` compare numbers; `==` asks whether two handles are the same node, so
     that Values can be collected in sets.
 
+    What is no number is a `DTypeError`.
+
     >>> import retrograd as rg
     >>> a, b = rg.Value(2.0, label="a"), rg.Value(-3.0)
     >>> c = (a * b + a**2).relu() + a

@@ -62,6 +62,8 @@ def minimize(
     Raises `NonFiniteError` if the value or gradient at `x0` is not finite, `GradientError` if `f`
     is not a real scalar, `OptionError` for an unknown method.
 
+    The minimum has the structure, shapes and dtypes of `x0`.
+
     >>> import numpy as np, retrograd as rg
     >>> rosenbrock = lambda x: (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
     >>> found = rg.minimize(rosenbrock, np.zeros(5), method="Newton-CG", tol=1e-10)

@@ -65,6 +65,8 @@ def odeint(
     More than `max_steps` steps, rejected ones too, between two times raise a `LoopLimitError`; the
     problem is then stiff, the tolerance too small for the dtype, or f gives NaN.
 
+    `ts` is `[T]`, leaves `[...]` of y0 give `[T, ...]`.
+
     >>> import retrograd as rg
     >>> y = rg.odeint(lambda t, y: -2.0 * y, rg.tensor(1.0, rg.float64), [0.0, 1.0])
     >>> round(y[-1].item(), 7)  # exp(-2)

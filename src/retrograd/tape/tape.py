@@ -47,6 +47,9 @@ class Tape(Record):
     `trace_backward` or `graph()`, and transforms of its tensors, have it go on with the nodes of
     the graph, which takes a hundred times longer for each operation, until `reset()`.
 
+    A handle that is used after `reset` is a `StaleTapeError`, a seed of another type a `DTypeError`
+    or a `ShapeError`.
+
     >>> tape = Tape()
     >>> x = tape.leaf(3.0, name="x")
     >>> y = x * x

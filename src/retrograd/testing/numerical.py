@@ -28,6 +28,8 @@ def numerical_gradient(f: Callable[..., Any], *args: Any, step: float = STEP) ->
     Returns one gradient for each argument, as a tuple if there are several. Costs four calls of
     `f` for each element.
 
+    Gradients have the shapes of the arguments. `ArgumentError` for what is no function.
+
     >>> import retrograd as rg
     >>> rg.numerical_gradient(lambda x: (x**3).sum(), [1.0, 2.0]).tolist()
     [3.0, 12.0]

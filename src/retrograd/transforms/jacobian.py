@@ -231,6 +231,8 @@ def hvp(f: Callable[..., Any], args: Any, v: Any) -> Any:
     `ArgumentError` for a v that is no tuple where `args` is one, `GradientError` where f returns no
     real scalar.
 
+    The result has the shapes and dtypes of the arguments.
+
     >>> import retrograd as rg
     >>> x, v = rg.tensor([1.0, 2.0]), rg.tensor([1.0, 0.0])
     >>> rg.hvp(lambda x: (x**3).sum(), x, v).tolist()

@@ -72,6 +72,8 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Any:
     matrix that is not. Of a matrix that is not hermitian, the hermitian part `(x + x^H) / 2` is
     meant, so gradients are hermitian: those of real matrices symmetric.
 
+    `ShapeError` for matrices that are not square.
+
     >>> import retrograd as rg
     >>> rg.linalg.cholesky(rg.tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
@@ -89,6 +91,13 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
     must be independent where derivatives are taken. The diagonal of R is real. In derivatives, the
     columns that "complete" adds turn no more than it takes to stay orthogonal: exact for what
     depends on their span only.
+
+    `OptionError` for another mode, `ShapeError` for an array of less than two axes.
+
+    >>> import retrograd as rg
+    >>> q, r = rg.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
+    >>> rg.abs(r).tolist(), (q @ r).tolist()
+    ([[5.0, 2.2], [0.0, 0.4]], [[3.0, 1.0], [4.0, 2.0]])
     """
     (x,) = matrices("qr", x)
     if mode not in ("reduced", "complete"):
@@ -111,6 +120,13 @@ def lu(x: ArrayLike, /) -> Any:
     """A permutation P, a unit lower triangle L and an upper triangle U with `P L U = x`.
 
     x is `[..., m, n]`; with k = min(m, n), P is `[..., m, m]`, L `[..., m, k]`, U `[..., k, n]`.
+
+    `ShapeError` for an array of less than two axes.
+
+    >>> import retrograd as rg
+    >>> p, l, u = rg.linalg.lu([[1.0, 2.0], [2.0, 2.0]])
+    >>> p.tolist(), l.tolist(), u.tolist()
+    ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.5, 1.0]], [[2.0, 2.0], [0.0, 1.0]])
     """
     (x,) = matrices("lu", x)
     m, n = x.shape[-2:]
@@ -136,7 +152,15 @@ def _permutation(order: Node, x: Node) -> Node:
 @op_function
 def lu_factor(x: ArrayLike, /) -> Any:
     """L and U of square matrices in one matrix, for `lu_solve`; with the permutation p for which
-    `x[p] = L U`, where SciPy lists the exchanges that lead to it."""
+    `x[p] = L U`, where SciPy lists the exchanges that lead to it.
+
+    x is `[..., n, n]`, the permutation int64 `[..., n]`. `ShapeError` for matrices that are not
+    square.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.lu_factor([[1.0, 2.0], [2.0, 2.0]])[0].tolist()
+    [[2.0, 2.0], [0.5, 1.0]]
+    """
     (x,) = matrices("lu_factor", x)
     y = ops.LU()(x)
     return LUFactors(matrix.transpose(matrix.rows(y, 0, x.shape[-1])), elimination.order(y))
@@ -166,6 +190,9 @@ def eigh(x: ArrayLike, /) -> Any:
       What asks exactly nothing of vectors adds nothing (as where f is 0 at equal eigenvalues, and
       nothing is asked of these), as a product with zero does everywhere.
 
+    `ShapeError` for matrices that are not square, `LinAlgError` where the iteration does not
+    converge.
+
     >>> import retrograd as rg
     >>> rg.linalg.eigh(rg.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.tolist()
     [1.0, 3.0]
@@ -178,7 +205,15 @@ def eigh(x: ArrayLike, /) -> Any:
 @op_function
 def eigvalsh(x: ArrayLike, /) -> Any:
     """The eigenvalues of symmetric or hermitian matrices `[..., n, n]`, real numbers in ascending
-    order; see `eigh`, also for derivatives where eigenvalues are equal."""
+    order; see `eigh`, also for derivatives where eigenvalues are equal.
+
+    `ShapeError` for matrices that are not square, `LinAlgError` where the iteration does not
+    converge.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]).tolist()
+    [1.0, 3.0]
+    """
     (x,) = matrices("eigvalsh", x)
     return ops.Eigvalsh()(x)
 
@@ -198,6 +233,9 @@ def eig(x: ArrayLike, /) -> Any:
     Where vectors are dependent (of a defective matrix), there is no derivative: it is refused, or
     huge.
 
+    `ShapeError` for matrices that are not square, `LinAlgError` where the iteration does not
+    converge.
+
     >>> import retrograd as rg
     >>> rg.linalg.eig(rg.tensor([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.tolist()
     [(2+0j), (3+0j)]
@@ -208,7 +246,15 @@ def eig(x: ArrayLike, /) -> Any:
 
 @op_function
 def eigvals(x: ArrayLike, /) -> Any:
-    """The eigenvalues of square matrices `[..., n, n]`, complex numbers `[..., n]`; see `eig`."""
+    """The eigenvalues of square matrices `[..., n, n]`, complex numbers `[..., n]`; see `eig`.
+
+    `ShapeError` for matrices that are not square, `LinAlgError` where the iteration does not
+    converge.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.eigvals([[0.0, 1.0], [0.0, 2.0]]).real.tolist()
+    [0.0, 2.0]
+    """
     return ops.Eigvals()(_not_half(*matrices("eigvals", x)))
 
 
@@ -232,6 +278,14 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
     gradient, single columns and functions `U f(S) Vh` none. For `U Vh` and `V S V^H` use `polar`,
     whose derivatives are exact, to every order. Columns that `full_matrices` adds are known up to a
     choice: derivatives turn them no more than it takes to stay orthogonal.
+
+    `ShapeError` for an array of less than two axes, `LinAlgError` where the iteration does not
+    converge.
+
+    >>> import retrograd as rg
+    >>> u, s, vh = rg.linalg.svd([[0.0, 2.0], [3.0, 0.0]])
+    >>> s.tolist()
+    [3.0, 2.0]
     """
     (x,) = matrices("svd", x)
     m, n = x.shape[-2:]
@@ -248,6 +302,14 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> Any:
 @op_function
 def svdvals(x: ArrayLike, /) -> Any:
     """The singular values of matrices `[..., m, n]`, `[..., min(m, n)]`, descending; see `svd` for
-    derivatives where some are equal."""
+    derivatives where some are equal.
+
+    `ShapeError` for an array of less than two axes, `LinAlgError` where the iteration does not
+    converge.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.svdvals([[0.0, 2.0], [3.0, 0.0]]).tolist()
+    [3.0, 2.0]
+    """
     (x,) = matrices("svdvals", x)
     return ops.Svdvals()(x)

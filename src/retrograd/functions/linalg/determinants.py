@@ -48,6 +48,12 @@ def det(x: ArrayLike, /) -> Any:
 
     The gradient, the matrix of cofactors, exists for singular matrices too, and is exact there, as
     are second derivatives; third ones are NaN where a matrix is singular.
+
+    `ShapeError` for matrices that are not square.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.det([[1.0, 2.0], [3.0, 4.0]]).item()
+    -2.0
     """
     (x,) = matrices("det", x)
     pivots, parity = _pivots("det", x)
@@ -60,6 +66,13 @@ def slogdet(x: ArrayLike, /) -> Any:
     complex matrix the sign is a complex number of magnitude 1.
 
     Of a singular matrix they are 0 and -inf; it has no gradient, which is refused.
+
+    `[..., n, n]` gives `[...]` twice. `ShapeError` for matrices that are not square, `LinAlgError`
+    for the gradient of a singular one.
+
+    >>> import retrograd as rg
+    >>> [v.item() for v in rg.linalg.slogdet([[1.0, 2.0], [3.0, 4.0]])]
+    [-1.0, 0.6931]
     """
     (x,) = matrices("slogdet", x)
     pivots, parity = _pivots("slogdet", x)
@@ -77,7 +90,15 @@ def slogdet(x: ArrayLike, /) -> Any:
 @op_function
 def cond(x: ArrayLike, /, p: int | float | str | None = None) -> Any:
     """The condition number of matrices: `norm(x) norm(x^-1)` in the norm p of `matrix_norm`; the
-    ratio of the largest and the least singular value by default."""
+    ratio of the largest and the least singular value by default.
+
+    `[..., n, n]` to `[...]`; any matrix for the default. `ShapeError` for an array of less than two
+    axes, `OptionError` for an unknown norm.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.cond([[2.0, 0.0], [0.0, 4.0]]).item()
+    2.0
+    """
     (x,) = matrices("cond", x)
     if p is None or p in (2, -2):
         s = ops.Svdvals()(x)
@@ -112,7 +133,14 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
 
 @op_function
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sums of the diagonals of matrices; of integers in 64 bits, unless a dtype is given."""
+    """The sums of the diagonals of matrices; of integers in 64 bits, unless a dtype is given.
+
+    `[..., m, n]` to `[...]`. `ShapeError` for an array of less than two axes.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.trace([[1, 2], [3, 4]]).item()
+    5
+    """
     return total(diagonal(as_node(x), offset=offset), axis=-1, dtype=dtype)
 
 

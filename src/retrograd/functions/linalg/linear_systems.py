@@ -63,6 +63,8 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     x1 is `[..., n, n]`, x2 a vector `[n]` or `[..., n, k]`; leading axes broadcast. `LinAlgError`
     names the matrix that is singular: for which elimination arrives at a pivot of exactly 0.
 
+    `ShapeError` for matrices that are not square or do not fit one another.
+
     >>> import retrograd as rg
     >>> rg.linalg.solve(rg.tensor([[2.0, 1.0], [0.0, 4.0]]), rg.tensor([4.0, 8.0])).tolist()
     [1.0, 2.0]
@@ -74,7 +76,15 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Any:
 
 @op_function
 def inv(x: ArrayLike, /) -> Any:
-    """The inverse of square matrices; `LinAlgError` names one that is singular."""
+    """The inverse of square matrices; `LinAlgError` names one that is singular.
+
+    `[..., n, n]` to the same; the vjp of g is `-y^H g y^H`. `ShapeError` for matrices that are not
+    square.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
     (x,) = matrices("inv", x)
     _square("inv", x)
     return ops.Inv()(x, ops.LU()(x))
@@ -88,7 +98,15 @@ def solve_triangular(
     """The solution y of `a y = b`, with `trans=1` of `a^T y = b` and with `trans=2` of `a^H y = b`,
     for a triangle a, upper unless `lower`; its other half is not read. With `unit_diagonal` neither
     is the diagonal, which then counts as ones. Arguments are named as SciPy names them; leading
-    axes broadcast."""
+    axes broadcast.
+
+    a is `[..., n, n]`, b `[n]` or `[..., n, k]`. `OptionError` for another `trans`, `ShapeError`
+    for sizes that do not fit, `LinAlgError` for a zero on the diagonal.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.solve_triangular([[2.0, 1.0], [0.0, 4.0]], [4.0, 8.0]).tolist()
+    [1.0, 2.0]
+    """
     x, y = inexact(a, b)
     _square("solve_triangular", x)
     right = _right_side("solve_triangular", x, y)
@@ -101,7 +119,14 @@ def solve_triangular(
 @op_function
 def cho_solve(c: ArrayLike, b: ArrayLike, /, *, lower: bool = True) -> Any:
     """The solution y of `a y = b` by the Cholesky factor c of a, `a = c c^H`; `a = c^H c` for an
-    upper triangle, with `lower=False`."""
+    upper triangle, with `lower=False`.
+
+    c is `[..., n, n]`, b `[n]` or `[..., n, k]`. `ShapeError` for sizes that do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.cho_solve([[2.0, 0.0], [1.0, 2.0]], [4.0, 2.0]).tolist()
+    [1.0, 0.0]
+    """
     x, y = inexact(c, b)
     _square("cho_solve", x)
     x, right = stacked_alike(x, _right_side("cho_solve", x, y))
@@ -111,7 +136,15 @@ def cho_solve(c: ArrayLike, b: ArrayLike, /, *, lower: bool = True) -> Any:
 
 @op_function
 def lu_solve(lu_and_permutation: ArrayLike, b: ArrayLike, /) -> Any:
-    """The solution y of `a y = b` by the factors `lu_factor(a)`."""
+    """The solution y of `a y = b` by the factors `lu_factor(a)`.
+
+    a is `[..., n, n]`, b `[n]` or `[..., n, k]`. `ShapeError` for sizes that do not fit,
+    `LinAlgError` for a singular a.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.lu_solve(rg.linalg.lu_factor([[2.0, 1.0], [0.0, 4.0]]), [4.0, 8.0]).tolist()
+    [1.0, 2.0]
+    """
     factors, order = lu_and_permutation
     x, y = inexact(factors, b)
     _square("lu_solve", x)
@@ -130,6 +163,12 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
 
     Singular values up to `rtol` times the largest count as zero; by default `max(m, n) eps`. The
     derivative is that at constant rank, and exact for any rank and any singular values.
+
+    `ShapeError` for an array of less than two axes.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
     """
     (x,) = matrices("pinv", x)
     return _pinv(x, rtol)[0]
@@ -166,7 +205,14 @@ def _relative(x: Node, rtol: Any) -> Node:
 
 @op_function
 def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Any:
-    """How many singular values exceed `rtol` times the largest, by default `max(m, n) eps`."""
+    """How many singular values exceed `rtol` times the largest, by default `max(m, n) eps`.
+
+    `[..., m, n]` to int64 `[...]`. `ShapeError` for an array of less than two axes.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).item()
+    1
+    """
     (x,) = matrices("matrix_rank", x)
     s = svdvals(x)
     return ReduceSum((s.type.rank - 1,))(cast(gt(s, _cutoff(s, x, rtol)), int64))
@@ -180,6 +226,12 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: ArrayLike | None = None) -> An
     singular_values): the residuals are the sums of squares, one for each column of b. Singular
     values of a up to `rtol` times the largest count as zero, by default `max(m, n) eps`. The
     derivative of the solution is that at constant rank.
+
+    `ShapeError` for sizes that do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0]).solution.tolist()
+    [2.0]
     """
     x, y = inexact(a, b)
     if x.type.rank < 2:
@@ -226,6 +278,12 @@ def expm(x: ArrayLike, /) -> Any:
 
     By scaling and squaring with a Pade approximation; the derivative is exact for any matrix. NaN
     where x holds NaN or infinities.
+
+    `ShapeError` for matrices that are not square.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.expm([[0.0, 1.0], [0.0, 0.0]]).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
     """
     (x,) = matrices("expm", x)
     return ops.Expm()(_square("expm", x))
@@ -233,7 +291,15 @@ def expm(x: ArrayLike, /) -> Any:
 
 @op_function
 def matrix_power(x: ArrayLike, n: int, /) -> Any:
-    """The n-th power of square matrices; of the inverse, where n is negative."""
+    """The n-th power of square matrices; of the inverse, where n is negative.
+
+    `[..., n, n]` to the same. `ShapeError` for matrices that are not square, `LinAlgError` for a
+    negative power of a singular one.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.matrix_power([[1.0, 1.0], [0.0, 1.0]], 3).tolist()
+    [[1.0, 3.0], [0.0, 1.0]]
+    """
     (x,) = matrices("matrix_power", x)
     _square("matrix_power", x)
     times = integer(n, "matrix_power: the power")

@@ -127,6 +127,8 @@ def sqrtmh(x: ArrayLike, /) -> Any:
     `funmh`: derivatives are exact, also where eigenvalues are equal; infinite or NaN where x is
     singular. PyTorch calls it `matrix_sqrth`.
 
+    `ShapeError` for matrices that are not square.
+
     >>> import retrograd as rg
     >>> rg.linalg.sqrtmh(rg.tensor([[5.0, 4.0], [4.0, 5.0]])).numpy().round(4).tolist()
     [[2.0, 1.0], [1.0, 2.0]]
@@ -136,21 +138,43 @@ def sqrtmh(x: ArrayLike, /) -> Any:
 
 @op_function
 def invsqrtmh(x: ArrayLike, /) -> Any:
-    """The inverse of the square root of positive definite matrices: `y y x = I`. See `funmh`."""
+    """The inverse of the square root of positive definite matrices: `y y x = I`. See `funmh`.
+
+    `[..., n, n]` to the same. `ShapeError` for matrices that are not square.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.invsqrtmh([[4.0, 0.0], [0.0, 0.25]]).tolist()
+    [[0.5, 0.0], [0.0, 2.0]]
+    """
     return _function("invsqrtmh", x)
 
 
 @op_function
 def logmh(x: ArrayLike, /) -> Any:
     """The logarithm of positive definite matrices: the hermitian y with `expm(y) = x`. See
-    `funmh`."""
+    `funmh`.
+
+    `[..., n, n]` to the same; NaN where an eigenvalue is negative. `ShapeError` for matrices that
+    are not square.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.logmh([[1.0, 0.0], [0.0, 2.0]]).tolist()
+    [[0.0, 0.0], [0.0, 0.6931]]
+    """
     return _function("logmh", x)
 
 
 @op_function
 def expmh(x: ArrayLike, /) -> Any:
     """The exponential of symmetric or hermitian matrices, as `expm`, by eigenvalues. See
-    `funmh`."""
+    `funmh`.
+
+    `[..., n, n]` to the same. `ShapeError` for matrices that are not square.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.expmh([[0.0, 0.0], [0.0, 1.0]]).tolist()
+    [[1.0, 0.0], [0.0, 2.7183]]
+    """
     return _function("expmh", x)
 
 
@@ -158,6 +182,8 @@ def expmh(x: ArrayLike, /) -> Any:
 def powmh(x: ArrayLike, p: ArrayLike, /) -> Any:
     """The power `x^p` of positive definite matrices, for a real p, which may be one number for each
     matrix `[...]`; of others where the eigenvalues have such a power. See `funmh`.
+
+    `[..., n, n]` to the same. `ShapeError` for matrices that are not square.
 
     >>> import retrograd as rg
     >>> rg.linalg.powmh(rg.tensor([[4.0, 0.0], [0.0, 9.0]]), 0.5).tolist()
@@ -170,14 +196,28 @@ def powmh(x: ArrayLike, p: ArrayLike, /) -> Any:
 @op_function
 def absmh(x: ArrayLike, /) -> Any:
     """The absolute value of symmetric or hermitian matrices: the square root of `x x`. See
-    `funmh`."""
+    `funmh`.
+
+    `[..., n, n]` to the same. `ShapeError` for matrices that are not square.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.absmh([[-2.0, 0.0], [0.0, 3.0]]).tolist()
+    [[2.0, 0.0], [0.0, 3.0]]
+    """
     return _function("absmh", x)
 
 
 @op_function
 def signmh(x: ArrayLike, /) -> Any:
     """The sign of symmetric or hermitian matrices: the difference of the projections on the spaces
-    of positive and of negative eigenvalues. See `funmh`."""
+    of positive and of negative eigenvalues. See `funmh`.
+
+    `[..., n, n]` to the same. `ShapeError` for matrices that are not square.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.signmh([[-2.0, 0.0], [0.0, 3.0]]).tolist()
+    [[-1.0, 0.0], [0.0, 1.0]]
+    """
     return _function("signmh", x)
 
 
@@ -198,6 +238,8 @@ def polar(x: ArrayLike, /, *, side: str = "right") -> Any:
 
     Derivatives are exact, to every order, also where singular values are equal, where those of the
     product `U Vh` of factors of `svd` are NaN. They exist where x has full rank; NaN elsewhere.
+
+    `OptionError` for another side, `ShapeError` for an array of less than two axes.
 
     >>> import retrograd as rg
     >>> u, p = rg.linalg.polar(rg.tensor([[0.0, -2.0], [3.0, 0.0]]))

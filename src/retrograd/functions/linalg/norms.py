@@ -105,6 +105,13 @@ def matrix_norm(
     | inf, -inf | the largest, the least sum of magnitudes along a row |
     | 1, -1 | the same along a column |
     | 2, -2 | the largest, the least singular value |
+
+    `[..., m, n]` to `[...]`, or `[..., 1, 1]` under `keepdims`. `ShapeError` for an array of less
+    than two axes, `OptionError` for another `ord`.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]]).item()
+    5.0
     """
     x = promote_to_float(x)
     n = x.type.rank
@@ -148,6 +155,9 @@ def norm(
 ) -> Any:
     """A norm as NumPy and PyTorch have it under one name: of vectors along one axis, of matrices
     in two axes; without axis that of a vector, of a matrix, or with `ord=None` of all elements.
+
+    The shape is that of x without the axes, or with size 1 there under `keepdims`. With an `ord`,
+    more than two axes are a `ShapeError`; an `ord` that there is not is an `OptionError`.
 
     >>> import retrograd as rg
     >>> rg.linalg.norm(rg.tensor([3.0, 4.0])).item()

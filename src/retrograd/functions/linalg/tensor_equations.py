@@ -23,6 +23,10 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, *, axes: Any = None) -> Any:
     a has the axes of b, then those of x, and as many elements in the first as in the last. `axes`
     of a move to the end before. `LinAlgError` where that square matrix is singular.
 
+    `ShapeError` for sizes that do not fit.
+
+    The shape is that of the last axes of a.
+
     >>> import retrograd as rg
     >>> a = rg.reshape(rg.eye(6) * 2, (2, 3, 6))
     >>> rg.linalg.tensorsolve(a, rg.ones((2, 3))).tolist()
@@ -45,7 +49,15 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, *, axes: Any = None) -> Any:
 @op_function
 def tensorinv(a: ArrayLike, /, *, ind: int = 2) -> Any:
     """The inverse of `x -> tensordot(a, x, ...)`: an array of the last axes of a, and then its
-    first `ind`; `tensordot(tensorinv(a, ind=ind), b, ind) = tensorsolve(a, b)`."""
+    first `ind`; `tensordot(tensorinv(a, ind=ind), b, ind) = tensorsolve(a, b)`.
+
+    `[*I, *J]`, with as many elements in I as in J, to `[*J, *I]`. `ShapeError` where there are not,
+    `LinAlgError` where that square matrix is singular.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.tensorinv(rg.reshape(rg.eye(4), (2, 2, 4))).shape
+    (4, 2, 2)
+    """
     (x,) = inexact(a)
     k = integer(ind, "tensorinv: ind")
     sizes = x.shape
@@ -62,6 +74,8 @@ def tensorinv(a: ArrayLike, /, *, ind: int = 2) -> Any:
 def vander(x: ArrayLike, /, *, N: int | None = None) -> Any:
     """The Vandermonde matrices of vectors `x[..., n]`: `y[..., i, j] = x[..., i]**j` for j up to N,
     n by default.
+
+    `[..., n]` to `[..., n, N]`. `ShapeError` for an array without axes, or a negative N.
 
     >>> import retrograd as rg
     >>> rg.linalg.vander(rg.tensor([2.0, 3.0]), N=3).tolist()
@@ -87,6 +101,8 @@ def _extent(n: Any) -> int | Dim:
 @op_function
 def block_diag(*arrays: ArrayLike) -> Any:
     """A matrix with these along its diagonal, zeros elsewhere; vectors are rows.
+
+    `[n, m]` and `[p, q]` to `[n + p, m + q]`. `ShapeError` for arrays of more than two axes.
 
     >>> import retrograd as rg
     >>> rg.linalg.block_diag(rg.tensor([[1.0], [2.0]]), rg.tensor([3.0, 4.0])).tolist()

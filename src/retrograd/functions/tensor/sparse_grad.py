@@ -25,6 +25,12 @@ class RowSparse:
 
     It is what `.grad` of a table is after lookups with `nn.functional.embedding(..., sparse=True)`.
     Optimizers move only these rows, and their state.
+
+    `ShapeError` where rows and values do not fit the shape.
+
+    >>> import retrograd as rg
+    >>> rg.nn.RowSparse([1], [[2.0, 3.0]], (3, 2)).shape
+    (3, 2)
     """
 
     def __init__(self, rows: Any, values: Any, shape: Shape) -> None:

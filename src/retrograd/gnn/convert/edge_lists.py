@@ -23,6 +23,9 @@ def from_edge_list(
     `num_nodes` there are as many nodes as the greatest number asks for. `fields` are those of
     `Graph`.
 
+    `ShapeError` for what are no pairs or triples, `DTypeError` for nodes that are no numbers,
+    `IndexRangeError` for a node that is not there.
+
     >>> from retrograd import gnn
     >>> gnn.from_edge_list([(0, 1), (1, 2)]).edges.tolist()
     [[0, 1], [1, 2]]
@@ -54,6 +57,8 @@ def from_edge_index(
     `[2, E]`, `batch` `[N]` sorted. x becomes `node_features`, `edge_attr` `edge_features`, and y
     `graph_features`, or, if it has a row for each node and there are not as many graphs,
     `{"x": x, "y": y}`.
+
+    `ShapeError` where lengths do not fit, `FormatError` for an edge between two graphs of a batch.
 
     >>> from retrograd import gnn
     >>> gnn.from_edge_index([[0, 2], [1, 3]], x=[[1.0]] * 4, batch=[0, 0, 1, 1])
@@ -94,6 +99,10 @@ def from_edge_index(
 
 def to_edge_index(graph: Graph) -> dict[str, Any]:
     """The arrays of a graph under PyTorch Geometric's names, as NumPy arrays.
+
+    `TraceError` for a graph that is being traced.
+
+    `edge_index` is `[2, E]`, `batch` `[N]`.
 
     >>> from retrograd import gnn
     >>> sorted(gnn.to_edge_index(gnn.Graph(2, [[0], [1]])))

@@ -34,6 +34,8 @@ def from_networkx(graph: Any, weight: str | None = "weight") -> Graph:
     names of nodes, are kept in `info` for `to_networkx`. Attributes that not all nodes or edges
     have are kept there only.
 
+    `OptionError` where NetworkX is not installed.
+
     >>> import networkx
     >>> from retrograd import gnn
     >>> g = gnn.from_networkx(networkx.path_graph(["a", "b", "c"]))
@@ -95,6 +97,8 @@ def to_networkx(graph: Graph, *, features: bool = True) -> Any:
     other features have the names `node_features` and `edge_features`, weights `weight`. Features
     and weights that were changed since replace the attributes they came from. If the two ways of an
     undirected edge carry different things by now, the graph becomes a directed one with both.
+
+    `OptionError` where NetworkX is not installed.
 
     >>> from retrograd import gnn
     >>> list(gnn.to_networkx(gnn.Graph(2, [[0], [1]], edge_weight=[0.5])).edges(data="weight"))

@@ -35,26 +35,57 @@ TANH = _tanh_series(22)
 
 @located
 def relu(input: Any, inplace: bool = False) -> Tensor:
-    """`max(x, 0)`."""
+    """`max(x, 0)`.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.relu(rg.tensor([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
     return rg.relu(input)
 
 
 @located
 def relu6(input: Any, inplace: bool = False) -> Tensor:
-    """`min(max(x, 0), 6)`; the derivative at 0 and 6 is 0."""
+    """`min(max(x, 0), 6)`; the derivative at 0 and 6 is 0.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.relu6(rg.tensor([-1.0, 9.0])).tolist()
+    [0.0, 6.0]
+    """
     return rg.clip(floating(input), 0.0, 6.0)
 
 
 @located
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """`x` where positive, `negative_slope * x` elsewhere."""
+    """`x` where positive, `negative_slope * x` elsewhere.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.leaky_relu(rg.tensor([-1.0, 2.0]), 0.1).tolist()
+    [-0.1, 2.0]
+    """
     return rg.leaky_relu(input, negative_slope)
 
 
 @located
 def prelu(input: Any, weight: Any) -> Tensor:
     """`x` where positive, `weight * x` elsewhere; a weight for all, or one for each channel, which
-    are axis 1."""
+    are axis 1.
+
+    The shape is that of the input. `ShapeError` for another number of weights.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.prelu(rg.tensor([-1.0, 2.0]), rg.tensor(0.5)).tolist()
+    [-0.5, 2.0]
+    """
     x, w = floating(input), rg.asarray(weight)
     if w.ndim > 1 or (w.size != 1 and (x.ndim < 2 or w.shape[0] != x.shape[1])):
         raise ShapeError(
@@ -75,7 +106,14 @@ def rrelu(
     generator: Generator | None = None,
 ) -> Tensor:
     """`leaky_relu` with a slope for each element, uniform between `lower` and `upper`, in training,
-    and their mean elsewhere."""
+    and their mean elsewhere.
+
+    Elementwise: the shape is that of the input. `DTypeError` for what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.rrelu(rg.tensor([-24.0, 2.0])).tolist()
+    [-5.5, 2.0]
+    """
     x = floating(input)
     if not training:
         return rg.leaky_relu(x, (lower + upper) / 2)
@@ -85,14 +123,30 @@ def rrelu(
 
 @located
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
+    """`x` where positive, `alpha * (exp(x) - 1)` elsewhere.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.elu(rg.tensor([-1.0, 2.0])).tolist()
+    [-0.6321, 2.0]
+    """
     return rg.elu(input, alpha)
 
 
 @located
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere (Barron, arXiv:1704.07483); the
-    second derivative at 0, of which there are two, is 0."""
+    second derivative at 0, of which there are two, is 0.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.celu(rg.tensor([-2.0, 1.0]), 2.0).tolist()
+    [-1.2642, 1.0]
+    """
     x = floating(input)
     return rg.where(x < 0, alpha * rg.expm1(x / alpha), x)
 
@@ -100,32 +154,71 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 @located
 def selu(input: Any, inplace: bool = False) -> Tensor:
     """`scale * elu(x, alpha)` with the constants that keep mean 0 and variance 1 (Klambauer et al.,
-    arXiv:1706.02515)."""
+    arXiv:1706.02515).
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.selu(rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 1.0507]
+    """
     return SELU_SCALE * rg.elu(input, SELU_ALPHA)
 
 
 @located
 def gelu(input: Any, approximate: str = "none") -> Tensor:
-    """`x Phi(x)`; with `approximate="tanh"` the formula with tanh."""
+    """`x Phi(x)`; with `approximate="tanh"` the formula with tanh.
+
+    Elementwise: the shape is that of the input. `OptionError` for another `approximate`,
+    `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.gelu(rg.tensor([-1.0, 1.0])).tolist()
+    [-0.1587, 0.8413]
+    """
     return rg.gelu(input, approximate)
 
 
 @located
 def silu(input: Any, inplace: bool = False) -> Tensor:
-    """`x sigmoid(x)`."""
+    """`x sigmoid(x)`.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.silu(rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 0.7311]
+    """
     return rg.silu(input)
 
 
 @located
 def mish(input: Any, inplace: bool = False) -> Tensor:
-    """`x tanh(softplus(x))` (Misra, arXiv:1908.08681)."""
+    """`x tanh(softplus(x))` (Misra, arXiv:1908.08681).
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.mish(rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 0.8651]
+    """
     x = floating(input)
     return x * rg.tanh(rg.softplus(x))
 
 
 @located
 def glu(input: Any, dim: int = -1) -> Tensor:
-    """`a sigmoid(b)` of the halves a and b of an axis (Dauphin et al., arXiv:1612.08083)."""
+    """`a sigmoid(b)` of the halves a and b of an axis (Dauphin et al., arXiv:1612.08083).
+
+    `[..., 2 n]` to `[..., n]`. `ShapeError` for an odd size.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.glu(rg.tensor([3.0, 0.0])).tolist()
+    [1.5]
+    """
     x = floating(input)
     if x.ndim == 0 or (not isinstance(x.shape[dim], Dim) and x.shape[dim] % 2):
         raise ShapeError(f"glu: axis {dim} of the input, {x.shape}, must have an even size")
@@ -135,19 +228,43 @@ def glu(input: Any, dim: int = -1) -> Tensor:
 
 @located
 def sigmoid(input: Any) -> Tensor:
-    """`1 / (1 + exp(-x))`."""
+    """`1 / (1 + exp(-x))`.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.sigmoid(rg.tensor([0.0, 2.0])).tolist()
+    [0.5, 0.8808]
+    """
     return rg.sigmoid(input)
 
 
 @located
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
-    """`relu6(x + 3) / 6`."""
+    """`relu6(x + 3) / 6`.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.hardsigmoid(rg.tensor([-3.0, 0.0])).tolist()
+    [0.0, 0.5]
+    """
     return relu6(floating(input) + 3.0) / 6
 
 
 @located
 def hardswish(input: Any, inplace: bool = False) -> Tensor:
-    """`x relu6(x + 3) / 6` (Howard et al., arXiv:1905.02244)."""
+    """`x relu6(x + 3) / 6` (Howard et al., arXiv:1905.02244).
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.hardswish(rg.tensor([-3.0, 3.0])).tolist()
+    [0.0, 3.0]
+    """
     x = floating(input)
     return x * relu6(x + 3.0) / 6
 
@@ -156,7 +273,15 @@ def hardswish(input: Any, inplace: bool = False) -> Tensor:
 def hardtanh(
     input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """`x` limited to the range; the derivative at its ends is 0."""
+    """`x` limited to the range; the derivative at its ends is 0.
+
+    Elementwise: the shape is that of the input. `OptionError` for a range that is empty,
+    `DTypeError` for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.hardtanh(rg.tensor([-2.0, 0.5])).tolist()
+    [-1.0, 0.5]
+    """
     if not min_val <= max_val:
         raise OptionError(f"hardtanh: min_val, {min_val}, is not above max_val, {max_val}")
     return rg.clip(floating(input), min_val, max_val)
@@ -164,14 +289,30 @@ def hardtanh(
 
 @located
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
-    """`x` where `|x| > lambd`, 0 elsewhere."""
+    """`x` where `|x| > lambd`, 0 elsewhere.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.hardshrink(rg.tensor([-0.3, 2.0])).tolist()
+    [0.0, 2.0]
+    """
     x = floating(input)
     return rg.where(rg.abs(x) > lambd, x, 0.0)
 
 
 @located
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
-    """`x` moved towards 0 by lambd, but not beyond it."""
+    """`x` moved towards 0 by lambd, but not beyond it.
+
+    Elementwise: the shape is that of the input. `OptionError` for a negative lambd, `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.softshrink(rg.tensor([-0.3, 2.0])).tolist()
+    [0.0, 1.5]
+    """
     if lambd < 0:
         raise OptionError(f"softshrink: lambd is not negative, {lambd} is")
     x = floating(input)
@@ -180,7 +321,15 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
 
 @located
 def tanhshrink(input: Any) -> Tensor:
-    """`x - tanh(x)`, near 0 by its series."""
+    """`x - tanh(x)`, near 0 by its series.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.tanhshrink(rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 0.2384]
+    """
     x = floating(input)
     near = rg.abs(x) < 0.6
     small = rg.where(near, x, 0.0)
@@ -192,7 +341,15 @@ def tanhshrink(input: Any) -> Tensor:
 
 @located
 def softsign(input: Any) -> Tensor:
-    """`x / (1 + |x|)`; beyond 1 as `1 - 1 / (1 + |x|)`, whose derivative does not cancel."""
+    """`x / (1 + |x|)`; beyond 1 as `1 - 1 / (1 + |x|)`, whose derivative does not cancel.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.softsign(rg.tensor([1.0, -3.0])).tolist()
+    [0.5, -0.75]
+    """
     x = floating(input)
     size = rg.abs(x)
     r, side = rg.reciprocal(1 + size), rg.sign(x)
@@ -201,26 +358,58 @@ def softsign(input: Any) -> Tensor:
 
 @located
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """`x` where it is above the threshold, `value` elsewhere."""
+    """`x` where it is above the threshold, `value` elsewhere.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.threshold(rg.tensor([0.0, 1.0]), 0.1, 20.0).tolist()
+    [20.0, 1.0]
+    """
     x = rg.asarray(input)
     return rg.where(x > threshold, x, value)
 
 
 @located
 def logsigmoid(input: Any) -> Tensor:
-    """`log(sigmoid(x))`, accurate in both tails."""
+    """`log(sigmoid(x))`, accurate in both tails.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.logsigmoid(rg.tensor([0.0])).tolist()
+    [-0.6931]
+    """
     return rg.log_sigmoid(input)
 
 
 @located
 def tanh(input: Any) -> Tensor:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Elementwise: the result has the shape of the input. Derivative: `1 - tanh(x)**2`. `DTypeError`
+    for what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.tanh(rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 0.7616]
+    """
     return rg.tanh(input)
 
 
 @located
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """`log(1 + exp(beta x)) / beta`, and x where `beta x` is above the threshold."""
+    """`log(1 + exp(beta x)) / beta`, and x where `beta x` is above the threshold.
+
+    Elementwise: the result has the shape of the input; integers are taken as float32. `DTypeError`
+    for complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.softplus(rg.tensor([0.0])).tolist()
+    [0.6931]
+    """
     x = floating(input)
     return rg.where(x * beta > threshold, x, rg.softplus(x * beta) / beta)
 
@@ -231,19 +420,43 @@ def _in_dtype(input: Any, dtype: Any) -> Any:
 
 @located
 def softmax(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
-    """`exp(x) / sum(exp(x))` along an axis, computed in `dtype` where that is given."""
+    """`exp(x) / sum(exp(x))` along an axis, computed in `dtype` where that is given.
+
+    The shape is that of the input. `AxisError` for an axis that it does not have, `DTypeError` for
+    complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.softmax(rg.tensor([0.0, 1.0])).tolist()
+    [0.2689, 0.7311]
+    """
     return rg.softmax(_in_dtype(input, dtype), axis=dim)
 
 
 @located
 def softmin(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
-    """`softmax(-x)`, computed in `dtype` where that is given."""
+    """`softmax(-x)`, computed in `dtype` where that is given.
+
+    The shape is that of the input. `AxisError` for an axis that it does not have, `DTypeError` for
+    complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.softmin(rg.tensor([0.0, 1.0])).tolist()
+    [0.7311, 0.2689]
+    """
     return rg.softmax(-floating(_in_dtype(input, dtype)), axis=dim)
 
 
 @located
 def log_softmax(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
-    """`x - logsumexp(x)` along an axis, computed in `dtype` where that is given."""
+    """`x - logsumexp(x)` along an axis, computed in `dtype` where that is given.
+
+    The shape is that of the input. `AxisError` for an axis that it does not have, `DTypeError` for
+    complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.log_softmax(rg.tensor([0.0, 1.0])).tolist()
+    [-1.3133, -0.3133]
+    """
     return rg.log_softmax(_in_dtype(input, dtype), axis=dim)
 
 
@@ -260,6 +473,12 @@ def gumbel_softmax(
 
     With `hard` the result is one-hot, at the largest element, and its gradient that of the soft
     one (straight through).
+
+    The shape is that of the logits. `OptionError` for a tau that is not positive.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.gumbel_softmax(rg.zeros((3,)), hard=True).sum().item()
+    1.0
     """
     if not isinstance(tau, Tensor) and not tau > 0:
         raise OptionError(f"gumbel_softmax: tau is positive, not {tau}")

@@ -45,11 +45,13 @@ def _adaptive_max_pool(rank: int) -> Function:
     return named(
         adaptive_max_pool,
         name,
-        f"""The maxima of the last {rank} axes in windows that give the sizes asked for: element i
-    of n is the maximum of elements `floor(i S / n)` to `ceil((i + 1) S / n)` of S.
-
-    With `return_indices` also where they are, in the flat order of these axes. The gradient goes to
-    the first of equal maxima.""",
+        f"The maxima of the last {rank} axes in windows that give the sizes asked for: element i "
+        "of n is the maximum of elements `floor(i S / n)` to `ceil((i + 1) S / n)` of S.\n\nWith "
+        "`return_indices` also where they are, in the flat order of these axes. The gradient goes "
+        "to the first of equal maxima. `[N, C, *S]` gives `[N, C, *output_size]`. `OptionError` "
+        "for sizes below 1, `ShapeError` for other axes and for those without elements.",
+        "2",
+        rank,
     )
 
 
@@ -92,7 +94,10 @@ def _lp_pool(rank: int) -> Function:
         lp_pool,
         name,
         f"`(sum x**p)**(1 / p)` of each window along the last {rank} axes, `norm_type` p. Where "
-        "the sum is 0 the gradient is not finite unless p is 1.",
+        "the sum is 0 the gradient is not finite unless p is 1.\n\n`[N, C, *S]` gives "
+        "`[N, C, *P]`. `ShapeError` for a window that is larger than the input.",
+        "2.0, 2",
+        rank,
     )
 
 
@@ -128,7 +133,13 @@ def _max_unpool(rank: int) -> Function:
         max_unpool,
         name,
         f"Maxima put back where `max_pool{rank}d` found them, with zeros between. Where windows "
-        "overlap, the last of several maxima for one place stays, and it alone gets a gradient.",
+        "overlap, the last of several maxima for one place stays, and it alone gets a gradient."
+        "\n\n`[N, C, *P]` and int64 of the same shape give `[N, C, *S]`. `ShapeError` where both "
+        "shapes differ, `IndexRangeError` for an index outside of the result.",
+        f"rg.zeros({(1, 1, *(1,) * rank)}, dtype=rg.int64), 2",
+        rank,
+        1,
+        2,
     )
 
 
@@ -171,7 +182,14 @@ def unfold(
     input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
     """The windows of `[N, C, H, W]` as columns: `[N, C kh kw, L]`, L the number of windows; or
-    `[C, H, W]`, `[C kh kw, L]`."""
+    `[C, H, W]`, `[C kh kw, L]`.
+
+    `ShapeError` for a window that is larger than the input.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.unfold(rg.ones((1, 1, 4, 4)), 2, stride=2).shape
+    (1, 4, 4)
+    """
     x = checked("unfold", input, 2)
     x, kernel, dilation, padding, stride, count = _columns(
         "unfold", x, x.shape[-2:], kernel_size, dilation, padding, stride
@@ -195,7 +213,14 @@ def fold(
     stride: Any = 1,
 ) -> Tensor:
     """Columns summed where they came from, the transpose of `unfold`: `[N, C kh kw, L]` to
-    `[N, C, H, W]`, or without N."""
+    `[N, C, H, W]`, or without N.
+
+    `ShapeError` where the columns do not fit `output_size`.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.fold(rg.ones((1, 4, 4)), (4, 4), 2, stride=2).shape
+    (1, 1, 4, 4)
+    """
     x = rg.asarray(input)
     size = tuple(sizes_of(output_size, 2))
     x, kernel, dilation, padding, stride, count = _columns(

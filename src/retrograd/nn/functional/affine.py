@@ -33,7 +33,16 @@ def _at() -> str:
 @located
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """`x @ weight.T + bias`: `[..., in]`, weight `[out, in]`, bias `[out]` give `[..., out]`; a
-    weight `[in]` and a bias without axes give `[...]`."""
+    weight `[in]` and a bias without axes give `[...]`.
+
+    `ShapeError` where the last sizes of input and weight differ.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.linear(
+    ...     rg.tensor([1.0, 2.0]), rg.tensor([[3.0, 4.0]]), rg.tensor([0.5])
+    ... ).tolist()
+    [11.5]
+    """
     x, weight = rg.asarray(input), rg.asarray(weight)
     if weight.ndim not in (1, 2) or x.ndim == 0 or x.shape[-1] != weight.shape[-1]:
         raise ShapeError(
@@ -47,7 +56,14 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
 @located
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """`x1^T W[k] x2 + bias[k]` along the last axes: `[..., A]`, `[..., B]`, weight `[K, A, B]`,
-    bias `[K]` give `[..., K]`."""
+    bias `[K]` give `[..., K]`.
+
+    `ShapeError` where the last sizes do not fit the weight.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.bilinear(rg.ones((5, 2)), rg.ones((5, 3)), rg.ones((4, 2, 3))).shape
+    (5, 4)
+    """
     a, b, w = rg.asarray(input1), rg.asarray(input2), rg.asarray(weight)
     if w.ndim != 3 or a.shape[:-1] != b.shape[:-1] or (a.shape[-1:] + b.shape[-1:]) != w.shape[1:]:
         raise ShapeError(
@@ -64,6 +80,13 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
 
     Without `num_classes` it is one more than the largest index, which must be known: in transforms
     and `jit` it is an error that says so.
+
+    `[...]` to `[..., num_classes]`. `DTypeError` for floats, `ShapeError` for no indices without
+    `num_classes`.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.one_hot(rg.tensor([1, 0]), 3).tolist()
+    [[0, 1, 0], [1, 0, 0]]
     """
     if num_classes == -1:
         x = rg.asarray(tensor)
@@ -98,6 +121,12 @@ def embedding(
     rows alone, with their part of the state: decay and momentum of other rows wait until these are
     looked at. The indices are computed at once. In transforms, `jit` and under `rg.grad` it is a
     lookup like any other.
+
+    `DTypeError` for indices that are no integers, `ShapeError` for a weight that is no matrix.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.embedding([1, 0], rg.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[3.0, 4.0], [1.0, 2.0]]
     """
     index, weight = rg.asarray(input), rg.asarray(weight)
     if not index.dtype.is_integer:
@@ -182,6 +211,13 @@ def embedding_bag(
     equal to `padding_idx` count for nothing. An empty bag gives 0. `per_sample_weights` multiply
     the rows of a sum. For `max_norm`, `scale_grad_by_freq` (not with mode "max") and `sparse` see
     `embedding`. Offsets that become known in the call only, in `jit`, are not checked.
+
+    `OptionError` for an unknown mode and options that it does not have, `IndexRangeError` for an
+    index that there is not, `ShapeError` for indices of other shapes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.embedding_bag([[0, 1]], rg.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[2.0, 3.0]]
     """
     index, table = rg.asarray(input), rg.asarray(weight)
     if mode not in ("sum", "mean", "max"):
@@ -307,6 +343,14 @@ def scaled_dot_product_attention(
 
     With `enable_gqa` keys and values may have fewer heads (axis -3) than queries, by a whole
     factor: each of theirs serves that many heads of queries (Ainslie et al., arXiv:2305.13245).
+
+    `ShapeError` where the shapes do not fit, `DTypeError` for a mask that is neither boolean nor
+    floating.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones((2, 5, 4))
+    >>> rg.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).shape
+    (2, 5, 4)
     """
     q, k, v = rg.asarray(query), rg.asarray(key), rg.asarray(value)
     if enable_gqa:

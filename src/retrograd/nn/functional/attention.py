@@ -50,6 +50,18 @@ def multi_head_attention_forward(
     `key_padding_mask` `[N, S]` or `[S]`; floating ones are added to the scores. Weights are
     `[N, L, S]`, the mean of the heads, or `[N, num_heads, L, S]`. `is_causal` says of a mask that
     it is the causal one, which is used where none is given. Gradients go to everything.
+
+    `ShapeError` where sizes or masks do not fit, `DTypeError` for a mask that is neither boolean
+    nor floating.
+
+    >>> import retrograd as rg
+    >>> x, w, b = rg.ones((5, 2, 4)), rg.ones((12, 4)), rg.zeros((12,))
+    >>> attend = rg.nn.functional.multi_head_attention_forward
+    >>> y, weights = attend(
+    ...     x, x, x, 4, 2, w, b, None, None, False, 0.0, rg.ones((4, 4)), rg.zeros((4,))
+    ... )
+    >>> y.shape, weights.shape
+    ((5, 2, 4), (2, 5, 5))
     """
     q, k, v = (rg.asarray(x) for x in (query, key, value))
     alone = q.ndim == 2

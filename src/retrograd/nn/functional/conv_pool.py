@@ -21,10 +21,16 @@ Function = Callable[..., Tensor]
 LARGEST = 1 << 16  # sizes up to which a fraction of them is looked at
 
 
-def named(f: Function, name: str, doc: str) -> Function:
-    """A function made for a number of axes, with its name and docstring."""
+def named(
+    f: Function, name: str, doc: str, arguments: str, rank: int, given: int = 4, result: int = 2
+) -> Function:
+    """A function made for a number of axes, with its name and docstring. The latter ends with an
+    example: ones of one sample, one channel and as many elements along each axis as are `given`,
+    with the `arguments` behind them, and the shape of the result."""
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = doc
+    x, y = (1, 1, *(given,) * rank), (1, 1, *(result,) * rank)
+    call = f"rg.nn.functional.{name}(rg.ones({x}), {arguments})"
+    f.__doc__ = f"{doc}\n\n>>> import retrograd as rg\n>>> {call}.shape\n{y}\n"
     return located(f)
 
 
@@ -118,7 +124,10 @@ def _conv(rank: int) -> Function:
         conv,
         name,
         f"Convolution along {rank} axes: input `[N, C, *S]`, weight `[O, C / groups, *K]`, bias "
-        "`[O]` give `[N, O, *P]`.\n\n    padding is numbers, 'same' or 'valid'; see `rg.conv`.",
+        "`[O]` give `[N, O, *P]`.\n\npadding is numbers, 'same' or 'valid'; see `rg.conv`. "
+        "`ShapeError` for channels, groups or sizes that do not fit.",
+        f"rg.ones({(1, 1, *(3,) * rank)})",
+        rank,
     )
 
 
@@ -142,7 +151,12 @@ def _conv_transpose(rank: int) -> Function:
         conv_transpose,
         name,
         f"The transpose of `conv{rank}d`: input `[N, C, *S]`, weight `[C, O / groups, *K]`, bias "
-        "`[O]` give `[N, O, *P]`; see `rg.conv_transpose`.",
+        "`[O]` give `[N, O, *P]`; see `rg.conv_transpose`.\n\n`ShapeError` for channels, groups or "
+        "sizes that do not fit, `OptionError` for an output_padding that is not below the stride.",
+        f"rg.ones({(1, 1, *(3,) * rank)})",
+        rank,
+        2,
+        4,
     )
 
 
@@ -166,7 +180,10 @@ def _max_pool(rank: int) -> Function:
         max_pool,
         name,
         f"The maximum of each window along the last {rank} axes, and with `return_indices` where "
-        "it is; see `rg.max_pool`.",
+        "it is; see `rg.max_pool`.\n\n`[N, C, *S]` gives `[N, C, *P]`. `ShapeError` for a window "
+        "that is larger than the input with its padding, `DTypeError` for booleans.",
+        "2",
+        rank,
     )
 
 
@@ -191,7 +208,11 @@ def _avg_pool(rank: int) -> Function:
     return named(
         avg_pool,
         name,
-        f"The mean of each window along the last {rank} axes; see `rg.avg_pool`.",
+        f"The mean of each window along the last {rank} axes; see `rg.avg_pool`.\n\n`[N, C, *S]` "
+        "gives `[N, C, *P]`. `ShapeError` for a window that is larger than the input with its "
+        "padding, `OptionError` for a divisor of 0.",
+        "2",
+        rank,
     )
 
 
@@ -211,7 +232,10 @@ def _adaptive_avg_pool(rank: int) -> Function:
         adaptive_avg_pool,
         name,
         f"The last {rank} axes averaged to the sizes given: element i of n is the mean of elements "
-        "`floor(i S / n)` to `ceil((i + 1) S / n)` of S. None keeps an axis.",
+        "`floor(i S / n)` to `ceil((i + 1) S / n)` of S. None keeps an axis.\n\n`[N, C, *S]` gives "
+        "`[N, C, *output_size]`. `OptionError` for sizes below 1, `ShapeError` for other axes.",
+        "2",
+        rank,
     )
 
 

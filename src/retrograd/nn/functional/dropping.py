@@ -35,6 +35,12 @@ def dropout(
 
     Draws from `generator`, or from the default one of `nn.init`. Not training, or with p = 0, it
     is the identity and draws nothing; with p = 1 the result is 0.
+
+    Elementwise: the shape is that of the input. `OptionError` for a p that is no probability.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.dropout(rg.ones((2,)), training=False).tolist()
+    [1.0, 1.0]
     """
     x = rg.asarray(input)
     return _dropped(x, p, training, generator, x.shape)
@@ -74,7 +80,15 @@ def dropout1d(
     inplace: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:
-    """`dropout` of whole channels of `[N, C, L]` or `[C, L]`."""
+    """`dropout` of whole channels of `[N, C, L]` or `[C, L]`.
+
+    The shape is that of the input. `OptionError` for a p that is no probability. `ShapeError` for
+    other axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.dropout1d(rg.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
     x = rg.asarray(input)
     return _dropped(x, p, training, generator, _channels(x, 1))
 
@@ -88,7 +102,15 @@ def dropout2d(
     generator: Generator | None = None,
 ) -> Tensor:
     """`dropout` of whole channels of `[N, C, H, W]` or `[C, H, W]` (Tompson et al.,
-    arXiv:1411.4280)."""
+    arXiv:1411.4280).
+
+    The shape is that of the input. `OptionError` for a p that is no probability. `ShapeError` for
+    other axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.dropout2d(rg.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
     x = rg.asarray(input)
     return _dropped(x, p, training, generator, _channels(x, 2))
 
@@ -101,7 +123,15 @@ def dropout3d(
     inplace: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:
-    """`dropout` of whole channels of `[N, C, D, H, W]` or `[C, D, H, W]`."""
+    """`dropout` of whole channels of `[N, C, D, H, W]` or `[C, D, H, W]`.
+
+    The shape is that of the input. `OptionError` for a p that is no probability. `ShapeError` for
+    other axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.dropout3d(rg.ones((2, 3, 2, 2, 2))).shape
+    (2, 3, 2, 2, 2)
+    """
     x = rg.asarray(input)
     return _dropped(x, p, training, generator, _channels(x, 3))
 
@@ -115,7 +145,14 @@ def alpha_dropout(
     generator: Generator | None = None,
 ) -> Tensor:
     """Dropout to the lowest value of `selu`, scaled and shifted so that mean 0 and variance 1 are
-    kept (Klambauer et al., arXiv:1706.02515)."""
+    kept (Klambauer et al., arXiv:1706.02515).
+
+    Elementwise: the shape is that of the input. `OptionError` for a p that is no probability.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.alpha_dropout(rg.ones((2,))).tolist()
+    [1.0, 1.0]
+    """
     x = rg.asarray(input)
     return _alpha(x, p, training, generator, x.shape)
 
@@ -128,7 +165,14 @@ def feature_alpha_dropout(
     inplace: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:
-    """`alpha_dropout` of whole channels of `[N, C, ...]`."""
+    """`alpha_dropout` of whole channels of `[N, C, ...]`.
+
+    The shape is that of the input. `OptionError` for a p that is no probability.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.feature_alpha_dropout(rg.ones((1, 2, 3))).shape
+    (1, 2, 3)
+    """
     x = rg.asarray(input)
     return _alpha(x, p, training, generator, _channels(x, None))
 

@@ -105,7 +105,15 @@ def fractional_max_pool2d(
     """The maxima of windows that begin at random steps (Graham, arXiv:1412.6071), of `[N, C, H, W]`
     or `[C, H, W]`: `output_size` of them along each axis, or `output_ratio` times its size. The
     numbers, `[N, C, 2]` between 0 and 1, are drawn from the generator unless given. With
-    `return_indices` also where the maxima are, in the flattened plane."""
+    `return_indices` also where the maxima are, in the flattened plane.
+
+    `OptionError` unless one of `output_size` and `output_ratio` is given, `ShapeError` for windows
+    that do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.fractional_max_pool2d(rg.ones((1, 1, 6, 6)), 2, 3).shape
+    (1, 1, 3, 3)
+    """
     return _fractional(
         input, kernel_size, output_size, output_ratio, return_indices, _random_samples, generator, 2
     )
@@ -121,7 +129,15 @@ def fractional_max_pool3d(
     _random_samples: Any = None,
     generator: Generator | None = None,
 ) -> Any:
-    """`fractional_max_pool2d` of `[N, C, D, H, W]` or `[C, D, H, W]`."""
+    """`fractional_max_pool2d` of `[N, C, D, H, W]` or `[C, D, H, W]`.
+
+    `OptionError` unless one of `output_size` and `output_ratio` is given, `ShapeError` for windows
+    that do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.fractional_max_pool3d(rg.ones((1, 1, 6, 6, 6)), 2, 3).shape
+    (1, 1, 3, 3, 3)
+    """
     return _fractional(
         input, kernel_size, output_size, output_ratio, return_indices, _random_samples, generator, 3
     )
@@ -130,7 +146,14 @@ def fractional_max_pool3d(
 @located
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
     """A convolution along time with time first: `[T, N, C]`, weight `[K, C, O]` and bias `[O]` give
-    `[T + 2 pad - K + 1, N, O]`."""
+    `[T + 2 pad - K + 1, N, O]`.
+
+    `ShapeError` for other axes or channels.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.conv_tbc(rg.ones((5, 2, 3)), rg.ones((3, 3, 4)), rg.ones((4,))).shape
+    (3, 2, 4)
+    """
     x, w = rg.asarray(input), rg.asarray(weight)
     if x.ndim != 3 or w.ndim != 3 or x.shape[2] != w.shape[1]:
         raise ShapeError(f"conv_tbc of [T, N, C] and [K, C, O], not of {x.shape} and {w.shape}")
@@ -151,7 +174,15 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """`cross_entropy` of `linear(input, linear_weight, linear_bias)`: `[N, in]`, weight
-    `[C, in]`, classes `[N]`; or with more axes `[C, d1, ..., in]` and classes `[N, d1, ...]`."""
+    `[C, in]`, classes `[N]`; or with more axes `[C, d1, ..., in]` and classes `[N, d1, ...]`.
+
+    The result is `[]`, or that of the classes with `reduction="none"`. `ShapeError` where sizes do
+    not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.linear_cross_entropy(rg.zeros((2, 3)), rg.ones((4, 3)), [0, 3]).item()
+    1.3863
+    """
     x, w = rg.asarray(input), rg.asarray(linear_weight)
     if w.ndim < 2 or x.ndim == 0 or x.shape[-1] != w.shape[-1]:
         raise ShapeError(

@@ -50,6 +50,13 @@ def interpolate(
     elements coincide, else the outer edges of the arrays do; beyond the edge the last element is
     repeated. `scale_factor` is the scale itself unless `recompute_scale_factor`. With `antialias`
     (bilinear, bicubic) the kernel is stretched by the scale where the result is smaller.
+
+    `OptionError` for an unknown mode and for options that it does not have, `ShapeError` for other
+    axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.interpolate(rg.tensor([[[1.0, 2.0]]]), scale_factor=2).tolist()
+    [[[1.0, 1.0, 2.0, 2.0]]]
     """
     x = rg.asarray(input)
     rank = x.ndim - 2
@@ -185,19 +192,41 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """The former name of `interpolate`."""
+    """The former name of `interpolate`.
+
+    `[N, C, *S]` to `[N, C, *size]`. `OptionError` unless one of `size` and `scale_factor` is given,
+    and for an unknown mode.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.upsample(rg.ones((1, 1, 2)), 4).shape
+    (1, 1, 4)
+    """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @located
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` with mode "nearest"."""
+    """`interpolate` with mode "nearest".
+
+    `[N, C, *S]` to `[N, C, *size]`. `OptionError` unless one of `size` and `scale_factor` is given.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.upsample_nearest(rg.ones((1, 1, 2)), 4).shape
+    (1, 1, 4)
+    """
     return interpolate(input, size, scale_factor)
 
 
 @located
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` with mode "bilinear" and aligned corners."""
+    """`interpolate` with mode "bilinear" and aligned corners.
+
+    `[N, C, *S]` to `[N, C, *size]`. `OptionError` unless one of `size` and `scale_factor` is given.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.upsample_bilinear(rg.ones((1, 1, 2, 2)), (4, 4)).shape
+    (1, 1, 4, 4)
+    """
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
@@ -205,7 +234,14 @@ def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) ->
 @located
 def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
     """The places that `grid_sample` should read for an affine map: theta `[N, 2, 3]` and size
-    `(N, C, H, W)` give `[N, H, W, 2]`; `[N, 3, 4]` and `(N, C, D, H, W)` give `[N, D, H, W, 3]`."""
+    `(N, C, H, W)` give `[N, H, W, 2]`; `[N, 3, 4]` and `(N, C, D, H, W)` give `[N, D, H, W, 3]`.
+
+    `ShapeError` where theta and size do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.affine_grid(rg.ones((1, 2, 3)), (1, 1, 4, 5)).shape
+    (1, 4, 5, 2)
+    """
     matrix = floating(theta)
     rank = len(size) - 2
     if rank not in (2, 3) or matrix.shape != (size[0], rank, rank + 1):
@@ -247,6 +283,12 @@ def grid_sample(
     Modes "bilinear" (in three axes too), "nearest" (no gradient in the grid), "bicubic" (two axes).
     Outside there are zeros, the nearest element ("border"), or a mirror image ("reflection").
     The gradient in the grid counts the border itself as outside.
+
+    `ShapeError` where axes or samples do not fit, `OptionError` for an unknown mode.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.grid_sample(rg.ones((1, 2, 3, 3)), rg.zeros((1, 4, 5, 2))).shape
+    (1, 2, 4, 5)
     """
     x, places = floating(input), floating(grid)
     rank = x.ndim - 2
@@ -349,7 +391,15 @@ def pad(
 ) -> Tensor:
     """The input continued: `pad` has (before, after) for the last axis, then for the one before it,
     and so on; negative numbers cut off. Modes "constant" (by `value`), "reflect", "replicate",
-    "circular"."""
+    "circular".
+
+    `[..., n]` to `[..., before + n + after]`. `ShapeError` for more pairs than axes, `OptionError`
+    for an unknown mode, or a value where it has no meaning.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.pad(rg.tensor([1.0, 2.0]), (1, 2)).tolist()
+    [0.0, 1.0, 2.0, 0.0, 0.0]
+    """
     x = rg.asarray(input)
     widths = [int(p) for p in pad]
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
@@ -383,7 +433,14 @@ def _cut(x: Tensor, pairs: Sequence[tuple[int, int]]) -> Tensor:
 
 @located
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
-    """`[..., C r^2, H, W]` to `[..., C, H r, W r]` (Shi et al., arXiv:1609.05158)."""
+    """`[..., C r^2, H, W]` to `[..., C, H r, W r]` (Shi et al., arXiv:1609.05158).
+
+    `ShapeError` where the channels are no multiple of `r^2`.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.pixel_shuffle(rg.ones((1, 4, 3, 3)), 2).shape
+    (1, 1, 6, 6)
+    """
     x, r = rg.asarray(input), upscale_factor
     uneven = f"pixel_shuffle by {r}: the channels of {x.shape} must divide by {r * r}"
     if x.ndim < 3 or r < 1:
@@ -398,7 +455,14 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
 
 @located
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
-    """`[..., C, H r, W r]` to `[..., C r^2, H, W]`, the inverse of `pixel_shuffle`."""
+    """`[..., C, H r, W r]` to `[..., C r^2, H, W]`, the inverse of `pixel_shuffle`.
+
+    `ShapeError` where H or W is no multiple of r.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.pixel_unshuffle(rg.ones((1, 1, 6, 6)), 2).shape
+    (1, 4, 3, 3)
+    """
     x, r = rg.asarray(input), downscale_factor
     uneven = f"pixel_unshuffle by {r}: the last axes of {x.shape} must divide by {r}"
     if x.ndim < 3 or r < 1:
@@ -413,7 +477,16 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
 
 @located
 def channel_shuffle(input: Any, groups: int) -> Tensor:
-    """Channels, axis 1, of g groups of k exchanged: `[N, g k, ...]` read as `[N, k, g, ...]`."""
+    """Channels, axis 1, of g groups of k exchanged: `[N, g k, ...]` read as `[N, k, g, ...]`.
+
+    `ShapeError` where the channels are no multiple of the groups.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.channel_shuffle(rg.tensor([[[0.0], [1.0], [2.0], [3.0]]]), 2)[
+    ...     0, :, 0
+    ... ].tolist()
+    [0.0, 2.0, 1.0, 3.0]
+    """
     x = rg.asarray(input)
     if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
         raise ShapeError(f"channel_shuffle: {groups} groups of the channels of {x.shape}")

@@ -47,6 +47,10 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
 def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
     """`(x - t)**2`, with a weight for each element if given; the mean is then by the weights' sum.
 
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
     >>> import retrograd as rg
     >>> rg.nn.functional.mse_loss([1.0, 2.0], [0.0, 0.0], weight=[3.0, 1.0]).item()
     1.75
@@ -57,7 +61,16 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = Non
 
 @located
 def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
-    """`|x - t|`, with a weight for each element if given; the mean is then by the weights' sum."""
+    """`|x - t|`, with a weight for each element if given; the mean is then by the weights' sum.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.l1_loss([1.0, 3.0], [0.0, 0.0]).item()
+    2.0
+    """
     x, t = pair(input, target, "l1_loss")
     return _averaged(rg.abs(x - t), weight, reduction, "l1_loss")
 
@@ -67,7 +80,16 @@ def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Tensor:
     """`d**2 / 2` where `d = |x - t|` is at most delta, `delta (d - delta / 2)` beyond; times a
-    weight for each element if given, which the mean does not divide by."""
+    weight for each element if given, which the mean does not divide by.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.huber_loss([3.0], [0.0]).item()
+    2.5
+    """
     x, t = pair(input, target, "huber_loss")
     positive("huber_loss", "delta", delta)
     d = x - t
@@ -100,7 +122,16 @@ def _averaged(loss: Tensor, weight: Any, reduction: str, what: str) -> Tensor:
 @located
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """`d**2 / (2 beta)` where `d = |x - t|` is below beta, `d - beta / 2` beyond; beta = 0 is
-    `l1_loss`."""
+    `l1_loss`.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.smooth_l1_loss([3.0], [0.0]).item()
+    2.5
+    """
     if beta == 0:
         return l1_loss(input, target, reduction)
     positive("smooth_l1_loss", "beta", beta)
@@ -130,6 +161,14 @@ def cross_entropy(
     an `IndexRangeError`. `weight` (`[C]`) weighs the classes. The mean is over the weights of the
     targets, or over the samples where targets are probabilities. `label_smoothing` s mixes the
     targets with the uniform distribution, `(1 - s) target + s / C`.
+
+    The result is `[]`, or `[N, ...]` with `reduction="none"`. `OptionError` for a `reduction` other
+    than "none", "mean" and "sum" and a `label_smoothing` outside of 0 to 1, `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.cross_entropy(rg.zeros((2, 4)), [0, 3]).item()
+    1.3863
     """
     x, t = as_floats(input), rg.asarray(target)
     _check_classes(x, "cross_entropy")
@@ -160,7 +199,16 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    """`-input[target]` for log probabilities `[N, C, ...]`; see `cross_entropy`."""
+    """`-input[target]` for log probabilities `[N, C, ...]`; see `cross_entropy`.
+
+    Classes are integers `[N, ...]`. `OptionError` for a `reduction` other than "none", "mean" and
+    "sum", `DTypeError` for other targets, `ShapeError` where the shapes do not fit,
+    `IndexRangeError` for a class that there is not.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.nll_loss([[-1.0, -2.0]], [1]).item()
+    2.0
+    """
     x, t = as_floats(input), rg.asarray(target)
     _check_classes(x, "nll_loss")
     w = _class_weight(weight, x, min(1, x.ndim - 1))
@@ -235,7 +283,16 @@ def binary_cross_entropy(
     """`-(t log x + (1 - t) log(1 - x))` for probabilities x. As in PyTorch no logarithm is below
     -100; where it is held there, its gradient is 0. Values of x outside of 0 to 1 are not refused,
     as that would take a look at them: their loss means nothing.
-    `binary_cross_entropy_with_logits` has no such limits and is preferable."""
+    `binary_cross_entropy_with_logits` has no such limits and is preferable.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.binary_cross_entropy([0.5], [1.0]).item()
+    0.6931
+    """
     x, t = pair(input, target, "binary_cross_entropy")
     loss = -(t * _log_above(x) + (1 - t) * _log_above(1 - x))
     return reduced(loss if weight is None else loss * weight, reduction)
@@ -252,7 +309,16 @@ def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
 ) -> Tensor:
     """`binary_cross_entropy(sigmoid(x), t)` for logits x, exact in both tails. `pos_weight`
-    multiplies the part of the positive class."""
+    multiplies the part of the positive class.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.binary_cross_entropy_with_logits([0.0], [1.0]).item()
+    0.6931
+    """
     x, t = pair(input, target, "binary_cross_entropy_with_logits")
     tail = rg.softplus(-x)
     if pos_weight is not None:
@@ -265,7 +331,16 @@ def binary_cross_entropy_with_logits(
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """`t (log t - x)` for log probabilities x and probabilities t, or log probabilities t with
     `log_target`. `reduction="batchmean"`, the divergence, divides the sum by the size of axis 0;
-    "mean" divides by the number of elements."""
+    "mean" divides by the number of elements.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.kl_div([-0.6931], [1.0], reduction="sum").item()
+    0.6931
+    """
     x, t = pair(input, target, "kl_div")
     if log_target:
         loss = _times_log(rg.exp(t), t - x)
@@ -289,7 +364,16 @@ def _times_log(p: Tensor, logp: Tensor) -> Tensor:
 def hinge_loss(
     input: Any, target: Any, reduction: str = "mean", margin: float = 1.0, squared: bool = False
 ) -> Tensor:
-    """`max(0, margin - t x)` for targets -1 and 1; or its square."""
+    """`max(0, margin - t x)` for targets -1 and 1; or its square.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.hinge_loss([0.25, 0.25], [1.0, -1.0]).item()
+    1.0
+    """
     x, t = pair(input, target, "hinge_loss")
     loss = rg.relu(margin - t * x)
     return reduced(rg.square(loss) if squared else loss, reduction)

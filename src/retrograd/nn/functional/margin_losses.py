@@ -23,7 +23,16 @@ from retrograd.ops.assume import guard
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """`x` for targets 1, `max(0, margin - x)` for targets -1: x is a distance."""
+    """`x` for targets 1, `max(0, margin - x)` for targets -1: x is a distance.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.hinge_embedding_loss([0.25, 0.25], [1, -1]).item()
+    0.5
+    """
     x, t = pair(input, target, "hinge_embedding_loss")
     return reduced(
         rg.where(t == 1, x, 0.0) + rg.where(t == -1, rg.relu(margin - x), 0.0), reduction
@@ -34,7 +43,16 @@ def hinge_embedding_loss(
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """`max(0, -t (x1 - x2) + margin)`: targets 1 where x1 should be the larger, else -1."""
+    """`max(0, -t (x1 - x2) + margin)`: targets 1 where x1 should be the larger, else -1.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.margin_ranking_loss([1.0], [3.0], [1]).item()
+    2.0
+    """
     a, b = pair(input1, input2, "margin_ranking_loss")
     a, t = pair(a, target, "margin_ranking_loss")
     return reduced(rg.relu(margin - t * (a - b)), reduction)
@@ -42,7 +60,16 @@ def margin_ranking_loss(
 
 @located
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """`log(1 + exp(-t x))` for targets -1 and 1."""
+    """`log(1 + exp(-t x))` for targets -1 and 1.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.soft_margin_loss([0.0], [1.0]).item()
+    0.6931
+    """
     x, t = pair(input, target, "soft_margin_loss")
     return reduced(rg.softplus(-t * x), reduction)
 
@@ -52,7 +79,15 @@ def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     """`1 - cos(x1, x2)` for targets 1, `max(0, cos(x1, x2) - margin)` for targets -1; vectors along
-    axis 1, or one pair of vectors."""
+    axis 1, or one pair of vectors.
+
+    `[N, D]` twice with targets `[N]`, or `[D]` twice with `[]`. `OptionError` for a `reduction`
+    other than "none", "mean" and "sum", `ShapeError` for other shapes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.cosine_embedding_loss([1.0, 0.0], [0.0, 1.0], 1).item()
+    1.0
+    """
     a, b = pair(input1, input2, "cosine_embedding_loss")
     t = rg.asarray(target)
     if a.ndim not in (1, 2) or t.shape != a.shape[:-1]:
@@ -79,7 +114,15 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`max(0, d(a, p) - d(a, n) + margin)` with the distances of `pairwise_distance`; with `swap`
-    the negative may be nearer to the positive than to the anchor (Balntas et al., 2016)."""
+    the negative may be nearer to the positive than to the anchor (Balntas et al., 2016).
+
+    `[N, D]` three times, or `[D]`. `OptionError` for a `reduction` other than "none", "mean" and
+    "sum" and a margin that is not positive, `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.triplet_margin_loss([[0.0]], [[0.0]], [[0.0]]).item()
+    1.0
+    """
     return triplet_margin_with_distance_loss(
         anchor,
         positive,
@@ -102,7 +145,15 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """`triplet_margin_loss` with another distance of the last axis."""
+    """`triplet_margin_loss` with another distance of the last axis.
+
+    `[N, D]` three times, or `[D]`. `OptionError` for a `reduction` other than "none", "mean" and
+    "sum" and a margin that is not positive, `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.triplet_margin_with_distance_loss([[0.0]], [[0.0]], [[0.0]]).item()
+    1.0
+    """
     if not margin > 0:
         raise OptionError(f"triplet_margin_loss: margin is positive, not {margin}")
     a, b = pair(anchor, positive, "triplet_margin_loss")
@@ -124,7 +175,16 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`exp(x) - t x` for the logarithm x of a rate, or `x - t log(x + eps)` for a rate x; with
-    `full` also `t log t - t + log(2 pi t) / 2` for targets above 1, Stirling's formula."""
+    `full` also `t log t - t + log(2 pi t) / 2` for targets above 1, Stirling's formula.
+
+    Input and target are of one shape, the result is `[]`, or of that shape with `reduction="none"`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.poisson_nll_loss([0.0], [2.0]).item()
+    1.0
+    """
     x, t = pair(input, target, "poisson_nll_loss")
     loss = rg.exp(x) - t * x if log_input else x - t * rg.log(x + eps)
     if full:
@@ -146,7 +206,15 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """`(log var + (x - t)**2 / var) / 2`, with `full` plus `log(2 pi) / 2`; the variance is at
     least eps, without a change to its gradient. It is a number, or has the axes of the input, of
-    which some may be 1, or lacks the last one. The target is broadcast."""
+    which some may be 1, or lacks the last one. The target is broadcast.
+
+    The result is `[]`, or of the shape of the input with `reduction="none"`. `OptionError` for a
+    negative variance or another `reduction`, `ShapeError` for a variance that does not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.gaussian_nll_loss([1.0], [0.0], [1.0]).item()
+    0.5
+    """
     x, t = as_floats(input), as_floats(target)
     positive("gaussian_nll_loss", "eps", eps)
     if isinstance(var, int | float) and not var >= 0:
@@ -176,7 +244,15 @@ def multi_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`sum_{i != t} w[t] max(0, margin - x[t] + x[i])**p / C` for class scores `[N, C]` or `[C]`,
-    p 1 or 2."""
+    p 1 or 2.
+
+    `OptionError` for another p or `reduction`, `DTypeError` for classes that are no integers,
+    `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.multi_margin_loss([[0.0, 0.0]], [0]).item()
+    0.5
+    """
     if p not in (1, 2):
         raise OptionError(f"multi_margin_loss: p is 1 or 2, not {p}")
     x, t = as_floats(input), rg.asarray(target)
@@ -197,7 +273,15 @@ def multi_margin_loss(
 @located
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """`sum_j sum_{i not in t} max(0, 1 - x[t[j]] + x[i]) / C` for scores `[N, C]` or `[C]`; the
-    classes of a sample are those before the first -1 in its row of targets."""
+    classes of a sample are those before the first -1 in its row of targets.
+
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes differ.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.multilabel_margin_loss([0.0, 1.0], [1, -1]).item()
+    0.0
+    """
     x, t = as_floats(input), rg.asarray(target)
     if x.ndim not in (1, 2) or t.shape != x.shape:
         raise ShapeError(
@@ -220,7 +304,15 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over classes, the last axis, of `-t log sigmoid(x) - (1 - t) log sigmoid(-x)`."""
+    """The mean over classes, the last axis, of `-t log sigmoid(x) - (1 - t) log sigmoid(-x)`.
+
+    `[N, C]` twice, the result is `[]`, or `[N]` with `reduction="none"`. `OptionError` for a
+    `reduction` other than "none", "mean" and "sum", `ShapeError` where the shapes differ.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.multilabel_soft_margin_loss([[0.0, 0.0]], [[1.0, 1.0]]).item()
+    0.6931
+    """
     x, t = pair(input, target, "multilabel_soft_margin_loss")
     loss = t * rg.softplus(-x) + (1 - t) * rg.softplus(x)
     loss = loss if weight is None else loss * rg.asarray(weight)
@@ -247,6 +339,13 @@ def ctc_loss(
 
     Targets and lengths may be arguments of a compiled function, targets as `[N, S]` then; of
     lengths that are not known before the call those beyond T or S count as T or S.
+
+    The result is `[]`, or `[N]` with `reduction="none"`. `OptionError` for a `reduction` other than
+    "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.ctc_loss(rg.log(rg.full((3, 1, 2), 0.5)), [[1]], [3], [1]).item()
+    0.2877
     """
     x = as_floats(log_probs)
     single = x.ndim == 2

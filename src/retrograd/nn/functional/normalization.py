@@ -35,7 +35,15 @@ def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
     """`(x - mean) / sqrt(var + eps) * weight + bias`, mean and variance over the last axes, whose
-    sizes are `normalized_shape` (Ba, Kiros, Hinton, arXiv:1607.06450)."""
+    sizes are `normalized_shape` (Ba, Kiros, Hinton, arXiv:1607.06450).
+
+    `[..., *normalized_shape]` to the same. `ShapeError` where the input does not end in these
+    sizes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.layer_norm([1.0, 3.0], (2,), eps=0.0).tolist()
+    [-1.0, 1.0]
+    """
     x = rg.asarray(input)
     axes = _last_axes(x, normalized_shape, "layer_norm")
     if len(axes) == 1:
@@ -56,7 +64,15 @@ def rms_norm(
 ) -> Tensor:
     """`x / sqrt(mean(x**2) + eps) * weight`, the mean over the last axes, whose sizes are
     `normalized_shape` (Zhang, Sennrich, arXiv:1910.07467). `eps` is by default the distance from
-    1 to the next number of the dtype."""
+    1 to the next number of the dtype.
+
+    `[..., *normalized_shape]` to the same. `ShapeError` where the input does not end in these
+    sizes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.rms_norm([3.0, 4.0], (2,), eps=0.0).tolist()
+    [0.8485, 1.1314]
+    """
     x = rg.asarray(input)
     axes = _last_axes(x, normalized_shape, "rms_norm")
     small = float(finfo(x.dtype.dtype).eps) if eps is None else eps
@@ -106,6 +122,13 @@ def batch_norm(
     Mean and variance are the running ones or, in training, those of the batch. Tensors do not
     change: `running_statistics` gives what the running ones become, with `momentum`, which is
     taken here for PyTorch's sake only.
+
+    `[N, C, ...]` to the same; mean, variance, weight and bias are `[C]`. `OptionError` without
+    running statistics outside of training, `ShapeError` for one value per channel in training.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.batch_norm([[1.0], [3.0]], None, None, training=True, eps=0.0).tolist()
+    [[-1.0], [1.0]]
     """
     x = _with_channels(input, "batch_norm", 2)
     axes = (0, *range(2, x.ndim))
@@ -127,7 +150,15 @@ def running_statistics(
     input: Any, running_mean: Any, running_var: Any, momentum: Any = 0.1
 ) -> tuple[Tensor, Tensor]:
     """The running mean and variance of `batch_norm` after a batch: `(1 - momentum) old + momentum
-    new`, of the unbiased variance; without gradient."""
+    new`, of the unbiased variance; without gradient.
+
+    `[N, C, ...]` and `[C]` twice give `[C]` twice. `ShapeError` where they do not fit.
+
+    >>> import retrograd as rg
+    >>> mean, var = rg.nn.functional.running_statistics([[1.0], [3.0]], [0.0], [1.0])
+    >>> mean.tolist(), var.tolist()
+    ([0.2], [1.1])
+    """
     x = rg.stop_gradient(_with_channels(input, "running_statistics", 2))
     axes = (0, *range(2, x.ndim))
     mean, var = x.mean(axis=axes), rg.var(x, axis=axes, correction=1)
@@ -141,7 +172,14 @@ def running_statistics(
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalised over each group of channels of each sample (Wu, He, arXiv:1803.08494)."""
+    """Normalised over each group of channels of each sample (Wu, He, arXiv:1803.08494).
+
+    `[N, C, ...]` to the same. `OptionError` for channels that are no equal groups.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.group_norm(rg.ones((3, 6, 4)), 2).shape
+    (3, 6, 4)
+    """
     x = _with_channels(input, "group_norm", 2)
     if num_groups < 1 or x.shape[1] % num_groups:
         raise OptionError(
@@ -165,7 +203,14 @@ def instance_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalised over each channel of each sample (Ulyanov, Vedaldi, Lempitsky, arXiv:1607.08022);
-    or by the running statistics, without `use_input_stats`."""
+    or by the running statistics, without `use_input_stats`.
+
+    `[N, C, ...]` to the same. `OptionError` without statistics of either kind.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.instance_norm(rg.ones((3, 6, 4))).shape
+    (3, 6, 4)
+    """
     x = _with_channels(input, "instance_norm", 3)
     if not use_input_stats:
         return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
@@ -177,7 +222,14 @@ def local_response_norm(
     input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
     """`x / (k + alpha mean(x**2))**beta`, the mean over `size` neighbouring channels, those outside
-    counted as 0."""
+    counted as 0.
+
+    `[N, C, ...]` to the same. `OptionError` for a size below 1.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.local_response_norm(rg.ones((1, 3, 4)), 2).shape
+    (1, 3, 4)
+    """
     x = _with_channels(input, "local_response_norm", 3)
     if size < 1:
         raise OptionError(f"local_response_norm{_at()}: size is at least 1, not {size}")
@@ -192,7 +244,14 @@ def local_response_norm(
 
 @located
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
-    """`x / max(norm(x), eps)`, the p-norm over an axis or several."""
+    """`x / max(norm(x), eps)`, the p-norm over an axis or several.
+
+    The shape is that of the input. `AxisError` for an axis that it does not have.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.normalize(rg.tensor([[3.0, 4.0]])).tolist()
+    [[0.6, 0.8]]
+    """
     x = floating(input)
     return x / rg.maximum(rg.vector_norm(x, axis=dim, ord=p, keepdims=True), eps)
 
@@ -200,7 +259,14 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> T
 # -- distances -----------------------------------------------------------------------------------
 @located
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """`x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along an axis; shapes broadcast."""
+    """`x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along an axis; shapes broadcast.
+
+    `[N, D]` twice to `[N]`. `ShapeError` where the shapes do not broadcast.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.cosine_similarity([[1.0, 1.0]], [[1.0, 0.0]]).tolist()
+    [0.7071]
+    """
     a, b = rg.broadcast_arrays(floating(x1), floating(x2))
     sizes = [rg.maximum(rg.vector_norm(x, axis=dim, keepdims=True), eps) for x in (a, b)]
     return ((a / sizes[0]) * (b / sizes[1])).sum(axis=dim)
@@ -210,14 +276,29 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
 def pairwise_distance(
     x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
-    """The p-norm of `x1 - x2 + eps` over the last axis."""
+    """The p-norm of `x1 - x2 + eps` over the last axis.
+
+    `[N, D]` twice to `[N]`, or `[N, 1]` with `keepdim`. `ShapeError` where the shapes do not
+    broadcast.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.pairwise_distance(rg.ones((1, 4)), rg.zeros((1, 4))).tolist()
+    [2.0]
+    """
     return rg.vector_norm(floating(x1) - floating(x2) + eps, axis=-1, ord=p, keepdims=keepdim)
 
 
 @located
 def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of all rows: `[..., P, M]` and `[..., R, M]` give
-    `[..., P, R]`. The gradient where rows are equal is 0."""
+    `[..., P, R]`. The gradient where rows are equal is 0.
+
+    `ShapeError` where the rows have not one length.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]).tolist()
+    [[5.0, 1.0]]
+    """
     a, b = floating(x1), floating(x2)
     if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"cdist: rows of {a.shape} and {b.shape} must have one length")
@@ -238,7 +319,14 @@ def _pairs(n: int | Dim) -> tuple[Any, Any]:
 
 @located
 def pdist(input: Any, p: float = 2.0) -> Tensor:
-    """The p-norms of the differences of rows i < j, in the order (0, 1), (0, 2), ..., (1, 2)."""
+    """The p-norms of the differences of rows i < j, in the order (0, 1), (0, 2), ..., (1, 2).
+
+    `[N, D]` to `[N (N - 1) / 2]`. `ShapeError` for what is no matrix.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.pdist([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]).tolist()
+    [5.0, 1.0, 4.2426]
+    """
     x = floating(input)
     if x.ndim != 2:
         raise ShapeError(f"pdist takes a matrix of rows, not the shape {x.shape}")

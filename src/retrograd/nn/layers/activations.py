@@ -16,7 +16,15 @@ from retrograd.nn.module.parameter import Parameter
 
 
 class CELU(FunctionalModule):
-    """`max(x, 0) + min(alpha (exp(x / alpha) - 1), 0)`."""
+    """`max(x, 0) + min(alpha (exp(x / alpha) - 1), 0)`.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.CELU(2.0)(rg.tensor([-2.0, 1.0])).tolist()
+    [-1.2642, 1.0]
+    """
 
     function = staticmethod(functional.celu)
 
@@ -25,7 +33,15 @@ class CELU(FunctionalModule):
 
 
 class ELU(FunctionalModule):
-    """x above 0, `alpha (exp(x) - 1)` below."""
+    """x above 0, `alpha (exp(x) - 1)` below.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.ELU()(rg.tensor([-1.0, 2.0])).tolist()
+    [-0.6321, 2.0]
+    """
 
     function = staticmethod(functional.elu)
 
@@ -34,7 +50,14 @@ class ELU(FunctionalModule):
 
 
 class GLU(FunctionalModule):
-    """One half of an axis times the sigmoid of the other."""
+    """One half of an axis times the sigmoid of the other.
+
+    `[..., 2 n]` to `[..., n]` along `dim`. `ShapeError` for an odd size.
+
+    >>> import retrograd as rg
+    >>> rg.nn.GLU()(rg.tensor([3.0, 0.0])).tolist()
+    [1.5]
+    """
 
     function = staticmethod(functional.glu)
 
@@ -43,7 +66,15 @@ class GLU(FunctionalModule):
 
 
 class Hardshrink(FunctionalModule):
-    """x where `|x|` is larger than lambd, else 0."""
+    """x where `|x|` is larger than lambd, else 0.
+
+    Elementwise: the result has the shape of the input. `DTypeError` for complex numbers and what is
+    no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Hardshrink()(rg.tensor([-0.3, 2.0])).tolist()
+    [0.0, 2.0]
+    """
 
     function = staticmethod(functional.hardshrink)
 
@@ -52,19 +83,43 @@ class Hardshrink(FunctionalModule):
 
 
 class Hardsigmoid(InPlace):
-    """`clip(x / 6 + 1 / 2, 0, 1)`."""
+    """`clip(x / 6 + 1 / 2, 0, 1)`.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Hardsigmoid()(rg.tensor([-3.0, 0.0, 3.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
 
     function = staticmethod(functional.hardsigmoid)
 
 
 class Hardswish(InPlace):
-    """`x clip(x + 3, 0, 6) / 6`."""
+    """`x clip(x + 3, 0, 6) / 6`.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Hardswish()(rg.tensor([-3.0, 0.0, 3.0])).tolist()
+    [0.0, 0.0, 3.0]
+    """
 
     function = staticmethod(functional.hardswish)
 
 
 class Hardtanh(FunctionalModule):
-    """x between two limits."""
+    """x between two limits.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Hardtanh()(rg.tensor([-2.0, 0.5])).tolist()
+    [-1.0, 0.5]
+    """
 
     function = staticmethod(functional.hardtanh)
 
@@ -73,7 +128,15 @@ class Hardtanh(FunctionalModule):
 
 
 class LeakyReLU(FunctionalModule):
-    """x above 0, `negative_slope x` below."""
+    """x above 0, `negative_slope x` below.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LeakyReLU(0.1)(rg.tensor([-1.0, 2.0])).tolist()
+    [-0.1, 2.0]
+    """
 
     function = staticmethod(functional.leaky_relu)
 
@@ -82,13 +145,29 @@ class LeakyReLU(FunctionalModule):
 
 
 class LogSigmoid(FunctionalModule):
-    """`log(sigmoid(x))`, without overflow."""
+    """`log(sigmoid(x))`, without overflow.
+
+    Elementwise: the result has the shape of the input. `DTypeError` for complex numbers and what is
+    no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LogSigmoid()(rg.tensor([0.0])).tolist()
+    [-0.6931]
+    """
 
     function = staticmethod(functional.logsigmoid)
 
 
 class LogSoftmax(FunctionalModule):
-    """The logarithm of the softmax along an axis."""
+    """The logarithm of the softmax along an axis.
+
+    The shape is that of the input. `AxisError` for an axis that it does not have, `DTypeError` for
+    complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LogSoftmax()(rg.tensor([0.0, 0.0])).tolist()
+    [-0.6931, -0.6931]
+    """
 
     function = staticmethod(functional.log_softmax)
 
@@ -97,25 +176,57 @@ class LogSoftmax(FunctionalModule):
 
 
 class Mish(InPlace):
-    """`x tanh(softplus(x))`."""
+    """`x tanh(softplus(x))`.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Mish()(rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 0.8651]
+    """
 
     function = staticmethod(functional.mish)
 
 
 class ReLU6(InPlace):
-    """`clip(x, 0, 6)`."""
+    """`clip(x, 0, 6)`.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.ReLU6()(rg.tensor([-1.0, 2.0, 9.0])).tolist()
+    [0.0, 2.0, 6.0]
+    """
 
     function = staticmethod(functional.relu6)
 
 
 class SELU(InPlace):
-    """The scaled exponential linear unit; see `functional.selu`."""
+    """The scaled exponential linear unit; see `functional.selu`.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SELU()(rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 1.0507]
+    """
 
     function = staticmethod(functional.selu)
 
 
 class Softmax(FunctionalModule):
-    """`exp(x)` divided by its sum along an axis."""
+    """`exp(x)` divided by its sum along an axis.
+
+    The shape is that of the input. `AxisError` for an axis that it does not have, `DTypeError` for
+    complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Softmax()(rg.tensor([0.0, 1.0])).tolist()
+    [0.2689, 0.7311]
+    """
 
     function = staticmethod(functional.softmax)
 
@@ -124,7 +235,15 @@ class Softmax(FunctionalModule):
 
 
 class Softmin(FunctionalModule):
-    """The softmax of `-x` along an axis."""
+    """The softmax of `-x` along an axis.
+
+    The shape is that of the input. `AxisError` for an axis that it does not have, `DTypeError` for
+    complex numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Softmin()(rg.tensor([0.0, 1.0])).tolist()
+    [0.7311, 0.2689]
+    """
 
     function = staticmethod(functional.softmin)
 
@@ -133,7 +252,15 @@ class Softmin(FunctionalModule):
 
 
 class Softplus(FunctionalModule):
-    """`log(1 + exp(beta x)) / beta`, x itself where `beta x` is beyond the threshold."""
+    """`log(1 + exp(beta x)) / beta`, x itself where `beta x` is beyond the threshold.
+
+    Elementwise: the result has the shape of the input. `DTypeError` for complex numbers and what is
+    no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Softplus()(rg.tensor([0.0])).tolist()
+    [0.6931]
+    """
 
     function = staticmethod(functional.softplus)
 
@@ -142,7 +269,15 @@ class Softplus(FunctionalModule):
 
 
 class Softshrink(FunctionalModule):
-    """x moved by lambd towards 0, at most to it."""
+    """x moved by lambd towards 0, at most to it.
+
+    Elementwise: the result has the shape of the input. `DTypeError` for complex numbers and what is
+    no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Softshrink()(rg.tensor([-0.3, 2.0])).tolist()
+    [0.0, 1.5]
+    """
 
     function = staticmethod(functional.softshrink)
 
@@ -151,19 +286,43 @@ class Softshrink(FunctionalModule):
 
 
 class Softsign(FunctionalModule):
-    """`x / (1 + |x|)`."""
+    """`x / (1 + |x|)`.
+
+    Elementwise: the result has the shape of the input. `DTypeError` for complex numbers and what is
+    no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Softsign()(rg.tensor([1.0, -3.0])).tolist()
+    [0.5, -0.75]
+    """
 
     function = staticmethod(functional.softsign)
 
 
 class Tanhshrink(FunctionalModule):
-    """`x - tanh(x)`."""
+    """`x - tanh(x)`.
+
+    Elementwise: the result has the shape of the input. `DTypeError` for complex numbers and what is
+    no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Tanhshrink()(rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 0.2384]
+    """
 
     function = staticmethod(functional.tanhshrink)
 
 
 class Threshold(FunctionalModule):
-    """x above the threshold, `value` elsewhere."""
+    """x above the threshold, `value` elsewhere.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Threshold(0.1, 20.0)(rg.tensor([0.0, 1.0])).tolist()
+    [20.0, 1.0]
+    """
 
     function = staticmethod(functional.threshold)
 
@@ -173,6 +332,9 @@ class Threshold(FunctionalModule):
 
 class PReLU(Module):
     """x above 0, `weight x` below: weight is learned, one number or one for each channel, axis 1.
+
+    Elementwise: the shape stays. `ShapeError` for less than one parameter, or another number of
+    them than channels.
 
     >>> import retrograd as rg
     >>> rg.nn.PReLU()(rg.tensor([[-2.0, 4.0]])).tolist()
@@ -195,7 +357,15 @@ class PReLU(Module):
 
 class RReLU(Module):
     """x above 0; below, x times a slope that is drawn for each element between `lower` and `upper`
-    while training, and is their mean in evaluation. Draws as `Dropout` does."""
+    while training, and is their mean in evaluation. Draws as `Dropout` does.
+
+    Elementwise: the shape stays. `DTypeError` for what is no array of
+    numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.RReLU().eval()(rg.tensor([-24.0, 2.0])).tolist()
+    [-5.5, 2.0]
+    """
 
     def __init__(
         self,
@@ -220,7 +390,14 @@ class RReLU(Module):
 
 
 class Softmax2d(Module):
-    """The softmax over the channels of `[N, C, H, W]` or `[C, H, W]`."""
+    """The softmax over the channels of `[N, C, H, W]` or `[C, H, W]`.
+
+    `ShapeError` for other numbers of axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Softmax2d()(rg.ones((4, 2, 2)))[0].tolist()
+    [[0.25, 0.25], [0.25, 0.25]]
+    """
 
     def forward(self, input: Any) -> Tensor:
         x = rg.asarray(input)
@@ -230,13 +407,30 @@ class Softmax2d(Module):
 
 
 class ReLU(InPlace):
-    """`max(x, 0)`."""
+    """`max(x, 0)`.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.ReLU()(rg.tensor([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
 
     function = staticmethod(functional.relu)
 
 
 class GELU(FunctionalModule):
-    """`x Phi(x)`; see `functional.gelu`."""
+    """`x Phi(x)`; see `functional.gelu`.
+
+    Phi is the normal distribution function. Elementwise: the result has the shape of the input.
+    `OptionError` for an `approximate` other than "none" and "tanh", `DTypeError` for complex
+    numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.GELU()(rg.tensor([-1.0, 1.0])).tolist()
+    [-0.1587, 0.8413]
+    """
 
     function = staticmethod(functional.gelu)
 
@@ -245,25 +439,57 @@ class GELU(FunctionalModule):
 
 
 class Tanh(FunctionalModule):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Elementwise: the result has the shape of the input. `DTypeError` for what is
+    no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Tanh()(rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 0.7616]
+    """
 
     function = staticmethod(functional.tanh)
 
 
 class Sigmoid(FunctionalModule):
-    """`1 / (1 + exp(-x))`."""
+    """`1 / (1 + exp(-x))`.
+
+    Elementwise: the result has the shape of the input. `DTypeError` for complex numbers and what is
+    no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Sigmoid()(rg.tensor([0.0, 2.0])).tolist()
+    [0.5, 0.8808]
+    """
 
     function = staticmethod(functional.sigmoid)
 
 
 class SiLU(InPlace):
-    """`x sigmoid(x)`."""
+    """`x sigmoid(x)`.
+
+    Elementwise: the result has the shape of the input; `inplace` changes nothing. `DTypeError` for
+    complex numbers and what is no array of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SiLU()(rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 0.7311]
+    """
 
     function = staticmethod(functional.silu)
 
 
 class Flatten(Module):
-    """Axes `start_dim` to `end_dim` as one."""
+    """Axes `start_dim` to `end_dim` as one.
+
+    `[N, a, b, ...]` to `[N, a b ...]`, by default. `ShapeError` where the input does not have these
+    axes in this order.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Flatten()(rg.ones((2, 3, 4))).shape
+    (2, 12)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()

@@ -142,6 +142,9 @@ class Conv1d(_Conv):
     ±1/sqrt(fan_in). `padding_mode` says what is put around the input: zeros, or a continuation of
     it, `"reflect"`, `"replicate"` or `"circular"`. See `rg.conv`.
 
+    `ShapeError` for sizes below 1 and inputs that do not fit, `OptionError` for channels that
+    `groups` does not divide, and for an unknown padding or `padding_mode`.
+
     >>> import retrograd as rg
     >>> rg.nn.Conv1d(3, 4, 5, padding="same")(rg.ones((2, 3, 16))).shape
     (2, 4, 16)
@@ -154,6 +157,9 @@ class Conv2d(_Conv):
     """Convolution along two axes: `[N, in_channels, H, W]` to `[N, out_channels, P, Q]`; options as
     in `Conv1d`, each one integer or a pair.
 
+    `ShapeError` for sizes below 1 and inputs that do not fit, `OptionError` for channels that
+    `groups` does not divide, and for an unknown padding or `padding_mode`.
+
     >>> import retrograd as rg
     >>> rg.nn.Conv2d(3, 4, 3, stride=2, padding=1)(rg.ones((1, 3, 8, 8))).shape
     (1, 4, 4, 4)
@@ -164,7 +170,15 @@ class Conv2d(_Conv):
 
 class Conv3d(_Conv):
     """Convolution along three axes: `[N, in_channels, D, H, W]` to `[N, out_channels, P, Q, R]`;
-    options as in `Conv1d`, each one integer or three."""
+    options as in `Conv1d`, each one integer or three.
+
+    `ShapeError` for sizes below 1 and inputs that do not fit, `OptionError` for channels that
+    `groups` does not divide, and for an unknown padding or `padding_mode`.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Conv3d(1, 2, 2)(rg.ones((1, 1, 3, 3, 3))).shape
+    (1, 2, 2, 2, 2)
+    """
 
     rank = 3
 
@@ -236,6 +250,10 @@ class ConvTranspose1d(_ConvTranspose):
 
     weight is `[in_channels, out_channels / groups, kernel_size]`. See `rg.conv_transpose`.
 
+    `output_size` of the call chooses the last sizes where several are possible. `ShapeError` for
+    sizes below 1 and inputs that do not fit, `OptionError` for channels that `groups` does not
+    divide, and for padding that is no numbers.
+
     >>> import retrograd as rg
     >>> rg.nn.ConvTranspose1d(3, 4, 2, stride=2)(rg.ones((2, 3, 16))).shape
     (2, 4, 32)
@@ -245,12 +263,30 @@ class ConvTranspose1d(_ConvTranspose):
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """The transpose of `Conv2d`: `[N, in_channels, H, W]` to `[N, out_channels, P, Q]`."""
+    """The transpose of `Conv2d`: `[N, in_channels, H, W]` to `[N, out_channels, P, Q]`.
+
+    `output_size` of the call chooses the last sizes where several are possible. `ShapeError` for
+    sizes below 1 and inputs that do not fit, `OptionError` for channels that `groups` does not
+    divide, and for padding that is no numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.ConvTranspose2d(3, 4, 2, stride=2)(rg.ones((1, 3, 2, 2))).shape
+    (1, 4, 4, 4)
+    """
 
     rank = 2
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """The transpose of `Conv3d`: `[N, in_channels, D, H, W]` to `[N, out_channels, P, Q, R]`."""
+    """The transpose of `Conv3d`: `[N, in_channels, D, H, W]` to `[N, out_channels, P, Q, R]`.
+
+    `output_size` of the call chooses the last sizes where several are possible. `ShapeError` for
+    sizes below 1 and inputs that do not fit, `OptionError` for channels that `groups` does not
+    divide, and for padding that is no numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nn.ConvTranspose3d(1, 2, 2)(rg.ones((1, 1, 1, 1, 1))).shape
+    (1, 2, 2, 2, 2)
+    """
 
     rank = 3

@@ -19,6 +19,13 @@ class Dropout(Module):
     `nn.init`), which is part of its state: a copy of the module draws the same numbers. In a pure
     function, which leaves the module it is given as it is, return the module to carry the state
     on; `Optimizer.update` also moves the streams of the parameters it is given on.
+
+    Elementwise: the shape stays. `OptionError` for a p that is no probability.
+
+    >>> import retrograd as rg
+    >>> x = rg.nn.Dropout(0.5)(rg.ones((100,)))
+    >>> sorted(set(x.tolist()))
+    [0.0, 2.0]
     """
 
     def __init__(
@@ -37,35 +44,73 @@ class Dropout(Module):
 
 
 class Dropout1d(Dropout):
-    """`Dropout` of whole channels of `[N, C, L]`."""
+    """`Dropout` of whole channels of `[N, C, L]`.
+
+    The shape stays. `OptionError` for a p that is no probability, `ShapeError` for other numbers of
+    axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Dropout1d()(rg.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
 
     def forward(self, input: Any) -> Tensor:
         return functional.dropout1d(input, self.p, self.training, generator=self.generator)
 
 
 class Dropout2d(Dropout):
-    """`Dropout` of whole channels of `[N, C, H, W]`."""
+    """`Dropout` of whole channels of `[N, C, H, W]`.
+
+    The shape stays. `OptionError` for a p that is no probability, `ShapeError` for other numbers of
+    axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Dropout2d()(rg.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
 
     def forward(self, input: Any) -> Tensor:
         return functional.dropout2d(input, self.p, self.training, generator=self.generator)
 
 
 class Dropout3d(Dropout):
-    """`Dropout` of whole channels of `[N, C, D, H, W]`."""
+    """`Dropout` of whole channels of `[N, C, D, H, W]`.
+
+    The shape stays. `OptionError` for a p that is no probability, `ShapeError` for other numbers of
+    axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Dropout3d()(rg.ones((2, 3, 2, 2, 2))).shape
+    (2, 3, 2, 2, 2)
+    """
 
     def forward(self, input: Any) -> Tensor:
         return functional.dropout3d(input, self.p, self.training, generator=self.generator)
 
 
 class AlphaDropout(Dropout):
-    """`Dropout` for networks of `SELU`: mean and variance stay; see `functional.alpha_dropout`."""
+    """`Dropout` for networks of `SELU`: mean and variance stay; see `functional.alpha_dropout`.
+
+    Elementwise: the shape stays. `OptionError` for a p that is no probability.
+
+    >>> import retrograd as rg
+    >>> rg.nn.AlphaDropout().eval()(rg.ones((2,))).tolist()
+    [1.0, 1.0]
+    """
 
     def forward(self, input: Any) -> Tensor:
         return functional.alpha_dropout(input, self.p, self.training, generator=self.generator)
 
 
 class FeatureAlphaDropout(Dropout):
-    """`AlphaDropout` of whole channels."""
+    """`AlphaDropout` of whole channels.
+
+    `[N, C, ...]` to the same shape. `OptionError` for a p that is no probability.
+
+    >>> import retrograd as rg
+    >>> rg.nn.FeatureAlphaDropout().eval()(rg.ones((1, 2, 1))).tolist()
+    [[[1.0], [1.0]]]
+    """
 
     def forward(self, input: Any) -> Tensor:
         return functional.feature_alpha_dropout(

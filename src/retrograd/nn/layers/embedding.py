@@ -22,6 +22,9 @@ class Embedding(Module):
     `RowSparse`; for this, `max_norm`, `norm_type` and `scale_grad_by_freq` see
     `functional.embedding`.
 
+    `IndexRangeError` for an index outside of 0 to `num_embeddings - 1`, `DTypeError` for one that
+    is no integer, `ShapeError` for sizes below 1, `OptionError` for a `padding_idx` that is no row.
+
     >>> import retrograd as rg
     >>> rg.nn.Embedding(10, 4)([[1, 2, 3]]).shape
     (1, 3, 4)
@@ -75,6 +78,10 @@ class Embedding(Module):
 
 class EmbeddingBag(Embedding):
     """The sum, mean or maximum of the vectors of bags of indices; see `functional.embedding_bag`.
+
+    `[N, B]` to `[N, embedding_dim]`, or `[M]` with the `offsets` `[N]` of the bags in it.
+    `OptionError` for another mode, `IndexRangeError` for an index that there is not, `ShapeError`
+    for indices of other shapes.
 
     >>> import retrograd as rg
     >>> rg.nn.EmbeddingBag(10, 4, mode="sum")([1, 2, 3, 4], [0, 3]).shape

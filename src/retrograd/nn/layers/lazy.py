@@ -79,6 +79,9 @@ class LazyLinear(_Lazy):
     Until then it has no parameters, and what asks for them (an optimizer, `jit`, `state_dict`) is
     refused: call the model once, on an example.
 
+    `TraceError` where the first call is inside of `jit`, `ShapeError` for an input without that
+    axis.
+
     >>> import retrograd as rg
     >>> layer = rg.nn.LazyLinear(4)
     >>> layer(rg.ones((2, 3))).shape
@@ -91,55 +94,127 @@ class LazyLinear(_Lazy):
 
 
 class LazyConv1d(_Lazy):
-    """A `Conv1d` whose `in_channels` are those of its first input; see `LazyLinear`."""
+    """A `Conv1d` whose `in_channels` are those of its first input; see `LazyLinear`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyConv1d(2, 3)(rg.ones((1, 5, 4))).shape
+    (1, 2, 2)
+    """
 
     becomes, axis = Conv1d, -2
 
 
 class LazyConv2d(_Lazy):
-    """A `Conv2d` whose `in_channels` are those of its first input; see `LazyLinear`."""
+    """A `Conv2d` whose `in_channels` are those of its first input; see `LazyLinear`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyConv2d(2, 3)(rg.ones((1, 5, 4, 4))).shape
+    (1, 2, 2, 2)
+    """
 
     becomes, axis = Conv2d, -3
 
 
 class LazyConv3d(_Lazy):
-    """A `Conv3d` whose `in_channels` are those of its first input; see `LazyLinear`."""
+    """A `Conv3d` whose `in_channels` are those of its first input; see `LazyLinear`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyConv3d(2, 3)(rg.ones((1, 5, 4, 4, 4))).shape
+    (1, 2, 2, 2, 2)
+    """
 
     becomes, axis = Conv3d, -4
 
 
 class LazyConvTranspose1d(_Lazy):
-    """A `ConvTranspose1d` whose `in_channels` are those of its first input; see `LazyLinear`."""
+    """A `ConvTranspose1d` whose `in_channels` are those of its first input; see `LazyLinear`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyConvTranspose1d(2, 3)(rg.ones((1, 5, 4))).shape
+    (1, 2, 6)
+    """
 
     becomes, axis = ConvTranspose1d, -2
 
 
 class LazyConvTranspose2d(_Lazy):
-    """A `ConvTranspose2d` whose `in_channels` are those of its first input; see `LazyLinear`."""
+    """A `ConvTranspose2d` whose `in_channels` are those of its first input; see `LazyLinear`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyConvTranspose2d(2, 3)(rg.ones((1, 5, 4, 4))).shape
+    (1, 2, 6, 6)
+    """
 
     becomes, axis = ConvTranspose2d, -3
 
 
 class LazyConvTranspose3d(_Lazy):
-    """A `ConvTranspose3d` whose `in_channels` are those of its first input; see `LazyLinear`."""
+    """A `ConvTranspose3d` whose `in_channels` are those of its first input; see `LazyLinear`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyConvTranspose3d(2, 3)(rg.ones((1, 5, 4, 4, 4))).shape
+    (1, 2, 6, 6, 6)
+    """
 
     becomes, axis = ConvTranspose3d, -4
 
 
 class LazyBatchNorm1d(_Lazy):
-    """A `BatchNorm1d` whose `num_features` are those of its first input; see `LazyLinear`."""
+    """A `BatchNorm1d` whose `num_features` are those of its first input; see `LazyLinear`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyBatchNorm1d()(rg.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
 
     becomes, axis = BatchNorm1d, 1
 
 
 class LazyBatchNorm2d(_Lazy):
-    """A `BatchNorm2d` whose `num_features` are those of its first input; see `LazyLinear`."""
+    """A `BatchNorm2d` whose `num_features` are those of its first input; see `LazyLinear`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyBatchNorm2d()(rg.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
 
     becomes, axis = BatchNorm2d, 1
 
 
 class LazyBatchNorm3d(_Lazy):
-    """A `BatchNorm3d` whose `num_features` are those of its first input; see `LazyLinear`."""
+    """A `BatchNorm3d` whose `num_features` are those of its first input; see `LazyLinear`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyBatchNorm3d()(rg.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
 
     becomes, axis = BatchNorm3d, 1
 
@@ -149,20 +224,44 @@ LEARNED: dict[str, Any] = {"affine": True, "track_running_stats": True}
 
 class LazyInstanceNorm1d(_Lazy):
     """An `InstanceNorm1d` whose `num_features` are those of its first input; see `LazyLinear`. As
-    PyTorch's it is affine and tracks statistics by default, which `InstanceNorm1d` does not."""
+    PyTorch's it is affine and tracks statistics by default, which `InstanceNorm1d` does not.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyInstanceNorm1d()(rg.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
 
     becomes, axis, defaults = InstanceNorm1d, -2, LEARNED
 
 
 class LazyInstanceNorm2d(_Lazy):
     """An `InstanceNorm2d` whose `num_features` are those of its first input; see
-    `LazyInstanceNorm1d`."""
+    `LazyInstanceNorm1d`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyInstanceNorm2d()(rg.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
 
     becomes, axis, defaults = InstanceNorm2d, -3, LEARNED
 
 
 class LazyInstanceNorm3d(_Lazy):
     """An `InstanceNorm3d` whose `num_features` are those of its first input; see
-    `LazyInstanceNorm1d`."""
+    `LazyInstanceNorm1d`.
+
+    Shapes are those of that layer. `TraceError` where the first call is inside of `jit`,
+    `ShapeError` for an input without that axis.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LazyInstanceNorm3d()(rg.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
 
     becomes, axis, defaults = InstanceNorm3d, -4, LEARNED

@@ -14,7 +14,14 @@ from retrograd.nn.module.parameter import Parameter
 
 
 class Identity(Module):
-    """The input itself; takes any arguments."""
+    """The input itself; takes any arguments.
+
+    Shape and dtype stay, and no input is a `ShapeError` or any other.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Identity()(rg.ones((2,))).tolist()
+    [1.0, 1.0]
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -27,6 +34,8 @@ class Linear(Module):
     """`x @ weight.T + bias`: `[..., in_features]` to `[..., out_features]`.
 
     weight is `[out_features, in_features]`; weight and bias are uniform in ±1/sqrt(in_features).
+
+    `ShapeError` for sizes below 1, and for an input with another last size.
 
     >>> import retrograd as rg
     >>> rg.nn.Linear(3, 2)(rg.ones((5, 3))).shape
@@ -65,7 +74,14 @@ class Linear(Module):
 class Bilinear(Module):
     """`x1^T W[k] x2 + bias[k]`: `[..., in1_features]` and `[..., in2_features]` to
     `[..., out_features]`. weight is `[out, in1, in2]`; weight and bias are uniform in
-    ±1/sqrt(in1_features)."""
+    ±1/sqrt(in1_features).
+
+    `ShapeError` for sizes below 1, and for inputs with other last sizes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Bilinear(2, 3, 4)(rg.ones((5, 2)), rg.ones((5, 3))).shape
+    (5, 4)
+    """
 
     def __init__(
         self,

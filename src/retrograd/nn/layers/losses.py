@@ -35,7 +35,16 @@ class Loss(FunctionalModule):
 
 
 class BCELoss(Loss):
-    """`functional.binary_cross_entropy` with these options. The weights are buffers."""
+    """`functional.binary_cross_entropy` with these options. The weights are buffers.
+
+    `-(t log(x) + (1 - t) log(1 - x))` for probabilities x. Input and target are of one shape, the
+    result is `[]`, or of that shape with `reduction="none"`. `OptionError` for a `reduction` other
+    than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.BCELoss()(rg.tensor([0.5]), rg.tensor([1.0])).item()
+    0.6931
+    """
 
     function = staticmethod(functional.binary_cross_entropy)
 
@@ -44,7 +53,16 @@ class BCELoss(Loss):
 
 
 class BCEWithLogitsLoss(Loss):
-    """`functional.binary_cross_entropy_with_logits` with these options. The weights are buffers."""
+    """`functional.binary_cross_entropy_with_logits` with these options. The weights are buffers.
+
+    `BCELoss` of `sigmoid(x)`, without overflow. Input and target are of one shape, the result is
+    `[]`, or of that shape with `reduction="none"`. `OptionError` for a `reduction` other than
+    "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.BCEWithLogitsLoss()(rg.tensor([0.0]), rg.tensor([1.0])).item()
+    0.6931
+    """
 
     function = staticmethod(functional.binary_cross_entropy_with_logits)
 
@@ -53,7 +71,16 @@ class BCEWithLogitsLoss(Loss):
 
 
 class CrossEntropyLoss(Loss):
-    """`functional.cross_entropy` with these options. The weights are buffers."""
+    """`functional.cross_entropy` with these options. The weights are buffers.
+
+    `-log_softmax(x)[target]` over classes. `[N, C, ...]` with classes `[N, ...]`, or probabilities
+    `[N, C, ...]`, to `[]`, or `[N, ...]` with `reduction="none"`. `OptionError` for a `reduction`
+    other than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.CrossEntropyLoss()(rg.zeros((2, 4)), [0, 3]).item()
+    1.3863
+    """
 
     function = staticmethod(functional.cross_entropy)
 
@@ -73,7 +100,17 @@ class CrossEntropyLoss(Loss):
 
 
 class CTCLoss(Loss):
-    """`functional.ctc_loss` with these options."""
+    """`functional.ctc_loss` with these options.
+
+    Minus the logarithm of the probability of a sequence of labels, whatever its alignment. `[T, N,
+    C]` log-probabilities and targets `[N, S]` with both lengths `[N]` to `[]`, or `[N]` with
+    `reduction="none"`. `OptionError` for a `reduction` other than "none", "mean" and "sum",
+    `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.CTCLoss()(rg.log(rg.full((3, 1, 2), 0.5)), [[1]], [3], [1]).item()
+    0.2877
+    """
 
     function = staticmethod(functional.ctc_loss)
 
@@ -84,7 +121,16 @@ class CTCLoss(Loss):
 
 
 class GaussianNLLLoss(Loss):
-    """`functional.gaussian_nll_loss` with these options."""
+    """`functional.gaussian_nll_loss` with these options.
+
+    `(log(var) + (x - t)**2 / var) / 2`. Input and target are of one shape, the result is `[]`, or
+    of that shape with `reduction="none"`. `OptionError` for a `reduction` other than "none", "mean"
+    and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.GaussianNLLLoss()(rg.ones((2,)), rg.zeros((2,)), rg.ones((2,))).item()
+    0.5
+    """
 
     function = staticmethod(functional.gaussian_nll_loss)
 
@@ -93,7 +139,16 @@ class GaussianNLLLoss(Loss):
 
 
 class HuberLoss(Loss):
-    """`functional.huber_loss` with these options."""
+    """`functional.huber_loss` with these options.
+
+    `(x - t)**2 / 2` up to `delta`, `delta (|x - t| - delta / 2)` beyond. Input and target are of
+    one shape, the result is `[]`, or of that shape with `reduction="none"`. `OptionError` for a
+    `reduction` other than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.HuberLoss()(rg.tensor([3.0]), rg.tensor([0.0])).item()
+    2.5
+    """
 
     function = staticmethod(functional.huber_loss)
 
@@ -102,7 +157,18 @@ class HuberLoss(Loss):
 
 
 class KLDivLoss(Loss):
-    """`functional.kl_div` with these options."""
+    """`functional.kl_div` with these options.
+
+    `t (log(t) - x)` for log-probabilities x; also `reduction="batchmean"`. Input and target are of
+    one shape, the result is `[]`, or of that shape with `reduction="none"`. `OptionError` for a
+    `reduction` other than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.KLDivLoss(reduction="sum")(
+    ...     rg.log(rg.tensor([0.5, 0.5])), rg.tensor([1.0, 0.0])
+    ... ).item()
+    0.6931
+    """
 
     function = staticmethod(functional.kl_div)
 
@@ -111,7 +177,16 @@ class KLDivLoss(Loss):
 
 
 class L1Loss(Loss):
-    """`functional.l1_loss` with these options."""
+    """`functional.l1_loss` with these options.
+
+    `|x - t|`. Input and target are of one shape, the result is `[]`, or of that shape with
+    `reduction="none"`. `OptionError` for a `reduction` other than "none", "mean" and "sum",
+    `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.L1Loss()(rg.tensor([1.0, 3.0]), rg.zeros((2,))).item()
+    2.0
+    """
 
     function = staticmethod(functional.l1_loss)
 
@@ -120,7 +195,16 @@ class L1Loss(Loss):
 
 
 class MSELoss(Loss):
-    """`functional.mse_loss` with these options."""
+    """`functional.mse_loss` with these options.
+
+    `(x - t)**2`. Input and target are of one shape, the result is `[]`, or of that shape with
+    `reduction="none"`. `OptionError` for a `reduction` other than "none", "mean" and "sum",
+    `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.MSELoss()(rg.tensor([1.0, 3.0]), rg.zeros((2,))).item()
+    5.0
+    """
 
     function = staticmethod(functional.mse_loss)
 
@@ -129,7 +213,16 @@ class MSELoss(Loss):
 
 
 class NLLLoss(Loss):
-    """`functional.nll_loss` with these options. The weights are buffers."""
+    """`functional.nll_loss` with these options. The weights are buffers.
+
+    `-x[target]` for log-probabilities x. `[N, C, ...]` with classes `[N, ...]` to `[]`, or `[N,
+    ...]` with `reduction="none"`. `OptionError` for a `reduction` other than "none", "mean" and
+    "sum", `DTypeError` for targets that are not integers, `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.NLLLoss()(rg.tensor([[-1.0, -2.0]]), [1]).item()
+    2.0
+    """
 
     function = staticmethod(functional.nll_loss)
 
@@ -140,7 +233,16 @@ class NLLLoss(Loss):
 
 
 class PoissonNLLLoss(Loss):
-    """`functional.poisson_nll_loss` with these options."""
+    """`functional.poisson_nll_loss` with these options.
+
+    `exp(x) - t x`, without `log_input` `x - t log(x + eps)`. Input and target are of one shape, the
+    result is `[]`, or of that shape with `reduction="none"`. `OptionError` for a `reduction` other
+    than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.PoissonNLLLoss()(rg.tensor([0.0]), rg.tensor([2.0])).item()
+    1.0
+    """
 
     function = staticmethod(functional.poisson_nll_loss)
 
@@ -151,7 +253,16 @@ class PoissonNLLLoss(Loss):
 
 
 class SmoothL1Loss(Loss):
-    """`functional.smooth_l1_loss` with these options."""
+    """`functional.smooth_l1_loss` with these options.
+
+    `(x - t)**2 / (2 beta)` up to `beta`, `|x - t| - beta / 2` beyond. Input and target are of one
+    shape, the result is `[]`, or of that shape with `reduction="none"`. `OptionError` for a
+    `reduction` other than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SmoothL1Loss()(rg.tensor([3.0]), rg.tensor([0.0])).item()
+    2.5
+    """
 
     function = staticmethod(functional.smooth_l1_loss)
 
@@ -160,7 +271,18 @@ class SmoothL1Loss(Loss):
 
 
 class CosineEmbeddingLoss(Loss):
-    """`functional.cosine_embedding_loss` with these options."""
+    """`functional.cosine_embedding_loss` with these options.
+
+    `1 - cos(x1, x2)` where the target is 1, `max(cos(x1, x2) - margin, 0)` where it is -1. `[N, D]`
+    twice with targets `[N]`, or `[D]` twice with `[]`. `OptionError` for a `reduction` other than
+    "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.CosineEmbeddingLoss()(
+    ...     rg.tensor([1.0, 0.0]), rg.tensor([0.0, 1.0]), rg.tensor(1)
+    ... ).item()
+    1.0
+    """
 
     function = staticmethod(functional.cosine_embedding_loss)
 
@@ -169,7 +291,16 @@ class CosineEmbeddingLoss(Loss):
 
 
 class HingeEmbeddingLoss(Loss):
-    """`functional.hinge_embedding_loss` with these options."""
+    """`functional.hinge_embedding_loss` with these options.
+
+    x where the target is 1, `max(margin - x, 0)` where it is -1. Input and target are of one shape,
+    the result is `[]`, or of that shape with `reduction="none"`. `OptionError` for a `reduction`
+    other than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.HingeEmbeddingLoss()(rg.tensor([0.25, 0.25]), rg.tensor([1, -1])).item()
+    0.5
+    """
 
     function = staticmethod(functional.hinge_embedding_loss)
 
@@ -178,7 +309,16 @@ class HingeEmbeddingLoss(Loss):
 
 
 class MarginRankingLoss(Loss):
-    """`functional.margin_ranking_loss` with these options."""
+    """`functional.margin_ranking_loss` with these options.
+
+    `max(-t (x1 - x2) + margin, 0)`. Input and target are of one shape, the result is `[]`, or of
+    that shape with `reduction="none"`. `OptionError` for a `reduction` other than "none", "mean"
+    and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.MarginRankingLoss()(rg.tensor([1.0]), rg.tensor([3.0]), rg.tensor([1])).item()
+    2.0
+    """
 
     function = staticmethod(functional.margin_ranking_loss)
 
@@ -187,7 +327,16 @@ class MarginRankingLoss(Loss):
 
 
 class MultiLabelMarginLoss(Loss):
-    """`functional.multilabel_margin_loss` with these options."""
+    """`functional.multilabel_margin_loss` with these options.
+
+    The sum of `max(1 - (x[j] - x[i]), 0) / C` over labels j and the other classes i; labels end at
+    -1. `[N, C]` with labels `[N, C]`, or `[C]` with `[C]`. `OptionError` for a `reduction` other
+    than "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.MultiLabelMarginLoss()(rg.tensor([0.0, 1.0]), [1, -1]).item()
+    0.0
+    """
 
     function = staticmethod(functional.multilabel_margin_loss)
 
@@ -196,7 +345,16 @@ class MultiLabelMarginLoss(Loss):
 
 
 class MultiLabelSoftMarginLoss(Loss):
-    """`functional.multilabel_soft_margin_loss` with these options. The weights are buffers."""
+    """`functional.multilabel_soft_margin_loss` with these options. The weights are buffers.
+
+    The mean of `BCEWithLogitsLoss` over classes. `[N, C]` with targets 0 or 1 `[N, C]`.
+    `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where the
+    shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.MultiLabelSoftMarginLoss()(rg.zeros((1, 2)), rg.ones((1, 2))).item()
+    0.6931
+    """
 
     function = staticmethod(functional.multilabel_soft_margin_loss)
 
@@ -205,7 +363,16 @@ class MultiLabelSoftMarginLoss(Loss):
 
 
 class MultiMarginLoss(Loss):
-    """`functional.multi_margin_loss` with these options. The weights are buffers."""
+    """`functional.multi_margin_loss` with these options. The weights are buffers.
+
+    The sum of `max(margin - x[target] + x[i], 0)**p / C` over the other classes i. `[N, C]` with
+    classes `[N]`, or `[C]` with `[]`. `OptionError` for a `reduction` other than "none", "mean" and
+    "sum", `DTypeError` for targets that are not integers, `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.MultiMarginLoss()(rg.zeros((1, 2)), [0]).item()
+    0.5
+    """
 
     function = staticmethod(functional.multi_margin_loss)
 
@@ -216,7 +383,16 @@ class MultiMarginLoss(Loss):
 
 
 class SoftMarginLoss(Loss):
-    """`functional.soft_margin_loss` with these options."""
+    """`functional.soft_margin_loss` with these options.
+
+    `log(1 + exp(-t x))` for targets 1 and -1. Input and target are of one shape, the result is
+    `[]`, or of that shape with `reduction="none"`. `OptionError` for a `reduction` other than
+    "none", "mean" and "sum", `ShapeError` where the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.SoftMarginLoss()(rg.tensor([0.0]), rg.tensor([1.0])).item()
+    0.6931
+    """
 
     function = staticmethod(functional.soft_margin_loss)
 
@@ -225,7 +401,16 @@ class SoftMarginLoss(Loss):
 
 
 class TripletMarginLoss(Loss):
-    """`functional.triplet_margin_loss` with these options."""
+    """`functional.triplet_margin_loss` with these options.
+
+    `max(|a - p| - |a - n| + margin, 0)` for an anchor, a positive and a negative. `[N, D]` three
+    times. `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where
+    the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.TripletMarginLoss()(rg.zeros((1, 2)), rg.zeros((1, 2)), rg.zeros((1, 2))).item()
+    1.0
+    """
 
     function = staticmethod(functional.triplet_margin_loss)
 
@@ -241,7 +426,18 @@ class TripletMarginLoss(Loss):
 
 
 class TripletMarginWithDistanceLoss(Loss):
-    """`functional.triplet_margin_with_distance_loss` with these options."""
+    """`functional.triplet_margin_with_distance_loss` with these options.
+
+    `max(d(a, p) - d(a, n) + margin, 0)`, d being `PairwiseDistance` by default. `[N, D]` three
+    times. `OptionError` for a `reduction` other than "none", "mean" and "sum", `ShapeError` where
+    the shapes do not fit.
+
+    >>> import retrograd as rg
+    >>> rg.nn.TripletMarginWithDistanceLoss()(
+    ...     rg.zeros((1, 2)), rg.zeros((1, 2)), rg.zeros((1, 2))
+    ... ).item()
+    1.0
+    """
 
     function = staticmethod(functional.triplet_margin_with_distance_loss)
 
@@ -277,6 +473,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     `[N, in_features]` with targets `[N]`, or one sample of each, gives the log-probability of each
     target, `output`, and minus their mean, `loss`. All clusters are computed for all samples, so
     that shapes do not depend on the targets.
+
+    `OptionError` for cutoffs that do not ascend below `n_classes`, `DTypeError` for targets that
+    are not integers, `ShapeError` where they do not fit the input.
 
     >>> import retrograd as rg
     >>> layer = rg.nn.AdaptiveLogSoftmaxWithLoss(16, 20, [5, 10])

@@ -18,7 +18,15 @@ from retrograd.shared import contained
 
 class LayerNorm(Module):
     """`(x - mean) / sqrt(var + eps) * weight + bias` over the last axes, of sizes
-    `normalized_shape`. weight begins as 1, bias as 0."""
+    `normalized_shape`. weight begins as 1, bias as 0.
+
+    `[..., *normalized_shape]` to the same shape. `ShapeError` where the input does not end in these
+    sizes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LayerNorm(2, eps=0.0)(rg.tensor([1.0, 3.0])).tolist()
+    [-1.0, 1.0]
+    """
 
     def __init__(
         self,
@@ -47,7 +55,15 @@ class LayerNorm(Module):
 
 class RMSNorm(Module):
     """`x / sqrt(mean(x**2) + eps) * weight` over the last axes, of sizes `normalized_shape`.
-    weight begins as 1; eps is by default the spacing of the input's dtype at 1."""
+    weight begins as 1; eps is by default the spacing of the input's dtype at 1.
+
+    `[..., *normalized_shape]` to the same shape. `ShapeError` where the input does not end in these
+    sizes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.RMSNorm(2, eps=0.0)(rg.tensor([3.0, 4.0])).tolist()
+    [0.8485, 1.1314]
+    """
 
     def __init__(
         self,
@@ -160,6 +176,9 @@ class BatchNorm1d(_BatchNorm):
     names. A function under `jit` carries the running statistics on; `rg.grad` works on a copy of
     the module: have the function return it as well, with `has_aux=True`.
 
+    The shape stays. `ShapeError` for another number of channels or axes, and where `num_features`
+    is below 1.
+
     >>> import retrograd as rg
     >>> norm = rg.nn.BatchNorm1d(1)
     >>> norm(rg.tensor([[1.0], [3.0]])).round().tolist()
@@ -172,13 +191,29 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """`BatchNorm1d` for `[N, C, H, W]`."""
+    """`BatchNorm1d` for `[N, C, H, W]`.
+
+    The shape stays. `ShapeError` for another number of channels or axes, and where `num_features`
+    is below 1.
+
+    >>> import retrograd as rg
+    >>> rg.nn.BatchNorm2d(3)(rg.ones((2, 3, 2, 2))).shape
+    (2, 3, 2, 2)
+    """
 
     ranks = batched = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """`BatchNorm1d` for `[N, C, D, H, W]`."""
+    """`BatchNorm1d` for `[N, C, D, H, W]`.
+
+    The shape stays. `ShapeError` for another number of channels or axes, and where `num_features`
+    is below 1.
+
+    >>> import retrograd as rg
+    >>> rg.nn.BatchNorm3d(3)(rg.ones((2, 3, 2, 2, 2))).shape
+    (2, 3, 2, 2, 2)
+    """
 
     ranks = batched = (5,)
 
@@ -224,19 +259,43 @@ class _InstanceNorm(_Normalised):
 
 class InstanceNorm1d(_InstanceNorm):
     """`functional.instance_norm` of `[N, C, L]` or `[C, L]`: each channel of each sample by its own
-    mean and variance; in evaluation by running ones, with `track_running_stats`."""
+    mean and variance; in evaluation by running ones, with `track_running_stats`.
+
+    The shape stays. `ShapeError` for another number of channels or axes, and where `num_features`
+    is below 1.
+
+    >>> import retrograd as rg
+    >>> rg.nn.InstanceNorm1d(3)(rg.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
 
     ranks, batched = (2, 3), (3,)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """`InstanceNorm1d` for `[N, C, H, W]` or `[C, H, W]`."""
+    """`InstanceNorm1d` for `[N, C, H, W]` or `[C, H, W]`.
+
+    The shape stays. `ShapeError` for another number of channels or axes, and where `num_features`
+    is below 1.
+
+    >>> import retrograd as rg
+    >>> rg.nn.InstanceNorm2d(3)(rg.ones((2, 3, 2, 2))).shape
+    (2, 3, 2, 2)
+    """
 
     ranks, batched = (3, 4), (4,)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """`InstanceNorm1d` for `[N, C, D, H, W]` or `[C, D, H, W]`."""
+    """`InstanceNorm1d` for `[N, C, D, H, W]` or `[C, D, H, W]`.
+
+    The shape stays. `ShapeError` for another number of channels or axes, and where `num_features`
+    is below 1.
+
+    >>> import retrograd as rg
+    >>> rg.nn.InstanceNorm3d(3)(rg.ones((2, 3, 2, 2, 2))).shape
+    (2, 3, 2, 2, 2)
+    """
 
     ranks, batched = (4, 5), (5,)
 
@@ -244,6 +303,9 @@ class InstanceNorm3d(_InstanceNorm):
 class GroupNorm(Module):
     """`functional.group_norm` of `[N, C, ...]`: `num_groups` groups of channels of each sample by
     their own mean and variance, times a weight, plus a bias, for each channel.
+
+    The shape stays. `ShapeError` for channels that are not `num_groups` equal groups, or not those
+    of the input.
 
     >>> import retrograd as rg
     >>> rg.nn.GroupNorm(2, 6)(rg.ones((3, 6, 4))).shape

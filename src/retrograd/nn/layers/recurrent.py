@@ -243,6 +243,14 @@ class RNN(_Recurrent):
     what one layer gives to the next. Parameters are PyTorch's: `weight_ih_l0`, ...,
     `bias_hh_l0_reverse`. A `PackedSequence` gives one (`nn.utils.rnn`): each sequence ends, and in
     the other direction begins, at its own length.
+
+    `ShapeError` for sizes below 1, and for inputs or states of other shapes, `OptionError` for a
+    `nonlinearity` other than "tanh" and "relu".
+
+    >>> import retrograd as rg
+    >>> y, h = rg.nn.RNN(3, 5)(rg.ones((7, 2, 3)))
+    >>> y.shape, h.shape
+    ((7, 2, 5), (1, 2, 5))
     """
 
     kind = "RNN"
@@ -271,6 +279,8 @@ class LSTM(_Recurrent):
     """Long short-term memory; arguments and results as those of `RNN`, pairs (h, c) for states.
     With `proj_size` h is projected to that size by `weight_hr`.
 
+    `ShapeError` for sizes below 1, and for inputs or states of other shapes.
+
     >>> import retrograd as rg
     >>> y, (h, c) = rg.nn.LSTM(3, 5, num_layers=2)(rg.ones((7, 2, 3)))
     >>> y.shape, h.shape
@@ -281,7 +291,16 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units; arguments and results as those of `RNN`."""
+    """Gated recurrent units; arguments and results as those of `RNN`.
+
+    `[L, N, input_size]` to `[L, N, D hidden_size]` and the last states. `ShapeError` for sizes
+    below 1, and for inputs or states of other shapes.
+
+    >>> import retrograd as rg
+    >>> y, h = rg.nn.GRU(3, 5)(rg.ones((7, 2, 3)))
+    >>> y.shape, h.shape
+    ((7, 2, 5), (1, 2, 5))
+    """
 
     kind = "GRU"
 
@@ -356,7 +375,15 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """One step of `RNN`: `[N, input_size]` and states `[N, hidden_size]` give new states."""
+    """One step of `RNN`: `[N, input_size]` and states `[N, hidden_size]` give new states.
+
+    `ShapeError` for sizes below 1, and for inputs or states of other shapes, `OptionError` for
+    another `nonlinearity`.
+
+    >>> import retrograd as rg
+    >>> rg.nn.RNNCell(3, 5)(rg.ones((2, 3))).shape
+    (2, 5)
+    """
 
     kind = "RNN"
 
@@ -383,7 +410,15 @@ class RNNCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """One step of `LSTM`: `[N, input_size]` and (h, c) give new (h, c)."""
+    """One step of `LSTM`: `[N, input_size]` and (h, c) give new (h, c).
+
+    `ShapeError` for sizes below 1, and for inputs or states of other shapes.
+
+    >>> import retrograd as rg
+    >>> h, c = rg.nn.LSTMCell(3, 5)(rg.ones((2, 3)))
+    >>> h.shape, c.shape
+    ((2, 5), (2, 5))
+    """
 
     kind = "LSTM"
 
@@ -393,7 +428,14 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of `GRU`: `[N, input_size]` and states `[N, hidden_size]` give new states."""
+    """One step of `GRU`: `[N, input_size]` and states `[N, hidden_size]` give new states.
+
+    `ShapeError` for sizes below 1, and for inputs or states of other shapes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.GRUCell(3, 5)(rg.ones((2, 3))).shape
+    (2, 5)
+    """
 
     kind = "GRU"
 

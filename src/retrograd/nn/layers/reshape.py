@@ -14,7 +14,15 @@ from retrograd.nn.module.module import Module
 
 
 class Fold(FunctionalModule):
-    """Windows put back where they were, added up; see `functional.fold`."""
+    """Windows put back where they were, added up; see `functional.fold`.
+
+    `[N, C K, P]` to `[N, C, H, W]`, K the size of a window and P their number. `ShapeError` where
+    they do not fit `output_size`.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Fold((4, 4), 2, stride=2)(rg.ones((1, 4, 4))).shape
+    (1, 1, 4, 4)
+    """
 
     function = staticmethod(functional.fold)
 
@@ -36,7 +44,15 @@ class Fold(FunctionalModule):
 
 
 class Unfold(FunctionalModule):
-    """Windows as columns; see `functional.unfold`."""
+    """Windows as columns; see `functional.unfold`.
+
+    `[N, C, H, W]` to `[N, C K, P]`, K the size of a window and P their number. `ShapeError` for a
+    window that is larger than the input.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Unfold(2, stride=2)(rg.ones((1, 1, 4, 4))).shape
+    (1, 4, 4)
+    """
 
     function = staticmethod(functional.unfold)
 
@@ -47,7 +63,14 @@ class Unfold(FunctionalModule):
 
 
 class PixelShuffle(FunctionalModule):
-    """`[..., C r^2, H, W]` to `[..., C, H r, W r]`; see `functional.pixel_shuffle`."""
+    """`[..., C r^2, H, W]` to `[..., C, H r, W r]`; see `functional.pixel_shuffle`.
+
+    `ShapeError` where the channels are no multiple of `r^2`.
+
+    >>> import retrograd as rg
+    >>> rg.nn.PixelShuffle(2)(rg.ones((1, 4, 3, 3))).shape
+    (1, 1, 6, 6)
+    """
 
     function = staticmethod(functional.pixel_shuffle)
 
@@ -56,7 +79,14 @@ class PixelShuffle(FunctionalModule):
 
 
 class PixelUnshuffle(FunctionalModule):
-    """`[..., C, H r, W r]` to `[..., C r^2, H, W]`; see `functional.pixel_unshuffle`."""
+    """`[..., C, H r, W r]` to `[..., C r^2, H, W]`; see `functional.pixel_unshuffle`.
+
+    `ShapeError` where H or W is no multiple of r.
+
+    >>> import retrograd as rg
+    >>> rg.nn.PixelUnshuffle(2)(rg.ones((1, 1, 6, 6))).shape
+    (1, 4, 3, 3)
+    """
 
     function = staticmethod(functional.pixel_unshuffle)
 
@@ -65,7 +95,14 @@ class PixelUnshuffle(FunctionalModule):
 
 
 class ChannelShuffle(FunctionalModule):
-    """The channels of several groups in turn; see `functional.channel_shuffle`."""
+    """The channels of several groups in turn; see `functional.channel_shuffle`.
+
+    `[N, C, ...]` to the same shape. `ShapeError` where the channels are no multiple of the groups.
+
+    >>> import retrograd as rg
+    >>> rg.nn.ChannelShuffle(2)(rg.tensor([[[0.0], [1.0], [2.0], [3.0]]]))[0, :, 0].tolist()
+    [0.0, 2.0, 1.0, 3.0]
+    """
 
     function = staticmethod(functional.channel_shuffle)
 
@@ -74,7 +111,15 @@ class ChannelShuffle(FunctionalModule):
 
 
 class LocalResponseNorm(FunctionalModule):
-    """Divided by what channels around hold; see `functional.local_response_norm`."""
+    """Divided by what channels around hold; see `functional.local_response_norm`.
+
+    `x / (k + alpha / size * sum(x**2))**beta` over `size` neighbouring channels: `[N, C, ...]` to
+    the same shape. `ShapeError` for an input of less than two axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.LocalResponseNorm(2)(rg.ones((1, 3, 4))).shape
+    (1, 3, 4)
+    """
 
     function = staticmethod(functional.local_response_norm)
     size: int
@@ -92,6 +137,12 @@ class CrossMapLRN2d(LocalResponseNorm):
 
     That is what PyTorch's module of this name is for. Its own windows never lose the first channel,
     so from channel `(size + 1) // 2` on its results differ.
+
+    `ShapeError` for other numbers of axes.
+
+    >>> import retrograd as rg
+    >>> rg.nn.CrossMapLRN2d(3)(rg.ones((1, 3, 2, 2))).shape
+    (1, 3, 2, 2)
     """
 
     def forward(self, input: Any) -> Tensor:
@@ -105,6 +156,9 @@ class CrossMapLRN2d(LocalResponseNorm):
 
 class Upsample(Module):
     """Larger images by interpolation, to a size or by a factor; see `functional.interpolate`.
+
+    `[N, C, H, W]` to `[N, C, *size]`, and so for one and three axes. `OptionError` for an unknown
+    mode, and unless one of `size` and `scale_factor` is given.
 
     >>> import retrograd as rg
     >>> rg.nn.Upsample(scale_factor=2, mode="bilinear")(rg.ones((1, 3, 4, 4))).shape
@@ -138,21 +192,44 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`Upsample` by the nearest element."""
+    """`Upsample` by the nearest element.
+
+    `[N, C, H, W]` to `[N, C, *size]`. `OptionError` unless one of `size` and `scale_factor` is
+    given.
+
+    >>> import retrograd as rg
+    >>> rg.nn.UpsamplingNearest2d(scale_factor=2)(rg.ones((1, 1, 2, 2))).shape
+    (1, 1, 4, 4)
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`Upsample` by bilinear interpolation, corners aligned."""
+    """`Upsample` by bilinear interpolation, corners aligned.
+
+    `[N, C, H, W]` to `[N, C, *size]`. `OptionError` unless one of `size` and `scale_factor` is
+    given.
+
+    >>> import retrograd as rg
+    >>> rg.nn.UpsamplingBilinear2d(scale_factor=2)(rg.ones((1, 1, 2, 2))).shape
+    (1, 1, 4, 4)
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "bilinear", True)
 
 
 class Unflatten(Module):
-    """One axis as several, of the sizes `unflattened_size`; one of these may be -1."""
+    """One axis as several, of the sizes `unflattened_size`; one of these may be -1.
+
+    `[..., n, ...]` to `[..., *sizes, ...]`. `ShapeError` where the product of the sizes is not n.
+
+    >>> import retrograd as rg
+    >>> rg.nn.Unflatten(1, (2, 3))(rg.ones((4, 6))).shape
+    (4, 2, 3)
+    """
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
@@ -176,7 +253,15 @@ class Unflatten(Module):
 
 
 class CosineSimilarity(FunctionalModule):
-    """The cosine of the angle between vectors along an axis."""
+    """The cosine of the angle between vectors along an axis.
+
+    `x1 . x2 / (|x1| |x2|)`, each norm at least `eps`: `[N, D]` twice to `[N]`. `ShapeError` where
+    the shapes do not broadcast.
+
+    >>> import retrograd as rg
+    >>> rg.nn.CosineSimilarity()(rg.ones((1, 2)), rg.tensor([[1.0, 0.0]])).tolist()
+    [0.7071]
+    """
 
     function = staticmethod(functional.cosine_similarity)
 
@@ -185,7 +270,15 @@ class CosineSimilarity(FunctionalModule):
 
 
 class PairwiseDistance(FunctionalModule):
-    """The p-norm of the difference of vectors, along the last axis."""
+    """The p-norm of the difference of vectors, along the last axis.
+
+    `[N, D]` twice to `[N]`, or `[N, 1]` with `keepdim`; eps is added to the difference.
+    `ShapeError` where the shapes do not broadcast.
+
+    >>> import retrograd as rg
+    >>> rg.nn.PairwiseDistance()(rg.ones((1, 4)), rg.zeros((1, 4))).tolist()
+    [2.0]
+    """
 
     function = staticmethod(functional.pairwise_distance)
 

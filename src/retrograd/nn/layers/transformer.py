@@ -80,6 +80,9 @@ class TransformerEncoderLayer(_Layer):
     with `norm_first` (Vaswani et al., arXiv:1706.03762). PyTorch's arguments, parameters and masks:
     boolean ones are true where a query must not look.
 
+    `[L, N, E]` to the same shape, with `batch_first` `[N, L, E]`. `ShapeError` where `d_model` is
+    no multiple of `nhead` or shapes do not fit, `OptionError` for an unknown activation.
+
     >>> import retrograd as rg
     >>> rg.nn.TransformerEncoderLayer(8, 2, 16)(rg.ones((5, 3, 8))).shape
     (5, 3, 8)
@@ -103,7 +106,15 @@ class TransformerEncoderLayer(_Layer):
 
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the memory, and a feed-forward net, each with a residual and a
-    norm, as in `TransformerEncoderLayer`."""
+    norm, as in `TransformerEncoderLayer`.
+
+    Targets `[T, N, E]` and a memory `[S, N, E]` give `[T, N, E]`. `ShapeError` where `d_model` is
+    no multiple of `nhead` or shapes do not fit, `OptionError` for an unknown activation.
+
+    >>> import retrograd as rg
+    >>> rg.nn.TransformerDecoderLayer(8, 2, 16)(rg.ones((4, 3, 8)), rg.ones((5, 3, 8))).shape
+    (4, 3, 8)
+    """
 
     def _cross(
         self, d_model: int, nhead: int, dropout: float, bias: bool, first: bool, options: Any
@@ -176,7 +187,15 @@ def _copies(layer: Module, count: int) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after the other, and a norm at the end if given."""
+    """Copies of an encoder layer, one after the other, and a norm at the end if given.
+
+    `[L, N, E]` to the same shape. `ShapeError` for less than one layer.
+
+    >>> import retrograd as rg
+    >>> layer = rg.nn.TransformerEncoderLayer(8, 2, 16)
+    >>> rg.nn.TransformerEncoder(layer, 2)(rg.ones((5, 3, 8))).shape
+    (5, 3, 8)
+    """
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -198,7 +217,16 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Copies of a decoder layer, one after the other, and a norm at the end if given."""
+    """Copies of a decoder layer, one after the other, and a norm at the end if given.
+
+    Targets `[T, N, E]` and a memory `[S, N, E]` give `[T, N, E]`. `ShapeError` for less than one
+    layer.
+
+    >>> import retrograd as rg
+    >>> layer = rg.nn.TransformerDecoderLayer(8, 2, 16)
+    >>> rg.nn.TransformerDecoder(layer, 2)(rg.ones((4, 3, 8)), rg.ones((5, 3, 8))).shape
+    (4, 3, 8)
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -229,6 +257,9 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """An encoder and a decoder (Vaswani et al., arXiv:1706.03762), with PyTorch's arguments and
     parameters; weights of matrices are drawn by `init.xavier_uniform`.
+
+    Sources `[S, N, E]` and targets `[T, N, E]` give `[T, N, E]`. `ShapeError` where `d_model` is no
+    multiple of `nhead` or shapes do not fit, `OptionError` for an unknown activation.
 
     >>> import retrograd as rg
     >>> model = rg.nn.Transformer(8, 2, 1, 1, 16)

@@ -51,6 +51,9 @@ class Module(Composite):
     returns modules. Methods ending in `_`, `train`, `eval`, `to` and `load_state_dict` change a
     module; nothing else does.
 
+    `load_state_dict` raises `ShapeError` for a parameter of another shape, and `FormatError` for
+    names that are missing or too many.
+
     >>> import retrograd as rg
     >>> class Affine(rg.nn.Module):
     ...     def __init__(self, n):

@@ -25,6 +25,14 @@ class Parameter(Tensor):
     Parameters of a module that comes out of a transform or `jit` are values like any others there:
     they do not require a gradient until `module.requires_grad_()`, or the optimizer they are given
     to, makes them leaves again. Whether they are frozen is kept.
+
+    Shape and dtype are those of the data; `GradientError` for integers and booleans unless it is
+    frozen.
+
+    >>> import retrograd as rg
+    >>> p = rg.nn.Parameter(rg.ones((2,)))
+    >>> p.requires_grad, p.shape
+    (True, (2,))
     """
 
     __slots__ = ("looked", "trainable")
