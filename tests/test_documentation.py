@@ -24,9 +24,9 @@ ARCHITECTURE_WORDS = 1_100
 # Files and folders in backticks, such as `ir/node.py`, `prebuilt/`, `runtime/native/launch.c`.
 FILE = re.compile(r"[\w./-]+(?:\.(?:py|c|h|md|toml|js|json|txt|svg)|/)")
 CLASS = re.compile(r"[A-Z]\w*[a-z]\w*")
-# Folders above which nobody has to say what he imports: leaves.
 LEVEL = {name: i for i, name in enumerate(house.LEVELS)}
-LEAVES = {"errors", "files", "shared", "gc_paused", "pytree", ""}
+# Single files, which nobody has to say he imports: errors, files and the like.
+LEAVES = {name for name, path in house.MODULES.items() if path.parent == house.SOURCE}
 
 
 def name_of(path: Path) -> str:
