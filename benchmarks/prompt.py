@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-LIMIT = 10.0  # milliseconds that a new operation may take
+LIMIT = 40.0  # milliseconds that a new operation may take
 SEEN = 50.0  # microseconds that a seen one may take
 
 

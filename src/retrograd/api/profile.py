@@ -14,7 +14,8 @@ from retrograd.eager.modes import _BACKEND
 from retrograd.errors import OptionError
 from retrograd.graph.display import show_page
 from retrograd.graph.explorer import put_kernels
-from retrograd.runtime.timed_executable import PROFILED, RUNS, KernelTimes
+from retrograd.runtime.backends import PROFILED
+from retrograd.runtime.executable import RUNS, KernelTimes
 from retrograd.schedule.planning.kernel_report import kernel_reports
 
 WIDEST = 70  # characters of a kernel's description in the table

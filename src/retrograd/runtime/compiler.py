@@ -11,7 +11,6 @@ import ctypes.util
 import functools
 import hashlib  # noqa: F401 - `files` does under the lock below, where nothing may be half imported
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -26,8 +25,6 @@ from retrograd.runtime.assembler import Assembler, ObjectCode
 from retrograd.runtime.disk_cache import current_store
 from retrograd.runtime.native import HALF, addresses
 from retrograd.runtime.native.numpy_api import sort_address
-from retrograd.runtime.native.ufuncs import FUSED, fused_ufunc
-from retrograd.runtime.native.ufuncs import TEXT as FUSED_TEXT
 from retrograd.runtime.openblas import openblas_address
 from retrograd.runtime.thread_pool import ThreadPool, current_team
 from retrograd.shared import lock
@@ -57,12 +54,10 @@ class Compiler:
         # Programs call these conversions where the CPU has no instructions for them.
         lacking = not features.get("f16c")
         self._half = {name: self._native[name] for name in HALF if lacking and name in self._native}
-        self._kept: list[Any] = []  # loaded code, and its linkers
         self._assembler = Assembler(cpu, flags)
         # Without optimisation code is made in a fourth of the time, and takes a few times longer.
         self._hasty = Assembler(cpu, flags, opt=0, near=True)
         self.identity = self._assembler.identity
-        self._fused: tuple[Any] | None = None  # until somebody asks
         self._routines: dict[str, tuple[Any, Any]] = {}  # loaded code lives as long as its linker
 
     def compile(self, text: str, symbols: list[str]) -> LoadedCode:
@@ -92,18 +87,6 @@ class Compiler:
                 library.import_symbol(name, address)
             return LoadedCode(self._assembler.linker(), library, len(code))
 
-    def _linked(self, text: str, names: Sequence[str]) -> Any:
-        """Functions of a module, by name, for as long as there is this engine."""
-        library = llvm.JITLibraryBuilder().add_object_img(self._hasty.assemble(text).code)
-        if not self.machine.fma:
-            library.add_current_process()  # where what rounds once is a function
-        for name in names:
-            library.export_symbol(name)
-        linker = self._assembler.linker()
-        tracker = library.link(linker, names[-1])
-        self._kept.append((tracker, linker))
-        return tracker
-
     def _shared(self, name: str) -> int:
         """The address of a routine that programs share, compiled when one first calls it."""
         if name not in self._routines:
@@ -114,14 +97,6 @@ class Compiler:
                 library.add_current_process()  # where what rounds once is a function
             self._routines[name] = library.link(linker, name), linker
         return int(self._routines[name][0][name])
-
-    @property
-    def fused(self) -> Any:
-        """`fused(a, b, c)` is `a * b + c` of arrays, rounded once; None where there is no such."""
-        with _LOCK:
-            if self._fused is None:
-                self._fused = (fused_ufunc(self._linked(FUSED_TEXT, FUSED)),)
-            return self._fused[0]
 
     @property
     def team(self) -> ThreadPool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.errors import BackendError
 from retrograd.ir import Graph, TensorType, evaluate
 from retrograd.memory_limit import check_memory
+from retrograd.ops.control.body import run as evaluated
 from retrograd.passes import prepared
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.call_frame import CallFrame
@@ -23,7 +25,6 @@ from retrograd.runtime.denormals import exactly
 from retrograd.runtime.disk_cache import current_store
 from retrograd.runtime.errors import answer, failure_of, what_to_ask
 from retrograd.runtime.executable_format import ExecutableRecord, Placement, place, recipe_of
-from retrograd.runtime.executors.reference import ReferenceProgram
 from retrograd.runtime.fast_call import entry_of, is_unshared, specs_of
 from retrograd.runtime.fingerprint import program_key
 from retrograd.runtime.interrupt import interruptible
@@ -40,6 +41,20 @@ if TYPE_CHECKING:
 KEPT_ARENA = 1 << 18  # bytes that may be kept for sizes not in use
 BRIEF = 30_000  # nanoseconds for which a call may keep other threads of Python waiting
 LAYOUTS = 256  # combinations of symbolic sizes whose memory layout is kept at hand
+
+
+@dataclass(frozen=True)
+class KernelTimes:
+    """One call of a program: nanoseconds of each kernel of the plan."""
+
+    plan: KernelPlan
+    graph: Graph
+    sizes: dict[str, int]
+    times: list[float]
+
+
+# Who is told how long the kernels of programs took, see `Executable.told`.
+RUNS: ContextVar[list[KernelTimes] | None] = ContextVar("runs", default=None)
 
 
 class SpecializedExecutable:
@@ -202,6 +217,7 @@ class Executable:
 
     `donate` are inputs whose memory may be taken for outputs by `consume`. `donated` tells which
     were: outputs, with the input they overwrite. With `simplify` the graph is optimised first. A
+    `timed` program counts the cycles of each kernel, see `told` and `measure`. A
     `light` program has little to do: it is compiled in less time, and takes more; a `narrow` one
     goes through one element at a time, which is less yet, and more.
     """
@@ -267,7 +283,7 @@ class Executable:
         module = ModuleEmitter(plan, replace(machine, width=1) if self._narrow else machine, timed)
         made = compiler.assemble(module.text(), self._light)
         recipe = recipe_of(plan, module, made, static)
-        if static:
+        if static and not timed:
             self._plan = None  # it is large, and can be made again
         return recipe, compiler.load(made.code, module.symbols)
 
@@ -388,7 +404,8 @@ class Executable:
         node, sizes = self.plan.checks[check], bind(self.graph.inputs, arrays)
         asked = what_to_ask(node)
         if asked is not None:  # the operation itself knows what is wrong with its operands
-            operands = ReferenceProgram(Graph(self.plan.source.inputs, asked.inputs))(arrays)
+            given = Graph(self.plan.source.inputs, asked.inputs)
+            operands = evaluated(given.bind(sizes) if sizes else given, arrays)
             return answer(asked, operands, sizes)
         return failure_of(node, value, sizes)
 
@@ -407,18 +424,41 @@ class Executable:
         """The kernels and what they cost, as text."""
         return self.plan.explain(sizes)
 
+    def told(self, arrays: Sequence[Array]) -> list[Array]:
+        """The results of a call, which tells `RUNS` how long each kernel took. For a program made
+        with `timed`."""
+        counted, plan = self._counted(), self.plan
+        start = time.perf_counter()
+        results = self(arrays)
+        passed = (time.perf_counter() - start) * 1e9
+        runs = RUNS.get()
+        if runs is not None:
+            sizes = bind(self.graph.inputs, arrays)
+            runs.append(KernelTimes(plan, self.graph, sizes, _shares(counted, passed)))
+        return results
+
     def measure(self, arrays: Sequence[Array], calls: int = 20) -> list[float]:
         """Nanoseconds of each kernel in one call: its share of the cycles, of the time of a call.
         What passes between kernels is spread over them. For a program made with `timed`."""
-        if self.times is None:
-            raise BackendError("only a program made with timed=True counts the cycles of kernels")
         self(arrays)  # memory and caches are ready afterwards
-        self.times[:] = 0
+        counted = self._counted()
         start = time.perf_counter()
         for _ in range(calls):
             self(arrays)
-        passed = (time.perf_counter() - start) / calls * 1e9
-        return [float(t) * passed / max(int(self.times.sum()), 1) for t in self.times]
+        return _shares(counted, (time.perf_counter() - start) / calls * 1e9)
+
+    def _counted(self) -> Array:
+        """The cycles of each kernel from now on."""
+        if self.times is None:
+            raise BackendError("only a program made with timed=True counts the cycles of kernels")
+        self.times[:] = 0
+        return self.times
+
+
+def _shares(cycles: Array, nanoseconds: float) -> list[float]:
+    """Time in proportion to cycles."""
+    total = max(int(cycles.sum()), 1)
+    return [float(t) * nanoseconds / total for t in cycles]
 
 
 def _known(of: TensorType, sizes: Mapping[str, int]) -> tuple[np.dtype[Any], tuple[int, ...]]:

@@ -332,5 +332,6 @@ def test_memory_of_what_is_done_is_let_go() -> None:
     for _ in range(5):
         y = y + 1
     program = OpByOpExecutor(Graph([x], [y]))
-    assert sum(len(ends) for *_, ends in program._steps) >= 5  # each value goes with its last use
+    steps = program.calls({}).steps
+    assert sum(len(ends) for *_, ends in steps) >= 5  # each value goes with its last use
     assert program([np.zeros(3, np.float32)])[0].tolist() == [5, 5, 5]

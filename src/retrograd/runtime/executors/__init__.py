@@ -1,1 +1,2 @@
-"""Executors: the reference, op by op, byte code, and the tiers above them."""
+"""Executors: the ways to run a graph. All give the same bits, as the bits of an operation are a
+function of the operation and its inputs, never of what it is fused with."""

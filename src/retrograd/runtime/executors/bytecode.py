@@ -8,7 +8,7 @@ nanoseconds each. The bits are those of any other program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from retrograd.ops.leaf import Constant
 from retrograd.passes.after_autodiff import settled, written
 from retrograd.runtime.backend import Array, bind
 from retrograd.runtime.executors.bytecode_kernels import Kind, Step, Steps, kind_of
-from retrograd.runtime.executors.op_by_op import computed, in_numpy, natively
+from retrograd.runtime.executors.op_by_op import OpCall
 from retrograd.schedule.buffer import ALIGNMENT
 
 MANY = 16_000  # operations, which take seconds to compile into one function
@@ -53,16 +53,9 @@ def is_long(graph: Graph) -> bool:
 class Alone:
     """A node that no single function computes: Python does, between two tables."""
 
-    node: Node
-    compute: Callable[..., Any] | None  # in NumPy
+    call: OpCall
     inputs: list[int]  # slots
     out: int
-
-    def run(self, values: dict[int, Array]) -> Array:
-        given = [values[x] for x in self.inputs]
-        if self.compute is None:
-            return natively(self.node, given)
-        return computed(self.node, self.compute, given, {})
 
 
 class BytecodeExecutor:
@@ -95,8 +88,8 @@ class BytecodeExecutor:
         with np.errstate(all="ignore"):
             for part in self._parts:
                 if isinstance(part, Alone):
-                    values = {k: frame.view(k, held) for k in part.inputs}
-                    frame.view(part.out, held)[...] = part.run(values)
+                    given = [frame.view(k, held) for k in part.inputs]
+                    frame.view(part.out, held)[...] = part.call(given)
                 elif code is not None:
                     code.run(frame.address, 0, 1, part.ctypes.data)
         results = [np.array(frame.view(k, held), order="C") for k in self._ends]
@@ -197,7 +190,7 @@ def _parts(graph: Graph, places: _Places, known: dict[Kind, Step]) -> Iterator[A
                 yield _table(words)
             words, calls = [], 0
         if step is None:
-            yield Alone(node, in_numpy(node), inputs, out)
+            yield Alone(OpCall(node), inputs, out)
         else:
             function, operands = step
             words += (function, 0, 0, len(operands))

@@ -1,70 +1,51 @@
-"""Node by node, as on the reference backend, until a value is not finite."""
+"""An observer of the reference executor: the first value that is not finite is an error."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from retrograd.errors import NonFiniteError, RetrogradError
+from retrograd.errors import NonFiniteError
 from retrograd.ir import Graph, Node, Trait, TupleType
-from retrograd.memory_limit import check_result
-from retrograd.ops.assume import check_assumed
-from retrograd.ops.control.body import MEANING
-from retrograd.runtime.backend import Array, bind
+from retrograd.ops.leaf import Input
+from retrograd.runtime.backend import Array
 from retrograd.runtime.executors.nan_causes import cause_of
+from retrograd.runtime.executors.reference import ReferenceProgram, observed
 
 CHECKED = "checked"  # the name of this backend
 SHOWN = 6
 
 
-class CheckedProgram:
+class CheckedProgram(ReferenceProgram):
     """Runs a graph node by node; the first value that is not finite is a `NonFiniteError`."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
-    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        graph = self.graph
-        sizes = bind(graph.inputs, arrays)
-        if sizes:
-            check_assumed(graph.nodes, sizes)
-        values: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
-        for x, a in values.items():
-            check_given(x, a)
-        for node in graph.body:
-            values[node] = checked(node, [values[x] for x in node.inputs], sizes)
-        return [np.array(values[y], order="C") for y in graph.outputs]
+        super().__init__(graph, check, into_loops=True)
 
 
-def checked(node: Node, given: Sequence[Any], sizes: dict[str, int]) -> Any:
-    """The value of a node, of one of several results a list. Raises `NonFiniteError` if it is not
-    finite and that is not handed on: an infinity where all operands are finite, or a NaN where none
-    of them has one. Of a loop that is found in its body."""
-    check_result(node, sizes)
-    inside = MEANING.set(lambda n, values: checked(n, values, {}))
-    try:
-        with np.errstate(all="ignore"):
-            result = node.prim.bind(sizes).reference(*given)
-    except NonFiniteError:
-        raise  # of an operation in the body of a loop
-    except RetrogradError as error:
-        raise type(error)(f"{error}: {node.describe()}") from None
-    finally:
-        MEANING.reset(inside)
-    if isinstance(node.type, TupleType):
-        return result
-    array = np.asarray(result, node.dtype.dtype)
-    if not node.dtype.is_inexact or Trait.HANDS_ON in node.prim.traits or node.type.size == 0:
-        return array
-    bad = ~_isfinite(array)
+def checked(node: Node, given: Sequence[Any], sizes: Mapping[str, int]) -> Any:
+    """The value of a node, which is checked; of a loop, what is in its body."""
+    return observed(node, given, sizes, check)
+
+
+def check(node: Node, value: Any, given: Sequence[Any]) -> None:
+    """Raise `NonFiniteError` if the value of a node is not finite and that is not handed on: an
+    infinity where all operands are finite, or a NaN where none of them has one."""
+    if isinstance(node.prim, Input):
+        return check_given(node, value)
+    if isinstance(node.type, TupleType) or not node.dtype.is_inexact:
+        return None
+    if Trait.HANDS_ON in node.prim.traits or node.type.size == 0:
+        return None
+    bad = ~_isfinite(value)
     if not bad.any():
-        return array
-    wrong = _isnan(array) if any(_any(~_isfinite(x)) for x in given) else bad
+        return None
+    wrong = _isnan(value) if any(_any(~_isfinite(x)) for x in given) else bad
     if wrong.any() and not any(_any(_isnan(x)) for x in given):
-        raise _error(node, array, wrong, given)
-    return array
+        raise _error(node, value, wrong, given)
+    return None
 
 
 def check_given(x: Node, array: Array) -> None:

@@ -1,10 +1,13 @@
-"""One operation, in NumPy where it can be told how, and it is little work, else as native code,
-compiled once for all sizes of its operands.
+"""One operation as native code, compiled once for all sizes of its operands.
 
 An elementwise operation does not see shapes: it is compiled for vectors of N elements. Any other is
 compiled for operands of so many axes, each of a size with a name of its own, except that axes which
 the operation pairs, and those of matrices that are equally long, have one name. Where attributes
 hold sizes, it is compiled for these.
+
+A kind of operation takes 4 to 17 ms of a CPU core to compile (median 6; measured for all 464
+functions of `benchmarks/calls`), 1 to 2.5 ms to load from disk: within what a prompt may take, so
+nothing stands in for a kernel until it is there.
 
 Code for operands of few elements is made in a fraction of the time, see `Executable`: what is
 typed at a prompt is mostly small, and waits for the compiler. Larger operands that come later are
@@ -14,17 +17,17 @@ computed by that code, too, until better code would have paid; the bits are the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from retrograd.errors import LoopLimitError
 from retrograd.ir import (
     Dim,
     Graph,
     Node,
+    Trait,
     TupleType,
     evaluate,
 )
@@ -39,22 +42,11 @@ from retrograd.ops.matmul import DotGeneral
 from retrograd.ops.reduce import ArgMax, Reduction
 from retrograd.ops.scan import AxisScan
 from retrograd.ops.sort import SearchSorted, Sort
-from retrograd.ops.special.portable import FORMULAS
 from retrograd.ops.toposort import order_size
 from retrograd.passes.lowering.complex_linalg import Paired
-from retrograd.runtime.backend import Array, Program
+from retrograd.runtime.backend import Array
+from retrograd.runtime.call_frame import CallFrame
 from retrograd.runtime.executable import Executable
-from retrograd.runtime.executors.numpy_mirror.contracting import contracted
-from retrograd.runtime.executors.numpy_mirror.facts import once
-from retrograd.runtime.executors.numpy_mirror.formulas import written
-from retrograd.runtime.executors.numpy_mirror.matrices import factored
-from retrograd.runtime.executors.numpy_mirror.ordered import (
-    can_evaluate,
-    can_reduce,
-    in_order,
-    reduced,
-)
-from retrograd.runtime.executors.numpy_mirror.scanning import scanned
 from retrograd.runtime.executors.shape_generalization import difference, named, types_of
 from retrograd.shared import Key, lock, trim
 
@@ -72,9 +64,19 @@ COMPILED = {"programs": 0}  # of single operations, ever
 class Code:
     """A program, its level, and the work above that level that it has done."""
 
-    program: Program
+    program: Executable
     level: int
     excess: float = 0
+
+
+@dataclass(frozen=True)
+class BoundCode:
+    """Code at sizes that are known: its address, and a block of slots whose first words are to be
+    the addresses of the operands and of the result."""
+
+    code: int
+    frame: CallFrame
+    program: Executable  # to which both belong
 
 
 _PROGRAMS: dict[Any, Code] = {}
@@ -85,72 +87,100 @@ HEAVY = (Conv, MatrixOp, Paired)
 _FREE = (Reduction, ArgMax, AxisScan, Sort)  # no attribute holds a size
 
 
-def run(node: Node, arrays: list[Array]) -> Array:
-    """The value of a node, whose inputs have these values."""
-    prim = node.prim
-    work = _work(node, arrays)
-    if isinstance(prim, Elementwise | Cast):
-        shape = arrays[0].shape
-        if not arrays[0].size:
-            return np.empty(shape, node.dtype.dtype)
-        if prim.name in FORMULAS and can_evaluate(node, work):
-            return np.asarray(prim.reference(*arrays))
-        key = _key(node, "flat")
-        found = None if key in _PROGRAMS else written(node, arrays)
-        if found is not None:
-            return found
-        flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
-        return _program(node, "flat", work, key)(flat)[0].reshape(shape)
-    if not all(a.size for a in arrays):
-        return _program(node, "", work)(arrays)[0]
-    if isinstance(prim, Reduction) and can_reduce(node, work):
-        return reduced(prim, arrays[0])
-    if isinstance(prim, _FREE):
-        slim = _without_ones(node, arrays[0])
-        if slim is not None:
-            given = [a.reshape(slim.inputs[0].shape) for a in arrays]
-            found = _value(slim, "free", work, given, lambda: scanned(node, arrays))
-            return found.reshape(node.shape)
-    if isinstance(prim, DotGeneral):
-        if node.dtype.is_float and _summed(node, arrays) == 1:
-            return _outer(node, *arrays)
-        slim, orders = once(node, "slim", _slim)
-        key = _key(slim, "paired")
-        found = None if key in _PROGRAMS else contracted(node, arrays)
-        if found is None:
-            slender = [
-                a.transpose(order).reshape(x.shape)
-                for a, order, x in zip(arrays, orders, slim.inputs, strict=True)
-            ]
-            found = _program(slim, "paired", work, key)(slender)[0]
-        return found.reshape(node.shape)
-    if isinstance(prim, MatrixOp | Paired):
-        kind = named(node)
-        given = [*arrays, *difference(node, kind)]
-        return _value(node, kind, work, given, lambda: factored(node, arrays))
-    if isinstance(node.prim, DagScan):
-        return _program(_of_any_graph(node), "graph", FULL)(arrays)[0]
-    kind = "paired" if isinstance(prim, Scatter | SearchSorted) else ""
-    return _value(node, kind, work, arrays, lambda: in_order(node, arrays, work))
+class OpKernel:
+    """The native code of one operation on operands of known types.
+
+    `node` is the operation as it is compiled, for the operands that `operands` gives: the same in
+    other shapes, and, where `orders` says so, with other orders of axes.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.kind = ""
+        self.work = _work(node)
+        self.orders: list[Sequence[int]] | None = None
+        self.shapes: list[tuple[int, ...]] | None = None  # None: as they are
+        self.more: list[Array] = []  # operands that only give names to sizes
+        self._generalize()
+        self.key = Key(_described(self.node, self.kind))
+
+    def _generalize(self) -> None:
+        """Find the program that serves the most operands."""
+        node, prim = self.node, self.node.prim
+        if Trait.CONTROL in prim.traits and not isinstance(prim, DagScan):
+            self.work = FULL
+        elif isinstance(prim, Elementwise | Cast):
+            self.kind = "flat"
+            self.shapes = [(-1,)] * len(node.inputs)
+        elif not all(x.type.size for x in node.inputs):
+            pass  # for these sizes only, of which none is to be divided by
+        elif isinstance(prim, _FREE):
+            slim = _collapsed(node)
+            if slim is not None:
+                self.node, self.kind = slim, "free"
+                self.shapes = [_shape(x) for x in slim.inputs]
+        elif isinstance(prim, DotGeneral):
+            self.node, self.orders = _matrices(node) or _slim_product(node)
+            self.kind = "paired"
+            self.shapes = [_shape(x) for x in self.node.inputs]
+        elif isinstance(prim, MatrixOp | Paired):
+            self.kind = named(node)
+            self.more = difference(node, self.kind)
+        elif isinstance(prim, DagScan):
+            self.node, self.kind, self.work = _of_any_graph(node), "graph", FULL
+        elif isinstance(prim, Scatter | SearchSorted):
+            self.kind = "paired"
+
+    def operands(self, arrays: Sequence[Array]) -> list[Array]:
+        """What the code takes for these operands of the operation."""
+        given = [*arrays]
+        if self.orders is not None:
+            given = [a.transpose(o) for a, o in zip(given, self.orders, strict=True)]
+        if self.shapes is not None:
+            given = [a.reshape(shape) for a, shape in zip(given, self.shapes, strict=True)]
+        return given + self.more
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        """The results, in the shapes of the code."""
+        return self.program()(self.operands(arrays))
+
+    def program(self) -> Executable:
+        """The code, which is made if there is none, or none that is good enough by now."""
+        found = _PROGRAMS.get(self.key)
+        if found is not None and not tier_up(found, self.work):
+            return found.program
+        with _LOCK:
+            now = _PROGRAMS.get(self.key)
+            if now is None or now is found:
+                now = _PROGRAMS[self.key] = _compiled(self.node, self.kind, _level(self.work))
+                trim(_PROGRAMS, CAPACITY)
+        return now.program
+
+    def bound_code(self) -> BoundCode | None:
+        """What computes one contiguous result from contiguous operands on one thread; None where
+        that takes more: another order of axes, several results, the work of other threads."""
+        turned = any(list(order) != sorted(order) for order in self.orders or ())
+        if turned or self.more or isinstance(self.node.type, TupleType):
+            return None
+        types = [x.type for x in self.node.inputs]
+        flat = self.kind == "flat"
+        shapes = [(evaluate(t.size, {}),) if flat else _sizes(t.shape) for t in types]
+        program = self.program()
+        shaped = program.shaped_for([
+            np.broadcast_to(np.zeros((), t.dtype.dtype), shape)
+            for t, shape in zip(types, shapes, strict=True)
+        ])  # fmt: skip
+        if shaped.shared or not shaped.plain:
+            return None
+        return BoundCode(program.address, shaped.frame(), program)
 
 
-def _value(
-    node: Node, kind: str, work: float, arrays: list[Array], without: Callable[[], Array | None]
-) -> Array:
-    """What NumPy has for a node `without` code, as long as there is none, else what code says."""
-    key = _key(node, kind)
-    found = None if key in _PROGRAMS else without()
-    return _program(node, kind, work, key)(arrays)[0] if found is None else found
+def _sizes(shape: Sequence[int | Dim]) -> tuple[int, ...]:
+    return tuple([evaluate(d, {}) for d in shape])
 
 
-def run_region(node: Node, arrays: list[Array]) -> list[Array]:
-    """The results of an operation that holds graphs: compiled, as a loop runs more than once."""
-    try:
-        return _program(node, "", FULL)(arrays)
-    except LoopLimitError as error:  # the program is one for all lines that do the same
-        if node.source is None or str(node.source) in str(error):
-            raise
-        raise LoopLimitError(f"{error} (in {node.op} at {node.source})") from None
+def _shape(node: Node) -> tuple[int, ...]:
+    return _sizes(node.type.shape)
 
 
 def _of_any_graph(node: Node) -> Node:
@@ -167,43 +197,33 @@ def _of_any_graph(node: Node) -> Node:
     return replace(prim, nodes=n)(*[input_node(t) for t in types])
 
 
-def _without_ones(node: Node, x: Array) -> Node | None:
+def _collapsed(node: Node) -> Node | None:
     """The node on operands, all of one shape, without the axes of size 1, which a compiler that
-    knows the sizes does not loop over either; None where only such axes are reduced."""
+    knows the sizes does not loop over either, and with neighbouring axes that it does not work
+    along as one; a single row is one of many. None where only axes of size 1 are reduced."""
     prim: Any = node.prim
-    many = [i for i, n in enumerate(x.shape) if n != 1]
     single = not isinstance(prim, Reduction)
-    axes = [many.index(i) for i in ((prim.axis,) if single else prim.axes) if i in many]
+    along = (prim.axis,) if single else prim.axes
+    sizes: list[int] = []
+    axes: list[int] = []
+    kept = False  # whether the latest axis is one that it does not work along
+    for i, n in enumerate(_shape(node.inputs[0])):
+        if n == 1:
+            continue
+        if i in along:
+            axes.append(len(sizes))
+        elif kept:
+            sizes[-1] *= n
+            continue
+        sizes.append(n)
+        kept = i not in along
     if not axes:
         return None
+    if len(sizes) == 1:
+        sizes, axes = [1, *sizes], [1]
     op = replace(prim, axis=axes[0]) if single else replace(prim, axes=tuple(axes))
-    x_type = node.inputs[0].type
-    slim = x_type.with_shape(tuple([x.shape[i] for i in many]))
+    slim = node.inputs[0].type.with_shape(tuple(sizes))
     return op(*[input_node(slim) for _ in node.inputs])
-
-
-def _summed(node: Node, arrays: list[Array]) -> int:
-    """How many products a contraction adds up for each result."""
-    prim: Any = node.prim
-    return math.prod([arrays[0].shape[i] for i in prim.a_contract])
-
-
-def _outer(node: Node, a: Array, b: Array) -> Array:
-    """A contraction in which nothing is added up."""
-    prim: Any = node.prim
-    n = len(prim.a_batch)
-    a_free, b_free = prim.free_axes(a.ndim, b.ndim)
-    x = a.transpose((*prim.a_batch, *a_free, *prim.a_contract))
-    y = b.transpose((*prim.b_batch, *b_free, *prim.b_contract))
-    rows = x.reshape((*x.shape[: n + len(a_free)], *[1] * len(b_free)))
-    columns = y.reshape((*y.shape[:n], *[1] * len(a_free), *y.shape[n : n + len(b_free)]))
-    return np.asarray(rows * columns, node.dtype.dtype)
-
-
-def _slim(node: Node) -> tuple[Node, list[Sequence[int]]]:
-    """A contraction of which there are few, so that all have some programs in common, and the order
-    of axes in which operands are those of it."""
-    return _matrices(node) or _slim_product(node)
 
 
 def _matrices(node: Node) -> tuple[Node, list[Sequence[int]]] | None:
@@ -246,19 +266,14 @@ def _slim_product(node: Node) -> tuple[Node, list[Sequence[int]]]:
     return op(*[input_node(t) for t in types]), [range(x.type.rank) for x in node.inputs]
 
 
-def _work(node: Node, arrays: list[Array]) -> float:
-    """What a node has to do with these operands, in elements of an elementwise operation."""
-    elements = sum([a.size for a in arrays])
+def _work(node: Node) -> float:
+    """What a node has to do, in elements of an elementwise operation."""
+    elements = sum([evaluate(x.type.size, {}) for x in node.inputs])
     prim = node.prim
     if isinstance(prim, DotGeneral):
-        own = evaluate(node.type.size, {}) * _summed(node, arrays) / MULTIPLY_ADDS
-        return max(own, elements)
+        summed = math.prod([evaluate(node.inputs[0].type.shape[i], {}) for i in prim.a_contract])
+        return max(evaluate(node.type.size, {}) * summed / MULTIPLY_ADDS, elements)
     return elements * HEAVY_ELEMENT if isinstance(prim, HEAVY) else elements
-
-
-def _key(node: Node, kind: str) -> Key:
-    """What one program is for."""
-    return once(node, f"key {kind}", lambda node: Key(_described(node, kind)))
 
 
 def _described(node: Node, kind: str) -> Any:
@@ -266,25 +281,6 @@ def _described(node: Node, kind: str) -> Any:
     by_rank = kind not in ("", "graph")
     shapes = tuple(t.rank if by_rank else t.shape for t in types) if kind != "flat" else None
     return node.prim, tuple([t.dtype for t in types]), shapes, kind
-
-
-def has_code(node: Node, kind: str) -> bool:
-    """Whether a program has been compiled, which takes less time than what needs none."""
-    return _key(node, kind) in _PROGRAMS
-
-
-def _program(node: Node, kind: str, work: float, key: Any = None) -> Program:
-    """The code for a node; `work` is what it has to do now."""
-    key = key or _key(node, kind)
-    found = _PROGRAMS.get(key)
-    if found is not None and not tier_up(found, work):
-        return found.program
-    with _LOCK:
-        now = _PROGRAMS.get(key)
-        if now is None or now is found:
-            found = now = _PROGRAMS[key] = _compiled(node, kind, _level(work))
-            trim(_PROGRAMS, CAPACITY)
-    return now.program
 
 
 def _level(work: float) -> int:

@@ -2,53 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from retrograd.errors import RetrogradError
+from retrograd.errors import NonFiniteError, RetrogradError
 from retrograd.ir import Graph, Node, TupleType
 from retrograd.memory_limit import check_result
 from retrograd.ops.assume import check_assumed
+from retrograd.ops.control.body import MEANING
 from retrograd.runtime.backend import Array, bind
 
-Watch = Callable[[Node, Array, Sequence[Array]], None]
+Observer = Callable[[Node, Any, Sequence[Any]], None]
 
 
 class ReferenceProgram:
     """Runs a graph node by node. Slow and obvious.
 
-    `watch`, if there is one, is shown every node as it is computed, inputs of the graph included:
-    the node, its value, and the values it was computed from.
+    An observer, if there is one, is shown every node as it is computed, inputs of the graph
+    included: the node, its value, and the values it was computed from. With `into_loops` it is
+    shown the nodes in the bodies of loops, too, each time they are computed.
     """
 
-    def __init__(self, graph: Graph, watch: Watch | None = None) -> None:
+    def __init__(
+        self, graph: Graph, observer: Observer | None = None, into_loops: bool = False
+    ) -> None:
         self.graph = graph
-        self.watch = watch
+        self.observer = observer
+        self._into_loops = into_loops
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        graph = self.graph
+        graph, observer = self.graph, self.observer
         sizes = bind(graph.inputs, arrays)
         if sizes:
             check_assumed(graph.nodes, sizes)
-        values: dict[Node, Array] = dict(zip(graph.inputs, arrays, strict=True))
-        last_use = {x: i for i, node in enumerate(graph.nodes) for x in node.inputs}
+        values: dict[Node, Any] = dict(zip(graph.inputs, arrays, strict=True))
+        last_use = {x: i for i, node in enumerate(graph.body) for x in node.inputs}
         keep = set(graph.outputs)
-        if self.watch is not None:
-            for x, array in zip(graph.inputs, arrays, strict=True):
-                self.watch(x, array, ())
-        for i, node in enumerate(graph.nodes[len(graph.inputs) :], len(graph.inputs)):
-            operands = [values[x] for x in node.inputs]
-            check_result(node, sizes)
-            try:
-                result = node.prim.bind(sizes).reference(*operands)
-            except RetrogradError as error:
-                raise type(error)(f"{error}: {node.describe()}") from None
-            several = isinstance(node.type, TupleType)
-            values[node] = result if several else np.asarray(result, node.dtype.dtype)
-            if self.watch is not None:
-                self.watch(node, values[node], operands)
+        if observer is not None:
+            for x, array in values.items():
+                observer(x, array, ())
+        for i, node in enumerate(graph.body):
+            given = [values[x] for x in node.inputs]
+            if observer is not None and self._into_loops:
+                values[node] = observed(node, given, sizes, observer)
+            else:
+                values[node] = value_of(node, given, sizes)
+                if observer is not None:
+                    observer(node, values[node], given)
             for x in node.inputs:
                 if last_use[x] == i and x not in keep:
                     values.pop(x, None)
         return [np.array(values[y], order="C") for y in graph.outputs]
+
+
+def value_of(node: Node, given: Sequence[Any], sizes: Mapping[str, int]) -> Any:
+    """The value of a node, of one of several results a list."""
+    check_result(node, sizes)
+    try:
+        result = node.prim.bind(sizes).reference(*given)
+    except NonFiniteError:
+        raise  # of an observer, of an operation in the body of a loop
+    except RetrogradError as error:
+        raise type(error)(f"{error}: {node.describe()}") from None
+    return result if isinstance(node.type, TupleType) else np.asarray(result, node.dtype.dtype)
+
+
+def observed(node: Node, given: Sequence[Any], sizes: Mapping[str, int], observer: Observer) -> Any:
+    """The value of a node, which an observer is shown; first, those in its body."""
+    inside = MEANING.set(lambda n, values: observed(n, values, {}, observer))
+    try:
+        with np.errstate(all="ignore"):
+            value = value_of(node, given, sizes)
+    finally:
+        MEANING.reset(inside)
+    observer(node, value, given)
+    return value

@@ -2,16 +2,14 @@
 
 NumPy hands a table of functions to extensions written in C, and with each dtype one of its own, in
 which a function sorts. That one knows the vectors of every processor and needs no lock of the
-interpreter. Another table has what makes functions of NumPy's own kind. Places in the tables stay
-the same as long as the interface is of one version, which the first function tells; under another
-one sorting goes through the interpreter, and no functions are made.
+interpreter. Places in the table stay the same as long as the interface is of one version, which the
+first function tells; under another one sorting goes through the interpreter.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from retrograd.codegen.sort.radix import DTYPES
 
 KNOWN = 0x2000000  # the version of the interface: that of NumPy 2
 _VERSION, _OF_DTYPE = 0, 365  # places in NumPy's table
-_UFUNC = 1  # in the other table: what makes a function of elements
 _SORT = 21 + 12  # the place of sorting in a dtype's: behind casts to 21 dtypes, and 12 others
 _SORTER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)
 
@@ -30,37 +27,16 @@ def _places(address: Any) -> Any:
 
 
 @functools.cache
-def _table(name: str = "_ARRAY_API") -> Any:
+def _table() -> Any:
     kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     pointer = kind(("PyCapsule_GetPointer", ctypes.pythonapi))
-    capsule = getattr(np._core._multiarray_umath, name)  # type: ignore[attr-defined]
+    capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     return _places(pointer(capsule, None))
 
 
 def _is_known() -> bool:
     """Whether functions are where they are looked for."""
     return bool(ctypes.CFUNCTYPE(ctypes.c_uint)(_table()[_VERSION])() == KNOWN)
-
-
-def make_ufunc(name: str, loops: Sequence[tuple[int, Any]], count: int) -> Any:
-    """A function of NumPy's kind of so many operands and one result, all of one dtype, from the
-    addresses of its loops and their dtypes; None where that is not possible. It lasts as long as
-    the process."""
-    if not _is_known():
-        return None
-    kind = [ctypes.c_void_p] * 2 + [ctypes.c_char_p] + [ctypes.c_int] * 4
-    kind += [ctypes.c_char_p] * 2 + [ctypes.c_int]
-    addresses = (ctypes.c_void_p * len(loops))(*[address for address, _ in loops])
-    data = (ctypes.c_void_p * len(loops))()
-    types = b"".join([bytes([np.dtype(dtype).num]) * (count + 1) for _, dtype in loops])
-    called = name.encode()
-    _KEPT.append((addresses, data, types, called))  # NumPy makes no copies
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, *kind)(_table("_UFUNC_API")[_UFUNC])
-    where = ctypes.addressof(addresses), ctypes.addressof(data)
-    return make(*where, types, len(loops), count, 1, -1, called, b"", 0)
-
-
-_KEPT: list[Any] = []
 
 
 @functools.cache

@@ -1,1 +1,0 @@
-"""Compiled kernels repeated to the bit with NumPy, for what is not compiled yet."""
