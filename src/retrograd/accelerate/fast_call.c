@@ -22,6 +22,8 @@
 #include "handle.h"
 
 #define TYPE(object) Py_TYPE((PyObject *)(object))
+/* References to what may be immortal (constants, dtypes) are counted by the interpreter's own functions:
+   what the stable ABI has inline does not know of such objects. */
 #define HELD 256 /* words on the stack for a call; one that needs more allocates them */
 
 /* Steps that take arguments apart, and steps that make results; the numbers are fast_call.py's. */
@@ -32,6 +34,14 @@ typedef int64_t (*Program)(void *frame, int64_t thread, int64_t threads, void *p
 
 static PyTypeObject *handle_base, *handle_class, *specs_type, *record_type;
 static PyObject *missed; /* what is returned by calls that are not served; they have done nothing */
+
+/* Drop what may be immortal; NULL is fine. */
+static void drop(PyObject **at)
+{
+    PyObject *object = *at;
+    *at = NULL;
+    Py_DecRef(object);
+}
 
 /* The C array of a sequence of Python numbers, with room for one more; NULL with an exception. */
 static int64_t *numbers_of(PyObject *sequence, Py_ssize_t *count)
@@ -76,9 +86,10 @@ typedef struct {
 static int fits(PyObject *object, const Spec *spec)
 {
     PyArrayObject *array = (PyArrayObject *)object;
+    Py_ssize_t references = Py_REFCNT(object) & 0xffffffff; /* Python 3.14 has flags above */
     const npy_intp *shape;
     if (PyArray_DESCR(array) != spec->dtype || PyArray_NDIM(array) != spec->rank
-        || (PyArray_FLAGS(array) & spec->flags) != spec->flags || Py_REFCNT(object) > spec->most)
+        || (PyArray_FLAGS(array) & spec->flags) != spec->flags || references > spec->most)
         return 0;
     shape = PyArray_DIMS(array);
     for (int i = 0; i < spec->rank; i++)
@@ -101,7 +112,7 @@ static int spec_fill(Spec *spec, PyObject *row)
     if (spec->shape == NULL)
         return -1;
     spec->rank = (int)rank;
-    Py_INCREF(dtype);
+    Py_IncRef(dtype);
     spec->dtype = (PyArray_Descr *)dtype;
     return 0;
 }
@@ -135,7 +146,7 @@ static void specs_dealloc(Specs *self)
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     for (Py_ssize_t k = 0; k < self->count; k++) {
         PyMem_Free(self->specs[k].shape);
-        Py_DECREF((PyObject *)self->specs[k].dtype);
+        Py_DecRef((PyObject *)self->specs[k].dtype);
     }
     PyMem_Free(self->specs);
     release(self);
@@ -295,7 +306,7 @@ static int output_fill(Output *output, PyObject *row)
         return -1;
     }
     if (dtype != Py_None) {
-        Py_INCREF(dtype);
+        Py_IncRef(dtype);
         output->dtype = (PyArray_Descr *)dtype;
     }
     return 0;
@@ -308,8 +319,8 @@ static int put_fill(Put *put, PyObject *row)
         put->what = put->keys = NULL;
         return -1;
     }
-    Py_INCREF(put->what);
-    Py_INCREF(put->keys);
+    Py_IncRef(put->what);
+    Py_IncRef(put->keys);
     put->items = numbers_of(items, &put->count);
     return put->items != NULL ? 0 : -1;
 }
@@ -385,8 +396,8 @@ static int record_clear(Record *self)
     Py_ssize_t puts = self->puts;
     self->puts = 0;
     for (Py_ssize_t k = 0; k < puts; k++) {
-        Py_CLEAR(self->put[k].what);
-        Py_CLEAR(self->put[k].keys);
+        drop(&self->put[k].what);
+        drop(&self->put[k].keys);
         PyMem_Free(self->put[k].items);
     }
     return 0;
@@ -399,7 +410,7 @@ static void record_dealloc(Record *self)
     PyObject_GC_UnTrack((PyObject *)self);
     record_clear(self);
     for (Py_ssize_t k = 0; k < self->outputs; k++) {
-        Py_XDECREF((PyObject *)self->output[k].dtype);
+        Py_DecRef((PyObject *)self->output[k].dtype);
         PyMem_Free(self->output[k].shape);
     }
     Py_XDECREF((PyObject *)self->specs);
@@ -482,8 +493,8 @@ static int take_fill(Take *take, PyObject *row)
         return -1;
     }
     take->from = from;
-    Py_INCREF(take->what);
-    Py_INCREF(take->keys);
+    Py_IncRef(take->what);
+    Py_IncRef(take->keys);
     if (take->kind == TENSOR
         && (!PyType_Check(take->what)
             || !PyType_IsSubtype((PyTypeObject *)take->what, handle_base))) {
@@ -536,8 +547,8 @@ static int route_clear(Route *self)
     self->takes = 0;
     Py_CLEAR(self->records);
     for (Py_ssize_t k = 0; k < takes; k++) {
-        Py_CLEAR(self->take[k].what);
-        Py_CLEAR(self->take[k].keys);
+        drop(&self->take[k].what);
+        drop(&self->take[k].keys);
     }
     return 0;
 }
@@ -738,7 +749,7 @@ static int make_outputs(const Record *record, const Leaves *found, PyObject **pa
             array = found->arrays[output->donor];
         }
         else {
-            Py_INCREF((PyObject *)output->dtype); /* which is taken */
+            Py_IncRef((PyObject *)output->dtype); /* which is taken */
             array = PyArray_NewFromDescr(&PyArray_Type, output->dtype, output->rank,
                                          (npy_intp *)output->shape, NULL, NULL, 0, NULL);
             if (array == NULL)
@@ -793,7 +804,7 @@ static PyObject *make_dict(const Put *put, PyObject **parts)
         PyObject **part = &parts[put->items[i]];
         if (PyDict_SetItem(made, PyTuple_GetItem(put->keys, i), *part) < 0)
             Py_CLEAR(made);
-        Py_CLEAR(*part);
+        drop(part);
     }
     return made;
 }
@@ -817,7 +828,7 @@ static int build(const Record *record, PyObject **parts)
             *to = make_instance(put, parts);
             break;
         default:
-            Py_INCREF(put->what);
+            Py_IncRef(put->what);
             *to = put->what;
         }
         if (*to == NULL)
@@ -832,7 +843,7 @@ static PyObject *list_arrays(const Leaves *found, Py_ssize_t n)
     PyObject *list = PyList_New(n);
     for (Py_ssize_t k = 0; list != NULL && k < n; k++) {
         PyObject *array = found->arrays[k] != NULL ? found->arrays[k] : Py_None;
-        Py_INCREF(array);
+        Py_IncRef(array);
         PyList_SetItem(list, k, array);
     }
     return list;
@@ -848,7 +859,7 @@ static void commit(const Record *record, const Leaves *found, Handle **handles, 
         Donor donor = record->donor[k];
         Handle *handle = found->handles[donor.input];
         PyObject *array = handle->array;
-        Py_INCREF(gone);
+        Py_IncRef(gone);
         handle->array = gone;
         if (donor.output < 0)
             dropped[count++] = array;
@@ -898,7 +909,7 @@ static PyObject *serve_record(Record *record, const Leaves *found, PyObject *gon
     result = fill(record, found, parts, (Handle **)(parts + count), gone);
     if (result == NULL)
         for (Py_ssize_t k = 0; k < count; k++)
-            Py_XDECREF(parts[k]);
+            Py_DecRef(parts[k]);
     Py_DECREF((PyObject *)record);
     if (parts != held)
         PyMem_Free(parts);
@@ -945,7 +956,7 @@ static PyObject *route_serve(Route *self, PyObject *const *args, Py_ssize_t coun
     if (result != NULL)
         return result;
     PyErr_Clear(); /* the long way fails again, if it has to */
-    Py_INCREF(missed);
+    Py_IncRef(missed);
     return missed;
 }
 
