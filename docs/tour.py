@@ -13,20 +13,21 @@ comment above a stage says in which file to read on.
 """
 
 import numpy as np
-from retrograd.codegen.module import ModuleEmitter
-from retrograd.schedule.plan import KernelPlan
 
 import retrograd as rg
 from retrograd import autodiff
+from retrograd.codegen.program.module import ModuleEmitter
 from retrograd.eager import trace_buffer
 from retrograd.ir import Graph, Node, print_graph, verify
 from retrograd.passes import optimize
 from retrograd.passes.lowering.legalize import legalize
+from retrograd.passes.rewrite import checked_by
 from retrograd.runtime.backends import compile_graph
 from retrograd.runtime.compiler import engine
 from retrograd.runtime.executable import Executable
 from retrograd.runtime.executors.bytecode import BytecodeExecutor
 from retrograd.runtime.executors.op_by_op import OpByOpExecutor
+from retrograd.schedule.planning.plan import KernelPlan
 
 SAMPLES, INPUTS, OUTPUTS = 64, 8, 4
 
@@ -94,11 +95,12 @@ def differentiate(graph: Graph) -> Graph:
 def rewrite(graph: Graph) -> Graph:
     stage("3. passes: fold, simplify, eliminate common subexpressions")
 
-    def after(result: Graph) -> None:
+    def after(rules: str, result: Graph) -> None:
         verify(result)
-        print(f"after a walk: {len(result)} nodes")
+        print(f"after {rules}: {len(result)} nodes")
 
-    optimized = optimize(graph, after)
+    with checked_by(after):
+        optimized = optimize(graph)
     print(print_graph(optimized))
     # Composite ops have no loops of their own. `passes/lowering/` rewrites them into ops that have:
     # a convolution becomes a matrix product, for example.
@@ -127,7 +129,7 @@ def schedule(graph: Graph) -> KernelPlan:
     return plan
 
 
-# 5. Code generation: loop nests to LLVM text. `codegen/module.py` knows which emitter prints which
+# 5. Code generation: loop nests to LLVM text. `codegen/program/module.py` has an emitter for each
 # kind of nest; `codegen/emit/kernel.py` prints a body, `codegen/math/` the functions in it.
 
 
@@ -196,7 +198,7 @@ def transform(x: np.ndarray, w: np.ndarray, expected: np.ndarray) -> None:
 def record(x: rg.Tensor, w: rg.Tensor) -> rg.Tensor:
     result = loss(x, w)
     buffer = trace_buffer.CURRENT.page
-    recorded = buffer.place.forms  # the nodes of this trace site
+    recorded = buffer.site.forms  # the nodes of this trace site
     slots = [node for node, form in recorded.items() if form.slot >= 0]
     print(f"{len(buffer.arrays)} arrays in slots, {len(recorded) - len(slots)} operations known:")
     print("  " + ", ".join(node.op for node in recorded if node not in slots))
