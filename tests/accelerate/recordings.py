@@ -76,7 +76,7 @@ OPERATORS: tuple[Callable[[Any, Any], Any], ...] = (
 def operations() -> Iterator[str]:
     """Every operator with every kind of operand, twice: the second time it is looked up."""
     others = [*[lambda x=x: x for x in NUMBERS], *TENSORS]
-    for made, op in sampled(itertools.product(TENSORS, OPERATORS), 16):
+    for made, op in sampled(itertools.product(TENSORS, OPERATORS), 10):
         lines = []
         for other in sampled(others, 12):
             found = [recorded(op, made, other) for _ in range(2)]

@@ -67,6 +67,7 @@ def run(tmp_path, recipe):
 
 
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_a_run_is_shown_saves_when_asked_and_stops_when_asked(run, recipe, tmp_path):
     weight = RECIPES[recipe][1]
     url = ""

@@ -52,6 +52,7 @@ def learned(folder: Path, disk: bool = True, **options: Any) -> dict[str, list[s
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_training_loop_that_is_resumed_has_the_bits_of_one_that_went_through(tmp_path):
     expected = learned(tmp_path)
     for what, options in UNLIKE.items():
@@ -128,7 +129,7 @@ def fresh(cost: int | None = None, full: int = 0) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seed", range(24))
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_nothing_but_the_program_counts(seed):
     steps = steps_of(seed)
     expected = computed(steps)  # after all that came before it from this line

@@ -18,6 +18,7 @@ SMALL = {p.name: p for p in PROBLEMS}
 
 
 @pytest.mark.parametrize("name", list(SMALL))
+@pytest.mark.sample(4)
 def test_value_and_gradient(name):
     problem = SMALL[name]
     args = problem.make(problem.sizes[0], np.random.default_rng(1))

@@ -101,7 +101,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.sample(10)
+@pytest.mark.sample(4)
 def test_gradients_are_those_of_pytorch(name: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra: torch)")
     f = FUNCTIONS[name]

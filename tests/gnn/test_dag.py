@@ -206,6 +206,7 @@ def layers(width: int, count: int, seed: int) -> tuple[int, Any]:
 
 @pytest.mark.parametrize("kind", list(CELLS))
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_wide_levels_are_shared_by_threads(kind: str) -> None:
     cell = CELLS[kind]()
     step = rg.jit(

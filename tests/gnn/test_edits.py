@@ -27,6 +27,7 @@ def edit(kind: str, g: Any, rng: Any, scores: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["merge", "remove"])
+@pytest.mark.sample(1)
 def test_gradients_go_through_edits(kind: str) -> None:
     """Against finite differences of a network on the edited graph; and the route back is the
     transpose of the route forward."""

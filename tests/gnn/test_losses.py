@@ -58,6 +58,7 @@ def test_negative_edges_are_no_edges() -> None:
         gnn.negative_edges(gnn.from_edge_list(full), 1, 0)
 
 
+@pytest.mark.slow
 def test_sinkhorn_is_doubly_stochastic_and_sharpens() -> None:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(5, 5))

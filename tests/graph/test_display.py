@@ -48,6 +48,7 @@ def test_a_value_is_shown_as_its_own_gradients_say(tmp_path):
     assert {"relu", "tanh", "exp", "div"} <= {r["op"] for r in doc["nodes"]}
 
 
+@pytest.mark.slow
 def test_a_deep_value_is_shown_without_recursion(tmp_path):
     x, y = rg.Value(1.0, label="x"), rg.Value(2.0, label="y")
     z = x

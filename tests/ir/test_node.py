@@ -121,6 +121,7 @@ gc.collect()
 """
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_freed_without_recursion():
     """In a process of its own, because a crash would take the tests with it."""
     program = FREE.format(n=300_000)

@@ -120,6 +120,7 @@ def chain(n):
 
 @pytest.mark.parametrize("build", [chain, lambda n: gradient(chain(n // 5))])
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_a_chain_of_100_000_nodes(build):
     """Deeper than any recursion limit; benchmarks/long_chain.py measures the time per node."""
     g = build(100_000)

@@ -37,6 +37,7 @@ def test_thousands_of_slices_of_slices():
 
 
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_thousands_of_paddings_and_turns():
     x = y = given(8, 8)
     one = constant(np.float32(1))
@@ -57,6 +58,7 @@ def test_deep_chains(rows):
 
 
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_many_inputs_and_outputs():
     inputs = [given(7) for _ in range(500)]
     outputs = [add(inputs[k % 500], sin(inputs[k * 7 % 500])) for k in range(1000)]
@@ -69,6 +71,7 @@ def test_many_inputs_and_outputs():
 
 @pytest.mark.parametrize("rows", [64, Dim("N")], ids=str)
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_bands_do_not_grow_without_end(rows):
     """LLVM takes more than linear time for a long function."""
     x, w = given(rows, 64), given(64, 64)

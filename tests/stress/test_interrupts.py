@@ -273,7 +273,7 @@ def sweep(make: Callable[[], Case], samples: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("make", CASES)
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 def test_interrupts(make):
     make().after()  # once, so that most of what follows is known
     sweep(make, 12, 0)

@@ -69,6 +69,7 @@ def test_weights_after_some_steps_are_those_of_the_reference() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_whole_training_is_no_worse_than_the_reference() -> None:
     """1,000 steps of both from the same weights, and the loss on 100 names held out."""
     trainer, reference = pair(steps=1000)

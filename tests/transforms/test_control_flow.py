@@ -54,6 +54,7 @@ def close(found, expected, tolerance=1e-9):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_a_network_of_100_steps_is_what_it_is_unrolled(backend, reverse):
     both = [
         rg.jit(rg.value_and_grad(f, argnums=(0, 1, 2)))
@@ -450,6 +451,7 @@ print((peak_memory() - before) // 1024)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peaks of a process are Linux's")
+@pytest.mark.slow
 def test_the_memory_of_long_while_loops_is_bounded():
     """20,000 states of 8 kB: 160 MB kept, or 64 of each level."""
     kilobytes = {

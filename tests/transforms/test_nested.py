@@ -137,7 +137,7 @@ def test_the_order_of_transforms_does_not_matter(seed):
 
 
 @pytest.mark.parametrize("seed", range(100, 112))
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_third_derivatives(seed):
     """Reverse over forward over reverse against differences of the second derivative."""
     f = random_function(seed, depth=2)

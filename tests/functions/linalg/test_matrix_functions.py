@@ -153,6 +153,7 @@ def test_polar_factors_to_second_order(point: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["root", "polar"])
+@pytest.mark.sample(1)
 def test_compiled(name: str) -> None:
     """First derivatives, and the second in one mode."""
     f, g = IDENTITIES[name]

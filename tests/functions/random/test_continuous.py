@@ -52,6 +52,7 @@ COUNTS: dict[str, tuple[Draw, Any]] = {
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.sample(6)
 def test_continuous(name: str) -> None:
     """By Kolmogorov and Smirnov; the bits of both backends, and of samples drawn alone."""
     draw, law = CONTINUOUS[name]
@@ -63,6 +64,7 @@ def test_continuous(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.sample(3)
 def test_counts(name: str) -> None:
     """By chi squared."""
     draw, law = COUNTS[name]
@@ -149,6 +151,7 @@ def test_gradients_of_beta() -> None:
 
 
 @pytest.mark.parametrize("k", [0.3, 2.0, 20.0])
+@pytest.mark.sample(1)
 def test_gradient_of_von_mises(k: float) -> None:
     def draw(p):
         return rg.random.Generator(4).von_mises(double(0.5), p, ())
@@ -167,6 +170,7 @@ def test_gradient_of_von_mises(k: float) -> None:
         )
 
 
+@pytest.mark.slow
 def test_gradients_through_gammas() -> None:
     """Student's t and Dirichlet samples: differences of means over the parameter."""
     n = 50_000

@@ -72,6 +72,7 @@ def test_each_sample_has_the_derivative_of_its_own_steps(backend, name, counts):
 
 @pytest.mark.parametrize("counts", ["alike", "one long"])
 @pytest.mark.sample(1)
+@pytest.mark.slow
 def test_derivatives_of_a_batch_of_derivatives(counts):
     x, k, c = data(counts)
     for f in (rg.grad(repeated), rg.grad(loop_in_loop)):

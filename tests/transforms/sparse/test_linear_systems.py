@@ -77,6 +77,7 @@ JACOBIANS = {
 
 @pytest.mark.parametrize("backend", ["reference", "llvm"])
 @pytest.mark.parametrize("name", JACOBIANS)
+@pytest.mark.sample(8)
 def test_patterns_are_no_larger_than_they_must_be(name, backend):
     f, count = JACOBIANS[name]
     x = RNG.uniform(0.5, 1.5, size=N)
@@ -107,6 +108,7 @@ def test_a_loop_that_keeps_few_states_has_a_right_hessian():
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.sample(10)
 def test_where_inverses_are_zero(seed):
     """Against the inverse of a matrix of random numbers, of which none is zero by accident."""
     rng = np.random.default_rng(seed)
@@ -124,6 +126,7 @@ def test_no_inverse():
     assert inverse(np.array([[True, True], [False, False]])) is None
 
 
+@pytest.mark.slow
 def test_the_rule_of_a_forward_mode_that_is_missing():
     """Where only reverse mode can be had, it is taken, whatever the number of passes."""
     f = lambda x: rg.odeint(lambda t, y: -x * y, x, [0.0, 1.0], gradient="adjoint", rtol=1e-9)[-1]

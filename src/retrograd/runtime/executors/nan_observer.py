@@ -9,7 +9,6 @@ import numpy as np
 
 from retrograd.errors import NonFiniteError
 from retrograd.ir import Graph, Node, Trait, TupleType
-from retrograd.ops.leaf import Input
 from retrograd.runtime.backend import Array
 from retrograd.runtime.executors.nan_causes import cause_of
 from retrograd.runtime.executors.reference import ReferenceProgram, observed
@@ -33,7 +32,7 @@ def checked(node: Node, given: Sequence[Any], sizes: Mapping[str, int]) -> Any:
 def check(node: Node, value: Any, given: Sequence[Any]) -> None:
     """Raise `NonFiniteError` if the value of a node is not finite and that is not handed on: an
     infinity where all operands are finite, or a NaN where none of them has one."""
-    if isinstance(node.prim, Input):
+    if Trait.INPUT in node.prim.traits:
         return check_given(node, value)
     if isinstance(node.type, TupleType) or not node.dtype.is_inexact:
         return None
