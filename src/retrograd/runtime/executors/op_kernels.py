@@ -152,7 +152,8 @@ class OpKernel:
         with _LOCK:
             now = _PROGRAMS.get(self.key)
             if now is None or now is found:
-                now = _PROGRAMS[self.key] = _compiled(self.node, self.kind, _level(self.work))
+                level = _level(self.work, 1 if now is None else 0)
+                now = _PROGRAMS[self.key] = _compiled(self.node, self.kind, level)
                 trim(_PROGRAMS, CAPACITY)
         return now.program
 
@@ -283,9 +284,10 @@ def _described(node: Node, kind: str) -> Any:
     return node.prim, tuple([t.dtype for t in types]), shapes, kind
 
 
-def _level(work: float) -> int:
-    """The level of code for so much work."""
-    return sum([work > most for most, _ in LEVELS])
+def _level(work: float, column: int) -> int:
+    """The level of code for so much work: for what comes back (column 0), or for the first time
+    (column 1): the lowest that does not have to be replaced at once, as somebody waits for it."""
+    return sum([work > limits[column] for limits in LEVELS])
 
 
 def tier_up(code: Code, work: float) -> bool:
