@@ -101,8 +101,7 @@ def tops(rooms: set[str]) -> set[str]:
 
 
 def test_a_readme_says_what_its_folder_may_import():
-    """The line of a README allows nothing that the levels forbid, and all that is imported, but
-    for imports that point back, which `BACKWARD` lists."""
+    """The line of a README allows nothing that the levels forbid, and all that is imported."""
     wrong = []
     for folder in FOLDERS:
         if house.SOURCE not in folder.parents:
@@ -130,7 +129,7 @@ def may_import(folder: Path) -> set[str]:
 
 def does_import(folder: Path) -> set[str]:
     """Not itself, nor what is around it."""
-    targets = {(a, b) for a in modules_in(folder) for b in house.imported(a)} - house.BACKWARD
+    targets = {(a, b) for a in modules_in(folder) for b in house.imported(a)}
     rooms = {house.room(b) for _, b in targets}
     own = folder.relative_to(house.SOURCE).parts[0]
     return tops({room for room in rooms if LEVEL[room] <= level_of(folder)}) - {own}
